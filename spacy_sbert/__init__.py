@@ -1,0 +1,10 @@
+"""Sentence-BERT for spaCy: `nlp.add_pipe("sbert")` gives Doc, Span and Token vectors that mean something."""
+
+from importlib.metadata import version
+
+from .hooks import install_extensions, restore
+
+__version__ = version("spacy-sbert")
+__all__ = ["__version__", "restore"]
+
+install_extensions()

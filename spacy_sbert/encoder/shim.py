@@ -1,0 +1,154 @@
+"""The Hugging Face model and tokenizer inside a Thinc model: loaded on first use, saved as the files of their folder."""
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import srsly
+from spacy_transformers.data_classes import HFObjects
+from spacy_transformers.layers.hf_shim import HFShim
+from thinc.api import Optimizer, get_torch_default_device
+from thinc.shims.shim import Shim
+from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+from ..errors import Errors
+from ..types import EncoderSettings
+from .resolve import resolve
+from .settings import read_settings, transformer_folder
+
+SETTINGS_FILE = "spacy_sbert.json"
+NO_LIMIT = 1_000_000  # tokenizers that know no limit say 1e30
+
+
+class EncoderShim(HFShim):
+    """A transformer that is looked for and loaded when it is first needed.
+
+    name (str): a folder or a name, see resolve.
+    tokenizer_config, transformer_config (dict): keyword arguments of the tokenizer and of the transformer's config.
+    trust_remote_code (bool): whether Python code that comes with the encoder may run. Off unless asked for.
+    mixed_precision, grad_scaler_config: as in spacy-transformers.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        tokenizer_config: dict[str, Any],
+        transformer_config: dict[str, Any],
+        trust_remote_code: bool,
+        mixed_precision: bool,
+        grad_scaler_config: dict[str, Any],
+    ):
+        self.name = name
+        self.trust_remote_code = trust_remote_code
+        self.settings: EncoderSettings | None = None
+        objects = HFObjects(None, None, None, dict(tokenizer_config), dict(transformer_config))
+        super().__init__(objects, mixed_precision=mixed_precision, grad_scaler_config=dict(grad_scaler_config))
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._hfmodel.transformer is not None
+
+    def load(self) -> EncoderSettings:
+        """Load tokenizer and weights, unless they are, and say what is known of them.
+
+        RAISES (OSError, ValueError): if the encoder is not found, see resolve.
+        """
+        if self.settings is not None:
+            return self.settings
+        folder = resolve(self.name)
+        return self._load_folder(transformer_folder(folder), read_settings(folder, self.name))
+
+    def to_bytes(self) -> bytes:
+        """The files of the encoder's folder: config, weights as safetensors, tokenizer and settings; no pickle."""
+        settings = self.load()
+        with tempfile.TemporaryDirectory() as folder:
+            self._hfmodel.transformer.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
+            self._save_tokenizer(Path(folder))
+            (Path(folder) / SETTINGS_FILE).write_text(json.dumps(asdict(settings)), encoding="utf8")
+            files = {file.name: file.read_bytes() for file in sorted(Path(folder).iterdir()) if file.is_file()}
+        return srsly.msgpack_dumps({"files": files})
+
+    def from_bytes(self, bytes_data: bytes) -> "EncoderShim":
+        """Load an encoder that to_bytes wrote.
+
+        RAISES (ValueError): if the bytes are no such encoder, or a file's name leads out of its folder.
+        """
+        files = srsly.msgpack_loads(bytes_data).get("files", {})
+        if SETTINGS_FILE not in files:
+            raise ValueError(Errors.BAD_STATE.format(reason=f"{SETTINGS_FILE} is missing"))
+        with tempfile.TemporaryDirectory() as folder:
+            for name, content in files.items():
+                if name in ("", ".", "..") or Path(name).name != name:
+                    raise ValueError(Errors.BAD_STATE.format(reason=f"it names the file '{name}'"))
+                (Path(folder) / name).write_bytes(content)
+            saved = json.loads(files[SETTINGS_FILE])
+            saved["unknown_modules"] = tuple(saved["unknown_modules"])
+            self._load_folder(Path(folder), EncoderSettings(**saved))
+        return self
+
+    def copy(self) -> "EncoderShim":
+        """A copy with weights of its own and an id of its own, by which optimizers tell parameters apart."""
+        copied = super().copy()
+        with Shim.global_id_lock:
+            Shim.global_id += 1
+            copied.id = Shim.global_id
+        return copied
+
+    def finish_update(self, optimizer: Optimizer) -> None:
+        if self.is_loaded:
+            super().finish_update(optimizer)
+
+    @contextmanager
+    def use_params(self, params: dict[Any, Any]) -> Iterator[None]:
+        if not self.is_loaded:
+            yield
+            return
+        with super().use_params(params):
+            yield
+
+    def to_device(self, device_type: str, device_id: int) -> None:
+        if self.is_loaded:
+            super().to_device(device_type, device_id)
+
+    def _load_folder(self, folder: Path, settings: EncoderSettings) -> EncoderSettings:
+        objects = self._hfmodel
+        trust = {"trust_remote_code": self.trust_remote_code}
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), **trust, **objects._init_tokenizer_config)
+        config = AutoConfig.from_pretrained(
+            str(folder), **trust, **{**objects._init_transformer_config, "return_dict": True}
+        )
+        transformer = AutoModel.from_pretrained(str(folder), config=config, **trust)
+        transformer.config._name_or_path = tokenizer.name_or_path = settings.name
+        objects.vocab_file_contents = _vocab_file_contents(tokenizer)
+        objects.tokenizer, objects.transformer = tokenizer, transformer
+        self._model = transformer.to(get_torch_default_device())
+        limits = [settings.max_length, _position_limit(transformer), tokenizer.model_max_length]
+        known = [int(limit) for limit in limits if limit and limit < NO_LIMIT]
+        self.settings = replace(settings, max_length=min(known, default=None))
+        return self.settings
+
+    def _save_tokenizer(self, folder: Path) -> None:
+        tokenizer, vocab = self._hfmodel.tokenizer, self._hfmodel.vocab_file_contents
+        if vocab is not None:  # slow tokenizers copy this file, and where they were loaded from may be gone
+            tokenizer.vocab_file = str(folder / tokenizer.vocab_files_names["vocab_file"])
+            Path(tokenizer.vocab_file).write_bytes(vocab)
+        tokenizer.save_pretrained(str(folder))
+
+
+def _vocab_file_contents(tokenizer: Any) -> bytes | None:
+    file = getattr(tokenizer, "vocab_file", None)
+    return Path(file).read_bytes() if file and Path(file).is_file() else None
+
+
+def _position_limit(transformer: Any) -> int | None:
+    """How many positions the encoder has; RoBERTa and its like count theirs from padding_idx + 1 on."""
+    positions = getattr(getattr(transformer, "embeddings", None), "position_embeddings", None)
+    if positions is not None and hasattr(positions, "num_embeddings"):
+        skipped = 0 if positions.padding_idx is None else positions.padding_idx + 1
+        return positions.num_embeddings - skipped
+    return getattr(transformer.config, "max_position_embeddings", None)

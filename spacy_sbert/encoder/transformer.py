@@ -1,0 +1,103 @@
+"""A transformer over rows of Docs: a drop-in for the TransformerModel of spacy-transformers."""
+
+from collections.abc import Callable
+from typing import Any
+
+from spacy.tokens import Doc
+from spacy_transformers.data_classes import FullTransformerBatch
+from spacy_transformers.layers import TransformerModel
+from spacy_transformers.layers.transformer_model import _convert_transformer_inputs, _convert_transformer_outputs
+from thinc.api import Model
+from thinc.layers.pytorchwrapper import forward as pytorch_forward
+
+from ..errors import Errors
+from ..types import SpanGetter
+from .forks import use_one_thread_in_forks
+from .replace_listeners import replace_listener, replace_listener_cfg
+from .shim import EncoderShim
+from .wordpieces import OVERFLOWS, encode_spans
+
+
+class EncoderModel(TransformerModel):
+    """Encode the rows of Docs with a Hugging Face encoder that is loaded on first use.
+
+    Beyond the model of spacy-transformers it looks a name up in installed packages too, knows the length limit that
+    the encoder was trained for, and cuts a row that is too long so that it keeps its final special token.
+
+    name (str): a folder or a name, see resolve.
+    get_spans (Callable): from Docs to the Spans that are its rows.
+    overflow (str): "truncate" or "windows", for rows longer than the limit.
+    For the others see EncoderShim.
+    """
+
+    def __init__(self, name: str, get_spans: SpanGetter, *, overflow: str, **shim_config: Any):
+        if overflow not in OVERFLOWS:
+            raise ValueError(Errors.UNKNOWN_OVERFLOW.format(given=overflow, expected=", ".join(OVERFLOWS)))
+        use_one_thread_in_forks()
+        self._config = {"name": name, "get_spans": get_spans, "overflow": overflow, **shim_config}
+        huggingface = Model(
+            "hf-pytorch",
+            pytorch_forward,
+            attrs={"convert_inputs": _convert_transformer_inputs, "convert_outputs": _convert_transformer_outputs},
+            shims=[EncoderShim(name, **shim_config)],
+            dims={"nI": None, "nO": None},
+        )
+        Model.__init__(
+            self,
+            "transformer",
+            forward,
+            init=init,
+            layers=[huggingface],
+            dims={"nO": None},
+            attrs={
+                "get_spans": get_spans,
+                "name": name,
+                "overflow": overflow,
+                "has_transformer": False,
+                "replace_listener": replace_listener,
+                "replace_listener_cfg": replace_listener_cfg,
+            },
+        )
+
+    @property
+    def shim(self) -> EncoderShim:
+        return self.layers[0].shims[0]  # type: ignore[return-value]
+
+    def copy(self) -> "EncoderModel":
+        """A copy with weights of its own."""
+        copied = EncoderModel(**self._config)
+        copied.layers[0].shims[0] = self.shim.copy()
+        if self.has_dim("nO"):
+            copied.set_dim("nO", self.get_dim("nO"))
+        copied.attrs["has_transformer"] = self.attrs["has_transformer"]
+        return copied
+
+
+def init(model: Model, X: Any = None, Y: Any = None) -> None:
+    load(model)
+
+
+def load(model: Model) -> EncoderShim:
+    """Load the weights, unless they are."""
+    shim = model.layers[0].shims[0]
+    shim.load()
+    if not model.has_dim("nO"):
+        model.set_dim("nO", shim._hfmodel.transformer.config.hidden_size)
+    model.attrs["has_transformer"] = True
+    return shim
+
+
+def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransformerBatch, Callable]:
+    shim = load(model)
+    spans = model.attrs["get_spans"](docs)
+    if not any(spans):
+        return FullTransformerBatch.empty(len(docs)), lambda d_output: docs
+    overflow = model.attrs["overflow"]
+    spans, wordpieces, align = encode_spans(shim._hfmodel.tokenizer, spans, shim.load(), overflow)
+    model_output, backprop_huggingface = model.layers[0](wordpieces, is_train)
+
+    def backprop(d_output: FullTransformerBatch) -> list[Doc]:
+        backprop_huggingface(d_output.model_output)
+        return docs
+
+    return FullTransformerBatch(spans=spans, wordpieces=wordpieces, model_output=model_output, align=align), backprop

@@ -1,0 +1,24 @@
+"""Evaluation of a pipeline on a file of graded pairs."""
+
+from pathlib import Path
+from typing import Any
+
+from spacy.language import Language
+
+from .readers import PairCorpus
+
+
+def evaluate(nlp: Language, path: str | Path) -> dict[str, Any]:
+    """Score a pipeline with an `sbert` pipe on graded pairs.
+
+    spaCy's own `evaluate` makes the Docs anew and drops their members; this one keeps them.
+
+    nlp (Language): the pipeline.
+    path (str or Path): pairs, see PairCorpus.
+    RETURNS (dict): pairs, the number of pairs, and what the pipeline's scorers report: sts_spearman and sts_pearson,
+        from -1 to 1, None where not defined.
+    RAISES (ValueError): if the file is not what PairCorpus reads.
+    """
+    examples = list(PairCorpus(path)(nlp))
+    scores = nlp.evaluate(examples)
+    return {"pairs": len(examples), **{key: scores[key] for key in ("sts_spearman", "sts_pearson")}}

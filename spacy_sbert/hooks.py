@@ -1,0 +1,151 @@
+"""The functions that answer `vector`, `has_vector`, `vector_norm` and `similarity` from the vectors stored on a Doc.
+
+They are plain module-level functions that read the stored record at each call: a pickled Doc carries only their names,
+and `Span.as_doc`, which hands the same hooks to a new Doc, needs nothing more.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy
+from spacy.tokens import Doc, Span, Token
+
+from . import records
+from .errors import Errors
+from .similarity import as_numpy, cosine
+
+Vectorised = tuple[numpy.ndarray, bool]
+
+
+def install(doc: Doc) -> None:
+    """Let a Doc, its Spans and its Tokens answer from the stored vectors.
+
+    A Span hook named vector_norm is left out on purpose: spaCy would return the vector for it.
+    """
+    doc.user_hooks.update(
+        vector=vector, has_vector=has_vector, vector_norm=vector_norm, similarity=similarity
+    )
+    doc.user_span_hooks.update(vector=vector, has_vector=has_vector, similarity=similarity)
+    doc.user_token_hooks.update(
+        vector=vector, has_vector=has_vector, vector_norm=vector_norm, similarity=similarity
+    )
+
+
+def restore(doc: Doc) -> Doc:
+    """Bring `vector`, `has_vector` and `similarity` back to a Doc whose hooks spaCy dropped on the way.
+
+    Needed after `Doc.to_bytes`, `DocBin`, `nlp.pipe(n_process=2)` and `Doc.from_docs`; does no harm elsewhere.
+
+    doc (Doc): a Doc that carries stored vectors.
+    RETURNS (Doc): the same Doc.
+    RAISES (ValueError): if the Doc carries no stored vectors.
+    """
+    if not records.find(doc):
+        raise ValueError(Errors.NO_VECTORS.format(kind="Doc", which=""))
+    install(doc)
+    return doc
+
+
+def vector(obj: Doc | Span | Token, name: str | None = None) -> numpy.ndarray:
+    """The stored vector of a Doc, Span or Token.
+
+    A Doc's is its pooled row, or the mean of its rows; a Span's its row if it is one, otherwise, as a Token's, the
+    same pooling over its wordpieces in context.
+
+    obj (Doc, Span or Token): what to look up.
+    name (str): the pipe whose vector is wanted; by default that of the pipe that answers `doc.vector`.
+    RETURNS (float32 array of shape (width,)): the vector; zeros where there is no text.
+    RAISES (ValueError): if the Doc carries no stored vectors, or none for this Span.
+    """
+    return _look_up(obj, name)[0]
+
+
+def has_vector(obj: Doc | Span | Token) -> bool:
+    """Whether a Doc, Span or Token has any wordpiece to make a vector of; False for empty and white text."""
+    if not records.find(_doc_of(obj)) and not (isinstance(obj, Doc) and _is_detached(obj)):
+        return False
+    return _look_up(obj)[1]
+
+
+def vector_norm(obj: Doc | Token) -> float:
+    """Euclidean norm of the vector of a Doc or Token."""
+    return float(numpy.linalg.norm(vector(obj)))
+
+
+def similarity(ours: Doc | Span | Token, theirs: Any) -> float:
+    """Cosine similarity of a Doc, Span or Token to another one, or to a Lexeme.
+
+    cos(u, v) = u . v / (||u|| ||v||), and 0.0 where either has no text.
+
+    RETURNS (float): the similarity, from -1 to 1.
+    RAISES (ValueError): if either side has no vectors, or the two have unequal width.
+    """
+    u, v = vector(ours), _vector_of_other(theirs)
+    if not u.any() or not v.any():
+        return 0.0
+    if u.shape != v.shape:
+        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=u.shape[0], theirs=v.shape[0]))
+    return float(cosine(u[None], v[None])[0])
+
+
+def install_extensions(pipe: str = "sbert") -> None:
+    """Register `doc._.sbert_vector` and its like, which read stored vectors where hooks did not travel.
+
+    The vectors of the pipe of this name, under its name; `_.sbert_vector` answers for the pipe that answers
+    `doc.vector` where no pipe is called "sbert".
+    """
+    attribute = f"{pipe}_vector"
+    getter: Callable[[Any], numpy.ndarray] = _sbert_vector if pipe == "sbert" else partial(vector, name=pipe)
+    for kind in (Doc, Span, Token):
+        if not kind.has_extension(attribute):
+            kind.set_extension(attribute, getter=getter)
+    if not Doc.has_extension("sbert_truncated"):
+        Doc.set_extension("sbert_truncated", getter=is_truncated)
+
+
+def is_truncated(doc: Doc) -> bool:
+    """Whether any row of a Doc was longer than the encoder's limit and was cut."""
+    return any(record.data["truncated"] for name in records.names(doc) for record in records.find(doc, name))
+
+
+def _sbert_vector(obj: Doc | Span | Token) -> numpy.ndarray:
+    return vector(obj, "sbert" if "sbert" in records.names(_doc_of(obj)) else None)
+
+
+def _doc_of(obj: Doc | Span | Token) -> Doc:
+    return obj if isinstance(obj, Doc) else obj.doc
+
+
+def _look_up(obj: Doc | Span | Token, name: str | None = None) -> Vectorised:
+    doc = _doc_of(obj)
+    found = records.find(doc, name)
+    if found:
+        if isinstance(obj, Doc):
+            return records.doc_vector(obj, found)
+        return records.span_vector(obj, found) if isinstance(obj, Span) else records.token_vector(obj, found)
+    if isinstance(obj, Doc) and name in (None, "sbert") and _is_detached(obj):
+        return obj._vector, bool(obj._vector.any())
+    which = "" if name is None else f" of a pipe named '{name}'"
+    raise ValueError(Errors.NO_VECTORS.format(kind=type(obj).__name__, which=which))
+
+
+def _is_detached(doc: Doc) -> bool:
+    """Whether a Doc comes from `Span.as_doc`, which hands on our hooks and sets the Span's vector, but no user data."""
+    return doc.user_hooks.get("vector") is vector and doc._vector is not None
+
+
+def _vector_of_other(other: Any) -> numpy.ndarray:
+    if isinstance(other, (Doc, Span, Token)) and (records.find(_doc_of(other)) or "vector" in _hooks_of(other)):
+        return vector(other) if records.find(_doc_of(other)) else as_numpy(other.vector)
+    if not getattr(other, "has_vector", False):
+        if isinstance(other, (Doc, Span, Token)):
+            raise ValueError(Errors.NO_VECTORS.format(kind=type(other).__name__, which=""))
+        raise ValueError(Errors.NOT_COMPARABLE.format(given=f"a {type(other).__name__} without a vector"))
+    return as_numpy(other.vector)
+
+
+def _hooks_of(obj: Doc | Span | Token) -> dict[str, Any]:
+    if isinstance(obj, Doc):
+        return obj.user_hooks
+    return obj.doc.user_span_hooks if isinstance(obj, Span) else obj.doc.user_token_hooks

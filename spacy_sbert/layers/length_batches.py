@@ -1,0 +1,34 @@
+"""Batches of similar length, so that little is computed on padding."""
+
+from collections.abc import Callable
+
+from spacy.tokens import Doc
+from spacy_transformers.util import batch_by_length
+from thinc.api import Model
+
+from .encoded import EncodedDoc
+
+
+def length_batches(
+    encoder: Model[list[Doc], list[EncodedDoc]], max_batch_items: int
+) -> Model[list[Doc], list[EncodedDoc]]:
+    """Encode Docs in sub-batches of similar length, and return them in the order they came.
+
+    A training batch is one batch: its loss sees all of it at once.
+
+    max_batch_items (int): the most tokens in a sub-batch, counted as the longest Doc times the number of Docs.
+    """
+    model = Model("length_batches", forward, layers=[encoder], attrs={"max_batch_items": max_batch_items})
+    return model
+
+
+def forward(
+    model: Model[list[Doc], list[EncodedDoc]], docs: list[Doc], is_train: bool
+) -> tuple[list[EncodedDoc], Callable]:
+    encoder = model.layers[0]
+    if is_train:
+        return encoder(docs, is_train)
+    encoded: dict[int, EncodedDoc] = {}
+    for indices in batch_by_length(docs, model.attrs["max_batch_items"]):
+        encoded.update(zip(indices, encoder.predict([docs[i] for i in indices]), strict=True))
+    return [encoded[i] for i in range(len(docs))], lambda d_vectors: []

@@ -1,0 +1,29 @@
+"""The model tree of an `sbert` pipe: its encoder and its loss, saved, loaded and optimised as one."""
+
+from collections.abc import Callable
+from typing import Any
+
+from spacy.tokens import Doc
+from thinc.api import Model
+
+from .encoded import EncodedDoc
+
+
+def with_loss(encoder: Model[list[Doc], list[EncodedDoc]], loss: Model | None) -> Model[list[Doc], list[EncodedDoc]]:
+    """Encode Docs with the encoder; the loss stands beside it, so that its head belongs to the same tree.
+
+    encoder (Model): from Docs to one EncodedDoc each.
+    loss (Model): a loss layer, None for an encoder that is not trained.
+    """
+    layers = [encoder] if loss is None else [encoder, loss]
+    refs = {"encoder": encoder, "loss": loss, "pooling": encoder.get_ref("pooling")}
+    return Model("sbert", forward, init=init, layers=layers, refs=refs)
+
+
+def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], Callable]:
+    return model.layers[0](docs, is_train)
+
+
+def init(model: Model, X: Any = None, Y: Any = None) -> None:
+    for layer in model.layers:
+        layer.initialize()

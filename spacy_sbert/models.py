@@ -1,0 +1,181 @@
+"""The registered architectures: an encoder, pooling and normalisation wired together."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from spacy.tokens import Doc
+from spacy.util import SimpleFrozenDict, registry
+from spacy_transformers.data_classes import FullTransformerBatch, TransformerData
+from spacy_transformers.layers import TransformerModel, split_trf_batch, trfs2arrays
+from thinc.api import Model, chain
+from thinc.types import Floats2d, Ragged
+
+from .encoder.listener import SentenceListener
+from .encoder.transformer import EncoderModel
+from .errors import Errors
+from .layers.cls_pooling import cls_pooling
+from .layers.encoded import EncodedDoc
+from .layers.length_batches import length_batches
+from .layers.max_pooling import max_pooling
+from .layers.mean_pooling import mean_pooling
+from .layers.sentence_pooling import sentence_pooling
+
+POOLING = {"mean": mean_pooling, "max": max_pooling, "cls": cls_pooling}
+DEFAULT_NAME = "sentence-transformers/all-MiniLM-L6-v2"
+SENTENCE_SPANS = SimpleFrozenDict({"@span_getters": "spacy-sbert.sentence_spans.v1"})
+SENTENCE_LISTENER = SimpleFrozenDict({"@architectures": "spacy-sbert.SentenceListener.v1"})
+NO_SETTINGS: dict[str, Any] = SimpleFrozenDict()
+
+SentenceEncoder = Model[list[Doc], list[EncodedDoc]]
+
+
+@registry.architectures("spacy-sbert.SentenceEncoder.v1")
+def sentence_encoder(
+    name: str = DEFAULT_NAME,
+    pooling: str = "mean",
+    normalize: bool | Literal["auto"] = "auto",
+    overflow: str = "truncate",
+    get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
+    max_batch_items: int = 4096,
+    tokenizer_config: dict[str, Any] = NO_SETTINGS,
+    transformer_config: dict[str, Any] = NO_SETTINGS,
+    mixed_precision: bool = False,
+    grad_scaler_config: dict[str, Any] = NO_SETTINGS,
+    trust_remote_code: bool = False,
+) -> SentenceEncoder:
+    """A sentence encoder with a transformer of its own.
+
+    name (str): any Hugging Face encoder: a folder, or a name that is looked for in the hub's cache, in installed
+        packages and on the hub.
+    pooling (str): "mean", "max" or "cls".
+    normalize (bool or "auto"): whether vectors get unit length; "auto" as the encoder's modules.json says.
+    overflow (str): "truncate" cuts rows at the encoder's limit, "windows" averages over windows of them.
+    get_spans (Callable): which stretches of a Doc are rows: spacy-sbert.sentence_spans.v1.
+    max_batch_items (int): the most tokens in a sub-batch, padding included.
+    tokenizer_config, transformer_config, mixed_precision, grad_scaler_config: as in spacy-transformers.
+    trust_remote_code (bool): whether Python code that comes with the encoder may run.
+    RETURNS (Model): from Docs to one EncodedDoc each. The weights are loaded on first use.
+    RAISES (ValueError): for an unknown pooling, normalize or overflow.
+    SOURCE: Reimers and Gurevych 2019, section 3.
+    """
+    transformer = EncoderModel(
+        name,
+        get_spans,
+        overflow=overflow,
+        tokenizer_config=tokenizer_config,
+        transformer_config=transformer_config,
+        mixed_precision=mixed_precision,
+        grad_scaler_config=grad_scaler_config,
+        trust_remote_code=trust_remote_code,
+    )
+    encoder = _pooled(chain(transformer, split_trf_batch()), pooling, normalize)
+    return _with_pooling_ref(length_batches(encoder, max_batch_items), encoder)
+
+
+@registry.architectures("spacy-sbert.SharedSentenceEncoder.v1")
+def shared_sentence_encoder(
+    pooling: str = "mean",
+    normalize: bool | Literal["auto"] = "auto",
+    tok2vec: Model = SENTENCE_LISTENER,  # type: ignore[assignment]
+) -> SentenceEncoder:
+    """A sentence encoder that listens to the pipeline's `transformer`, and adds no forward pass.
+
+    pooling, normalize: see spacy-sbert.SentenceEncoder.v1.
+    tok2vec (Model): the listener, spacy-sbert.SentenceListener.v1; after `nlp.replace_listeners` a transformer. The
+        name is the one under which spaCy looks for listeners.
+    RETURNS (Model): from Docs to one EncodedDoc each.
+    RAISES (ValueError): for an unknown pooling or normalize.
+    """
+    source = chain(tok2vec, split_trf_batch()) if isinstance(tok2vec, TransformerModel) else tok2vec
+    encoder = _pooled(source, pooling, normalize)
+    return _with_pooling_ref(encoder, encoder)
+
+
+@registry.architectures("spacy-sbert.SentenceListener.v1")
+def sentence_listener(grad_factor: float = 1.0, upstream: str = "*") -> Model[list[Doc], list[TransformerData]]:
+    """Listen to a `transformer` component that stands earlier in the pipeline.
+
+    grad_factor (float): factor on the gradient that goes to the transformer; 0 keeps it as it is.
+    upstream (str): the component's name, "*" for any.
+    """
+    return SentenceListener(upstream, grad_factor)
+
+
+@registry.architectures("spacy-sbert.TransformerModel.v1")
+def transformer_model(
+    name: str = DEFAULT_NAME,
+    get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
+    tokenizer_config: dict[str, Any] = NO_SETTINGS,
+    transformer_config: dict[str, Any] = NO_SETTINGS,
+    mixed_precision: bool = False,
+    grad_scaler_config: dict[str, Any] = NO_SETTINGS,
+    overflow: str = "truncate",
+    trust_remote_code: bool = False,
+) -> Model[list[Doc], FullTransformerBatch]:
+    """The model of a `transformer` component whose output a sentence encoder can share: a drop-in for
+    spacy-transformers.TransformerModel.v3, with the same output.
+
+    name, overflow, trust_remote_code: see spacy-sbert.SentenceEncoder.v1.
+    get_spans (Callable): which stretches of a Doc are rows; spacy-sbert.sentence_spans.v1 for sentence vectors.
+    tokenizer_config, transformer_config, mixed_precision, grad_scaler_config: as in spacy-transformers.
+    """
+    return EncoderModel(
+        name,
+        get_spans,
+        overflow=overflow,
+        tokenizer_config=tokenizer_config,
+        transformer_config=transformer_config,
+        mixed_precision=mixed_precision,
+        grad_scaler_config=grad_scaler_config,
+        trust_remote_code=trust_remote_code,
+    )
+
+
+@registry.architectures("spacy-sbert.Tok2VecTransformer.v1")
+def tok2vec_transformer(
+    pooling: Model[Ragged, Floats2d],
+    grad_factor: float = 1.0,
+    name: str = DEFAULT_NAME,
+    get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
+    tokenizer_config: dict[str, Any] = NO_SETTINGS,
+    transformer_config: dict[str, Any] = NO_SETTINGS,
+    mixed_precision: bool = False,
+    grad_scaler_config: dict[str, Any] = NO_SETTINGS,
+    overflow: str = "truncate",
+    trust_remote_code: bool = False,
+) -> Model[list[Doc], list[Floats2d]]:
+    """A transformer as the token-to-vector layer of one component: what `nlp.replace_listeners` leaves in a ner or
+    textcat that listened to spacy-sbert.TransformerModel.v1.
+
+    pooling (Model): from the wordpieces of each token to its vector.
+    grad_factor (float): factor on the gradient that goes to the transformer.
+    The others: see spacy-sbert.TransformerModel.v1.
+    """
+    transformer = transformer_model(
+        name,
+        get_spans,
+        tokenizer_config,
+        transformer_config,
+        mixed_precision,
+        grad_scaler_config,
+        overflow,
+        trust_remote_code,
+    )
+    # A chain in a chain, as replacing the listener leaves it: saved weights are matched by position.
+    return chain(chain(transformer, split_trf_batch()), trfs2arrays(pooling, grad_factor))
+
+
+def _pooled(source: Model[list[Doc], list[TransformerData]], pooling: str, normalize: bool | str) -> SentenceEncoder:
+    if pooling not in POOLING:
+        raise ValueError(Errors.UNKNOWN_POOLING.format(given=pooling, expected=", ".join(POOLING)))
+    if normalize not in (True, False, "auto"):
+        raise ValueError(Errors.UNKNOWN_NORMALIZE.format(given=normalize))
+    unit = None if normalize == "auto" else bool(normalize)
+    pool = sentence_pooling(POOLING[pooling](), pooling, unit)
+    return _with_pooling_ref(chain(source, pool), pool)
+
+
+def _with_pooling_ref(model: SentenceEncoder, holder: Model) -> SentenceEncoder:
+    """Let the component find the layer that says what is kept of each token."""
+    model.set_ref("pooling", holder.get_ref("pooling") if holder.has_ref("pooling") else holder)
+    return model

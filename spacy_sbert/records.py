@@ -1,0 +1,132 @@
+"""What an `sbert` pipe stores on a Doc, and how the vector of a Doc, Span or Token is found in it.
+
+A record lives in `doc.user_data` under the key ("._.", "spacy-sbert:" + name of the pipe, 0, length of the text): the
+form of a Span extension, which spaCy carries along and shifts in `Doc.from_docs` and `Span.as_doc`. Everything inside
+counts characters from the record's start, so that a record stays true wherever its key is shifted to. Its values are
+NumPy arrays and plain scalars, which msgpack and pickle know.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+from spacy.tokens import Doc, Span, Token
+
+from .errors import Errors
+from .span_pooling import Part, TokenStates, finish, reduce_tokens
+
+PREFIX = "spacy-sbert:"
+
+
+@dataclass
+class PlacedRecord:
+    """One stored record and where it stands in its Doc: characters [start, end)."""
+
+    name: str
+    start: int
+    end: int
+    data: dict[str, Any]
+
+    @property
+    def rows(self) -> numpy.ndarray:
+        """int32 (rows, 2): the characters of each row in the Doc."""
+        return self.data["rows"] + self.start
+
+    def row_at(self, start: int, end: int) -> numpy.ndarray | None:
+        """The vector of the row that covers exactly the characters [start, end), if there is one."""
+        hits = numpy.flatnonzero((self.rows == (start, end)).all(axis=1))
+        return self.data["vectors"][hits[0]] if len(hits) else None
+
+
+def store(doc: Doc, name: str, data: dict[str, Any]) -> None:
+    """Put a pipe's record on a Doc; the latest record stands last, also when a pipe runs a second time."""
+    for key in [key for key in doc.user_data if _is_record(key, name)]:
+        del doc.user_data[key]
+    doc.user_data[("._.", PREFIX + name, 0, _length(doc))] = data
+
+
+def find(doc: Doc, name: str | None = None) -> list[PlacedRecord]:
+    """The records of one pipe on a Doc, several after `Doc.from_docs`, none on a Doc of another pipeline.
+
+    name: the pipe; None for the one that answers `doc.vector`: the last with set_hooks = true, or else the last.
+    """
+    records = list(_iterate(doc))
+    if name is None and records:
+        name = next((r.name for r in reversed(records) if r.data["set_hooks"]), records[-1].name)
+    return [record for record in records if record.name == name]
+
+
+def names(doc: Doc) -> list[str]:
+    """The names of the pipes that left a record on a Doc, in the order they ran."""
+    return list(dict.fromkeys(record.name for record in _iterate(doc)))
+
+
+def doc_vector(doc: Doc, records: list[PlacedRecord]) -> tuple[numpy.ndarray, bool]:
+    """Vector of a whole Doc, and whether it has one: the row, the mean of the rows, or zeros where there is no text."""
+    length = _length(doc)
+    if any(record.start < 0 or record.end > length for record in records):
+        return _stretch_vector(0, length, records, doc.text)  # a part of a longer Doc: Span.as_doc
+    width = max(record.data["width"] for record in records)
+    vectors = [record.data["vectors"][record.data["has_text"]] for record in records]
+    if any(len(rows) and rows.shape[1] != width for rows in vectors):
+        widths = sorted({record.data["width"] for record in records})
+        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=widths[0], theirs=widths[-1]))
+    count = sum(len(rows) for rows in vectors)
+    if count == 0:
+        return numpy.zeros((width,), dtype="float32"), False
+    if count == 1:
+        return next(rows[0] for rows in vectors if len(rows)), True
+    return numpy.concatenate([rows for rows in vectors if len(rows)]).mean(axis=0), True
+
+
+def span_vector(span: Span, records: list[PlacedRecord]) -> tuple[numpy.ndarray, bool]:
+    """Vector of a Span, and whether it has one: its row, or its wordpieces pooled in context."""
+    if span.start == 0 and span.end == len(span.doc):
+        return doc_vector(span.doc, records)
+    return _stretch_vector(span.start_char, span.end_char, records, span.text)
+
+
+def token_vector(token: Token, records: list[PlacedRecord]) -> tuple[numpy.ndarray, bool]:
+    """Vector of a Token, and whether it has one: its wordpieces pooled in context."""
+    return _stretch_vector(token.idx, token.idx + len(token), records, token.text)
+
+
+def _length(doc: Doc) -> int:
+    """len(doc.text), without making the text."""
+    return doc[-1].idx + len(doc[-1].text_with_ws) if len(doc) else 0
+
+
+def _iterate(doc: Doc) -> Iterator[PlacedRecord]:
+    for key, data in doc.user_data.items():
+        if _is_record(key):
+            yield PlacedRecord(key[1][len(PREFIX) :], key[2], key[3], data)
+
+
+def _is_record(key: Any, name: str | None = None) -> bool:
+    if not (isinstance(key, tuple) and len(key) == 4 and key[0] == "._." and key[2] is not None):
+        return False
+    return key[1].startswith(PREFIX) if name is None else key[1] == PREFIX + name
+
+
+def _stretch_vector(start: int, end: int, records: list[PlacedRecord], text: str) -> tuple[numpy.ndarray, bool]:
+    records = [record for record in records if record.start < end and record.end > start] or records[:1]
+    for record in records:
+        row = record.row_at(start, end)
+        if row is not None:
+            return row, bool(row.any())
+    parts = []
+    for record in records:
+        if "token_starts" not in record.data:
+            raise ValueError(Errors.NO_TOKEN_VECTORS.format(text=text[:50]))
+        parts.append(_reduce(record.data, start - record.start, end - record.start))
+    first = records[0].data
+    vector = finish(parts, first["pooling"], first["normalize"])
+    return (numpy.zeros((first["width"],), dtype="float32"), False) if vector is None else (vector, True)
+
+
+def _reduce(data: dict[str, Any], start: int, end: int) -> Part:
+    """The wordpieces in the characters [start, end) of a record, reduced."""
+    first = int(numpy.searchsorted(data["token_ends"], start, side="right"))
+    last = int(numpy.searchsorted(data["token_starts"], end, side="left"))
+    return reduce_tokens(TokenStates(**data["tokens"]), first, last, data["pooling"])

@@ -1,0 +1,35 @@
+"""Learning rates."""
+
+from collections.abc import Iterator
+
+from spacy.util import registry
+
+from .errors import Errors
+
+
+@registry.schedules("spacy-sbert.linear_warmup.v1")
+def linear_warmup(initial_rate: float, total_steps: int, warmup: float = 0.1) -> Iterator[float]:
+    """Rise linearly from zero over a fraction of the steps, then fall linearly to zero.
+
+    rate_t = initial_rate * t / w                                  while t < w,  w = int(warmup * total_steps)
+    rate_t = initial_rate * max(0, (total_steps - t) / (total_steps - w))        afterwards
+
+    initial_rate (float): the highest rate.
+    total_steps (int): the steps until the rate is zero, usually ${training.max_steps}.
+    warmup (float): the fraction of the steps that warm up.
+    RETURNS (Iterator[float]): the rate of each step, without end.
+    RAISES (ValueError): if warmup is no fraction below 1.
+    SOURCE: Reimers and Gurevych 2019, section 3.1 (linear warm-up over 10 % of the training data).
+    """
+    if not 0 <= warmup < 1:
+        raise ValueError(Errors.WARMUP.format(given=warmup))
+    return _rates(initial_rate, total_steps, int(warmup * total_steps))
+
+
+def _rates(initial_rate: float, total_steps: int, warmup_steps: int) -> Iterator[float]:
+    for step in range(warmup_steps):
+        yield initial_rate * step / warmup_steps
+    for step in range(warmup_steps, total_steps):
+        yield initial_rate * (total_steps - step) / (total_steps - warmup_steps)
+    while True:
+        yield 0.0

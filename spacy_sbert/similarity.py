@@ -1,0 +1,27 @@
+"""Cosine similarity: the one definition that use, training and evaluation share."""
+
+from typing import Any
+
+import numpy
+from thinc.util import get_array_module
+
+
+def cosine(u: Any, v: Any) -> Any:
+    """Cosine similarity of paired rows.
+
+    cos(u, v) = u . v / (||u|| ||v||), and 0 where u or v is the zero vector.
+
+    u, v (float arrays of shape (n, width), NumPy or CuPy): the paired vectors.
+    RETURNS (float array of shape (n,), of the same dtype and device): the similarities, from -1 to 1.
+    SOURCE: Reimers and Gurevych 2019, section 3.
+    """
+    xp = get_array_module(u)
+    dot = (u * v).sum(axis=1)
+    norms = xp.sqrt((u * u).sum(axis=1)) * xp.sqrt((v * v).sum(axis=1))
+    safe = xp.where(norms == 0, xp.ones_like(norms), norms)
+    return xp.clip(dot / safe, -1.0, 1.0)
+
+
+def as_numpy(array: Any) -> numpy.ndarray:
+    """The array on the CPU: itself when it is a NumPy array, a copy when it is a CuPy array."""
+    return array if isinstance(array, numpy.ndarray) else array.get()

@@ -1,0 +1,58 @@
+"""Which stretches of a Doc become rows of the encoder: the whole Doc, its sentences, or the members of a pair."""
+
+from collections.abc import Iterable
+from functools import partial
+
+import spacy_transformers  # noqa: F401  its import creates registry.span_getters
+from spacy.tokens import Doc, Span
+from spacy.util import registry
+
+from .errors import Errors
+from .types import SpanGetter
+
+SPANS_KEY = "sbert"
+UNITS = ("doc", "sent")
+
+
+@registry.span_getters("spacy-sbert.sentence_spans.v1")
+def sentence_spans(unit: str = "doc", spans_key: str = SPANS_KEY) -> SpanGetter:
+    """Span getter of sentence encoders: one row a Doc, one a sentence, or one for each member of a pair.
+
+    unit (str): "doc" for one row a Doc, "sent" for one a sentence (needs sentence boundaries: put a sentencizer,
+        senter or parser before the encoder).
+    spans_key (str): a Doc with members in doc.spans[spans_key] is an example of training or evaluation: its members
+        are its rows, whatever the unit.
+    RETURNS (Callable): from a list of Docs to a list of Spans a Doc, in the order of the text; none for an empty Doc.
+    RAISES (ValueError): for an unknown unit.
+    """
+    if unit not in UNITS:
+        raise ValueError(Errors.UNKNOWN_UNIT.format(given=unit, expected=", ".join(UNITS)))
+    return partial(get_sentence_spans, unit=unit, spans_key=spans_key)
+
+
+def get_sentence_spans(docs: Iterable[Doc], unit: str, spans_key: str) -> list[list[Span]]:
+    """The rows of each Doc, see sentence_spans."""
+    return [_rows(doc, unit, spans_key) for doc in docs]
+
+
+def members(doc: Doc, spans_key: str = SPANS_KEY) -> list[Span]:
+    """The members of an example, in the order they were given (u, v); none if the Doc is no example."""
+    return list(doc.spans[spans_key]) if spans_key in doc.spans else []
+
+
+def row_order(spans: list[Span]) -> list[int]:
+    """Where each member stands among the rows, which follow the order of the text: alignment to tokens needs it."""
+    by_position = sorted(range(len(spans)), key=lambda i: (spans[i].start, spans[i].end))
+    order = [0] * len(spans)
+    for row, member in enumerate(by_position):
+        order[member] = row
+    return order
+
+
+def _rows(doc: Doc, unit: str, spans_key: str) -> list[Span]:
+    pair = members(doc, spans_key)
+    if pair:
+        return sorted((span for span in pair if len(span)), key=lambda span: (span.start, span.end))
+    if not len(doc):
+        return []  # a row without tokens would break the alignment of the whole batch
+    return [doc[:]] if unit == "doc" else list(doc.sents)

@@ -1,0 +1,30 @@
+"""The data that passes between the rooms of the package."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from spacy.tokens import Doc, Span
+
+SpanGetter = Callable[[list[Doc]], list[list[Span]]]
+
+
+@dataclass(frozen=True)
+class EncoderSettings:
+    """What the folder of an encoder says beyond its weights, and what therefore travels with them.
+
+    name: the name the encoder was asked for by.
+    max_length: the most wordpieces a row may have, special tokens included; None where there is no limit.
+    normalize: whether its authors scale vectors to unit length.
+    pooling: the pooling its authors use ("mean", "max" or "cls"), None where the folder does not say.
+    lowercase: whether texts are lower-cased before the tokenizer sees them.
+    unknown_modules: types of the folder's modules that are neither Transformer, Pooling nor Normalize.
+    """
+
+    name: str
+    max_length: int | None = None
+    normalize: bool = False
+    pooling: str | None = None
+    lowercase: bool = False
+    unknown_modules: tuple[str, ...] = ()
+
+

@@ -1,0 +1,56 @@
+"""The transformer component that an `sbert` pipe listens to."""
+
+from collections.abc import Iterable
+
+from spacy.language import Language
+from spacy.training import Example
+from spacy_transformers.pipeline_component import Transformer
+from thinc.api import Model
+
+from .encoder.listener import SentenceListener
+from .encoder.resolve import find_local
+from .encoder.settings import read_settings
+from .encoder.transformer import EncoderModel
+from .errors import Errors
+from .pairs import check_getter
+from .spans import members
+
+
+def find_listeners(model: Model) -> list[SentenceListener]:
+    """The listeners in the model tree of an `sbert` pipe; none if its encoder is its own."""
+    return [node for node in model.walk() if isinstance(node, SentenceListener)]
+
+
+def find_upstream(nlp: Language, name: str, listener: SentenceListener) -> Transformer:
+    """The transformer before a pipe that its listener hears.
+
+    RAISES (ValueError): if there is none, or it is of a kind that cannot be shared.
+    """
+    before = nlp.pipe_names[: nlp.pipe_names.index(name)] if name in nlp.pipe_names else nlp.pipe_names
+    for pipe_name in reversed(before):
+        pipe = nlp.get_pipe(pipe_name)
+        if isinstance(pipe, Transformer) and listener.upstream_name in ("*", pipe_name):
+            return pipe
+    if any(nlp.get_pipe_meta(pipe_name).factory == "curated_transformer" for pipe_name in before):
+        raise ValueError(Errors.CURATED_UPSTREAM.format(name=f" '{name}'"))
+    pipes = nlp.pipe_names
+    raise ValueError(Errors.NO_UPSTREAM.format(name=name, upstream=listener.upstream_name, pipes=pipes))
+
+
+def prepare_upstream(
+    nlp: Language, name: str, model: Model, examples: Iterable[Example], spans_key: str
+) -> None:
+    """Check that the transformer's rows will be the members of pairs, and find out whether its folder normalises.
+
+    RAISES (ValueError): if there is no transformer to share, or pairs would be trained wrongly on it.
+    """
+    for listener in find_listeners(model):
+        upstream = find_upstream(nlp, name, listener)
+        pair = next((eg.predicted for eg in examples if members(eg.predicted, spans_key)), None)
+        if pair is not None:
+            check_getter(upstream.model.attrs["get_spans"]([pair])[0], pair, spans_key)
+        if not isinstance(upstream.model, EncoderModel):  # ours says so with its output
+            source = str(upstream.model.attrs.get("name", ""))
+            folder = find_local(source) if source else None
+            normalize = folder is not None and read_settings(folder, source).normalize
+            model.get_ref("pooling").attrs["upstream_normalize"] = normalize
