@@ -66,7 +66,8 @@ def doc_vector(doc: Doc, records: list[PlacedRecord]) -> tuple[numpy.ndarray, bo
     """Vector of a whole Doc, and whether it has one: the row, the mean of the rows, or zeros where there is no text."""
     length = _length(doc)
     if any(record.start < 0 or record.end > length for record in records):
-        return _stretch_vector(0, length, records, doc.text)  # a part of a longer Doc: Span.as_doc
+        last = doc[-1]  # a part of a longer Doc: Span.as_doc
+        return _stretch_vector(0, last.idx + len(last), records, doc.text)
     width = max(record.data["width"] for record in records)
     vectors = [record.data["vectors"][record.data["has_text"]] for record in records]
     if any(len(rows) and rows.shape[1] != width for rows in vectors):

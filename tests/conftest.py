@@ -1,0 +1,84 @@
+"""Pipelines to test: on a random tiny BERT made on the spot, and on the real model that the test extra installs."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # no test needs the network
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+import pytest
+import spacy
+import torch
+from pipelines import MAX_LENGTH, PAIRS, make_example
+from spacy.language import Language
+from spacy.training import Example
+from transformers import BertConfig, BertModel, BertTokenizerFast
+
+WORDS = "a man is eating food someone having meal the cat sat on mat he can ##not go ##ing dog ran fast".split()
+
+
+@pytest.fixture(scope="session")
+def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a random BERT: 2 layers, width 16, at most 24 wordpieces, no dropout."""
+    folder = tmp_path_factory.mktemp("tiny") / "bert"
+    folder.mkdir()
+    letters = [chr(c) for c in range(ord("a"), ord("z") + 1)]
+    vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{c}" for c in letters), ".", ",", "'"]
+    vocab += [word for word in WORDS if word not in vocab] + ["cannot"]
+    (folder / "vocab.txt").write_text("\n".join(vocab), encoding="utf8")
+    BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=MAX_LENGTH).save_pretrained(folder)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        config = BertConfig(
+            vocab_size=len(vocab),
+            hidden_size=16,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=32,
+            max_position_embeddings=MAX_LENGTH,
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+            initializer_range=0.5,
+        )
+        BertModel(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def make_nlp(tiny_bert: Path) -> Callable[..., Language]:
+    """Build a pipeline: an encoder of its own, or one that shares the pipeline's transformer."""
+
+    def make(
+        encoder: str = "own", name: Any = None, unit: str = "doc", transformer: Any = None, **config: Any
+    ) -> Language:
+        nlp = spacy.blank("en")
+        if unit == "sent":
+            nlp.add_pipe("sentencizer")
+        spans = {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": unit}
+        source = {"name": str(name or tiny_bert), "get_spans": spans, **(transformer or {})}
+        model = config.pop("model", {})
+        if encoder == "own":
+            model = {**source, **model}
+        else:
+            source.setdefault("@architectures", "spacy-sbert.TransformerModel.v1")
+            nlp.add_pipe("transformer", config={"model": source})
+            model = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1", **model}
+        nlp.add_pipe("sbert", config={"model": model, **config})
+        return nlp
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def minilm() -> Language:
+    """The default pipeline, on the real model."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert")
+    return nlp
+
+
+@pytest.fixture
+def examples() -> Callable[[Language], list[Example]]:
+    return lambda nlp: [make_example(nlp, *pair) for pair in PAIRS]

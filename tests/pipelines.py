@@ -1,0 +1,46 @@
+"""What the tests share beside fixtures: pairs, and a look at weights."""
+
+import os
+from pathlib import Path
+
+import numpy
+import pytest
+from spacy.language import Language
+from spacy.training import Example
+
+from spacy_sbert.readers import pair_doc
+
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+ENCODERS = ("own", "shared")
+MAX_LENGTH = 24  # of the tiny BERT
+
+
+def make_example(nlp: Language, first: str, second: str, score: float = 0.5) -> Example:
+    """A pair as PairCorpus makes it."""
+    reference = pair_doc(nlp, first, second, score)
+    predicted = reference.copy()
+    predicted.spans["sbert"].attrs.clear()
+    return Example(predicted, reference)
+
+
+PAIRS = [
+    ("A man is eating food.", "Someone is having a meal.", 1.0),
+    ("The cat sat on the mat.", "A man is eating.", 0.0),
+    ("He cannot go.", "The dog ran fast.", 0.4),
+]
+
+
+def weights(nlp: Language, pipe: str) -> dict[str, numpy.ndarray]:
+    """A copy of the transformer's parameters inside a pipe."""
+    for node in nlp.get_pipe(pipe).model.walk():
+        for shim in node.shims:
+            return {key: value.detach().numpy().copy() for key, value in shim._model.named_parameters()}
+    raise ValueError(pipe)
+
+
+def real_data() -> Path:
+    """The folder of real data sets; skips the test where it is not set."""
+    folder = os.environ.get("SPACY_SBERT_DATA")
+    if not folder:
+        pytest.skip("needs real data: set SPACY_SBERT_DATA to a folder with sts/STSBenchmark")
+    return Path(folder)

@@ -1,0 +1,18 @@
+import numpy
+
+from spacy_sbert.similarity import cosine
+
+
+def test_cosine_by_hand():
+    u = numpy.array([[1.0, 0.0], [1.0, 1.0], [2.0, 0.0], [0.0, 0.0]])
+    v = numpy.array([[1.0, 1.0], [2.0, 2.0], [-1.0, 0.0], [1.0, 0.0]])
+    assert numpy.allclose(cosine(u, v), [2**-0.5, 1.0, -1.0, 0.0])
+
+
+def test_nan_stays_nan():
+    assert numpy.isnan(cosine(numpy.array([[numpy.nan, 1.0]]), numpy.ones((1, 2)))).all()
+
+
+def test_never_above_one():
+    u = numpy.full((1, 3), 0.1, dtype="float32")
+    assert cosine(u, 3 * u)[0] <= 1.0

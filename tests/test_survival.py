@@ -1,0 +1,210 @@
+"""Vectors on every route that a Doc can take through spaCy. The table in the README says the same."""
+
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy
+import pytest
+import spacy
+from pipelines import ENCODERS
+from spacy.tokens import Doc, DocBin
+
+from spacy_sbert import restore
+
+TEXT = "A man is eating food. The cat sat on the mat."
+pytestmark = pytest.mark.parametrize("encoder", ENCODERS)
+
+
+def through_bytes(nlp, doc):
+    return Doc(nlp.vocab).from_bytes(doc.to_bytes())
+
+
+def through_disk(nlp, doc, path):
+    doc.to_disk(path)
+    return Doc(nlp.vocab).from_disk(path)
+
+
+def through_docbin(nlp, doc):
+    data = DocBin(docs=[doc], store_user_data=True).to_bytes()
+    return next(iter(DocBin().from_bytes(data).get_docs(nlp.vocab)))
+
+
+def assert_same(given, doc):
+    """Doc, Spans, Tokens and similarity answer as they did before the way."""
+    assert numpy.array_equal(given.vector, doc.vector)
+    assert given.has_vector and given.vector_norm == pytest.approx(doc.vector_norm)
+    assert numpy.array_equal(given[1:4].vector, doc[1:4].vector)
+    assert numpy.array_equal(given[2].vector, doc[2].vector)
+    assert given.similarity(doc[6:]) == pytest.approx(doc.similarity(doc[6:]))
+
+
+def assert_same_without_hooks(given, doc):
+    """The extension attributes answer, with no call at all."""
+    assert numpy.array_equal(given._.sbert_vector, doc.vector)
+    assert numpy.array_equal(given[1:4]._.sbert_vector, doc[1:4].vector)
+    assert numpy.array_equal(given[2]._.sbert_vector, doc[2].vector)
+    assert given._.sbert_truncated is False
+
+
+@pytest.fixture
+def nlp(make_nlp, encoder):
+    return make_nlp(encoder)
+
+
+def test_copy_and_pickle_need_nothing(nlp):
+    doc = nlp(TEXT)
+    for given in (doc.copy(), pickle.loads(pickle.dumps(doc))):
+        assert_same(given, doc)
+        assert_same_without_hooks(given, doc)
+
+
+@pytest.mark.filterwarnings("ignore:.*W109")
+def test_a_pickled_doc_does_not_carry_the_pipe(nlp):
+    nlp.add_pipe("doc_cleaner")  # drops the transformer's own output, doc._.trf_data
+    doc = nlp(TEXT)
+    assert len(pickle.dumps(doc)) < 1.5 * len(pickle.dumps(nlp.vocab)) + 20_000
+    assert len(doc.to_bytes()) < 20_000
+
+
+@pytest.mark.parametrize("route", [through_bytes, through_docbin])
+def test_bytes_and_docbin_need_restore(nlp, route):
+    doc = nlp(TEXT)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*W109.*")  # spaCy: hooks are not serialised
+        given = route(nlp, doc)
+    assert_same_without_hooks(given, doc)
+    assert_same(restore(given), doc)
+
+
+@pytest.mark.filterwarnings("ignore:.*W109")
+def test_disk_needs_restore(nlp, tmp_path):
+    doc = nlp(TEXT)
+    given = through_disk(nlp, doc, tmp_path / "doc")
+    assert_same_without_hooks(given, doc)
+    assert_same(restore(given), doc)
+
+
+@pytest.mark.filterwarnings("ignore:.*W109")
+def test_restore_wins_over_static_vectors(nlp):
+    nlp.vocab.reset_vectors(width=16)
+    for word in TEXT.split():
+        nlp.vocab.set_vector(word, numpy.ones(16, dtype="float32"))
+    doc = nlp(TEXT)
+    for route in (through_bytes, through_docbin):
+        given = route(nlp, doc)
+        assert given.vector.shape == (16,)  # spaCy's mean of the static vectors: this is what restore is for
+        assert_same_without_hooks(given, doc)
+        assert_same(restore(given), doc)
+
+
+def test_docbin_without_user_data_says_so(nlp):
+    data = DocBin(docs=[nlp(TEXT)]).to_bytes()
+    given = next(iter(DocBin().from_bytes(data).get_docs(nlp.vocab)))
+    with pytest.raises(ValueError, match="store_user_data=True"):
+        restore(given)
+
+
+def test_as_doc(nlp):
+    doc = nlp(TEXT)
+    span = doc[6:11]
+    for given in (span.as_doc(), span.as_doc(copy_user_data=True)):
+        assert numpy.array_equal(given.vector, span.vector)
+        assert numpy.array_equal(given._.sbert_vector, span.vector)
+        assert given.similarity(doc) == pytest.approx(span.similarity(doc))
+    given = span.as_doc(copy_user_data=True)
+    assert numpy.array_equal(given[1:3].vector, doc[7:9].vector)
+    assert numpy.array_equal(restore(given)[1:3]._.sbert_vector, doc[7:9].vector)
+    with pytest.raises(ValueError, match="copy_user_data=True"):
+        _ = span.as_doc()[1:3].vector
+
+
+def test_as_doc_of_a_sentence(make_nlp, encoder):
+    doc = make_nlp(encoder, unit="sent")(TEXT)
+    for sent in doc.sents:
+        for given in (sent.as_doc(), sent.as_doc(copy_user_data=True)):
+            assert numpy.array_equal(given.vector, sent.vector)
+
+
+def test_from_docs_needs_restore(nlp):
+    docs = [nlp("A man is eating."), nlp(""), nlp("The cat sat."), nlp("He cannot go")]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*trf_data.*")
+        given = Doc.from_docs(docs)
+    expected = numpy.mean([doc.vector for doc in docs if len(doc)], axis=0)
+    assert numpy.allclose(given._.sbert_vector, expected, atol=1e-6)
+    restore(given)
+    assert numpy.allclose(given.vector, expected, atol=1e-6)
+    assert numpy.array_equal(given[0:5].vector, docs[0].vector)
+    assert numpy.array_equal(given[5:9].vector, docs[2].vector)
+    assert numpy.array_equal(given[6].vector, docs[2][1].vector)
+    assert numpy.allclose(given[10:12].vector, docs[3][1:3].vector)
+
+
+def test_pipeline_to_disk_and_back(nlp, tmp_path):
+    doc = nlp(TEXT)
+    nlp.to_disk(tmp_path / "nlp")
+    loaded = spacy.load(tmp_path / "nlp")
+    assert_same(loaded(TEXT), doc)
+
+
+def test_pipeline_to_bytes_and_back(nlp, make_nlp, encoder):
+    doc = nlp(TEXT)
+    other = make_nlp(encoder)
+    other.from_bytes(nlp.to_bytes())
+    assert_same(other(TEXT), doc)
+
+
+def test_saving_counts_as_use(make_nlp, encoder, tiny_bert, tmp_path):
+    import shutil
+
+    moved = shutil.copytree(tiny_bert, tmp_path / "bert")
+    nlp = make_nlp(encoder, name=moved)
+    nlp.to_disk(tmp_path / "nlp")
+    shutil.rmtree(moved)  # what is saved stands on its own
+    doc = make_nlp(encoder)(TEXT)
+    assert_same(spacy.load(tmp_path / "nlp")(TEXT), doc)
+    assert str(tmp_path) not in (tmp_path / "nlp" / "sbert" / "cfg").read_text(encoding="utf8")
+
+
+def test_saved_pipeline_holds_no_pickle(nlp, tmp_path):
+    nlp.to_disk(tmp_path / "nlp")
+    for file in (tmp_path / "nlp").rglob("*"):
+        if file.is_file():
+            assert b"data.pkl" not in file.read_bytes(), file
+
+
+N_PROCESS = """
+import os, sys, warnings
+os.environ["HF_HUB_OFFLINE"] = "1"
+warnings.simplefilter("ignore")
+import numpy, spacy, torch
+torch.set_num_threads(2)
+nlp = spacy.load(sys.argv[1])
+texts = ["A man is eating food. " * 3, "The cat sat on the mat.", "", "He cannot go."] * 8
+before = list(nlp.pipe(texts, batch_size=4))  # this process has used its thread pool
+after = list(nlp.pipe(texts, batch_size=4, n_process=2))
+import spacy_sbert
+for a, b in zip(after, before):
+    assert numpy.allclose(a._.sbert_vector, b.vector, atol=1e-5)
+    assert numpy.allclose(spacy_sbert.restore(a).vector, b.vector, atol=1e-5)
+    assert len(a) < 3 or numpy.allclose(a[0:2].vector, b[0:2].vector, atol=1e-5)
+print("same", len(after))
+"""
+
+
+def test_two_processes_finish_after_this_one_has_encoded(nlp, tmp_path):
+    nlp.to_disk(tmp_path / "nlp")
+    done = subprocess.run(
+        [sys.executable, "-c", N_PROCESS, str(tmp_path / "nlp")], capture_output=True, text=True, timeout=180
+    )
+    assert done.stdout.strip() == "same 32", done.stderr
+
+
+def test_a_doc_says_when_it_carries_nothing(nlp, encoder):
+    doc = spacy.blank("en")(TEXT)
+    for ask in (restore, lambda doc: doc._.sbert_vector, lambda doc: doc[0:1]._.sbert_vector):
+        with pytest.raises(ValueError, match="carries no sentence vectors"):
+            ask(doc)
+    assert doc._.sbert_truncated is False

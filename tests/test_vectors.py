@@ -1,0 +1,241 @@
+"""What `vector`, `has_vector`, `vector_norm` and `similarity` answer, against the encoder's states."""
+
+import warnings
+
+import numpy
+import pytest
+import torch
+from pipelines import ENCODERS
+from transformers import AutoModel, AutoTokenizer
+
+import spacy_sbert  # noqa: F401
+
+TEXT = "A man is eating food. He cannot go."
+
+
+def states_of(folder, text):
+    """Wordpieces, their characters and their states, by Hugging Face alone."""
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    data = tokenizer(text, return_offsets_mapping=True, return_tensors="pt")
+    offsets = data.pop("offset_mapping")[0].numpy()
+    with torch.no_grad():
+        return offsets, model(**data).last_hidden_state[0].numpy()
+
+
+def pooled(states, pooling):
+    return {"mean": states.mean(0), "max": states.max(0), "cls": states[0]}[pooling]
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("pooling", ["mean", "max", "cls"])
+def test_doc_vector_pools_all_wordpieces(make_nlp, tiny_bert, encoder, pooling):
+    doc = make_nlp(encoder, model={"pooling": pooling})(TEXT)
+    _, states = states_of(tiny_bert, TEXT)
+    assert numpy.allclose(doc.vector, pooled(states, pooling), atol=1e-5)
+    assert doc.vector.dtype == numpy.float32 and isinstance(doc.vector, numpy.ndarray)
+    assert doc.has_vector is True
+    assert doc.vector_norm == pytest.approx(numpy.linalg.norm(doc.vector))
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("pooling", ["mean", "max", "cls"])
+def test_any_span_and_token_pools_its_wordpieces_in_context(make_nlp, tiny_bert, encoder, pooling, normalize):
+    doc = make_nlp(encoder, model={"pooling": pooling, "normalize": normalize})(TEXT)
+    offsets, states = states_of(tiny_bert, TEXT)
+    for piece in [doc[0:2], doc[3:5], doc[6:9], doc[7:8], doc[8:9], doc[8:10], doc[7], doc[8], doc[4]]:
+        start = piece.idx if hasattr(piece, "idx") else piece.start_char
+        end = start + len(piece.text)
+        inside = [i for i, (s, e) in enumerate(offsets) if e > s and s < end and e > start]
+        expected = pooled(states[inside], "max" if pooling == "max" else "mean")
+        if normalize:
+            expected = expected / numpy.linalg.norm(expected)
+        assert numpy.allclose(piece.vector, expected, atol=1e-5), piece
+        assert piece.has_vector
+        assert piece.vector_norm == pytest.approx(float(numpy.linalg.norm(expected)), abs=1e-5)
+
+
+def test_a_wordpiece_over_two_tokens_counts_once(make_nlp, tiny_bert):
+    doc = make_nlp()(TEXT)
+    assert [t.text for t in doc[7:9]] == ["can", "not"]
+    offsets, states = states_of(tiny_bert, TEXT)
+    cannot = states[[tuple(o) for o in offsets].index((25, 31))]
+    for piece in (doc[7:9], doc[7:8], doc[8:9], doc[7], doc[8]):
+        assert numpy.allclose(piece.vector, cannot, atol=1e-5)
+
+
+def test_whole_doc_span_is_the_doc(make_nlp):
+    for unit in ("doc", "sent"):
+        doc = make_nlp(unit=unit)(TEXT)
+        assert numpy.array_equal(doc[:].vector, doc.vector)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_sentences_are_rows_of_their_own(make_nlp, tiny_bert, encoder):
+    doc = make_nlp(encoder, unit="sent")(TEXT)
+    rows = []
+    for sent in doc.sents:
+        _, states = states_of(tiny_bert, sent.text)
+        rows.append(states.mean(0))
+        assert numpy.allclose(sent.vector, rows[-1], atol=1e-5)
+    assert len(rows) == 2
+    assert numpy.allclose(doc.vector, numpy.mean(rows, axis=0), atol=1e-5)
+
+
+def test_span_over_two_sentences_pools_both(make_nlp):
+    doc = make_nlp(unit="sent")(TEXT)
+    span = doc[4:7]
+    tokens = [token.vector for token in span]  # each one wordpiece here
+    assert numpy.allclose(span.vector, numpy.mean(tokens, axis=0), atol=1e-5)
+
+
+def test_shared_equals_own_bit_for_bit(make_nlp):
+    texts = [TEXT, "The cat sat.", "", "  ", "dog"]
+    for unit in ("doc", "sent"):
+        own, shared = make_nlp("own", unit=unit), make_nlp("shared", unit=unit)
+        for ours, theirs in zip(own.pipe(texts), shared.pipe(texts), strict=True):
+            assert numpy.array_equal(ours.vector, theirs.vector)
+            assert all(numpy.array_equal(a.vector, b.vector) for a, b in zip(ours, theirs, strict=True))
+
+
+def test_similarity_is_cosine_between_all_kinds(make_nlp):
+    nlp = make_nlp()
+    a, b = nlp("A man is eating."), nlp("The cat sat.")
+    for ours in (a, a[0:2], a[1]):
+        for theirs in (b, b[0:2], b[1]):
+            u, v = ours.vector, theirs.vector
+            given = ours.similarity(theirs)
+            assert type(given) is float
+            assert given == pytest.approx(u @ v / numpy.linalg.norm(u) / numpy.linalg.norm(v), abs=1e-6)
+    assert a.similarity(a) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("text", ["", " ", " \n\t ", "\u2003"])
+def test_no_text_no_vector_no_warning(make_nlp, encoder, text):
+    nlp = make_nlp(encoder)
+    other = nlp("A man is eating.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        doc = nlp(text)
+        assert doc.vector.tolist() == [0.0] * 16
+        assert doc.has_vector is False and doc.vector_norm == 0.0
+        assert doc.similarity(other) == 0.0 and other.similarity(doc) == 0.0 and doc.similarity(doc) == 0.0
+        for token in doc:
+            assert token.has_vector is False and not token.vector.any()
+
+
+def test_first_text_of_all_may_be_empty(make_nlp):
+    assert make_nlp()("").vector.shape == (16,)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_empty_docs_among_others(make_nlp, encoder):
+    nlp = make_nlp(encoder)
+    texts = ["", "A man is eating.", " ", "The cat sat on the mat.", ""]
+    docs = list(nlp.pipe(texts, batch_size=2))
+    assert [doc.has_vector for doc in docs] == [False, True, False, True, False]
+    for doc in docs:
+        assert numpy.allclose(doc.vector, nlp(doc.text).vector, atol=1e-5)
+
+
+@pytest.mark.parametrize("text", ["dog", "😀", "é中文 عربي 🎉 mixed", "a\x00b", "\x00", "x" * 100_000])
+def test_odd_texts(make_nlp, text):
+    nlp = make_nlp()
+    doc = nlp(text)
+    assert numpy.isfinite(doc.vector).all()
+    assert doc.similarity(nlp("dog")) <= 1.0
+    assert doc.has_vector == doc.vector.any()
+
+
+def test_long_token_is_cut_with_one_warning(make_nlp):
+    nlp = make_nlp()
+    nlp("dog")
+    with pytest.warns(UserWarning, match="1 of 1 rows were longer than the encoder's limit of 24 wordpieces"):
+        doc = nlp("a b " * 100)
+    assert doc._.sbert_truncated and numpy.isfinite(doc.vector).all()
+
+
+def test_token_vectors_off(make_nlp):
+    doc = make_nlp(token_vectors=False)(TEXT)
+    assert numpy.array_equal(doc[:].vector, doc.vector)
+    for piece in (doc[0:2], doc[1]):
+        with pytest.raises(ValueError, match="token_vectors = true"):
+            _ = piece.vector
+    sents = make_nlp(unit="sent", token_vectors=False)(TEXT)
+    assert all(sent.vector.any() for sent in sents.sents)
+
+
+def test_several_pipes_keep_their_vectors(make_nlp, tiny_bert):
+    nlp = make_nlp()
+    nlp.add_pipe("sbert", name="largest", config={"model": {"name": str(tiny_bert), "pooling": "max"}})
+    nlp.add_pipe(
+        "sbert", name="quiet", config={"model": {"name": str(tiny_bert), "pooling": "cls"}, "set_hooks": False}
+    )
+    doc = nlp(TEXT)
+    _, states = states_of(tiny_bert, TEXT)
+    assert numpy.allclose(doc.vector, states.max(0), atol=1e-5)  # the last that sets hooks
+    assert numpy.allclose(doc._.sbert_vector, states.mean(0), atol=1e-5)
+    assert numpy.allclose(doc._.largest_vector, states.max(0), atol=1e-5)
+    assert numpy.allclose(doc._.quiet_vector, states[0], atol=1e-5)
+    assert numpy.allclose(doc[0:2]._.largest_vector, doc[0:2].vector)
+
+
+def test_sbert_vector_answers_for_a_pipe_of_another_name(tiny_bert):
+    import spacy
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", name="mine", config={"model": {"name": str(tiny_bert)}})
+    doc = nlp(TEXT)
+    assert numpy.array_equal(doc._.sbert_vector, doc.vector)
+
+
+def test_running_twice_replaces_the_vectors(make_nlp):
+    nlp = make_nlp()
+    doc = nlp(TEXT)
+    kept = len(doc.user_data)
+    assert len(nlp.get_pipe("sbert")(doc).user_data) == kept
+
+
+def test_docs_keep_neither_states_nor_device_memory(make_nlp):
+    doc = make_nlp()(TEXT)
+    (record,) = doc.user_data.values()
+    arrays = [v for v in [*record.values(), *record["tokens"].values()] if hasattr(v, "nbytes")]
+    assert all(type(array) is numpy.ndarray and array.base is None or array.nbytes < 1000 for array in arrays)
+    assert sum(array.nbytes for array in arrays) < 2 * (len(doc) + 2) * 16 * 4
+
+
+def test_retokenised_docs_keep_their_vectors(make_nlp):
+    doc = make_nlp()(TEXT)
+    before, span = doc.vector, doc[7:9].vector
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[7:9])
+    assert numpy.array_equal(doc.vector, before)
+    assert doc[7].text == "cannot" and numpy.allclose(doc[7].vector, span)
+
+
+def test_other_side_without_vectors(make_nlp):
+    import spacy
+
+    nlp = make_nlp()
+    doc = nlp(TEXT)
+    with pytest.raises(ValueError, match="carries no sentence vectors"):
+        doc.similarity(spacy.blank("en")(TEXT))
+    with pytest.raises(ValueError, match="a Lexeme without a vector"):
+        doc.similarity(nlp.vocab["dog"])
+    with pytest.raises(ValueError, match="Process the text with the pipeline"):
+        _ = spacy.blank("en")(TEXT)._.sbert_vector
+
+
+def test_unequal_widths(make_nlp, minilm):
+    with pytest.raises(ValueError, match="unequal width: 16 and 384"):
+        make_nlp()(TEXT).similarity(minilm(TEXT))
+
+
+def test_lexeme_with_a_vector_of_equal_width(make_nlp):
+    nlp = make_nlp()
+    nlp.vocab.reset_vectors(width=16)
+    nlp.vocab.set_vector("dog", numpy.ones(16, dtype="float32"))
+    doc = nlp(TEXT)
+    expected = doc.vector.sum() / 4 / numpy.linalg.norm(doc.vector)
+    assert doc.similarity(nlp.vocab["dog"]) == pytest.approx(float(expected), abs=1e-6)
