@@ -1,30 +1,28 @@
 """Write a small sample of graded English sentence pairs in the layout of the STS benchmark.
 
-Each sentence says who does what, with at most one detail (a place or a time), or states one fact with a number in it.
-All words were written for this project. The grade follows from what the two sentences share, not from their words:
+A sentence says who does what, maybe with one detail (a place or a time), or states one fact with a number in it. All
+words were written for this project. The grade follows from what the two sentences mean, not from the words they share:
 
-    what they tell                                             base   same who   same detail
-    the same thing, mostly in other words                       2.8     +1.6        +0.6
-    nearly the same, another object or number                   1.8     +0.8        +0.4
-    the same, but who does it to whom is swapped                1.6     +0.4        +0.2
-    the opposite or the negation, or another act of the topic   1.0     +0.4        +0.4 *
-    another topic                                               0.0     +0.6        +0.3 *
+    what the two sentences tell                                    base   same who   same detail
+    the same, in other words                                        2.8     +1.6        +0.6
+    nearly the same, with another object or number                  1.8     +0.8        +0.4
+    the same, but who does it to whom is swapped                    1.6     +0.4        +0.2
+    the opposite or its negation, or another act of the same topic  1.0     +0.4        +0.4 *
+    another topic                                                   0.0     +0.6        +0.3 *
 
-Half of `same who` is added where one sentence says "someone" or "nobody" only, half of `same detail` where only one
-sentence names a detail. Without who or detail in either sentence they count as the same; in the rows marked * only
-what both name counts. So 5 is the same meaning, 4 differs in a detail, 3 in something important, 2 and 1 share the
-topic, 0 shares nothing. Train and dev share people, places, times and topics, but no act, fact or sentence.
+Half of it for who, if one sentence says only "someone" (save for negations and in the last row); half of it for the
+detail, if only one sentence has one (save in the rows with *). Where neither sentence has any, it counts as the same,
+but not in the rows with *. So 5 is the same meaning, 4 differs in a detail, 3 in something important, 2 and 1 have the
+topic in common, 0 has nothing. Train and dev share people, places, times and topics, but no act, fact or sentence.
 """
 
 import argparse
 import random
-import re
-from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 SIZES = {"train": 480, "dev": 160}
-BANDS = 5  # grades 0-1, 1-2, ... 4-5, each with the same number of pairs
+BANDS = 5  # grades from 0, 1, 2, 3 and 4 on, each with the same number of pairs
 RULE = {  # base, same who, same detail
     "same": (2.8, 1.6, 0.6),
     "near": (1.8, 0.8, 0.4),
@@ -33,172 +31,115 @@ RULE = {  # base, same who, same detail
     "topic": (1.0, 0.4, 0.4),
     "unrelated": (0.0, 0.6, 0.3),
 }
-LOOSE = ("opposite", "topic", "unrelated")
 TIMES = ("yesterday", "on Sunday", "a week ago")
 NAMES = ("Tom", "Lucy", "Mark", "Julia", "my brother", "our neighbour", "the teacher", "the postman")
-SOMEONE = "someone"
-PEOPLE = {  # the last form is the one that a negation takes
+PEOPLE: dict[str, tuple[str, ...]] = {  # the last form is the one that a negation takes
     "man": ("a man", "a guy", "the man"),
     "woman": ("a woman", "a lady", "the woman"),
     "neighbour": ("our neighbour", "the person next door", "our neighbour"),
     "grandfather": ("my grandfather", "my grandpa", "my grandfather"),
-    SOMEONE: ("someone", "somebody", "a person"),
-    "two men": ("two men", "a pair of men", "the two men"),
-    "three women": ("three women", "a trio of women", "the three women"),
+    "someone": ("someone", "somebody", "a person"),
+    "men": ("two men", "two guys", "the two men"),
+    "women": ("three women", "three ladies", "the three women"),
     "boy": ("a boy", "a young boy", "the boy"),
     "girl": ("a girl", "a little girl", "the girl"),
-    "two girls": ("two girls", "a pair of girls", "the two girls"),
     "children": ("several children", "a group of kids", "the children"),
 }
-PLURALS = ("two men", "three women", "two girls", "children")
-CHILDREN = ("boy", "girl", "two girls", "children")
+PLURALS = ("men", "women", "children")
+MINORS = ("boy", "girl", "children")
 
-# An entry: kind | ways to say it | near to it | ways to say the opposite | places. Kinds: all, adults or one adult may
-# do it; fact, with numbers as what is near; pair, one does it to the other, with the passive ways as what is near.
+# An entry: topic and kind | ways to say it | acts near to it | ways to say the opposite | places. Kinds: all
+# or only adults may do it; pair: one does it to another, with the passive ways second; fact: with its numbers second.
 TRAIN = """
-# food
-all | eating a meal / having a bite to eat / tucking into a plate of food | drinking a cup of tea / licking an ice cream
-  | refusing to eat anything / going without food | in a small café / in the garden / at the kitchen table
-adults | cooking dinner / preparing the evening meal / getting supper ready | baking a cake / making breakfast
-  | too tired to cook dinner / too lazy to make supper | in the kitchen / at home
-adults | washing the dishes / cleaning the plates / doing the washing-up | drying the glasses / wiping the table
-  | leaving the dishes dirty / letting the dirty plates pile up | in the kitchen / after lunch
-# music
-all | playing the guitar / strumming a guitar | playing the piano / practising the violin
+food all | eating a meal / having a bite to eat / tucking into a plate of food | having a cup of tea
+  | refusing to eat / turning down all food | in a small café / in the garden / at the kitchen table
+food adults | cooking dinner / preparing the evening meal / getting supper ready | baking a cake / making breakfast
+  | too tired to cook dinner / too tired to prepare a meal | in the kitchen / at home
+music all | playing the guitar / strumming chords on a guitar | playing the piano / practising the violin
   | putting the guitar away / packing the guitar back into its case | on a stage / in the living room / on the street
-all | singing a song / giving a vocal performance | humming a melody / reciting a poem
-  | keeping silent / not making a sound | in a church / on a stage / at a birthday party
-all | dancing / moving to the music / swaying to the beat | clapping to the music / marching to the music
-  | refusing to dance / staying off the dance floor | at a wedding / in the living room / on the beach
-# sport
-all | swimming / taking a dip / having a swim | diving off a board / floating on an air mattress
-  | staying out of the water / keeping dry | at the pool / at the beach / in the lake
-all | playing football / kicking a ball around / having a game of soccer | playing tennis / playing basketball
+music all | singing a song / giving a vocal performance | humming a melody / reciting a poem
+  | keeping silent / making no sound at all | in a church / on a stage / at a birthday party
+sport all | swimming / taking a dip / doing a few laps | diving off a board / floating on an air mattress
+  | staying out of the water / keeping well away from the water | at the pool / at the lake
+sport all | playing football / kicking a ball around / having a game of soccer | playing tennis / playing basketball
   | sitting out the football match / taking no part in the football game | in the park / on the beach
-all | running / jogging / out for a run | taking a slow walk / riding a horse
-  | standing still / staying in one spot | in the park / along the river / on a country road
-fact | Our team won by {} goals. / We beat the other side by {} goals. / Our players scored {} goals more than theirs.
+sport fact | Our team won by {} goals. / We beat the other side by {} goals. / We scored {} goals more than they did.
   | two / three / four / six | Our team lost by {} goals. / The other side beat us by {} goals.
-pair | teaching {} to swim / giving {} swimming lessons | learning to swim from {} / taking swimming lessons with {}
-# home
-adults | opening the window / letting in some fresh air through the window | opening the front door / cleaning the window
+swimming pair | teaching {} to swim / giving {} swimming lessons | learning to swim from {}
+home adults | opening the window / letting fresh air in through the window | opening the front door
   | closing the window / pulling the window shut | in the bedroom / in the office
-all | sleeping / taking a nap / dozing | yawning / lying down with a headache
-  | lying awake / unable to sleep | on the sofa / on the train / in an armchair
-adults | cleaning the house / tidying up the rooms / doing the housework | cleaning the car / painting the house
-  | leaving the house in a mess / neglecting the housework | before the party / after breakfast
-# travel
-one | driving a car / at the wheel of a car / steering an automobile | driving a tractor / riding a motorbike
-  | leaving the car in the garage / getting around without a car | in heavy rain / on a country road
-adults | getting on the train / boarding the train / climbing aboard the train | getting on the bus / waiting for the train
+travel adults | getting on the train / boarding the train / climbing aboard the train | waiting for the train
   | getting off the train / stepping down from the train | at a small station / with two suitcases
-adults | arriving in Paris / getting to the French capital | arriving in Rome / arriving in Berlin
+travel adults | arriving in Paris / reaching the French capital | arriving in Rome / arriving in Berlin
   | leaving Paris / saying goodbye to the French capital | with a lot of luggage / with a guidebook
-fact | The bus leaves in {} minutes. / There are {} minutes to go before the bus departs. / You have {} minutes to catch
-  the bus. | two / ten / twenty / forty | The bus left {} minutes ago. / You missed the bus by {} minutes.
-pair | driving {} to the station / giving {} a lift to the station | getting a lift to the station from {} / being driven
-  to the station by {}
-# reading and writing
-all | reading a novel / absorbed in a long work of fiction | reading a newspaper / writing a novel
+travel fact | The bus leaves in {} minutes. / There are {} minutes to go before the bus departs.
+  | two / ten / twenty / forty | The bus left {} minutes ago. / You missed the bus by {} minutes.
+books all | reading a novel / absorbed in a long work of fiction | reading a newspaper / reading a cookbook
   | leaving the novel unread / putting the novel aside without reading it | in the library / on a park bench
-all | writing a letter / putting a few lines on paper for a friend | writing a shopping list / sending a text message
-  | tearing up a letter / ripping a letter to pieces | at the desk / in the library / by candlelight
-pair | lending a book to {} / letting {} borrow a book | borrowing a book from {} / being lent a book by {}
-# money
-adults | buying new clothes / shopping for something to wear | buying fresh vegetables / buying furniture
-  | giving old clothes away / getting rid of old clothes | in town / at the shopping centre / at the market
-adults | paying the bill / handing over the money for the meal | asking for the bill / leaving a tip for the waiter
-  | leaving without paying / refusing to pay | at the restaurant / after lunch
-adults | saving money / putting some cash aside for later | earning money / counting money
-  | spending a lot of money / wasting cash on all sorts of things | at home / during the holidays
-fact | The ticket costs {} pounds. / You have to pay {} pounds to get in. / Admission is {} pounds.
-  | five / twelve / thirty / eighty | The ticket is free. / You do not have to pay to get in. / Admission is free.
-fact | Bread went up by {} cents. / Bread is {} cents more expensive than before. / You now pay {} cents more for a loaf.
-  | five / ten / thirty / fifty | Bread went down by {} cents. / Bread is {} cents cheaper than before.
-# animals and plants
-all | watering the flowers / giving the plants something to drink | picking flowers / planting flowers
-  | letting the flowers dry out / leaving the plants without water | in the garden / behind the house
-all | feeding the dog / giving the dog something to eat / filling the dog's bowl | feeding the cat / brushing the dog
-  | leaving the dog hungry / taking the food away from the dog | in the kitchen / at the farm
-all | walking the dog / taking the dog out | playing with the dog / looking for the dog
+books pair | lending a book to {} / letting {} borrow a book | borrowing a book from {} / being lent a book by {}
+money adults | paying the bill / handing over the money for the meal | asking for the bill / tipping the waiter
+  | refusing to pay / unwilling to hand over any money | at the restaurant / after lunch
+money adults | saving money / putting cash aside for later | earning money / counting money
+  | spending a lot of money / parting with plenty of cash | at home / during the holidays
+animals all | feeding the dog / serving the dog a meal / filling the dog's bowl | feeding the cat / feeding the chickens
+  | leaving the dog hungry / letting the dog starve | in the kitchen / at the farm
+animals all | walking the dog / taking the dog out | playing with the dog / looking for the dog
   | keeping the dog indoors / leaving the dog at home | in the park / on the beach / in the forest
-# people
-pair | helping {} / giving {} a hand | getting help from {} / being helped by {}
-pair | chasing {} / running after {} | being chased by {} / running away from {}
-pair | interviewing {} / asking {} a lot of questions | answering questions from {} / being interviewed by {}
-fact | My sister has {} children. / My sister is the mother of {} kids. / There are {} kids in my sister's family.
-  | two / three / five / six | My sister has no children. / My sister is childless. / There are no kids in her family.
-# weather
-fact | It will rain for {} days. / Wet weather is expected for {} days. / The forecast speaks of {} rainy days.
+help pair | helping {} / giving {} a hand | getting help from {} / being helped by {}
+chase pair | chasing {} / running after {} | being chased by {} / running away from {}
+weather fact | It will rain for {} days. / Wet weather is expected for {} days. / The forecast speaks of {} rainy days.
   | two / three / five / ten | It will stay dry for {} days. / No rain is expected for {} days.
 """
 DEV = """
-# food
-all | peeling potatoes / taking the skins off potatoes | mashing potatoes / peeling oranges
-  | leaving the skins on the potatoes / boiling the potatoes unpeeled | in the kitchen / at the campsite
-adults | drinking coffee / enjoying a hot espresso | drinking orange juice / having a glass of milk
+food all | peeling potatoes / taking the skins off potatoes | mashing potatoes / peeling oranges
+  | leaving the skins on the potatoes / keeping the potatoes unpeeled | in the kitchen / at the campsite
+food adults | drinking coffee / having a hot espresso | drinking orange juice / having a glass of milk
   | staying away from coffee / avoiding any drink with caffeine | in a small café / at the kitchen table
-# music
-all | playing the drums / beating out a rhythm on a drum kit | playing the flute / shaking a tambourine
+music all | playing the drums / beating out a rhythm on a drum kit | playing the flute / shaking a tambourine
   | leaving the drums alone / keeping away from the drum kit | in the garage / on a stage
-all | listening to music / enjoying some songs on the radio | listening to the news / following a match on the radio
+music all | listening to music / tuned in to songs on the radio | listening to the news / following a match on the radio
   | turning the music off / putting an end to the music | on the train / in the bedroom / at home
-# sport
-all | cycling / travelling by bike / getting around on two wheels | roller skating / travelling by bus
-  | leaving the bike at home / getting around without a bike | along the river / on a country road
-adults | climbing a mountain / making the ascent of a peak | climbing a ladder / climbing a tree
-  | coming down from a mountain / descending from a peak | in Scotland / in bad weather
-pair | beating {} at chess / winning a game of chess against {} | losing to {} at chess / being defeated by {} at chess
-# home
-all | turning on the lights / lighting up the room | changing a light bulb / turning on the television
-  | turning off the lights / making the room dark | in the living room / in the office
-adults | doing the laundry / washing clothes | ironing shirts / folding towels
-  | letting the dirty laundry pile up / leaving the clothes unwashed | at home / at the campsite
-# travel
-adults | packing a suitcase / getting the luggage ready for the trip | carrying a suitcase / buying a suitcase
-  | unpacking a suitcase / taking everything out of the luggage | in the hotel room / in a great hurry
-adults | asking the way to the museum / trying to find out how to get to the museum | asking the way to the station
-  / asking for directions to the hospital | explaining the way to the museum / giving a tourist directions to the museum
-  | at a street corner / in the old town
-fact | The village is {} kilometres from the sea. / From the village it is {} kilometres to the coast. / You have to go {}
-  kilometres to get to the beach from the village. | two / five / thirty / ninety | The village is right by the sea.
-  / You can step straight out of the village onto the beach.
-# reading and writing
-all | working at a computer / busy on a laptop | repairing a computer / buying a laptop
-  | switching the computer off / shutting the laptop down | at the desk / in the library
-all | studying for an exam / preparing for a big test | taking an exam / talking about an exam
-  | doing nothing for the exam / not preparing for the test at all | in the library / at home
-# money
-adults | waiting in line / standing in a queue | filling a shopping basket / looking for a parking space
-  | jumping the queue / pushing to the front of the line | at the bakery / at the post office
-one | selling a house / putting a home on the market | selling a car / renting out a house
+sport all | cycling / travelling by bike / getting around on two wheels | skateboarding / travelling by bus
+  | leaving the bike at home / getting around without a bike | in the rain / on a country road
+sport adults | climbing a mountain / making the ascent of a peak | walking up a hill / climbing a rock face
+  | coming down from a mountain / descending from a peak | in bad weather / in the rain
+chess pair | beating {} at chess / winning a game of chess against {} | losing to {} at chess / being checkmated by {}
+home adults | doing the laundry / washing clothes | washing the curtains / ironing clothes
+  | letting the dirty laundry pile up / leaving the clothes unwashed | at home / after breakfast
+home adults | cleaning the house / tidying up the rooms / doing the housework | painting the house / cleaning the car
+  | leaving the house in a mess / neglecting the housework | before the party / after breakfast
+travel adults | packing a suitcase / getting the luggage ready for the trip | packing a picnic basket
+  | unpacking a suitcase / taking everything out of the luggage | in a great hurry / with great care
+travel adults | asking the way to the museum / looking for the museum | asking the way to the station
+  | explaining the way to the museum / giving a tourist directions to the museum | at a street corner / in the old town
+school all | studying for an exam / preparing for a big test | preparing for a school play
+  | doing nothing for the exam / not preparing for the test at all | at school / at home
+flat adults | selling a house / putting a home on the market | selling a car / renting out a house
   | buying a house / purchasing a home | by the sea / in a small village
-fact | My rent went up by {} euros. / I pay {} euros more for my flat than before. / My flat is now {} euros dearer.
+flat fact | My rent went up by {} euros. / I pay {} euros more for my flat than before. / My flat is {} euros dearer.
   | ten / fifty / ninety / two hundred | My rent went down by {} euros. / I pay {} euros less for my flat than before.
-pair | selling a bicycle to {} / letting {} have a bicycle for money | buying a bicycle from {} / being sold a bicycle by {}
-# animals and plants
-adults | planting a tree / putting a young tree into the ground | planting roses / trimming a tree
+trade pair | selling a bicycle to {} / letting {} have a bicycle for money | buying a bicycle from {}
+garden adults | planting a tree / putting a young tree into the ground | planting a hedge / planting roses
   | cutting down a tree / felling a tree | in the garden / behind the house
-one | riding a horse / on horseback / sitting in the saddle | leading a horse / feeding a horse
-  | falling off a horse / being thrown from the saddle | on the beach / at the farm
-# people
-pair | phoning {} / giving {} a ring | being phoned by {} / getting a call from {}
-pair | photographing {} / taking a picture of {} | being photographed by {} / having a picture taken by {}
-fact | My uncle has lost {} kilos. / My uncle weighs {} kilos less than before. / My uncle is {} kilos lighter now.
-  | three / five / eight / twenty | My uncle has put on {} kilos. / My uncle is {} kilos heavier now.
+garden all | watering the flowers / giving the plants a drink | watering the lawn / watering the vegetables
+  | letting the flowers dry out / leaving the plants without water | in the garden / behind the house
+phone pair | phoning {} / giving {} a ring | being phoned by {} / getting a call from {}
+photo pair | photographing {} / taking a picture of {} | being photographed by {} / posing for a picture by {}
+weight fact | My uncle has lost {} kilos. / My uncle weighs {} kilos less than before. / My uncle is {} kilos lighter.
+  | three / five / eight / twenty | My uncle has put on {} kilos. / My uncle is {} kilos heavier than before.
 """
 
 
 @dataclass(frozen=True)
 class Scene:
-    """Something to tell of, with its ways to be told; see the note on entries above."""
+    """Something to tell of; see the note on entries above."""
 
     topic: str
     kind: str
     ways: tuple[str, ...]
     near: tuple[str, ...]
-    opposite: tuple[str, ...]
-    places: tuple[str, ...]
+    opposite: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -206,68 +147,63 @@ class Claim:
     """What a sentence means. stance: yes, no (the opposite) or not (negated); variant: a near act, or the number."""
 
     scene: Scene
-    who: tuple[str, ...]
     past: bool
-    detail: str = ""
-    stance: str = "yes"
-    variant: str = ""
+    who: tuple[str, ...]
+    detail: str
+    stance: str
+    variant: str
 
 
 def read_scenes(text: str) -> list[Scene]:
-    """Read the entries of a block above; an indented line goes on with the entry before it."""
-    scenes, topic = [], ""
-    for line in text.strip().replace("\n  ", " ").splitlines():
-        if line.startswith("# "):
-            topic = line[2:]
-            continue
-        kind, *fields = [field.strip() for field in line.split("|")]
-        ways, near, opposite, places = ([*(tuple(field.split(" / ")) for field in fields), (), ()])[:4]
-        scenes.append(Scene(topic, kind, ways, near, opposite, places))
+    scenes = []
+    for line in text.strip().replace("\n  |", " |").splitlines():
+        head, *fields = line.split(" | ")
+        topic, kind = head.split()
+        scenes.append(Scene(topic, kind, *(tuple(field.split(" / ")) for field in fields)))
     return scenes
 
 
-def random_who(rng: random.Random, scene: Scene) -> tuple[str, ...]:
-    if scene.kind == "fact":
-        return ()
-    if scene.kind == "pair":
-        return tuple(rng.sample(NAMES, 2))
-    barred = {"all": (), "adults": CHILDREN, "one": CHILDREN + PLURALS}[scene.kind]
-    return (rng.choice([who for who in PEOPLE if who not in barred]),)
-
-
 def random_claim(rng: random.Random, scene: Scene, past: bool) -> Claim:
-    places = scene.places + (TIMES if past and scene.kind != "fact" else ())
-    detail = rng.choice(places) if places and rng.random() < 0.6 else ""
+    who: tuple[str, ...] = ()
+    if scene.kind == "pair":
+        who = tuple(rng.sample(NAMES, 2))
+    elif scene.kind != "fact":
+        who = (rng.choice([person for person in PEOPLE if scene.kind == "all" or person not in MINORS]),)
+    stances = ["yes"] * 6 + ["no"] * bool(scene.opposite) + ["not"] * bool(who)
     variant = rng.choice(scene.near) if scene.kind == "fact" else ""
-    return Claim(scene, random_who(rng, scene), past, detail, variant=variant)
+    return set_detail(rng, Claim(scene, past, who, "", rng.choice(stances), variant))
+
+
+def set_detail(rng: random.Random, claim: Claim) -> Claim:
+    """Give a claim a detail that suits it, or none."""
+    details = claim.scene.places if claim.stance == "yes" else ()  # places hardly ever suit the opposite of an act
+    details += TIMES if claim.past and claim.who else ()
+    return replace(claim, detail=rng.choice(details) if details and rng.random() < 0.6 else "")
 
 
 def partner(rng: random.Random, claim: Claim, scenes: list[Scene]) -> Claim:
-    """Make the claim to pair with another: the same, then changed in one or more respects."""
+    """Make a claim to pair with another: alike, or changed in one or more respects."""
     scene, goal = claim.scene, rng.choice(tuple(RULE))
     if goal in ("topic", "unrelated"):
         others = [other for other in scenes if other != scene and (other.topic == scene.topic) == (goal == "topic")]
-        scene = rng.choice(others or [scene])
-    other = random_claim(rng, scene, claim.past)
-    if rng.random() < 0.6 and (claim.detail in ("", *scene.places) or (claim.detail in TIMES and scene.kind != "fact")):
-        other = replace(other, detail=claim.detail)
-    if scene.kind == claim.scene.kind and rng.random() < 0.6:
-        other = replace(other, who=claim.who)
-    if goal == "near" and scene.kind not in ("fact", "pair"):
-        other = replace(other, variant=rng.choice(scene.near))
-    elif goal == "swapped":
-        other = replace(other, who=claim.who[::-1])
-    elif goal == "opposite":
-        stances = ["no"] * bool(scene.opposite) + ["not"] * (scene.kind != "fact")
-        other = replace(other, stance=rng.choice(stances))
-    if goal in ("same", "opposite"):
-        other = replace(other, variant=claim.variant)
-    if other.stance != "yes" and other.detail in scene.places:
-        other = replace(other, detail="")  # places suit the act, hardly ever its opposite
-    return other
+        other = random_claim(rng, rng.choice(others or [scene]), claim.past)
+        return replace(other, who=claim.who) if other.scene.kind == scene.kind and rng.random() < 0.6 else other
+    stance, variant = claim.stance, claim.variant
+    if goal == "opposite":
+        counters = ["no"] * bool(scene.opposite) + ["not"] * bool(claim.who)
+        stance = rng.choice(counters) if stance == "yes" else "yes"
+    if goal == "near" and (scene.kind == "fact" or (stance == "yes" and scene.kind != "pair")):
+        variant = rng.choice(scene.near)
+    who = claim.who[::-1] if goal == "swapped" else claim.who
+    if rng.random() < 0.4:
+        who = random_claim(rng, scene, claim.past).who
+    other = Claim(scene, claim.past, who, claim.detail, stance, variant)
+    suits = stance == "yes" or claim.detail not in scene.places
+    return other if suits and rng.random() < 0.5 else set_detail(rng, other)
 
 
-def relation(first: Claim, second: Claim) -> str:
+def relate(first: Claim, second: Claim) -> str:
+    """Name the row of the rule that holds for two claims."""
     if first.scene.topic != second.scene.topic:
         return "unrelated"
     if first.scene != second.scene:
@@ -281,71 +217,67 @@ def relation(first: Claim, second: Claim) -> str:
 
 def grade(first: Claim, second: Claim) -> float:
     """Grade two claims by the rule in the module's docstring."""
-    kind = relation(first, second)
-    base, same_who, same_detail = RULE[kind]
-    loose = kind in LOOSE
-    if first.who == second.who or kind == "swapped":
+    relation = relate(first, second)
+    base, same_who, same_detail = RULE[relation]
+    loose = relation in ("opposite", "topic", "unrelated")
+    who = detail = 0.0
+    if first.who == second.who or relation == "swapped":
         who = float(bool(first.who) or not loose)
-    else:
-        who = 0.5 if kind != "unrelated" and (SOMEONE,) in (first.who, second.who) else 0.0
+    elif ("someone",) in (first.who, second.who) and "not" not in (first.stance, second.stance):
+        who = 0.5 * (relation != "unrelated")
     if first.detail == second.detail:
         detail = float(bool(first.detail) or not loose)
-    else:
-        detail = 0.5 if not loose and "" in (first.detail, second.detail) else 0.0
+    elif "" in (first.detail, second.detail) and not loose:
+        detail = 0.5
     return round(base + same_who * who + same_detail * detail, 3)
 
 
-def act(rng: random.Random, claim: Claim) -> tuple[str, str]:
-    """Choose the words for who does it, and for what is done."""
+def find_words(rng: random.Random, claim: Claim) -> tuple[str, str]:
+    """Choose the words for who does it, and for what is done; with a fact, the second is the whole sentence."""
     scene = claim.scene
+    if scene.kind == "fact":
+        return "", rng.choice(scene.opposite if claim.stance == "no" else scene.ways).format(claim.variant)
     if scene.kind == "pair":
-        active = rng.random() < 0.5
-        subject, other = claim.who if active else claim.who[::-1]
-        return subject, rng.choice(scene.ways if active else scene.near).format(other)
-    forms = PEOPLE[claim.who[0]]
+        passive = rng.random() < 0.5
+        subject, other = claim.who[::-1] if passive else claim.who
+        return subject, rng.choice(scene.near if passive else scene.ways).format(other)
+    subjects = PEOPLE[claim.who[0]]
     if claim.stance == "not":
-        subject = rng.choice(("nobody", "no one")) if claim.who[0] == SOMEONE else forms[-1]
-    else:
-        subject = rng.choice(forms)
-    return subject, claim.variant or rng.choice(scene.opposite if claim.stance == "no" else scene.ways)
+        subjects = ("nobody", "no one") if claim.who == ("someone",) else subjects[-1:]
+    return rng.choice(subjects), claim.variant or rng.choice(scene.opposite if claim.stance == "no" else scene.ways)
 
 
-def tell(rng: random.Random, claim: Claim) -> str:
-    """Put a claim into words."""
-    if claim.scene.kind == "fact":
-        return rng.choice(claim.scene.ways if claim.stance == "yes" else claim.scene.opposite).format(claim.variant)
-    subject, what = act(rng, claim)
-    verb = ("were" if claim.past else "are") if claim.who[0] in PLURALS else ("was" if claim.past else "is")
-    if claim.stance == "not" and not subject.startswith("no"):
+def tell(rng: random.Random, claim: Claim) -> tuple[str, str]:
+    """Put a claim into words. RETURNS (tuple): what is done, and the sentence."""
+    subject, what = find_words(rng, claim)
+    if not subject:
+        return what, what
+    plural = claim.who[0] in PLURALS
+    verb = ("were" if plural else "was") if claim.past else ("are" if plural else "is")
+    if claim.stance == "not" and claim.who != ("someone",):
         verb += " not"
-    parts = [subject, verb, what]
-    if claim.detail:
-        leads = re.match("(in|at|on|yesterday|a week)\\b", claim.detail) and rng.random() < 0.3
-        parts = [claim.detail + ",", *parts] if leads else [*parts, claim.detail]
-    text = " ".join(parts)
-    return text[0].upper() + text[1:] + "."
-
-
-def overlap(first: str, second: str) -> float:
-    words, others = (set(re.findall(r"\w+", text.lower())) for text in (first, second))
-    return len(words & others) / len(words | others)
+    text = f"{subject} {verb} {what}"
+    if claim.detail in TIMES and rng.random() < 0.3:
+        text = f"{claim.detail}, {text}"
+    elif claim.detail:
+        text += f" {claim.detail}"
+    return what, text[0].upper() + text[1:] + "."
 
 
 def make_pairs(rng: random.Random, scenes: list[Scene], count: int) -> list[tuple[float, str, str]]:
     """Draw pairs until each band of grades is full; no sentence is used twice."""
     pairs: list[tuple[float, str, str]] = []
     used: set[str] = set()
-    bands: Counter[int] = Counter()
+    bands = [0] * BANDS
     while len(pairs) < count:
         claim = random_claim(rng, rng.choice(scenes), past=rng.random() < 0.5)
         other = partner(rng, claim, scenes)
-        score, texts = grade(claim, other), (tell(rng, claim), tell(rng, other))
+        score, (what, first), (other_what, second) = grade(claim, other), tell(rng, claim), tell(rng, other)
         band = min(int(score), BANDS - 1)
-        in_other_words = relation(claim, other) != "same" or overlap(*texts) < 0.5
-        if bands[band] < count / BANDS and in_other_words and texts[0] != texts[1] and not used & set(texts):
-            first, second = texts if rng.random() < 0.5 else texts[::-1]
-            pairs.append((score, first, second))
-            used.update(texts)
+        repeated = relate(claim, other) == "same" and what == other_what  # the same must be in other words
+        if bands[band] < count / BANDS and not repeated and first != second and not used & {first, second}:
+            pairs.append((score, first, second) if rng.random() < 0.5 else (score, second, first))
+            used |= {first, second}
             bands[band] += 1
     return pairs
 
@@ -353,17 +285,14 @@ def make_pairs(rng: random.Random, scenes: list[Scene], count: int) -> list[tupl
 def main() -> None:
     parser = argparse.ArgumentParser(description="Write a sample of graded sentence pairs.")
     parser.add_argument("--output", type=Path, default=Path("assets"), help="the folder to write to")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="the same seed makes the same files")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
     rng = random.Random(args.seed)
     for part, text in (("train", TRAIN), ("dev", DEV)):
-        pairs = make_pairs(rng, read_scenes(text), SIZES[part])
-        rows = [
-            f"sample\t{part}\t2026\t{number:04d}\t{score:.3f}\t{first}\t{second}\n"
-            for number, (score, first, second) in enumerate(pairs)
-        ]
-        (args.output / f"pairs-{part}.csv").write_text("".join(rows), encoding="utf8", newline="\n")
+        with (args.output / f"pairs-{part}.csv").open("w", encoding="utf8", newline="\n") as file:
+            for number, (score, *texts) in enumerate(make_pairs(rng, read_scenes(text), SIZES[part]), start=1):
+                print("sample", part, "2026", f"{number:04}", f"{score:.3f}", *texts, sep="\t", file=file)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Batches of similar length, so that little is computed on padding."""
 
 from collections.abc import Callable
+from typing import Any
 
 from spacy.tokens import Doc
 from spacy_transformers.util import batch_by_length
@@ -18,8 +19,11 @@ def length_batches(
 
     max_batch_items (int): the most tokens in a sub-batch, counted as the longest Doc times the number of Docs.
     """
-    model = Model("length_batches", forward, layers=[encoder], attrs={"max_batch_items": max_batch_items})
-    return model
+    return Model("length_batches", forward, init=init, layers=[encoder], attrs={"max_batch_items": max_batch_items})
+
+
+def init(model: Model[list[Doc], list[EncodedDoc]], X: Any = None, Y: Any = None) -> None:
+    model.layers[0].initialize()
 
 
 def forward(

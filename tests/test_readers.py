@@ -1,0 +1,115 @@
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin, Span
+
+from spacy_sbert.readers import PairCorpus, convert, pair_doc, read_sts
+
+LINES = [
+    "main-captions\tMSRvid\t2012test\t0001\t5.000\tA plane is taking off.\tAn air plane is taking off.",
+    'main-news\theadlines\t2013\t0002\t0\t He said "no \t\u00c9t\u00e9 \u4e2d\u6587 \tlicence\tmore',
+]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(*lines, name="pairs.csv"):
+        path = tmp_path / name
+        path.write_bytes("".join(f"{line}\n" for line in lines).encode("utf8"))
+        return path
+
+    return write
+
+
+def test_official_layout(write):
+    assert list(read_sts(write(*LINES, ""))) == [
+        ("A plane is taking off.", "An air plane is taking off.", 1.0),
+        ('He said "no', "\u00c9t\u00e9 \u4e2d\u6587", 0.0),
+    ]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".spacy"])
+def test_examples_carry_members_and_gold(write, tmp_path, suffix):
+    path = write(*LINES, name="pairs.tsv" if suffix == ".tsv" else "pairs.csv")
+    if suffix == ".spacy":
+        assert convert(path, tmp_path / "sub" / "pairs.spacy", expect=2) == 2
+        path = tmp_path / "sub" / "pairs.spacy"
+    examples = list(PairCorpus(path)(spacy.blank("en")))
+    assert [[span.text for span in example.predicted.spans["sbert"]] for example in examples] == [
+        ["A plane is taking off.", "An air plane is taking off."],
+        ['He said "no', "\u00c9t\u00e9 \u4e2d\u6587"],
+    ]
+    assert [example.reference.spans["sbert"].attrs for example in examples] == [{"score": 1.0}, {"score": 0.0}]
+    assert all(not example.predicted.spans["sbert"].attrs for example in examples), "gold must not be seen"
+
+
+def test_pair_doc_keeps_texts_whatever_stands_between():
+    nlp = spacy.blank("en")
+    for first, second in [("a b", "c"), ("(x)", ")y("), ("a  b", "c \n d"), ("end.", "Next")]:
+        doc = pair_doc(nlp, first, second, 0.5)
+        assert [span.text for span in doc.spans["sbert"]] == [first, second]
+
+
+def test_limit(write):
+    assert len(list(PairCorpus(write(*LINES), limit=1)(spacy.blank("en")))) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("a\tb\tc\td\t3.2\tonly one", "line 2: expected 7 tab-separated columns .* got 6"),
+        ("a\tb\tc\td\tthree\ts\tt", "line 2: expected a score from 0 to 5, got 'three'"),
+        ("a\tb\tc\td\t5.1\ts\tt", "line 2: expected a score from 0 to 5, got '5.1'"),
+        ("a\tb\tc\td\tnan\ts\tt", "line 2: expected a score from 0 to 5, got 'nan'"),
+        ("a\tb\tc\td\t1\ts\t  ", "line 2: sentence2 is empty"),
+        ("a\tb\tc\td\t1\t\tt", "line 2: sentence1 is empty"),
+    ],
+)
+def test_bad_lines_are_named(write, tmp_path, line, message):
+    path = write(LINES[0], line)
+    with pytest.raises(ValueError, match=message) as caught:
+        convert(path, tmp_path / "out.spacy")
+    assert str(path) in str(caught.value)
+    assert not (tmp_path / "out.spacy").exists()
+    with pytest.raises(ValueError, match=message):
+        list(PairCorpus(path)(spacy.blank("en")))
+
+
+def test_not_utf8(tmp_path):
+    path = tmp_path / "latin.csv"
+    path.write_bytes(LINES[0].encode() + b"\na\tb\tc\td\t1\tcaf\xe9\tt\n")
+    with pytest.raises(ValueError, match="line 2: not UTF-8"):
+        list(read_sts(path))
+
+
+def test_wrong_count(write, tmp_path):
+    with pytest.raises(ValueError, match="holds 2 pairs, expected 5749"):
+        convert(write(*LINES), tmp_path / "out.spacy", expect=5749)
+
+
+def test_no_pairs(write, tmp_path):
+    with pytest.raises(ValueError, match="holds no pairs"):
+        convert(write(""), tmp_path / "out.spacy")
+    with pytest.raises(ValueError, match="holds no pairs"):
+        list(PairCorpus(write(""))(spacy.blank("en")))
+
+
+def test_no_file_and_unknown_format(tmp_path, write):
+    with pytest.raises(ValueError, match="There is no file"):
+        list(PairCorpus(tmp_path / "none.csv")(spacy.blank("en")))
+    with pytest.raises(ValueError, match="Cannot read"):
+        list(PairCorpus(write(name="pairs.json"))(spacy.blank("en")))
+
+
+def test_docbin_without_pairs(tmp_path):
+    nlp = spacy.blank("en")
+    DocBin(docs=[nlp("no pair")]).to_disk(tmp_path / "plain.spacy")
+    with pytest.raises(ValueError, match="Doc number 1 .* is no pair"):
+        list(PairCorpus(tmp_path / "plain.spacy")(nlp))
+
+
+def test_docbin_without_score(tmp_path):
+    doc = Doc(spacy.blank("en").vocab, words=["a", "b"])
+    doc.spans["sbert"] = [Span(doc, 0, 1), Span(doc, 1, 2)]
+    DocBin(docs=[doc]).to_disk(tmp_path / "unscored.spacy")
+    with pytest.raises(ValueError, match="is no pair"):
+        list(PairCorpus(tmp_path / "unscored.spacy")(spacy.blank("en")))

@@ -1,0 +1,267 @@
+"""One transformer for the whole pipeline: no forward pass of our own, and clear errors where it cannot be shared."""
+
+import numpy
+import pytest
+import spacy
+from pipelines import make_example, weights
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+
+TEXT = "A man is eating food. He cannot go."
+SHARED = {"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}}
+LISTENER = {
+    "@architectures": "spacy-transformers.TransformerListener.v1",
+    "grad_factor": 1.0,
+    "pooling": {"@layers": "reduce_mean.v1"},
+}
+
+
+def add_tagger(nlp: Language, name: str = "tagger", **kwargs) -> None:
+    """A second component that listens, at token level."""
+    config = {"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": LISTENER}}
+    nlp.add_pipe("tagger", name=name, config=config, **kwargs).add_label("X")
+
+
+def tagged(nlp: Language, text: str) -> Example:
+    doc = nlp.make_doc(text)
+    return Example.from_dict(doc, {"tags": ["X"] * len(doc)})
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Counts the forward passes of every BERT."""
+    from transformers import BertModel
+
+    calls = []
+    stock = BertModel.forward
+    monkeypatch.setattr(BertModel, "forward", lambda self, *args, **kw: calls.append(1) or stock(self, *args, **kw))
+    return calls
+
+
+def test_one_forward_pass_a_batch_beside_another_listener(make_nlp, counted):
+    nlp = make_nlp("shared")
+    add_tagger(nlp)
+    nlp.initialize(lambda: [tagged(nlp, TEXT)])
+    counted.clear()
+    list(nlp.pipe([TEXT, "The cat sat.", "dog"], batch_size=8))
+    assert len(counted) == 1
+    counted.clear()
+    nlp.update([tagged(nlp, TEXT), make_example(nlp, "A man.", "The cat.")], sgd=nlp.create_optimizer())
+    assert len(counted) == 1
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_both_listeners_train_the_same_weights(make_nlp, first):
+    nlp = make_nlp("shared")
+    add_tagger(nlp, before="sbert") if first else add_tagger(nlp)
+    pair, tags = make_example(nlp, "A man is eating.", "The cat sat.", 0.9), tagged(nlp, "The dog ran.")
+    nlp.initialize(lambda: [tags])
+    optimizer = nlp.create_optimizer()
+    for batch in ([pair], [tags], [pair, tags]):
+        before = weights(nlp, "transformer")
+        nlp.update(batch, sgd=False)
+        for _, proc in nlp.pipeline:
+            proc.finish_update(optimizer)
+        after = weights(nlp, "transformer")
+        moved = [key for key in before if not numpy.array_equal(before[key], after[key])]
+        assert any("query" in key for key in moved), "the encoder did not learn"
+
+
+def test_replace_listeners(make_nlp, tmp_path):
+    nlp = make_nlp("shared")
+    add_tagger(nlp)
+    nlp.initialize(lambda: [tagged(nlp, TEXT)])
+    expected = nlp(TEXT).vector
+    nlp.replace_listeners("transformer", "sbert", ["model.tok2vec"])
+    nlp.replace_listeners("transformer", "tagger", ["model.tok2vec"])
+    assert nlp.get_pipe("transformer").listener_map == {}
+    assert numpy.array_equal(nlp(TEXT).vector, expected)
+    nlp.to_disk(tmp_path / "nlp")
+    loaded = spacy.load(tmp_path / "nlp", exclude=["transformer"])
+    assert numpy.array_equal(loaded(TEXT).vector, expected)
+    assert loaded.config["components"]["tagger"]["model"]["tok2vec"]["@architectures"] == (
+        "spacy-sbert.Tok2VecTransformer.v1"
+    )
+    assert [t.tag_ for t in loaded(TEXT)] == ["X"] * len(loaded(TEXT))
+
+
+def test_replaced_listeners_learn_apart(make_nlp):
+    nlp = make_nlp("shared")
+    nlp.initialize()
+    nlp.replace_listeners("transformer", "sbert", ["model.tok2vec"])
+    shared, own = weights(nlp, "transformer"), weights(nlp, "sbert")
+    nlp.update([make_example(nlp, "A man is eating.", "The cat sat.", 0.9)], sgd=nlp.create_optimizer())
+    assert all(numpy.array_equal(shared[key], weights(nlp, "transformer")[key]) for key in shared)
+    assert not all(numpy.array_equal(own[key], weights(nlp, "sbert")[key]) for key in own)
+
+
+def test_replace_listeners_of_a_stock_transformer(tiny_bert, tmp_path):
+    nlp = stock_nlp(tiny_bert, {"@span_getters": "spacy-transformers.doc_spans.v1"})
+    expected = nlp(TEXT).vector
+    nlp.replace_listeners("transformer", "sbert", ["model.tok2vec"])
+    assert numpy.array_equal(nlp(TEXT).vector, expected)
+    nlp.to_disk(tmp_path / "nlp")
+    assert numpy.array_equal(spacy.load(tmp_path / "nlp", exclude=["transformer"])(TEXT).vector, expected)
+
+
+def stock_nlp(tiny_bert, get_spans=None, **sbert) -> Language:
+    """A transformer of spacy-transformers' own; its default span getter makes overlapping windows."""
+    nlp = spacy.blank("en")
+    model = {"name": str(tiny_bert), **({"get_spans": get_spans} if get_spans else {})}
+    nlp.add_pipe("transformer", config={"model": model})
+    nlp.add_pipe("sbert", config={**SHARED, **sbert})
+    nlp.initialize()
+    return nlp
+
+
+@pytest.mark.parametrize("getter", ["spacy-transformers.doc_spans.v1", "spacy-sbert.sentence_spans.v1"])
+def test_stock_transformer_with_whole_docs_is_exact(make_nlp, tiny_bert, getter):
+    nlp, own = stock_nlp(tiny_bert, {"@span_getters": getter}), make_nlp()
+    doc, expected = nlp(TEXT), own(TEXT)
+    assert numpy.array_equal(doc.vector, expected.vector)
+    assert numpy.array_equal(doc[6:9].vector, expected[6:9].vector)
+
+
+def test_stock_transformer_with_sentences(make_nlp, tiny_bert):
+    nlp = stock_nlp(tiny_bert, {"@span_getters": "spacy-transformers.sent_spans.v1"})
+    nlp.add_pipe("sentencizer", first=True)
+    doc, expected = nlp(TEXT), make_nlp(unit="sent")(TEXT)
+    assert numpy.allclose(doc.vector, expected.vector, atol=1e-6)
+    for given, sent in zip(doc.sents, expected.sents, strict=True):
+        assert numpy.allclose(given.vector, sent.vector, atol=1e-6)
+
+
+def test_stock_transformer_tells_of_cut_text(tiny_bert):
+    nlp = stock_nlp(tiny_bert, {"@span_getters": "spacy-transformers.doc_spans.v1"})
+    with pytest.warns(UserWarning, match="1 of 1 rows"):
+        assert nlp("the cat sat " * 20)._.sbert_truncated
+    assert not nlp("the cat sat ")._.sbert_truncated
+
+
+@pytest.mark.parametrize("architecture", ["spacy-transformers.TransformerModel.v3", "spacy-sbert.TransformerModel.v1"])
+def test_overlapping_windows_count_no_token_twice(tiny_bert, architecture):
+    windows = {"@span_getters": "spacy-transformers.strided_spans.v1", "window": 8, "stride": 6}
+    nlp = spacy.blank("en")
+    model = {"@architectures": architecture, "name": str(tiny_bert), "get_spans": windows}
+    nlp.add_pipe("transformer", config={"model": model})
+    nlp.add_pipe("sbert", config=SHARED)
+    nlp.initialize()
+    with pytest.warns(UserWarning, match="overlapping windows") as caught:
+        doc = nlp("the cat sat on a mat he is eating food a man ran")
+        other = nlp("the cat sat on a mat he is eating food a man ran fast")
+    assert len(caught) == 1
+    tokens = numpy.array([token.vector for token in doc])  # each a single wordpiece
+    assert numpy.allclose(doc.vector, tokens.mean(axis=0), atol=1e-5)
+    assert doc.has_vector and doc.similarity(other) > 0.9
+
+
+def test_pairs_on_overlapping_windows_are_refused(tiny_bert):
+    nlp = stock_nlp(tiny_bert)
+    pair = make_example(nlp, "A man is eating.", "The cat sat.")
+    with pytest.raises(ValueError, match="rows are not the members"):
+        nlp.update([pair], sgd=nlp.create_optimizer())
+    with pytest.raises(ValueError, match=r"spacy-sbert\.sentence_spans\.v1"):
+        nlp.initialize(lambda: [pair])
+    with pytest.raises(ValueError, match="rows are not the members"):
+        nlp.evaluate([pair])
+
+
+def test_disabled_transformer_is_no_zero_vector(make_nlp):
+    nlp = make_nlp("shared")
+    with nlp.select_pipes(disable="transformer"), pytest.raises(ValueError, match="it is disabled"):
+        nlp(TEXT)
+
+
+def test_no_transformer(tiny_bert):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config=SHARED)
+    with pytest.raises(ValueError, match="no 'transformer' component"):
+        nlp.initialize()
+    with pytest.raises(ValueError, match="has not processed this Doc"):
+        nlp(TEXT)
+
+
+@Language.factory("curated_transformer")
+def make_curated(nlp, name):
+    """What spacy-curated-transformers leaves on a Doc, as far as it matters here."""
+
+    def pipe(doc: Doc) -> Doc:
+        if not Doc.has_extension("trf_data"):
+            Doc.set_extension("trf_data", default=None)
+        doc._.trf_data = object()
+        return doc
+
+    return pipe
+
+
+def test_curated_transformer(tiny_bert):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("curated_transformer")
+    nlp.add_pipe("sbert", config=SHARED)
+    with pytest.raises(ValueError, match="'curated_transformer'"):
+        nlp.initialize()
+    with pytest.raises(ValueError, match="'curated_transformer'"):
+        nlp(TEXT)
+
+
+def test_upstream_by_name(make_nlp, tiny_bert):
+    nlp = spacy.blank("en")
+    source = {"@architectures": "spacy-sbert.TransformerModel.v1", "name": str(tiny_bert)}
+    nlp.add_pipe("transformer", name="trf", config={"model": source})
+    tok2vec = {"@architectures": "spacy-sbert.SentenceListener.v1", "upstream": "other"}
+    nlp.add_pipe("sbert", config={"model": {**SHARED["model"], "tok2vec": tok2vec}})
+    with pytest.raises(ValueError, match='upstream = "other"'):
+        nlp.initialize()
+
+
+def test_frozen_annotating_transformer(make_nlp):
+    nlp = make_nlp("shared")
+    pair = make_example(nlp, "A man is eating.", "The cat sat.", 0.9)
+    nlp.initialize()
+    before = weights(nlp, "transformer")
+    losses = nlp.update([pair], sgd=nlp.create_optimizer(), exclude=["transformer"], annotates=["transformer"])
+    assert losses["sbert"] > 0
+    assert all(numpy.array_equal(before[key], value) for key, value in weights(nlp, "transformer").items())
+
+
+def test_sourced_pipes(make_nlp, tmp_path):
+    source = make_nlp("shared")
+    expected = source(TEXT).vector
+    nlp = spacy.blank("en")
+    nlp.add_pipe("transformer", source=source)
+    nlp.add_pipe("sbert", source=source)
+    assert numpy.array_equal(nlp(TEXT).vector, expected)
+    nlp.to_disk(tmp_path / "nlp")
+    assert numpy.array_equal(spacy.load(tmp_path / "nlp")(TEXT).vector, expected)
+
+
+def test_own_pipe_sourced_under_another_name(make_nlp):
+    source = make_nlp()
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", name="borrowed", source=source)
+    assert numpy.array_equal(nlp(TEXT).vector, source(TEXT).vector)
+
+
+def test_annotating_sbert(make_nlp):
+    """A component that reads doc.vector while it trains sees it."""
+    nlp = make_nlp()
+    pair = make_example(nlp, "A man is eating.", "The cat sat.", 0.9)
+    nlp.initialize()
+    seen = []
+    nlp.add_pipe("spy", last=True)
+    nlp.get_pipe("spy").seen = seen
+    nlp.update([pair], annotates=["sbert"], sgd=nlp.create_optimizer())
+    assert len(seen) == 1 and numpy.isfinite(seen[0]).all() and seen[0].any()
+
+
+@Language.factory("spy")
+class Spy:
+    def __init__(self, nlp, name):
+        self.seen = []
+
+    def __call__(self, doc):
+        return doc
+
+    def update(self, examples, *, drop=0.0, sgd=None, losses=None):
+        self.seen.extend(example.predicted.vector for example in examples)

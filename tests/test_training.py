@@ -1,0 +1,234 @@
+"""From pairs to gradient: it is the right one, it reaches the encoder, and three pairs can be learned by heart."""
+
+import numpy
+import pytest
+import torch
+from pipelines import ENCODERS, PAIRS, make_example, weights
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from thinc.api import Adam
+from transformers import AutoModel, AutoTokenizer
+
+HOLDER = {"own": "sbert", "shared": "transformer"}
+
+
+def reference_gradient(folder, pooling="mean", normalize=False):
+    """Loss and gradient of every parameter by PyTorch alone."""
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder)
+    vectors = []
+    for texts in zip(*[pair[:2] for pair in PAIRS], strict=True):
+        data = tokenizer(list(texts), padding=True, return_tensors="pt")
+        states, mask = model(**data).last_hidden_state, data["attention_mask"][:, :, None]
+        if pooling == "mean":
+            vector = (states * mask).sum(1) / mask.sum(1)
+        elif pooling == "max":
+            vector = states.masked_fill(mask == 0, -torch.inf).max(1).values
+        else:
+            vector = states[:, 0]
+        vectors.append(torch.nn.functional.normalize(vector) if normalize else vector)
+    gold = torch.tensor([score for *_, score in PAIRS])
+    loss = torch.nn.functional.mse_loss(torch.cosine_similarity(*vectors), gold)
+    loss.backward()
+    return loss.item(), {key: value.grad.numpy() for key, value in model.named_parameters() if value.grad is not None}
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize(("pooling", "normalize"), [("mean", False), ("mean", True), ("max", False), ("cls", False)])
+def test_gradient_is_that_of_autograd(make_nlp, examples, tiny_bert, encoder, pooling, normalize):
+    nlp = make_nlp(encoder, model={"pooling": pooling, "normalize": normalize})
+    nlp.initialize()
+    losses = nlp.update(examples(nlp), sgd=False)
+    loss, expected = reference_gradient(tiny_bert, pooling, normalize)
+    assert losses["sbert"] == pytest.approx(loss, rel=1e-5)
+    given = gradients(nlp, HOLDER[encoder])
+    assert expected.keys() <= given.keys() and len(expected) > 30
+    scale = max(abs(gradient).max() for gradient in expected.values())
+    for key, gradient in expected.items():
+        assert numpy.allclose(given[key], gradient, atol=1e-5 * scale), key
+
+
+def gradients(nlp, pipe):
+    shim = next(shim for node in nlp.get_pipe(pipe).model.walk() for shim in node.shims)
+    return {k: v.grad.numpy().copy() for k, v in shim._model.named_parameters() if v.grad is not None}
+
+
+def test_gradient_of_members_in_any_order(make_nlp, examples):
+    """v may stand before u in the text, and there may be other text between and around them."""
+    nlp = make_nlp("shared")
+    nlp.initialize()
+    doc = nlp.make_doc("dog The cat sat on the mat. he ran A man is eating. fast")
+    given = Example(doc.copy(), doc)
+    pair = make_example(nlp, "A man is eating.", "The cat sat on the mat.", 0.7)
+    for side in (given.predicted, given.reference):
+        side.spans["sbert"] = [Span(side, 10, 15), Span(side, 1, 8)]
+        side.spans["sbert"].attrs["score"] = 0.7
+    assert [s.text for s in given.predicted.spans["sbert"]] == ["A man is eating.", "The cat sat on the mat."]
+    results = []
+    for example in (pair, given):
+        losses = nlp.update([example], sgd=False)
+        results.append((losses["sbert"], gradients(nlp, "transformer")))
+        for shim in nlp.get_pipe("transformer").model.layers[0].shims:
+            shim._model.zero_grad()
+    assert results[0][0] == pytest.approx(results[1][0], rel=1e-5)
+    assert all(numpy.allclose(results[0][1][k], results[1][1][k], atol=1e-6) for k in results[0][1])
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_three_pairs_are_learned_by_heart(make_nlp, examples, encoder):
+    nlp = make_nlp(encoder)
+    batch = examples(nlp)
+    nlp.initialize(lambda: batch)
+    before = weights(nlp, HOLDER[encoder])
+    optimizer = Adam(0.003)
+    for _ in range(60):
+        losses = nlp.update(batch, sgd=False)
+        for _, proc in nlp.pipeline:
+            proc.finish_update(optimizer)
+    assert losses["sbert"] < 0.005
+    for first, second, score in PAIRS:
+        assert nlp(first).similarity(nlp(second)) == pytest.approx(score, abs=0.15)
+    assert nlp.evaluate(batch)["sts_spearman"] == pytest.approx(1.0)
+    after = weights(nlp, HOLDER[encoder])
+    still = [key for key in before if numpy.array_equal(before[key], after[key]) and "pooler" not in key]
+    assert still == [], "these did not learn"
+
+
+def test_training_survives_saving(make_nlp, examples, tmp_path):
+    import spacy
+
+    nlp = make_nlp("shared")
+    batch = examples(nlp)
+    nlp.initialize(lambda: batch)
+    before = nlp(PAIRS[0][0]).vector
+    nlp.update(batch, sgd=nlp.create_optimizer())
+    nlp.get_pipe("transformer").finish_update(nlp.create_optimizer())
+    trained = nlp(PAIRS[0][0]).vector
+    assert not numpy.allclose(before, trained, atol=1e-6)
+    nlp.to_disk(tmp_path / "nlp")
+    assert numpy.array_equal(spacy.load(tmp_path / "nlp")(PAIRS[0][0]).vector, trained)
+
+
+def test_grad_factor_zero_freezes_the_encoder(make_nlp, examples):
+    tok2vec = {"@architectures": "spacy-sbert.SentenceListener.v1", "grad_factor": 0.0}
+    nlp = make_nlp("shared", model={"tok2vec": tok2vec})
+    nlp.initialize()
+    assert nlp.update(examples(nlp), sgd=False)["sbert"] > 0
+    assert not any(gradient.any() for gradient in gradients(nlp, "transformer").values())
+
+
+def test_windows_of_a_long_member_learn_too(make_nlp):
+    nlp = make_nlp(model={"overflow": "windows"})
+    nlp.initialize()
+    long = make_example(nlp, "the cat sat " * 20, "a dog ran", 1.0)
+    before = nlp.evaluate([long, make_example(nlp, "a", "the mat", 0.5)])
+    assert before["sts_spearman"] is not None
+    losses = [nlp.update([long], sgd=Adam(0.003))["sbert"] for _ in range(20)]
+    assert losses[-1] < losses[0] / 2
+
+
+def test_batch_without_pairs(make_nlp):
+    nlp = make_nlp()
+    nlp.initialize()
+    before = weights(nlp, "sbert")
+    doc = nlp.make_doc("A man is eating.")
+    with pytest.warns(UserWarning, match="training batch without pairs"):
+        losses = nlp.update([Example(doc, doc.copy())], sgd=nlp.create_optimizer())
+    assert losses == {"sbert": 0.0}
+    assert all(numpy.array_equal(before[key], value) for key, value in weights(nlp, "sbert").items())
+
+
+def test_docs_without_pairs_do_not_change_the_loss(make_nlp, examples):
+    nlp = make_nlp("shared")
+    nlp.initialize()
+    batch = examples(nlp)
+    doc = nlp.make_doc("The dog ran fast.")
+    alone = nlp.update(batch, sgd=False)["sbert"]
+    mixed = nlp.update([Example(doc, doc.copy()), *batch, Example(nlp.make_doc(""), nlp.make_doc(""))], sgd=False)
+    assert mixed["sbert"] == pytest.approx(alone, rel=1e-5)
+
+
+def test_empty_batch_of_docs(make_nlp):
+    nlp = make_nlp("shared")
+    nlp.initialize()
+    assert nlp.update([Example(nlp.make_doc(""), nlp.make_doc(""))], sgd=False)["sbert"] == 0.0
+
+
+def spoiled(nlp, change):
+    example = make_example(nlp, "A man is eating.", "The cat sat.")
+    change(example)
+    return example
+
+
+def drop_gold(example):
+    example.reference.spans["sbert"].attrs.clear()
+
+
+def nan_gold(example):
+    example.reference.spans["sbert"].attrs["score"] = float("nan")
+
+
+def third_member(example):
+    example.predicted.spans["sbert"] = [example.predicted[0:1], example.predicted[1:2], example.predicted[2:4]]
+
+
+def empty_member(example):
+    doc = example.predicted
+    example.predicted.spans["sbert"] = [doc[0:2], Span(doc, 2, 2)]
+
+
+def white_member(example):
+    doc = Doc(example.predicted.vocab, words=["a", " ", "b"])
+    doc.spans["sbert"] = [doc[0:1], doc[1:2]]
+    example.predicted = doc
+
+
+def unseen_member(example):
+    doc = Doc(example.predicted.vocab, words=["a", "\x00", "b"])
+    doc.spans["sbert"] = [doc[0:1], doc[1:2]]
+    example.predicted = doc
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (drop_gold, "has no gold value 'score'"),
+        (nan_gold, "expected a finite number"),
+        (third_member, "has 3 members .* takes 2"),
+        (empty_member, "has an empty member"),
+        (white_member, r"has an empty member \(number 2\)"),
+        (unseen_member, r"has an empty member \(number 2\)"),
+    ],
+)
+def test_bad_pairs(make_nlp, change, message):
+    nlp = make_nlp()
+    nlp.initialize()
+    with pytest.raises(ValueError, match=message):
+        nlp.get_pipe("sbert").update([spoiled(nlp, change)])
+
+
+def test_no_loss_no_training(make_nlp, examples):
+    nlp = make_nlp(loss=None)
+    nlp.initialize()
+    with pytest.raises(ValueError, match=r"without a loss"):
+        nlp.update(examples(nlp), sgd=False)
+
+
+def test_no_loss_is_no_loss_layer(make_nlp):
+    with pytest.raises(ValueError, match="is no loss layer"):
+        make_nlp(loss={"@layers": "Linear.v1"})
+
+
+def test_agrees_with_sentence_transformers_on_the_real_model(minilm):
+    """The same pairs, the same loss, by the library that people come from."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import losses
+
+    from spacy_sbert.encoder.resolve import resolve
+
+    model = SentenceTransformer(str(resolve("sentence-transformers/all-MiniLM-L6-v2")), device="cpu").eval()
+    features = [model.tokenize([pair[i] for pair in PAIRS]) for i in (0, 1)]
+    expected = losses.CosineSimilarityLoss(model)(features, torch.tensor([score for *_, score in PAIRS]))
+    batch = [make_example(minilm, *pair) for pair in PAIRS]
+    pipe = minilm.get_pipe("sbert")
+    value, _ = pipe.get_loss(batch, pipe.predict([example.predicted for example in batch]))
+    assert value == pytest.approx(expected.item(), rel=1e-5)
