@@ -48,16 +48,16 @@ PEOPLE: dict[str, tuple[str, ...]] = {  # the last form is the one that a negati
 PLURALS = ("men", "women", "children")
 MINORS = ("boy", "girl", "children")
 
-# An entry: topic and kind | ways to say it | acts near to it | ways to say the opposite | places. Kinds: all
-# or only adults may do it; pair: one does it to another, with the passive ways second; fact: with its numbers second.
+# An entry: topic and kind | ways to say it | acts near to it | ways to say the opposite | places. Kinds: all or adults,
+# who may do it; pair, one does it to another, with the passive ways second; fact, with its numbers second.
 TRAIN = """
-food all | eating a meal / having a bite to eat / tucking into a plate of food | having a cup of tea
+food all | eating a meal / having a bite to eat / tucking into a plate of food | eating an apple
   | refusing to eat / turning down all food | in a small café / in the garden / at the kitchen table
 food adults | cooking dinner / preparing the evening meal / getting supper ready | baking a cake / making breakfast
   | too tired to cook dinner / too tired to prepare a meal | in the kitchen / at home
 music all | playing the guitar / strumming chords on a guitar | playing the piano / practising the violin
   | putting the guitar away / packing the guitar back into its case | on a stage / in the living room / on the street
-music all | singing a song / giving a vocal performance | humming a melody / reciting a poem
+music all | singing a song / giving a vocal performance | humming a melody / whistling a tune
   | keeping silent / making no sound at all | in a church / on a stage / at a birthday party
 sport all | swimming / taking a dip / doing a few laps | diving off a board / floating on an air mattress
   | staying out of the water / keeping well away from the water | at the pool / at the lake
@@ -79,11 +79,11 @@ books all | reading a novel / absorbed in a long work of fiction | reading a new
 books pair | lending a book to {} / letting {} borrow a book | borrowing a book from {} / being lent a book by {}
 money adults | paying the bill / handing over the money for the meal | asking for the bill / tipping the waiter
   | refusing to pay / unwilling to hand over any money | at the restaurant / after lunch
-money adults | saving money / putting cash aside for later | earning money / counting money
-  | spending a lot of money / parting with plenty of cash | at home / during the holidays
+money adults | saving money / putting cash aside for later | investing money in shares / paying into a pension
+  | spending a lot of money / parting with plenty of cash | month after month
 animals all | feeding the dog / serving the dog a meal / filling the dog's bowl | feeding the cat / feeding the chickens
   | leaving the dog hungry / letting the dog starve | in the kitchen / at the farm
-animals all | walking the dog / taking the dog out | playing with the dog / looking for the dog
+animals all | walking the dog / taking the dog out | playing with the dog / training the dog
   | keeping the dog indoors / leaving the dog at home | in the park / on the beach / in the forest
 help pair | helping {} / giving {} a hand | getting help from {} / being helped by {}
 chase pair | chasing {} / running after {} | being chased by {} / running away from {}
@@ -92,7 +92,7 @@ weather fact | It will rain for {} days. / Wet weather is expected for {} days. 
 """
 DEV = """
 food all | peeling potatoes / taking the skins off potatoes | mashing potatoes / peeling oranges
-  | leaving the skins on the potatoes / keeping the potatoes unpeeled | in the kitchen / at the campsite
+  | leaving the skins on the potatoes / cooking the potatoes in their skins | in the kitchen / at the campsite
 food adults | drinking coffee / having a hot espresso | drinking orange juice / having a glass of milk
   | staying away from coffee / avoiding any drink with caffeine | in a small café / at the kitchen table
 music all | playing the drums / beating out a rhythm on a drum kit | playing the flute / shaking a tambourine
@@ -101,8 +101,8 @@ music all | listening to music / tuned in to songs on the radio | listening to t
   | turning the music off / putting an end to the music | on the train / in the bedroom / at home
 sport all | cycling / travelling by bike / getting around on two wheels | skateboarding / travelling by bus
   | leaving the bike at home / getting around without a bike | in the rain / on a country road
-sport adults | climbing a mountain / making the ascent of a peak | walking up a hill / climbing a rock face
-  | coming down from a mountain / descending from a peak | in bad weather / in the rain
+sport adults | climbing a mountain / scaling a high peak | walking up a hill / climbing a rock face
+  | coming down from a mountain / descending from a high peak | in bad weather / in the rain
 chess pair | beating {} at chess / winning a game of chess against {} | losing to {} at chess / being checkmated by {}
 home adults | doing the laundry / washing clothes | washing the curtains / ironing clothes
   | letting the dirty laundry pile up / leaving the clothes unwashed | at home / after breakfast
@@ -118,13 +118,13 @@ flat adults | selling a house / putting a home on the market | selling a car / r
   | buying a house / purchasing a home | by the sea / in a small village
 flat fact | My rent went up by {} euros. / I pay {} euros more for my flat than before. / My flat is {} euros dearer.
   | ten / fifty / ninety / two hundred | My rent went down by {} euros. / I pay {} euros less for my flat than before.
-trade pair | selling a bicycle to {} / letting {} have a bicycle for money | buying a bicycle from {}
+trade pair | selling a bicycle to {} / taking money from {} for a bicycle | buying a bicycle from {}
 garden adults | planting a tree / putting a young tree into the ground | planting a hedge / planting roses
   | cutting down a tree / felling a tree | in the garden / behind the house
 garden all | watering the flowers / giving the plants a drink | watering the lawn / watering the vegetables
   | letting the flowers dry out / leaving the plants without water | in the garden / behind the house
 phone pair | phoning {} / giving {} a ring | being phoned by {} / getting a call from {}
-photo pair | photographing {} / taking a picture of {} | being photographed by {} / posing for a picture by {}
+photo pair | photographing {} / taking a picture of {} | being photographed by {} / having a picture taken by {}
 weight fact | My uncle has lost {} kilos. / My uncle weighs {} kilos less than before. / My uncle is {} kilos lighter.
   | three / five / eight / twenty | My uncle has put on {} kilos. / My uncle is {} kilos heavier than before.
 """
@@ -195,8 +195,10 @@ def partner(rng: random.Random, claim: Claim, scenes: list[Scene]) -> Claim:
     if goal == "near" and (scene.kind == "fact" or (stance == "yes" and scene.kind != "pair")):
         variant = rng.choice(scene.near)
     who = claim.who[::-1] if goal == "swapped" else claim.who
-    if rng.random() < 0.4:
+    if goal != "swapped" and rng.random() < 0.4:
         who = random_claim(rng, scene, claim.past).who
+        if scene.kind == "pair":
+            who = (claim.who[0], rng.choice([name for name in NAMES if name not in claim.who]))
     other = Claim(scene, claim.past, who, claim.detail, stance, variant)
     suits = stance == "yes" or claim.detail not in scene.places
     return other if suits and rng.random() < 0.5 else set_detail(rng, other)
@@ -252,8 +254,7 @@ def tell(rng: random.Random, claim: Claim) -> tuple[str, str]:
     subject, what = find_words(rng, claim)
     if not subject:
         return what, what
-    plural = claim.who[0] in PLURALS
-    verb = ("were" if plural else "was") if claim.past else ("are" if plural else "is")
+    verb = ("is", "are", "was", "were")[2 * claim.past + (claim.who[0] in PLURALS)]
     if claim.stance == "not" and claim.who != ("someone",):
         verb += " not"
     text = f"{subject} {verb} {what}"
@@ -268,17 +269,16 @@ def make_pairs(rng: random.Random, scenes: list[Scene], count: int) -> list[tupl
     """Draw pairs until each band of grades is full; no sentence is used twice."""
     pairs: list[tuple[float, str, str]] = []
     used: set[str] = set()
-    bands = [0] * BANDS
     while len(pairs) < count:
         claim = random_claim(rng, rng.choice(scenes), past=rng.random() < 0.5)
         other = partner(rng, claim, scenes)
         score, (what, first), (other_what, second) = grade(claim, other), tell(rng, claim), tell(rng, other)
         band = min(int(score), BANDS - 1)
+        full = sum(min(int(pair[0]), BANDS - 1) == band for pair in pairs) >= count / BANDS
         repeated = relate(claim, other) == "same" and what == other_what  # the same must be in other words
-        if bands[band] < count / BANDS and not repeated and first != second and not used & {first, second}:
+        if not full and not repeated and first != second and not used & {first, second}:
             pairs.append((score, first, second) if rng.random() < 0.5 else (score, second, first))
             used |= {first, second}
-            bands[band] += 1
     return pairs
 
 

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import numpy
 from spacy.attrs import IDX, LENGTH
@@ -46,7 +46,13 @@ N_INITIAL_EXAMPLES = 100  # enough to see whether there are pairs
 
 @Language.factory(
     "sbert",
-    assigns=["doc.vector", "doc._.sbert_vector", "span._.sbert_vector", "token._.sbert_vector", "doc._.sbert_truncated"],
+    assigns=[
+        "doc.vector",
+        "doc._.sbert_vector",
+        "doc._.sbert_truncated",
+        "span._.sbert_vector",
+        "token._.sbert_vector",
+    ],
     default_config=DEFAULT_CONFIG,
     default_score_weights={"sts_spearman": 1.0, "sts_pearson": 0.0},
 )
@@ -212,7 +218,7 @@ class SentenceBert(TrainablePipe):
         set_dropout_rate(self.model, drop)
         encoded, backprop = self.model.begin_update(docs)
         loss, d_vectors = self.get_loss(examples, encoded)
-        backprop(d_vectors)  # in every case: the last listener's call is what trains the shared transformer
+        backprop(cast(Any, d_vectors))  # in every case: the last listener's call is what trains the shared transformer
         if sgd not in (None, False):
             self.finish_update(sgd)
         losses[self.name] += loss

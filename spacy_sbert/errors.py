@@ -28,7 +28,7 @@ class Errors:
     UNKNOWN_POOLING = "Unknown pooling '{given}': expected one of {expected}."
     UNKNOWN_UNIT = "Unknown unit '{given}': expected one of {expected}."
     UNKNOWN_OVERFLOW = "Unknown overflow '{given}': expected one of {expected}."
-    UNKNOWN_NORMALIZE = "Unknown value {given!r} for normalize: expected true, false or \"auto\"."
+    UNKNOWN_NORMALIZE = 'Unknown value {given!r} for normalize: expected true, false or "auto".'
     NOT_AN_ENCODER = (
         "The model of the 'sbert' pipe '{name}' is no sentence encoder: expected an architecture such as "
         "spacy-sbert.SentenceEncoder.v1 or spacy-sbert.SharedSentenceEncoder.v1, got the Thinc model '{given}'."
@@ -37,11 +37,11 @@ class Errors:
 
     # Finding and loading an encoder
     UNKNOWN_MODULES = (
-        "The folder {folder} describes a sentence encoder with {unknown}, and normalize = \"auto\" follows what the "
+        'The folder {folder} describes a sentence encoder with {unknown}, and normalize = "auto" follows what the '
         "folder says; supported are Transformer, Pooling and Normalize. Set normalize = true or false to use the "
         "transformer and the pooling without {unknown}."
     )
-    UNSAFE_PATH = "The file {file} names '{path}', which lies outside of its folder. Use a model from a source you trust."
+    UNSAFE_PATH = "The file {file} names '{path}', which lies outside of its folder. Use an encoder that you trust."
     ENCODER_NOT_FOUND = (
         "The encoder '{name}' was found in none of the four places that are searched:\n"
         "  1. a local folder: {folder}\n"
@@ -64,9 +64,9 @@ class Errors:
     # Sharing a transformer
     NO_UPSTREAM = (
         "The 'sbert' pipe '{name}' listens to a transformer, but no 'transformer' component of spacy-transformers "
-        "(upstream = \"{upstream}\") stands before it; the pipeline is {pipes}. Add one before it: "
-        "nlp.add_pipe(\"transformer\", before=\"{name}\", config={{\"model\": {{\"@architectures\": "
-        "\"spacy-sbert.TransformerModel.v1\"}}}}), or use spacy-sbert.SentenceEncoder.v1, which has an encoder of its own."
+        '(upstream = "{upstream}") stands before it; the pipeline is {pipes}. Add one before it: '
+        'nlp.add_pipe("transformer", before="{name}", config={{"model": {{"@architectures": '
+        '"spacy-sbert.TransformerModel.v1"}}}}), or use spacy-sbert.SentenceEncoder.v1, which has its own encoder.'
     )
     CURATED_UPSTREAM = (
         "The transformer before the 'sbert' pipe{name} is a 'curated_transformer' (spacy-curated-transformers), whose "
@@ -86,12 +86,12 @@ class Errors:
     )
     NO_LOSS = (
         "The 'sbert' pipe '{name}' was built without a loss (loss = null) and cannot be trained. Set one in its "
-        "config: [components.{name}.loss] @layers = \"spacy-sbert.CosineSimilarityLoss.v1\"."
+        'config: [components.{name}.loss] @layers = "spacy-sbert.CosineSimilarityLoss.v1".'
     )
     WRONG_ROWS = (
         "The encoder's rows are not the members of the pair '{text}': it encoded {given}, but doc.spans['{key}'] says "
         "{expected}. The pair would be trained or scored wrongly. Use the span getter spacy-sbert.sentence_spans.v1 "
-        "(spans_key = \"{key}\") in the config of the encoder: [components.transformer.model.get_spans] when the "
+        '(spans_key = "{key}") in the config of the encoder: [components.transformer.model.get_spans] when the '
         "transformer is shared."
     )
     WRONG_MEMBER_COUNT = (
@@ -110,6 +110,10 @@ class Errors:
     UNPAIRED_ROWS = "Expected as many rows of u as of v and of gold scores, got {u}, {v} and {gold}."
 
     # Reading data
+    NO_PATH = (
+        "spacy-sbert.PairCorpus.v1 was given no path. Set it in the config, or on the command line: "
+        "--paths.train pairs.spacy --paths.dev pairs.spacy."
+    )
     NO_FILE = "There is no file {path}. Check [paths] in the config, or run 'python -m spacy project assets'."
     UNKNOWN_FORMAT = (
         "Cannot read {path}: expected the official STS benchmark layout (.csv or .tsv) or pairs made by "
@@ -140,16 +144,16 @@ class Warnings:
     FOREIGN_ROWS = (
         "The shared transformer encodes overlapping windows, not whole Docs or sentences: vectors are pooled over the "
         "Doc's wordpieces instead, each token once, and differ from those of the encoder on its own. Set "
-        "[components.transformer.model.get_spans] @span_getters = \"spacy-sbert.sentence_spans.v1\"."
+        '[components.transformer.model.get_spans] @span_getters = "spacy-sbert.sentence_spans.v1".'
     )
     TRUNCATED = (
         "{count} of {total} rows were longer than the encoder's limit of {limit} wordpieces and were cut; "
-        "doc._.sbert_truncated is True for their Docs. Set overflow = \"windows\" in the encoder's config to average "
-        "over windows instead, or unit = \"sent\" to encode sentences."
+        'doc._.sbert_truncated is True for their Docs. Set overflow = "windows" in the encoder\'s config to average '
+        'over windows instead, or unit = "sent" to encode sentences.'
     )
     OTHER_POOLING = (
         "The encoder '{name}' was made for {expected} pooling, this pipeline uses {given} pooling: vectors differ from "
-        "those its authors publish. Set pooling = \"{expected}\" unless that is what you want."
+        'those its authors publish. Set pooling = "{expected}" unless that is what you want.'
     )
     NOTHING_TO_LEARN = (
         "The 'sbert' pipe '{name}' got a training batch without pairs and learned nothing from it: expected Docs with "

@@ -6,7 +6,7 @@ and `Span.as_doc`, which hands the same hooks to a new Doc, needs nothing more.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy
 from spacy.tokens import Doc, Span, Token
@@ -23,13 +23,9 @@ def install(doc: Doc) -> None:
 
     A Span hook named vector_norm is left out on purpose: spaCy would return the vector for it.
     """
-    doc.user_hooks.update(
-        vector=vector, has_vector=has_vector, vector_norm=vector_norm, similarity=similarity
-    )
+    doc.user_hooks.update(vector=vector, has_vector=has_vector, vector_norm=vector_norm, similarity=similarity)
     doc.user_span_hooks.update(vector=vector, has_vector=has_vector, similarity=similarity)
-    doc.user_token_hooks.update(
-        vector=vector, has_vector=has_vector, vector_norm=vector_norm, similarity=similarity
-    )
+    doc.user_token_hooks.update(vector=vector, has_vector=has_vector, vector_norm=vector_norm, similarity=similarity)
 
 
 def restore(doc: Doc) -> Doc:
@@ -125,14 +121,15 @@ def _look_up(obj: Doc | Span | Token, name: str | None = None) -> Vectorised:
             return records.doc_vector(obj, found)
         return records.span_vector(obj, found) if isinstance(obj, Span) else records.token_vector(obj, found)
     if isinstance(obj, Doc) and name in (None, "sbert") and _is_detached(obj):
-        return obj._vector, bool(obj._vector.any())
+        detached = cast(Any, obj)._vector
+        return detached, bool(detached.any())
     which = "" if name is None else f" of a pipe named '{name}'"
     raise ValueError(Errors.NO_VECTORS.format(kind=type(obj).__name__, which=which))
 
 
 def _is_detached(doc: Doc) -> bool:
     """Whether a Doc comes from `Span.as_doc`, which hands on our hooks and sets the Span's vector, but no user data."""
-    return doc.user_hooks.get("vector") is vector and doc._vector is not None
+    return doc.user_hooks.get("vector") is vector and cast(Any, doc)._vector is not None
 
 
 def _vector_of_other(other: Any) -> numpy.ndarray:

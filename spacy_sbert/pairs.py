@@ -47,7 +47,7 @@ def gold_value(example: Example, gold: str, spans_key: str) -> float:
 
     RAISES (ValueError): if it is missing or no finite number.
     """
-    group = example.reference.spans[spans_key] if spans_key in example.reference.spans else None
+    group = example.reference.spans.get(spans_key)
     value = None if group is None else group.attrs.get(gold)
     if not isinstance(value, (int, float, numpy.number)) or not math.isfinite(value):
         raise ValueError(Errors.NO_GOLD.format(text=example.reference.text[:50], gold=gold, key=spans_key))

@@ -25,10 +25,13 @@ class PairCorpus:
     path (str or Path): a file in the layout of the STS benchmark (.csv or .tsv), or .spacy as `convert` makes it.
     spans_key (str): where the members stand, doc.spans[spans_key].
     limit (int): the most pairs to read, 0 for all.
-    RAISES (ValueError): on reading, if the file is missing or not what it should be; file and line are named.
+    RAISES (ValueError): if path is None; on reading, if the file is missing or not what it should be; file and line
+        are named.
     """
 
-    def __init__(self, path: str | Path, spans_key: str = SPANS_KEY, limit: int = 0):
+    def __init__(self, path: str | Path | None, spans_key: str = SPANS_KEY, limit: int = 0):
+        if path is None:
+            raise ValueError(Errors.NO_PATH)
         self.path = Path(path)
         self.spans_key = spans_key
         self.limit = limit

@@ -8,7 +8,7 @@ NumPy arrays and plain scalars, which msgpack and pickle know.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy
 from spacy.tokens import Doc, Span, Token
@@ -41,9 +41,10 @@ class PlacedRecord:
 
 def store(doc: Doc, name: str, data: dict[str, Any]) -> None:
     """Put a pipe's record on a Doc; the latest record stands last, also when a pipe runs a second time."""
-    for key in [key for key in doc.user_data if _is_record(key, name)]:
-        del doc.user_data[key]
-    doc.user_data[("._.", PREFIX + name, 0, _length(doc))] = data
+    user_data = cast(dict[Any, Any], doc.user_data)
+    for key in [key for key in user_data if _is_record(key, name)]:
+        del user_data[key]
+    user_data[("._.", PREFIX + name, 0, _length(doc))] = data
 
 
 def find(doc: Doc, name: str | None = None) -> list[PlacedRecord]:
@@ -99,7 +100,7 @@ def _length(doc: Doc) -> int:
 
 
 def _iterate(doc: Doc) -> Iterator[PlacedRecord]:
-    for key, data in doc.user_data.items():
+    for key, data in cast(dict[Any, Any], doc.user_data).items():
         if _is_record(key):
             yield PlacedRecord(key[1][len(PREFIX) :], key[2], key[3], data)
 

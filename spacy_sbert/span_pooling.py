@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 import numpy
-from thinc.types import Floats1d, Floats2d, Ints1d
 
-Part = tuple[Floats1d | None, int]
+Part = tuple[numpy.ndarray | None, int]
 
 
 @dataclass
@@ -22,11 +21,11 @@ class TokenStates:
     carried_values: float32 (m, width) and carried_counts: int32 (m,): the same of the wordpieces that do so.
     """
 
-    values: Floats2d
-    counts: Ints1d
-    carried_at: Ints1d
-    carried_values: Floats2d
-    carried_counts: Ints1d
+    values: numpy.ndarray
+    counts: numpy.ndarray
+    carried_at: numpy.ndarray
+    carried_values: numpy.ndarray
+    carried_counts: numpy.ndarray
 
 
 def reduce_tokens(tokens: TokenStates, start: int, end: int, pooling: str) -> Part:
@@ -43,14 +42,14 @@ def reduce_tokens(tokens: TokenStates, start: int, end: int, pooling: str) -> Pa
     return (values.max(axis=0) if pooling == "max" else values.sum(axis=0)), count
 
 
-def finish(parts: list[Part], pooling: str, normalize: bool) -> Floats1d | None:
+def finish(parts: list[Part], pooling: str, normalize: bool) -> numpy.ndarray | None:
     """The vector of a stretch whose wordpieces were reduced in one or several parts; None if there are none.
 
     "max" takes the maximum; "mean" and "cls" the mean, since a stretch that is no row has no CLS token of its own.
 
     normalize (bool): whether the vector gets unit length, as the rows do.
     """
-    held = [value for value, count in parts if count]
+    held = [value for value, _ in parts if value is not None]
     if not held:
         return None
     if pooling == "max":

@@ -14,7 +14,7 @@ SPANS_KEY = "sbert"
 UNITS = ("doc", "sent")
 
 
-@registry.span_getters("spacy-sbert.sentence_spans.v1")
+@registry.span_getters("spacy-sbert.sentence_spans.v1")  # type: ignore[attr-defined]
 def sentence_spans(unit: str = "doc", spans_key: str = SPANS_KEY) -> SpanGetter:
     """Span getter of sentence encoders: one row a Doc, one a sentence, or one for each member of a pair.
 

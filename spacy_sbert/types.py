@@ -26,5 +26,3 @@ class EncoderSettings:
     pooling: str | None = None
     lowercase: bool = False
     unknown_modules: tuple[str, ...] = ()
-
-

@@ -37,9 +37,7 @@ def find_upstream(nlp: Language, name: str, listener: SentenceListener) -> Trans
     raise ValueError(Errors.NO_UPSTREAM.format(name=name, upstream=listener.upstream_name, pipes=pipes))
 
 
-def prepare_upstream(
-    nlp: Language, name: str, model: Model, examples: Iterable[Example], spans_key: str
-) -> None:
+def prepare_upstream(nlp: Language, name: str, model: Model, examples: Iterable[Example], spans_key: str) -> None:
     """Check that the transformer's rows will be the members of pairs, and find out whether its folder normalises.
 
     RAISES (ValueError): if there is no transformer to share, or pairs would be trained wrongly on it.

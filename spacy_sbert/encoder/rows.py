@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy
 from spacy_transformers.data_classes import TransformerData, WordpieceBatch
-from thinc.types import Floats2d, Ints1d, Ints2d
 
 from ..similarity import as_numpy
 from ..types import EncoderSettings
@@ -20,17 +19,16 @@ class RowBatch(WordpieceBatch):
     settings: of the encoder that made the batch.
     """
 
-    spans: Ints2d
-    n_text: Ints1d
-    n_cut: Ints1d
+    spans: numpy.ndarray
+    n_text: numpy.ndarray
+    n_cut: numpy.ndarray
     settings: EncoderSettings
 
     def __getitem__(self, index: int | slice) -> "RowBatch":
         part = slice(index, index + 1) if isinstance(index, int) else index
         base = super().__getitem__(part)
-        return RowBatch(
-            **vars(base), spans=self.spans[part], n_text=self.n_text[part], n_cut=self.n_cut[part], settings=self.settings
-        )
+        ours = {name: getattr(self, name)[part] for name in ("spans", "n_text", "n_cut")}
+        return RowBatch(**vars(base), **ours, settings=self.settings)
 
 
 @dataclass
@@ -47,10 +45,10 @@ class Rows:
     foreign: whether windows overlap, so that they are no rows of a sentence encoder.
     """
 
-    spans: Ints2d
-    row_of: Ints1d
-    has_text: Ints1d
-    n_cut: Ints1d
+    spans: numpy.ndarray
+    row_of: numpy.ndarray
+    has_text: numpy.ndarray
+    n_cut: numpy.ndarray
     settings: EncoderSettings | None
     first_token: int = 0
     foreign: bool = False
@@ -61,8 +59,8 @@ class Rows:
         zeros = numpy.zeros(0, dtype="int64")
         return cls(zeros.reshape(0, 2), zeros, zeros.astype(bool), zeros, None)
 
-    def averaging(self) -> Floats2d | None:
-        """float64 (rows, windows), the matrix that averages the windows of each row; None where each row is one window."""
+    def averaging(self) -> numpy.ndarray | None:
+        """float64 (rows, windows), the matrix that averages the windows of each row; None if each row is one window."""
         if len(self.row_of) == len(self.spans):
             return None
         chosen = self.row_of[None, :] == numpy.arange(len(self.spans))[:, None]
@@ -87,11 +85,11 @@ def _recorded_rows(batch: RowBatch) -> Rows:
 
 
 def _foreign_rows(
-    end: int, n_windows: int, has_text: Ints1d, n_cut: Ints1d, settings: EncoderSettings | None
+    end: int, n_windows: int, has_text: numpy.ndarray, n_cut: numpy.ndarray, settings: EncoderSettings | None
 ) -> Rows:
     """One row for the whole Doc, whose windows overlap."""
     row_of = numpy.zeros(n_windows, dtype="int64")
-    any_text, all_cut = has_text.any(keepdims=True), n_cut.sum(keepdims=True)
+    any_text, all_cut = numpy.array([has_text.any()]), numpy.array([n_cut.sum()])
     return Rows(numpy.array([[0, end]]), row_of, any_text, all_cut, settings, foreign=True)
 
 

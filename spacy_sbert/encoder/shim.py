@@ -1,4 +1,4 @@
-"""The Hugging Face model and tokenizer inside a Thinc model: loaded on first use, saved as the files of their folder."""
+"""The Hugging Face model and tokenizer inside a Thinc model: loaded on first use, saved as their folder's files."""
 
 import json
 import tempfile

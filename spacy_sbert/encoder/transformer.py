@@ -1,7 +1,7 @@
 """A transformer over rows of Docs: a drop-in for the TransformerModel of spacy-transformers."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from spacy.tokens import Doc
 from spacy_transformers.data_classes import FullTransformerBatch
@@ -35,7 +35,7 @@ class EncoderModel(TransformerModel):
             raise ValueError(Errors.UNKNOWN_OVERFLOW.format(given=overflow, expected=", ".join(OVERFLOWS)))
         use_one_thread_in_forks()
         self._config = {"name": name, "get_spans": get_spans, "overflow": overflow, **shim_config}
-        huggingface = Model(
+        huggingface: Model = Model(
             "hf-pytorch",
             pytorch_forward,
             attrs={"convert_inputs": _convert_transformer_inputs, "convert_outputs": _convert_transformer_outputs},
@@ -79,7 +79,7 @@ def init(model: Model, X: Any = None, Y: Any = None) -> None:
 
 def load(model: Model) -> EncoderShim:
     """Load the weights, unless they are."""
-    shim = model.layers[0].shims[0]
+    shim = cast(EncoderShim, model.layers[0].shims[0])
     shim.load()
     if not model.has_dim("nO"):
         model.set_dim("nO", shim._hfmodel.transformer.config.hidden_size)

@@ -1,7 +1,7 @@
 """From rows of text to wordpieces: tokenised whole batches at a time, cut or windowed at the encoder's true limit."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy
 from spacy.tokens import Span
@@ -76,10 +76,10 @@ def encode_spans(
     window_spans = [flat[i] for i in windows.span_of]
     batch = RowBatch(
         strings=windows.strings,
-        input_ids=windows.input_ids,
-        attention_mask=windows.attention_mask.astype("float32"),
+        input_ids=cast(Any, windows.input_ids),
+        attention_mask=cast(Any, windows.attention_mask.astype("float32")),
         lengths=windows.attention_mask.sum(axis=1).tolist(),
-        token_type_ids=windows.token_type_ids,
+        token_type_ids=cast(Any, windows.token_type_ids),
         spans=numpy.array([(i, flat[i].start, flat[i].end) for i in windows.span_of]),
         n_text=n_text,
         n_cut=n_cut,
@@ -125,10 +125,7 @@ def _tokenize_slowly(tokenizer: Any, texts: list[str], max_length: int | None) -
     body = max(map(len, pieces)) if max_length is None else max_length - tokenizer.num_special_tokens_to_add()
     starts = [(i, at) for i, ids in enumerate(pieces) for at in range(0, max(len(ids), 1), max(body, 1))]
     data = tokenizer.pad(
-        [
-            tokenizer.prepare_for_model(pieces[i][at : at + body], return_special_tokens_mask=True)
-            for i, at in starts
-        ],
+        [tokenizer.prepare_for_model(pieces[i][at : at + body], return_special_tokens_mask=True) for i, at in starts],
         padding="longest",
         return_attention_mask=True,
         return_tensors="np",

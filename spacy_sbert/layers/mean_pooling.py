@@ -28,6 +28,6 @@ def forward(model: Pooling, inputs: tuple[Floats3d, Floats2d], is_train: bool) -
     weights = weights / weights.sum(axis=1, keepdims=True)  # (rows, wordpieces)
 
     def backprop(d_pooled: Floats2d) -> Floats3d:
-        return weights[:, :, None] * d_pooled[:, None, :]
+        return xp.expand_dims(weights, 2) * xp.expand_dims(d_pooled, 1)
 
-    return xp.matmul(weights[:, None, :], states)[:, 0], backprop
+    return xp.matmul(xp.expand_dims(weights, 1), states)[:, 0], backprop

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import cast
 
 from spacy_transformers.data_classes import TransformerData
 from thinc.api import Model
@@ -93,7 +94,7 @@ def _pool_rows(
 ) -> tuple[Floats2d, DocBackprop]:
     pool, to_unit_length = model.layers
     xp = model.ops.xp
-    states = data.model_output.last_hidden_state  # (windows, wordpieces, width)
+    states = data.model_output["last_hidden_state"]  # (windows, wordpieces, width)
     windows, backprop_pool = pool((states, xp.asarray(data.wordpieces.attention_mask)), is_train)
     matrix = rows.averaging()
     averaging = None if matrix is None else xp.asarray(matrix, dtype=states.dtype)
@@ -113,7 +114,7 @@ def _pool_rows(
 
 
 def _token_states(model: SentencePooling, data: TransformerData, pooling_name: str) -> TokenStates:
-    states = data.model_output.last_hidden_state
+    states = data.model_output["last_hidden_state"]
     flat = states.reshape(-1, states.shape[-1])
     return token_states(model.ops, flat, data.align, states.shape[1], pooling_name)
 
@@ -122,7 +123,7 @@ def _pool_tokens(model: SentencePooling, tokens: TokenStates, pooling_name: str,
     """The vector of a Doc whose windows overlap: each token once, without special tokens."""
     vector = finish([reduce_tokens(tokens, 0, len(tokens.counts), pooling_name)], pooling_name, unit)
     zeros = model.ops.alloc2f(1, tokens.values.shape[1])
-    return zeros if vector is None else model.ops.asarray2f(vector[None])
+    return zeros if vector is None else model.ops.asarray2f(cast(Floats2d, vector.reshape(1, -1)))
 
 
 def _without_rows(model: SentencePooling, pooling_name: str) -> EncodedDoc:

@@ -1,10 +1,10 @@
 """What arbitrary Spans and Tokens need to have vectors: the wordpiece states of each token, summed or maximised."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy
 from thinc.api import Ops
-from thinc.types import Floats2d, Ragged
+from thinc.types import Floats2d, Ints1d, Ragged
 
 from ..similarity import as_numpy
 from ..span_pooling import TokenStates
@@ -49,7 +49,7 @@ def _reduce(
     at, counts = numpy.unique(tokens, return_counts=True)
     if not len(at):
         return at.astype("int32"), numpy.zeros((0, states.shape[1]), dtype="float32"), counts.astype("int32")
-    chosen = states[ops.asarray1i(pieces)]
-    lengths = ops.asarray1i(counts)
+    chosen = states[ops.asarray1i(cast(Ints1d, pieces))]
+    lengths = ops.asarray1i(cast(Ints1d, counts))
     values = ops.reduce_max(chosen, lengths)[0] if pooling == "max" else ops.reduce_sum(chosen, lengths)
     return at.astype("int32"), as_numpy(values), counts.astype("int32")

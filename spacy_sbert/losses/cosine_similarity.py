@@ -50,5 +50,5 @@ def _d_cosine(u: Floats2d, v: Floats2d, similarity: Floats1d) -> Members:
     kept = xp.minimum(*squares) > 0
     uu, vv = (xp.where(kept, square, xp.ones_like(square)) for square in squares)
     both = xp.sqrt(uu) * xp.sqrt(vv)
-    cos = similarity[:, None]
+    cos = xp.expand_dims(similarity, 1)
     return [xp.where(kept, d, xp.zeros_like(d)) for d in (v / both - cos * u / uu, u / both - cos * v / vv)]

@@ -1,0 +1,45 @@
+import numpy
+import pytest
+from spacy.tokens import Doc
+from spacy_transformers.align import get_alignment_via_offset_mapping
+from transformers import AutoTokenizer
+
+from spacy_sbert.encoder.align import align_offsets
+from spacy_sbert.encoder.resolve import resolve
+
+TEXTS = [
+    "He cannot go, don't you  think?",
+    "  leading and trailing  ",
+    "é中文 😀 a\x00b \u200b",
+    "dog",
+    " ",
+    "U.S.-based co-op's e-mail: x@y.com (sic)...",
+]
+
+
+@pytest.mark.parametrize("getter", ["docs", "halves", "strided"])
+def test_equals_spacy_transformers(minilm, getter):
+    tokenizer = AutoTokenizer.from_pretrained(resolve("sentence-transformers/all-MiniLM-L6-v2"))
+    docs = [minilm.make_doc(text) for text in TEXTS]
+    spans = []
+    for doc in docs:
+        half = max(1, len(doc) // 2)
+        if getter == "docs":
+            spans.append(doc[:])
+        elif getter == "halves":
+            spans.extend(span for span in (doc[:half], doc[half:]) if len(span))
+        else:
+            spans.extend(doc[start : start + 4] for start in range(0, len(doc), 2))
+    data = tokenizer([span.text for span in spans], padding=True, return_offsets_mapping=True, return_tensors="np")
+    expected = get_alignment_via_offset_mapping(spans, data["offset_mapping"])
+    given = align_offsets(spans, data["offset_mapping"])
+    assert numpy.array_equal(given.lengths, expected.lengths)
+    assert numpy.array_equal(given.dataXd, expected.dataXd)
+
+
+def test_tokens_of_other_docs_do_not_mix(minilm):
+    """Two Docs that are equal word for word are still two."""
+    docs = [Doc(minilm.vocab, words=["a", "dog"]) for _ in range(2)]
+    offsets = numpy.array([[[0, 0], [0, 1], [2, 5], [0, 0]]] * 2)
+    align = align_offsets([doc[:] for doc in docs], offsets)
+    assert align.lengths.tolist() == [1, 1, 1, 1] and align.dataXd.tolist() == [1, 2, 5, 6]

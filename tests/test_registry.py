@@ -1,0 +1,140 @@
+"""Registered names are a contract: every entry point resolves, and every registered thing has one."""
+
+import ast
+import re
+import subprocess
+import sys
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+import spacy
+import spacy_transformers  # noqa: F401
+from spacy.util import registry
+from thinc.api import Config
+
+import spacy_sbert
+
+PACKAGE = Path(spacy_sbert.__file__).parent
+ROOT = PACKAGE.parent
+GROUPS = {
+    "spacy_architectures": "architectures",
+    "spacy_span_getters": "span_getters",
+    "spacy_readers": "readers",
+    "spacy_scorers": "scorers",
+    "thinc_layers": "layers",
+    "thinc_schedules": "schedules",
+}
+ENTRY_POINTS = [ep for ep in distribution("spacy-sbert").entry_points]
+
+
+@pytest.mark.parametrize("entry_point", ENTRY_POINTS, ids=lambda ep: ep.name)
+def test_entry_points_resolve(entry_point):
+    target = entry_point.load()
+    if entry_point.group in GROUPS:
+        assert getattr(registry, GROUPS[entry_point.group]).get(entry_point.name) is target
+
+
+def test_every_registered_name_has_an_entry_point():
+    named = {ep.name for ep in ENTRY_POINTS}
+    source = "\n".join(file.read_text(encoding="utf8") for file in PACKAGE.rglob("*.py"))
+    decorated = set(re.findall(r'@registry\.\w+\(\s*"([^"]+)"', source))
+    decorated |= set(re.findall(r'@Language\.factory\(\s*"(\w+)"', source))
+    assert decorated == named
+
+
+def test_nobody_has_to_import_the_package():
+    code = "import spacy, sys; nlp = spacy.blank('en'); nlp.add_pipe('sbert'); print(nlp.pipe_names)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['sbert']"
+
+
+def test_default_config_is_whole_and_merges():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"pooling": "cls"}})
+    config = nlp.config["components"]["sbert"]
+    assert config["model"]["pooling"] == "cls"
+    assert config["model"]["name"] == "sentence-transformers/all-MiniLM-L6-v2"
+    assert config["model"]["normalize"] == "auto"
+    assert nlp.config["components"]["sbert"]["loss"] == {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}
+    assert nlp.get_pipe_meta("sbert").default_score_weights == {"sts_spearman": 1.0, "sts_pearson": 0.0}
+
+
+def test_shipped_config_is_complete():
+    from spacy.util import load_model_from_config
+
+    for file in (ROOT / "configs").glob("*.cfg"):
+        config = Config().from_disk(file)
+        nlp = load_model_from_config(config, auto_fill=True, validate=True)
+        assert "sbert" in nlp.pipe_names
+        for block in ("transformer", "sbert"):
+            filled = nlp.config["components"][block]
+            for key, value in config["components"][block].items():
+                assert key in filled, (file, block, key, value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"pooling": "median"}, "Unknown pooling 'median': expected one of mean, max, cls"),
+        ({"normalize": "yes"}, "normalize"),
+        ({"get_spans": {"unit": "page"}}, "Unknown unit 'page': expected one of doc, sent"),
+    ],
+)
+def test_unknown_settings(setting, message):
+    with pytest.raises(ValueError, match=message):
+        spacy.blank("en").add_pipe("sbert", config={"model": setting})
+
+
+def test_model_that_is_no_encoder():
+    with pytest.raises(ValueError, match="is no sentence encoder"):
+        model = {"@architectures": "spacy.TextCatBOW.v3", "exclusive_classes": True, "ngram_size": 1}
+        spacy.blank("en").add_pipe("sbert", config={"model": model})
+
+
+# Rooms, from the ground up: a module may import from its own room and those before it.
+FLOORS = [
+    {"errors", "types", "similarity", "span_pooling"},
+    {"records", "hooks", "spans", "schedules"},
+    {"encoder"},
+    {"layers", "losses", "pairs"},
+    {"models", "upstream", "scorer", "readers"},
+    {"component", "evaluate"},
+    {"cli"},
+]
+
+
+def test_imports_run_downwards():
+    floor_of = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+    for file in PACKAGE.rglob("*.py"):
+        parts = file.relative_to(PACKAGE).with_suffix("").parts
+        if parts == ("__init__",):
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf8"))):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                base = parts[: len(parts) - node.level]
+                target = [*base, *(node.module.split(".") if node.module else [alias.name for alias in node.names])]
+                if target and target[0] != parts[0] and target[0] in floor_of:
+                    assert floor_of[target[0]] <= floor_of[parts[0]], f"{file} imports {target}"
+                    assert not (parts[0] == "component" and target[0] == "models"), "they meet in the config"
+
+
+def test_the_package_is_light_until_it_is_used():
+    """Every spaCy command imports spacy_sbert.cli: it must not load an encoder's worth of modules."""
+    code = (
+        "import sys, spacy_sbert.cli\nprint(sorted({'transformers', 'scipy', 'spacy_transformers'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]", done.stdout
+
+
+def test_importing_changes_no_global_setting():
+    code = (
+        "import spacy, spacy_transformers, torch, os, warnings\n"  # those change some
+        "before = torch.get_num_threads(), dict(os.environ), list(warnings.filters), torch.get_default_dtype()\n"
+        "import spacy_sbert.component, spacy_sbert.models, spacy_sbert.readers\n"
+        "after = torch.get_num_threads(), dict(os.environ), list(warnings.filters), torch.get_default_dtype()\n"
+        "print([a == b for a, b in zip(before, after)])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[True, True, True, True]", done.stdout
