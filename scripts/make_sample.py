@@ -184,9 +184,9 @@ def set_detail(rng: random.Random, claim: Claim) -> Claim:
 def partner(rng: random.Random, claim: Claim, scenes: list[Scene]) -> Claim:
     """Make a claim to pair with another: alike, or changed in one or more respects."""
     scene, goal = claim.scene, rng.choice(tuple(RULE))
-    if goal in ("topic", "unrelated"):
-        others = [other for other in scenes if other != scene and (other.topic == scene.topic) == (goal == "topic")]
-        other = random_claim(rng, rng.choice(others or [scene]), claim.past)
+    others = [other for other in scenes if other != scene and (other.topic == scene.topic) == (goal == "topic")]
+    if goal in ("topic", "unrelated") and others:
+        other = random_claim(rng, rng.choice(others), claim.past)
         return replace(other, who=claim.who) if other.scene.kind == scene.kind and rng.random() < 0.6 else other
     stance, variant = claim.stance, claim.variant
     if goal == "opposite":

@@ -132,6 +132,9 @@ class Errors:
         "{path}: the Doc number {number} ('{text}') is no pair: expected two Spans in doc.spans['{key}'] and a score "
         "from 0 to 1 in its attrs['score']. Make the file with 'python -m spacy sbert convert'."
     )
+    NO_SCORES = (
+        "The pipeline has no 'sbert' pipe that scores pairs; its pipes are {pipes}. Add one: nlp.add_pipe(\"sbert\")."
+    )
     NOT_FINITE = (
         "The similarity of the pair '{text}' is not finite: training has diverged. Lower the learning rate or clip "
         "the gradient."

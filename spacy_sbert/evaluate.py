@@ -5,6 +5,7 @@ from typing import Any
 
 from spacy.language import Language
 
+from .errors import Errors
 from .readers import PairCorpus
 
 
@@ -17,8 +18,10 @@ def evaluate(nlp: Language, path: str | Path) -> dict[str, Any]:
     path (str or Path): pairs, see PairCorpus.
     RETURNS (dict): pairs, the number of pairs, and what the pipeline's scorers report: sts_spearman and sts_pearson,
         from -1 to 1, None where not defined.
-    RAISES (ValueError): if the file is not what PairCorpus reads.
+    RAISES (ValueError): if the file is not what PairCorpus reads, or no pipe scores pairs.
     """
     examples = list(PairCorpus(path)(nlp))
     scores = nlp.evaluate(examples)
+    if "sts_spearman" not in scores:
+        raise ValueError(Errors.NO_SCORES.format(pipes=nlp.pipe_names))
     return {"pairs": len(examples), **{key: scores[key] for key in ("sts_spearman", "sts_pearson")}}

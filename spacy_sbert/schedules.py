@@ -15,7 +15,7 @@ def linear_warmup(initial_rate: float, total_steps: int, warmup: float = 0.1) ->
     rate_t = initial_rate * max(0, (total_steps - t) / (total_steps - w))        afterwards
 
     initial_rate (float): the highest rate.
-    total_steps (int): the steps until the rate is zero, usually ${training.max_steps}.
+    total_steps (int): the steps until the rate is zero, usually those of the whole training.
     warmup (float): the fraction of the steps that warm up.
     RETURNS (Iterator[float]): the rate of each step, without end.
     RAISES (ValueError): if warmup is no fraction below 1.

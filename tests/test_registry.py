@@ -88,7 +88,12 @@ def test_unknown_settings(setting, message):
 
 def test_model_that_is_no_encoder():
     with pytest.raises(ValueError, match="is no sentence encoder"):
-        model = {"@architectures": "spacy.TextCatBOW.v3", "exclusive_classes": True, "ngram_size": 1}
+        model = {
+            "@architectures": "spacy.TextCatBOW.v3",
+            "exclusive_classes": True,
+            "ngram_size": 1,
+            "no_output_layer": False,
+        }
         spacy.blank("en").add_pipe("sbert", config={"model": model})
 
 

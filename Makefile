@@ -1,0 +1,31 @@
+# make demo   train, evaluate, package and install on the shipped sample (about 5 minutes)
+# make test   lint, check types and run all tests
+# make slow   the tests that take longer: one epoch on STSb, a package in a fresh environment
+
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python -m
+
+.PHONY: install demo test slow clean
+
+install: $(VENV)/.installed
+
+$(VENV)/.installed: setup.cfg pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+demo: install
+	$(RUN) spacy project run demo
+
+test: install
+	$(RUN) ruff check .
+	$(RUN) ruff format --check .
+	$(RUN) mypy
+	$(RUN) pytest -m "not slow and not gpu"
+
+slow: install
+	$(RUN) pytest -m slow
+
+clean:
+	rm -rf $(VENV) build corpus metrics packages training *.egg-info

@@ -1,0 +1,107 @@
+"""The commands, as a user types them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import spacy
+from pipelines import real_data
+from spacy.tokens import DocBin
+
+ROOT = Path(__file__).parent.parent
+SAMPLE = ROOT / "assets"
+
+
+def run(*arguments, **kwargs):
+    command = [sys.executable, "-m", "spacy", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, **kwargs)
+
+
+def test_convert_and_evaluate(make_nlp, tmp_path):
+    path = tmp_path / "sub" / "dev.spacy"
+    done = run("sbert", "convert", SAMPLE / "pairs-dev.csv", path, "--expect", 160)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Wrote 160 pairs" in done.stdout
+    assert len(list(DocBin().from_disk(path).get_docs(spacy.blank("en").vocab))) == 160
+
+    make_nlp("shared").to_disk(tmp_path / "nlp")
+    scores = []
+    for data in (path, SAMPLE / "pairs-dev.csv"):
+        done = run("sbert", "evaluate", tmp_path / "nlp", data, "--output", tmp_path / "scores" / "dev.json")
+        assert done.returncode == 0, done.stdout + done.stderr
+        scores.append(json.loads((tmp_path / "scores" / "dev.json").read_text()))
+        assert f"{100 * scores[-1]['sts_spearman']:.2f}" in done.stdout
+    assert scores[0] == scores[1] and scores[0]["pairs"] == 160
+
+
+def test_convert_names_file_and_line(tmp_path):
+    bad = tmp_path / "bad.csv"
+    bad.write_text("a\tb\tc\td\tfive\ts\tt\n")
+    done = run("sbert", "convert", bad, tmp_path / "out.spacy")
+    assert done.returncode == 1
+    flat = " ".join((done.stdout + done.stderr).split())
+    assert "line 1: expected a score from 0 to 5, got 'five'" in flat and "Traceback" not in flat
+
+
+def test_evaluate_needs_pairs(make_nlp, tmp_path):
+    make_nlp().to_disk(tmp_path / "nlp")
+    DocBin(docs=[spacy.blank("en")("no pair")]).to_disk(tmp_path / "plain.spacy")
+    done = run("sbert", "evaluate", tmp_path / "nlp", tmp_path / "plain.spacy")
+    assert done.returncode == 1 and "is no pair" in " ".join((done.stdout + done.stderr).split())
+
+
+def test_evaluate_needs_an_sbert_pipe(tmp_path):
+    spacy.blank("en").to_disk(tmp_path / "nlp")
+    done = run("sbert", "evaluate", tmp_path / "nlp", SAMPLE / "pairs-dev.csv")
+    assert done.returncode == 1 and "no 'sbert' pipe" in " ".join((done.stdout + done.stderr).split())
+
+
+def test_help_lists_the_commands():
+    done = run("sbert", "--help")
+    assert done.returncode == 0 and "convert" in done.stdout and "evaluate" in done.stdout
+
+
+def test_train_logs_and_keeps_the_scores(tiny_bert, tmp_path):
+    """`spacy train` on the shipped recipe, two steps of it, on a tiny encoder."""
+    done = run(
+        "train",
+        ROOT / "configs" / "sts.cfg",
+        "--output",
+        tmp_path / "training",
+        "--paths.train",
+        SAMPLE / "pairs-train.csv",
+        "--paths.dev",
+        SAMPLE / "pairs-dev.csv",
+        "--components.transformer.model.name",
+        tiny_bert,
+        "--training.optimizer.learn_rate.total_steps",
+        2,
+        "--training.eval_frequency",
+        1,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "STS_SPEARMAN" in done.stdout and "STS_PEARSON" in done.stdout
+    meta = json.loads((tmp_path / "training" / "model-best" / "meta.json").read_text())
+    assert {"sts_spearman", "sts_pearson", "sbert_loss"} <= meta["performance"].keys()
+    nlp = spacy.load(tmp_path / "training" / "model-last")
+    assert nlp("A man is eating.").has_vector
+
+
+def test_train_without_paths_says_so():
+    done = run("train", ROOT / "configs" / "sts.cfg")
+    assert done.returncode == 1 and "--paths.train" in done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_one_epoch_on_stsb(tmp_path):
+    """Reaches what sentence-transformers reaches with the same recipe: 89.32 on STSb dev; about ten minutes."""
+    folder = real_data() / "sts" / "STSBenchmark"
+    for split, count in (("train", 5749), ("dev", 1500)):
+        run("sbert", "convert", folder / f"sts-{split}.csv", tmp_path / f"{split}.spacy", "-e", count, check=True)
+    paths = ["--paths.train", tmp_path / "train.spacy", "--paths.dev", tmp_path / "dev.spacy"]
+    done = run("train", ROOT / "configs" / "sts.cfg", "--output", tmp_path / "training", *paths)
+    assert done.returncode == 0, done.stdout + done.stderr
+    meta = json.loads((tmp_path / "training" / "model-best" / "meta.json").read_text())
+    assert 100 * meta["performance"]["sts_spearman"] >= 89.1

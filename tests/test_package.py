@@ -1,0 +1,66 @@
+"""`spacy package`: the wheel asks for spacy-sbert, and its pipeline works offline, away from where it was made."""
+
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from zipfile import ZipFile
+
+import numpy
+import pytest
+from pipelines import ENCODERS
+
+ROOT = Path(__file__).parent.parent
+TEXT = "A man is eating food."
+LOAD = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy, socket, spacy
+def refuse(*args, **kwargs):
+    raise AssertionError("no connection may be tried")
+socket.socket.connect = refuse
+numpy.save(sys.argv[2], spacy.load("en_tiny")(sys.argv[3]).vector)
+"""
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_wheel(make_nlp, tmp_path, encoder):
+    nlp = make_nlp(encoder)
+    expected = nlp(TEXT).vector
+    nlp.to_disk(tmp_path / "nlp")
+    (tmp_path / "packages").mkdir()
+    command = [sys.executable, "-m", "spacy", "package", tmp_path / "nlp", tmp_path / "packages"]
+    options = ["--name", "tiny", "--version", "1.2.3", "--build", "wheel"]
+    done = subprocess.run([*command, *options], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = (tmp_path / "packages").rglob("*.whl")
+    with ZipFile(wheel) as archive:
+        metadata = next(name for name in archive.namelist() if name.endswith("METADATA"))
+        requirements = archive.read(metadata).decode()
+    major, minor, _ = version("spacy-sbert").split(".")
+    assert f"Requires-Dist: spacy-sbert<{major}.{int(minor) + 1}.0,>={version('spacy-sbert')}" in requirements
+
+    target = ["--target", tmp_path / "site", "--no-deps", "--no-index", "--quiet"]
+    subprocess.run([sys.executable, "-m", "pip", "install", *target, wheel], check=True)
+    command = [sys.executable, "-c", LOAD, tmp_path / "site", tmp_path / "vector.npy", TEXT]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    assert numpy.array_equal(numpy.load(tmp_path / "vector.npy"), expected)
+
+
+@pytest.mark.slow
+def test_wheel_in_a_fresh_environment(tmp_path):
+    """The real model, in an environment of its own: what `make demo` does last."""
+    import spacy
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe("transformer", config={"model": {"@architectures": "spacy-sbert.TransformerModel.v1"}})
+    nlp.add_pipe("sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}})
+    nlp.to_disk(tmp_path / "nlp")
+    (tmp_path / "packages").mkdir()
+    command = [sys.executable, "-m", "spacy", "package", tmp_path / "nlp", tmp_path / "packages"]
+    subprocess.run([*command, "--name", "minilm", "--version", "0.0.1", "--build", "wheel"], check=True)
+    command = [sys.executable, ROOT / "scripts" / "install_package.py", "en_minilm", "0.0.1"]
+    options = ["--packages", tmp_path / "packages", "--pipeline", tmp_path / "nlp"]
+    done = subprocess.run([*command, *options], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "similarity 0.6888" in done.stdout

@@ -1,0 +1,69 @@
+"""The same vectors and scores as sentence-transformers, on the real model."""
+
+import numpy
+import pytest
+import spacy
+from pipelines import MINILM, real_data
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+from spacy_sbert.encoder.resolve import resolve
+from spacy_sbert.evaluate import evaluate
+from spacy_sbert.readers import read_sts
+
+MADE_UP = [
+    "A man is eating food.",
+    "Someone is having a meal.",
+    "",
+    "He cannot go, don't you  think?",
+    "é中文 😀 a\x00b",
+    "word " * 300,
+    " leading and trailing ",
+]
+
+
+@pytest.fixture(scope="module")
+def sentences():
+    """1000 STSb sentences where the data is, and a few odd ones everywhere."""
+    try:
+        path = real_data() / "sts" / "STSBenchmark" / "sts-dev.csv"
+    except pytest.skip.Exception:
+        return MADE_UP
+    return MADE_UP + [sentence for first, second, _ in read_sts(path) for sentence in (first, second)][:1000]
+
+
+def vectors(nlp, texts, batch_size=32):
+    return numpy.array([doc.vector for doc in nlp.pipe(texts, batch_size=batch_size)])
+
+
+@pytest.mark.filterwarnings("ignore:.*rows were longer")
+@pytest.mark.parametrize("batch_size", [1, 32, 1000])
+def test_default_equals_the_packaged_model(minilm, sentences, batch_size):
+    expected = SentenceTransformer(str(resolve(MINILM)), device="cpu").encode(sentences, batch_size=32)
+    given = vectors(minilm, sentences, batch_size)
+    text = [bool(sentence.strip()) for sentence in sentences]
+    assert numpy.abs(given[text] - expected[text]).max() < 1e-5
+    assert not given[[not t for t in text]].any(), "no text, no vector: the one difference"
+
+
+@pytest.mark.filterwarnings("ignore:.*rows were longer")
+@pytest.mark.parametrize("encoder", ["own", "shared"])
+@pytest.mark.parametrize("pooling", ["mean", "max", "cls"])
+def test_poolings_equal_transformer_and_pooling(sentences, pooling, encoder):
+    sentences = [sentence for sentence in sentences if sentence.strip()]
+    transformer = Transformer(str(resolve(MINILM)), max_seq_length=256)
+    modules = [transformer, Pooling(transformer.get_embedding_dimension(), pooling_mode=pooling)]
+    expected = SentenceTransformer(modules=modules, device="cpu").encode(sentences)
+    nlp = spacy.blank("en")
+    model = {"pooling": pooling, "normalize": False}
+    if encoder == "shared":
+        nlp.add_pipe("transformer", config={"model": {"@architectures": "spacy-sbert.TransformerModel.v1"}})
+        model["@architectures"] = "spacy-sbert.SharedSentenceEncoder.v1"
+    nlp.add_pipe("sbert", config={"model": model})
+    assert numpy.abs(vectors(nlp, sentences) - expected).max() < 1e-5
+
+
+def test_zero_shot_on_stsb_dev(minilm):
+    scores = evaluate(minilm, real_data() / "sts" / "STSBenchmark" / "sts-dev.csv")
+    assert scores["pairs"] == 1500
+    assert 100 * scores["sts_spearman"] == pytest.approx(86.72, abs=0.01)
