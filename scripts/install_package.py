@@ -58,9 +58,10 @@ def load_in_fresh_environment(folder: Path, wheel: Path, package: str) -> numpy.
     venv.create(folder / "venv", with_pip=True)
     python = folder / "venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     constraints = ROOT / "constraints.txt"
-    subprocess.run([python, "-m", "pip", "install", "-q", "-c", constraints, ROOT, wheel], check=True)
+    install = ["-m", "pip", "install", "-q", "-c", constraints, ROOT, wheel]
+    subprocess.run([str(part) for part in (python, *install)], check=True)
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "empty")}
-    command = [python, "-I", "-c", LOAD, package, json.dumps(TEXTS), folder / "vectors.npy"]
+    command = [str(python), "-I", "-c", LOAD, package, json.dumps(TEXTS), str(folder / "vectors.npy")]
     subprocess.run(command, check=True, cwd=folder, env=environment)
     return numpy.load(folder / "vectors.npy")
 

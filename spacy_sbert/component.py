@@ -6,8 +6,6 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any, cast
 
-import numpy
-from spacy.attrs import IDX, LENGTH
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc
@@ -18,11 +16,11 @@ from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
 from . import hooks, records
+from .annotations import CutCounter, make_record
 from .errors import Errors, Warnings
 from .layers.encoded import EncodedDoc
 from .layers.with_loss import with_loss
 from .pairs import gold_value, member_rows
-from .similarity import as_numpy
 from .spans import SPANS_KEY, members
 from .upstream import find_listeners, prepare_upstream
 
@@ -79,33 +77,6 @@ def make_sbert(
     )
 
 
-class _Cut:
-    """Counts the rows that were cut, for one warning for a whole stream."""
-
-    def __init__(self) -> None:
-        self.count = self.total = 0
-        self.limit: int | str = "unknown"
-
-    def add(self, was_cut: numpy.ndarray, encoded: EncodedDoc) -> None:
-        self.total += len(was_cut)
-        self.count += int(was_cut.sum())
-        if encoded.rows.settings and encoded.rows.settings.max_length:
-            self.limit = encoded.rows.settings.max_length
-
-    @property
-    def message(self) -> str:
-        return Warnings.TRUNCATED.format(count=self.count, total=self.total, limit=self.limit)
-
-
-def _was_cut(doc: Doc, encoded: EncodedDoc) -> numpy.ndarray:
-    """bool (rows,): whether a row was longer than the limit."""
-    rows = encoded.rows
-    if rows.settings is not None:
-        return rows.n_cut > 0
-    tails = [doc[end - n : end] for n, (_, end) in zip(rows.n_cut.tolist(), rows.spans.tolist(), strict=True)]
-    return numpy.array([any(not token.is_space for token in tail) for tail in tails], dtype=bool)
-
-
 class SentenceBert(TrainablePipe):
     """Sentence vectors for Docs, Spans and Tokens, and the training of the encoder that makes them.
 
@@ -147,7 +118,7 @@ class SentenceBert(TrainablePipe):
         self.spans_key = spans_key
         self.cfg: dict[str, Any] = {}
         self._said: set[str] = set()
-        self._cut = _Cut()
+        self._cuts = CutCounter()
         hooks.install_extensions(name)
 
     # From text to vector
@@ -174,7 +145,9 @@ class SentenceBert(TrainablePipe):
         """Store the vectors on the Docs, as NumPy arrays whatever the device, and set hooks."""
         for doc, encoded in zip(docs, scores, strict=True):
             self._tell(encoded)
-            records.store(doc, self.name, self._record(doc, encoded))
+            self._cuts.add(doc, encoded)
+            record = make_record(doc, encoded, width=self._width(encoded), set_hooks=self.set_hooks)
+            records.store(doc, self.name, record)
             if self.set_hooks:
                 hooks.install(doc)
 
@@ -217,6 +190,7 @@ class SentenceBert(TrainablePipe):
                 return losses
         set_dropout_rate(self.model, drop)
         encoded, backprop = self.model.begin_update(docs)
+        self._tell_training_cuts(docs, encoded)
         loss, d_vectors = self.get_loss(examples, encoded)
         backprop(cast(Any, d_vectors))  # in every case: the last listener's call is what trains the shared transformer
         if sgd not in (None, False):
@@ -274,29 +248,10 @@ class SentenceBert(TrainablePipe):
 
     # What is kept, and what is said
 
-    def _record(self, doc: Doc, encoded: EncodedDoc) -> dict[str, Any]:
-        rows = encoded.rows
-        positions = doc.to_array([IDX, LENGTH]).astype("int32")  # (tokens, 2)
-        starts, ends = positions[:, 0], positions.sum(axis=1, dtype="int32")
-        was_cut = _was_cut(doc, encoded)
-        self._cut.add(was_cut, encoded)
-        record = {
-            "rows": numpy.stack([starts[rows.spans[:, 0]], ends[rows.spans[:, 1] - 1]], axis=1),
-            "vectors": as_numpy(encoded.vectors),
-            "has_text": rows.has_text,
-            "width": encoded.vectors.shape[1] or self._width(),
-            "pooling": encoded.pooling,
-            "normalize": encoded.normalize,
-            "set_hooks": self.set_hooks,
-            "truncated": bool(was_cut.any()),
-        }
-        if encoded.tokens is not None:
-            aligned = slice(rows.first_token, rows.first_token + len(encoded.tokens.counts))
-            record.update(token_starts=starts[aligned], token_ends=ends[aligned], tokens=vars(encoded.tokens))
-        return record
-
-    def _width(self) -> int:
-        """Width of the vectors, as far as it is known before any text was encoded."""
+    def _width(self, encoded: EncodedDoc) -> int:
+        """Width of the vectors; 0 if the first Doc of all is empty and a shared transformer has yet to be loaded."""
+        if encoded.vectors.shape[1]:
+            return encoded.vectors.shape[1]
         nodes = self.model.get_ref("encoder").walk()
         return next((node.get_dim("nO") for node in nodes if node.has_dim("nO")), 0)
 
@@ -310,6 +265,14 @@ class SentenceBert(TrainablePipe):
                 Warnings.OTHER_POOLING.format(name=settings.name, expected=settings.pooling, given=encoded.pooling)
             )
 
+    def _tell_training_cuts(self, docs: list[Doc], scores: list[EncodedDoc]) -> None:
+        cuts = CutCounter()
+        for doc, encoded in zip(docs, scores, strict=True):
+            cuts.add(doc, encoded)
+        if cuts.count and "cuts" not in self._said:
+            self._said.add("cuts")
+            warnings.warn(Warnings.TRAINING_CUT.format(name=self.name) + cuts.message, stacklevel=3)
+
     def _once(self, message: str) -> None:
         if message not in self._said:
             self._said.add(message)
@@ -320,6 +283,6 @@ class SentenceBert(TrainablePipe):
         try:
             yield
         finally:
-            cut, self._cut = self._cut, _Cut()
-            if cut.count:
-                warnings.warn(cut.message, stacklevel=4)
+            cuts, self._cuts = self._cuts, CutCounter()
+            if cuts.count:
+                warnings.warn(cuts.message, stacklevel=4)

@@ -154,6 +154,7 @@ class Warnings:
         'doc._.sbert_truncated is True for their Docs. Set overflow = "windows" in the encoder\'s config to average '
         'over windows instead, or unit = "sent" to encode sentences.'
     )
+    TRAINING_CUT = "While training the 'sbert' pipe '{name}': in this batch, and maybe in later ones, "
     OTHER_POOLING = (
         "The encoder '{name}' was made for {expected} pooling, this pipeline uses {given} pooling: vectors differ from "
         'those its authors publish. Set pooling = "{expected}" unless that is what you want.'

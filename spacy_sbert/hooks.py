@@ -133,16 +133,13 @@ def _is_detached(doc: Doc) -> bool:
 
 
 def _vector_of_other(other: Any) -> numpy.ndarray:
-    if isinstance(other, (Doc, Span, Token)) and (records.find(_doc_of(other)) or "vector" in _hooks_of(other)):
-        return vector(other) if records.find(_doc_of(other)) else as_numpy(other.vector)
-    if not getattr(other, "has_vector", False):
-        if isinstance(other, (Doc, Span, Token)):
+    """The stored vector of the other side of a similarity, or the one that spaCy has for it."""
+    if isinstance(other, (Doc, Span, Token)):
+        doc = _doc_of(other)
+        if records.find(doc) or _is_detached(doc):
+            return vector(other)
+        if not other.has_vector:
             raise ValueError(Errors.NO_VECTORS.format(kind=type(other).__name__, which=""))
+    elif not getattr(other, "has_vector", False):
         raise ValueError(Errors.NOT_COMPARABLE.format(given=f"a {type(other).__name__} without a vector"))
     return as_numpy(other.vector)
-
-
-def _hooks_of(obj: Doc | Span | Token) -> dict[str, Any]:
-    if isinstance(obj, Doc):
-        return obj.user_hooks
-    return obj.doc.user_span_hooks if isinstance(obj, Span) else obj.doc.user_token_hooks

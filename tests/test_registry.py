@@ -102,7 +102,7 @@ FLOORS = [
     {"errors", "types", "similarity", "span_pooling"},
     {"records", "hooks", "spans", "schedules"},
     {"encoder"},
-    {"layers", "losses", "pairs"},
+    {"layers", "losses", "pairs", "annotations"},
     {"models", "upstream", "scorer", "readers"},
     {"component", "evaluate"},
     {"cli"},

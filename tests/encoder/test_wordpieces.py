@@ -5,7 +5,7 @@ import warnings
 import numpy
 import pytest
 import torch
-from pipelines import ENCODERS, MAX_LENGTH, MINILM
+from pipelines import ENCODERS, MAX_LENGTH, MINILM, make_example
 from transformers import AutoModel, AutoTokenizer, BertTokenizer
 
 from spacy_sbert.encoder.wordpieces import encode_spans
@@ -106,6 +106,16 @@ def test_one_warning_with_the_count_for_a_stream(make_nlp, encoder):
     messages = [str(w.message) for w in caught]
     assert len(messages) == 1 and messages[0].startswith("9 of 15 rows were longer than the encoder's limit of 24")
     assert [doc._.sbert_truncated for doc in docs] == [len(text) > 10 for text in texts]
+
+
+def test_training_tells_of_cut_members(make_nlp):
+    nlp = make_nlp()
+    nlp.initialize()
+    batch = [make_example(nlp, LONG, "a dog"), make_example(nlp, "the cat", "a dog")]
+    with pytest.warns(UserWarning, match=r"While training .* 1 of 4 rows were longer") as caught:
+        for _ in range(3):
+            nlp.update(batch, sgd=False)
+    assert len(caught) == 1
 
 
 def test_limit_of_minilm_is_256_not_the_tokenizers_512(minilm):
