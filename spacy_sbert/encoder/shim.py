@@ -81,7 +81,8 @@ class EncoderShim(HFShim):
         files = srsly.msgpack_loads(bytes_data).get("files", {})
         if SETTINGS_FILE not in files:
             raise ValueError(Errors.BAD_STATE.format(reason=f"{SETTINGS_FILE} is missing"))
-        with tempfile.TemporaryDirectory() as folder:
+        # Windows keeps a file of weights open a while after it was read.
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             for name, content in files.items():
                 if name in ("", ".", "..") or Path(name).name != name:
                     raise ValueError(Errors.BAD_STATE.format(reason=f"it names the file '{name}'"))

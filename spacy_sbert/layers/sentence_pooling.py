@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 from spacy_transformers.data_classes import TransformerData
 from thinc.api import Model
@@ -94,7 +94,8 @@ def _pool_rows(
 ) -> tuple[Floats2d, DocBackprop]:
     pool, to_unit_length = model.layers
     xp = model.ops.xp
-    states = data.model_output["last_hidden_state"]  # (windows, wordpieces, width)
+    given = data.model_output["last_hidden_state"]  # (windows, wordpieces, width)
+    states = _at_least_float32(xp, given)
     windows, backprop_pool = pool((states, xp.asarray(data.wordpieces.attention_mask)), is_train)
     matrix = rows.averaging()
     averaging = None if matrix is None else xp.asarray(matrix, dtype=states.dtype)
@@ -108,13 +109,19 @@ def _pool_rows(
     def backprop(d_vectors: Floats2d) -> Floats3d:
         d_rows = xp.asarray(d_vectors, dtype=states.dtype)
         d_rows = (d_rows if backprop_unit is None else backprop_unit(d_rows)) * kept
-        return backprop_pool(d_rows if averaging is None else averaging.T @ d_rows)
+        d_states = backprop_pool(d_rows if averaging is None else averaging.T @ d_rows)
+        return d_states.astype(given.dtype, copy=False)
 
     return vectors, backprop
 
 
+def _at_least_float32(xp: Any, states: Any) -> Any:
+    """Half precision is for the transformer: sums over wordpieces would lose too much in it."""
+    return states.astype(xp.float32) if states.dtype == xp.float16 else states
+
+
 def _token_states(model: SentencePooling, data: TransformerData, pooling_name: str) -> TokenStates:
-    states = data.model_output["last_hidden_state"]
+    states = _at_least_float32(model.ops.xp, data.model_output["last_hidden_state"])
     flat = states.reshape(-1, states.shape[-1])
     return token_states(model.ops, flat, data.align, states.shape[1], pooling_name)
 

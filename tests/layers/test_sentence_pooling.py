@@ -1,0 +1,74 @@
+"""The whole way from wordpiece states to vectors and back: windows, normalisation, empty rows, precision."""
+
+import numpy
+import pytest
+from gradients import finite_differences, relative_error
+from spacy_transformers.data_classes import TransformerData
+from thinc.types import Ragged
+from transformers.file_utils import ModelOutput
+
+from spacy_sbert.encoder.rows import RowBatch
+from spacy_sbert.layers.sentence_pooling import sentence_pooling
+from spacy_sbert.models import POOLING
+from spacy_sbert.types import EncoderSettings
+
+MASK = numpy.array([[1, 1, 1, 1], [1, 1, 1, 0], [1, 1, 0, 0], [1, 1, 0, 0]], dtype="float32")
+SPANS = numpy.array([[0, 0, 3], [0, 0, 3], [1, 3, 5], [2, 5, 6]])  # the first Span has two windows
+N_TEXT = numpy.array([2, 1, 1, 0])  # the last row has special tokens alone
+
+
+def data(states):
+    n, width, _ = states.shape
+    batch = RowBatch(
+        strings=[["x"] * width] * n,
+        input_ids=numpy.zeros((n, width), dtype="i"),
+        attention_mask=MASK,
+        lengths=[],
+        token_type_ids=None,
+        spans=SPANS,
+        n_text=N_TEXT,
+        n_cut=numpy.zeros(n, dtype="int64"),
+        settings=EncoderSettings("x"),
+    )
+    align = Ragged(numpy.array([1, 5, 9], dtype="i"), numpy.array([1, 1, 0, 1, 0, 0], dtype="i"))
+    return TransformerData(batch, ModelOutput(last_hidden_state=states), align)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("pooling", POOLING)
+def test_gradient(pooling, normalize):
+    rng = numpy.random.default_rng(3)
+    states, upstream = rng.normal(size=(4, 4, 3)), rng.normal(size=(3, 3))
+    layer = sentence_pooling(POOLING[pooling](), pooling, normalize)
+    (encoded, empty), backprop = layer.begin_update([data(states), TransformerData.empty()])
+    assert encoded.vectors.shape == (3, 3) and empty.vectors.shape == (0, 3)
+
+    def value(x):
+        return float((layer.begin_update([data(x)])[0][0].vectors * upstream).sum())
+
+    (given,) = backprop([upstream, numpy.zeros((0, 3))])  # none for the empty Doc
+    gradient = given.model_output["last_hidden_state"]
+    assert relative_error(gradient, finite_differences(value, states)) < 1e-6
+    assert not gradient[3].any(), "a row without text learns nothing"
+
+
+def test_windows_are_averaged_and_empty_rows_are_zero():
+    states = numpy.arange(48, dtype="float32").reshape(4, 4, 3)
+    layer = sentence_pooling(POOLING["cls"](), "cls", False)
+    (encoded,) = layer.predict([data(states)])
+    assert encoded.vectors.tolist() == [[6.0, 7.0, 8.0], [24.0, 25.0, 26.0], [0.0, 0.0, 0.0]]
+    assert encoded.rows.spans.tolist() == [[0, 3], [3, 5], [5, 6]]
+    assert encoded.rows.has_text.tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("pooling", POOLING)
+def test_half_precision_states(pooling):
+    states = numpy.random.default_rng(4).normal(size=(4, 4, 3))
+    layer = sentence_pooling(POOLING[pooling](), pooling, True)
+    half = states.astype("float16")
+    (expected,) = layer.predict([data(half.astype("float32"))])
+    (encoded,), backprop = layer.begin_update([data(half)])
+    assert encoded.vectors.dtype == numpy.float32
+    assert numpy.array_equal(encoded.vectors, expected.vectors)
+    (given,) = backprop([encoded.vectors])
+    assert given.model_output["last_hidden_state"].dtype == numpy.float16, "PyTorch wants the dtype of its output"
