@@ -43,6 +43,11 @@ def test_every_registered_name_has_an_entry_point():
     assert decorated == named
 
 
+def test_the_readme_names_what_is_registered():
+    readme = (ROOT / "README.md").read_text(encoding="utf8")
+    assert [ep.name for ep in ENTRY_POINTS if f"`{ep.name}`" not in readme] == []
+
+
 def test_nobody_has_to_import_the_package():
     code = "import spacy, sys; nlp = spacy.blank('en'); nlp.add_pipe('sbert'); print(nlp.pipe_names)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -3,7 +3,7 @@
 import numpy
 import pytest
 import spacy
-from pipelines import make_example, weights
+from pipelines import ENCODERS, make_example, weights
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -223,6 +223,17 @@ def test_frozen_annotating_transformer(make_nlp):
     losses = nlp.update([pair], sgd=nlp.create_optimizer(), exclude=["transformer"], annotates=["transformer"])
     assert losses["sbert"] > 0
     assert all(numpy.array_equal(before[key], value) for key, value in weights(nlp, "transformer").items())
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_frozen_pipe_still_sets_vectors(make_nlp, encoder):
+    nlp = make_nlp(encoder)
+    pair = make_example(nlp, "A man is eating.", "The cat sat.", 0.9)
+    nlp.initialize()
+    expected = nlp(TEXT).vector
+    losses = nlp.update([pair], sgd=nlp.create_optimizer(), exclude=["sbert"])
+    assert "sbert" not in losses
+    assert numpy.array_equal(nlp(TEXT).vector, expected)
 
 
 def test_sourced_pipes(make_nlp, tmp_path):
