@@ -62,7 +62,7 @@ def forward(
         vectors, backprop_doc = _pool_rows(model, data, rows, unit, is_train)
         tokens = None
         if not is_train and (rows.foreign or model.attrs["token_vectors"]):
-            tokens = _token_states(model, data, pooling_name)
+            tokens = _token_states(model, data, pooling_name, rows.foreign)
             if rows.foreign:
                 vectors = _pool_tokens(model, tokens, pooling_name, unit)
         encoded.append(EncodedDoc(rows, vectors, pooling_name, unit, tokens if model.attrs["token_vectors"] else None))
@@ -120,10 +120,10 @@ def _at_least_float32(xp: Any, states: Any) -> Any:
     return states.astype(xp.float32) if states.dtype == xp.float16 else states
 
 
-def _token_states(model: SentencePooling, data: TransformerData, pooling_name: str) -> TokenStates:
+def _token_states(model: SentencePooling, data: TransformerData, pooling_name: str, overlap: bool) -> TokenStates:
     states = _at_least_float32(model.ops.xp, data.model_output["last_hidden_state"])
     flat = states.reshape(-1, states.shape[-1])
-    return token_states(model.ops, flat, data.align, states.shape[1], pooling_name)
+    return token_states(model.ops, flat, data.align, pooling_name, overlapping=states.shape[1] if overlap else None)
 
 
 def _pool_tokens(model: SentencePooling, tokens: TokenStates, pooling_name: str, unit: bool) -> Floats2d:

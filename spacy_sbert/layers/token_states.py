@@ -10,27 +10,28 @@ from ..similarity import as_numpy
 from ..span_pooling import TokenStates
 
 
-def token_states(ops: Ops, states: Floats2d, align: Ragged, row_width: int, pooling: str) -> TokenStates:
+def token_states(
+    ops: Ops, states: Floats2d, align: Ragged, pooling: str, *, overlapping: int | None = None
+) -> TokenStates:
     """Reduce a Doc's wordpiece states to one vector and one count a token, as NumPy arrays.
 
-    A wordpiece counts in the token it begins in and is carried by the others it reaches into (see TokenStates). A token
-    that stands in several overlapping rows counts in the first of them only.
+    A wordpiece counts in the token it begins in and is carried by the others it reaches into (see TokenStates).
 
     ops (Ops): the ops of the model, on whose device the states are.
     states (float32 (wordpieces, width)): the states of the Doc's rows, padding included, flattened.
     align (Ragged of int32): for each of n tokens, the indices of its wordpieces in states.
-    row_width (int): wordpieces in a padded row.
     pooling (str): "max" for maxima, sums otherwise.
+    overlapping (int): wordpieces in a padded row if rows overlap: a token then counts in the first of its rows only.
     RETURNS (TokenStates): n tokens.
     """
     lengths = as_numpy(align.lengths)
     pieces = as_numpy(align.dataXd).reshape(-1)
     tokens = numpy.repeat(numpy.arange(len(lengths)), lengths)
-    rows = pieces // row_width
-    starts = numpy.cumsum(lengths) - lengths  # a token's wordpieces ascend: its first one is in its first row
-    kept = rows == rows[numpy.repeat(starts, lengths)]
-    tokens, pieces = tokens[kept], pieces[kept]
-
+    if overlapping is not None:
+        rows = pieces // overlapping
+        starts = numpy.cumsum(lengths) - lengths  # a token's wordpieces ascend: its first one is in its first row
+        kept = rows == rows[numpy.repeat(starts, lengths)]
+        tokens, pieces = tokens[kept], pieces[kept]
     _, first_seen = numpy.unique(pieces, return_index=True)
     begins = numpy.zeros(len(pieces), dtype=bool)
     begins[first_seen] = True  # tokens ascend, so the first token seen with a wordpiece is the one it begins in

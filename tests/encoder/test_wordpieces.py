@@ -97,6 +97,13 @@ def test_windows_at_token_level_count_every_wordpiece_once(make_nlp):
     assert numpy.allclose(doc[1:].vector, tokens[1:].mean(0), atol=1e-5)
 
 
+def test_a_token_over_two_windows_keeps_all_its_wordpieces(make_nlp, tiny_bert):
+    doc = make_nlp(model={"overflow": "windows"})("a " + "bcdfghij" * 4 + " dog")
+    assert len(doc) == 3
+    (record,) = doc.user_data.values()
+    assert record["tokens"]["counts"].tolist() == [1, 32, 1]
+
+
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_one_warning_with_the_count_for_a_stream(make_nlp, encoder):
     nlp = make_nlp(encoder)
