@@ -36,7 +36,7 @@ def test_train_workflow(project, tiny_bert):
     done = run(project, "train", *tiny)
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads((project / "metrics" / "after.json").read_text())["pairs"] == 160
-    done = run(project, "baseline", *tiny)
+    done = run(project, "zero-shot", *tiny)
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads((project / "metrics" / "before.json").read_text())["pairs"] == 160
     done = run(project, "package", *tiny)
