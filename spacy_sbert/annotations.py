@@ -8,6 +8,7 @@ from spacy.tokens import Doc
 
 from .errors import Warnings
 from .layers.encoded import EncodedDoc
+from .records import trimmed
 from .similarity import as_numpy
 
 
@@ -26,7 +27,9 @@ def make_record(doc: Doc, encoded: EncodedDoc, *, width: int, set_hooks: bool) -
     positions = doc.to_array([IDX, LENGTH]).astype("int32")  # (tokens, 2)
     starts, ends = positions[:, 0].copy(), positions.sum(axis=1, dtype="int32")
     record = {
-        "rows": numpy.stack([starts[rows.spans[:, 0]], ends[rows.spans[:, 1] - 1]], axis=1),
+        "rows": numpy.array([trimmed(doc[start:end]) for start, end in rows.spans.tolist()], dtype="int32").reshape(
+            -1, 2
+        ),
         "vectors": as_numpy(encoded.vectors),
         "has_text": rows.has_text,
         "width": width,
@@ -36,8 +39,8 @@ def make_record(doc: Doc, encoded: EncodedDoc, *, width: int, set_hooks: bool) -
         "truncated": bool(_was_cut(doc, encoded).any()),
     }
     if encoded.tokens is not None:
-        aligned = slice(rows.first_token, rows.first_token + len(encoded.tokens.counts))
-        record.update(token_starts=starts[aligned], token_ends=ends[aligned], tokens=vars(encoded.tokens))
+        n_tokens = len(encoded.tokens.counts)
+        record.update(token_starts=starts[:n_tokens], token_ends=ends[:n_tokens], tokens=vars(encoded.tokens))
     return record
 
 

@@ -22,7 +22,7 @@ from .layers.encoded import EncodedDoc
 from .layers.with_loss import with_loss
 from .pairs import gold_value, member_rows
 from .spans import SPANS_KEY, members
-from .upstream import find_listeners, prepare_upstream
+from .upstream import find_listeners, follow_upstream, prepare_upstream
 
 DEFAULT_CONFIG = {
     "model": {
@@ -65,6 +65,7 @@ def make_sbert(
     spans_key: str,
 ) -> "SentenceBert":
     """Build the `sbert` pipe, see SentenceBert."""
+    follow_upstream(nlp, model)
     return SentenceBert(
         nlp.vocab,
         model,
@@ -143,6 +144,7 @@ class SentenceBert(TrainablePipe):
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[EncodedDoc]) -> None:
         """Store the vectors on the Docs, as NumPy arrays whatever the device, and set hooks."""
+        hooks.install_extensions(self.name)  # the pipe may have got another name since it was made
         for doc, encoded in zip(docs, scores, strict=True):
             self._tell(encoded)
             self._cuts.add(doc, encoded)
@@ -226,10 +228,16 @@ class SentenceBert(TrainablePipe):
         return value, gradients
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """Score the pairs among the examples with the pipe's scorer."""
+        """Score the pairs among the examples with the pipe's scorer.
+
+        RETURNS (dict): the scores; under the pipe's name if another pipe answers `doc.vector`.
+        """
         if self.scorer is None:
             return {}
-        return self.scorer(examples, name=self.name, spans_key=self.spans_key, **kwargs)
+        examples = list(examples)
+        scores = self.scorer(examples, name=self.name, spans_key=self.spans_key, **kwargs)
+        answering = next((record.name for eg in examples for record in records.find(eg.predicted)), self.name)
+        return scores if answering == self.name else {f"{self.name}_{key}": value for key, value in scores.items()}
 
     def _loss_layer(self) -> Model:
         loss = self.model.maybe_get_ref("loss")

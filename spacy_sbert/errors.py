@@ -53,11 +53,16 @@ class Errors:
     )
     NO_WEIGHTS = (
         "The folder {folder} holds no encoder that can be loaded: {missing} is missing. Expected a Hugging Face folder "
-        "with config.json and weights (model.safetensors or pytorch_model.bin), as save_pretrained writes it."
+        "with config.json, weights (model.safetensors or pytorch_model.bin) and the tokenizer's files, as "
+        "save_pretrained writes them."
     )
     WRONG_DIGEST = (
         "The weights {file} of the installed package {package} are not the published ones of '{name}': expected "
         "SHA-256 {expected}, got {given}. Reinstall the package from a source you trust."
+    )
+    ENCODER_DECODER = (
+        "The model '{name}' ({kind}) is an encoder with a decoder, which has no one state a wordpiece: expected an "
+        "encoder alone, such as BERT, MPNet or RoBERTa."
     )
     BAD_STATE = "The saved encoder is damaged: {reason}. Save the pipeline again, or load the encoder by its name."
 
@@ -115,6 +120,7 @@ class Errors:
         "--paths.train pairs.spacy --paths.dev pairs.spacy."
     )
     NO_FILE = "There is no file {path}. Check [paths] in the config, or run 'python -m spacy project assets'."
+    NOT_SPACY = "Cannot write pairs to {path}: expected a name that ends in .spacy."
     UNKNOWN_FORMAT = (
         "Cannot read {path}: expected the official STS benchmark layout (.csv or .tsv) or pairs made by "
         "'python -m spacy sbert convert' (.spacy)."

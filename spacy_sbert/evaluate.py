@@ -5,8 +5,10 @@ from typing import Any
 
 from spacy.language import Language
 
+from .component import SentenceBert
 from .errors import Errors
 from .readers import PairCorpus
+from .spans import SPANS_KEY
 
 
 def evaluate(nlp: Language, path: str | Path) -> dict[str, Any]:
@@ -20,7 +22,8 @@ def evaluate(nlp: Language, path: str | Path) -> dict[str, Any]:
         from -1 to 1, None where not defined.
     RAISES (ValueError): if the file is not what PairCorpus reads, or no pipe scores pairs.
     """
-    examples = list(PairCorpus(path)(nlp))
+    keys = [pipe.spans_key for _, pipe in nlp.pipeline if isinstance(pipe, SentenceBert) and pipe.set_hooks]
+    examples = list(PairCorpus(path, spans_key=keys[-1] if keys else SPANS_KEY)(nlp))
     scores = nlp.evaluate(examples)
     if "sts_spearman" not in scores:
         raise ValueError(Errors.NO_SCORES.format(pipes=nlp.pipe_names))

@@ -36,7 +36,7 @@ def sentence_encoder(
     normalize: bool | Literal["auto"] = "auto",
     overflow: str = "truncate",
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
-    max_batch_items: int = 4096,
+    max_batch_items: int = 1024,
     tokenizer_config: dict[str, Any] = NO_SETTINGS,
     transformer_config: dict[str, Any] = NO_SETTINGS,
     mixed_precision: bool = False,
@@ -49,9 +49,10 @@ def sentence_encoder(
         packages and on the hub.
     pooling (str): "mean", "max" or "cls".
     normalize (bool or "auto"): whether vectors get unit length; "auto" as the encoder's modules.json says.
-    overflow (str): "truncate" cuts rows at the encoder's limit, "windows" averages over windows of them.
+    overflow (str): "truncate" cuts rows at the encoder's limit, "windows" averages over windows of them, weighted by
+        the wordpieces in each.
     get_spans (Callable): which stretches of a Doc are rows: spacy-sbert.sentence_spans.v1.
-    max_batch_items (int): the most tokens in a sub-batch, padding included.
+    max_batch_items (int): the most spaCy tokens in a sub-batch, its longest Doc times the number of its Docs.
     tokenizer_config, transformer_config, mixed_precision, grad_scaler_config: as in spacy-transformers.
     trust_remote_code (bool): whether Python code that comes with the encoder may run.
     RETURNS (Model): from Docs to one EncodedDoc each. The weights are loaded on first use.
@@ -69,7 +70,9 @@ def sentence_encoder(
         trust_remote_code=trust_remote_code,
     )
     encoder = _pooled(chain(transformer, split_trf_batch()), pooling, normalize)
-    return _with_pooling_ref(length_batches(encoder, max_batch_items), encoder)
+    batched = length_batches(encoder, max_batch_items)
+    batched.set_ref("pooling", encoder.get_ref("pooling"))
+    return batched
 
 
 @registry.architectures("spacy-sbert.SharedSentenceEncoder.v1")
@@ -87,8 +90,7 @@ def shared_sentence_encoder(
     RAISES (ValueError): for an unknown pooling or normalize.
     """
     source = chain(tok2vec, split_trf_batch()) if isinstance(tok2vec, TransformerModel) else tok2vec
-    encoder = _pooled(source, pooling, normalize)
-    return _with_pooling_ref(encoder, encoder)
+    return _pooled(source, pooling, normalize)
 
 
 @registry.architectures("spacy-sbert.SentenceListener.v1")
@@ -172,10 +174,6 @@ def _pooled(source: Model[list[Doc], list[TransformerData]], pooling: str, norma
         raise ValueError(Errors.UNKNOWN_NORMALIZE.format(given=normalize))
     unit = None if normalize == "auto" else bool(normalize)
     pool = sentence_pooling(POOLING[pooling](), pooling, unit)
-    return _with_pooling_ref(chain(source, pool), pool)
-
-
-def _with_pooling_ref(model: SentenceEncoder, holder: Model) -> SentenceEncoder:
-    """Let the component find the layer that says what is kept of each token."""
-    model.set_ref("pooling", holder.get_ref("pooling") if holder.has_ref("pooling") else holder)
-    return model
+    encoder: SentenceEncoder = chain(source, pool)
+    encoder.set_ref("pooling", pool)  # by which the component says what to keep of each token
+    return encoder

@@ -1,6 +1,7 @@
 """Readers of graded pairs: one Doc an example, its two members in doc.spans["sbert"], gold on the reference."""
 
 import math
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,7 +59,7 @@ class PairCorpus:
     def _read_docs(self, nlp: Language) -> Iterator[Doc]:
         if not self.path.is_file():
             raise ValueError(Errors.NO_FILE.format(path=self.path))
-        if self.path.suffix in (".csv", ".tsv"):
+        if self.path.suffix.lower() in (".csv", ".tsv"):
             return (pair_doc(nlp, *pair, spans_key=self.spans_key) for pair in read_sts(self.path))
         if self.path.suffix == ".spacy":
             return self._read_docbin(nlp)
@@ -96,7 +97,7 @@ def read_sts(path: Path) -> Iterator[Pair]:
             score = _parse_score(columns[4], path, line)
             sentences = [column.strip() for column in columns[5:7]]
             for name, sentence in zip(("sentence1", "sentence2"), sentences, strict=True):
-                if not sentence:
+                if not _has_text(sentence):
                     raise ValueError(Errors.EMPTY_SENTENCE.format(path=path, line=line, column=name))
             yield sentences[0], sentences[1], score / STS_MAX_SCORE
 
@@ -131,6 +132,8 @@ def convert(input_path: Path, output_path: Path, *, lang: str = "en", expect: in
     RETURNS (int): the number of pairs written.
     RAISES (ValueError): if a line is not what it should be, or their number not as expected; nothing is written then.
     """
+    if output_path.suffix != ".spacy":
+        raise ValueError(Errors.NOT_SPACY.format(path=output_path))
     nlp = spacy.blank(lang)
     docs = [pair_doc(nlp, *pair) for pair in read_sts(input_path)]
     if not docs:
@@ -140,6 +143,11 @@ def convert(input_path: Path, output_path: Path, *, lang: str = "en", expect: in
     output_path.parent.mkdir(parents=True, exist_ok=True)
     DocBin(docs=docs).to_disk(output_path)
     return len(docs)
+
+
+def _has_text(sentence: str) -> bool:
+    """Whether there is more than white space, control and format characters, which tokenizers drop."""
+    return any(unicodedata.category(character)[0] not in "CZ" for character in sentence)
 
 
 def _parse_score(text: str, path: Path, line: int) -> float:

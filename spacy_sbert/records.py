@@ -67,8 +67,7 @@ def doc_vector(doc: Doc, records: list[PlacedRecord]) -> tuple[numpy.ndarray, bo
     """Vector of a whole Doc, and whether it has one: the row, the mean of the rows, or zeros where there is no text."""
     length = _length(doc)
     if any(record.start < 0 or record.end > length for record in records):
-        last = doc[-1]  # a part of a longer Doc: Span.as_doc
-        return _stretch_vector(0, last.idx + len(last), records, doc.text)
+        return _stretch_vector(*trimmed(doc[:]), records, doc.text)  # a part of a longer Doc: Span.as_doc
     width = max(record.data["width"] for record in records)
     vectors = [record.data["vectors"][record.data["has_text"]] for record in records]
     if any(len(rows) and rows.shape[1] != width for rows in vectors):
@@ -86,7 +85,14 @@ def span_vector(span: Span, records: list[PlacedRecord]) -> tuple[numpy.ndarray,
     """Vector of a Span, and whether it has one: its row, or its wordpieces pooled in context."""
     if span.start == 0 and span.end == len(span.doc):
         return doc_vector(span.doc, records)
-    return _stretch_vector(span.start_char, span.end_char, records, span.text)
+    return _stretch_vector(*trimmed(span), records, span.text)
+
+
+def trimmed(span: Span) -> tuple[int, int]:
+    """The characters of a Span without white space at its ends: a row is the same row with or without it."""
+    text = span.text
+    start = span.start_char + len(text) - len(text.lstrip())
+    return start, max(start, span.start_char + len(text.rstrip()))
 
 
 def token_vector(token: Token, records: list[PlacedRecord]) -> tuple[numpy.ndarray, bool]:
@@ -112,6 +118,8 @@ def _is_record(key: Any, name: str | None = None) -> bool:
 
 
 def _stretch_vector(start: int, end: int, records: list[PlacedRecord], text: str) -> tuple[numpy.ndarray, bool]:
+    if start == end:
+        return numpy.zeros((records[0].data["width"],), dtype="float32"), False
     records = [record for record in records if record.start < end and record.end > start] or records[:1]
     for record in records:
         row = record.row_at(start, end)

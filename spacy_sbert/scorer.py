@@ -56,7 +56,7 @@ def _similarity(example: Example, name: str | None, spans_key: str) -> float:
         raise ValueError(Errors.NO_VECTORS.format(kind="Doc", which=f" of a pipe named '{name}'" if name else ""))
     rows = []
     for span in members(doc, spans_key):
-        row = next((r for r in (f.row_at(span.start_char, span.end_char) for f in found) if r is not None), None)
+        row = next((r for r in (f.row_at(*records.trimmed(span)) for f in found) if r is not None), None)
         if row is None:
             expected = [(s.start_char, s.end_char) for s in members(doc, spans_key)]
             given = [tuple(row) for f in found for row in f.rows.tolist()]

@@ -47,8 +47,21 @@ def prepare_upstream(nlp: Language, name: str, model: Model, examples: Iterable[
         pair = next((eg.predicted for eg in examples if members(eg.predicted, spans_key)), None)
         if pair is not None:
             check_getter(upstream.model.attrs["get_spans"]([pair])[0], pair, spans_key)
-        if not isinstance(upstream.model, EncoderModel):  # ours says so with its output
-            source = str(upstream.model.attrs.get("name", ""))
-            folder = find_local(source) if source else None
-            normalize = folder is not None and read_settings(folder, source).normalize
-            model.get_ref("pooling").attrs["upstream_normalize"] = normalize
+        _follow_stock_model(upstream.model, model)
+
+
+def follow_upstream(nlp: Language, model: Model) -> None:
+    """Find out whether the folder of a transformer of spacy-transformers' own, which may come later, normalises."""
+    for listener in find_listeners(model):
+        for name, pipe in nlp.pipeline:
+            if isinstance(pipe, Transformer) and listener.upstream_name in ("*", name):
+                _follow_stock_model(pipe.model, model)
+
+
+def _follow_stock_model(upstream: Model, model: Model) -> None:
+    source = str(upstream.attrs.get("name", ""))
+    if isinstance(upstream, EncoderModel) or not source:
+        return  # ours says so with its output
+    folder = find_local(source)
+    if folder is not None:  # else what was found out before, maybe on another machine, stays
+        model.get_ref("pooling").attrs["upstream_normalize"] = read_settings(folder, source).normalize

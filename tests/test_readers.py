@@ -62,6 +62,7 @@ def test_limit(write):
         ("a\tb\tc\td\tnan\ts\tt", "line 2: expected a score from 0 to 5, got 'nan'"),
         ("a\tb\tc\td\t1\ts\t  ", "line 2: sentence2 is empty"),
         ("a\tb\tc\td\t1\t\tt", "line 2: sentence1 is empty"),
+        ("a\tb\tc\td\t1\ts\t\u200b\x00", "line 2: sentence2 is empty"),
     ],
 )
 def test_bad_lines_are_named(write, tmp_path, line, message):
@@ -84,6 +85,11 @@ def test_not_utf8(tmp_path):
 def test_wrong_count(write, tmp_path):
     with pytest.raises(ValueError, match="holds 2 pairs, expected 5749"):
         convert(write(*LINES), tmp_path / "out.spacy", expect=5749)
+
+
+def test_only_spacy_files_are_written(write, tmp_path):
+    with pytest.raises(ValueError, match=r"ends in \.spacy"):
+        convert(write(*LINES), tmp_path / "out.docbin")
 
 
 def test_no_pairs(write, tmp_path):

@@ -66,6 +66,25 @@ def test_pipe_without_scorer(scored):
     assert "sts_spearman" not in nlp.evaluate(examples)
 
 
+def test_the_pipe_that_answers_reports_the_plain_keys(scored, tiny_bert):
+    nlp, examples = scored(PAIRS)
+    expected = nlp.evaluate(examples)
+    quiet = {"model": {"name": str(tiny_bert), "pooling": "cls"}, "set_hooks": False}
+    nlp.add_pipe("sbert", name="quiet", config=quiet)
+    scores = nlp.evaluate(examples)
+    assert scores["sts_pearson"] == expected["sts_pearson"] != scores["quiet_sts_pearson"]
+
+
+def test_evaluate_follows_the_pipes_key(make_nlp, tmp_path):
+    from spacy_sbert.evaluate import evaluate
+
+    path = tmp_path / "pairs.csv"
+    path.write_text("".join(f"a\tb\tc\td\t{5 * s}\t{u}\t{v}\n" for u, v, s in PAIRS), encoding="utf8")
+    spans = {"@span_getters": "spacy-sbert.sentence_spans.v1", "spans_key": "mine"}
+    scores = evaluate(make_nlp(spans_key="mine", model={"get_spans": spans}), path)
+    assert scores == evaluate(make_nlp(), path) and scores["sts_spearman"] is not None
+
+
 def test_each_pipe_scores_its_own_vectors(scored, tiny_bert):
     nlp, examples = scored(PAIRS)
     nlp.add_pipe("sbert", name="cls", config={"model": {"name": str(tiny_bert), "pooling": "cls"}})

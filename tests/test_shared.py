@@ -132,11 +132,60 @@ def test_stock_transformer_with_sentences(make_nlp, tiny_bert):
         assert numpy.allclose(given.vector, sent.vector, atol=1e-6)
 
 
+def test_a_sentence_that_begins_with_white_space_is_its_row(make_nlp, tiny_bert):
+    nlp = stock_nlp(tiny_bert, {"@span_getters": "spacy-transformers.sent_spans.v1"})
+    nlp.add_pipe("sentencizer", first=True)
+    text = "The cat sat. \n\n he can go. \n"
+    given, expected = nlp(text), make_nlp(unit="sent")(text)
+    for doc in (given, expected):
+        doc[4].is_sent_start = True  # the white space begins the second sentence
+    for sent, row in zip(given.sents, [nlp("The cat sat."), nlp("he can go.")], strict=False):
+        assert numpy.allclose(sent.vector, row.vector, atol=1e-5)
+
+
+def test_normalize_auto_follows_the_folder_of_a_stock_transformer(tiny_bert, tmp_path):
+    import json
+    import shutil
+
+    folder = shutil.copytree(tiny_bert, tmp_path / "bert")
+    kinds = [("Transformer", ""), ("Normalize", "2_Normalize")]
+    modules = [{"type": f"sentence_transformers.models.{kind}", "path": path} for kind, path in kinds]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    nlp = stock_nlp(folder, {"@span_getters": "spacy-transformers.doc_spans.v1"})
+    assert nlp(TEXT).vector_norm == pytest.approx(1.0)
+    nlp.to_disk(tmp_path / "nlp")
+    late = spacy.load(tmp_path / "nlp", exclude=["sbert"])
+    late.add_pipe("sbert", name="late", config=SHARED)  # never initialised
+    assert late(TEXT).vector_norm == pytest.approx(1.0)
+    shutil.rmtree(folder)  # on another machine
+    loaded = spacy.load(tmp_path / "nlp")
+    loaded.initialize()
+    assert loaded(TEXT).vector_norm == pytest.approx(1.0)
+
+
 def test_stock_transformer_tells_of_cut_text(tiny_bert):
     nlp = stock_nlp(tiny_bert, {"@span_getters": "spacy-transformers.doc_spans.v1"})
     with pytest.warns(UserWarning, match="1 of 1 rows"):
         assert nlp("the cat sat " * 20)._.sbert_truncated
     assert not nlp("the cat sat ")._.sbert_truncated
+
+
+def test_pairs_with_gaps_do_not_disturb_token_listeners(make_nlp):
+    nlp = make_nlp("shared")
+    add_tagger(nlp)
+    doc = nlp.make_doc("dog The cat sat on the mat. he ran A man is eating. fast")
+    doc.spans["sbert"] = [doc[10:15], doc[1:8]]
+    doc.spans["sbert"].attrs["score"] = 0.7
+    reference = Example.from_dict(doc.copy(), {"tags": ["X"] * len(doc)}).reference
+    reference.spans["sbert"] = [reference[10:15], reference[1:8]]
+    reference.spans["sbert"].attrs["score"] = 0.7
+    example = Example(doc, reference)
+    nlp.initialize(lambda: [example])
+    losses = nlp.update([tagged(nlp, TEXT), example, tagged(nlp, "dog")], sgd=False)
+    assert losses["sbert"] > 0 and "tagger" in losses
+    given = nlp(doc.copy())
+    assert [token.tag_ for token in given] == ["X"] * len(doc)
+    assert not given[0].has_vector and given[1].has_vector
 
 
 @pytest.mark.parametrize("architecture", ["spacy-transformers.TransformerModel.v3", "spacy-sbert.TransformerModel.v1"])
@@ -251,7 +300,11 @@ def test_own_pipe_sourced_under_another_name(make_nlp):
     source = make_nlp()
     nlp = spacy.blank("en")
     nlp.add_pipe("sbert", name="borrowed", source=source)
-    assert numpy.array_equal(nlp(TEXT).vector, source(TEXT).vector)
+    expected = source(TEXT).vector
+    doc = nlp(TEXT)
+    assert numpy.array_equal(doc.vector, expected) and numpy.array_equal(doc._.borrowed_vector, expected)
+    nlp.rename_pipe("borrowed", "renamed")
+    assert nlp(TEXT).has_vector
 
 
 def test_annotating_sbert(make_nlp):

@@ -209,6 +209,17 @@ def test_two_processes_finish_after_this_one_has_encoded(nlp, tmp_path):
     assert "huggingface/tokenizers" not in done.stderr
 
 
+def test_two_processes_with_a_stock_transformer(tiny_bert, tmp_path, encoder):
+    if encoder == "own":
+        pytest.skip("there is no transformer to share")
+    model = {"name": str(tiny_bert), "get_spans": {"@span_getters": "spacy-sbert.sentence_spans.v1"}}
+    nlp = spacy.blank("en")
+    nlp.add_pipe("transformer", config={"model": model})
+    nlp.add_pipe("sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}})
+    nlp.initialize()
+    test_two_processes_finish_after_this_one_has_encoded(nlp, tmp_path)
+
+
 def test_a_doc_says_when_it_carries_nothing(nlp, encoder):
     doc = spacy.blank("en")(TEXT)
     for ask in (restore, lambda doc: doc._.sbert_vector, lambda doc: doc[0:1]._.sbert_vector):

@@ -5,28 +5,32 @@ from typing import Any, cast
 import numpy
 from spacy.attrs import IDX
 from spacy.tokens import Doc, Span
+from spacy_transformers.align import get_alignment
 from thinc.types import Ragged
 
 
-def align_offsets(spans: list[Span], offsets: numpy.ndarray) -> Ragged:
+def align_offsets(spans: list[Span], offsets: numpy.ndarray, span_of: numpy.ndarray) -> Ragged:
     """Align tokens with wordpieces by the characters that both cover.
 
     Does what spacy_transformers.align.get_alignment_via_offset_mapping does, for all rows at once: a wordpiece belongs
-    to every token of which it covers a character, the space behind a token counting as its own.
+    to every token of its Span of which it covers a character, the space behind a token counting as its own.
 
-    spans (list[Span]): the Span of each row; a Span that was cut into windows stands once for each.
-    offsets (int64 (rows, wordpieces, 2)): the characters of each wordpiece, counted from its Span's start.
+    spans (list[Span]): the Spans that were encoded, in the order of their Docs.
+    offsets (int64 (windows, wordpieces, 2)): the characters of each wordpiece, counted from its Span's start.
+    span_of (int64 (windows,)): the Span each window is of.
     RETURNS (Ragged of int32): for each token of every Doc that has a Span, in the order of the Docs, the ascending
-        indices of its wordpieces in the flattened rows.
+        indices of its wordpieces in the flattened windows.
     """
     positions, n_tokens = _doc_positions(spans)
     token_starts, token_positions = _row_tokens(spans, positions)
-    # Rows are laid end to end on one line of characters, so that a single search finds every token.
+    # Spans are laid end to end on one line of characters, so that a single search finds every token.
     ends = [int(starts[-1]) + len(span[-1].text_with_ws) for starts, span in zip(token_starts, spans, strict=True)]
     lengths = numpy.array(ends)
     shifts = numpy.cumsum(lengths) - lengths  # (rows,)
     line = numpy.concatenate([starts + shift for starts, shift in zip(token_starts, shifts, strict=True)])
-    begin, end = offsets[:, :, 0] + shifts[:, None], offsets[:, :, 1] + shifts[:, None]  # (rows, wordpieces)
+    shift = shifts[span_of][:, None]
+    begin, end = offsets[:, :, 0] + shift, offsets[:, :, 1] + shift  # (windows, wordpieces)
+    end = numpy.minimum(end, shift + lengths[span_of][:, None])  # no wordpiece reaches into another Span
     pieces = numpy.flatnonzero(end > begin)
     first = numpy.searchsorted(line, begin.reshape(-1)[pieces], side="right") - 1
     last = numpy.searchsorted(line, end.reshape(-1)[pieces] - 1, side="right") - 1
@@ -49,6 +53,29 @@ def _doc_positions(spans: list[Span]) -> tuple[dict[Doc, int], int]:
             positions[span.doc] = total
             total += len(span.doc)
     return positions, total
+
+
+def align_texts(spans: list[Span], pieces: list[list[str]], places: list[numpy.ndarray]) -> Ragged:
+    """Align tokens with the wordpieces of a slow tokenizer, which does not say what characters they cover.
+
+    spans (list[Span]): the Spans that were encoded, in the order of their Docs.
+    pieces (list[list[str]]): all wordpieces of each Span, special tokens left out, before it was cut.
+    places (list[int64 (kept pieces,)]): where the wordpieces that were kept stand in the flattened windows.
+    RETURNS (Ragged of int32): as align_offsets.
+    SOURCE: the alignment by text is that of spacy_transformers.align.get_alignment.
+    """
+    align = get_alignment(spans, pieces)
+    place_of = [
+        numpy.pad(kept, (0, len(all_of) - len(kept)), constant_values=-1)
+        for kept, all_of in zip(places, pieces, strict=True)
+    ]
+    counts = numpy.asarray(align.lengths)
+    tokens = numpy.repeat(numpy.arange(len(counts)), counts)
+    found = numpy.concatenate(place_of)[numpy.asarray(align.dataXd).reshape(-1)]
+    tokens, found = tokens[found >= 0], found[found >= 0]
+    return Ragged(
+        cast(Any, found.astype("int32")), cast(Any, numpy.bincount(tokens, minlength=len(counts)).astype("int32"))
+    )
 
 
 def _row_tokens(spans: list[Span], positions: dict[Doc, int]) -> tuple[list[numpy.ndarray], list[numpy.ndarray]]:

@@ -9,6 +9,7 @@ from spacy_transformers.layers.listener import TransformerListener
 from thinc.api import Model
 
 from ..errors import Errors
+from .forks import use_one_thread_in_forks
 
 
 class SentenceListener(TransformerListener):
@@ -23,14 +24,15 @@ class SentenceListener(TransformerListener):
     def __init__(self, upstream_name: str, grad_factor: float):
         super().__init__(upstream_name)
         self._func = forward
-        self.attrs["grad_factor"] = grad_factor
+        self.grad_factor = grad_factor  # no attr: those are saved, and would win over the config when loaded
+        use_one_thread_in_forks()
 
 
 def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[TransformerData], Callable]:
     if not is_train or model._batch_id is None:  # type: ignore[attr-defined]
         return [_output_of(doc) for doc in docs], lambda d_datas: []  # frozen: nothing listens to the gradient
     model.verify_inputs(docs)  # type: ignore[attr-defined]
-    grad_factor = model.attrs["grad_factor"]
+    grad_factor = model.grad_factor  # type: ignore[attr-defined]
     backprop_and_clear = model.backprop_and_clear  # type: ignore[attr-defined]
 
     def backprop(d_datas: list[TransformerData]) -> Any:

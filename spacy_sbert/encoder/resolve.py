@@ -69,6 +69,8 @@ def check_folder(folder: Path) -> Path:
         raise OSError(Errors.NO_WEIGHTS.format(folder=folder, missing="config.json"))
     if not _has_weights(inner):
         raise OSError(Errors.NO_WEIGHTS.format(folder=folder, missing="a file of weights"))
+    if not any(any(inner.glob(pattern)) for pattern in ("tokenizer*", "vocab*", "*.model")):
+        raise OSError(Errors.NO_WEIGHTS.format(folder=folder, missing="the tokenizer"))
     return folder
 
 

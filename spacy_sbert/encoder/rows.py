@@ -37,34 +37,35 @@ class Rows:
 
     spans: int64 (rows, 2), start and end token.
     row_of: int64 (windows,), the row to which each window belongs.
+    window_weights: int64 (windows,), the wordpieces in each window, without special tokens.
     has_text: bool (rows,), whether there are wordpieces beside the special tokens.
     n_cut: int64 (rows,), wordpieces cut off; tokens at the row's end that have no wordpieces, white space among them,
         if another package's model made the batch.
     settings: of the encoder, None if another package's model made the batch.
-    first_token: the token with which the Doc's alignment begins.
     foreign: whether windows overlap, so that they are no rows of a sentence encoder.
     """
 
     spans: numpy.ndarray
     row_of: numpy.ndarray
+    window_weights: numpy.ndarray
     has_text: numpy.ndarray
     n_cut: numpy.ndarray
     settings: EncoderSettings | None
-    first_token: int = 0
     foreign: bool = False
 
     @classmethod
     def none(cls) -> "Rows":
         """Those of a Doc without text."""
         zeros = numpy.zeros(0, dtype="int64")
-        return cls(zeros.reshape(0, 2), zeros, zeros.astype(bool), zeros, None)
+        return cls(zeros.reshape(0, 2), zeros, zeros, zeros.astype(bool), zeros, None)
 
     def averaging(self) -> numpy.ndarray | None:
-        """float64 (rows, windows), the matrix that averages the windows of each row; None if each row is one window."""
+        """float64 (rows, windows), the matrix that averages the windows of each row, weighted by their wordpieces, so
+        that a last window of a word or two counts for no more than that; None if each row is one window."""
         if len(self.row_of) == len(self.spans):
             return None
-        chosen = self.row_of[None, :] == numpy.arange(len(self.spans))[:, None]
-        return chosen / chosen.sum(axis=1, keepdims=True)
+        weights = (self.row_of[None, :] == numpy.arange(len(self.spans))[:, None]) * self.window_weights
+        return weights / numpy.maximum(weights.sum(axis=1, keepdims=True), 1)
 
 
 def rows_of(data: TransformerData) -> Rows:
@@ -81,7 +82,7 @@ def _recorded_rows(batch: RowBatch) -> Rows:
     spans = batch.spans[first, 1:]
     if (spans[1:, 0] < spans[:-1, 1]).any():
         return _foreign_rows(batch.spans[:, 2].max(), len(row_of), has_text, n_cut, batch.settings)
-    return Rows(spans, row_of, has_text, n_cut, batch.settings, first_token=int(spans[0, 0]))
+    return Rows(spans, row_of, batch.n_text, has_text, n_cut, batch.settings)
 
 
 def _foreign_rows(
@@ -90,7 +91,7 @@ def _foreign_rows(
     """One row for the whole Doc, whose windows overlap."""
     row_of = numpy.zeros(n_windows, dtype="int64")
     any_text, all_cut = numpy.array([has_text.any()]), numpy.array([n_cut.sum()])
-    return Rows(numpy.array([[0, end]]), row_of, any_text, all_cut, settings, foreign=True)
+    return Rows(numpy.array([[0, end]]), row_of, row_of + 1, any_text, all_cut, settings, foreign=True)
 
 
 def _aligned_rows(data: TransformerData) -> Rows:
@@ -113,4 +114,4 @@ def _aligned_rows(data: TransformerData) -> Rows:
     ends = numpy.append(starts[1:], n_tokens)
     last = starts - 1
     numpy.maximum.at(last, rows, tokens)
-    return Rows(numpy.stack([starts, ends], axis=1), row_of, has_text, ends - last - 1, None)
+    return Rows(numpy.stack([starts, ends], axis=1), row_of, row_of + 1, has_text, ends - last - 1, None)

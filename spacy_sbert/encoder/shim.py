@@ -2,11 +2,12 @@
 
 import json
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import srsly
 from spacy_transformers.data_classes import HFObjects
@@ -21,6 +22,7 @@ from .resolve import resolve
 from .settings import read_settings, transformer_folder
 
 SETTINGS_FILE = "spacy_sbert.json"
+LOADING = threading.Lock()  # Hugging Face's from_pretrained is not made for several threads at a time
 NO_LIMIT = 1_000_000  # tokenizers that know no limit say 1e30
 
 
@@ -58,10 +60,12 @@ class EncoderShim(HFShim):
 
         RAISES (OSError, ValueError): if the encoder is not found, see resolve.
         """
-        if self.settings is not None:
-            return self.settings
-        folder = resolve(self.name)
-        return self._load_folder(transformer_folder(folder), read_settings(folder, self.name))
+        if self.settings is None:
+            with LOADING:
+                if self.settings is None:
+                    folder = resolve(self.name)
+                    self._load_folder(transformer_folder(folder), read_settings(folder, self.name))
+        return cast(EncoderSettings, self.settings)
 
     def to_bytes(self) -> bytes:
         """The files of the encoder's folder: config, weights as safetensors, tokenizer and settings; no pickle."""
@@ -116,22 +120,23 @@ class EncoderShim(HFShim):
         if self.is_loaded:
             super().to_device(device_type, device_id)
 
-    def _load_folder(self, folder: Path, settings: EncoderSettings) -> EncoderSettings:
+    def _load_folder(self, folder: Path, settings: EncoderSettings) -> None:
         objects = self._hfmodel
         trust = {"trust_remote_code": self.trust_remote_code}
         tokenizer = AutoTokenizer.from_pretrained(str(folder), **trust, **objects._init_tokenizer_config)
         config = AutoConfig.from_pretrained(
             str(folder), **trust, **{**objects._init_transformer_config, "return_dict": True}
         )
+        if config.is_encoder_decoder:
+            raise ValueError(Errors.ENCODER_DECODER.format(name=settings.name, kind=config.model_type))
         transformer = AutoModel.from_pretrained(str(folder), config=config, **trust)
         transformer.config._name_or_path = tokenizer.name_or_path = settings.name
         objects.vocab_file_contents = _vocab_file_contents(tokenizer)
         objects.tokenizer, objects.transformer = tokenizer, transformer
         self._model = transformer.to(get_torch_default_device())
         limits = [settings.max_length, _position_limit(transformer), tokenizer.model_max_length]
-        known = [int(limit) for limit in limits if limit and limit < NO_LIMIT]
-        self.settings = replace(settings, max_length=min(known, default=None))
-        return self.settings
+        known = [int(limit) for limit in limits if limit and 0 < limit < NO_LIMIT]
+        self.settings = replace(settings, max_length=min(known, default=None))  # last: now it is loaded
 
     def _save_tokenizer(self, folder: Path) -> None:
         tokenizer, vocab = self._hfmodel.tokenizer, self._hfmodel.vocab_file_contents

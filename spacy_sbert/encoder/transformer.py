@@ -13,6 +13,7 @@ from thinc.layers.pytorchwrapper import forward as pytorch_forward
 from ..errors import Errors
 from ..types import SpanGetter
 from .forks import use_one_thread_in_forks
+from .output import RowsOutput
 from .replace_listeners import replace_listener, replace_listener_cfg
 from .shim import EncoderShim
 from .wordpieces import OVERFLOWS, encode_spans
@@ -34,6 +35,7 @@ class EncoderModel(TransformerModel):
         if overflow not in OVERFLOWS:
             raise ValueError(Errors.UNKNOWN_OVERFLOW.format(given=overflow, expected=", ".join(OVERFLOWS)))
         use_one_thread_in_forks()
+        self.overflow = overflow  # no attr: those are saved, and would win over the config when loaded
         self._config = {"name": name, "get_spans": get_spans, "overflow": overflow, **shim_config}
         huggingface: Model = Model(
             "hf-pytorch",
@@ -52,7 +54,6 @@ class EncoderModel(TransformerModel):
             attrs={
                 "get_spans": get_spans,
                 "name": name,
-                "overflow": overflow,
                 "has_transformer": False,
                 "replace_listener": replace_listener,
                 "replace_listener_cfg": replace_listener_cfg,
@@ -62,6 +63,11 @@ class EncoderModel(TransformerModel):
     @property
     def shim(self) -> EncoderShim:
         return self.layers[0].shims[0]  # type: ignore[return-value]
+
+    def to_dict(self) -> dict:
+        """The model's state; loads the weights first, so that its width is saved with them."""
+        load(self)
+        return super().to_dict()
 
     def copy(self) -> "EncoderModel":
         """A copy with weights of its own."""
@@ -92,7 +98,7 @@ def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfor
     spans = model.attrs["get_spans"](docs)
     if not any(spans):
         return FullTransformerBatch.empty(len(docs)), lambda d_output: docs
-    overflow = model.attrs["overflow"]
+    overflow = cast(EncoderModel, model).overflow
     spans, wordpieces, align = encode_spans(shim._hfmodel.tokenizer, spans, shim.load(), overflow)
     model_output, backprop_huggingface = model.layers[0](wordpieces, is_train)
 
@@ -100,4 +106,4 @@ def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfor
         backprop_huggingface(d_output.model_output)
         return docs
 
-    return FullTransformerBatch(spans=spans, wordpieces=wordpieces, model_output=model_output, align=align), backprop
+    return RowsOutput(spans=spans, wordpieces=wordpieces, model_output=model_output, align=align), backprop

@@ -5,11 +5,10 @@ from typing import Any, cast
 
 import numpy
 from spacy.tokens import Span
-from spacy_transformers.align import get_alignment
 from thinc.types import Ragged
 
 from ..types import EncoderSettings
-from .align import align_offsets
+from .align import align_offsets, align_texts
 from .rows import RowBatch
 
 OVERFLOWS = ("truncate", "windows")
@@ -65,15 +64,8 @@ def encode_spans(
         token of the Docs the indices of its wordpieces in the flattened batch.
     """
     flat = [span for doc_spans in spans for span in doc_spans]
-    texts = [span.text.lower() if settings.lowercase else span.text for span in flat]
-    windows = _tokenize(tokenizer, texts, settings.max_length)
-    first = numpy.flatnonzero(numpy.append(True, windows.span_of[1:] != windows.span_of[:-1]))
-    n_text = windows.n_text
-    n_cut = numpy.zeros(len(windows.span_of), dtype="int64")
-    if overflow == "truncate" and len(first) < len(n_text):
-        n_cut = (numpy.add.reduceat(n_text, first) - n_text[first]).astype("int64")
-        windows, n_text = windows.take(first), n_text[first]
-    window_spans = [flat[i] for i in windows.span_of]
+    texts = [_lower(span.text) if settings.lowercase else span.text for span in flat]
+    windows, n_cut = _cut(_tokenize(tokenizer, texts, settings.max_length), overflow)
     batch = RowBatch(
         strings=windows.strings,
         input_ids=cast(Any, windows.input_ids),
@@ -81,18 +73,38 @@ def encode_spans(
         lengths=windows.attention_mask.sum(axis=1).tolist(),
         token_type_ids=cast(Any, windows.token_type_ids),
         spans=numpy.array([(i, flat[i].start, flat[i].end) for i in windows.span_of]),
-        n_text=n_text,
+        n_text=windows.n_text,
         n_cut=n_cut,
         settings=settings,
     )
-    if windows.offsets is None:
-        align = get_alignment(window_spans, windows.strings, tokenizer.all_special_tokens)
+    if windows.offsets is not None:
+        align = align_offsets(flat, windows.offsets, windows.span_of)
     else:
-        align = align_offsets(window_spans, windows.offsets)
-    counts = numpy.bincount(windows.span_of, minlength=len(flat))
-    numbers = iter(range(len(flat)))
-    nested = [[span for span in doc_spans for _ in range(counts[next(numbers)])] for doc_spans in spans]
+        align = align_texts(flat, [tokenizer.tokenize(text) for text in texts], _places(windows, len(flat)))
+    counts = iter(numpy.bincount(windows.span_of, minlength=len(flat)).tolist())
+    nested = [[same for span in doc_spans for same in [span] * next(counts)] for doc_spans in spans]
     return nested, batch, align
+
+
+def _lower(text: str) -> str:
+    """The text in lower case, character by character, so that each stays where it is (some get longer: İ)."""
+    return "".join(lower if len(lower := character.lower()) == 1 else character for character in text)
+
+
+def _cut(windows: Windows, overflow: str) -> tuple[Windows, numpy.ndarray]:
+    """What is kept of windows, and how many wordpieces each lost: with "truncate" the first window of each Span."""
+    n_text = windows.n_text
+    first = numpy.flatnonzero(numpy.append(True, windows.span_of[1:] != windows.span_of[:-1]))
+    if overflow == "windows" or len(first) == len(n_text):
+        return windows, numpy.zeros(len(n_text), dtype="int64")
+    return windows.take(first), (numpy.add.reduceat(n_text, first) - n_text[first]).astype("int64")
+
+
+def _places(windows: Windows, n_spans: int) -> list[numpy.ndarray]:
+    """For each Span, where its wordpieces stand in the flattened windows."""
+    kept = numpy.flatnonzero(windows.attention_mask * (1 - windows.special_mask))
+    owners = windows.span_of[kept // windows.input_ids.shape[1]]
+    return [kept[owners == i] for i in range(n_spans)]
 
 
 def _tokenize(tokenizer: Any, texts: list[str], max_length: int | None) -> Windows:

@@ -1,6 +1,7 @@
 """Batches of similar length, so that little is computed on padding."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from spacy.tokens import Doc
@@ -17,9 +18,11 @@ def length_batches(
 
     A training batch is one batch: its loss sees all of it at once.
 
-    max_batch_items (int): the most tokens in a sub-batch, counted as the longest Doc times the number of Docs.
+    max_batch_items (int): the most spaCy tokens in a sub-batch, counted as the longest Doc times the number of Docs. A
+        Doc that is longer by itself is a sub-batch of its own.
     """
-    return Model("length_batches", forward, init=init, layers=[encoder], attrs={"max_batch_items": max_batch_items})
+    # No attr for the size: attrs are saved, and would win over the config when loaded.
+    return Model("length_batches", partial(forward, max_batch_items=max_batch_items), init=init, layers=[encoder])
 
 
 def init(model: Model[list[Doc], list[EncodedDoc]], X: Any = None, Y: Any = None) -> None:
@@ -27,12 +30,12 @@ def init(model: Model[list[Doc], list[EncodedDoc]], X: Any = None, Y: Any = None
 
 
 def forward(
-    model: Model[list[Doc], list[EncodedDoc]], docs: list[Doc], is_train: bool
+    model: Model[list[Doc], list[EncodedDoc]], docs: list[Doc], is_train: bool, *, max_batch_items: int
 ) -> tuple[list[EncodedDoc], Callable]:
     encoder = model.layers[0]
     if is_train:
         return encoder(docs, is_train)
     encoded: dict[int, EncodedDoc] = {}
-    for indices in batch_by_length(docs, model.attrs["max_batch_items"]):
+    for indices in batch_by_length(docs, max_batch_items):
         encoded.update(zip(indices, encoder.predict([docs[i] for i in indices]), strict=True))
     return [encoded[i] for i in range(len(docs))], lambda d_vectors: []

@@ -77,6 +77,39 @@ def test_copy_has_weights_and_optimizer_keys_of_its_own(make_nlp):
         assert a is not b and numpy.array_equal(a.detach().numpy(), b.detach().numpy())
 
 
+def test_settings_can_be_overridden_when_loading(make_nlp, tmp_path):
+    long = "the cat sat on a mat he is eating food " * 6
+    for encoder, path in (("own", "sbert"), ("shared", "transformer")):
+        make_nlp(encoder).to_disk(tmp_path / encoder)
+        override = {f"components.{path}.model.overflow": "windows", "components.sbert.model.normalize": True}
+        doc = spacy.load(tmp_path / encoder, config=override)(long)
+        assert not doc._.sbert_truncated and doc.vector_norm == pytest.approx(1.0)
+
+
+def test_threads_may_come_first(tiny_bert):
+    """A server's first requests arrive together, on weights that load lazily."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    for _ in range(3):
+        nlp = spacy.blank("en")
+        nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
+        with ThreadPoolExecutor(6) as pool:
+            vectors = list(pool.map(lambda _, nlp=nlp: nlp("The cat sat.").vector, range(6)))
+        assert all(numpy.array_equal(vector, vectors[0]) for vector in vectors)
+
+
+def test_encoder_decoders_are_refused(tmp_path, tiny_bert):
+    import json
+    import shutil
+
+    folder = shutil.copytree(tiny_bert, tmp_path / "t5")
+    (folder / "config.json").write_text(json.dumps({"model_type": "t5", "d_model": 8}))
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"name": str(folder)}})
+    with pytest.raises(ValueError, match="is an encoder with a decoder"):
+        nlp("text")
+
+
 def new_shim(folder, **settings):
     defaults = dict(
         tokenizer_config={},

@@ -39,6 +39,32 @@ def test_a_cut_row_keeps_its_final_sep(make_nlp, tokenizer):
     assert [len(doc_spans) for doc_spans in spans] == [1, 1]
 
 
+def test_a_last_window_of_one_word_changes_little(make_nlp):
+    nlp = make_nlp(model={"overflow": "windows"})
+    text = "the cat sat on a mat he is eating food " * 2
+    short, long = nlp(text + "a man"), nlp(text + "a man dog")
+    assert [len(list(r)) for r in (short, long)] == [22, 23]
+    assert short.similarity(long) > 0.99
+
+
+def test_very_long_texts_are_aligned_in_linear_time(make_nlp, tiny_bert):
+    nlp = make_nlp()
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    spans, batch, align = rows(nlp, tokenizer, ["a man ran " * 10_000], "windows")
+    assert len(spans[0]) == len(batch) == -(-30_000 // 22)
+    assert (align.lengths == 1).all() and len(align.lengths) == 30_000
+
+
+def test_lower_case_keeps_characters_in_place(make_nlp, tiny_bert):
+    docs = [make_nlp().make_doc(text) for text in ("İİİİ a MAN", "the dog")]
+    settings = EncoderSettings("x", MAX_LENGTH, lowercase=True)
+    spans = get_sentence_spans(docs, unit="doc", spans_key="sbert")
+    _, batch, align = encode_spans(AutoTokenizer.from_pretrained(tiny_bert), spans, settings, "truncate")
+    pieces = [piece for row in batch.strings for piece in row]
+    starts = numpy.cumsum(align.lengths) - align.lengths
+    assert [pieces[align.dataXd[starts[i]]] for i in (1, 2, 3, 4)] == ["a", "man", "the", "dog"]
+
+
 def test_windows_hold_every_wordpiece_once(make_nlp, tokenizer):
     spans, batch, _ = rows(make_nlp(), tokenizer, ["dog", LONG], "windows")
     assert [len(doc_spans) for doc_spans in spans] == [1, 3]
@@ -62,7 +88,8 @@ def test_fast_and_slow_tokenizers_agree(make_nlp, tiny_bert):
         )
         assert numpy.array_equal(fast.input_ids, slow.input_ids)
         assert numpy.array_equal(fast.n_text, slow.n_text) and numpy.array_equal(fast.spans, slow.spans)
-    assert fast_align.lengths.shape == slow_align.lengths.shape
+        assert numpy.array_equal(fast_align.lengths, slow_align.lengths)
+        assert numpy.array_equal(fast_align.dataXd, slow_align.dataXd)
 
 
 def by_hand(folder, pieces):
@@ -87,7 +114,7 @@ def test_truncate_and_windows_by_hand(make_nlp, tiny_bert, encoder):
         warnings.simplefilter("error")
         whole = nlp(LONG)
     expected = [by_hand(tiny_bert, pieces[at : at + 22]) for at in (0, 22, 44)]
-    assert numpy.allclose(whole.vector, numpy.mean(expected, axis=0), atol=1e-5)
+    assert numpy.allclose(whole.vector, numpy.average(expected, axis=0, weights=[22, 22, 16]), atol=1e-5)
     assert whole._.sbert_truncated is False and whole[-3:].has_vector
 
 
