@@ -196,15 +196,15 @@ print("same", len(after))
 """
 
 
+def run_two_processes(nlp, folder):
+    nlp.to_disk(folder)
+    environment = {key: value for key, value in os.environ.items() if key != "TOKENIZERS_PARALLELISM"}
+    command = [sys.executable, "-c", N_PROCESS, str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+
+
 def test_two_processes_finish_after_this_one_has_encoded(nlp, tmp_path):
-    nlp.to_disk(tmp_path / "nlp")
-    done = subprocess.run(
-        [sys.executable, "-c", N_PROCESS, str(tmp_path / "nlp")],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={key: value for key, value in os.environ.items() if key != "TOKENIZERS_PARALLELISM"},
-    )
+    done = run_two_processes(nlp, tmp_path / "nlp")
     assert done.stdout.strip() == "same 32", done.stderr
     assert "huggingface/tokenizers" not in done.stderr
 
@@ -217,7 +217,8 @@ def test_two_processes_with_a_stock_transformer(tiny_bert, tmp_path, encoder):
     nlp.add_pipe("transformer", config={"model": model})
     nlp.add_pipe("sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}})
     nlp.initialize()
-    test_two_processes_finish_after_this_one_has_encoded(nlp, tmp_path)
+    done = run_two_processes(nlp, tmp_path / "nlp")
+    assert done.stdout.strip() == "same 32", done.stderr
 
 
 def test_a_doc_says_when_it_carries_nothing(nlp, encoder):
