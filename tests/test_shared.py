@@ -51,6 +51,7 @@ def test_one_forward_pass_a_batch_beside_another_listener(make_nlp, counted):
     assert len(counted) == 1
 
 
+@pytest.mark.filterwarnings("ignore:.*training batch without pairs")
 @pytest.mark.parametrize("first", [True, False])
 def test_both_listeners_train_the_same_weights(make_nlp, first):
     nlp = make_nlp("shared")
