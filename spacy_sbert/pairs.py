@@ -3,7 +3,7 @@
 import math
 
 import numpy
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy.training import Example
 
 from .encoder.rows import Rows
@@ -23,10 +23,8 @@ def member_rows(doc: Doc, rows: Rows, spans_key: str) -> list[int]:
     for number, span in enumerate(spans, start=1):
         if not span.text.strip():
             raise ValueError(Errors.EMPTY_MEMBER.format(text=text, number=number, key=spans_key))
-    expected = sorted((span.start, span.end) for span in spans)
-    given = [(int(start), int(end)) for start, end in rows.spans]
-    if given != expected or rows.foreign:
-        raise ValueError(Errors.WRONG_ROWS.format(text=text, given=given, expected=expected, key=spans_key))
+    given = [(start, end) for start, end in rows.spans.tolist()]
+    check_rows("windows that overlap" if rows.foreign else given, doc, spans_key)
     order = row_order(spans)
     for number, row in enumerate(order, start=1):
         if not rows.has_text[row]:
@@ -34,9 +32,12 @@ def member_rows(doc: Doc, rows: Rows, spans_key: str) -> list[int]:
     return order
 
 
-def check_getter(spans: list[Span], doc: Doc, spans_key: str) -> None:
-    """Refuse a span getter that does not make the members of an example its rows."""
-    given = [(span.start, span.end) for span in spans]
+def check_rows(given: list[tuple[int, int]] | str, doc: Doc, spans_key: str) -> None:
+    """Refuse rows that are not the members of an example.
+
+    given: start and end token of each row, in the order of the text, or a word for what is no rows at all.
+    RAISES (ValueError): if they are not.
+    """
     expected = sorted((span.start, span.end) for span in members(doc, spans_key))
     if given != expected:
         raise ValueError(Errors.WRONG_ROWS.format(text=doc.text[:50], given=given, expected=expected, key=spans_key))

@@ -12,7 +12,7 @@ from .encoder.resolve import find_local
 from .encoder.settings import read_settings
 from .encoder.transformer import EncoderModel
 from .errors import Errors
-from .pairs import check_getter
+from .pairs import check_rows
 from .spans import members
 
 
@@ -46,12 +46,16 @@ def prepare_upstream(nlp: Language, name: str, model: Model, examples: Iterable[
         upstream = find_upstream(nlp, name, listener)
         pair = next((eg.predicted for eg in examples if members(eg.predicted, spans_key)), None)
         if pair is not None:
-            check_getter(upstream.model.attrs["get_spans"]([pair])[0], pair, spans_key)
+            rows = upstream.model.attrs["get_spans"]([pair])[0]
+            check_rows([(row.start, row.end) for row in rows], pair, spans_key)
         _follow_stock_model(upstream.model, model)
 
 
 def follow_upstream(nlp: Language, model: Model) -> None:
-    """Find out whether the folder of a transformer of spacy-transformers' own, which may come later, normalises."""
+    """Find out, as far as a pipe's transformer is there already, whether the folder of a stock one normalises.
+
+    For a pipe that is added to a trained pipeline and never initialised.
+    """
     for listener in find_listeners(model):
         for name, pipe in nlp.pipeline:
             if isinstance(pipe, Transformer) and listener.upstream_name in ("*", name):
