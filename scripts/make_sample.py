@@ -1,298 +1,58 @@
-"""Write a small sample of graded English sentence pairs in the layout of the STS benchmark.
+"""Write the sample data: pairs, triplets, questions, topics, entities and plain texts, all in English.
 
-A sentence says who does what, maybe with one detail (a place or a time), or states one fact with a number in it. All
-words were written for this project. The grade follows from what the two sentences mean, not from the words they share:
-
-    what the two sentences tell                                    base   same who   same detail
-    the same, in other words                                        2.8     +1.6        +0.6
-    nearly the same, with another object or number                  1.8     +0.8        +0.4
-    the same, but who does it to whom is swapped                    1.6     +0.4        +0.2
-    the opposite or its negation, or another act of the same topic  1.0     +0.4        +0.4 *
-    another topic                                                   0.0     +0.6        +0.3 *
-
-Half of it for who, if one sentence says only "someone" (save for negations and in the last row); half of it for the
-detail, if only one sentence has one (save in the rows with *). Where neither sentence has any, it counts as the same,
-but not in the rows with *. So 5 is the same meaning, 4 differs in a detail, 3 in something important, 2 and 1 have the
-topic in common, 0 has nothing. Train and dev share people, places, times and topics, but no act, fact or sentence.
+The sentences are composed from a small stock of words that were written for this project. Train and dev share people,
+places, times and topics, but no sentence. assets/README.md says what each file holds.
 """
 
 import argparse
 import random
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-SIZES = {"train": 480, "dev": 160}
-BANDS = 5  # grades from 0, 1, 2, 3 and 4 on, each with the same number of pairs
-RULE = {  # base, same who, same detail
-    "same": (2.8, 1.6, 0.6),
-    "near": (1.8, 0.8, 0.4),
-    "swapped": (1.6, 0.4, 0.2),
-    "opposite": (1.0, 0.4, 0.4),
-    "topic": (1.0, 0.4, 0.4),
-    "unrelated": (0.0, 0.6, 0.3),
+from sample_entities import entity_lines
+from sample_nli import nli_lines
+from sample_pairs import pair_lines
+from sample_questions import duplicate_lines, question_lines
+from sample_texts import text_lines, topic_lines, triplet_lines
+
+PARTS = ("train", "dev")
+PAIRS = {"train": 480, "dev": 160}
+Maker = Callable[[random.Random, str, int], Iterable[str]]
+FILES: dict[str, tuple[Maker, int]] = {  # what makes it, and how many entries it has
+    "nli-train.jsonl": (nli_lines, 360),
+    "nli-dev.jsonl": (nli_lines, 120),
+    "triplets-train.csv": (triplet_lines, 240),
+    "triplets-dev.csv": (triplet_lines, 80),
+    "questions-train.tsv": (question_lines, 300),
+    "questions-dev.tsv": (question_lines, 120),
+    "duplicates-train.tsv": (duplicate_lines, 240),
+    "topics-train.tsv": (topic_lines, 240),
+    "topics-dev.tsv": (topic_lines, 120),
+    "entities-train.iob": (entity_lines, 150),
+    "entities-dev.iob": (entity_lines, 50),
+    "texts-train.txt": (text_lines, 300),
+    "texts-dev.txt": (text_lines, 60),
 }
-TIMES = ("yesterday", "on Sunday", "a week ago")
-NAMES = ("Tom", "Lucy", "Mark", "Julia", "my brother", "our neighbour", "the teacher", "the postman")
-PEOPLE: dict[str, tuple[str, ...]] = {  # the last form is the one that a negation takes
-    "man": ("a man", "a guy", "the man"),
-    "woman": ("a woman", "a lady", "the woman"),
-    "neighbour": ("our neighbour", "the person next door", "our neighbour"),
-    "grandfather": ("my grandfather", "my grandpa", "my grandfather"),
-    "someone": ("someone", "somebody", "a person"),
-    "men": ("two men", "two guys", "the two men"),
-    "women": ("three women", "three ladies", "the three women"),
-    "boy": ("a boy", "a young boy", "the boy"),
-    "girl": ("a girl", "a little girl", "the girl"),
-    "children": ("several children", "a group of kids", "the children"),
-}
-PLURALS = ("men", "women", "children")
-MINORS = ("boy", "girl", "children")
-
-# An entry: topic and kind | ways to say it | acts near to it | ways to say the opposite | places. Kinds: all or adults,
-# who may do it; pair, one does it to another, with the passive ways second; fact, with its numbers second.
-TRAIN = """
-food all | eating a meal / having a bite to eat / tucking into a plate of food | eating an apple
-  | refusing to eat / turning down all food | in a small café / in the garden / at the kitchen table
-food adults | cooking dinner / preparing the evening meal / getting supper ready | baking a cake / making breakfast
-  | too tired to cook dinner / too tired to prepare a meal | in the kitchen / at home
-music all | playing the guitar / strumming chords on a guitar | playing the piano / practising the violin
-  | putting the guitar away / packing the guitar back into its case | on a stage / in the living room / on the street
-music all | singing a song / giving a vocal performance | humming a melody / whistling a tune
-  | keeping silent / making no sound at all | in a church / on a stage / at a birthday party
-sport all | swimming / taking a dip / doing a few laps | diving off a board / floating on an air mattress
-  | staying out of the water / keeping well away from the water | at the pool / at the lake
-sport all | playing football / kicking a ball around / having a game of soccer | playing tennis / playing basketball
-  | sitting out the football match / taking no part in the football game | in the park / on the beach
-sport fact | Our team won by {} goals. / We beat the other side by {} goals. / We scored {} goals more than they did.
-  | two / three / four / six | Our team lost by {} goals. / The other side beat us by {} goals.
-swimming pair | teaching {} to swim / giving {} swimming lessons | learning to swim from {}
-home adults | opening the window / letting fresh air in through the window | opening the front door
-  | closing the window / pulling the window shut | in the bedroom / in the office
-travel adults | getting on the train / boarding the train / climbing aboard the train | waiting for the train
-  | getting off the train / stepping down from the train | at a small station / with two suitcases
-travel adults | arriving in Paris / reaching the French capital | arriving in Rome / arriving in Berlin
-  | leaving Paris / saying goodbye to the French capital | with a lot of luggage / with a guidebook
-travel fact | The bus leaves in {} minutes. / There are {} minutes to go before the bus departs.
-  | two / ten / twenty / forty | The bus left {} minutes ago. / You missed the bus by {} minutes.
-books all | reading a novel / absorbed in a long work of fiction | reading a newspaper / reading a cookbook
-  | leaving the novel unread / putting the novel aside without reading it | in the library / on a park bench
-books pair | lending a book to {} / letting {} borrow a book | borrowing a book from {} / being lent a book by {}
-money adults | paying the bill / handing over the money for the meal | asking for the bill / tipping the waiter
-  | refusing to pay / unwilling to hand over any money | at the restaurant / after lunch
-money adults | saving money / putting cash aside for later | investing money in shares / paying into a pension
-  | spending a lot of money / parting with plenty of cash | month after month
-animals all | feeding the dog / serving the dog a meal / filling the dog's bowl | feeding the cat / feeding the chickens
-  | leaving the dog hungry / letting the dog starve | in the kitchen / at the farm
-animals all | walking the dog / taking the dog out | playing with the dog / training the dog
-  | keeping the dog indoors / leaving the dog at home | in the park / on the beach / in the forest
-help pair | helping {} / giving {} a hand | getting help from {} / being helped by {}
-chase pair | chasing {} / running after {} | being chased by {} / running away from {}
-weather fact | It will rain for {} days. / Wet weather is expected for {} days. / The forecast speaks of {} rainy days.
-  | two / three / five / ten | It will stay dry for {} days. / No rain is expected for {} days.
-"""
-DEV = """
-food all | peeling potatoes / taking the skins off potatoes | mashing potatoes / peeling oranges
-  | leaving the skins on the potatoes / cooking the potatoes in their skins | in the kitchen / at the campsite
-food adults | drinking coffee / having a hot espresso | drinking orange juice / having a glass of milk
-  | staying away from coffee / avoiding any drink with caffeine | in a small café / at the kitchen table
-music all | playing the drums / beating out a rhythm on a drum kit | playing the flute / shaking a tambourine
-  | leaving the drums alone / keeping away from the drum kit | in the garage / on a stage
-music all | listening to music / tuned in to songs on the radio | listening to the news / following a match on the radio
-  | turning the music off / putting an end to the music | on the train / in the bedroom / at home
-sport all | cycling / travelling by bike / getting around on two wheels | skateboarding / travelling by bus
-  | leaving the bike at home / getting around without a bike | in the rain / on a country road
-sport adults | climbing a mountain / scaling a high peak | walking up a hill / climbing a rock face
-  | coming down from a mountain / descending from a high peak | in bad weather / in the rain
-chess pair | beating {} at chess / winning a game of chess against {} | losing to {} at chess / being checkmated by {}
-home adults | doing the laundry / washing clothes | washing the curtains / ironing clothes
-  | letting the dirty laundry pile up / leaving the clothes unwashed | at home / after breakfast
-home adults | cleaning the house / tidying up the rooms / doing the housework | painting the house / cleaning the car
-  | leaving the house in a mess / neglecting the housework | before the party / after breakfast
-travel adults | packing a suitcase / getting the luggage ready for the trip | packing a picnic basket
-  | unpacking a suitcase / taking everything out of the luggage | in a great hurry / with great care
-travel adults | asking the way to the museum / looking for the museum | asking the way to the station
-  | explaining the way to the museum / giving a tourist directions to the museum | at a street corner / in the old town
-school all | studying for an exam / preparing for a big test | preparing for a school play
-  | doing nothing for the exam / not preparing for the test at all | at school / at home
-flat adults | selling a house / putting a home on the market | selling a car / renting out a house
-  | buying a house / purchasing a home | by the sea / in a small village
-flat fact | My rent went up by {} euros. / I pay {} euros more for my flat than before. / My flat is {} euros dearer.
-  | ten / fifty / ninety / two hundred | My rent went down by {} euros. / I pay {} euros less for my flat than before.
-trade pair | selling a bicycle to {} / taking money from {} for a bicycle | buying a bicycle from {}
-garden adults | planting a tree / putting a young tree into the ground | planting a hedge / planting roses
-  | cutting down a tree / felling a tree | in the garden / behind the house
-garden all | watering the flowers / giving the plants a drink | watering the lawn / watering the vegetables
-  | letting the flowers dry out / leaving the plants without water | in the garden / behind the house
-phone pair | phoning {} / giving {} a ring | being phoned by {} / getting a call from {}
-photo pair | photographing {} / taking a picture of {} | being photographed by {} / having a picture taken by {}
-weight fact | My uncle has lost {} kilos. / My uncle weighs {} kilos less than before. / My uncle is {} kilos lighter.
-  | three / five / eight / twenty | My uncle has put on {} kilos. / My uncle is {} kilos heavier than before.
-"""
 
 
-@dataclass(frozen=True)
-class Scene:
-    """Something to tell of; see the note on entries above."""
-
-    topic: str
-    kind: str
-    ways: tuple[str, ...]
-    near: tuple[str, ...]
-    opposite: tuple[str, ...] = ()
-    places: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What a sentence means. stance: yes, no (the opposite) or not (negated); variant: a near act, or the number."""
-
-    scene: Scene
-    past: bool
-    who: tuple[str, ...]
-    detail: str
-    stance: str
-    variant: str
-
-
-def read_scenes(text: str) -> list[Scene]:
-    scenes = []
-    for line in text.strip().replace("\n  |", " |").splitlines():
-        head, *fields = line.split(" | ")
-        topic, kind = head.split()
-        scenes.append(Scene(topic, kind, *(tuple(field.split(" / ")) for field in fields)))
-    return scenes
-
-
-def random_claim(rng: random.Random, scene: Scene, past: bool) -> Claim:
-    who: tuple[str, ...] = ()
-    if scene.kind == "pair":
-        who = tuple(rng.sample(NAMES, 2))
-    elif scene.kind != "fact":
-        who = (rng.choice([person for person in PEOPLE if scene.kind == "all" or person not in MINORS]),)
-    stances = ["yes"] * 6 + ["no"] * bool(scene.opposite) + ["not"] * bool(who)
-    variant = rng.choice(scene.near) if scene.kind == "fact" else ""
-    return set_detail(rng, Claim(scene, past, who, "", rng.choice(stances), variant))
-
-
-def set_detail(rng: random.Random, claim: Claim) -> Claim:
-    """Give a claim a detail that suits it, or none."""
-    details = claim.scene.places if claim.stance == "yes" else ()  # places hardly ever suit the opposite of an act
-    details += TIMES if claim.past and claim.who else ()
-    return replace(claim, detail=rng.choice(details) if details and rng.random() < 0.6 else "")
-
-
-def partner(rng: random.Random, claim: Claim, scenes: list[Scene]) -> Claim:
-    """Make a claim to pair with another: alike, or changed in one or more respects."""
-    scene, goal = claim.scene, rng.choice(tuple(RULE))
-    others = [other for other in scenes if other != scene and (other.topic == scene.topic) == (goal == "topic")]
-    if goal in ("topic", "unrelated") and others:
-        other = random_claim(rng, rng.choice(others), claim.past)
-        return replace(other, who=claim.who) if other.scene.kind == scene.kind and rng.random() < 0.6 else other
-    stance, variant = claim.stance, claim.variant
-    if goal == "opposite":
-        counters = ["no"] * bool(scene.opposite) + ["not"] * bool(claim.who)
-        stance = rng.choice(counters) if stance == "yes" else "yes"
-    if goal == "near" and (scene.kind == "fact" or (stance == "yes" and scene.kind != "pair")):
-        variant = rng.choice(scene.near)
-    who = claim.who[::-1] if goal == "swapped" else claim.who
-    if goal != "swapped" and rng.random() < 0.4:
-        who = random_claim(rng, scene, claim.past).who
-        if scene.kind == "pair":
-            who = (claim.who[0], rng.choice([name for name in NAMES if name not in claim.who]))
-    other = Claim(scene, claim.past, who, claim.detail, stance, variant)
-    suits = stance == "yes" or claim.detail not in scene.places
-    return other if suits and rng.random() < 0.5 else set_detail(rng, other)
-
-
-def relate(first: Claim, second: Claim) -> str:
-    """Name the row of the rule that holds for two claims."""
-    if first.scene.topic != second.scene.topic:
-        return "unrelated"
-    if first.scene != second.scene:
-        return "topic"
-    if first.stance != second.stance:
-        return "opposite"
-    if len(first.who) == 2 and first.who == second.who[::-1]:
-        return "swapped"
-    return "same" if first.variant == second.variant else "near"
-
-
-def grade(first: Claim, second: Claim) -> float:
-    """Grade two claims by the rule in the module's docstring."""
-    relation = relate(first, second)
-    base, same_who, same_detail = RULE[relation]
-    loose = relation in ("opposite", "topic", "unrelated")
-    who = detail = 0.0
-    if first.who == second.who or relation == "swapped":
-        who = float(bool(first.who) or not loose)
-    elif ("someone",) in (first.who, second.who) and "not" not in (first.stance, second.stance):
-        who = 0.5 * (relation != "unrelated")
-    if first.detail == second.detail:
-        detail = float(bool(first.detail) or not loose)
-    elif "" in (first.detail, second.detail) and not loose:
-        detail = 0.5
-    return round(base + same_who * who + same_detail * detail, 3)
-
-
-def find_words(rng: random.Random, claim: Claim) -> tuple[str, str]:
-    """Choose the words for who does it, and for what is done; with a fact, the second is the whole sentence."""
-    scene = claim.scene
-    if scene.kind == "fact":
-        return "", rng.choice(scene.opposite if claim.stance == "no" else scene.ways).format(claim.variant)
-    if scene.kind == "pair":
-        passive = rng.random() < 0.5
-        subject, other = claim.who[::-1] if passive else claim.who
-        return subject, rng.choice(scene.near if passive else scene.ways).format(other)
-    subjects = PEOPLE[claim.who[0]]
-    if claim.stance == "not":
-        subjects = ("nobody", "no one") if claim.who == ("someone",) else subjects[-1:]
-    return rng.choice(subjects), claim.variant or rng.choice(scene.opposite if claim.stance == "no" else scene.ways)
-
-
-def tell(rng: random.Random, claim: Claim) -> tuple[str, str]:
-    """Put a claim into words. RETURNS (tuple): what is done, and the sentence."""
-    subject, what = find_words(rng, claim)
-    if not subject:
-        return what, what
-    verb = ("is", "are", "was", "were")[2 * claim.past + (claim.who[0] in PLURALS)]
-    if claim.stance == "not" and claim.who != ("someone",):
-        verb += " not"
-    text = f"{subject} {verb} {what}"
-    if claim.detail in TIMES and rng.random() < 0.3:
-        text = f"{claim.detail}, {text}"
-    elif claim.detail:
-        text += f" {claim.detail}"
-    return what, text[0].upper() + text[1:] + "."
-
-
-def make_pairs(rng: random.Random, scenes: list[Scene], count: int) -> list[tuple[float, str, str]]:
-    """Draw pairs until each band of grades is full; no sentence is used twice."""
-    pairs: list[tuple[float, str, str]] = []
-    used: set[str] = set()
-    while len(pairs) < count:
-        claim = random_claim(rng, rng.choice(scenes), past=rng.random() < 0.5)
-        other = partner(rng, claim, scenes)
-        score, (what, first), (other_what, second) = grade(claim, other), tell(rng, claim), tell(rng, other)
-        band = min(int(score), BANDS - 1)
-        full = sum(min(int(pair[0]), BANDS - 1) == band for pair in pairs) >= count / BANDS
-        repeated = relate(claim, other) == "same" and what == other_what  # the same must be in other words
-        if not full and not repeated and first != second and not used & {first, second}:
-            pairs.append((score, first, second) if rng.random() < 0.5 else (score, second, first))
-            used |= {first, second}
-    return pairs
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write a file, without a line break at the end of .iob: spaCy's converter makes an empty document of it."""
+    text = "\n".join(lines) + "\n" * (path.suffix != ".iob")
+    path.write_bytes(text.encode("utf8"))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Write a sample of graded sentence pairs.")
+    parser = argparse.ArgumentParser(description="Write the sample data.")
     parser.add_argument("--output", type=Path, default=Path("assets"), help="the folder to write to")
     parser.add_argument("--seed", type=int, default=0, help="the same seed makes the same files")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
-    rng = random.Random(args.seed)
-    for part, text in (("train", TRAIN), ("dev", DEV)):
-        with (args.output / f"pairs-{part}.csv").open("w", encoding="utf8", newline="\n") as file:
-            for number, (score, *texts) in enumerate(make_pairs(rng, read_scenes(text), SIZES[part]), start=1):
-                print("sample", part, "2026", f"{number:04}", f"{score:.3f}", *texts, sep="\t", file=file)
+    rng = random.Random(args.seed)  # the graded pairs share one, each other file has its own
+    for part in PARTS:
+        write_lines(args.output / f"pairs-{part}.csv", pair_lines(rng, part, PAIRS[part]))
+    for name, (make, count) in FILES.items():
+        part = name.partition(".")[0].rpartition("-")[2]
+        write_lines(args.output / name, make(random.Random(f"{args.seed} {name}"), part, count))
 
 
 if __name__ == "__main__":

@@ -1,28 +1,28 @@
 """The `sbert` pipe: nothing but spaCy's protocol around a sentence encoder and a loss."""
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from itertools import islice
 from typing import Any, cast
 
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.training import Example, validate_examples, validate_get_examples
-from spacy.util import logger
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
 from . import hooks, records
-from .annotations import CutCounter, make_record
+from .annotations import make_record
 from .errors import Errors, Warnings
+from .heads import find_heads, label_pairs, probabilities_of
 from .layers.encoded import EncodedDoc
-from .layers.with_loss import with_loss
-from .pairs import gold_value, member_rows
+from .layers.with_loss import finish_update, with_loss
+from .notices import Notices
+from .objectives import BatchLoss, Labels, batch_loss, initialize_objectives
+from .similarity import as_numpy
 from .spans import SPANS_KEY, members
-from .upstream import find_listeners, follow_upstream, prepare_upstream
+from .upstream import cache_encoders, encoder_width, find_listeners, follow_upstream, prepare_upstream
 
 DEFAULT_CONFIG = {
     "model": {
@@ -34,7 +34,8 @@ DEFAULT_CONFIG = {
         "get_spans": {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": "doc", "spans_key": SPANS_KEY},
     },
     "loss": {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"},
-    "scorer": {"@scorers": "spacy-sbert.sts_scorer.v1"},
+    "loss_weight": 1.0,
+    "scorer": {"@scorers": "spacy-sbert.pair_scorer.v1"},
     "set_hooks": True,
     "token_vectors": True,
     "spans_key": SPANS_KEY,
@@ -59,18 +60,20 @@ def make_sbert(
     name: str,
     model: Model[list[Doc], list[EncodedDoc]],
     loss: Model | None,
+    loss_weight: float,
     scorer: Callable | None,
     set_hooks: bool,
     token_vectors: bool,
     spans_key: str,
 ) -> "SentenceBert":
     """Build the `sbert` pipe, see SentenceBert."""
-    follow_upstream(nlp, model)
+    follow_upstream(nlp, model, loss)
     return SentenceBert(
         nlp.vocab,
         model,
         name,
         loss=loss,
+        loss_weight=loss_weight,
         scorer=scorer,
         set_hooks=set_hooks,
         token_vectors=token_vectors,
@@ -85,6 +88,7 @@ class SentenceBert(TrainablePipe):
     model (Model): a sentence encoder, from Docs to one EncodedDoc each.
     name (str): the pipe's name, under which its vectors are stored.
     loss (Model): the training objective, None for a pipe that is not trained.
+    loss_weight (float): factor on the loss and its gradient, to balance them with those of other components.
     scorer (Callable): what to report of pairs.
     set_hooks (bool): whether `doc.vector` and `similarity` answer with this pipe's vectors. Of several pipes the last
         that sets hooks answers.
@@ -101,6 +105,7 @@ class SentenceBert(TrainablePipe):
         name: str = "sbert",
         *,
         loss: Model | None = None,
+        loss_weight: float = 1.0,
         scorer: Callable | None = None,
         set_hooks: bool = True,
         token_vectors: bool = True,
@@ -118,20 +123,23 @@ class SentenceBert(TrainablePipe):
         self.token_vectors = token_vectors
         self.spans_key = spans_key
         self.cfg: dict[str, Any] = {}
-        self._said: set[str] = set()
-        self._cuts = CutCounter()
+        self.loss_weight = loss_weight
+        self.examples_seen = 0  # in training, for who reports the speed of it
+        self._expects_pairs = False
+        self._notices = Notices(name)
+        cache_encoders(self.model, loss)
         hooks.install_extensions(name)
 
     # From text to vector
 
     def __call__(self, doc: Doc) -> Doc:
         """Set the vectors of one Doc."""
-        with self._one_warning_for_cuts():
+        with self._notices.one_for_cuts():
             return super().__call__(doc)
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Set the vectors of a stream of Docs, batch by batch; they come out in order."""
-        with self._one_warning_for_cuts():
+        with self._notices.one_for_cuts():
             yield from super().pipe(stream, batch_size=batch_size)
 
     def predict(self, docs: Iterable[Doc]) -> list[EncodedDoc]:
@@ -146,25 +154,38 @@ class SentenceBert(TrainablePipe):
         """Store the vectors on the Docs, as NumPy arrays whatever the device, and set hooks."""
         hooks.install_extensions(self.name)  # the pipe may have got another name since it was made
         for doc, encoded in zip(docs, scores, strict=True):
-            self._tell(encoded)
-            self._cuts.add(doc, encoded)
+            self._notices.of_vectors(doc, encoded)
             record = make_record(doc, encoded, width=self._width(encoded), set_hooks=self.set_hooks)
             records.store(doc, self.name, record)
             if self.set_hooks:
                 hooks.install(doc)
+        self._set_labels(docs, scores)
 
     # From pairs to gradient
 
-    def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
-        """Load the weights of an own encoder, and check that a shared one fits the examples.
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        labels: Labels | None = None,
+    ) -> None:
+        """Load the weights of an own encoder, check that a shared one fits the examples, and make the heads.
 
-        RAISES (OSError, ValueError): if the encoder is not found, or no transformer can be shared.
+        labels: of the classification objective, or of each by its name; by default those of the examples.
+        RAISES (OSError, ValueError): if the encoder is not found, no transformer can be shared, or there is but one
+            label.
         """
         validate_get_examples(get_examples, "SentenceBert.initialize")
+        examples = list(islice(get_examples(), N_INITIAL_EXAMPLES))
+        self._expects_pairs = any(members(example.predicted, self.spans_key) for example in examples)
         if nlp is not None:
-            examples = list(islice(get_examples(), N_INITIAL_EXAMPLES))
             prepare_upstream(nlp, self.name, self.model, examples, self.spans_key)
         self.model.initialize()
+        loss = self.model.maybe_get_ref("loss")
+        if loss is not None:
+            width = encoder_width(nlp, self.name, self.model)
+            initialize_objectives(loss, self.model.ops, width, get_examples(), self.spans_key, labels)
 
     def update(
         self,
@@ -176,28 +197,35 @@ class SentenceBert(TrainablePipe):
     ) -> dict[str, float]:
         """Learn from a batch of examples whose Docs have members; the others get a zero gradient.
 
+        losses (dict): gets the loss under the pipe's name, and that of each of several objectives under the pipe's
+            and its own name.
         RAISES (ValueError): if the pipe has no loss, or the encoder's rows are not the members.
         """
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
         examples = list(examples)
         validate_examples(examples, "SentenceBert.update")
+        self.examples_seen += len(examples)
         docs = [example.predicted for example in examples]
         if not any(len(doc) for doc in docs):
             return losses  # a shared transformer returns before it hands out its output, too
-        has_pairs = any(members(doc, self.spans_key) for doc in docs)
-        if not has_pairs:
-            self._once(Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key))
+        if not any(members(doc, self.spans_key) for doc in docs):
+            if not self._expects_pairs:
+                self._notices.once(Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key))
             if not find_listeners(self.model):
                 return losses
         set_dropout_rate(self.model, drop)
         encoded, backprop = self.model.begin_update(docs)
-        self._tell_training_cuts(docs, encoded)
-        loss, d_vectors = self.get_loss(examples, encoded)
-        backprop(cast(Any, d_vectors))  # in every case: the last listener's call is what trains the shared transformer
+        self._notices.of_training_cuts(docs, encoded)
+        found = self._batch_loss(examples, encoded)
+        backprop(cast(Any, found.gradients))  # in every case: the last listener's call trains the shared transformer
         if sgd not in (None, False):
             self.finish_update(sgd)
-        losses[self.name] += loss
+        for objective, value in found.by_objective.items():
+            losses[self.name] += value
+            if objective:
+                key = f"{self.name}_{objective}"
+                losses[key] = losses.get(key, 0.0) + value
         return losses
 
     def get_loss(self, examples: Iterable[Example], scores: list[EncodedDoc]) -> tuple[float, list[Floats2d]]:
@@ -208,24 +236,23 @@ class SentenceBert(TrainablePipe):
         RETURNS (float, list[Floats2d]): the loss, 0.0 without pairs, and a gradient of the shape of each vectors.
         RAISES (ValueError): if the pipe has no loss, or a pair is not what the loss takes.
         """
-        examples = list(examples)
-        gradients = [self.model.ops.alloc2f(*encoded.vectors.shape) for encoded in scores]
-        rows = [member_rows(eg.predicted, enc.rows, self.spans_key) for eg, enc in zip(examples, scores, strict=True)]
-        paired = [i for i, found in enumerate(rows) if found]
-        if not paired:
-            return 0.0, gradients
-        loss = self._loss_layer()
-        self._check_members([examples[i].predicted for i in paired], loss)
-        stack = self.model.ops.xp.stack
-        n_members = loss.attrs["n_members"]
-        inputs = [stack([scores[i].vectors[rows[i][member]] for i in paired]) for member in range(n_members)]
-        key = loss.attrs["gold"]
-        gold = self.model.ops.asarray1f([gold_value(examples[i], key, self.spans_key) for i in paired]) if key else None
-        value, backprop = loss((inputs, gold), True)
-        for member, d_member in enumerate(backprop(1.0)):
-            for i, d_vector in zip(paired, d_member, strict=True):
-                gradients[i][rows[i][member]] = d_vector
-        return value, gradients
+        found = self._batch_loss(list(examples), scores)
+        return sum(found.by_objective.values()), found.gradients
+
+    def _batch_loss(self, examples: list[Example], scores: list[EncodedDoc]) -> BatchLoss:
+        if not any(members(example.predicted, self.spans_key) for example in examples):
+            return BatchLoss({}, [self.model.ops.alloc2f(*encoded.vectors.shape) for encoded in scores], [])
+        loss = self.model.maybe_get_ref("loss")
+        if loss is None:
+            raise ValueError(Errors.NO_LOSS.format(name=self.name))
+        found = batch_loss(loss, self.model.ops, examples, scores, self.spans_key, self.loss_weight)
+        for name in found.is_part:
+            self._notices.once(Warnings.PART_OF_BATCH.format(loss=name))
+        return found
+
+    def finish_update(self, sgd: Optimizer) -> None:
+        """Update the weights; a head may have a learning rate of its own."""
+        finish_update(self.model, sgd)
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """Score the pairs among the examples with the pipe's scorer.
@@ -239,22 +266,40 @@ class SentenceBert(TrainablePipe):
         answering = next((record.name for eg in examples for record in records.find(eg.predicted)), self.name)
         return scores if answering == self.name else {f"{self.name}_{key}": value for key, value in scores.items()}
 
-    def _loss_layer(self) -> Model:
-        loss = self.model.maybe_get_ref("loss")
-        if loss is None:
-            raise ValueError(Errors.NO_LOSS.format(name=self.name))
-        return loss
+    # From pairs to labels
 
-    def _check_members(self, docs: list[Doc], loss: Model) -> None:
-        for doc in docs:
-            given, expected = len(members(doc, self.spans_key)), loss.attrs["n_members"]
-            if given != expected:
-                message = Errors.WRONG_MEMBER_COUNT.format(
-                    text=doc.text[:50], given=given, expected=expected, key=self.spans_key, loss=loss.name
-                )
-                raise ValueError(message)
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the classification heads."""
+        return tuple(dict.fromkeys(label for head in find_heads(self.model).values() for label in head.attrs["labels"]))
 
-    # What is kept, and what is said
+    @property
+    def label_data(self) -> Labels:
+        """The labels as `initialize` takes them, for `spacy init labels`."""
+        found = {name: list(head.attrs["labels"]) for name, head in find_heads(self.model).items()}
+        return found.get("", found)
+
+    def classify(self, first: Doc | Span, second: Doc | Span, *, objective: str = "") -> dict[str, float]:
+        """The probability of each label for a pair of texts.
+
+        first, second (Doc or Span): processed by the pipeline, such as premise and hypothesis.
+        objective (str): which of several classification objectives.
+        RETURNS (dict): from label to probability.
+        RAISES (ValueError): if the pipe has no trained classification head, or a text no vector of this pipe.
+        """
+        heads = find_heads(self.model)
+        if objective not in heads and len(heads) != 1:
+            raise ValueError(Errors.NOT_ONE_HEAD.format(name=self.name, given=len(heads), names=", ".join(heads)))
+        head = heads[objective] if objective in heads else next(iter(heads.values()))
+        vectors = [self.model.ops.asarray2f(cast(Any, hooks.vector(text, self.name)[None])) for text in (first, second)]
+        probabilities = as_numpy(probabilities_of(head, *vectors))[0]
+        return dict(zip(head.attrs["labels"], probabilities.tolist(), strict=True))
+
+    def _set_labels(self, docs: Iterable[Doc], scores: list[EncodedDoc]) -> None:
+        """Note the likeliest label beside the members of each pair, doc.spans[spans_key].attrs["label"]."""
+        heads = find_heads(self.model)
+        if heads:
+            label_pairs(heads, docs, scores, self.spans_key)
 
     def _width(self, encoded: EncodedDoc) -> int:
         """Width of the vectors; 0 if the first Doc of all is empty and a shared transformer has yet to be loaded."""
@@ -262,35 +307,3 @@ class SentenceBert(TrainablePipe):
             return encoded.vectors.shape[1]
         nodes = self.model.get_ref("encoder").walk()
         return next((node.get_dim("nO") for node in nodes if node.has_dim("nO")), 0)
-
-    def _tell(self, encoded: EncodedDoc) -> None:
-        if encoded.rows.foreign:
-            self._once(Warnings.FOREIGN_ROWS)
-        settings = encoded.rows.settings
-        if settings and settings.pooling not in (None, encoded.pooling) and "pooling" not in self._said:
-            self._said.add("pooling")
-            logger.warning(
-                Warnings.OTHER_POOLING.format(name=settings.name, expected=settings.pooling, given=encoded.pooling)
-            )
-
-    def _tell_training_cuts(self, docs: list[Doc], scores: list[EncodedDoc]) -> None:
-        cuts = CutCounter()
-        for doc, encoded in zip(docs, scores, strict=True):
-            cuts.add(doc, encoded)
-        if cuts.count and "cuts" not in self._said:
-            self._said.add("cuts")
-            warnings.warn(Warnings.TRAINING_CUT.format(name=self.name) + cuts.message, stacklevel=3)
-
-    def _once(self, message: str) -> None:
-        if message not in self._said:
-            self._said.add(message)
-            warnings.warn(message, stacklevel=3)
-
-    @contextmanager
-    def _one_warning_for_cuts(self) -> Iterator[None]:
-        try:
-            yield
-        finally:
-            cuts, self._cuts = self._cuts, CutCounter()
-            if cuts.count:
-                warnings.warn(cuts.message, stacklevel=4)

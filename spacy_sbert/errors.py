@@ -29,6 +29,12 @@ class Errors:
     UNKNOWN_UNIT = "Unknown unit '{given}': expected one of {expected}."
     UNKNOWN_OVERFLOW = "Unknown overflow '{given}': expected one of {expected}."
     UNKNOWN_NORMALIZE = 'Unknown value {given!r} for normalize: expected true, false or "auto".'
+    UNKNOWN_PRECISION = "Unknown precision '{given}': expected one of {expected}."
+    FLOAT16_ON_CPU = (
+        'precision = "float16" needs a GPU, and the CPU is in use: set precision = "bfloat16" or "float32", or run on '
+        "a GPU (--gpu-id 0)."
+    )
+    NOTHING_FROZEN = "Cannot freeze '{given}': the transformer has no such parameter or module. It has {expected}."
     NOT_AN_ENCODER = (
         "The model of the 'sbert' pipe '{name}' is no sentence encoder: expected an architecture such as "
         "spacy-sbert.SentenceEncoder.v1 or spacy-sbert.SharedSentenceEncoder.v1, got the Thinc model '{given}'."
@@ -100,19 +106,93 @@ class Errors:
         "transformer is shared."
     )
     WRONG_MEMBER_COUNT = (
-        "The example '{text}' has {given} members in doc.spans['{key}'], but the loss '{loss}' takes {expected}. Make "
-        "one Doc an example, with one Span a member."
+        "The example '{text}' has {given} members in doc.spans['{key}'], but the loss '{loss}' takes {expected} in "
+        "this batch. Make one Doc an example, with one Span a member; all examples of an objective have as many."
     )
     EMPTY_MEMBER = (
         "The example '{text}' has an empty member (number {number}) in doc.spans['{key}'], which has no vector to "
         "learn from. Remove the example."
     )
     NO_GOLD = (
-        "The example '{text}' has no gold value '{gold}': expected a finite number in "
+        "The example '{text}' has no gold value '{gold}': expected {kind} in "
         "example.reference.spans['{key}'].attrs['{gold}']. spacy-sbert.PairCorpus.v1 and 'python -m spacy sbert "
-        "convert' set it."
+        "convert' set it where the data have it; else the data are not those of this objective: choose another loss."
     )
-    UNPAIRED_ROWS = "Expected as many rows of u as of v and of gold scores, got {u}, {v} and {gold}."
+    UNKNOWN_OBJECTIVE = (
+        "The example '{text}' is of the objective '{given}', but the loss spacy-sbert.MultiTaskLoss.v1 has {expected}. "
+        "Give the corpora in spacy-sbert.MultiCorpus.v1 the names of the objectives in [components.sbert.loss]."
+    )
+    SINGLE_CLASS = (
+        "The loss '{loss}' learns to tell labels apart, but all examples have the same: {given}. Train on data with "
+        "two labels or more, or give all of them in [initialize.components.sbert] labels, if the first examples do not "
+        "show them."
+    )
+    NOT_ONE_HEAD = (
+        "Cannot classify with the 'sbert' pipe '{name}': it has {given} trained classification heads. Expected one; "
+        "train with spacy-sbert.SoftmaxLoss.v1, or name the objective of several: {names}."
+    )
+    BATCHER_SIZE = "Cannot make batches of {given} examples: expected a whole number of at least 1."
+
+    # Losses
+    UNKNOWN_LOSS_SETTING = "Unknown {setting} '{given}' of the loss '{loss}': expected one of {expected}."
+    BAD_LOSS_SETTING = "The loss '{loss}' cannot work with {setting} = {given}: expected {expected}."
+    LOSS_MEMBER_COUNT = "The loss '{loss}' takes examples of {expected} members, got {given}."
+    UNEQUAL_ROWS = "The loss '{loss}' expects as many rows of every member as of gold values, got {given}."
+    NO_HEAD = (
+        "The loss '{loss}' has a classifier that was not initialized. Call nlp.initialize with examples that carry "
+        "labels, or load a trained pipeline."
+    )
+    TOO_FEW_LABELS = (
+        "The loss '{loss}' needs at least two labels to tell apart, got {given}. Give it more examples, or name the "
+        "labels in [initialize.components.sbert] labels."
+    )
+    OTHER_LABELS = (
+        "The classifier of the loss '{loss}' was made for the labels {known}, and cannot be initialized for {given}. "
+        "Build the pipe anew to train a classifier for other labels."
+    )
+    LABEL_WITHOUT_HEAD = (
+        "The label '{given}' is unknown to the loss '{loss}', whose classifier was made and saved for the labels "
+        "{known}. Correct the example, or initialize the pipe anew with all labels, from the examples or from "
+        "[initialize.components.sbert] labels."
+    )
+    WRONG_HEAD_WIDTH = (
+        "The classifier of the loss '{loss}' was made for {expected} features an example, got {given}: the encoder's "
+        "width has changed since. Use the encoder it was trained with, or build the pipe anew."
+    )
+    OTHER_CONCATENATION = (
+        "The classifier of the loss '{loss}' was trained and saved with the concatenation {saved}, but the config says "
+        "{given}. Restore it in the config, or build the pipe anew."
+    )
+    NO_NEGATIVES = (
+        "The loss '{loss}' got a batch of one pair, which has no negatives to rank. Set training.batcher.size to at "
+        "least 2, or give each example a third member, its hard negative."
+    )
+    GOLD_NOT_BINARY = "The loss '{loss}' expects gold scores of 0 (unlike) or 1 (alike), got {given}."
+    ODD_WIDTH = (
+        "The loss '{loss}' reads a vector as complex numbers, the first half real and the second imaginary: expected "
+        "an even width, got {given}. Use another encoder, or spacy-sbert.CoSENTLoss.v1."
+    )
+    TOO_NARROW = (
+        "The loss '{loss}' is to cut vectors to {given} dimensions, but they are {width} wide. Lower its dims to at "
+        "most {width}."
+    )
+    TEACHER_WIDTH = (
+        "The vectors to learn are {width} wide, the teacher's are {teacher} wide. Choose a teacher of the same width "
+        "for the loss '{loss}', or reduce its vectors first."
+    )
+    NO_OBJECTIVES = "The loss '{loss}' has no objectives: expected at least one in [components.sbert.loss.objectives]."
+    NO_SUCH_OBJECTIVE = "The loss '{loss}' has no objective '{given}' ({where}): expected one of {expected}."
+    OTHER_OBJECTIVES = (
+        "The loss '{loss}' was saved with the objectives {saved}, but the config names {given}. Name them as they were "
+        "saved."
+    )
+    NOT_A_LOSS = (
+        "The loss '{loss}' is built of loss layers, such as spacy-sbert.CosineSimilarityLoss.v1, got {given}. Set "
+        "@layers to one of them."
+    )
+    NESTED_OBJECTIVES = (
+        "The loss '{loss}' cannot hold '{given}', which has objectives of its own. Make '{given}' the outermost loss."
+    )
 
     # Reading data
     NO_PATH = (
@@ -122,27 +202,96 @@ class Errors:
     NO_FILE = "There is no file {path}. Check [paths] in the config, or run 'python -m spacy project assets'."
     NOT_SPACY = "Cannot write pairs to {path}: expected a name that ends in .spacy."
     UNKNOWN_FORMAT = (
-        "Cannot read {path}: expected the official STS benchmark layout (.csv or .tsv) or pairs made by "
-        "'python -m spacy sbert convert' (.spacy)."
+        "Cannot read {path}: its name does not tell its layout, as .spacy (made by 'python -m spacy sbert convert') or "
+        ".csv and .tsv do (the STS benchmark's, or a table if `members` names its columns). Set format to one of "
+        "{expected}."
     )
+    BAD_FORMAT = "Unknown format '{given}': expected one of {expected}."
+    UNUSED_COLUMNS = (
+        "{path} is read as '{format}', which has fixed columns, but columns were named: {given}. Set format = "
+        '"table", or leave members, score and label out.'
+    )
+    NO_MEMBER_COLUMNS = (
+        "{path} is read as a table, but no columns of texts were named. Set members, such as "
+        'members = ["question1", "question2"].'
+    )
+    UNKNOWN_TABLE = (
+        "Cannot read {path} as a table: expected a name that ends in one of {expected}, all but .parquet also .gz."
+    )
+    NOT_A_NUMBER = (
+        "{path} is read without a header, but a column was named '{given}': expected numbers counted from 0, such as "
+        'members = ["1", "2"]. Set header = true to go by names.'
+    )
+    NO_PYARROW = "Reading {path} needs pyarrow. Install it: pip install spacy-sbert[parquet]."
+    BAD_RANGE = "Cannot scale scores from {low} to {high}: expected min_score below max_score."
+    NEGATIVE = "Cannot use {name} = {given}: expected 0 (off) or more."
     NO_PAIRS = "{path} holds no pairs: expected {expected}."
     MISSING_COLUMN = (
         "{path}, line {line}: expected 7 tab-separated columns (genre, file, year, id, score, sentence1, sentence2), "
-        "got {given}."
+        "got {given}. For a table with other columns, set format and members."
     )
-    BAD_SCORE = "{path}, line {line}: expected a score from 0 to 5, got '{given}'."
-    EMPTY_SENTENCE = "{path}, line {line}: {column} is empty. Both sentences of a pair need text."
+    NO_COLUMN = "{path}, line {line}: expected a column '{column}', got {given}. Check the names and the format."
+    SHORT_LINE = (
+        "{path}, line {line}: no column '{column}', the line has only {given} columns. Repair or remove the line."
+    )
+    BAD_SCORE = (
+        "{path}, line {line}: expected a score from {low:g} to {high:g}, got '{given}' in the column '{column}'. "
+        "Repair the line, or set min_score and max_score for a table of another range."
+    )
+    NOT_BINARY = "{path}, line {line}: expected 0 or 1 in the column '{column}', got '{given}'. Repair the line."
+    UNKNOWN_LABEL = "{path}, line {line}: unknown label '{given}', expected one of {expected}. Repair the line."
+    NOT_A_TEXT = "{path}, line {line}: expected a text in the column '{column}', got {given!r}. Repair the line."
+    EMPTY_SENTENCE = "{path}, line {line}: {column} is empty. Every column that is read needs text."
+    EQUAL_MEMBERS = (
+        "{path}, line {line}: the members {columns} of a triplet are equal, so there is nothing to tell apart. Remove "
+        "the line."
+    )
     BAD_ENCODING = "{path}, line {line}: not UTF-8 ({reason}). Convert the file to UTF-8."
+    LONG_LINE = "{path}, line {line}: longer than {limit} bytes. Expected a text file with one example a line."
+    BAD_GZIP = "{path}, line {line}: the compressed file is damaged ({reason}). Fetch it again."
+    BAD_CSV = (
+        "{path}, line {line}: not comma-separated as expected ({reason}). Check its quotes, or use .tsv or .jsonl."
+    )
+    BAD_JSON = "{path}, line {line}: expected a JSON object, got {reason}. Repair the line."
+    BAD_PARQUET = "{path}, record {line}: cannot be read as .parquet ({reason}). Write the file again."
+    BAD_DOCBIN = (
+        "{path} cannot be read ({reason}): expected a .spacy file. Make it with 'python -m spacy sbert convert'."
+    )
+    BAD_EXAMPLE = "{path}, line {line}: {reason}"
+    NO_TOKENS = (
+        "The member number {number} of an example ('{given}') has no tokens, so it has no vector to learn from. Remove "
+        "the example."
+    )
+    NO_MEMBERS = "An example was given no members: expected one text or more."
     WRONG_COUNT = "{path} holds {given} pairs, expected {expected}: the file is incomplete or another one."
     NOT_PAIRS = (
-        "{path}: the Doc number {number} ('{text}') is no pair: expected two Spans in doc.spans['{key}'] and a score "
-        "from 0 to 1 in its attrs['score']. Make the file with 'python -m spacy sbert convert'."
+        "{path}: the Doc number {number} ('{text}') is no pair or other example: expected Spans with text in "
+        "doc.spans['{key}'], and in its attrs, if they are there at all, a score from 0 to 1 and a label that is text. "
+        "Make the file with 'python -m spacy sbert convert'."
+    )
+    NO_CORPORA = (
+        "spacy-sbert.MultiCorpus.v1 was given no corpora: expected a reader for each name, such as "
+        '[corpora.train.corpora.sts] @readers = "spacy-sbert.PairCorpus.v1".'
+    )
+    NOT_A_READER = (
+        "The corpus '{name}' is no reader: got {given!r}, expected what a registered reader builds, such as "
+        '@readers = "spacy-sbert.PairCorpus.v1" in its block.'
+    )
+    UNKNOWN_SAMPLING = "Unknown sampling '{given}': expected one of {expected}."
+    UNUSED_WEIGHTS = 'Weights were given with sampling = "{sampling}", which has no use for them: set "proportional".'
+    OTHER_WEIGHTS = "Weights were given for {given}, expected one for each of the corpora: {expected}."
+    BAD_WEIGHT = "The weight of the corpus '{name}' is {given}: expected a finite number above zero."
+    EMPTY_CORPUS = "The corpus '{name}' holds no examples. Check its path, or leave it out."
+    BAD_BATCH_SIZE = "Cannot process {given} texts at once: expected a batch_size of 1 or more."
+    NO_TEACHER_VECTOR = (
+        "The teacher '{teacher}' has no vector for '{text}' (none, zero, or not finite), so there is nothing to learn. "
+        "Use a pipeline whose doc.vector is set, such as one with an 'sbert' pipe, or remove the text."
     )
     NO_SCORES = (
         "The pipeline has no 'sbert' pipe that scores pairs; its pipes are {pipes}. Add one: nlp.add_pipe(\"sbert\")."
     )
     NOT_FINITE = (
-        "The similarity of the pair '{text}' is not finite: training has diverged. Lower the learning rate or clip "
+        "A vector of the example '{text}' is not finite: training has diverged. Lower the learning rate or clip "
         "the gradient."
     )
 
@@ -164,6 +313,12 @@ class Warnings:
     OTHER_POOLING = (
         "The encoder '{name}' was made for {expected} pooling, this pipeline uses {given} pooling: vectors differ from "
         'those its authors publish. Set pooling = "{expected}" unless that is what you want.'
+    )
+    PART_OF_BATCH = (
+        "The loss '{loss}' compares all examples of a batch with one another, but training.accumulate_gradient shows "
+        "it the batch in parts: the step is not that of the whole batch. Set accumulate_gradient = 1, and for batches "
+        "larger than memory use mini_batch_size in the encoder's config, or "
+        "spacy-sbert.CachedMultipleNegativesRankingLoss.v1."
     )
     NOTHING_TO_LEARN = (
         "The 'sbert' pipe '{name}' got a training batch without pairs and learned nothing from it: expected Docs with "

@@ -1,6 +1,6 @@
 """The registered architectures: an encoder, pooling and normalisation wired together."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from spacy.tokens import Doc
@@ -42,6 +42,10 @@ def sentence_encoder(
     mixed_precision: bool = False,
     grad_scaler_config: dict[str, Any] = NO_SETTINGS,
     trust_remote_code: bool = False,
+    precision: str = "float32",
+    gradient_checkpointing: bool = False,
+    mini_batch_size: int = 0,
+    frozen: Sequence[str] = (),
 ) -> SentenceEncoder:
     """A sentence encoder with a transformer of its own.
 
@@ -55,6 +59,13 @@ def sentence_encoder(
     max_batch_items (int): the most spaCy tokens in a sub-batch, its longest Doc times the number of its Docs.
     tokenizer_config, transformer_config, mixed_precision, grad_scaler_config: as in spacy-transformers.
     trust_remote_code (bool): whether Python code that comes with the encoder may run.
+    precision (str): arithmetic of the transformer: "float32", "bfloat16" (CPU and GPU) or "float16" (GPU; training
+        scales the loss).
+    gradient_checkpointing (bool): whether training saves memory by computing each layer twice.
+    mini_batch_size (int): the most rows whose activations training holds, for batches larger than memory; each row is
+        then encoded twice. 0 for all at once.
+    frozen (list[str]): parts of the transformer that are not trained, by the names of their modules or parameters,
+        such as ["embeddings", "encoder.layer.0"].
     RETURNS (Model): from Docs to one EncodedDoc each. The weights are loaded on first use.
     RAISES (ValueError): for an unknown pooling, normalize or overflow.
     SOURCE: Reimers and Gurevych 2019, section 3.
@@ -68,6 +79,10 @@ def sentence_encoder(
         mixed_precision=mixed_precision,
         grad_scaler_config=grad_scaler_config,
         trust_remote_code=trust_remote_code,
+        precision=precision,
+        gradient_checkpointing=gradient_checkpointing,
+        mini_batch_size=mini_batch_size,
+        frozen=frozen,
     )
     encoder = _pooled(chain(transformer, split_trf_batch()), pooling, normalize)
     batched = length_batches(encoder, max_batch_items)
@@ -113,11 +128,16 @@ def transformer_model(
     grad_scaler_config: dict[str, Any] = NO_SETTINGS,
     overflow: str = "truncate",
     trust_remote_code: bool = False,
+    precision: str = "float32",
+    gradient_checkpointing: bool = False,
+    mini_batch_size: int = 0,
+    frozen: Sequence[str] = (),
 ) -> Model[list[Doc], FullTransformerBatch]:
     """The model of a `transformer` component whose output a sentence encoder can share: a drop-in for
     spacy-transformers.TransformerModel.v3, with the same output.
 
-    name, overflow, trust_remote_code: see spacy-sbert.SentenceEncoder.v1.
+    name, overflow, trust_remote_code, precision, gradient_checkpointing, mini_batch_size, frozen: see
+        spacy-sbert.SentenceEncoder.v1.
     get_spans (Callable): which stretches of a Doc are rows; spacy-sbert.sentence_spans.v1 for sentence vectors.
     tokenizer_config, transformer_config, mixed_precision, grad_scaler_config: as in spacy-transformers.
     """
@@ -130,6 +150,10 @@ def transformer_model(
         mixed_precision=mixed_precision,
         grad_scaler_config=grad_scaler_config,
         trust_remote_code=trust_remote_code,
+        precision=precision,
+        gradient_checkpointing=gradient_checkpointing,
+        mini_batch_size=mini_batch_size,
+        frozen=frozen,
     )
 
 
@@ -145,6 +169,10 @@ def tok2vec_transformer(
     grad_scaler_config: dict[str, Any] = NO_SETTINGS,
     overflow: str = "truncate",
     trust_remote_code: bool = False,
+    precision: str = "float32",
+    gradient_checkpointing: bool = False,
+    mini_batch_size: int = 0,
+    frozen: Sequence[str] = (),
 ) -> Model[list[Doc], list[Floats2d]]:
     """A transformer as the token-to-vector layer of one component: what `nlp.replace_listeners` leaves in a ner or
     textcat that listened to spacy-sbert.TransformerModel.v1.
@@ -162,6 +190,10 @@ def tok2vec_transformer(
         grad_scaler_config,
         overflow,
         trust_remote_code,
+        precision,
+        gradient_checkpointing,
+        mini_batch_size,
+        frozen,
     )
     # A chain in a chain, as replacing the listener leaves it: saved weights are matched by position.
     return chain(chain(transformer, split_trf_batch()), trfs2arrays(pooling, grad_factor))

@@ -1,6 +1,6 @@
 """What `spacy train` and `python -m spacy sbert evaluate` report."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy
@@ -10,11 +10,66 @@ from spacy.util import registry
 
 from . import records
 from .errors import Errors
-from .pairs import gold_value
+from .pairs import attribute, gold_value, labels_of
 from .similarity import cosine
 from .spans import SPANS_KEY, members
 
 Scores = dict[str, float | None]
+
+
+@registry.scorers("spacy-sbert.pair_scorer.v1")
+def make_pair_scorer() -> Callable[..., Scores]:
+    """Everything that the gold values of the examples allow to be measured, see score_pairs."""
+    return score_pairs
+
+
+def score_pairs(
+    examples: Iterable[Example], *, name: str | None = None, spans_key: str = SPANS_KEY, **kwargs: Any
+) -> Scores:
+    """Score graded pairs, labelled pairs and triplets, each kind by its own measure.
+
+    examples (Iterable[Example]): those with two members and a gold score, two members and a label, or three members.
+    name, spans_key: see score_sts.
+    RETURNS (dict): sts_spearman and sts_pearson of graded pairs, see score_sts; pair_ap, the average precision of
+        cosine where all gold scores are 0 or 1; nli_acc, the fraction of pairs whose label is the predicted one;
+        triplet_acc, the fraction of triplets whose anchor is nearer to the positive, Euclidean, than to the negative.
+        From 0 to 1 (correlations from -1); None where there is nothing to measure.
+    RAISES (ValueError): see score_sts; also for labelled pairs that a trained classification head did not label.
+    SOURCE: Reimers and Gurevych 2019, sections 4.1 (Spearman) and 4.4 (triplet accuracy).
+    """
+    examples = list(examples)
+    by_count = {n: [eg for eg in examples if len(members(eg.predicted, spans_key)) == n] for n in (2, 3)}
+    graded = [eg for eg in by_count[2] if attribute(eg.reference, "score", spans_key) is not None]
+    labelled = [eg for eg in by_count[2] if attribute(eg.reference, "label", spans_key) is not None]
+    scores = score_sts(graded, name=name, spans_key=spans_key)
+    gold = numpy.array([gold_value(eg, "score", spans_key) for eg in graded])
+    scores.update(pair_ap=None, nli_acc=None, triplet_acc=None)
+    if numpy.isin(gold, (0.0, 1.0)).all() and len(set(gold.tolist())) == 2:
+        scores["pair_ap"] = average_precision([_similarity(eg, name, spans_key) for eg in graded], gold)
+    predicted = [attribute(eg.predicted, "label", spans_key) for eg in labelled]
+    if any(label is not None for label in predicted):  # else this pipe has no head, and is not asked for labels
+        right = [a == b for a, b in zip(predicted, labels_of(labelled, spans_key), strict=True)]
+        scores["nli_acc"] = float(numpy.mean(right))
+    if by_count[3]:
+        scores["triplet_acc"] = float(numpy.mean([_is_ordered(eg, name, spans_key) for eg in by_count[3]]))
+    return scores
+
+
+def average_precision(scores: Sequence[float], relevant: numpy.ndarray) -> float:
+    """Mean precision over the relevant items in the order of falling scores; items with equal scores are one step.
+
+    AP = sum_k (R_k - R_(k-1)) P_k, over the thresholds k
+
+    scores (Sequence[float]): of n items, the higher the more relevant.
+    relevant (float (n,)): 1 for relevant items, of which there must be one, 0 for the others.
+    RETURNS (float): from 0 to 1.
+    """
+    order = numpy.argsort(-numpy.asarray(scores), kind="stable")
+    ranked, found = numpy.asarray(scores)[order], numpy.cumsum(relevant[order])
+    last = numpy.append(numpy.flatnonzero(numpy.diff(ranked)), len(ranked) - 1)  # of each run of equal scores
+    precision = found[last] / (last + 1)
+    recall = found[last] / found[-1]
+    return float(numpy.sum(numpy.diff(recall, prepend=0.0) * precision))
 
 
 @registry.scorers("spacy-sbert.sts_scorer.v1")
@@ -50,6 +105,17 @@ def score_sts(
 
 
 def _similarity(example: Example, name: str | None, spans_key: str) -> float:
+    first, second = _vectors(example, name, spans_key)
+    return float(cosine(first[None], second[None])[0])
+
+
+def _is_ordered(example: Example, name: str | None, spans_key: str) -> bool:
+    anchor, positive, negative = _vectors(example, name, spans_key)
+    return bool(numpy.linalg.norm(anchor - positive) < numpy.linalg.norm(anchor - negative))
+
+
+def _vectors(example: Example, name: str | None, spans_key: str) -> list[numpy.ndarray]:
+    """The vectors of the members, in their order."""
     doc = example.predicted
     found = records.find(doc, name)
     if not found:
@@ -62,8 +128,7 @@ def _similarity(example: Example, name: str | None, spans_key: str) -> float:
             given = [tuple(row) for f in found for row in f.rows.tolist()]
             message = Errors.WRONG_ROWS.format(text=doc.text[:50], given=given, expected=expected, key=spans_key)
             raise ValueError(message)
+        if not numpy.isfinite(row).all():
+            raise ValueError(Errors.NOT_FINITE.format(text=doc.text[:50]))
         rows.append(row)
-    similarity = float(cosine(rows[0][None], rows[1][None])[0])
-    if not numpy.isfinite(similarity):
-        raise ValueError(Errors.NOT_FINITE.format(text=doc.text[:50]))
-    return similarity
+    return rows

@@ -1,4 +1,4 @@
-"""Cosine similarity: the one definition that use, training and evaluation share."""
+"""Similarity and distance of paired vectors: the one definition that use, training and evaluation share."""
 
 from typing import Any
 
@@ -20,6 +20,31 @@ def cosine(u: Any, v: Any) -> Any:
     norms = xp.sqrt((u * u).sum(axis=1)) * xp.sqrt((v * v).sum(axis=1))
     safe = xp.where(norms == 0, xp.ones_like(norms), norms)
     return xp.clip(dot / safe, -1.0, 1.0)
+
+
+def euclidean(u: Any, v: Any) -> Any:
+    """Euclidean distance of paired rows.
+
+    ||u - v|| = sqrt(sum_k (u_k - v_k)^2)
+
+    u, v (float arrays of shape (n, width), NumPy or CuPy): the paired vectors.
+    RETURNS (float array of shape (n,), of the same dtype and device): the distances, at least 0.
+    SOURCE: Reimers and Gurevych 2019, section 3.
+    """
+    difference = u - v
+    return get_array_module(u).sqrt((difference * difference).sum(axis=1))
+
+
+def manhattan(u: Any, v: Any) -> Any:
+    """Manhattan distance of paired rows.
+
+    sum_k |u_k - v_k|
+
+    u, v (float arrays of shape (n, width), NumPy or CuPy): the paired vectors.
+    RETURNS (float array of shape (n,), of the same dtype and device): the distances, at least 0.
+    SOURCE: Reimers and Gurevych 2019, section 3.
+    """
+    return get_array_module(u).abs(u - v).sum(axis=1)
 
 
 def as_numpy(array: Any) -> numpy.ndarray:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from spacy.language import Language
 from spacy.training import Example
+from spacy_transformers.layers import TransformerModel
 from spacy_transformers.pipeline_component import Transformer
 from thinc.api import Model
 
@@ -44,6 +45,7 @@ def prepare_upstream(nlp: Language, name: str, model: Model, examples: Iterable[
     """
     for listener in find_listeners(model):
         upstream = find_upstream(nlp, name, listener)
+        cache_encoders(upstream.model, model.maybe_get_ref("loss"))
         pair = next((eg.predicted for eg in examples if members(eg.predicted, spans_key)), None)
         if pair is not None:
             rows = upstream.model.attrs["get_spans"]([pair])[0]
@@ -51,8 +53,9 @@ def prepare_upstream(nlp: Language, name: str, model: Model, examples: Iterable[
         _follow_stock_model(upstream.model, model)
 
 
-def follow_upstream(nlp: Language, model: Model) -> None:
-    """Find out, as far as a pipe's transformer is there already, whether the folder of a stock one normalises.
+def follow_upstream(nlp: Language, model: Model, loss: Model | None) -> None:
+    """Find out, as far as a pipe's transformer is there already, whether the folder of a stock one normalises, and
+    tell it of a loss that wants mini-batches.
 
     For a pipe that is added to a trained pipeline and never initialised.
     """
@@ -60,6 +63,23 @@ def follow_upstream(nlp: Language, model: Model) -> None:
         for name, pipe in nlp.pipeline:
             if isinstance(pipe, Transformer) and listener.upstream_name in ("*", name):
                 _follow_stock_model(pipe.model, model)
+                cache_encoders(pipe.model, loss)
+
+
+def cache_encoders(model: Model, loss: Model | None) -> None:
+    """Have the encoders in a model tree train in mini-batches, if the loss is of a cached kind."""
+    size = getattr(loss, "mini_batch_size", None)
+    for node in model.walk():
+        if size and isinstance(node, EncoderModel):
+            node.shim.mini_batch_size = min(size, node.shim.mini_batch_size or size)
+
+
+def encoder_width(nlp: Language | None, name: str, model: Model) -> int:
+    """The width of the vectors that an initialised encoder, own or shared, makes."""
+    listeners = find_listeners(model)
+    if nlp is not None and listeners:
+        return find_upstream(nlp, name, listeners[0]).model.get_dim("nO")
+    return next(node.get_dim("nO") for node in model.walk() if isinstance(node, TransformerModel))
 
 
 def _follow_stock_model(upstream: Model, model: Model) -> None:

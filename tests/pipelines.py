@@ -12,6 +12,7 @@ from spacy_sbert.readers import pair_doc
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 ENCODERS = ("own", "shared")
+HOLDER = {"own": "sbert", "shared": "transformer"}
 MAX_LENGTH = 24  # of the tiny BERT
 
 
@@ -28,6 +29,12 @@ PAIRS = [
     ("The cat sat on the mat.", "A man is eating.", 0.0),
     ("He cannot go.", "The dog ran fast.", 0.4),
 ]
+
+
+def gradients(nlp: Language, pipe: str) -> dict[str, numpy.ndarray]:
+    """The gradients of the transformer's parameters inside a pipe."""
+    shim = next(shim for node in nlp.get_pipe(pipe).model.walk() for shim in node.shims)
+    return {k: v.grad.numpy().copy() for k, v in shim._model.named_parameters() if v.grad is not None}
 
 
 def weights(nlp: Language, pipe: str) -> dict[str, numpy.ndarray]:

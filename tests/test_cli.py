@@ -45,6 +45,21 @@ def test_convert_names_file_and_line(tmp_path):
     assert "line 1: expected a score from 0 to 5, got 'five'" in flat and "Traceback" not in flat
 
 
+def test_convert_a_table(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("4\tOne.\tTwo.\tx\n2\tThree.\tFour.\ty\n", encoding="utf8")
+    columns = ["--members", "2,1", "--score", 0, "--label", 3, "--min-score", 2, "--max-score", 4, "--no-header"]
+    done = run("sbert", "convert", path, tmp_path / "out.spacy", *columns, "--limit", 1)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Wrote 1 pairs" in done.stdout
+    (doc,) = DocBin().from_disk(tmp_path / "out.spacy").get_docs(spacy.blank("en").vocab)
+    assert [span.text for span in doc.spans["sbert"]] == ["Two.", "One."]
+    assert doc.spans["sbert"].attrs == {"score": 1.0, "label": "x"}
+
+    done = run("sbert", "convert", path, tmp_path / "out.spacy", "--format", "excel")
+    assert done.returncode == 1 and "Unknown format 'excel'" in " ".join((done.stdout + done.stderr).split())
+
+
 def test_evaluate_needs_pairs(make_nlp, tmp_path):
     make_nlp().to_disk(tmp_path / "nlp")
     DocBin(docs=[spacy.blank("en")("no pair")]).to_disk(tmp_path / "plain.spacy")

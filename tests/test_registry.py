@@ -22,6 +22,8 @@ GROUPS = {
     "spacy_span_getters": "span_getters",
     "spacy_readers": "readers",
     "spacy_scorers": "scorers",
+    "spacy_batchers": "batchers",
+    "spacy_loggers": "loggers",
     "thinc_layers": "layers",
     "thinc_schedules": "schedules",
 }
@@ -63,19 +65,45 @@ def test_default_config_is_whole_and_merges():
     assert config["model"]["normalize"] == "auto"
     assert nlp.config["components"]["sbert"]["loss"] == {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}
     assert nlp.get_pipe_meta("sbert").default_score_weights == {"sts_spearman": 1.0, "sts_pearson": 0.0}
+    assert nlp.config["components"]["sbert"]["scorer"] == {"@scorers": "spacy-sbert.pair_scorer.v1"}
 
 
-def test_shipped_config_is_complete():
+CONFIGS = sorted((ROOT / "configs").glob("*.cfg"))
+
+
+@pytest.mark.parametrize("file", CONFIGS, ids=lambda file: file.stem)
+def test_shipped_configs_are_complete(file, make_nlp, tmp_path):
     from spacy.util import load_model_from_config
 
-    for file in (ROOT / "configs").glob("*.cfg"):
-        config = Config().from_disk(file)
-        nlp = load_model_from_config(config, auto_fill=True, validate=True)
-        assert "sbert" in nlp.pipe_names
-        for block in ("transformer", "sbert"):
-            filled = nlp.config["components"][block]
-            for key, value in config["components"][block].items():
-                assert key in filled, (file, block, key, value)
+    sourced = file.stem == "two_step"
+    if sourced:
+        make_nlp("shared").to_disk(tmp_path / "nlp")
+    config = Config().from_disk(file, overrides={"paths.checkpoint": str(tmp_path / "nlp")} if sourced else {})
+    nlp = load_model_from_config(config, auto_fill=True, validate=True)
+    assert "sbert" in nlp.pipe_names
+    for block in ("sbert",) if sourced else ("transformer", "sbert"):
+        filled = nlp.config["components"][block]
+        for key, value in config["components"][block].items():
+            assert key in filled, (file, block, key, value)
+
+
+def test_shipped_configs_differ_in_what_they_are_for_alone():
+    base = Config().from_disk(ROOT / "configs" / "sts.cfg", interpolate=False)
+    own = {"training": {"eval_frequency", "batcher", "score_weights", "optimizer"}, "nlp": {"pipeline"}}
+    for file in CONFIGS:
+        config = Config().from_disk(file, interpolate=False)
+        for section in ("system", "nlp", "training"):
+            for key, value in base[section].items():
+                assert key in own.get(section, ()) or config[section][key] == value, (file, section, key)
+        rate = config["training"]["optimizer"]["learn_rate"]
+        assert rate == {**base["training"]["optimizer"]["learn_rate"], "total_steps": rate["total_steps"]}
+        assert f"configs/{file.name} --output training/{file.stem}" in file.read_text(encoding="utf8")
+
+
+def test_every_objective_has_a_config():
+    given = "".join(file.read_text(encoding="utf8") for file in CONFIGS)
+    losses = [ep.name for ep in ENTRY_POINTS if ep.group == "thinc_layers"]
+    assert [name for name in losses if name not in given] == []
 
 
 @pytest.mark.parametrize(
@@ -105,9 +133,11 @@ def test_model_that_is_no_encoder():
 # Rooms, from the ground up: a module may import from its own room and those before it.
 FLOORS = [
     {"errors", "types", "similarity", "span_pooling"},
-    {"records", "hooks", "spans", "schedules"},
+    {"records", "hooks", "spans", "schedules", "batchers", "progress"},
     {"encoder"},
     {"layers", "losses", "pairs", "annotations"},
+    {"objectives", "notices"},
+    {"heads"},
     {"models", "upstream", "scorer", "readers"},
     {"component", "evaluate"},
     {"cli"},
@@ -148,3 +178,8 @@ def test_importing_changes_no_global_setting():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[True, True, True, True]", done.stdout
+
+
+def test_messages_have_names_of_their_own():
+    names = re.findall(r"^    ([A-Z0-9_]+) = ", (PACKAGE / "errors.py").read_text(encoding="utf8"), re.MULTILINE)
+    assert len(names) == len(set(names)) > 50

@@ -1,6 +1,6 @@
 import numpy
 
-from spacy_sbert.similarity import cosine
+from spacy_sbert.similarity import cosine, euclidean, manhattan
 
 
 def test_cosine_by_hand():
@@ -16,3 +16,14 @@ def test_nan_stays_nan():
 def test_never_above_one():
     u = numpy.full((1, 3), 0.1, dtype="float32")
     assert cosine(u, 3 * u)[0] <= 1.0
+
+
+def test_distances_by_hand():
+    u, v = numpy.array([[0.0, 0.0], [1.0, 1.0]]), numpy.array([[3.0, -4.0], [1.0, 1.0]])
+    assert numpy.allclose(euclidean(u, v), [5.0, 0.0])
+    assert numpy.allclose(manhattan(u, v), [7.0, 0.0])
+
+
+def test_distances_keep_float32():
+    u, v = numpy.ones((2, 3), dtype="float32"), numpy.zeros((2, 3), dtype="float32")
+    assert cosine(u, v).dtype == euclidean(u, v).dtype == manhattan(u, v).dtype == "float32"

@@ -3,13 +3,11 @@
 import numpy
 import pytest
 import torch
-from pipelines import ENCODERS, PAIRS, make_example, weights
+from pipelines import ENCODERS, HOLDER, PAIRS, gradients, make_example, weights
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import Adam
 from transformers import AutoModel, AutoTokenizer
-
-HOLDER = {"own": "sbert", "shared": "transformer"}
 
 
 def reference_gradient(folder, pooling="mean", normalize=False):
@@ -45,11 +43,6 @@ def test_gradient_is_that_of_autograd(make_nlp, examples, tiny_bert, encoder, po
     scale = max(abs(gradient).max() for gradient in expected.values())
     for key, gradient in expected.items():
         assert numpy.allclose(given[key], gradient, atol=1e-5 * scale), key
-
-
-def gradients(nlp, pipe):
-    shim = next(shim for node in nlp.get_pipe(pipe).model.walk() for shim in node.shims)
-    return {k: v.grad.numpy().copy() for k, v in shim._model.named_parameters() if v.grad is not None}
 
 
 def test_gradient_of_members_in_any_order(make_nlp, examples):

@@ -1,4 +1,4 @@
-"""`python -m spacy sbert evaluate`: how well a pipeline's similarities agree with graded pairs."""
+"""`python -m spacy sbert evaluate`: how well a pipeline does on graded pairs, labelled pairs or triplets."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,17 +8,26 @@ from wasabi import msg
 
 from . import app
 
+LABELS = {
+    "sts_spearman": "Spearman",
+    "sts_pearson": "Pearson",
+    "pair_ap": "Average precision",
+    "nli_acc": "Accuracy of labels",
+    "triplet_acc": "Accuracy of triplets",
+}
+
 
 @app.command("evaluate")
 def evaluate_cli(
     pipeline: Annotated[str, Argument(help="A folder or an installed package")],
     data_path: Annotated[
-        Path, Argument(help="Pairs: the STS benchmark's layout (.csv, .tsv) or .spacy", exists=True, dir_okay=False)
+        Path, Argument(help="Examples: .spacy, or an official layout that --format names", exists=True, dir_okay=False)
     ],
     output: Annotated[Path | None, Option("--output", "-o", help="JSON file for the scores", dir_okay=False)] = None,
+    format: Annotated[str, Option("--format", "-f", help="Layout of the file, such as sts, nli, wikisection")] = "auto",
     gpu_id: Annotated[int, Option("--gpu-id", "-g", help="GPU to use, -1 for the CPU")] = -1,
 ) -> None:
-    """Score a pipeline on graded pairs: Spearman and Pearson correlation of cosine similarity with gold."""
+    """Score a pipeline: correlation of cosine with gold grades, average precision, accuracy of labels or triplets."""
     import srsly
     from spacy.cli._util import setup_gpu
     from spacy.util import load_model
@@ -27,13 +36,14 @@ def evaluate_cli(
 
     setup_gpu(gpu_id)
     try:
-        scores = evaluate(load_model(pipeline), data_path)
+        scores = evaluate(load_model(pipeline), data_path, format=format)
     except ValueError as error:
         msg.fail(f"Cannot evaluate on {data_path}", str(error), exits=1)
-    rows = [("Pairs", str(scores["pairs"]))]
-    for label, key in (("Spearman", "sts_spearman"), ("Pearson", "sts_pearson")):
-        rows.append((label, "-" if scores[key] is None else f"{100 * scores[key]:.2f}"))
-    msg.table(rows, title="Similarity of pairs (cosine, x 100)")
+    rows = [("Examples", str(scores["pairs"]))]
+    for key, label in LABELS.items():
+        if scores[key] is not None:
+            rows.append((label, f"{100 * scores[key]:.2f}"))
+    msg.table(rows, title="Scores x 100, vectors compared by cosine, triplets by Euclidean distance")
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
         srsly.write_json(output, scores)

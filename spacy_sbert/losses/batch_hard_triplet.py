@@ -1,0 +1,67 @@
+"""The triplet objective over the hardest triplets that a batch of labelled texts holds."""
+
+from functools import partial
+from typing import Any
+
+from spacy.util import registry
+from thinc.api import Model
+from thinc.types import Floats2d
+from thinc.util import get_array_module
+
+from .distances import DISTANCES, farness
+from .layer import Backprop, LossLayer, Members, check_inputs, choose
+from .string_numbers import number_rows
+from .triplet import triplet_hinge
+
+Inputs = tuple[Members, list[str]]
+
+
+@registry.layers("spacy-sbert.BatchHardTripletLoss.v1")
+def BatchHardTripletLoss(distance: str = "euclidean", margin: float = 5.0) -> Model[Inputs, float]:
+    """TripletLoss of each text with the farthest text of its label and the nearest text of another.
+
+    loss = mean_i max(max_{j != i: y_j = y_i} d(x_i, x_j) - min_{k: y_k != y_i} d(x_i, x_k) + margin, 0)
+
+    The mean is over the texts that have both.
+
+    distance (str): d, "euclidean" | "cosine" (1 - cos) | "manhattan".
+    margin (float): by how much the texts of another label are to be farther.
+    Input: [x], float (n, width), and y, list[str] of n labels.
+    Output: the loss, a float, 0 if no text has both. Its backprop takes a factor on the loss and returns [dx].
+    RAISES (ValueError): if the distance is unknown, or x and y do not have the same number of rows.
+    SOURCE: Hermans, Beyer and Leibe 2017, section 2 (Batch Hard).
+    """
+    choose(DISTANCES, distance, loss="BatchHardTripletLoss", setting="distance")
+    settings = partial(forward, distance=distance, margin=margin)
+    return LossLayer("BatchHardTripletLoss", settings, n_members=[1], gold="label", whole_batch=True)
+
+
+def forward(model: Model, inputs: Inputs, is_train: bool, *, distance: str, margin: float) -> tuple[float, Backprop]:
+    members, labels = inputs
+    check_inputs(model, members, len(labels))
+    X = members[0]
+    xp = get_array_module(X)
+    triplets = hardest_triplets(farness(X, distance), number_rows([labels], xp)[0])
+    if not len(triplets[0]):
+        return 0.0, lambda d_loss=1.0: [xp.zeros_like(X)]
+    value, back_to_triplets = triplet_hinge(*(X[rows] for rows in triplets), measure=DISTANCES[distance], margin=margin)
+
+    def backprop(d_loss: float = 1.0) -> Members:
+        dX: Any = xp.zeros_like(X)
+        for rows, d in zip(triplets, back_to_triplets(d_loss), strict=True):
+            picked = (xp.arange(len(X))[:, None] == rows[None, :]).astype(X.dtype)  # rows repeat, so sum them
+            dX += picked @ d
+        return [dX]
+
+    return value, backprop
+
+
+def hardest_triplets(far: Floats2d, labels: Any) -> list[Any]:
+    """The anchors that have a positive and a negative, the farthest positive and the nearest negative of each."""
+    xp = get_array_module(far)
+    alike = labels[:, None] == labels[None, :]
+    positive = alike & ~xp.eye(len(labels), dtype=bool)
+    anchors = xp.flatnonzero(positive.any(axis=1) & ~alike.all(axis=1))
+    farthest = xp.where(positive, far, -xp.inf).argmax(axis=1)
+    nearest = xp.where(alike, xp.inf, far).argmin(axis=1)
+    return [anchors, farthest[anchors], nearest[anchors]]

@@ -1,0 +1,63 @@
+"""The contrastive objective: alike pairs are to be near, unlike pairs at least a margin apart."""
+
+from functools import partial
+
+from spacy.util import registry
+from thinc.api import Model
+from thinc.types import Floats1d
+from thinc.util import get_array_module
+
+from ..errors import Errors
+from .distances import DISTANCES, Paired
+from .layer import Backprop, LossLayer, Members, check_inputs, choose
+
+
+@registry.layers("spacy-sbert.ContrastiveLoss.v1")
+def ContrastiveLoss(distance: str = "cosine", margin: float = 0.5) -> Model[tuple[Members, Floats1d], float]:
+    """The squared distance of alike pairs, and the squared shortfall of unlike pairs from the margin.
+
+    loss = 1/2n sum_i [y_i d_i^2 + (1 - y_i) max(margin - d_i, 0)^2],   d_i = d(u_i, v_i)
+
+    distance (str): d, "euclidean" | "cosine" (1 - cos) | "manhattan".
+    margin (float): how far apart an unlike pair is to be.
+    Input: [u, v], each float (n, width), and y, float (n,), 1 for an alike pair and 0 for an unlike one.
+    Output: the loss, a float. Its backprop takes a factor on the loss and returns [du, dv].
+    RAISES (ValueError): if the distance is unknown, u, v and y do not have the same number of rows, or a gold value is
+        neither 0 nor 1.
+    SOURCE: Hadsell, Chopra and LeCun 2006, section 2.1.
+    """
+    measure = choose(DISTANCES, distance, loss="ContrastiveLoss", setting="distance")
+    return LossLayer("ContrastiveLoss", partial(forward, measure=measure, margin=margin), n_members=[2], gold="score")
+
+
+def forward(
+    model: Model, inputs: tuple[Members, Floats1d], is_train: bool, *, measure: Paired, margin: float
+) -> tuple[float, Backprop]:
+    members, gold = inputs
+    check_inputs(model, members, len(gold))
+    alike = alike_pairs(model, gold)
+    distance, back_to_members = measure(*members)
+    strain, d_strain = strains(distance, alike, margin)
+
+    def backprop(d_loss: float = 1.0) -> Members:
+        return back_to_members(d_strain * (d_loss / (2 * len(gold))))
+
+    return float(strain.mean()) / 2, backprop
+
+
+def alike_pairs(model: Model, gold: Floats1d) -> Floats1d:
+    """Which gold values are 1, bool (n,).
+
+    RAISES (ValueError): if one is neither 0 nor 1.
+    """
+    wrong = gold[(gold != 0) & (gold != 1)]
+    if len(wrong):
+        raise ValueError(Errors.GOLD_NOT_BINARY.format(loss=model.name, given=float(wrong[0])))
+    return gold == 1
+
+
+def strains(distance: Floats1d, alike: Floats1d, margin: float) -> tuple[Floats1d, Floats1d]:
+    """d^2 of alike pairs, max(margin - d, 0)^2 of unlike ones, (n,), and the derivative by d."""
+    xp = get_array_module(distance)
+    off = xp.where(alike, distance, -xp.maximum(margin - distance, 0))
+    return off * off, 2 * off

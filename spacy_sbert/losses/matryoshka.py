@@ -1,0 +1,85 @@
+"""Any objective, over the first dimensions of the vectors alone as well as over all."""
+
+from functools import partial
+from typing import Any
+
+from spacy.util import registry
+from thinc.api import Model
+from thinc.util import get_array_module
+
+from ..errors import Errors
+from .layer import Backprop, LossLayer, Members, check_inner
+
+NAME = "MatryoshkaLoss"
+Inputs = tuple[Members, Any]
+
+
+@registry.layers("spacy-sbert.MatryoshkaLoss.v1")
+def MatryoshkaLoss(loss: Model, dims: list[int], weights: list[float] | None = None) -> Model[Inputs, float]:
+    """The weighted sum of a loss over vectors cut to several widths, so that cut vectors are of use, too.
+
+    loss = sum_k w_k loss_k(x[:, :d_k])
+
+    loss (Model): a loss layer; each width gets a copy, because a classifier depends on the width.
+    dims (list[int]): d, the widths; the encoder's own should be among them.
+    weights (list[float]): w, 1 each if left out.
+    Input: the members, each float (n, width), and the gold values, as the inner loss takes them; gold vectors are cut
+        with the members.
+    Output: the loss, a float. Its backprop takes a factor on the loss and returns one derivative a member.
+    RAISES (ValueError): if loss is no loss layer or has objectives of its own; if dims are empty, repeated or not
+        positive, or weights not as many; if the members are narrower than one of dims, or loss refuses its input.
+    SOURCE: Kusupati et al. 2022, section 3.
+    """
+    check_inner(loss, loss=NAME)
+    if not dims or min(dims) < 1 or len(set(dims)) < len(dims):
+        raise ValueError(_bad("dims", dims, "positive numbers, each once"))
+    if weights is not None and len(weights) != len(dims):
+        raise ValueError(_bad("weights", weights, f"{len(dims)} numbers, one for each of dims"))
+    factors = list(weights) if weights is not None else [1.0] * len(dims)
+    return LossLayer(
+        NAME,
+        partial(forward, dims=dims, weights=factors),
+        init=partial(init, dims=dims),
+        layers=[loss.copy() for _ in dims],
+        n_members=loss.attrs["n_members"],
+        gold=loss.attrs["gold"],
+        whole_batch=loss.attrs["whole_batch"],
+        mini_batch_size=getattr(loss, "mini_batch_size", None),
+    )
+
+
+def init(model: Model, X: Inputs | None = None, Y: Any = None, *, dims: list[int]) -> None:
+    """Initialize each inner loss for its width."""
+    for layer, dim in zip(model.layers, dims, strict=True):
+        layer.initialize(X=X if X is None else cut(model, X, dim))
+
+
+def forward(
+    model: Model, inputs: Inputs, is_train: bool, *, dims: list[int], weights: list[float]
+) -> tuple[float, Backprop]:
+    parts = [layer(cut(model, inputs, dim), is_train) for layer, dim in zip(model.layers, dims, strict=True)]
+
+    def backprop(d_loss: float = 1.0) -> Members:
+        d_members: Any = [get_array_module(member).zeros_like(member) for member in inputs[0]]
+        for dim, weight, (_, back) in zip(dims, weights, parts, strict=True):
+            for d_member, d_cut in zip(d_members, back(weight * d_loss), strict=True):
+                d_member[:, :dim] += d_cut
+        return d_members
+
+    return sum(weight * value for weight, (value, _) in zip(weights, parts, strict=True)), backprop
+
+
+def cut(model: Model, inputs: Inputs, dim: int) -> Inputs:
+    """The first dim dimensions of the members, and of gold vectors.
+
+    RAISES (ValueError): if a member is narrower.
+    """
+    members, gold = inputs
+    narrowest = min(member.shape[1] for member in members)
+    if narrowest < dim:
+        raise ValueError(Errors.TOO_NARROW.format(loss=model.name, given=dim, width=narrowest))
+    return [member[:, :dim] for member in members], gold[:, :dim] if model.attrs["gold"] == "vector" else gold
+
+
+def _bad(setting: str, given: Any, expected: str) -> str:
+    return Errors.BAD_LOSS_SETTING.format(loss=NAME, setting=setting, given=given, expected=expected)

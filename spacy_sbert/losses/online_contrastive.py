@@ -1,0 +1,67 @@
+"""The contrastive objective over the hard pairs of a batch alone."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from spacy.util import registry
+from thinc.api import Model
+from thinc.types import Floats1d
+from thinc.util import get_array_module
+
+from .contrastive import alike_pairs, strains
+from .distances import DISTANCES, Paired
+from .layer import Backprop, LossLayer, Members, check_inputs, choose
+
+
+@registry.layers("spacy-sbert.OnlineContrastiveLoss.v1")
+def OnlineContrastiveLoss(distance: str = "cosine", margin: float = 0.5) -> Model[tuple[Members, Floats1d], float]:
+    """ContrastiveLoss of the pairs that are hard to tell, summed rather than averaged, and without its 1/2.
+
+    loss = sum_{i alike, d_i > min d of the unlike} d_i^2
+         + sum_{i unlike, d_i < max d of the alike} max(margin - d_i, 0)^2,   d_i = d(u_i, v_i)
+
+    Where a batch has fewer than two pairs of the other kind, the mean d of the own kind is the bound.
+
+    distance (str): d, "euclidean" | "cosine" (1 - cos) | "manhattan".
+    margin (float): how far apart an unlike pair is to be.
+    Input: [u, v], each float (n, width), and y, float (n,), 1 for an alike pair and 0 for an unlike one.
+    Output: the loss, a float. Its backprop takes a factor on the loss and returns [du, dv].
+    RAISES (ValueError): if the distance is unknown, u, v and y do not have the same number of rows, or a gold value is
+        neither 0 nor 1.
+    SOURCE: Hadsell, Chopra and LeCun 2006, section 2.1; the choice of hard pairs is that of sentence-transformers.
+    """
+    measure = choose(DISTANCES, distance, loss="OnlineContrastiveLoss", setting="distance")
+    return LossLayer(
+        "OnlineContrastiveLoss",
+        partial(forward, measure=measure, margin=margin),
+        n_members=[2],
+        gold="score",
+        whole_batch=True,
+    )
+
+
+def forward(
+    model: Model, inputs: tuple[Members, Floats1d], is_train: bool, *, measure: Paired, margin: float
+) -> tuple[float, Backprop]:
+    members, gold = inputs
+    check_inputs(model, members, len(gold))
+    alike: Any = alike_pairs(model, gold)
+    distance, back_to_members = measure(*members)
+    xp = get_array_module(distance)
+    far = alike & (distance > _bound(distance[alike], distance[~alike], xp.min))
+    near = ~alike & (distance < _bound(distance[~alike], distance[alike], xp.max))
+    hard: Any = (far | near).astype(distance.dtype)
+    strain, d_strain = strains(distance, alike, margin)
+
+    def backprop(d_loss: float = 1.0) -> Members:
+        return back_to_members(d_strain * hard * d_loss)
+
+    return float((strain * hard).sum()), backprop
+
+
+def _bound(own: Floats1d, other: Floats1d, extreme: Callable) -> Any:
+    """What an own distance is hard beyond: the extreme of the other kind, or a stand-in if that says little."""
+    if len(other) > 1:
+        return extreme(other)
+    return own.mean() if len(own) else 0.0

@@ -1,0 +1,155 @@
+"""The classification objective: a pair's label is to be read from its two vectors."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+from spacy.util import registry
+from thinc.api import Model, uniform_init
+from thinc.types import Floats2d, Ints1d
+from thinc.util import get_array_module
+
+from ..errors import Errors
+from .concatenation import PARTS, PairDerivative, concatenate_parts
+from .cross_entropy import cross_entropy, softmax
+from .layer import Backprop, LossLayer, Members, check_inputs, choose
+
+Inputs = tuple[Members, list[str]]
+
+
+class PairClassifier(LossLayer):
+    """A loss layer with a linear classifier.
+
+    concatenation (list[str]): what the classifier is to see of a pair. What W was made for stands, saved with it, in
+        attrs["concatenation"].
+    """
+
+    concatenation: list[str]
+
+
+@registry.layers("spacy-sbert.SoftmaxLoss.v1")
+def SoftmaxLoss(
+    concatenation: Sequence[str] = ("u", "v", "abs_diff"), learn_rate_factor: float = 1.0
+) -> Model[Inputs, float]:
+    """Cross-entropy of a linear classifier of pairs; the classifier is trained and saved with the loss.
+
+    loss = -1/n sum_i log softmax(W [u_i; v_i; |u_i - v_i|] + b)[y_i]
+
+    concatenation (Sequence[str]): what the classifier sees, any of "u", "v", "abs_diff" (|u - v|) and "product" (u * v)
+        in any order.
+    learn_rate_factor (float): how many times faster than the encoder W and b learn.
+    Input: [u, v], each float (n, width), and y, list[str] of n labels.
+    Output: the loss, a float. Its backprop takes a factor on the loss, returns [du, dv], and adds to the gradients of
+        W, float (nO, nI), and b, float (nO,), where nO is the number of labels and nI that of features.
+    RAISES (ValueError): if the concatenation is empty or names an unknown part or one twice; if u, v and y do not have
+        the same number of rows; if the layer was not initialized, or for other labels, another
+        width or another concatenation.
+    SOURCE: Reimers and Gurevych 2019, section 3 (Classification Objective Function) and Table 6 (Concatenation).
+    """
+    parts = list(concatenation)
+    for part in parts:
+        choose(PARTS, part, loss="SoftmaxLoss", setting="concatenation")
+    if not parts or len(set(parts)) < len(parts):
+        settings = {"setting": "concatenation", "given": parts, "expected": f"some of {', '.join(PARTS)}, each once"}
+        raise ValueError(Errors.BAD_LOSS_SETTING.format(loss="SoftmaxLoss", **settings))
+    layer = PairClassifier(
+        "SoftmaxLoss",
+        forward,
+        init=init,
+        n_members=[2],
+        gold="label",
+        attrs={"labels": [], "concatenation": parts},
+        dims={"nO": None, "nI": None},
+        params={"W": None, "b": None},
+        learn_rate_factor=learn_rate_factor,
+    )
+    layer.concatenation = parts
+    return layer
+
+
+def init(model: PairClassifier, X: Inputs | None = None, Y: Any = None) -> None:
+    """Draw W and b, for the labels and the width of the examples, from the uniform distribution of torch.nn.Linear."""
+    if X is None:
+        return
+    members, gold = X
+    labels, known = sorted(set(gold)), model.attrs["labels"]
+    if known and labels != known:
+        raise ValueError(Errors.OTHER_LABELS.format(loss=model.name, known=_listed(known), given=_listed(labels)))
+    if len(labels) < 2:
+        raise ValueError(Errors.TOO_FEW_LABELS.format(loss=model.name, given=_listed(labels) or "none"))
+    nO, nI = len(labels), len(model.concatenation) * members[0].shape[1]
+    if model.has_dim("nI") and model.get_dim("nI") != nI:
+        raise ValueError(_wrong_width(model, nI))
+    model.attrs["labels"], model.attrs["concatenation"] = labels, model.concatenation
+    model.set_dim("nO", nO)
+    model.set_dim("nI", nI)
+    bound = nI**-0.5
+    model.set_param("W", uniform_init(model.ops, (nO, nI), lo=-bound, hi=bound))
+    model.set_param("b", uniform_init(model.ops, (nO,), lo=-bound, hi=bound))
+
+
+def forward(model: PairClassifier, inputs: Inputs, is_train: bool) -> tuple[float, Backprop]:
+    members, gold = inputs
+    check_inputs(model, members, len(gold))
+    features, back_to_members = _features(model, *members)
+    losses, d_scores = cross_entropy(_scores(model, features), _targets(model, gold, get_array_module(features)))
+
+    def backprop(d_loss: float = 1.0) -> Members:
+        dY: Any = d_scores * (d_loss / len(gold))
+        model.inc_grad("W", dY.T @ features)
+        model.inc_grad("b", dY.sum(axis=0))
+        return back_to_members(dY @ model.get_param("W"))
+
+    return float(losses.mean()), backprop
+
+
+def label_probabilities(model: Model, u: Floats2d, v: Floats2d) -> Floats2d:
+    """What the classifier of a SoftmaxLoss says of pairs.
+
+    softmax(W [u_i; v_i; |u_i - v_i|] + b)
+
+    model (Model): the layer that SoftmaxLoss made, initialized or loaded.
+    u, v (float (n, width)): the vectors of the pairs.
+    RETURNS (float (n, nO)): the probability of each label, in the order of model.attrs["labels"].
+    RAISES (ValueError): if the layer is no SoftmaxLoss or was not initialized, or for another width
+        or concatenation.
+    SOURCE: Reimers and Gurevych 2019, section 3 (Classification Objective Function).
+    """
+    if not isinstance(model, PairClassifier):
+        raise ValueError(Errors.NO_HEAD.format(loss=model.name))
+    features, _ = _features(model, u, v)
+    return softmax(_scores(model, features))
+
+
+def _features(model: PairClassifier, u: Floats2d, v: Floats2d) -> tuple[Floats2d, PairDerivative]:
+    if not model.has_param("W"):
+        raise ValueError(Errors.NO_HEAD.format(loss=model.name))
+    saved = model.attrs["concatenation"]
+    if saved != model.concatenation:
+        settings = {"saved": _listed(saved), "given": _listed(model.concatenation)}
+        raise ValueError(Errors.OTHER_CONCATENATION.format(loss=model.name, **settings))
+    features, backprop = concatenate_parts(u, v, model.concatenation)
+    if features.shape[1] != model.get_dim("nI"):
+        raise ValueError(_wrong_width(model, features.shape[1]))
+    return features, backprop
+
+
+def _scores(model: PairClassifier, features: Any) -> Floats2d:
+    W: Any = model.get_param("W")
+    return features @ W.T + model.get_param("b")
+
+
+def _targets(model: PairClassifier, gold: list[str], xp: Any) -> Ints1d:
+    index = {label: i for i, label in enumerate(model.attrs["labels"])}
+    for label in gold:
+        if label not in index:
+            raise ValueError(Errors.LABEL_WITHOUT_HEAD.format(loss=model.name, given=label, known=_listed(index)))
+    return xp.asarray(numpy.array([index[label] for label in gold], dtype="i"))
+
+
+def _wrong_width(model: PairClassifier, given: int) -> str:
+    return Errors.WRONG_HEAD_WIDTH.format(loss=model.name, expected=model.get_dim("nI"), given=given)
+
+
+def _listed(labels: Any) -> str:
+    return ", ".join(map(str, labels))

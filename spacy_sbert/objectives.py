@@ -1,0 +1,136 @@
+"""From the vectors of a batch of examples to the loss of each objective, and back to a gradient for each Doc."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any
+
+from spacy.training import Example
+from thinc.api import Model, Ops
+from thinc.types import Floats2d
+
+from .errors import Errors
+from .layers.encoded import EncodedDoc
+from .pairs import batch_size_of, gold_values, labels_of, member_rows, objective_of
+from .spans import members
+
+Labels = list[str] | dict[str, list[str]]
+
+
+@dataclass(frozen=True)
+class BatchLoss:
+    """The losses of a batch and their gradient.
+
+    by_objective: the loss of each objective that had examples, in parts of the whole batch where it is accumulated.
+    gradients: float32, of the shape of each Doc's vectors.
+    is_part: the whole-batch objectives that saw but a part of their batch.
+    """
+
+    by_objective: dict[str, float]
+    gradients: list[Floats2d]
+    is_part: list[str]
+
+
+def objectives_of(loss: Model) -> dict[str, Model]:
+    """The named objectives in a loss layer; of a single one the name is empty."""
+    names = loss.attrs.get("objectives")
+    return {"": loss} if names is None else dict(zip(names, loss.layers, strict=True))
+
+
+def batch_loss(
+    loss: Model, ops: Ops, examples: Sequence[Example], scores: Sequence[EncodedDoc], spans_key: str, factor: float
+) -> BatchLoss:
+    """Compute the loss of every objective that has examples in a batch.
+
+    loss (Model): a loss layer.
+    examples (Sequence[Example]): the batch; members stand on the predicted Docs, gold values on the references.
+    scores (Sequence[EncodedDoc]): what the encoder made of the predicted Docs.
+    factor (float): on values and gradients.
+    RAISES (ValueError): if an example is not what its objective takes.
+    """
+    rows = [member_rows(eg.predicted, enc.rows, spans_key) for eg, enc in zip(examples, scores, strict=True)]
+    borders = [0, *accumulate(len(encoded.vectors) for encoded in scores)]
+    flat = ops.xp.concatenate([encoded.vectors for encoded in scores])  # (rows of all Docs, width)
+    d_flat = ops.alloc2f(*flat.shape)
+    values: dict[str, float] = {}
+    is_part = []
+    for name, chosen in _by_objective(loss, examples, rows, spans_key).items():
+        layer, group = objectives_of(loss)[name], [examples[i] for i in chosen]
+        n_members = _count_members(group, layer, spans_key)
+        places = [ops.asarray1i([borders[i] + rows[i][member] for i in chosen]) for member in range(n_members)]
+        inputs = ([flat[place] for place in places], gold_values(group, layer.attrs["gold"], ops, spans_key))
+        share = len(chosen) / batch_size_of(group[0], spans_key, default=len(chosen))
+        if share < 1 and layer.attrs["whole_batch"]:
+            is_part.append(layer.name)
+        found, backprop = loss({name: inputs} if name else inputs, True)
+        d_loss = backprop(factor * share)
+        values[name] = (found[name] if name else found) * factor * share
+        for place, d_member in zip(places, d_loss[name] if name else d_loss, strict=True):
+            d_flat[place] = d_member
+    return BatchLoss(values, [d_flat[start:end] for start, end in pairwise(borders)], is_part)
+
+
+def initialize_objectives(
+    loss: Model,
+    ops: Ops,
+    width: int,
+    examples: Iterable[Example],
+    spans_key: str,
+    labels: Labels | None,
+) -> None:
+    """Give every head its width and its labels.
+
+    width (int): of the vectors.
+    examples (Iterable[Example]): where labels are taken from, if they are not given.
+    labels: of the only objective, or of each by its name.
+    RAISES (ValueError): if an objective that learns from labels has fewer than two.
+    """
+    labelled = {name: layer for name, layer in objectives_of(loss).items() if layer.attrs["gold"] == "label"}
+    if not labelled:
+        return
+    found: dict[str, set[str]] = {name: set() for name in labelled}
+    if labels is None:
+        for example in examples:
+            name = objective_of(example, spans_key) if "" not in labelled else ""
+            if members(example.predicted, spans_key) and name in labelled:
+                found[name].update(labels_of([example], spans_key))
+    else:
+        given = labels if isinstance(labels, dict) else dict.fromkeys(labelled, labels)
+        found = {name: set(of_objective) for name, of_objective in given.items() if name in labelled}
+    for name, layer in labelled.items():
+        if not found.get(name):
+            continue  # no example of it: nlp.initialize() without a corpus
+        if len(found[name]) < 2:
+            raise ValueError(Errors.SINGLE_CLASS.format(loss=layer.name, given=", ".join(found[name])))
+        layer.initialize(X=([ops.alloc2f(1, width)] * layer.attrs["n_members"][0], sorted(found[name])))
+
+
+def _by_objective(
+    loss: Model, examples: Sequence[Example], rows: list[list[int]], spans_key: str
+) -> dict[str, list[int]]:
+    """The examples of each objective, by their place in the batch."""
+    names = objectives_of(loss)
+    chosen: dict[str, list[int]] = {}
+    for i, example in enumerate(examples):
+        if not rows[i]:
+            continue
+        name = "" if "" in names else objective_of(example, spans_key)
+        if name not in names:
+            text = example.reference.text[:50]
+            raise ValueError(Errors.UNKNOWN_OBJECTIVE.format(text=text, given=name, expected=", ".join(names)))
+        chosen.setdefault(name, []).append(i)
+    return chosen
+
+
+def _count_members(examples: Sequence[Example], layer: Model, spans_key: str) -> int:
+    """How many members the examples have: one number for all, and one that the loss takes."""
+    expected: Any = layer.attrs["n_members"]
+    counts = [len(members(example.predicted, spans_key)) for example in examples]
+    for example, count in zip(examples, counts, strict=True):
+        if count not in expected or count != counts[0]:
+            also = counts[0] if counts[0] in expected else " or ".join(map(str, expected))
+            text = example.predicted.text[:50]
+            raise ValueError(
+                Errors.WRONG_MEMBER_COUNT.format(text=text, given=count, expected=also, key=spans_key, loss=layer.name)
+            )
+    return counts[0]

@@ -1,0 +1,69 @@
+"""From files of text to .spacy."""
+
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+import spacy
+from spacy.language import Language
+from spacy.tokens import DocBin
+
+from ..errors import Errors
+from .docs import example_doc
+from .layouts import AUTO, FORMATS, SPACY, find_format, read_rows
+from .table import Columns
+
+
+def convert(
+    input_path: Path,
+    output_path: Path,
+    *,
+    lang: str = "en",
+    expect: int | None = None,
+    format: str = AUTO,
+    members: Sequence[str] | None = None,
+    score: str | None = None,
+    label: str | None = None,
+    min_score: float = 0.0,
+    max_score: float = 1.0,
+    header: bool = True,
+    limit: int = 0,
+) -> int:
+    """Convert pairs, triplets or single texts to .spacy.
+
+    A .spacy file is held in memory whole, here and when it is read: for data that does not fit, let PairCorpus read
+    the file of text itself, which it streams.
+
+    input_path (Path): the file, see PairCorpus.
+    output_path (Path): the .spacy file to write.
+    lang (str): the language whose tokenizer makes the Docs.
+    expect (int): how many examples there must be, None for any number above zero.
+    format, members, score, label, min_score, max_score, header, limit: see PairCorpus.
+    RETURNS (int): the number of examples written.
+    RAISES (ValueError): if a line is not what it should be, or their number not as expected; nothing is written then.
+    """
+    if output_path.suffix != ".spacy":
+        raise ValueError(Errors.NOT_SPACY.format(path=output_path))
+    columns = Columns(tuple(members or ()), score, label, min_score, max_score, header)
+    docs = _read_docs(input_path, spacy.blank(lang), format, columns, limit)
+    if expect is not None and len(docs) != expect:
+        raise ValueError(Errors.WRONG_COUNT.format(path=input_path, given=len(docs), expected=expect))
+    output_path.parent.mkdir(parents=True, exist_ok=True)
+    docs.to_disk(output_path)
+    return len(docs)
+
+
+def _read_docs(path: Path, nlp: Language, format: str, columns: Columns, limit: int) -> DocBin:
+    if limit < 0:
+        raise ValueError(Errors.NEGATIVE.format(name="limit", given=limit))
+    format = find_format(path, format, columns)
+    if format == SPACY:
+        expected = ", ".join(name for name in FORMATS if name != SPACY)
+        raise ValueError(Errors.UNKNOWN_FORMAT.format(path=path, expected=expected))
+    docs = DocBin()
+    for row in islice(read_rows(path, format, columns), limit or None):
+        try:
+            docs.add(example_doc(nlp, row.members, score=row.score, label=row.label))
+        except ValueError as error:  # of the tokenizer, which does not know the file
+            raise ValueError(Errors.BAD_EXAMPLE.format(path=path, line=row.line, reason=error)) from error
+    return docs

@@ -1,0 +1,95 @@
+"""From texts to Docs: an example is one Doc, its members are Spans, and gold stands on the reference alone."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from spacy.language import Language
+from spacy.tokens import Doc, Span, SpanGroup
+from spacy.training import Example
+
+from ..errors import Errors
+from ..spans import SPANS_KEY
+
+OBJECTIVE = "objective"  # which data set an example comes from: the one attribute that is no gold
+
+
+def example_doc(nlp: Language, members: Sequence[str], *, spans_key: str = SPANS_KEY, **gold: Any) -> Doc:
+    """One Doc of several texts, with the texts as members and gold values beside them.
+
+    nlp (Language): whose tokenizer makes the Doc.
+    members (Sequence[str]): the texts, none of them empty.
+    spans_key (str): where the members stand.
+    gold: score (float from 0 to 1), label (str), vector (floats of a teacher); None leaves one out.
+    RETURNS (Doc): the texts one after the other; doc.spans[spans_key] holds a Span for each, and gold in its attrs.
+    RAISES (ValueError): for a text without tokens, or no text at all.
+    """
+    return _build(nlp, *_tokenize(nlp, members), spans_key, gold)
+
+
+def pair_doc(nlp: Language, first: str, second: str, score: float, *, spans_key: str = SPANS_KEY) -> Doc:
+    """One Doc of two texts, with the texts as members and the score as gold.
+
+    nlp (Language): whose tokenizer makes the Doc.
+    first, second (str): the texts, not empty.
+    score (float): gold similarity, from 0 to 1.
+    RETURNS (Doc): first and second one after the other; doc.spans[spans_key] holds a Span for each, and the score in
+        its attrs["score"].
+    RAISES (ValueError): for a text without tokens.
+    """
+    return example_doc(nlp, (first, second), spans_key=spans_key, score=score)
+
+
+def text_example(nlp: Language, members: Sequence[str], *, spans_key: str = SPANS_KEY, **gold: Any) -> Example:
+    """An Example of several texts: as make_example of their example_doc, but quicker.
+
+    nlp, members, spans_key, gold: see example_doc.
+    RETURNS (Example): the gold stands on the reference alone.
+    RAISES (ValueError): for a text without tokens, or no text at all.
+    """
+    words, spaces, borders = _tokenize(nlp, members)
+    predicted = _build(nlp, words, spaces, borders, spans_key, {})
+    return Example(predicted, _build(nlp, words, spaces, borders, spans_key, gold))
+
+
+def make_example(reference: Doc, spans_key: str = SPANS_KEY) -> Example:
+    """An Example whose predicted Doc has the words and members of the reference, and none of its gold.
+
+    reference (Doc): see example_doc.
+    RETURNS (Example): only attrs["objective"], which is no gold, stands on both Docs.
+    """
+    words = [token.text for token in reference]
+    predicted = Doc(reference.vocab, words=words, spaces=[bool(token.whitespace_) for token in reference])
+    group = reference.spans[spans_key]
+    spans = [Span(predicted, span.start, span.end) for span in group]
+    attrs = {OBJECTIVE: group.attrs[OBJECTIVE]} if OBJECTIVE in group.attrs else {}
+    predicted.spans[spans_key] = SpanGroup(predicted, name=spans_key, attrs=attrs, spans=spans)
+    return Example(predicted, reference)
+
+
+def _tokenize(nlp: Language, members: Sequence[str]) -> tuple[list[str], list[bool], list[int]]:
+    """Words and spaces of all members, and the borders between these: 0, the end of the first, ... of the last."""
+    words: list[str] = []
+    spaces: list[bool] = []
+    borders = [0]
+    for number, text in enumerate(members, start=1):
+        for token in nlp.make_doc(text):
+            words.append(token.text)
+            spaces.append(bool(token.whitespace_))
+        if len(words) == borders[-1]:
+            raise ValueError(Errors.NO_TOKENS.format(number=number, given=text))
+        spaces[-1] = True  # a member ends where the next begins
+        borders.append(len(words))
+    if not words:
+        raise ValueError(Errors.NO_MEMBERS)
+    return words, spaces, borders
+
+
+def _build(
+    nlp: Language, words: list[str], spaces: list[bool], borders: list[int], spans_key: str, gold: dict[str, Any]
+) -> Doc:
+    doc = Doc(nlp.vocab, words=words, spaces=spaces)
+    spans = [Span(doc, start, end) for start, end in pairwise(borders)]
+    attrs = {name: value for name, value in gold.items() if value is not None}
+    doc.spans[spans_key] = SpanGroup(doc, name=spans_key, attrs=attrs, spans=spans)
+    return doc

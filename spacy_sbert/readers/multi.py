@@ -1,0 +1,121 @@
+"""Several data sets in one run of training."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from random import Random
+from typing import Any
+
+from spacy.language import Language
+from spacy.training import Example
+from spacy.util import registry
+
+from ..errors import Errors
+from ..spans import SPANS_KEY
+from .docs import OBJECTIVE
+
+Reader = Callable[[Language], Iterable[Example]]
+SAMPLING = ("proportional", "round_robin")
+
+
+@registry.readers("spacy-sbert.MultiCorpus.v1")
+class MultiCorpus:
+    """Mix several corpora; each example says in attrs["objective"], on both Docs, which corpus it is from.
+
+    corpora (dict[str, Callable]): readers by name, spaCy's own among them if you like: examples without members are
+        passed on as they are.
+    sampling (str): "proportional" for every example of every corpus once, the next from a corpus drawn by how many
+        it has left; "round_robin" for one of each in turn until the shortest ends.
+    weights (dict[str, float]): with "proportional", draw by these in place of how many are left; a corpus that is
+        used up drops out.
+    seed (int): of the drawing, which differs from call to call of the reader but not from run to run.
+    spans_key (str): where the members stand.
+    RAISES (ValueError): for no corpora or one that is no reader, an unknown sampling, or weights that do not fit the
+        corpora; on reading, for a corpus without examples.
+    """
+
+    def __init__(
+        self,
+        corpora: dict[str, Any],  # of Reader: confection checks a nested block before it has built the readers
+        sampling: str = "proportional",
+        weights: dict[str, float] | None = None,
+        seed: int = 0,
+        spans_key: str = SPANS_KEY,
+    ):
+        if not corpora:
+            raise ValueError(Errors.NO_CORPORA)
+        for name, corpus in corpora.items():
+            if not callable(corpus):
+                raise ValueError(Errors.NOT_A_READER.format(name=name, given=corpus))
+        if sampling not in SAMPLING:
+            raise ValueError(Errors.UNKNOWN_SAMPLING.format(given=sampling, expected=", ".join(SAMPLING)))
+        if weights is not None:
+            _check_weights(weights, corpora, sampling)
+        self.corpora: dict[str, Reader] = dict(corpora)
+        self.sampling = sampling
+        self.weights = weights
+        self.seed = seed
+        self.spans_key = spans_key
+        self.epoch = 0
+        self._counts: dict[str, int] | None = None
+
+    def __call__(self, nlp: Language) -> Iterator[Example]:
+        """Yield the Examples of all corpora, mixed."""
+        random = Random(self.seed + self.epoch)
+        self.epoch += 1
+        return self._read(nlp, random)
+
+    def _read(self, nlp: Language, random: Random) -> Iterator[Example]:
+        drawn = self._in_turn(nlp) if self.sampling == "round_robin" else self._by_weight(nlp, random)
+        for name, example in drawn:
+            for doc in (example.predicted, example.reference):
+                if self.spans_key in doc.spans:
+                    doc.spans[self.spans_key].attrs[OBJECTIVE] = name
+            yield example
+
+    def _in_turn(self, nlp: Language) -> Iterator[tuple[str, Example]]:
+        streams = [iter(corpus(nlp)) for corpus in self.corpora.values()]
+        empty = True
+        for examples in zip(*streams, strict=False):
+            empty = False
+            yield from zip(self.corpora, examples, strict=True)
+        if empty:
+            raise ValueError(Errors.EMPTY_CORPUS.format(name=" or ".join(self.corpora)))
+
+    def _by_weight(self, nlp: Language, random: Random) -> Iterator[tuple[str, Example]]:
+        weights = {**(self._count(nlp) if self.weights is None else self.weights)}
+        streams = {name: iter(corpus(nlp)) for name, corpus in self.corpora.items()}
+        ahead = {name: next(stream, None) for name, stream in streams.items()}
+        for name, example in ahead.items():
+            if example is None:
+                raise ValueError(Errors.EMPTY_CORPUS.format(name=name))
+        while streams:
+            names = list(streams)
+            (name,) = random.choices(names, [weights[name] for name in names])
+            example, ahead[name] = ahead[name], next(streams[name], None)
+            if self.weights is None:
+                weights[name] = max(weights[name] - 1, 1)  # a file may have grown since it was counted
+            if ahead[name] is None:
+                del streams[name]
+            if example is not None:
+                yield name, example
+
+    def _count(self, nlp: Language) -> dict[str, int]:
+        if self._counts is None:
+            self._counts = {name: max(_count_examples(corpus, nlp), 1) for name, corpus in self.corpora.items()}
+        return self._counts
+
+
+def _count_examples(corpus: Reader, nlp: Language) -> int:
+    count = getattr(corpus, "count", None)
+    return sum(1 for _ in corpus(nlp)) if count is None else count()
+
+
+def _check_weights(weights: dict[str, float], corpora: dict[str, Reader], sampling: str) -> None:
+    if sampling != "proportional":
+        raise ValueError(Errors.UNUSED_WEIGHTS.format(sampling=sampling))
+    if weights.keys() != corpora.keys():
+        given, expected = ", ".join(weights) or "none", ", ".join(corpora)
+        raise ValueError(Errors.OTHER_WEIGHTS.format(given=given, expected=expected))
+    for name, weight in weights.items():
+        if not (math.isfinite(weight) and weight > 0):
+            raise ValueError(Errors.BAD_WEIGHT.format(name=name, given=weight))

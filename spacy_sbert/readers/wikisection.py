@@ -1,0 +1,24 @@
+"""Triplets of sentences from the sections of Wikipedia articles."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from .rows import Row, check_members, find_columns, pick, read_commas
+
+SENTENCES = ("Sentence1", "Sentence2", "Sentence3")
+
+
+def wikisection_rows(path: Path) -> Iterator[Row]:
+    """Read triplets: an anchor, a sentence of the same section, and one of another section of the article.
+
+    path (Path): comma-separated with a header: Article Title, Sentence1, Sentence2, Sentence3.
+    YIELDS (Row): three members: anchor, positive, negative.
+    RAISES (ValueError): for a missing column, an empty sentence, or a triplet with two equal sentences.
+    SOURCE: Ein Dor et al. 2018, Learning Thematic Similarity Metric Using Triplet Networks.
+    """
+    records = read_commas(path)
+    for line, header in records:
+        columns = find_columns(header, SENTENCES, path, line)
+        break
+    for line, record in records:
+        yield Row(check_members(pick(record, columns, SENTENCES, path, line), SENTENCES, path, line), line)

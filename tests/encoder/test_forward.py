@@ -1,0 +1,168 @@
+"""The forward pass of training: no padding, mini-batches, precision, checkpointing and frozen parts."""
+
+import numpy
+import pytest
+import torch
+from pipelines import ENCODERS, HOLDER, gradients, weights
+from thinc.api import Adam
+from transformers import AutoModel
+
+from spacy_sbert.encoder.forward import cached_forward, plain_forward
+
+
+@pytest.fixture
+def model(tiny_bert):
+    return AutoModel.from_pretrained(tiny_bert, hidden_dropout_prob=0.3).train()
+
+
+def make_inputs(n_rows=21):
+    generator = torch.Generator().manual_seed(3)
+    lengths = torch.randint(2, 20, (n_rows,), generator=generator)
+    mask = (torch.arange(20)[None] < lengths[:, None]).long()
+    return {"input_ids": torch.randint(5, 60, (n_rows, 20), generator=generator) * mask, "attention_mask": mask}
+
+
+def gradient_of(model, inputs, forward, **settings):
+    """Output and gradient of every parameter, for a fixed gradient of the states; the same dropout each time."""
+    torch.manual_seed(5)
+    model.zero_grad()
+    output, backward = forward(model, inputs, precision="float32", **settings)
+    mask = inputs["attention_mask"][:, :, None]
+    d_states = torch.randn(output.last_hidden_state.shape, generator=torch.Generator().manual_seed(1)) * mask
+    backward(d_states)
+    return output.last_hidden_state, {k: p.grad.clone() for k, p in model.named_parameters() if p.grad is not None}
+
+
+@pytest.mark.parametrize("size", [1, 4, 8, 20])
+def test_mini_batches_have_the_gradient_of_the_whole_batch(model, size):
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    inputs = make_inputs()
+    states, expected = gradient_of(model, inputs, plain_forward)
+    cached, given = gradient_of(model, inputs, cached_forward, mini_batch_size=size)
+    mask = inputs["attention_mask"][:, :, None].bool()
+    assert torch.allclose(states.where(mask, 0.0), cached.where(mask, 0.0), atol=1e-5)
+    assert given.keys() == expected.keys() and len(given) > 30
+    scale = max(gradient.abs().max() for gradient in expected.values())
+    assert all(torch.allclose(given[key], expected[key], atol=1e-5 * scale) for key in expected)
+
+
+def test_the_second_pass_drops_out_what_the_first_did(model):
+    """With 8 rows a part, plain and cached forward draw the same dropout; the generator goes on as if nothing was."""
+    inputs = make_inputs()
+    states, expected = gradient_of(model, inputs, plain_forward)
+    after_plain = torch.get_rng_state()
+    cached, given = gradient_of(model, inputs, cached_forward, mini_batch_size=8)
+    assert torch.equal(states, cached) and torch.equal(after_plain, torch.get_rng_state())
+    scale = max(gradient.abs().max() for gradient in expected.values())
+    assert all(torch.allclose(given[key], expected[key], atol=1e-6 * scale) for key in expected)
+
+
+def test_states_are_those_of_the_model_and_zero_at_padding(model):
+    model.eval()
+    inputs = make_inputs()
+    output, _ = plain_forward(model, inputs, precision="float32")
+    mask = inputs["attention_mask"][:, :, None].bool()
+    with torch.no_grad():
+        expected = model(**inputs).last_hidden_state
+    assert torch.allclose(output.last_hidden_state.where(mask, 0.0), expected.where(mask, 0.0), atol=1e-5)
+    lengths = inputs["attention_mask"].sum(1).tolist()
+    longest = max(lengths)
+    assert not output.last_hidden_state[:, longest:].any()
+
+
+class Peak:
+    """The most bytes that the saved tensors of a graph take at a time."""
+
+    def __init__(self):
+        self.now = self.most = 0
+
+    def pack(self, tensor):
+        self.now += tensor.numel() * tensor.element_size()
+        self.most = max(self.most, self.now)
+        return tensor
+
+    def unpack(self, tensor):
+        self.now -= tensor.numel() * tensor.element_size()
+        return tensor
+
+
+def test_mini_batches_hold_less(model):
+    found = []
+    for forward, settings in ((plain_forward, {}), (cached_forward, {"mini_batch_size": 4})):
+        peak = Peak()
+        with torch.autograd.graph.saved_tensors_hooks(peak.pack, peak.unpack):
+            gradient_of(model, make_inputs(64), forward, **settings)
+        found.append(peak.most)
+    assert found[1] < found[0] / 6
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("setting", [{"mini_batch_size": 2}, {"gradient_checkpointing": True}])
+def test_memory_savers_do_not_change_the_gradient(make_nlp, examples, encoder, setting):
+    found = []
+    for given in ({}, setting):
+        nlp = make_nlp(encoder, **({"model": given} if encoder == "own" else {"transformer": given}))
+        nlp.initialize()
+        losses = nlp.update(examples(nlp), sgd=False)
+        found.append((losses["sbert"], gradients(nlp, HOLDER[encoder])))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-6)
+    scale = max(abs(gradient).max() for gradient in found[0][1].values())
+    assert all(numpy.allclose(found[0][1][k], found[1][1][k], atol=1e-5 * scale) for k in found[0][1])
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_bfloat16_is_near_float32(make_nlp, examples, encoder):
+    found = []
+    for precision in ("float32", "bfloat16"):
+        given = {"precision": precision}
+        nlp = make_nlp(encoder, **({"model": given} if encoder == "own" else {"transformer": given}))
+        nlp.initialize()
+        vector = nlp("A man is eating food.").vector
+        nlp.update(examples(nlp), sgd=False)
+        found.append((vector, gradients(nlp, HOLDER[encoder])))
+    (vector, expected), (half, given) = found
+    assert half.dtype == numpy.float32 and not numpy.array_equal(vector, half)
+    assert vector @ half / numpy.linalg.norm(vector) / numpy.linalg.norm(half) > 0.999
+    flat, flat_half = (numpy.concatenate([g[k].ravel() for k in sorted(expected)]) for g in (expected, given))
+    assert flat @ flat_half / numpy.linalg.norm(flat) / numpy.linalg.norm(flat_half) > 0.98
+    assert all(parameter.dtype == numpy.float32 for parameter in weights(nlp, HOLDER[encoder]).values())
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_frozen_parts_stay(make_nlp, examples, encoder):
+    given = {"frozen": ["embeddings", "encoder.layer.0.attention"]}
+    nlp = make_nlp(encoder, **({"model": given} if encoder == "own" else {"transformer": given}))
+    nlp.initialize()
+    before = weights(nlp, HOLDER[encoder])
+    nlp.update(examples(nlp), sgd=False)
+    for _, pipe in nlp.pipeline:
+        pipe.finish_update(Adam(0.01))
+    after = weights(nlp, HOLDER[encoder])
+    moved = {key for key in before if not numpy.array_equal(before[key], after[key])}
+    assert moved == {k for k in before if not k.startswith(("embeddings.", "encoder.layer.0.attention.", "pooler."))}
+
+
+def test_freezing_what_is_not_there(make_nlp):
+    with pytest.raises(ValueError, match=r"Cannot freeze 'encoder\.layer\.9': .* It has embeddings"):
+        make_nlp(model={"frozen": ["encoder.layer.9"]}).initialize()
+
+
+def test_everything_frozen_trains_nothing(make_nlp, examples):
+    nlp = make_nlp(model={"frozen": ["embeddings", "encoder"]})
+    nlp.initialize()
+    assert nlp.update(examples(nlp), sgd=False)["sbert"] > 0
+    assert gradients(nlp, "sbert") == {}
+
+
+def test_unknown_precision(make_nlp):
+    with pytest.raises(ValueError, match="Unknown precision 'int8': expected one of float32, bfloat16, float16"):
+        make_nlp(model={"precision": "int8"})
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="about machines without a GPU")
+def test_float16_needs_a_gpu(make_nlp):
+    nlp = make_nlp(model={"precision": "float16"})
+    with pytest.raises(ValueError, match='precision = "float16" needs a GPU'):
+        nlp("A man is eating food.")

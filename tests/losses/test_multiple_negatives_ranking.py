@@ -1,0 +1,199 @@
+import numpy
+import pytest
+
+from spacy_sbert.losses.cached_multiple_negatives_ranking import CachedMultipleNegativesRankingLoss
+from spacy_sbert.losses.multiple_negatives_ranking import MultipleNegativesRankingLoss
+
+RNG = numpy.random.default_rng(8)
+N = 7
+MEMBERS = [RNG.normal(size=(N, 4)) for _ in range(3)]
+DISTINCT = [[f"{kind}{i}" for i in range(N)] for kind in "apn"]
+# Equal anchors, equal positives, a positive that is another's anchor, hard negatives that are positives and anchors.
+REPEATED = [
+    ["a0", "a1", "a0", "a3", "a4", "a5", "a6"],
+    ["p0", "p1", "p2", "p1", "a5", "p5", "a6"],
+    ["n0", "p1", "a0", "n3", "n3", "p5", "a6"],
+]
+
+
+def reference_loss(members, texts, scale, similarity, symmetric):
+    """The definition, element by element."""
+
+    def sim(x, y):
+        return scale * (x @ y if similarity == "dot" else x @ y / numpy.linalg.norm(x) / numpy.linalg.norm(y))
+
+    def log_share(right, wrong):
+        return -numpy.log(numpy.exp(right) / (numpy.exp(right) + sum(map(numpy.exp, wrong))))
+
+    (a, p, *hard), (A, P, *H) = members, texts
+    forward, backward = [], []
+    for i in range(len(a)):
+        own = {A[i], P[i]}
+        wrong = [sim(a[i], p[j]) for j in range(len(a)) if j != i and P[j] not in own and A[j] != A[i]]
+        for x, X in zip(hard, H, strict=True):
+            wrong += [sim(a[i], x[j]) for j in range(len(a)) if X[j] not in own]
+        forward.append(log_share(sim(a[i], p[i]), wrong))
+        wrong = [sim(p[i], a[j]) for j in range(len(a)) if j != i and A[j] not in own and P[j] != P[i]]
+        backward.append(log_share(sim(p[i], a[i]), wrong))
+    return (numpy.mean(forward) + numpy.mean(backward)) / 2 if symmetric else numpy.mean(forward)
+
+
+options = pytest.mark.parametrize(
+    ("n_members", "similarity", "symmetric"),
+    [(m, similarity, symmetric) for m in (2, 3) for similarity in ("cosine", "dot") for symmetric in (False, True)],
+)
+every_text = pytest.mark.parametrize("texts", [DISTINCT, REPEATED], ids=["distinct", "repeated"])
+
+
+def test_value_by_hand():
+    anchors = positives = numpy.eye(2)
+    loss = MultipleNegativesRankingLoss(scale=3.0)
+    value, _ = loss(([anchors, positives], [["a", "b"], ["c", "d"]]), True)
+    assert value == pytest.approx(numpy.log1p(numpy.exp(-3)))
+    value, _ = loss(([anchors, positives, positives], [["a", "b"], ["c", "d"], ["e", "f"]]), True)
+    assert value == pytest.approx(numpy.log(2 + 2 * numpy.exp(-3)))
+
+
+@options
+@every_text
+def test_value_is_that_of_the_definition(texts, n_members, similarity, symmetric):
+    loss = MultipleNegativesRankingLoss(2.0, similarity, symmetric)
+    value, _ = loss((MEMBERS[:n_members], texts[:n_members]), True)
+    expected = reference_loss(MEMBERS[:n_members], texts[:n_members], 2.0, similarity, symmetric)
+    assert value == pytest.approx(expected, abs=1e-12)
+
+
+@options
+@every_text
+def test_gradients(judge, texts, n_members, similarity, symmetric):
+    loss = MultipleNegativesRankingLoss(2.0, similarity, symmetric)
+    judge.gradients(loss, MEMBERS[:n_members], texts[:n_members])
+
+
+@options
+def test_agrees_with_sentence_transformers(judge, embedder, st_losses, n_members, similarity, symmetric):
+    from sentence_transformers import util
+
+    function = {"cosine": util.cos_sim, "dot": util.dot_score}[similarity]
+    directions = ("query_to_doc", "doc_to_query") if symmetric else ("query_to_doc",)
+    theirs = st_losses.MultipleNegativesRankingLoss(
+        embedder(4), scale=5.0, similarity_fct=function, directions=directions, partition_mode="per_direction"
+    )
+    loss = MultipleNegativesRankingLoss(5.0, similarity, symmetric)
+    reference = lambda tensors: theirs.compute_loss_from_embeddings(tensors, None)  # noqa: E731
+    judge.parity(loss, MEMBERS[:n_members], DISTINCT[:n_members], reference, 1e-9)
+
+
+@options
+@every_text
+@pytest.mark.parametrize("mini_batch_size", [1, 2, 3, 7, 32])
+def test_cached_is_the_same(texts, n_members, similarity, symmetric, mini_batch_size):
+    inputs = (MEMBERS[:n_members], texts[:n_members])
+    expected, expected_backprop = MultipleNegativesRankingLoss(20.0, similarity, symmetric)(inputs, True)
+    cached = CachedMultipleNegativesRankingLoss(mini_batch_size, 20.0, similarity, symmetric)
+    value, backprop = cached(inputs, True)
+    assert value == pytest.approx(expected, abs=1e-12)
+    for given, d_member in zip(backprop(0.7), expected_backprop(0.7), strict=True):
+        assert numpy.allclose(given, d_member, atol=1e-12, rtol=0)
+
+
+def test_cached_holds_no_more_rows_than_it_says(monkeypatch):
+    from spacy_sbert.losses import in_batch_negatives
+
+    seen = []
+    wrapped = in_batch_negatives.cross_entropy
+    monkeypatch.setattr(
+        in_batch_negatives, "cross_entropy", lambda scores, rows: seen.append(scores.shape) or wrapped(scores, rows)
+    )
+    CachedMultipleNegativesRankingLoss(3)((MEMBERS, DISTINCT), True)
+    assert seen == [(3, 14), (3, 14), (1, 14)]
+
+
+def test_mini_batch_size_is_for_others_to_read():
+    assert CachedMultipleNegativesRankingLoss(5).mini_batch_size == 5
+    assert CachedMultipleNegativesRankingLoss(5).copy().mini_batch_size == 5
+    assert MultipleNegativesRankingLoss().mini_batch_size is None
+
+
+@pytest.mark.parametrize(
+    ("texts", "gone"),
+    [
+        ([["a", "b", "c"], ["p", "p", "q"]], (0, 1)),  # the same positive
+        ([["a", "b", "c"], ["p", "a", "q"]], (0, 1)),  # the anchor itself
+        ([["a", "a", "c"], ["p", "q", "r"]], (0, 1)),  # another positive of the same anchor
+        ([["a", "b", "c"], ["p", "q", "r"], ["n", "p", "m"]], (0, 4)),  # a hard negative that is the positive
+        ([["a", "b", "c"], ["p", "q", "r"], ["p", "n", "m"]], (0, 3)),  # its own one, too
+        ([["a", "b", "c"], ["p", "q", "r"], ["n", "m", "b"]], (1, 5)),  # a hard negative that is the anchor
+    ],
+)
+def test_repeated_texts_are_no_negatives(texts, gone):
+    """What an anchor learns does not depend on the vector that is left out, and did depend on it otherwise."""
+    query, column = gone
+    members = [member[:3].copy() for member in MEMBERS[: len(texts)]]
+    moved = [member.copy() for member in members]
+    moved[1 + column // 3][column % 3] += 1
+    loss = MultipleNegativesRankingLoss(1.0, "dot")
+
+    def change(texts):
+        before, after = (loss((given, texts), True)[1]()[0][query] for given in (members, moved))
+        return abs(after - before).max()
+
+    assert change(texts) == 0.0
+    assert change([of_member[:3] for of_member in DISTINCT[: len(texts)]]) > 1e-6
+
+
+def test_anchor_without_negatives_adds_nothing():
+    texts = [["a", "a"], ["p", "q"]]
+    value, backprop = MultipleNegativesRankingLoss(symmetric=True)(([m[:2] for m in MEMBERS[:2]], texts), True)
+    assert value == 0.0
+    assert not any(d.any() for d in backprop())
+    texts = [["a", "a", "b"], ["p", "q", "r"]]
+    inputs = [m[:3] for m in MEMBERS[:2]]
+    value, _ = MultipleNegativesRankingLoss(2.0)((inputs, texts), True)
+    assert value == pytest.approx(reference_loss(inputs, texts, 2.0, "cosine", False))
+
+
+def test_one_triplet_has_its_hard_negative():
+    members, texts = [member[:1] for member in MEMBERS], [["a"], ["p"], ["n"]]
+    value, _ = MultipleNegativesRankingLoss(2.0)((members, texts), True)
+    assert value == pytest.approx(reference_loss(members, texts, 2.0, "cosine", False))
+
+
+def test_large_scores_do_not_overflow():
+    loss = MultipleNegativesRankingLoss(1e5, "dot", symmetric=True)
+    value, backprop = loss((MEMBERS, REPEATED), True)
+    assert numpy.isfinite(value) and all(numpy.isfinite(d).all() for d in backprop())
+
+
+def test_zero_vectors():
+    members = [numpy.zeros((2, 3)), numpy.ones((2, 3))]
+    value, backprop = MultipleNegativesRankingLoss()((members, [["a", "b"], ["p", "q"]]), True)
+    assert value == pytest.approx(numpy.log(2))
+    assert not any(d.any() for d in backprop())
+
+
+@options
+def test_float32(judge, n_members, similarity, symmetric):
+    for loss in (
+        MultipleNegativesRankingLoss(20.0, similarity, symmetric),
+        CachedMultipleNegativesRankingLoss(3, 20.0, similarity, symmetric),
+    ):
+        judge.float32(loss, MEMBERS[:n_members], REPEATED[:n_members])
+
+
+@pytest.mark.parametrize("build", [MultipleNegativesRankingLoss, CachedMultipleNegativesRankingLoss])
+def test_errors(build):
+    assert build().attrs == {"n_members": [2, 3], "gold": "text", "whole_batch": True}
+    with pytest.raises(ValueError, match=r"Set training.batcher.size to at least 2"):
+        build()(([member[:1] for member in MEMBERS[:2]], [["a"], ["p"]]), True)
+    with pytest.raises(ValueError, match=r"Unknown similarity 'angle' .* expected one of cosine, dot"):
+        build(similarity="angle")
+    with pytest.raises(ValueError, match="got 7, 7, 7 and 6"):
+        build()((MEMBERS[:2], [DISTINCT[0], DISTINCT[1][:6]]), True)
+    with pytest.raises(ValueError, match="takes examples of 2 or 3 members, got 1"):
+        build()((MEMBERS[:1], DISTINCT[:1]), True)
+
+
+def test_mini_batch_size_must_be_positive():
+    with pytest.raises(ValueError, match="cannot work with mini_batch_size = 0: expected at least 1"):
+        CachedMultipleNegativesRankingLoss(0)

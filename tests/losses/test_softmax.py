@@ -1,0 +1,166 @@
+import numpy
+import pytest
+from thinc.api import fix_random_seed
+
+from spacy_sbert.losses.softmax import SoftmaxLoss, label_probabilities
+
+RNG = numpy.random.default_rng(9)
+U, V = RNG.normal(size=(6, 3)), RNG.normal(size=(6, 3))
+LABELS = ["neutral", "entailment", "contradiction", "neutral", "entailment", "entailment"]
+TABLE_6 = [
+    ["u", "v"],
+    ["abs_diff"],
+    ["product"],
+    ["abs_diff", "product"],
+    ["u", "v", "product"],
+    ["u", "v", "abs_diff"],
+    ["u", "v", "abs_diff", "product"],
+]
+
+
+def initialized(*args, gold=LABELS, **kwargs):
+    return SoftmaxLoss(*args, **kwargs).initialize(X=([U, V], gold))
+
+
+def test_value_by_hand():
+    loss = SoftmaxLoss(["u"]).initialize(X=([numpy.ones((2, 1)), numpy.ones((2, 1))], ["no", "yes"]))
+    loss.set_param("W", numpy.array([[1.0], [3.0]]))
+    loss.set_param("b", numpy.array([0.5, 0.0]))
+    value, _ = loss(([numpy.ones((1, 1)), numpy.zeros((1, 1))], ["yes"]), True)
+    assert value == pytest.approx(numpy.log1p(numpy.exp(1.5 - 3)))
+
+
+def test_zero_head_is_undecided():
+    loss = initialized()
+    for name in ("W", "b"):
+        loss.set_param(name, numpy.zeros_like(loss.get_param(name)))
+    assert loss(([U, V], LABELS), True)[0] == pytest.approx(numpy.log(3))
+    assert numpy.allclose(label_probabilities(loss, U, V), 1 / 3)
+
+
+@pytest.mark.parametrize("concatenation", [*TABLE_6, ["product", "u"]])
+def test_gradients(judge, concatenation):
+    judge.gradients(initialized(concatenation), [U, V], LABELS)
+
+
+@pytest.mark.parametrize("concatenation", TABLE_6)
+def test_agrees_with_sentence_transformers(judge, embedder, st_losses, concatenation):
+    torch = pytest.importorskip("torch")
+    theirs = st_losses.SoftmaxLoss(
+        embedder(3), 3, 3, "u" in concatenation, "abs_diff" in concatenation, "product" in concatenation
+    ).double()
+    loss = initialized(concatenation)
+    loss.set_param("W", theirs.classifier.weight.detach().numpy().copy())
+    loss.set_param("b", theirs.classifier.bias.detach().numpy().copy())
+    targets = torch.tensor([sorted(set(LABELS)).index(label) for label in LABELS])
+    reference = lambda tensors: theirs([{"vectors": x} for x in tensors], targets)  # noqa: E731
+    judge.parity(loss, [U, V], LABELS, reference)
+    assert numpy.allclose(loss.get_grad("W"), theirs.classifier.weight.grad.numpy(), atol=1e-12)
+    assert numpy.allclose(loss.get_grad("b"), theirs.classifier.bias.grad.numpy(), atol=1e-12)
+
+
+def test_gradients_of_the_head_add_up():
+    loss = initialized()
+    for _ in range(2):
+        loss(([U, V], LABELS), True)[1](0.5)
+    other = initialized()
+    for name in ("W", "b"):
+        other.set_param(name, loss.get_param(name))
+    other(([U, V], LABELS), True)[1](1.0)
+    assert numpy.allclose(loss.get_grad("W"), other.get_grad("W"))
+
+
+def test_initialization_is_that_of_torch_linear():
+    fix_random_seed(1)
+    members = [numpy.ones((2, 300), dtype="float32")] * 2
+    loss = SoftmaxLoss().initialize(X=(members, ["b", "a"]))
+    assert loss.attrs["labels"] == ["a", "b"]
+    W, b = loss.get_param("W"), loss.get_param("b")
+    assert W.shape == (2, 900) and b.shape == (2,) and W.dtype == b.dtype == "float32"
+    assert 0.9 / 30 < abs(W).max() <= 1 / 30 and abs(b).max() <= 1 / 30
+    fix_random_seed(1)
+    assert (SoftmaxLoss().initialize(X=(members, ["b", "a"])).get_param("W") == W).all()
+
+
+def test_probabilities():
+    loss = initialized()
+    given = label_probabilities(loss, U, V)
+    assert given.shape == (6, 3) and numpy.allclose(given.sum(axis=1), 1)
+    columns = [loss.attrs["labels"].index(label) for label in LABELS]
+    assert -numpy.log(given[range(6), columns]).mean() == pytest.approx(loss(([U, V], LABELS), False)[0])
+
+
+def test_head_survives_saving():
+    loss = initialized(learn_rate_factor=5.0)
+    loaded = SoftmaxLoss(learn_rate_factor=2.0).from_bytes(loss.to_bytes())
+    assert loaded.attrs == loss.attrs and loaded.get_dim("nO") == 3 and loaded.get_dim("nI") == 9
+    assert loaded.learn_rate_factor == 2.0  # the config's
+    assert loaded(([U, V], LABELS), True)[0] == loss(([U, V], LABELS), True)[0]
+    again = SoftmaxLoss().from_bytes(SoftmaxLoss().to_bytes())
+    assert again.has_param("W") is None
+    again.initialize(X=([U, V], LABELS))
+
+
+def test_copy_is_independent():
+    loss = initialized(["product"], learn_rate_factor=3.0)
+    copied = loss.copy()
+    assert copied.learn_rate_factor == 3.0 and copied.concatenation == ["product"] and copied.id != loss.id
+    assert copied(([U, V], LABELS), True)[0] == loss(([U, V], LABELS), True)[0]
+    copied.get_param("W")[:] = 0
+    assert loss.get_param("W").any()
+    fresh = SoftmaxLoss().copy().initialize(X=([U, V], LABELS))
+    assert fresh.get_param("W").shape == (3, 9)
+
+
+def test_initialized_again():
+    loss = initialized()
+    loss.initialize()  # as spaCy does where it has no examples to show
+    assert loss(([U, V], LABELS), True)[0] > 0
+    loss.initialize(X=([U, V], LABELS))
+    with pytest.raises(ValueError, match=r"made for the labels contradiction, entailment, neutral, and .* for no, yes"):
+        loss.initialize(X=([U[:2], V[:2]], ["no", "yes"]))
+    with pytest.raises(ValueError, match="made for 9 features an example, got 6"):
+        loss.initialize(X=([U[:, :2], V[:, :2]], LABELS))
+
+
+def test_float32(judge):
+    for concatenation in TABLE_6:
+        loss = initialized(concatenation)
+        judge.float32(loss, [U, V], LABELS)
+        assert loss.get_grad("W").dtype == loss.get_grad("b").dtype == "float32"
+
+
+def test_bad_concatenations():
+    with pytest.raises(ValueError, match=r"Unknown concatenation 'w' .* expected one of u, v, abs_diff, product"):
+        SoftmaxLoss(["u", "w"])
+    for given in ([], ["u", "u"]):
+        with pytest.raises(ValueError, match=r"cannot work with concatenation = \[.*each once"):
+            SoftmaxLoss(given)
+
+
+def test_bad_use():
+    for use in (lambda loss: loss(([U, V], LABELS), True), lambda loss: label_probabilities(loss, U, V)):
+        with pytest.raises(ValueError, match="has a classifier that was not initialized"):
+            use(SoftmaxLoss())
+    for gold, given in ((["one"] * 6, "one"), ([], "none")):
+        with pytest.raises(ValueError, match=f"at least two labels to tell apart, got {given}"):
+            initialized(gold=gold)
+    with pytest.raises(ValueError, match=r"'maybe' is unknown .* contradiction, entailment, neutral"):
+        initialized()(([U, V], [*LABELS[:5], "maybe"]), True)
+    with pytest.raises(ValueError, match="got 6, 6 and 5"):
+        initialized()(([U, V], LABELS[:5]), True)
+    with pytest.raises(ValueError, match="made for 9 features an example, got 6"):
+        initialized()(([U[:, :2], V[:, :2]], LABELS), True)
+
+
+def test_other_concatenation_than_saved():
+    loaded = SoftmaxLoss(["u", "v", "product"]).from_bytes(initialized().to_bytes())
+    with pytest.raises(ValueError, match="saved with the concatenation u, v, abs_diff, but the config says u, v, prod"):
+        loaded(([U, V], LABELS), True)
+
+
+def test_probabilities_need_a_classifier():
+    from spacy_sbert.losses.cosent import CoSENTLoss
+
+    with pytest.raises(ValueError, match="CoSENTLoss"):
+        label_probabilities(CoSENTLoss(), U, V)

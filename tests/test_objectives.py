@@ -1,0 +1,335 @@
+"""Every objective on the whole pipeline: it reaches heads and encoder, in parts as at once, beside others."""
+
+import warnings
+
+import numpy
+import pytest
+import spacy
+from pipelines import ENCODERS, HOLDER, gradients, weights
+from spacy.training import Example
+from thinc.api import Adam, fix_random_seed
+
+from spacy_sbert.batchers import batch_by_objective
+from spacy_sbert.readers.docs import example_doc
+
+TEXTS = ["A man is eating food.", "Someone is having a meal.", "The cat sat on the mat.", "He can go.", "The dog ran."]
+TEXTS += ["A dog is eating.", "Someone sat on a cat.", "The man ran fast.", "He is having food."]
+LABELS = ["entailment", "neutral", "contradiction"]
+
+
+def make_examples(nlp, n_members, n=6, **gold):
+    """Examples of texts that are all different within one."""
+    found = []
+    for i in range(n):
+        texts = [TEXTS[(i + 3 * member) % len(TEXTS)] for member in range(n_members)]
+        reference = example_doc(nlp, texts, **{key: values[i % len(values)] for key, values in gold.items()})
+        predicted = reference.copy()
+        for key in gold:
+            if key != "objective":
+                del predicted.spans["sbert"].attrs[key]
+        found.append(Example(predicted, reference))
+    return found
+
+
+SCORES = {"score": [0.1, 0.9, 0.5, 0.7, 0.3, 0.2]}
+VECTORS = {"vector": [numpy.random.default_rng(i).normal(size=16).astype("float32").tolist() for i in range(6)]}
+OBJECTIVES = {
+    "SoftmaxLoss": (2, {"label": LABELS}, {}),
+    "CosineSimilarityLoss": (2, SCORES, {}),
+    "TripletLoss": (3, {}, {}),
+    "MultipleNegativesRankingLoss": (2, {}, {}),
+    "MultipleNegativesRankingLoss with negatives": (3, {}, {"symmetric": True}),
+    "CachedMultipleNegativesRankingLoss": (2, {}, {"mini_batch_size": 4}),
+    "CoSENTLoss": (2, SCORES, {}),
+    "AnglELoss": (2, SCORES, {}),
+    "ContrastiveLoss": (2, {"score": [1.0, 0.0]}, {}),
+    "OnlineContrastiveLoss": (2, {"score": [1.0, 0.0]}, {"margin": 2.0}),
+    "BatchHardTripletLoss": (1, {"label": ["a", "b"]}, {}),
+    "MatryoshkaLoss": (2, {"label": LABELS}, {"dims": [16, 4], "loss": {"@layers": "spacy-sbert.SoftmaxLoss.v1"}}),
+    "DistillationLoss": (1, VECTORS, {}),
+    "DistillationLoss of translations": (2, VECTORS, {}),
+}
+
+
+def layer(name, **settings):
+    return {"@layers": f"spacy-sbert.{name.split()[0]}.v1", **settings}
+
+
+def make(make_nlp, encoder, name, **config):
+    n_members, gold, settings = OBJECTIVES[name]
+    fix_random_seed(0)
+    nlp = make_nlp(encoder, loss=layer(name, **settings), **config)
+    batch = make_examples(nlp, n_members, **gold)
+    nlp.initialize(lambda: batch)
+    return nlp, batch
+
+
+def heads(nlp):
+    loss = nlp.get_pipe("sbert").model.get_ref("loss")
+    return {(i, p): n.get_param(p).copy() for i, n in enumerate(loss.walk()) for p in n.param_names if n.has_param(p)}
+
+
+def step(nlp, batch, rate=0.01, **kwargs):
+    losses = nlp.update(batch, sgd=False, **kwargs)
+    optimizer = Adam(rate)
+    for name, pipe in nlp.pipeline:
+        if name not in kwargs.get("exclude", []):
+            pipe.finish_update(optimizer)
+    return losses
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_every_parameter_moves(make_nlp, encoder, name):
+    nlp, batch = make(make_nlp, encoder, name)
+    before, before_heads = weights(nlp, HOLDER[encoder]), heads(nlp)
+    assert bool(before_heads) == (OBJECTIVES[name][1].get("label") == LABELS)
+    losses = step(nlp, batch)
+    assert losses["sbert"] > 0 and numpy.isfinite(losses["sbert"])
+    after, after_heads = weights(nlp, HOLDER[encoder]), heads(nlp)
+    still = [key for key in before if numpy.array_equal(before[key], after[key]) and "pooler" not in key]
+    assert still == []
+    assert [key for key in before_heads if numpy.array_equal(before_heads[key], after_heads[key])] == []
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_frozen_encoders_stay_and_heads_still_learn(make_nlp, name):
+    tok2vec = {"@architectures": "spacy-sbert.SentenceListener.v1", "grad_factor": 0.0}
+    nlp, batch = make(make_nlp, "shared", name, model={"tok2vec": tok2vec})
+    before, before_heads = weights(nlp, "transformer"), heads(nlp)
+    step(nlp, batch)
+    assert all(numpy.array_equal(value, before[key]) for key, value in weights(nlp, "transformer").items())
+    assert not any(numpy.array_equal(value, before_heads[key]) for key, value in heads(nlp).items())
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_a_frozen_pipe_stays(make_nlp, name):
+    nlp, batch = make(make_nlp, "own", name)
+    before, before_heads = weights(nlp, "sbert"), heads(nlp)
+    step(nlp, batch, exclude=["sbert"])
+    assert all(numpy.array_equal(value, before[key]) for key, value in weights(nlp, "sbert").items())
+    assert all(numpy.array_equal(value, before_heads[key]) for key, value in heads(nlp).items())
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_the_reported_loss_falls_along_its_gradient(make_nlp, name):
+    nlp, batch = make(make_nlp, "own", name)
+    first = step(nlp, batch, rate=0.001)["sbert"]
+    for _ in range(15):
+        last = step(nlp, batch, rate=0.001)["sbert"]
+    assert last < first
+
+
+@pytest.mark.parametrize("name", [n for n in OBJECTIVES if n.split()[0] in ("SoftmaxLoss", "CosineSimilarityLoss",
+    "TripletLoss", "ContrastiveLoss", "MatryoshkaLoss", "DistillationLoss")])  # fmt: skip
+def test_parts_of_a_batch_add_up_to_the_whole(make_nlp, name):
+    """Also where they are not of equal size: spaCy makes three of 2, 2, 2 and of 7 examples four."""
+    nlp, batch = make(make_nlp, "shared", name)
+    batch = [*batch, batch[0]][:7]
+    (noted,) = batch_by_objective(7)(batch)
+    whole = nlp.update(noted, sgd=False)["sbert"]
+    expected = gradients(nlp, "transformer")
+    for shim in nlp.get_pipe("transformer").model.layers[0].shims:
+        shim._model.zero_grad()
+    losses = {}
+    for part in (noted[:2], noted[2:4], noted[4:6], noted[6:]):
+        nlp.update(part, sgd=False, losses=losses)
+    assert losses["sbert"] == pytest.approx(whole, rel=1e-5)
+    given = gradients(nlp, "transformer")
+    scale = max(abs(gradient).max() for gradient in expected.values())
+    assert all(numpy.allclose(given[key], expected[key], atol=1e-5 * scale) for key in expected)
+
+
+def test_a_part_of_a_batch_is_told_of_where_it_matters(make_nlp):
+    for name, expected in (("CoSENTLoss", 1), ("CosineSimilarityLoss", 0)):
+        nlp, batch = make(make_nlp, "own", name)
+        (noted,) = batch_by_objective(6)(batch)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            nlp.update(noted[:3], sgd=False)
+            nlp.update(noted[3:], sgd=False)
+        assert sum("accumulate_gradient" in str(w.message) for w in caught) == expected
+
+
+def test_loss_weight_is_a_factor_on_value_and_gradient(make_nlp):
+    found = []
+    for factor in (1.0, 20.0):
+        nlp, batch = make(make_nlp, "own", "CosineSimilarityLoss", loss_weight=factor)
+        found.append((nlp.update(batch, sgd=False)["sbert"], gradients(nlp, "sbert")))
+    assert found[1][0] == pytest.approx(20 * found[0][0], rel=1e-5)
+    assert all(numpy.allclose(20 * found[0][1][k], found[1][1][k], rtol=1e-3, atol=1e-6) for k in found[0][1])
+
+
+def test_a_head_has_a_learning_rate_of_its_own(make_nlp):
+    moved = []
+    for factor in (1.0, 5.0):
+        fix_random_seed(0)
+        nlp = make_nlp(loss=layer("SoftmaxLoss", learn_rate_factor=factor))
+        batch = make_examples(nlp, 2, label=LABELS)
+        nlp.initialize(lambda batch=batch: batch)
+        before, before_encoder = heads(nlp), weights(nlp, "sbert")
+        step(nlp, batch)
+        moved.append([abs(value - before[key]).max() for key, value in heads(nlp).items()])
+        moved.append(max(abs(value - before_encoder[key]).max() for key, value in weights(nlp, "sbert").items()))
+    assert moved[2] == pytest.approx([5 * value for value in moved[0]], rel=1e-3)
+    assert moved[3] == pytest.approx(moved[1])
+
+
+def test_cached_loss_makes_the_encoder_encode_in_mini_batches(make_nlp):
+    for encoder in ENCODERS:
+        nlp, batch = make(make_nlp, encoder, "CachedMultipleNegativesRankingLoss")
+        shim = next(shim for node in nlp.get_pipe(HOLDER[encoder]).model.walk() for shim in node.shims)
+        assert shim.mini_batch_size == 4
+        cached = nlp.update(batch, sgd=False)["sbert"], gradients(nlp, HOLDER[encoder])
+        nlp, batch = make(make_nlp, encoder, "MultipleNegativesRankingLoss")
+        assert nlp.update(batch, sgd=False)["sbert"] == pytest.approx(cached[0], rel=1e-5)
+        expected = gradients(nlp, HOLDER[encoder])
+        scale = max(abs(gradient).max() for gradient in expected.values())
+        assert all(numpy.allclose(cached[1][key], expected[key], atol=1e-5 * scale) for key in expected)
+
+
+# Several objectives in one run
+
+MULTI = {
+    "@layers": "spacy-sbert.MultiTaskLoss.v1",
+    "objectives": {"nli": layer("SoftmaxLoss"), "sts": layer("CosineSimilarityLoss"), "tri": layer("TripletLoss")},
+    "weights": {"nli": 1.0, "sts": 2.0, "tri": 0.5},
+}
+
+
+def several(nlp):
+    return [
+        *make_examples(nlp, 2, 3, label=LABELS, objective=["nli"]),
+        *make_examples(nlp, 2, 4, **SCORES, objective=["sts"]),
+        *make_examples(nlp, 3, 2, objective=["tri"]),
+    ]
+
+
+def test_each_objective_gets_its_own_examples(make_nlp):
+    fix_random_seed(0)
+    nlp = make_nlp("shared", loss=MULTI)
+    batch = several(nlp)
+    nlp.initialize(lambda: batch)
+    assert nlp.get_pipe("sbert").labels == tuple(sorted(LABELS))
+    losses = nlp.update(batch, sgd=False)
+    assert losses["sbert"] == pytest.approx(losses["sbert_nli"] + losses["sbert_sts"] + losses["sbert_tri"])
+    alone = make_nlp("shared", loss=layer("CosineSimilarityLoss"))
+    alone.initialize()
+    expected = alone.update(make_examples(alone, 2, 4, **SCORES), sgd=False)["sbert"]
+    assert losses["sbert_sts"] == pytest.approx(2 * expected, rel=1e-5)
+    before = heads(nlp)
+    assert len(before) == 2
+    step(nlp, batch)
+    assert not any(numpy.array_equal(value, before[key]) for key, value in heads(nlp).items())
+
+
+def test_examples_of_no_known_objective(make_nlp):
+    nlp = make_nlp(loss=MULTI)
+    batch = several(nlp)
+    nlp.initialize(lambda: batch)
+    for given, message in (("qa", "'qa', but .* has nli, sts, tri"), (None, "'', but")):
+        other = make_examples(nlp, 2, 2, **SCORES, **({"objective": [given]} if given else {}))
+        with pytest.raises(ValueError, match=message):
+            nlp.update(other, sgd=False)
+
+
+# Labels
+
+
+def trained(make_nlp, encoder="shared", loss=None, n=40):
+    fix_random_seed(0)
+    nlp = make_nlp(encoder, loss=loss or layer("SoftmaxLoss", learn_rate_factor=3.0))
+    batch = make_examples(nlp, 2, label=LABELS)
+    nlp.initialize(lambda: batch)
+    for _ in range(n):
+        step(nlp, batch, rate=0.003)
+    return nlp, batch
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("loss", [None, {**layer("MatryoshkaLoss", dims=[8, 16]), "loss": layer("SoftmaxLoss")}])
+def test_labels_survive_saving(make_nlp, tmp_path, encoder, loss):
+    nlp, batch = trained(make_nlp, encoder, loss)
+    nlp.to_disk(tmp_path / "nlp")
+    loaded = spacy.load(tmp_path / "nlp")
+    for pipeline in (nlp, loaded):
+        pipe = pipeline.get_pipe("sbert")
+        assert pipe.labels == tuple(sorted(LABELS))
+        for example in batch:
+            first, second = example.reference.spans["sbert"]
+            found = pipe.classify(pipeline(first.text), pipeline(second.text))
+            assert sum(found.values()) == pytest.approx(1.0, abs=1e-5)
+            assert max(found, key=found.get) == example.reference.spans["sbert"].attrs["label"]
+        scores = pipeline.evaluate(make_examples(pipeline, 2, label=LABELS))
+        assert scores["nli_acc"] == 1.0 and scores["sts_spearman"] is None
+    doc = loaded(batch[0].predicted.copy())
+    assert doc.spans["sbert"].attrs["label"] == batch[0].reference.spans["sbert"].attrs["label"]
+
+
+def test_training_goes_on_from_a_loaded_pipeline(make_nlp, tmp_path):
+    nlp, _ = trained(make_nlp, n=2)
+    nlp.to_disk(tmp_path / "nlp")
+    loaded = spacy.load(tmp_path / "nlp")
+    loss = nlp.update(make_examples(nlp, 2, label=LABELS), sgd=False)["sbert"]
+    assert loaded.update(make_examples(loaded, 2, label=LABELS), sgd=False)["sbert"] == pytest.approx(loss, rel=1e-5)
+
+
+def test_a_head_for_other_labels(make_nlp, tmp_path):
+    nlp, _ = trained(make_nlp, n=1)
+    nlp.to_disk(tmp_path / "nlp")
+    other = make_examples(nlp, 2, label=["yes", "no"])
+    with pytest.raises(ValueError, match=r"(?s)yes.*contradiction, entailment, neutral"):
+        spacy.load(tmp_path / "nlp").update(other, sgd=False)
+    with pytest.raises(ValueError, match=r"(?s)contradiction, entailment, neutral.*no, yes"):
+        spacy.load(tmp_path / "nlp").get_pipe("sbert").initialize(lambda: other, nlp=nlp)
+
+
+def test_labels_can_be_given(make_nlp):
+    nlp = make_nlp(loss=layer("SoftmaxLoss"))
+    batch = make_examples(nlp, 2, 1, label=["neutral"])
+    nlp.get_pipe("sbert").initialize(lambda: batch, nlp=nlp, labels=LABELS)
+    assert nlp.get_pipe("sbert").label_data == sorted(LABELS)
+    assert nlp.update(batch, sgd=False)["sbert"] > 0
+
+
+def test_a_single_class(make_nlp):
+    for name, n_members in (("SoftmaxLoss", 2), ("BatchHardTripletLoss", 1)):
+        nlp = make_nlp(loss=layer(name))
+        batch = make_examples(nlp, n_members, label=["neutral"])
+        with pytest.raises(ValueError, match="all examples have the same: neutral"):
+            nlp.initialize(lambda batch=batch: batch)
+
+
+def test_classify_without_a_head(make_nlp):
+    nlp = make_nlp()
+    with pytest.raises(ValueError, match="has 0 trained classification heads"):
+        nlp.get_pipe("sbert").classify(nlp("a man"), nlp("a dog"))
+
+
+def test_gold_of_the_wrong_kind(make_nlp):
+    nlp = make_nlp(loss=layer("SoftmaxLoss"))
+    with pytest.raises(ValueError, match="has no gold value 'label': expected a label"):
+        nlp.initialize(lambda: make_examples(nlp, 2, **SCORES))
+    nlp = make_nlp(loss=layer("DistillationLoss"))
+    with pytest.raises(ValueError, match="expected a teacher's vector"):
+        nlp.update(make_examples(nlp, 1), sgd=False)
+
+
+def test_a_batch_of_one_for_ranking(make_nlp):
+    nlp = make_nlp(loss=layer("MultipleNegativesRankingLoss"))
+    with pytest.raises(ValueError, match=r"training\.batcher"):
+        nlp.update(make_examples(nlp, 2, 1), sgd=False)
+
+
+def test_the_same_seed_gives_the_same_weights(make_nlp):
+    found = []
+    for seed in (1, 1, 2):
+        fix_random_seed(seed)
+        nlp = make_nlp(loss=layer("SoftmaxLoss"), model={"transformer_config": {"hidden_dropout_prob": 0.2}})
+        batch = make_examples(nlp, 2, label=LABELS)
+        nlp.initialize(lambda batch=batch: batch)
+        for _ in range(3):
+            step(nlp, batch)
+        found.append({**weights(nlp, "sbert"), **heads(nlp)})
+    assert all(numpy.array_equal(found[0][key], found[1][key]) for key in found[0])
+    assert not all(numpy.array_equal(found[0][key], found[2][key]) for key in found[0])

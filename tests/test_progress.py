@@ -1,0 +1,79 @@
+import io
+import json
+
+import pytest
+import spacy
+from test_objectives import MULTI, several
+from thinc.api import fix_random_seed
+
+from spacy_sbert.progress import progress_logger
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def make(make_nlp, stderr, **settings):
+    fix_random_seed(0)
+    nlp = make_nlp("shared", loss=MULTI)
+    weights = {"sts_spearman": 1.0, "sts_pearson": None, "nli_acc": None}
+    nlp.config["training"].update(max_steps=10, score_weights=weights)
+    stdout = io.StringIO()
+    log, close = progress_logger(**settings)(nlp, stdout, stderr)
+    return nlp, stdout, log, close
+
+
+def info_of(losses, step=4):
+    return {"epoch": 0, "step": step, "losses": losses, "other_scores": {"sts_spearman": 0.5}, "score": 0.5}
+
+
+def test_log_has_the_loss_of_each_objective_and_the_speed(make_nlp, tmp_path):
+    file = tmp_path / "logs" / "log.jsonl"
+    stderr = io.StringIO()
+    nlp, stdout, log, close = make(make_nlp, stderr, output_file=file)
+    batch = several(nlp)
+    nlp.initialize(lambda: batch)
+    losses = nlp.update(batch, sgd=False)
+    log(None)
+    log(info_of(losses))
+    log(info_of(losses, step=8))
+    close()
+    header, _, first, second = stdout.getvalue().splitlines()
+    for name in (
+        "loss sbert",
+        "loss sbert_nli",
+        "loss sbert_sts",
+        "loss sbert_tri",
+        "loss transformer",
+        "sts_spearman",
+    ):
+        assert f"{name} " in header
+    assert first.split()[:2] == ["0", "4"] and second.split()[:2] == ["0", "8"] and first.split()[-1] == "50"
+    assert "nli_acc" not in header and stderr.getvalue() == ""  # no bar where there is no terminal
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [line["step"] for line in lines] == [4, 8]
+    assert lines[0]["losses"] == pytest.approx({key: float(value) for key, value in losses.items()})
+    assert lines[0]["scores"] == {"sts_spearman": 50.0} and lines[0]["examples_per_second"] > 0
+
+
+def test_bar_shows_speed_and_time_left(make_nlp):
+    stderr = Terminal()
+    nlp, _, log, close = make(make_nlp, stderr)
+    batch = several(nlp)
+    nlp.initialize(lambda: batch)
+    for _ in range(3):
+        nlp.update(batch, sgd=False)
+        log(None)
+    close()
+    assert "3/11" in stderr.getvalue() and "examples/s" in stderr.getvalue() and "<" in stderr.getvalue()
+
+
+def test_examples_seen_is_what_was_trained_on(make_nlp):
+    nlp = spacy.blank("en")
+    nlp = make_nlp("shared", loss=MULTI)
+    batch = several(nlp)
+    nlp.initialize(lambda: batch)
+    nlp.update(batch, sgd=False)
+    nlp.update(batch[:2], sgd=False)
+    assert nlp.get_pipe("sbert").examples_seen == len(batch) + 2
