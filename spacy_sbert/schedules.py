@@ -1,6 +1,7 @@
 """Learning rates."""
 
 from collections.abc import Iterator
+from itertools import islice
 
 from spacy.util import registry
 
@@ -8,7 +9,7 @@ from .errors import Errors
 
 
 @registry.schedules("spacy-sbert.linear_warmup.v1")
-def linear_warmup(initial_rate: float, total_steps: int, warmup: float = 0.1) -> Iterator[float]:
+def linear_warmup(initial_rate: float, total_steps: int, warmup: float = 0.1, start_step: int = 0) -> Iterator[float]:
     """Rise linearly from zero over a fraction of the steps, then fall linearly to zero.
 
     rate_t = initial_rate * t / w                                  while t < w,  w = int(warmup * total_steps)
@@ -17,13 +18,14 @@ def linear_warmup(initial_rate: float, total_steps: int, warmup: float = 0.1) ->
     initial_rate (float): the highest rate.
     total_steps (int): the steps until the rate is zero, usually those of the whole training.
     warmup (float): the fraction of the steps that warm up.
+    start_step (int): the step to begin with, for training that goes on from a checkpoint.
     RETURNS (Iterator[float]): the rate of each step, without end.
     RAISES (ValueError): if warmup is no fraction below 1.
     SOURCE: Reimers and Gurevych 2019, section 3.1 (linear warm-up over 10 % of the training data).
     """
     if not 0 <= warmup < 1:
         raise ValueError(Errors.WARMUP.format(given=warmup))
-    return _rates(initial_rate, total_steps, int(warmup * total_steps))
+    return islice(_rates(initial_rate, total_steps, int(warmup * total_steps)), start_step, None)
 
 
 def _rates(initial_rate: float, total_steps: int, warmup_steps: int) -> Iterator[float]:

@@ -23,19 +23,20 @@ def find_listeners(model: Model) -> list[SentenceListener]:
 
 
 def find_upstream(nlp: Language, name: str, listener: SentenceListener) -> Transformer:
-    """The transformer before a pipe that its listener hears.
+    """The transformer before a pipe that its listener hears. While a pipeline is initialised, frozen and sourced pipes
+    are disabled, and count all the same.
 
     RAISES (ValueError): if there is none, or it is of a kind that cannot be shared.
     """
-    before = nlp.pipe_names[: nlp.pipe_names.index(name)] if name in nlp.pipe_names else nlp.pipe_names
+    names = nlp.component_names
+    before = names[: names.index(name)] if name in names else names
     for pipe_name in reversed(before):
         pipe = nlp.get_pipe(pipe_name)
         if isinstance(pipe, Transformer) and listener.upstream_name in ("*", pipe_name):
             return pipe
     if any(nlp.get_pipe_meta(pipe_name).factory == "curated_transformer" for pipe_name in before):
         raise ValueError(Errors.CURATED_UPSTREAM.format(name=f" '{name}'"))
-    pipes = nlp.pipe_names
-    raise ValueError(Errors.NO_UPSTREAM.format(name=name, upstream=listener.upstream_name, pipes=pipes))
+    raise ValueError(Errors.NO_UPSTREAM.format(name=name, upstream=listener.upstream_name, pipes=names))
 
 
 def prepare_upstream(nlp: Language, name: str, model: Model, examples: Iterable[Example], spans_key: str) -> None:
@@ -60,7 +61,7 @@ def follow_upstream(nlp: Language, model: Model, loss: Model | None) -> None:
     For a pipe that is added to a trained pipeline and never initialised.
     """
     for listener in find_listeners(model):
-        for name, pipe in nlp.pipeline:
+        for name, pipe in nlp.components:
             if isinstance(pipe, Transformer) and listener.upstream_name in ("*", name):
                 _follow_stock_model(pipe.model, model)
                 cache_encoders(pipe.model, loss)

@@ -1,13 +1,14 @@
 """project.yml: every command of the workflows runs, and the sample is what it says."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import srsly
+import spacy
 
 from spacy_sbert.readers import read_sts
 
@@ -27,26 +28,62 @@ def run(project, *arguments):
     return subprocess.run(command, capture_output=True, text=True, cwd=project)
 
 
+def use_tiny_bert(project, tiny_bert):
+    """Two steps of every shipped config, for the random tiny BERT."""
+    for file in (project / "configs").glob("*.cfg"):
+        text = file.read_text(encoding="utf8").replace("sentence-transformers/all-MiniLM-L6-v2", str(tiny_bert))
+        text = re.sub(r"(total_steps) = .*", r"\1 = 2", re.sub(r"(eval_frequency) = .*", r"\1 = 1", text))
+        file.write_text(text, encoding="utf8")
+
+
+def succeed(project, *arguments):
+    done = run(project, *arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
 def test_train_workflow(project, tiny_bert):
-    config = (project / "configs" / "sts.cfg").read_text()
-    name = "sentence-transformers/all-MiniLM-L6-v2"
-    assert name in config
-    (project / "configs" / "tiny.cfg").write_text(config.replace(name, str(tiny_bert)))
-    tiny = ["--vars.config", "configs/tiny.cfg", "--vars.steps", 2, "--vars.eval_frequency", 1]
-    done = run(project, "train", *tiny)
-    assert done.returncode == 0, done.stdout + done.stderr
+    use_tiny_bert(project, tiny_bert)
+    succeed(project, "train")
     assert json.loads((project / "metrics" / "after.json").read_text())["pairs"] == 160
-    done = run(project, "zero-shot", *tiny)
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeed(project, "baseline")
     assert json.loads((project / "metrics" / "before.json").read_text())["pairs"] == 160
-    done = run(project, "package", *tiny)
-    assert done.returncode == 0, done.stdout + done.stderr
+    succeed(project, "package")
     assert list((project / "packages").rglob("en_sbert_sts-*.whl"))
 
 
-def test_wrong_number_of_pairs_stops_the_workflow(project):
-    done = run(project, "convert", "--vars.train_pairs", 481)
-    assert done.returncode != 0 and "holds 480 pairs, expected 481" in " ".join((done.stdout + done.stderr).split())
+def test_two_step_workflow(project, tiny_bert):
+    use_tiny_bert(project, tiny_bert)
+    succeed(project, "two-step")
+    assert json.loads((project / "metrics" / "two_step.json").read_text())["pairs"] == 160
+    start, after = (
+        spacy.load(project / "training" / name / model).get_pipe("transformer").model.layers[0].shims[0]
+        for name, model in (("nli", "model-best"), ("two_step", "model-last"))
+    )
+    before = dict(start._model.named_parameters())
+    moved = [abs((value - before[key]).detach().numpy()).max() for key, value in after._model.named_parameters()]
+    assert 0 < max(moved) < 1e-3  # it went on from there: two steps of at most 2e-5
+
+
+def test_ablation_workflow(project, tiny_bert):
+    use_tiny_bert(project, tiny_bert)
+    succeed(project, "ablation", "--vars.poolings", "mean cls", "--vars.steps", 1, "--vars.limit", 32)
+    folder = project / "metrics" / "ablation"
+    rows = [line.split(" | ") for line in (folder / "table.md").read_text().splitlines()[2:]]
+    assert [row[:2] for row in rows] == [
+        [f"| {pooling}", written] for pooling in ("mean", "cls") for written in ("(u, v)", "(u, v, \\|u-v\\|)")
+    ]
+    scores = [json.loads((folder / f"mean-u-v-{seed}.json").read_text())["sts_spearman"] for seed in (1, 2)]
+    assert rows[0][2:4] == [f"{sum(scores) / 2:.2f}", f"{abs(scores[0] - scores[1]) / 2**0.5:.2f}"]
+
+
+def test_sts_workflow_counts_the_pairs(project):
+    folder = project / "assets" / "stsbenchmark"
+    folder.mkdir()
+    for part in ("train", "dev"):
+        shutil.copy(project / "assets" / f"pairs-{part}.csv", folder / f"sts-{part}.csv")
+    done = run(project, "convert-sts")
+    assert done.returncode != 0 and "holds 480 pairs, expected 5749" in " ".join((done.stdout + done.stderr).split())
 
 
 def test_sample_is_what_the_script_writes(tmp_path):
@@ -58,8 +95,7 @@ def test_sample_is_what_the_script_writes(tmp_path):
 
 def test_sample_is_graded_and_disjoint():
     train, dev = (list(read_sts(ROOT / "assets" / f"pairs-{split}.csv")) for split in ("train", "dev"))
-    variables = srsly.read_yaml(ROOT / "project.yml")["vars"]
-    assert (len(train), len(dev)) == (variables["train_pairs"], variables["dev_pairs"])
+    assert (len(train), len(dev)) == (480, 160)
     sentences = [{s for first, second, _ in pairs for s in (first, second)} for pairs in (train, dev)]
     assert not sentences[0] & sentences[1]
     for pairs in (train, dev):

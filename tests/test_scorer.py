@@ -2,8 +2,10 @@ import numpy
 import pytest
 from pipelines import PAIRS, make_example
 from scipy.stats import pearsonr, spearmanr
+from spacy.training import Example
 
-from spacy_sbert.scorer import score_sts
+from spacy_sbert.readers import example_doc
+from spacy_sbert.scorer import average_precision, score_pairs, score_sts
 
 
 @pytest.fixture
@@ -94,3 +96,57 @@ def test_each_pipe_scores_its_own_vectors(scored, tiny_bert):
     by_name = {name: score_sts(examples, name=name)["sts_pearson"] for name in ("sbert", "cls")}
     assert by_name["sbert"] != by_name["cls"]
     assert score_sts(examples)["sts_pearson"] == by_name["cls"]
+
+
+# Every kind of gold
+
+
+def processed(nlp, members, **gold):
+    reference = example_doc(nlp, members, **gold)
+    example = Example(reference.copy(), reference)
+    example.predicted = nlp(example.predicted)
+    return example
+
+
+def test_average_precision_is_that_of_scikit_learn():
+    metrics = pytest.importorskip("sklearn.metrics")
+    rng = numpy.random.default_rng(0)
+    for n in (2, 5, 300):
+        scores, relevant = rng.integers(0, max(3, n // 4), n) / 7, rng.integers(0, 2, n).astype(float)
+        relevant[0] = 1.0
+        expected = metrics.average_precision_score(relevant, scores)
+        assert average_precision(scores.tolist(), relevant) == pytest.approx(expected, abs=1e-12)
+
+
+def test_average_precision_by_hand():
+    assert average_precision([0.9, 0.8, 0.7], numpy.array([1.0, 0.0, 1.0])) == pytest.approx((1 + 2 / 3) / 2)
+
+
+def test_each_kind_of_example_has_its_measure(make_nlp):
+    nlp = make_nlp()
+    texts = ["A man is eating food.", "The cat sat on the mat.", "He cannot go."]
+    triplets = [processed(nlp, [texts[i], texts[j], texts[k]]) for i, j, k in ((0, 1, 2), (0, 2, 1), (1, 0, 2))]
+    scores = score_pairs(triplets)
+    distances = [[numpy.linalg.norm(nlp(a).vector - nlp(b).vector) for b in texts] for a in texts]
+    right = [distances[i][j] < distances[i][k] for i, j, k in ((0, 1, 2), (0, 2, 1), (1, 0, 2))]
+    assert scores["triplet_acc"] == pytest.approx(sum(right) / 3) and sum(right[:2]) == 1
+    assert all(scores[key] is None for key in ("sts_spearman", "pair_ap", "nli_acc"))
+
+    duplicates = [processed(nlp, [texts[i], texts[j]], score=s) for i, j, s in ((0, 1, 1.0), (0, 2, 0.0), (1, 1, 1.0))]
+    scores = score_pairs(duplicates)
+    cosines = [eg.predicted.spans["sbert"][0].similarity(eg.predicted.spans["sbert"][1]) for eg in duplicates]
+    assert scores["pair_ap"] == pytest.approx(average_precision(cosines, numpy.array([1.0, 0.0, 1.0])))
+    assert scores["sts_spearman"] is not None and scores["triplet_acc"] is None
+
+    labelled = [processed(nlp, texts[:2], label=label) for label in ("yes", "no", "yes")]
+    for example, label in zip(labelled, ("yes", "yes", "yes"), strict=True):
+        example.predicted.spans["sbert"].attrs["label"] = label
+    assert score_pairs(labelled)["nli_acc"] == pytest.approx(2 / 3)
+    for example in labelled:
+        del example.predicted.spans["sbert"].attrs["label"]
+    assert score_pairs(labelled)["nli_acc"] is None  # no head: not asked for labels
+    assert score_pairs([*triplets, *duplicates])["triplet_acc"] is not None
+
+
+def test_nothing_to_score(make_nlp):
+    assert set(score_pairs([]).values()) == {None}

@@ -1,0 +1,219 @@
+"""`spacy train` as a user runs it: every shipped config, beside other components, interrupted, and gone on with."""
+
+import io
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy
+import pytest
+import spacy
+from spacy.cli.train import train
+from spacy.training.initialize import init_nlp
+from spacy.training.loop import train as train_nlp
+from thinc.api import Config
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")
+ROOT = Path(__file__).parent.parent
+CONFIGS = sorted((ROOT / "configs").glob("*.cfg"))
+TWO_STEPS = {"training.optimizer.learn_rate.total_steps": 2, "training.eval_frequency": 1}
+
+
+def weights_of(nlp):
+    model = nlp.get_pipe("transformer").model.layers[0].shims[0]._model
+    return {key: value.detach().numpy().copy() for key, value in model.named_parameters()}
+
+
+@pytest.fixture
+def fit(tiny_bert, tmp_path, monkeypatch):
+    """Train a shipped config on the random tiny BERT, from the folder of the project."""
+    monkeypatch.chdir(ROOT)
+
+    def run(name, output="out", **overrides):
+        config = Config().from_disk(ROOT / "configs" / f"{name}.cfg", interpolate=False)
+        if "source" not in config["components"]["transformer"]:
+            config["components"]["transformer"]["model"]["name"] = str(tiny_bert)
+        file = tmp_path / f"{name}.cfg"
+        config.to_disk(file, interpolate=False)
+        train(file, tmp_path / output, overrides={**TWO_STEPS, **overrides})
+        return spacy.load(tmp_path / output / "model-last")
+
+    return run
+
+
+def entities(folder):
+    """The sample of entities, converted."""
+    for part in ("train", "dev"):
+        command = [
+            sys.executable,
+            "-m",
+            "spacy",
+            "convert",
+            f"assets/entities-{part}.iob",
+            folder,
+            "--converter",
+            "iob",
+        ]
+        subprocess.run([str(c) for c in command], cwd=ROOT, check=True, capture_output=True)
+    return {f"paths.entities_{part}": str(folder / f"entities-{part}.spacy") for part in ("train", "dev")}
+
+
+@pytest.mark.parametrize("name", [file.stem for file in CONFIGS])
+def test_every_shipped_config_trains(fit, make_nlp, tiny_bert, tmp_path, name):
+    overrides = {}
+    if name == "distillation":
+        make_nlp("own", model={"pooling": "max"}).to_disk(tmp_path / "teacher")
+        overrides["paths.teacher"] = str(tmp_path / "teacher")
+    if name == "two_step":
+        make_nlp("shared").to_disk(tmp_path / "checkpoint")
+        overrides["paths.checkpoint"] = str(tmp_path / "checkpoint")
+    if name == "joint":
+        overrides.update(entities(tmp_path))
+    if name == "matryoshka":
+        overrides["components.sbert.loss.dims"] = [16, 8]
+    nlp = fit(name, **overrides)
+    performance = nlp.meta["performance"]
+    weighted = [key for key, weight in nlp.config["training"]["score_weights"].items() if weight]
+    assert weighted and all(0 < performance[key] <= 1 or key in ("sts_spearman", "ents_f") for key in weighted)
+    assert performance["sbert_loss"] > 0
+    fresh = make_nlp("shared")
+    fresh.initialize()
+    before = weights_of(fresh)
+    after = weights_of(nlp)
+    assert [key for key in before if numpy.array_equal(before[key], after[key]) and "pooler" not in key] == []
+    assert nlp("A man is eating.").similarity(nlp("A man is eating.")) == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_the_same_seed_gives_the_same_weights(fit, accumulate):
+    runs = [
+        weights_of(fit("nli", f"out{i}", **{"system.seed": seed, "training.accumulate_gradient": accumulate}))
+        for i, seed in enumerate((1, 1, 2))
+    ]
+    assert all(numpy.array_equal(runs[0][key], runs[1][key]) for key in runs[0])
+    assert not all(numpy.array_equal(runs[0][key], runs[2][key]) for key in runs[0])
+
+
+def test_accumulated_parts_take_the_same_step(fit):
+    """16 pairs in three parts are parts of 5, 5, 5 and 1."""
+    settings = {"training.optimizer.grad_clip": 0.0, "training.dropout": 0.0}
+    whole, parts = (
+        weights_of(fit("sts", f"out{k}", **settings, **{"training.accumulate_gradient": k})) for k in (1, 3)
+    )
+    moved = max(abs(whole[key] - parts[key]).max() for key in whole)
+    assert moved < 2e-6  # of steps of 2e-5
+
+
+def test_a_million_pairs_need_not_be_held(fit):
+    """max_epochs = -1 streams the corpus, shuffled through a buffer."""
+    nlp = fit("sts", **{"training.max_epochs": -1, "corpora.train.shuffle_buffer": 100, "corpora.train.seed": 4})
+    assert nlp.meta["performance"]["sbert_loss"] > 0
+
+
+# Beside other components
+
+
+def joint_config(tiny_bert, folder, other):
+    config = Config().from_disk(ROOT / "configs" / "joint.cfg", interpolate=False)
+    config["components"]["transformer"]["model"]["name"] = str(tiny_bert)
+    for key, path in entities(folder).items():
+        config["paths"][key.split(".")[1]] = path
+    if other == "textcat_multilabel":
+        config["nlp"]["pipeline"] = ["transformer", other, "sbert"]
+        listener = config["components"].pop("ner")["model"]["tok2vec"]
+        model = {"@architectures": "spacy.TextCatReduce.v1", "exclusive_classes": False, "tok2vec": listener}
+        model.update(use_reduce_first=False, use_reduce_last=False, use_reduce_max=False, use_reduce_mean=True)
+        config["components"][other] = {"factory": other, "model": model}
+    return config
+
+
+@pytest.mark.parametrize("other", ["ner", "textcat_multilabel"])
+def test_joint_training_learns_from_both(tiny_bert, tmp_path, monkeypatch, other):
+    """Entities or categories and pairs, each on examples of its own, through one encoder."""
+    monkeypatch.chdir(ROOT)
+    config = joint_config(tiny_bert, tmp_path, other)
+    if other == "textcat_multilabel":
+        from spacy.tokens import DocBin
+
+        for part in ("train", "dev"):
+            path = tmp_path / f"entities-{part}.spacy"
+            docs = list(DocBin().from_disk(path).get_docs(spacy.blank("en").vocab))
+            for doc in docs:
+                doc.cats = {"PERSON": float("PERSON" in {e.label_ for e in doc.ents})}
+            DocBin(docs=docs).to_disk(path)
+    nlp = init_nlp(config)
+    pipes = {name: nlp.get_pipe(name) for name in (other, "sbert")}
+    examples = list(spacy.registry.resolve({"train": nlp.config.interpolate()["corpora"]["train"]})["train"](nlp))
+    pairs = [eg for eg in examples if "sbert" in eg.reference.spans]
+    others = [eg for eg in examples if "sbert" not in eg.reference.spans]
+    assert len(pairs) == 480 and len(others) == 150
+
+    def gradient_after(batch):
+        for shim in nlp.get_pipe("transformer").model.layers[0].shims:
+            shim._model.zero_grad()
+        losses = nlp.update(batch, sgd=False)
+        shim = nlp.get_pipe("transformer").model.layers[0].shims[0]
+        norm = sum(float((p.grad**2).sum()) for p in shim._model.parameters() if p.grad is not None) ** 0.5
+        return losses, norm
+
+    losses, norm = gradient_after(pairs[:8])
+    assert losses[other] == pytest.approx(0.0, abs=1e-6) and losses["sbert"] > 0 and norm > 0
+    losses, norm = gradient_after(others[:8])
+    assert losses[other] > 0 and losses["sbert"] == 0.0 and norm > 0
+    losses, _ = gradient_after([*pairs[:8], *others[:8]])
+    assert losses[other] > 0 and losses["sbert"] > 0
+    assert set(pipes) <= set(nlp.pipe_names)
+
+
+def test_joint_losses_are_of_one_scale(fit, tmp_path):
+    nlp = fit("joint", **entities(tmp_path))
+    performance = nlp.meta["performance"]
+    assert 0.02 < performance["sbert_loss"] / performance["ner_loss"] < 50
+
+
+# Interrupted, and gone on with
+
+
+def test_ctrl_c_keeps_weights_and_scores(tiny_bert, tmp_path):
+    text = (ROOT / "configs" / "sts.cfg").read_text(encoding="utf8")
+    (tmp_path / "sts.cfg").write_text(text.replace("sentence-transformers/all-MiniLM-L6-v2", str(tiny_bert)))
+    command = [sys.executable, "-m", "spacy", "train", str(tmp_path / "sts.cfg"), "--output", str(tmp_path / "out")]
+    command += ["--training.optimizer.learn_rate.total_steps", "100000", "--training.eval_frequency", "5"]
+    log = tmp_path / "log.jsonl"
+    command += ["--training.logger.output_file", str(log)]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    deadline = time.time() + 120
+    while time.time() < deadline and not (log.exists() and len(log.read_text().splitlines()) >= 3):
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode != 0, output
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert len(lines) >= 3 and all("sts_spearman" in line["scores"] for line in lines)
+    best = max(line["scores"]["sts_spearman"] for line in lines)
+    for name in ("model-best", "model-last"):
+        nlp = spacy.load(tmp_path / "out" / name)
+        assert nlp("A man is eating.").has_vector
+        if name == "model-best":
+            assert 100 * nlp.meta["performance"]["sts_spearman"] == pytest.approx(best, abs=1e-3)
+
+
+def test_training_goes_on_from_a_checkpoint(fit, tmp_path):
+    """Transformer and head sourced: the loss goes on where it was, and the head keeps its labels."""
+    first = fit("nli", "first")
+    config = Config().from_disk(ROOT / "configs" / "nli.cfg", interpolate=False)
+    for name in ("transformer", "sbert"):
+        config["components"][name] = {"source": str(tmp_path / "first" / "model-last")}
+    config["training"]["optimizer"]["learn_rate"]["start_step"] = 1
+    config["training"].update(max_steps=1, eval_frequency=1)
+    nlp = init_nlp(config)
+    assert nlp.get_pipe("sbert").labels == first.get_pipe("sbert").labels == ("contradiction", "entailment", "neutral")
+    before = weights_of(nlp)
+    assert all(numpy.array_equal(value, before[key]) for key, value in weights_of(first).items())
+    (tmp_path / "second").mkdir()
+    train_nlp(nlp, tmp_path / "second", stdout=io.StringIO(), stderr=io.StringIO())
+    after = weights_of(spacy.load(tmp_path / "second" / "model-last"))
+    assert any(not numpy.array_equal(value, before[key]) for key, value in after.items())
