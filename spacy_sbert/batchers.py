@@ -64,14 +64,19 @@ def _by_objective(examples: Iterable[Example], size: int, spans_key: str) -> Ite
 
 
 def _mixed(examples: Iterable[Example], size: int, spans_key: str) -> Iterator[list[Example]]:
+    held: list[Example] = []
     batch: list[Example] = []
     for example in examples:
-        batch.append(example)
         if len(batch) == size:
-            yield _noted(batch, spans_key)
-            batch = []
-    if batch:
-        yield _noted(batch, spans_key)
+            if held:
+                yield _noted(held, spans_key)
+            held, batch = batch, []
+        batch.append(example)
+    if held and len(batch) == 1 and size > 1:
+        held, batch = held + batch, []
+    for last in (held, batch):
+        if last:
+            yield _noted(last, spans_key)
 
 
 def _kind(example: Example, spans_key: str) -> str | None:

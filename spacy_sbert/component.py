@@ -19,7 +19,7 @@ from .heads import find_heads, label_pairs, probabilities_of
 from .layers.encoded import EncodedDoc
 from .layers.with_loss import finish_update, with_loss
 from .notices import Notices
-from .objectives import BatchLoss, Labels, batch_loss, initialize_objectives
+from .objectives import BatchLoss, Labels, batch_loss, initialize_objectives, needs_labels
 from .similarity import as_numpy
 from .spans import SPANS_KEY, members
 from .upstream import cache_encoders, encoder_width, find_listeners, follow_upstream, prepare_upstream
@@ -40,7 +40,7 @@ DEFAULT_CONFIG = {
     "token_vectors": True,
     "spans_key": SPANS_KEY,
 }
-N_INITIAL_EXAMPLES = 100  # enough to see whether there are pairs
+N_INITIAL_EXAMPLES = 100  # enough to see whether there are pairs, and a teacher
 
 
 @Language.factory(
@@ -177,15 +177,16 @@ class SentenceBert(TrainablePipe):
             label.
         """
         validate_get_examples(get_examples, "SentenceBert.initialize")
-        examples = list(islice(get_examples(), N_INITIAL_EXAMPLES))
+        loss = self.model.maybe_get_ref("loss")
+        needed = None if loss is not None and needs_labels(loss) else N_INITIAL_EXAMPLES
+        examples = list(islice(get_examples(), needed))
         self._expects_pairs = any(members(example.predicted, self.spans_key) for example in examples)
         if nlp is not None:
             prepare_upstream(nlp, self.name, self.model, examples, self.spans_key)
         self.model.initialize()
-        loss = self.model.maybe_get_ref("loss")
         if loss is not None:
             width = encoder_width(nlp, self.name, self.model)
-            initialize_objectives(loss, self.model.ops, width, get_examples(), self.spans_key, labels)
+            initialize_objectives(loss, self.model.ops, width, examples, self.spans_key, labels)
 
     def update(
         self,

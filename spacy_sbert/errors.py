@@ -178,7 +178,11 @@ class Errors:
     )
     TEACHER_WIDTH = (
         "The vectors to learn are {width} wide, the teacher's are {teacher} wide. Choose a teacher of the same width "
-        "for the loss '{loss}', or reduce its vectors first."
+        "for the loss '{loss}', or spacy-sbert.ProjectedDistillationLoss.v1, which takes any."
+    )
+    PROJECTION_WIDTHS = (
+        "The projection of the loss '{loss}' has the widths {known} (teacher, encoder), and the batch {given}. Call "
+        "nlp.initialize with examples of the teacher, or build the pipe anew for another teacher."
     )
     NO_OBJECTIVES = "The loss '{loss}' has no objectives: expected at least one in [components.sbert.loss.objectives]."
     NO_SUCH_OBJECTIVE = "The loss '{loss}' has no objective '{given}' ({where}): expected one of {expected}."

@@ -1,6 +1,6 @@
 """From the vectors of a batch of examples to the loss of each objective, and back to a gradient for each Doc."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
@@ -37,6 +37,11 @@ def objectives_of(loss: Model) -> dict[str, Model]:
     return {"": loss} if names is None else dict(zip(names, loss.layers, strict=True))
 
 
+def needs_labels(loss: Model) -> bool:
+    """Whether an objective learns from labels, all of which it must know before."""
+    return any(layer.attrs["gold"] == "label" for layer in objectives_of(loss).values())
+
+
 def batch_loss(
     loss: Model, ops: Ops, examples: Sequence[Example], scores: Sequence[EncodedDoc], spans_key: str, factor: float
 ) -> BatchLoss:
@@ -71,38 +76,32 @@ def batch_loss(
 
 
 def initialize_objectives(
-    loss: Model,
-    ops: Ops,
-    width: int,
-    examples: Iterable[Example],
-    spans_key: str,
-    labels: Labels | None,
+    loss: Model, ops: Ops, width: int, examples: Sequence[Example], spans_key: str, labels: Labels | None
 ) -> None:
-    """Give every head its width and its labels.
+    """Give every head its width and its labels, and every projection the width of its teacher.
 
     width (int): of the vectors.
-    examples (Iterable[Example]): where labels are taken from, if they are not given.
+    examples (Sequence[Example]): where labels are taken from, if they are not given, and the teacher's vectors.
     labels: of the only objective, or of each by its name.
     RAISES (ValueError): if an objective that learns from labels has fewer than two.
     """
-    labelled = {name: layer for name, layer in objectives_of(loss).items() if layer.attrs["gold"] == "label"}
-    if not labelled:
-        return
-    found: dict[str, set[str]] = {name: set() for name in labelled}
-    if labels is None:
-        for example in examples:
-            name = objective_of(example, spans_key) if "" not in labelled else ""
-            if members(example.predicted, spans_key) and name in labelled:
-                found[name].update(labels_of([example], spans_key))
-    else:
-        given = labels if isinstance(labels, dict) else dict.fromkeys(labelled, labels)
-        found = {name: set(of_objective) for name, of_objective in given.items() if name in labelled}
-    for name, layer in labelled.items():
-        if not found.get(name):
-            continue  # no example of it: nlp.initialize() without a corpus
-        if len(found[name]) < 2:
-            raise ValueError(Errors.SINGLE_CLASS.format(loss=layer.name, given=", ".join(found[name])))
-        layer.initialize(X=([ops.alloc2f(1, width)] * layer.attrs["n_members"][0], sorted(found[name])))
+    objectives = objectives_of(loss)
+    for name, layer in objectives.items():
+        own = [
+            example
+            for example in examples
+            if members(example.predicted, spans_key) and ("" in objectives or objective_of(example, spans_key) == name)
+        ]
+        inputs = [ops.alloc2f(1, width)] * layer.attrs["n_members"][0]
+        if layer.attrs["gold"] == "label":
+            given = labels.get(name) if isinstance(labels, dict) else labels
+            found = sorted(set(labels_of(own, spans_key) if given is None else given))
+            if len(found) == 1:
+                raise ValueError(Errors.SINGLE_CLASS.format(loss=layer.name, given=found[0]))
+            if found:  # none: nlp.initialize() without a corpus
+                layer.initialize(X=(inputs, found))
+        elif layer.attrs["gold"] == "vector" and own:
+            layer.initialize(X=(inputs, gold_values(own[:1], "vector", ops, spans_key)))
 
 
 def _by_objective(

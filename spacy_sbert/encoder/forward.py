@@ -40,7 +40,8 @@ def plain_forward(model: Any, inputs: Inputs, *, precision: str) -> tuple[ModelO
     """
     n_rows = len(inputs["input_ids"])
     parts = _parts(inputs, CPU_ROWS if model.device.type == "cpu" else n_rows)
-    found = [_states_of(model, inputs, part, precision) for part in parts]
+    with autocast(model.device, precision):  # around all parts: weights are cast once
+        found = [_states_of(model, inputs, part, precision) for part in parts]
     states = _empty_states(model, inputs)
     for part, of_part in zip(parts, found, strict=True):
         states[part, : of_part.shape[1]] = of_part.detach()

@@ -31,6 +31,11 @@ def forward(model: Model, inputs: tuple[Members, Floats2d], is_train: bool) -> t
         if member.shape[1] != teacher.shape[1]:
             widths = {"width": member.shape[1], "teacher": teacher.shape[1]}
             raise ValueError(Errors.TEACHER_WIDTH.format(loss=model.name, **widths))
+    return mean_squared_error(members, teacher)
+
+
+def mean_squared_error(members: Members, teacher: Floats2d) -> tuple[float, Backprop]:
+    """Over all elements of all members, each float (n, width) as the teacher; and the derivative by each member."""
     errors = [member - teacher for member in members]
 
     def backprop(d_loss: float = 1.0) -> Members:

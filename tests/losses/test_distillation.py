@@ -2,6 +2,7 @@ import numpy
 import pytest
 
 from spacy_sbert.losses.distillation import DistillationLoss
+from spacy_sbert.losses.projected_distillation import ProjectedDistillationLoss
 
 RNG = numpy.random.default_rng(7)
 MEMBERS, TEACHER = [RNG.normal(size=(5, 4)) for _ in range(2)], RNG.normal(size=(5, 4))
@@ -35,3 +36,36 @@ def test_errors():
         DistillationLoss()((MEMBERS, TEACHER[:4]), True)
     with pytest.raises(ValueError, match="takes examples of 1 or 2 members, got 3"):
         DistillationLoss()(([*MEMBERS, TEACHER], TEACHER), True)
+
+
+def projected(teacher):
+    loss = ProjectedDistillationLoss()
+    loss.initialize(X=(MEMBERS, teacher))
+    return loss
+
+
+@pytest.mark.parametrize("n_members", [1, 2])
+@pytest.mark.parametrize("width", [3, 4, 7])
+def test_gradients_through_a_projection(judge, n_members, width):
+    teacher = RNG.normal(size=(5, width))
+    judge.gradients(projected(teacher), MEMBERS[:n_members], teacher)
+    judge.float32(projected(teacher.astype("float32")), MEMBERS[:n_members], teacher)
+
+
+def test_identity_projects_nothing():
+    loss = projected(TEACHER)
+    loss.set_param("W", numpy.eye(4))
+    assert loss((MEMBERS, TEACHER), True)[0] == pytest.approx(DistillationLoss()((MEMBERS, TEACHER), True)[0])
+
+
+def test_a_projection_is_saved():
+    loss = projected(RNG.normal(size=(5, 7)))
+    loaded = ProjectedDistillationLoss().from_bytes(loss.to_bytes())
+    assert numpy.array_equal(loaded.get_param("W"), loss.get_param("W"))
+
+
+def test_projection_errors():
+    with pytest.raises(ValueError, match=r"widths none .* the batch \(4, 4\)"):
+        ProjectedDistillationLoss()((MEMBERS, TEACHER), True)
+    with pytest.raises(ValueError, match=r"widths \(4, 4\) .* the batch \(3, 4\)"):
+        projected(TEACHER)((MEMBERS, TEACHER[:, :3]), True)
