@@ -297,7 +297,7 @@ class SentenceBert(TrainablePipe):
         return dict(zip(head.attrs["labels"], probabilities.tolist(), strict=True))
 
     def _set_labels(self, docs: Iterable[Doc], scores: list[EncodedDoc]) -> None:
-        """Note the likeliest label beside the members of each pair, doc.spans[spans_key].attrs["label"]."""
+        """Note the likeliest label beside the members of each pair, see label_pairs."""
         heads = find_heads(self.model)
         if heads:
             label_pairs(heads, docs, scores, self.spans_key)

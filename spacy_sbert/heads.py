@@ -9,7 +9,7 @@ from thinc.types import Floats2d
 from .layers.encoded import EncodedDoc
 from .losses.softmax import label_probabilities
 from .objectives import objectives_of
-from .pairs import attribute
+from .pairs import PREDICTED, attribute
 from .similarity import as_numpy
 from .spans import members, row_order
 
@@ -35,7 +35,8 @@ def probabilities_of(head: Model, u: Floats2d, v: Floats2d) -> Floats2d:
 
 
 def label_pairs(heads: Mapping[str, Model], docs: Iterable[Doc], scores: Sequence[EncodedDoc], spans_key: str) -> None:
-    """Note the likeliest label of each pair beside its members, doc.spans[spans_key].attrs["label"].
+    """Note the likeliest label of each pair beside its members, doc.spans[spans_key].attrs["predicted_label"]: not
+    under the name of the gold label, which a copied reference would bring along.
 
     Of several heads that of the pair's objective labels it; a pair without objective then gets no label.
     """
@@ -48,4 +49,4 @@ def label_pairs(heads: Mapping[str, Model], docs: Iterable[Doc], scores: Sequenc
         first, second = row_order(pair)
         u, v = encoded.vectors[first : first + 1], encoded.vectors[second : second + 1]
         best = int(as_numpy(probabilities_of(head, u, v))[0].argmax())
-        doc.spans[spans_key].attrs["label"] = head.attrs["labels"][best]
+        doc.spans[spans_key].attrs[PREDICTED] = head.attrs["labels"][best]

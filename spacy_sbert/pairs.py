@@ -13,6 +13,8 @@ from .encoder.rows import Rows
 from .errors import Errors
 from .spans import members, row_order
 
+PREDICTED = "predicted_label"  # beside the members of a pair, as the gold values are
+
 
 def member_rows(doc: Doc, rows: Rows, spans_key: str) -> list[int]:
     """The row of each member of an example, in the order of the members; empty if the Doc is no example.

@@ -10,7 +10,7 @@ from spacy.util import registry
 
 from . import records
 from .errors import Errors
-from .pairs import attribute, gold_value, labels_of
+from .pairs import PREDICTED, attribute, gold_value, labels_of
 from .similarity import cosine
 from .spans import SPANS_KEY, members
 
@@ -46,7 +46,7 @@ def score_pairs(
     scores.update(pair_ap=None, nli_acc=None, triplet_acc=None)
     if numpy.isin(gold, (0.0, 1.0)).all() and len(set(gold.tolist())) == 2:
         scores["pair_ap"] = average_precision([_similarity(eg, name, spans_key) for eg in graded], gold)
-    predicted = [attribute(eg.predicted, "label", spans_key) for eg in labelled]
+    predicted = [attribute(eg.predicted, PREDICTED, spans_key) for eg in labelled]
     if any(label is not None for label in predicted):  # else this pipe has no head, and is not asked for labels
         right = [a == b for a, b in zip(predicted, labels_of(labelled, spans_key), strict=True)]
         scores["nli_acc"] = float(numpy.mean(right))

@@ -264,7 +264,7 @@ def test_labels_survive_saving(make_nlp, tmp_path, encoder, loss):
         scores = pipeline.evaluate(make_examples(pipeline, 2, label=LABELS))
         assert scores["nli_acc"] == 1.0 and scores["sts_spearman"] is None
     doc = loaded(batch[0].predicted.copy())
-    assert doc.spans["sbert"].attrs["label"] == batch[0].reference.spans["sbert"].attrs["label"]
+    assert doc.spans["sbert"].attrs["predicted_label"] == batch[0].reference.spans["sbert"].attrs["label"]
 
 
 def test_training_goes_on_from_a_loaded_pipeline(make_nlp, tmp_path):
