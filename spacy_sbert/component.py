@@ -125,7 +125,7 @@ class SentenceBert(TrainablePipe):
         self.cfg: dict[str, Any] = {}
         self.loss_weight = loss_weight
         self.examples_seen = 0  # in training, for who reports the speed of it
-        self._expects_pairs = False
+        self._expects_pairs = self._accumulates = False
         self._notices = Notices(name)
         cache_encoders(self.model, loss)
         hooks.install_extensions(name)
@@ -182,6 +182,7 @@ class SentenceBert(TrainablePipe):
         examples = list(islice(get_examples(), needed))
         self._expects_pairs = any(members(example.predicted, self.spans_key) for example in examples)
         if nlp is not None:
+            self._accumulates = nlp.config["training"]["accumulate_gradient"] != 1
             prepare_upstream(nlp, self.name, self.model, examples, self.spans_key)
         self.model.initialize()
         if loss is not None:
@@ -242,13 +243,15 @@ class SentenceBert(TrainablePipe):
 
     def _batch_loss(self, examples: list[Example], scores: list[EncodedDoc]) -> BatchLoss:
         if not any(members(example.predicted, self.spans_key) for example in examples):
-            return BatchLoss({}, [self.model.ops.alloc2f(*encoded.vectors.shape) for encoded in scores], [])
+            return BatchLoss({}, [self.model.ops.alloc2f(*encoded.vectors.shape) for encoded in scores], [], True)
         loss = self.model.maybe_get_ref("loss")
         if loss is None:
             raise ValueError(Errors.NO_LOSS.format(name=self.name))
         found = batch_loss(loss, self.model.ops, examples, scores, self.spans_key, self.loss_weight)
         for name in found.is_part:
             self._notices.once(Warnings.PART_OF_BATCH.format(loss=name))
+        if self._accumulates and not found.knows_batch:
+            self._notices.once(Warnings.UNKNOWN_BATCH.format(name=self.name))
         return found
 
     def finish_update(self, sgd: Optimizer) -> None:

@@ -324,6 +324,11 @@ class Warnings:
         "larger than memory use mini_batch_size in the encoder's config, or "
         "spacy-sbert.CachedMultipleNegativesRankingLoss.v1."
     )
+    UNKNOWN_BATCH = (
+        "training.accumulate_gradient splits batches, and the 'sbert' pipe '{name}' is not told of the size of the "
+        "whole: its mean losses are added up, not averaged, and the step is larger than that of the whole batch. Set "
+        '[training.batcher] @batchers = "spacy-sbert.batch_by_objective.v1", or "spacy-sbert.batch_mixed.v1".'
+    )
     NOTHING_TO_LEARN = (
         "The 'sbert' pipe '{name}' got a training batch without pairs and learned nothing from it: expected Docs with "
         "their members in doc.spans['{key}']. spaCy's own Corpus drops them; use spacy-sbert.PairCorpus.v1 as reader."

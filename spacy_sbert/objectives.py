@@ -24,11 +24,13 @@ class BatchLoss:
     by_objective: the loss of each objective that had examples, in parts of the whole batch where it is accumulated.
     gradients: float32, of the shape of each Doc's vectors.
     is_part: the whole-batch objectives that saw but a part of their batch.
+    knows_batch: whether the batcher noted the size of the whole batch on every example.
     """
 
     by_objective: dict[str, float]
     gradients: list[Floats2d]
     is_part: list[str]
+    knows_batch: bool
 
 
 def objectives_of(loss: Model) -> dict[str, Model]:
@@ -58,13 +60,14 @@ def batch_loss(
     flat = ops.xp.concatenate([encoded.vectors for encoded in scores])  # (rows of all Docs, width)
     d_flat = ops.alloc2f(*flat.shape)
     values: dict[str, float] = {}
-    is_part = []
+    is_part, knows_batch = [], True
     for name, chosen in _by_objective(loss, examples, rows, spans_key).items():
         layer, group = objectives_of(loss)[name], [examples[i] for i in chosen]
         n_members = _count_members(group, layer, spans_key)
         places = [ops.asarray1i([borders[i] + rows[i][member] for i in chosen]) for member in range(n_members)]
         inputs = ([flat[place] for place in places], gold_values(group, layer.attrs["gold"], ops, spans_key))
         share = len(chosen) / batch_size_of(group[0], spans_key, default=len(chosen))
+        knows_batch &= all(batch_size_of(example, spans_key, default=0) for example in group)
         if share < 1 and layer.attrs["whole_batch"]:
             is_part.append(layer.name)
         found, backprop = loss({name: inputs} if name else inputs, True)
@@ -72,7 +75,7 @@ def batch_loss(
         values[name] = (found[name] if name else found) * factor * share
         for place, d_member in zip(places, d_loss[name] if name else d_loss, strict=True):
             d_flat[place] = d_member
-    return BatchLoss(values, [d_flat[start:end] for start, end in pairwise(borders)], is_part)
+    return BatchLoss(values, [d_flat[start:end] for start, end in pairwise(borders)], is_part, knows_batch)
 
 
 def initialize_objectives(

@@ -116,7 +116,8 @@ def test_one_epoch_on_stsb(tmp_path):
     for split, count in (("train", 5749), ("dev", 1500)):
         run("sbert", "convert", folder / f"sts-{split}.csv", tmp_path / f"{split}.spacy", "-e", count, check=True)
     paths = ["--paths.train", tmp_path / "train.spacy", "--paths.dev", tmp_path / "dev.spacy"]
-    done = run("train", ROOT / "configs" / "sts.cfg", "--output", tmp_path / "training", *paths)
+    steps = ["--training.optimizer.learn_rate.total_steps", 360, "--training.eval_frequency", 120]
+    done = run("train", ROOT / "configs" / "sts.cfg", "--output", tmp_path / "training", *paths, *steps)
     assert done.returncode == 0, done.stdout + done.stderr
     meta = json.loads((tmp_path / "training" / "model-best" / "meta.json").read_text())
     assert 100 * meta["performance"]["sts_spearman"] >= 89.1

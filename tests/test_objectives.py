@@ -152,6 +152,19 @@ def test_a_part_of_a_batch_is_told_of_where_it_matters(make_nlp):
         assert sum("accumulate_gradient" in str(w.message) for w in caught) == expected
 
 
+def test_accumulation_without_our_batchers_is_told_of(make_nlp):
+    for accumulate, expected in ((1, 0), (2, 1)):
+        nlp = make_nlp()
+        nlp.config["training"]["accumulate_gradient"] = accumulate
+        batch = make_examples(nlp, 2, **SCORES)
+        nlp.initialize(lambda batch=batch: batch)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            nlp.update(batch, sgd=False)
+            nlp.update(next(batch_by_objective(6)(batch)), sgd=False)
+        assert sum("is not told of the size" in str(w.message) for w in caught) == expected
+
+
 def test_loss_weight_is_a_factor_on_value_and_gradient(make_nlp):
     found = []
     for factor in (1.0, 20.0):
