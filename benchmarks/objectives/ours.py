@@ -37,7 +37,9 @@ def main() -> None:
         start = time.time()
         nlp = fit(task, seed, Path(folder))
         seconds = time.time() - start
-    heads = find_heads(nlp.get_pipe("sbert").model)
+    pipe = nlp.get_pipe("sbert")
+    pipe.token_vectors = False
+    heads = find_heads(pipe.model)
 
     def encode(texts: list[str]) -> numpy.ndarray:
         return numpy.stack([doc.vector for doc in nlp.pipe(texts)])
