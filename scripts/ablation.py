@@ -45,7 +45,8 @@ def run(args: argparse.Namespace, pooling: str, concatenation: str, seed: int) -
     }
     with tempfile.TemporaryDirectory() as folder:
         train(args.config, Path(folder), use_gpu=args.gpu_id, overrides=overrides)
-        scores = evaluate(spacy.load(Path(folder) / "model-last"), args.dev, format="sts")
+        nlp = spacy.load(Path(folder) / "model-last", config={"components.sbert.token_vectors": False})
+        scores = evaluate(nlp, args.dev, format="sts")
     score = 100 * scores["sts_spearman"]
     found = {"sts_spearman": score, "pairs": scores["pairs"], "steps": args.steps, "learn_rate": args.learn_rate}
     file.write_text(json.dumps({**found, "head_factor": args.head_factor, "train": args.train.name}) + "\n")

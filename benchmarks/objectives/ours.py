@@ -17,9 +17,11 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import numpy
 import spacy
 import srsly
-from spacy.cli.train import train
 from spacy.language import Language
-from tasks import TASKS, measure, training_rows
+from spacy.training.initialize import init_nlp
+from spacy.training.loop import train
+from spacy.util import load_config
+from tasks import LABELS, TASKS, measure, training_rows
 
 from spacy_sbert.heads import find_heads, probabilities_of
 
@@ -76,8 +78,24 @@ def fit(task: str, seed: int, folder: Path) -> Language:
         **{f"corpora.{corpus}.{key}": value for corpus in ("train", "dev") for key, value in reader.items()},
         "corpora.dev.limit": 32,
     }
-    train(ROOT / "configs" / f"{CONFIGS[task]}.cfg", folder / "training", overrides=overrides)
+    config = load_config(ROOT / "configs" / f"{CONFIGS[task]}.cfg", overrides=overrides, interpolate=False)
+    nlp = init_nlp(config)
+    if task == "classification":
+        share_head(nlp, seed)
+    (folder / "training").mkdir()
+    train(nlp, folder / "training")
     return spacy.load(folder / "training" / "model-last")
+
+
+def share_head(nlp: Language, seed: int) -> None:
+    """Begin with the very classification head that the other side begins with."""
+    from peer import build
+
+    classifier = build("classification", seed)[1].classifier
+    head = nlp.get_pipe("sbert").model.get_ref("loss")
+    assert head.attrs["labels"] == LABELS
+    head.set_param("W", classifier.weight.detach().numpy().copy())
+    head.set_param("b", classifier.bias.detach().numpy().copy())
 
 
 if __name__ == "__main__":

@@ -34,17 +34,7 @@ def main() -> None:
     output = RESULTS / f"{task}-sentence-transformers-{seed}.json"
     if output.exists():
         return
-    settings = TASKS[task]
-    torch.manual_seed(seed)  # also of the classification head
-    model = SentenceTransformer(str(MODEL), device="cpu")
-    if not settings.normalize:
-        model = SentenceTransformer(modules=list(model)[:2], device="cpu")
-    loss = {
-        "regression": losses.CosineSimilarityLoss,
-        "classification": lambda m: losses.SoftmaxLoss(m, m.get_sentence_embedding_dimension(), len(LABELS)),
-        "triplet": lambda m: losses.TripletLoss(m, triplet_margin=1.0),
-        "ranking": losses.MultipleNegativesRankingLoss,
-    }[task](model)
+    model, loss = build(task, seed)
     start = time.time()
     if seed:
         train(model, loss, task, seed)
@@ -63,6 +53,21 @@ def main() -> None:
     RESULTS.mkdir(exist_ok=True)
     output.write_text(json.dumps({**found, "seconds": round(seconds), "versions": versions}) + "\n")
     print(task, seed, {key: value for key, value in found.items() if key != "right"}, round(seconds))
+
+
+def build(task: str, seed: int) -> tuple[SentenceTransformer, torch.nn.Module]:
+    """The encoder and the loss before training; of the loss the seed decides the classification head."""
+    torch.manual_seed(seed)
+    model = SentenceTransformer(str(MODEL), device="cpu")
+    if not TASKS[task].normalize:
+        model = SentenceTransformer(modules=list(model)[:2], device="cpu")
+    loss = {
+        "regression": losses.CosineSimilarityLoss,
+        "classification": lambda m: losses.SoftmaxLoss(m, m.get_sentence_embedding_dimension(), len(LABELS)),
+        "triplet": lambda m: losses.TripletLoss(m, triplet_margin=1.0),
+        "ranking": losses.MultipleNegativesRankingLoss,
+    }[task](model)
+    return model, loss
 
 
 def train(model: SentenceTransformer, loss: torch.nn.Module, task: str, seed: int) -> None:
