@@ -26,9 +26,15 @@ WRITTEN = {"u": "u", "v": "v", "abs_diff": "\\|u-v\\|", "product": "u*v"}  # a b
 
 def run(args: argparse.Namespace, pooling: str, concatenation: str, seed: int) -> float:
     """Train once; the Spearman correlation x 100 of the last weights, or what was saved of them."""
+    names = ("config", "train", "dev", "limit", "steps", "learn_rate", "head_factor")
+    settings = {name: str(getattr(args, name)) for name in names}
+    settings.update(train=args.train.name, dev=args.dev.name)  # not where they lie
     file = args.output / f"{pooling}-{concatenation.replace(',', '-')}-{seed}.json"
     if file.exists():
-        return json.loads(file.read_text(encoding="utf8"))["sts_spearman"]
+        saved = json.loads(file.read_text(encoding="utf8"))
+        if saved["settings"] != settings:
+            raise SystemExit(f"{file} was made with {saved['settings']}, not {settings}: choose another --output")
+        return saved["sts_spearman"]
     overrides: dict[str, Any] = {
         "system.seed": seed,
         "paths.train": str(args.train),
@@ -48,8 +54,7 @@ def run(args: argparse.Namespace, pooling: str, concatenation: str, seed: int) -
         nlp = spacy.load(Path(folder) / "model-last", config={"components.sbert.token_vectors": False})
         scores = evaluate(nlp, args.dev, format="sts")
     score = 100 * scores["sts_spearman"]
-    found = {"sts_spearman": score, "pairs": scores["pairs"], "steps": args.steps, "learn_rate": args.learn_rate}
-    file.write_text(json.dumps({**found, "head_factor": args.head_factor, "train": args.train.name}) + "\n")
+    file.write_text(json.dumps({"sts_spearman": score, "settings": settings}) + "\n", encoding="utf8")
     return score
 
 

@@ -19,7 +19,7 @@ from .heads import find_heads, label_pairs, probabilities_of
 from .layers.encoded import EncodedDoc
 from .layers.with_loss import finish_update, with_loss
 from .notices import Notices
-from .objectives import BatchLoss, Labels, batch_loss, initialize_objectives, needs_labels
+from .objectives import BatchLoss, Labels, batch_loss, initialize_objectives, needs_labels, needs_width
 from .similarity import as_numpy
 from .spans import SPANS_KEY, members
 from .upstream import cache_encoders, encoder_width, find_listeners, follow_upstream, prepare_upstream
@@ -115,6 +115,8 @@ class SentenceBert(TrainablePipe):
             raise ValueError(Errors.NOT_AN_ENCODER.format(name=name, given=model.name))
         if loss is not None and "n_members" not in loss.attrs:
             raise ValueError(Errors.BAD_LOSS.format(name=name, given=loss.name))
+        if loss_weight < 0:
+            raise ValueError(Errors.NEGATIVE.format(name="loss_weight", given=loss_weight))
         self.vocab = vocab
         self.model = with_loss(model, loss)
         self.name = name
@@ -185,7 +187,7 @@ class SentenceBert(TrainablePipe):
             self._accumulates = nlp.config["training"]["accumulate_gradient"] != 1
             prepare_upstream(nlp, self.name, self.model, examples, self.spans_key)
         self.model.initialize()
-        if loss is not None:
+        if loss is not None and needs_width(loss):
             width = encoder_width(nlp, self.name, self.model)
             initialize_objectives(loss, self.model.ops, width, examples, self.spans_key, labels)
 
@@ -216,6 +218,8 @@ class SentenceBert(TrainablePipe):
                 self._notices.once(Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key))
             if not find_listeners(self.model):
                 return losses
+        else:
+            self._expects_pairs = True
         set_dropout_rate(self.model, drop)
         encoded, backprop = self.model.begin_update(docs)
         self._notices.of_training_cuts(docs, encoded)
@@ -303,7 +307,7 @@ class SentenceBert(TrainablePipe):
         """Note the likeliest label beside the members of each pair, see label_pairs."""
         heads = find_heads(self.model)
         if heads:
-            label_pairs(heads, docs, scores, self.spans_key)
+            label_pairs(heads, docs, scores, self.spans_key, self.name)
 
     def _width(self, encoded: EncodedDoc) -> int:
         """Width of the vectors; 0 if the first Doc of all is empty and a shared transformer has yet to be loaded."""

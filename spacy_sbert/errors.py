@@ -127,6 +127,14 @@ class Errors:
         "two labels or more, or give all of them in [initialize.components.sbert] labels, if the first examples do not "
         "show them."
     )
+    LABELS_OF_NO_OBJECTIVE = (
+        "[initialize.components.sbert] labels names the objectives {given}, expected some of: {expected}. Give a "
+        "single objective a list of labels, and those of spacy-sbert.MultiTaskLoss.v1 a list each, by their names."
+    )
+    LOSS_NOT_FINITE = (
+        "The loss '{loss}' is not finite in the batch that begins with '{text}': training has diverged. Lower the "
+        "learning rate, clip the gradient, or use float32 or bfloat16 in place of float16."
+    )
     NOT_ONE_HEAD = (
         "Cannot classify with the 'sbert' pipe '{name}': it has {given} trained classification heads. Expected one; "
         "train with spacy-sbert.SoftmaxLoss.v1, or name the objective of several: {names}."

@@ -9,7 +9,7 @@ from thinc.types import Floats2d
 from .layers.encoded import EncodedDoc
 from .losses.softmax import label_probabilities
 from .objectives import objectives_of
-from .pairs import PREDICTED, attribute
+from .pairs import attribute, predicted_label
 from .similarity import as_numpy
 from .spans import members, row_order
 
@@ -34,19 +34,23 @@ def probabilities_of(head: Model, u: Floats2d, v: Floats2d) -> Floats2d:
     return label_probabilities(head, u[:, :width], v[:, :width])
 
 
-def label_pairs(heads: Mapping[str, Model], docs: Iterable[Doc], scores: Sequence[EncodedDoc], spans_key: str) -> None:
-    """Note the likeliest label of each pair beside its members, doc.spans[spans_key].attrs["predicted_label"]: not
-    under the name of the gold label, which a copied reference would bring along.
+def label_pairs(
+    heads: Mapping[str, Model], docs: Iterable[Doc], scores: Sequence[EncodedDoc], spans_key: str, name: str
+) -> None:
+    """Note the likeliest label of each pair beside its members, for the pipe "sbert" in
+    doc.spans[spans_key].attrs["sbert_label"]: not under the name of the gold label, which a copied reference would
+    bring along.
 
     Of several heads that of the pair's objective labels it; a pair without objective then gets no label.
     """
     for doc, encoded in zip(docs, scores, strict=True):
         pair = members(doc, spans_key)
-        name = attribute(doc, "objective", spans_key) or ""
-        head = heads.get(name) or (next(iter(heads.values())) if len(heads) == 1 and not name else heads.get(""))
+        objective = attribute(doc, "objective", spans_key) or ""
+        only = next(iter(heads.values())) if len(heads) == 1 and not objective else heads.get("")
+        head = heads.get(objective, only)
         if head is None or len(pair) != 2 or len(encoded.vectors) != 2:
             continue
         first, second = row_order(pair)
         u, v = encoded.vectors[first : first + 1], encoded.vectors[second : second + 1]
         best = int(as_numpy(probabilities_of(head, u, v))[0].argmax())
-        doc.spans[spans_key].attrs[PREDICTED] = head.attrs["labels"][best]
+        doc.spans[spans_key].attrs[predicted_label(name)] = head.attrs["labels"][best]

@@ -1,5 +1,6 @@
 """From the vectors of a batch of examples to the loss of each objective, and back to a gradient for each Doc."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -44,6 +45,11 @@ def needs_labels(loss: Model) -> bool:
     return any(layer.attrs["gold"] == "label" for layer in objectives_of(loss).values())
 
 
+def needs_width(loss: Model) -> bool:
+    """Whether an objective has parameters of its own, whose shapes depend on the width of the vectors, or labels."""
+    return needs_labels(loss) or any(node.param_names for node in loss.walk())
+
+
 def batch_loss(
     loss: Model, ops: Ops, examples: Sequence[Example], scores: Sequence[EncodedDoc], spans_key: str, factor: float
 ) -> BatchLoss:
@@ -67,12 +73,18 @@ def batch_loss(
         places = [ops.asarray1i([borders[i] + rows[i][member] for i in chosen]) for member in range(n_members)]
         inputs = ([flat[place] for place in places], gold_values(group, layer.attrs["gold"], ops, spans_key))
         share = len(chosen) / batch_size_of(group[0], spans_key, default=len(chosen))
-        knows_batch &= all(batch_size_of(example, spans_key, default=0) for example in group)
         if share < 1 and layer.attrs["whole_batch"]:
             is_part.append(layer.name)
+            if len(chosen) == 1:
+                continue  # spaCy's parts may be as small as that; there is nothing to compare it with
+        if layer.attrs["is_sum"]:
+            share = 1.0  # parts of a sum add up by themselves
+        knows_batch &= all(batch_size_of(example, spans_key, default=0) for example in group)
         found, backprop = loss({name: inputs} if name else inputs, True)
         d_loss = backprop(factor * share)
         values[name] = (found[name] if name else found) * factor * share
+        if not math.isfinite(values[name]):
+            raise ValueError(Errors.LOSS_NOT_FINITE.format(loss=layer.name, text=group[0].reference.text[:50]))
         for place, d_member in zip(places, d_loss[name] if name else d_loss, strict=True):
             d_flat[place] = d_member
     return BatchLoss(values, [d_flat[start:end] for start, end in pairwise(borders)], is_part, knows_batch)
@@ -89,6 +101,9 @@ def initialize_objectives(
     RAISES (ValueError): if an objective that learns from labels has fewer than two.
     """
     objectives = objectives_of(loss)
+    if isinstance(labels, dict) and not labels.keys() <= objectives.keys():
+        expected = ", ".join(objectives) or "none, but a list of labels"
+        raise ValueError(Errors.LABELS_OF_NO_OBJECTIVE.format(given=", ".join(labels), expected=expected))
     for name, layer in objectives.items():
         own = [
             example

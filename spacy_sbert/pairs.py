@@ -13,7 +13,10 @@ from .encoder.rows import Rows
 from .errors import Errors
 from .spans import members, row_order
 
-PREDICTED = "predicted_label"  # beside the members of a pair, as the gold values are
+
+def predicted_label(name: str) -> str:
+    """Under which name a pipe notes the label that it gives to a pair, beside its members; "sbert_label"."""
+    return f"{name}_label"
 
 
 def member_rows(doc: Doc, rows: Rows, spans_key: str) -> list[int]:

@@ -10,7 +10,7 @@ from spacy.util import registry
 
 from . import records
 from .errors import Errors
-from .pairs import PREDICTED, attribute, gold_value, labels_of
+from .pairs import attribute, gold_value, labels_of, objective_of, predicted_label
 from .similarity import cosine
 from .spans import SPANS_KEY, members
 
@@ -31,27 +31,36 @@ def score_pairs(
     examples (Iterable[Example]): those with two members and a gold score, two members and a label, or three members.
     name, spans_key: see score_sts.
     RETURNS (dict): sts_spearman and sts_pearson of graded pairs, see score_sts; pair_ap, the average precision of
-        cosine where all gold scores are 0 or 1; nli_acc, the fraction of pairs whose label is the predicted one;
-        triplet_acc, the fraction of triplets whose anchor is nearer to the positive, Euclidean, than to the negative.
-        From 0 to 1 (correlations from -1); None where there is nothing to measure.
-    RAISES (ValueError): see score_sts; also for labelled pairs that a trained classification head did not label.
+        cosine where all gold scores are 0 or 1; nli_acc, the fraction of right labels among the pairs that the pipe's
+        classification heads labelled; triplet_acc, the fraction of triplets whose anchor is nearer to the positive,
+        Euclidean, than to the negative. From 0 to 1 (correlations from -1); None where there is nothing to measure.
+        Where examples are of several objectives, each measure also of each alone, such as sts_spearman_sick.
+    RAISES (ValueError): see score_sts.
     SOURCE: Reimers and Gurevych 2019, sections 4.1 (Spearman) and 4.4 (triplet accuracy).
     """
-    examples = list(examples)
-    by_count = {n: [eg for eg in examples if len(members(eg.predicted, spans_key)) == n] for n in (2, 3)}
-    graded = [eg for eg in by_count[2] if attribute(eg.reference, "score", spans_key) is not None]
-    labelled = [eg for eg in by_count[2] if attribute(eg.reference, "label", spans_key) is not None]
+    examples = [eg for eg in examples if members(eg.predicted, spans_key)]
+    scores = _measures(examples, name, spans_key)
+    objectives = sorted({objective_of(eg, spans_key) for eg in examples})
+    for objective in objectives if objectives != [""] else []:
+        own = _measures([eg for eg in examples if objective_of(eg, spans_key) == objective], name, spans_key)
+        scores.update({f"{key}_{objective}": value for key, value in own.items() if value is not None})
+    return scores
+
+
+def _measures(examples: Sequence[Example], name: str | None, spans_key: str) -> Scores:
+    pairs, triplets = ([eg for eg in examples if len(members(eg.predicted, spans_key)) == n] for n in (2, 3))
+    graded = [eg for eg in pairs if attribute(eg.reference, "score", spans_key) is not None]
     scores = score_sts(graded, name=name, spans_key=spans_key)
-    gold = numpy.array([gold_value(eg, "score", spans_key) for eg in graded])
     scores.update(pair_ap=None, nli_acc=None, triplet_acc=None)
-    if numpy.isin(gold, (0.0, 1.0)).all() and len(set(gold.tolist())) == 2:
+    gold = numpy.array([gold_value(eg, "score", spans_key) for eg in graded])
+    if set(gold.tolist()) == {0.0, 1.0}:
         scores["pair_ap"] = average_precision([_similarity(eg, name, spans_key) for eg in graded], gold)
-    predicted = [attribute(eg.predicted, PREDICTED, spans_key) for eg in labelled]
-    if any(label is not None for label in predicted):  # else this pipe has no head, and is not asked for labels
-        right = [a == b for a, b in zip(predicted, labels_of(labelled, spans_key), strict=True)]
-        scores["nli_acc"] = float(numpy.mean(right))
-    if by_count[3]:
-        scores["triplet_acc"] = float(numpy.mean([_is_ordered(eg, name, spans_key) for eg in by_count[3]]))
+    right = [_is_right(eg, name, spans_key) for eg in pairs if attribute(eg.reference, "label", spans_key) is not None]
+    labelled = [value for value in right if value is not None]
+    if labelled:
+        scores["nli_acc"] = float(numpy.mean(labelled))
+    if triplets:
+        scores["triplet_acc"] = float(numpy.mean([_is_ordered(eg, name, spans_key) for eg in triplets]))
     return scores
 
 
@@ -107,6 +116,13 @@ def score_sts(
 def _similarity(example: Example, name: str | None, spans_key: str) -> float:
     first, second = _vectors(example, name, spans_key)
     return float(cosine(first[None], second[None])[0])
+
+
+def _is_right(example: Example, name: str | None, spans_key: str) -> bool | None:
+    """Whether the pipe gave a pair its gold label; None if it gave it none, as it has no head for it."""
+    pipe = name or next((record.name for record in records.find(example.predicted)), "")
+    predicted = attribute(example.predicted, predicted_label(pipe), spans_key)
+    return None if predicted is None else predicted == labels_of([example], spans_key)[0]
 
 
 def _is_ordered(example: Example, name: str | None, spans_key: str) -> bool:

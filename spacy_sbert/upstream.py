@@ -79,7 +79,10 @@ def encoder_width(nlp: Language | None, name: str, model: Model) -> int:
     """The width of the vectors that an initialised encoder, own or shared, makes."""
     listeners = find_listeners(model)
     if nlp is not None and listeners:
-        return find_upstream(nlp, name, listeners[0]).model.get_dim("nO")
+        upstream = find_upstream(nlp, name, listeners[0]).model
+        if not upstream.has_dim("nO"):  # frozen: spaCy leaves it out when it initialises a pipeline
+            upstream.initialize()
+        return upstream.get_dim("nO")
     return next(node.get_dim("nO") for node in model.walk() if isinstance(node, TransformerModel))
 
 

@@ -3,7 +3,7 @@ import spacy
 from pipelines import make_example
 from spacy.training import Example
 
-from spacy_sbert.batchers import batch_by_objective, batch_mixed
+from spacy_sbert.batchers import batch_by_objective, batch_in_turn, batch_mixed
 
 NLP = spacy.blank("en")
 
@@ -29,14 +29,32 @@ def kinds_of(batches):
     return found
 
 
+def sizes_of(batches):
+    """What each batch says of its sizes while it is the one at hand, by its kinds."""
+    found = {}
+    for batch in batches:
+        groups = [eg.reference.spans["sbert"] for eg in batch if "sbert" in eg.reference.spans]
+        found[kinds_of([batch])[0]] = [group.attrs["batch_size"] for group in groups]
+    return found
+
+
 def test_batches_hold_one_objective_each():
     examples = make("abab-abba--b")
     batches = list(batch_by_objective(2)(examples))
     assert sorted(kinds_of(batches)) == ["---", "aa", "aa", "bb", "bbb"]
     assert sorted(id(eg) for batch in batches for eg in batch) == sorted(map(id, examples))
-    noted = {b: {eg.reference.spans["sbert"].attrs["batch_size"] for eg in batch if "sbert" in eg.reference.spans}
-             for b, batch in zip(kinds_of(batches), batches, strict=True)}  # fmt: skip
-    assert noted == {"aa": {2}, "bbb": {3}, "bb": {2}, "---": set()}
+    assert sizes_of(batch_by_objective(2)(examples)) == {"aa": [2, 2], "bbb": [3, 3, 3], "bb": [2, 2], "---": []}
+
+
+def test_sizes_are_forgotten_with_the_batch():
+    examples = make("aaa-")
+    list(batch_mixed(2)(examples))
+    assert all("batch_size" not in eg.reference.spans["sbert"].attrs for eg in examples[:3])
+
+
+def test_batches_come_in_turn():
+    assert kinds_of(batch_in_turn(2)(make("abaaaaabbbaaaaaaaa"))) == ["aa", "bb", "aa", "bb", "aa"]
+    assert sizes_of(batch_in_turn(2)(make("abab"))) == {"aa": [2, 2], "bb": [2, 2]}
 
 
 def test_one_example_alone_joins_the_batch_before():
@@ -56,13 +74,11 @@ def test_batches_are_streamed():
 
 
 def test_mixed_batches_keep_the_order_and_count_each_objective():
-    batches = list(batch_mixed(3)(make("ab-aa")))
-    assert kinds_of(batches) == ["ab-", "aa"]
-    sizes = [[g.attrs["batch_size"] for eg in b if (g := eg.reference.spans.get("sbert"))] for b in batches]
-    assert sizes == [[1, 1], [2, 2]]
+    assert sizes_of(batch_mixed(3)(make("ab-aa"))) == {"ab-": [1, 1], "aa": [2, 2]}
+    assert kinds_of(batch_mixed(3)(make("ab-a"))) == ["ab-a"]
 
 
-@pytest.mark.parametrize("batcher", [batch_by_objective, batch_mixed])
+@pytest.mark.parametrize("batcher", [batch_by_objective, batch_in_turn, batch_mixed])
 def test_bad_size(batcher):
     with pytest.raises(ValueError, match="Cannot make batches of 0 examples"):
         batcher(0)

@@ -36,6 +36,28 @@ def test_convert_and_evaluate(make_nlp, tmp_path):
     assert scores[0] == scores[1] and scores[0]["pairs"] == 160
 
 
+def test_evaluate_a_table(make_nlp, tmp_path):
+    make_nlp().to_disk(tmp_path / "nlp")
+    lines = (SAMPLE / "pairs-dev.csv").read_text(encoding="utf8").splitlines()
+    table = ["\t".join(line.split("\t")[4:7]) for line in lines]
+    (tmp_path / "dev.tsv").write_text("grade\tfirst\tsecond\n" + "\n".join(table), encoding="utf8")
+    scores = []
+    columns = ["--format", "table", "-m", "first,second", "--score", "grade", "--max-score", 5]
+    for data in ([SAMPLE / "pairs-dev.csv"], [tmp_path / "dev.tsv", *columns]):
+        done = run("sbert", "evaluate", tmp_path / "nlp", *data, "--output", tmp_path / "scores.json")
+        assert done.returncode == 0, done.stdout + done.stderr
+        scores.append(json.loads((tmp_path / "scores.json").read_text()))
+    assert scores[0] == scores[1]
+    done = run("sbert", "evaluate", tmp_path / "none", SAMPLE / "pairs-dev.csv")
+    assert done.returncode == 1 and "Can't find model" in done.stdout and "Traceback" not in done.stdout + done.stderr
+
+
+def test_convert_says_what_it_skipped(tmp_path):
+    done = run("sbert", "convert", SAMPLE / "nli-train.jsonl", tmp_path / "nli.spacy", "--format", "nli")
+    assert done.returncode == 0 and "Wrote 360 pairs" in done.stdout
+    assert "3" in done.stdout + done.stderr and "gold_label" in done.stdout + done.stderr
+
+
 def test_convert_names_file_and_line(tmp_path):
     bad = tmp_path / "bad.csv"
     bad.write_text("a\tb\tc\td\tfive\ts\tt\n")
@@ -97,15 +119,17 @@ def test_train_logs_and_keeps_the_scores(tiny_bert, tmp_path):
         1,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "STS_SPEARMAN" in done.stdout and "STS_PEARSON" in done.stdout
+    assert "sts_spearman" in done.stdout and "ex/s" in done.stdout
     meta = json.loads((tmp_path / "training" / "model-best" / "meta.json").read_text())
     assert {"sts_spearman", "sts_pearson", "sbert_loss"} <= meta["performance"].keys()
     nlp = spacy.load(tmp_path / "training" / "model-last")
     assert nlp("A man is eating.").has_vector
 
 
-def test_train_without_paths_says_so():
-    done = run("train", ROOT / "configs" / "sts.cfg")
+def test_train_without_paths_says_so(tmp_path):
+    config = (ROOT / "configs" / "sts.cfg").read_text(encoding="utf8")
+    (tmp_path / "sts.cfg").write_text(config.replace('train = "assets/pairs-train.csv"', "train = null"))
+    done = run("train", tmp_path / "sts.cfg")
     assert done.returncode == 1 and "--paths.train" in done.stdout + done.stderr
 
 

@@ -127,7 +127,7 @@ def test_parts_of_a_batch_add_up_to_the_whole(make_nlp, name):
     """Also where they are not of equal size: spaCy makes three of 2, 2, 2 and of 7 examples four."""
     nlp, batch = make(make_nlp, "shared", name)
     batch = [*batch, batch[0]][:7]
-    (noted,) = batch_by_objective(7)(batch)
+    noted = next(batch_by_objective(7)(batch))
     whole = nlp.update(noted, sgd=False)["sbert"]
     expected = gradients(nlp, "transformer")
     for shim in nlp.get_pipe("transformer").model.layers[0].shims:
@@ -144,12 +144,37 @@ def test_parts_of_a_batch_add_up_to_the_whole(make_nlp, name):
 def test_a_part_of_a_batch_is_told_of_where_it_matters(make_nlp):
     for name, expected in (("CoSENTLoss", 1), ("CosineSimilarityLoss", 0)):
         nlp, batch = make(make_nlp, "own", name)
-        (noted,) = batch_by_objective(6)(batch)
+        noted = next(batch_by_objective(6)(batch))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             nlp.update(noted[:3], sgd=False)
             nlp.update(noted[3:], sgd=False)
         assert sum("accumulate_gradient" in str(w.message) for w in caught) == expected
+
+
+def test_a_part_of_one_pair_is_passed_over(make_nlp):
+    nlp, batch = make(make_nlp, "own", "MultipleNegativesRankingLoss")
+    noted = next(batch_by_objective(6)(batch))
+    with pytest.warns(UserWarning, match="accumulate_gradient"):
+        assert nlp.update(noted[:1], sgd=False)["sbert"] == 0.0
+    assert nlp.update(noted[1:], sgd=False)["sbert"] > 0
+
+
+def test_parts_of_a_sum_add_up(make_nlp):
+    nlp, batch = make(make_nlp, "own", "OnlineContrastiveLoss")
+    noted = next(batch_by_objective(6)(batch))
+    with pytest.warns(UserWarning, match="accumulate_gradient"):
+        given = nlp.update(noted[:2], sgd=False)["sbert"]
+    for example in noted:
+        del example.reference.spans["sbert"].attrs["batch_size"]
+    assert given == pytest.approx(nlp.update(noted[:2], sgd=False)["sbert"])
+
+
+def test_training_that_diverged_stops(make_nlp):
+    nlp, batch = make(make_nlp, "own", "CosineSimilarityLoss")
+    nlp.get_pipe("sbert").loss_weight = float("inf")
+    with pytest.raises(ValueError, match=r"'CosineSimilarityLoss' is not finite in the batch .* has diverged"):
+        nlp.update(batch, sgd=False)
 
 
 def test_accumulation_without_our_batchers_is_told_of(make_nlp):
@@ -237,6 +262,41 @@ def test_each_objective_gets_its_own_examples(make_nlp):
     assert not any(numpy.array_equal(value, before[key]) for key, value in heads(nlp).items())
 
 
+def test_a_head_without_examples_stays(make_nlp):
+    """Adam's momentum would move it."""
+    nlp = make_nlp("own", loss=MULTI)
+    batch = several(nlp)
+    nlp.initialize(lambda: batch)
+    optimizer = Adam(0.01)
+    for part, moves in ((batch[:3], True), (batch[3:7], False)):
+        before = heads(nlp)
+        nlp.update(part, sgd=False)
+        nlp.get_pipe("sbert").finish_update(optimizer)
+        assert all(numpy.array_equal(value, before[key]) != moves for key, value in heads(nlp).items())
+
+
+def test_scores_of_each_data_set(make_nlp):
+    nlp = make_nlp("own", loss=MULTI)
+    batch = several(nlp)
+    nlp.initialize(lambda: batch)
+    sick = make_examples(nlp, 2, 4, score=[0.9, 0.1], label=["neutral"], objective=["sick"])
+    scores, alone = nlp.evaluate([*batch, *sick]), nlp.evaluate(batch)
+    assert scores["nli_acc"] == scores["nli_acc_nli"] == alone["nli_acc"]  # the others' labels are no head's
+    assert scores["sts_spearman_sts"] == alone["sts_spearman"] != scores["sts_spearman"]
+    assert scores["sts_spearman_sick"] == pytest.approx(nlp.evaluate(sick)["sts_spearman"])
+    assert scores["triplet_acc_tri"] == scores["triplet_acc"] and "nli_acc_sts" not in scores
+
+
+def test_labels_of_two_pipes_are_kept_apart(make_nlp):
+    nlp = make_nlp("own", loss=layer("SoftmaxLoss"))
+    batch = make_examples(nlp, 2, label=LABELS)
+    nlp.initialize(lambda: batch)
+    alone = nlp.evaluate(batch)["nli_acc"]
+    plain = {"model": {"name": nlp.config["components"]["sbert"]["model"]["name"]}}
+    nlp.add_pipe("sbert", name="second", config=plain)
+    assert nlp.evaluate(batch)["sbert_nli_acc"] == alone and nlp.evaluate(batch)["nli_acc"] is None
+
+
 def test_examples_of_no_known_objective(make_nlp):
     nlp = make_nlp(loss=MULTI)
     batch = several(nlp)
@@ -277,7 +337,7 @@ def test_labels_survive_saving(make_nlp, tmp_path, encoder, loss):
         scores = pipeline.evaluate(make_examples(pipeline, 2, label=LABELS))
         assert scores["nli_acc"] == 1.0 and scores["sts_spearman"] is None
     doc = loaded(batch[0].predicted.copy())
-    assert doc.spans["sbert"].attrs["predicted_label"] == batch[0].reference.spans["sbert"].attrs["label"]
+    assert doc.spans["sbert"].attrs["sbert_label"] == batch[0].reference.spans["sbert"].attrs["label"]
 
 
 def test_training_goes_on_from_a_loaded_pipeline(make_nlp, tmp_path):
@@ -304,6 +364,13 @@ def test_labels_can_be_given(make_nlp):
     nlp.get_pipe("sbert").initialize(lambda: batch, nlp=nlp, labels=LABELS)
     assert nlp.get_pipe("sbert").label_data == sorted(LABELS)
     assert nlp.update(batch, sgd=False)["sbert"] > 0
+
+
+def test_labels_of_an_unknown_objective(make_nlp):
+    for loss in (MULTI, layer("SoftmaxLoss")):
+        nlp = make_nlp(loss=loss)
+        with pytest.raises(ValueError, match="names the objectives typo, expected some of"):
+            nlp.get_pipe("sbert").initialize(lambda nlp=nlp: several(nlp)[:3], nlp=nlp, labels={"typo": ["a", "b"]})
 
 
 def test_a_single_class(make_nlp):

@@ -140,10 +140,10 @@ def test_each_kind_of_example_has_its_measure(make_nlp):
 
     labelled = [processed(nlp, texts[:2], label=label) for label in ("yes", "no", "yes")]
     for example, label in zip(labelled, ("yes", "yes", "yes"), strict=True):
-        example.predicted.spans["sbert"].attrs["predicted_label"] = label
+        example.predicted.spans["sbert"].attrs["sbert_label"] = label
     assert score_pairs(labelled)["nli_acc"] == pytest.approx(2 / 3)
     for example in labelled:
-        del example.predicted.spans["sbert"].attrs["predicted_label"]
+        del example.predicted.spans["sbert"].attrs["sbert_label"]
     assert score_pairs(labelled)["nli_acc"] is None  # no head: not asked for labels; nor are gold labels taken for its
     assert all("label" in example.predicted.spans["sbert"].attrs for example in labelled)
     assert score_pairs([*triplets, *duplicates])["triplet_acc"] is not None

@@ -113,6 +113,18 @@ def test_a_million_pairs_need_not_be_held(fit):
     assert nlp.meta["performance"]["sbert_loss"] > 0
 
 
+@pytest.mark.parametrize("name", ["nli", "sts"])
+def test_a_frozen_transformer_trains_heads_alone(fit, make_nlp, name):
+    frozen = {"training.frozen_components": ["transformer"], "training.annotating_components": ["transformer"]}
+    nlp = fit(name, **frozen)
+    assert nlp.meta["performance"]["sbert_loss"] > 0
+    start = make_nlp("shared")
+    for pipeline in (start, nlp):
+        assert pipeline("A man is eating.").has_vector  # loads the weights
+    before, after = weights_of(start), weights_of(nlp)
+    assert all(numpy.array_equal(value, before[key]) for key, value in after.items())
+
+
 # Beside other components
 
 

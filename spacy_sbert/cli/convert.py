@@ -27,8 +27,13 @@ def convert_cli(
     limit: Annotated[int, Option("--limit", help="The most pairs to read, 0 for all")] = 0,
 ) -> None:
     """Convert sentence pairs, triplets or texts to .spacy, for spacy-sbert.PairCorpus.v1."""
+    import logging
+
+    from spacy.util import logger
+
     from ..readers import convert
 
+    logger.setLevel(logging.INFO)  # says what was skipped
     columns = members.split(",") if members else None
     try:
         count = convert(

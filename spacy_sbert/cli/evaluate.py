@@ -25,6 +25,12 @@ def evaluate_cli(
     ],
     output: Annotated[Path | None, Option("--output", "-o", help="JSON file for the scores", dir_okay=False)] = None,
     format: Annotated[str, Option("--format", "-f", help="Layout of the file, such as sts, nli, wikisection")] = "auto",
+    members: Annotated[str | None, Option("--members", "-m", help="Columns of a table's texts: q1,q2")] = None,
+    score: Annotated[str | None, Option("--score", help="Column of a table's score")] = None,
+    label: Annotated[str | None, Option("--label", help="Column of a table's label")] = None,
+    min_score: Annotated[float, Option("--min-score", help="Score of a table that is 0")] = 0.0,
+    max_score: Annotated[float, Option("--max-score", help="Score of a table that is 1")] = 1.0,
+    no_header: Annotated[bool, Option("--no-header", help="A table's columns are named 0, 1, ...")] = False,
     gpu_id: Annotated[int, Option("--gpu-id", "-g", help="GPU to use, -1 for the CPU")] = -1,
 ) -> None:
     """Score a pipeline: correlation of cosine with gold grades, average precision, accuracy of labels or triplets."""
@@ -35,9 +41,11 @@ def evaluate_cli(
     from ..evaluate import evaluate
 
     setup_gpu(gpu_id)
+    columns = {"members": members.split(",") if members else None, "score": score, "label": label}
+    scale = {"min_score": min_score, "max_score": max_score, "header": not no_header}
     try:
-        scores = evaluate(load_model(pipeline), data_path, format=format)
-    except ValueError as error:
+        scores = evaluate(load_model(pipeline), data_path, format=format, **columns, **scale)
+    except (ImportError, OSError, ValueError) as error:
         msg.fail(f"Cannot evaluate on {data_path}", str(error), exits=1)
     rows = [("Examples", str(scores["pairs"]))]
     for key, label in LABELS.items():

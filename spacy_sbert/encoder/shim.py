@@ -44,7 +44,7 @@ class EncoderShim(HFShim):
     mini_batch_size (int): the most rows that training keeps activations of, see cached_forward; 0 for no limit.
     frozen (list[str]): parameters that are not trained, or the modules that hold them, such as "embeddings".
     mixed_precision, grad_scaler_config: as in spacy-transformers.
-    RAISES (ValueError): for an unknown precision.
+    RAISES (ValueError): for an unknown precision, or a negative mini_batch_size.
     """
 
     def __init__(
@@ -61,6 +61,8 @@ class EncoderShim(HFShim):
         mixed_precision: bool,
         grad_scaler_config: dict[str, Any],
     ):
+        if mini_batch_size < 0:
+            raise ValueError(Errors.NEGATIVE.format(name="mini_batch_size", given=mini_batch_size))
         if precision not in PRECISIONS:
             raise ValueError(Errors.UNKNOWN_PRECISION.format(given=precision, expected=", ".join(PRECISIONS)))
         self.name = name
@@ -91,10 +93,11 @@ class EncoderShim(HFShim):
         return cast(EncoderSettings, self.settings)
 
     def predict(self, inputs: ArgsKwargs) -> ModelOutput:
-        """Encode wordpieces without dropout and without a graph."""
+        """Encode wordpieces without dropout and without a graph. What was made for float16 runs on a CPU in float32."""
+        precision = "float32" if self.precision == "float16" and self.device.type == "cpu" else self.precision
         self._model.eval()
         try:
-            with torch.no_grad(), autocast(self.device, self.precision):
+            with torch.no_grad(), autocast(self.device, precision):
                 output = self._model(**inputs.kwargs)
         finally:
             self._model.train()

@@ -24,6 +24,7 @@ class LossLayer(Model[Any, Any]):
     gold (str): the kind of gold value, None | "score" | "label" | "vector" | "text".
     whole_batch (bool): whether the loss of a batch is more than the mean over its examples, so that a batch that is
         split has another loss.
+    is_sum (bool): whether the loss is a sum over its examples, not a mean.
     attrs (dict): more attrs to save.
     learn_rate_factor (float): how many times faster than the encoder its own parameters learn.
     mini_batch_size (int): how many rows the encoder is to run at once, None for all.
@@ -41,12 +42,13 @@ class LossLayer(Model[Any, Any]):
         n_members: list[int],
         gold: str | None,
         whole_batch: bool = False,
+        is_sum: bool = False,
         attrs: dict[str, Any] | None = None,
         learn_rate_factor: float = 1.0,
         mini_batch_size: int | None = None,
         **settings: Any,
     ):
-        constants = {"n_members": list(n_members), "gold": gold, "whole_batch": whole_batch}
+        constants = {"n_members": list(n_members), "gold": gold, "whole_batch": whole_batch, "is_sum": is_sum}
         super().__init__(name, forward, attrs={**constants, **(attrs or {})}, **settings)
         self.learn_rate_factor = learn_rate_factor
         self.mini_batch_size = mini_batch_size

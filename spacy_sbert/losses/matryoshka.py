@@ -44,6 +44,7 @@ def MatryoshkaLoss(loss: Model, dims: list[int], weights: list[float] | None = N
         n_members=loss.attrs["n_members"],
         gold=loss.attrs["gold"],
         whole_batch=loss.attrs["whole_batch"],
+        is_sum=loss.attrs["is_sum"],
         mini_batch_size=getattr(loss, "mini_batch_size", None),
     )
 

@@ -38,6 +38,7 @@ def OnlineContrastiveLoss(distance: str = "cosine", margin: float = 0.5) -> Mode
         n_members=[2],
         gold="score",
         whole_batch=True,
+        is_sum=True,
     )
 
 

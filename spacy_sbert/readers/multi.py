@@ -21,6 +21,9 @@ SAMPLING = ("proportional", "round_robin")
 class MultiCorpus:
     """Mix several corpora; each example says in attrs["objective"], on both Docs, which corpus it is from.
 
+    The order is for streams (max_epochs = -1). Where spaCy holds a corpus in memory it shuffles it, and every batcher
+    samples the data sets by their sizes, but for spacy-sbert.batch_in_turn.v1; sampling is to be "proportional" then.
+
     corpora (dict[str, Callable]): readers by name, spaCy's own among them if you like: examples without members are
         passed on as they are.
     sampling (str): "proportional" for every example of every corpus once, the next from a corpus drawn by how many

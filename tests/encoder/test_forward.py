@@ -162,7 +162,15 @@ def test_unknown_precision(make_nlp):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="about machines without a GPU")
-def test_float16_needs_a_gpu(make_nlp):
+def test_float16_trains_on_a_gpu_and_runs_anywhere(make_nlp, examples):
     nlp = make_nlp(model={"precision": "float16"})
+    nlp.initialize()
     with pytest.raises(ValueError, match='precision = "float16" needs a GPU'):
-        nlp("A man is eating food.")
+        nlp.update(examples(nlp), sgd=False)
+    text = "A man is eating food."
+    assert numpy.array_equal(nlp(text).vector, make_nlp()(text).vector)
+
+
+def test_negative_mini_batches(make_nlp):
+    with pytest.raises(ValueError, match="Cannot use mini_batch_size = -3"):
+        make_nlp(model={"mini_batch_size": -3})

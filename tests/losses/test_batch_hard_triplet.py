@@ -49,7 +49,8 @@ def test_without_triplets_there_is_nothing_to_learn(labels):
 def test_rest(judge):
     for distance in DISTANCES:
         judge.float32(BatchHardTripletLoss(distance), [X], LABELS)
-    assert BatchHardTripletLoss().attrs == {"n_members": [1], "gold": "label", "whole_batch": True}
+    constants = {"n_members": [1], "gold": "label", "whole_batch": True, "is_sum": False}
+    assert BatchHardTripletLoss().attrs == constants
     with pytest.raises(ValueError, match="Unknown distance 'dot'"):
         BatchHardTripletLoss("dot")
     with pytest.raises(ValueError, match="got 9 and 8"):

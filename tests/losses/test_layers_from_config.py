@@ -48,7 +48,7 @@ def test_from_config(name):
         assert filled["loss"].keys() >= SETTINGS[name].keys()
         layer = registry.resolve(filled)["loss"]
         assert isinstance(layer, Model) and layer.name == name
-        constants = {"n_members", "gold", "whole_batch", "labels", "concatenation", "objectives"}
+        constants = {"n_members", "gold", "whole_batch", "is_sum", "labels", "concatenation", "objectives"}
         assert layer.attrs.keys() <= constants
 
 

@@ -183,7 +183,7 @@ def test_float32(judge, n_members, similarity, symmetric):
 
 @pytest.mark.parametrize("build", [MultipleNegativesRankingLoss, CachedMultipleNegativesRankingLoss])
 def test_errors(build):
-    assert build().attrs == {"n_members": [2, 3], "gold": "text", "whole_batch": True}
+    assert build().attrs == {"n_members": [2, 3], "gold": "text", "whole_batch": True, "is_sum": False}
     with pytest.raises(ValueError, match=r"Set training.batcher.size to at least 2"):
         build()(([member[:1] for member in MEMBERS[:2]], [["a"], ["p"]]), True)
     with pytest.raises(ValueError, match=r"Unknown similarity 'angle' .* expected one of cosine, dot"):
