@@ -46,6 +46,7 @@ def sentence_encoder(
     gradient_checkpointing: bool = False,
     mini_batch_size: int = 0,
     frozen: Sequence[str] = (),
+    max_grad_norm: float = 0.0,
 ) -> SentenceEncoder:
     """A sentence encoder with a transformer of its own.
 
@@ -66,6 +67,8 @@ def sentence_encoder(
         then encoded twice. 0 for all at once.
     frozen (list[str]): parts of the transformer that are not trained, by the names of their modules or parameters,
         such as ["embeddings", "encoder.layer.0"].
+    max_grad_norm (float): the norm that the gradient of the whole transformer is scaled down to, where it is larger; 0
+        for no limit. (grad_clip of Thinc's optimizers limits each parameter's alone.)
     RETURNS (Model): from Docs to one EncodedDoc each. The weights are loaded on first use.
     RAISES (ValueError): for an unknown pooling, normalize or overflow.
     SOURCE: Reimers and Gurevych 2019, section 3.
@@ -83,6 +86,7 @@ def sentence_encoder(
         gradient_checkpointing=gradient_checkpointing,
         mini_batch_size=mini_batch_size,
         frozen=frozen,
+        max_grad_norm=max_grad_norm,
     )
     encoder = _pooled(chain(transformer, split_trf_batch()), pooling, normalize)
     batched = length_batches(encoder, max_batch_items)
@@ -132,11 +136,12 @@ def transformer_model(
     gradient_checkpointing: bool = False,
     mini_batch_size: int = 0,
     frozen: Sequence[str] = (),
+    max_grad_norm: float = 0.0,
 ) -> Model[list[Doc], FullTransformerBatch]:
     """The model of a `transformer` component whose output a sentence encoder can share: a drop-in for
     spacy-transformers.TransformerModel.v3, with the same output.
 
-    name, overflow, trust_remote_code, precision, gradient_checkpointing, mini_batch_size, frozen: see
+    name, overflow, trust_remote_code, precision, gradient_checkpointing, mini_batch_size, frozen, max_grad_norm: see
         spacy-sbert.SentenceEncoder.v1.
     get_spans (Callable): which stretches of a Doc are rows; spacy-sbert.sentence_spans.v1 for sentence vectors.
     tokenizer_config, transformer_config, mixed_precision, grad_scaler_config: as in spacy-transformers.
@@ -154,6 +159,7 @@ def transformer_model(
         gradient_checkpointing=gradient_checkpointing,
         mini_batch_size=mini_batch_size,
         frozen=frozen,
+        max_grad_norm=max_grad_norm,
     )
 
 
@@ -173,6 +179,7 @@ def tok2vec_transformer(
     gradient_checkpointing: bool = False,
     mini_batch_size: int = 0,
     frozen: Sequence[str] = (),
+    max_grad_norm: float = 0.0,
 ) -> Model[list[Doc], list[Floats2d]]:
     """A transformer as the token-to-vector layer of one component: what `nlp.replace_listeners` leaves in a ner or
     textcat that listened to spacy-sbert.TransformerModel.v1.
@@ -194,6 +201,7 @@ def tok2vec_transformer(
         gradient_checkpointing,
         mini_batch_size,
         frozen,
+        max_grad_norm,
     )
     # A chain in a chain, as replacing the listener leaves it: saved weights are matched by position.
     return chain(chain(transformer, split_trf_batch()), trfs2arrays(pooling, grad_factor))

@@ -43,8 +43,9 @@ class EncoderShim(HFShim):
     gradient_checkpointing (bool): whether training keeps the input of each layer alone, and computes it again.
     mini_batch_size (int): the most rows that training keeps activations of, see cached_forward; 0 for no limit.
     frozen (list[str]): parameters that are not trained, or the modules that hold them, such as "embeddings".
+    max_grad_norm (float): the norm that the gradient of all parameters together is scaled down to; 0 for no limit.
     mixed_precision, grad_scaler_config: as in spacy-transformers.
-    RAISES (ValueError): for an unknown precision, or a negative mini_batch_size.
+    RAISES (ValueError): for an unknown precision, or a negative mini_batch_size or max_grad_norm.
     """
 
     def __init__(
@@ -58,11 +59,13 @@ class EncoderShim(HFShim):
         gradient_checkpointing: bool = False,
         mini_batch_size: int = 0,
         frozen: Sequence[str] = (),
+        max_grad_norm: float = 0.0,
         mixed_precision: bool,
         grad_scaler_config: dict[str, Any],
     ):
-        if mini_batch_size < 0:
-            raise ValueError(Errors.NEGATIVE.format(name="mini_batch_size", given=mini_batch_size))
+        for setting, given in (("mini_batch_size", mini_batch_size), ("max_grad_norm", max_grad_norm)):
+            if given < 0:
+                raise ValueError(Errors.NEGATIVE.format(name=setting, given=given))
         if precision not in PRECISIONS:
             raise ValueError(Errors.UNKNOWN_PRECISION.format(given=precision, expected=", ".join(PRECISIONS)))
         self.name = name
@@ -71,6 +74,7 @@ class EncoderShim(HFShim):
         self.gradient_checkpointing = gradient_checkpointing
         self.mini_batch_size = mini_batch_size
         self.frozen = list(frozen)
+        self.max_grad_norm = max_grad_norm
         self.settings: EncoderSettings | None = None
         objects = HFObjects(None, None, None, dict(tokenizer_config), dict(transformer_config))
         scaled = self.precision == "float16"
@@ -165,8 +169,11 @@ class EncoderShim(HFShim):
         return copied
 
     def finish_update(self, optimizer: Optimizer) -> None:
-        if self.is_loaded:
-            super().finish_update(optimizer)
+        if not self.is_loaded:
+            return
+        if self.max_grad_norm and not self._grad_scaler.found_inf:  # an overflow is no update at all
+            torch.nn.utils.clip_grad_norm_(self._model.parameters(), self.max_grad_norm)
+        super().finish_update(optimizer)
 
     @contextmanager
     def use_params(self, params: dict[Any, Any]) -> Iterator[None]:

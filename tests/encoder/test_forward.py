@@ -4,7 +4,7 @@ import numpy
 import pytest
 import torch
 from pipelines import ENCODERS, HOLDER, gradients, weights
-from thinc.api import Adam
+from thinc.api import SGD, Adam
 from transformers import AutoModel
 
 from spacy_sbert.encoder.forward import cached_forward, plain_forward
@@ -154,6 +154,24 @@ def test_everything_frozen_trains_nothing(make_nlp, examples):
     nlp.initialize()
     assert nlp.update(examples(nlp), sgd=False)["sbert"] > 0
     assert gradients(nlp, "sbert") == {}
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_the_whole_gradient_is_clipped(make_nlp, examples, encoder):
+    """One step of gradient descent is as long as the limit, and goes where it went."""
+    moved = []
+    for norm in (0.0, 0.01):
+        given = {"max_grad_norm": norm}
+        nlp = make_nlp(encoder, **({"model": given} if encoder == "own" else {"transformer": given}))
+        nlp.initialize()
+        before = weights(nlp, HOLDER[encoder])
+        nlp.update(examples(nlp), sgd=False)
+        nlp.get_pipe(HOLDER[encoder]).finish_update(SGD(1.0, grad_clip=0.0, L2=0.0, use_averages=False))
+        after = weights(nlp, HOLDER[encoder])
+        moved.append(numpy.concatenate([(after[key] - before[key]).ravel() for key in sorted(before)]))
+    lengths = [numpy.linalg.norm(step) for step in moved]
+    assert lengths[0] > 0.02 and lengths[1] == pytest.approx(0.01, rel=1e-3)
+    assert moved[0] @ moved[1] == pytest.approx(lengths[0] * lengths[1], rel=1e-3)
 
 
 def test_unknown_precision(make_nlp):
