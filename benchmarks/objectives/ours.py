@@ -27,7 +27,7 @@ from spacy_sbert.heads import find_heads, probabilities_of
 
 ROOT = Path(__file__).parent.parent.parent
 RESULTS = Path(__file__).parent / "results"
-CONFIGS = {"regression": "sts", "classification": "nli", "triplet": "triplet", "ranking": "ranking"}
+CONFIGS = {"regression": "sts", "triplet": "triplet", "ranking": "ranking"}
 
 
 def main() -> None:
@@ -61,7 +61,7 @@ def fit(task: str, seed: int, folder: Path) -> Language:
     rows = training_rows(task)
     n_members = 3 if task == "triplet" else 2
     members = [f"text{i}" for i in range(n_members)]
-    gold = {"regression": "score", "classification": "label"}.get(task)
+    gold = {"regression": "score"}.get(task, "label" if task.startswith("classification") else None)
     columns = [*members, *([gold] if gold else [])]
     srsly.write_jsonl(folder / "train.jsonl", [dict(zip(columns, row, strict=True)) for row in rows])
     reader = {"path": str(folder / "train.jsonl"), "format": "table", "members": members}
@@ -78,9 +78,11 @@ def fit(task: str, seed: int, folder: Path) -> Language:
         **{f"corpora.{corpus}.{key}": value for corpus in ("train", "dev") for key, value in reader.items()},
         "corpora.dev.limit": 32,
     }
-    config = load_config(ROOT / "configs" / f"{CONFIGS[task]}.cfg", overrides=overrides, interpolate=False)
+    if task == "classification_equal_head":
+        overrides["components.sbert.loss.learn_rate_factor"] = 1.0
+    config = load_config(ROOT / "configs" / f"{CONFIGS.get(task, 'nli')}.cfg", overrides=overrides, interpolate=False)
     nlp = init_nlp(config)
-    if task == "classification":
+    if task.startswith("classification"):
         share_head(nlp, seed)
     (folder / "training").mkdir()
     train(nlp, folder / "training")

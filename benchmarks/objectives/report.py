@@ -13,6 +13,7 @@ RESULTS = Path(__file__).parent / "results"
 MEASURES = {
     "regression": {"sts_spearman": "STSb dev Spearman"},
     "classification": {"accuracy": "SNLI dev accuracy", "sts_spearman": "STSb dev Spearman"},
+    "classification_equal_head": {"accuracy": "SNLI dev accuracy", "sts_spearman": "STSb dev Spearman"},
     "triplet": {"accuracy": "test accuracy"},
     "ranking": {"ap": "qqp_dev average precision"},
 }

@@ -1,7 +1,12 @@
-"""The four comparisons with sentence-transformers: their data, and how a trained encoder is measured.
+"""The comparisons with sentence-transformers: their data, and how a trained encoder is measured.
 
 Both sides train on the rows that `training_rows` yields and are measured by `measure`, so that nothing but the
 training differs. Data: the folder that SPACY_SBERT_DATA names.
+
+"classification" compares what each library gives as it is. There the heads learn at different speeds: transformers'
+Trainer zeroes the gradients of the model, and not those of a loss, so that sentence-transformers updates its classifier
+with the sum of all gradients so far; and configs/nli.cfg has a learn_rate_factor. "classification_equal_head" compares
+the libraries with the classifier's gradient zeroed after each step, and with the encoder's learning rate for the head.
 """
 
 import csv
@@ -45,6 +50,7 @@ class Task:
 TASKS = {
     "regression": Task(rows=5749, batch_size=16, normalize=True),
     "classification": Task(rows=10_000, batch_size=16, normalize=False),
+    "classification_equal_head": Task(rows=10_000, batch_size=16, normalize=False),
     "triplet": Task(rows=3000, batch_size=16, normalize=False),
     "ranking": Task(rows=10_000, batch_size=64, normalize=True),
 }
@@ -60,7 +66,7 @@ def training_rows(task: str) -> list[tuple[Any, ...]]:
     rows: Iterator[tuple[Any, ...]]
     if task == "regression":
         rows = sts_rows(folder / "sts/STSBenchmark/sts-train.csv")
-    elif task == "classification":
+    elif task.startswith("classification"):
         rows = nli_rows(folder / "nli/snli_sample_train.jsonl")
     elif task == "triplet":
         rows = triplet_rows(folder / "wikisec/train.csv")
@@ -83,7 +89,7 @@ def measure(task: str, encode: Encode, classify: Classify | None = None) -> dict
         u, v = (encode([row[i] for row in rows]) for i in (1, 2))
         return {"ap": 100 * float(average_precision_score([int(row[0]) for row in rows], _cosine(u, v)))}
     found: dict[str, Any] = {"sts_spearman": sts_spearman(encode)}
-    if task == "classification":
+    if task.startswith("classification"):
         assert classify is not None
         first, second, labels = zip(*nli_rows(folder / "nli/snli_dev.jsonl"), strict=True)
         given = classify(encode(list(first)), encode(list(second)))
