@@ -80,7 +80,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=0, help="the most training pairs, 0 for all")
     parser.add_argument("--steps", type=int, default=23, help="of 16 pairs")
     parser.add_argument("--learn-rate", type=float, default=2e-5)
-    parser.add_argument("--head-factor", type=float, default=1.0, help="on the head's learning rate")
+    parser.add_argument("--head-factor", type=float, default=50.0, help="on the head's learning rate")
     parser.add_argument("--gpu-id", type=int, default=-1)
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
