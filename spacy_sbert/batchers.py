@@ -25,9 +25,7 @@ def batch_by_objective(size: int, spans_key: str = SPANS_KEY) -> Batcher:
     RETURNS (Callable): from examples to batches.
     RAISES (ValueError): if size is not at least 1.
     """
-    if size < 1:
-        raise ValueError(Errors.BATCHER_SIZE.format(given=size))
-    return partial(_by_objective, size=size, spans_key=spans_key)
+    return _batcher(_by_objective, size, spans_key)
 
 
 @registry.batchers("spacy-sbert.batch_mixed.v1")
@@ -36,9 +34,7 @@ def batch_mixed(size: int, spans_key: str = SPANS_KEY) -> Batcher:
 
     size, spans_key, what is returned and what is noted on the examples: see spacy-sbert.batch_by_objective.v1.
     """
-    if size < 1:
-        raise ValueError(Errors.BATCHER_SIZE.format(given=size))
-    return partial(_mixed, size=size, spans_key=spans_key)
+    return _batcher(_mixed, size, spans_key)
 
 
 @registry.batchers("spacy-sbert.batch_in_turn.v1")
@@ -51,9 +47,13 @@ def batch_in_turn(size: int, spans_key: str = SPANS_KEY) -> Batcher:
 
     size, spans_key, what is returned and what is noted on the examples: see spacy-sbert.batch_by_objective.v1.
     """
+    return _batcher(_in_turn, size, spans_key)
+
+
+def _batcher(batches: Callable[..., Iterator[list[Example]]], size: int, spans_key: str) -> Batcher:
     if size < 1:
         raise ValueError(Errors.BATCHER_SIZE.format(given=size))
-    return partial(_in_turn, size=size, spans_key=spans_key)
+    return partial(batches, size=size, spans_key=spans_key)
 
 
 def _by_objective(examples: Iterable[Example], size: int, spans_key: str) -> Iterator[list[Example]]:

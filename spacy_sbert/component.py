@@ -153,7 +153,11 @@ class SentenceBert(TrainablePipe):
         return self.model.predict(list(docs))
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[EncodedDoc]) -> None:
-        """Store the vectors on the Docs, as NumPy arrays whatever the device, and set hooks."""
+        """Store the vectors on the Docs, as NumPy arrays whatever the device, and set hooks.
+
+        A pair that a trained classification head is for gets its label, too, see label_pairs.
+        """
+        docs = list(docs)
         hooks.install_extensions(self.name)  # the pipe may have got another name since it was made
         for doc, encoded in zip(docs, scores, strict=True):
             self._notices.of_vectors(doc, encoded)
@@ -161,7 +165,7 @@ class SentenceBert(TrainablePipe):
             records.store(doc, self.name, record)
             if self.set_hooks:
                 hooks.install(doc)
-        self._set_labels(docs, scores)
+        label_pairs(find_heads(self.model), docs, scores, self.spans_key, self.name)
 
     # From pairs to gradient
 
@@ -302,12 +306,6 @@ class SentenceBert(TrainablePipe):
         vectors = [self.model.ops.asarray2f(cast(Any, hooks.vector(text, self.name)[None])) for text in (first, second)]
         probabilities = as_numpy(probabilities_of(head, *vectors))[0]
         return dict(zip(head.attrs["labels"], probabilities.tolist(), strict=True))
-
-    def _set_labels(self, docs: Iterable[Doc], scores: list[EncodedDoc]) -> None:
-        """Note the likeliest label beside the members of each pair, see label_pairs."""
-        heads = find_heads(self.model)
-        if heads:
-            label_pairs(heads, docs, scores, self.spans_key, self.name)
 
     def _width(self, encoded: EncodedDoc) -> int:
         """Width of the vectors; 0 if the first Doc of all is empty and a shared transformer has yet to be loaded."""

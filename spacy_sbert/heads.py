@@ -43,14 +43,16 @@ def label_pairs(
 
     Of several heads that of the pair's objective labels it; a pair without objective then gets no label.
     """
+    groups: dict[str, list[tuple[Doc, Floats2d]]] = {}
     for doc, encoded in zip(docs, scores, strict=True):
         pair = members(doc, spans_key)
-        objective = attribute(doc, "objective", spans_key) or ""
-        only = next(iter(heads.values())) if len(heads) == 1 and not objective else heads.get("")
-        head = heads.get(objective, only)
-        if head is None or len(pair) != 2 or len(encoded.vectors) != 2:
-            continue
-        first, second = row_order(pair)
-        u, v = encoded.vectors[first : first + 1], encoded.vectors[second : second + 1]
-        best = int(as_numpy(probabilities_of(head, u, v))[0].argmax())
-        doc.spans[spans_key].attrs[predicted_label(name)] = head.attrs["labels"][best]
+        objective = attribute(doc, "objective", spans_key) or ("" if len(heads) > 1 else next(iter(heads), ""))
+        chosen = objective if objective in heads else ""  # a head without a name is for all
+        if chosen in heads and len(pair) == len(encoded.vectors) == 2:
+            groups.setdefault(chosen, []).append((doc, encoded.vectors[row_order(pair)]))
+    for objective, labelled in groups.items():
+        head = heads[objective]
+        stack = head.ops.xp.stack
+        u, v = (stack([vectors[member] for _, vectors in labelled]) for member in (0, 1))
+        for (doc, _), best in zip(labelled, as_numpy(probabilities_of(head, u, v)).argmax(axis=1), strict=True):
+            doc.spans[spans_key].attrs[predicted_label(name)] = head.attrs["labels"][int(best)]

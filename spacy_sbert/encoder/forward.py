@@ -35,8 +35,8 @@ def plain_forward(model: Any, inputs: Inputs, *, precision: str) -> tuple[ModelO
 
     inputs (dict): input_ids, attention_mask and the like, int64 (rows, wordpieces).
     precision (str): "float32", "bfloat16" or "float16".
-    RETURNS (ModelOutput, Callable): with last_hidden_state, float32 (rows, wordpieces, width), zero at padding; the
-        callback takes the gradient of it and adds to those of the parameters.
+    RETURNS (ModelOutput, Callable): with last_hidden_state, float32 (rows, wordpieces, width), without meaning at
+        padding; the callback takes the gradient of it, zero at padding, and adds to those of the parameters.
     """
     n_rows = len(inputs["input_ids"])
     parts = _parts(inputs, CPU_ROWS if model.device.type == "cpu" else n_rows)
