@@ -18,7 +18,7 @@ from typing import Any
 import spacy
 from spacy.cli.train import train
 
-from spacy_sbert.evaluate import evaluate
+from spacy_sbert.evaluation import evaluate
 
 TABLE_6 = ["u,v", "abs_diff", "product", "abs_diff,product", "u,v,product", "u,v,abs_diff", "u,v,abs_diff,product"]
 WRITTEN = {"u": "u", "v": "v", "abs_diff": "\\|u-v\\|", "product": "u*v"}  # a bar alone would end a cell

@@ -307,6 +307,41 @@ class Errors:
         "the gradient."
     )
 
+    # Evaluation
+    UNEQUAL_LENGTHS = "Cannot correlate arrays of shapes {predicted} and {gold}: expected two of shape (n,)."
+    NOT_A_NUMBER = (
+        "Cannot correlate: {name} value {place} is {given}. Expected finite numbers: look for texts whose vectors are "
+        "not finite."
+    )
+    UNKNOWN_SETTING = "Unknown value '{given}' among the {name} of the evaluation: expected some of {expected}."
+    REPEATED_SETTING = "The {name} of the evaluation are '{given}': expected at least one, and none twice."
+    NEGATIVE_BOOTSTRAP = "Cannot draw {given} bootstrap resamples: expected 0, for no intervals, or more, such as 1000."
+    UNKNOWN_SIZE = (
+        "Unknown size '{given}': expected own, pca-D (D principal components) or up-D (random up-projection to D "
+        "numbers), such as pca-128."
+    )
+    SIZE_TOO_SMALL = "Cannot up-project vectors of width {width} to size '{size}': expected at least up-{width}."
+    SIZE_TOO_LARGE = (
+        "Cannot take '{size}' of {rows} vectors of width {width}: there are no more components than the smaller of the "
+        "two. Choose a smaller size."
+    )
+    MISSING_DATA = "{names} not found below {root}. Get it from {source}"
+    NOT_OFFICIAL = (
+        "{path}: {given} examples with a gold value, where the official data set has {official}. Get the whole file, "
+        "or allow it (any_count, on the command line --any-count); the scores then compare with no published ones."
+    )
+    NO_DATA = "None of the data sets asked for is below {root}:\n{missing}"
+    UNKNOWN_SUITE = "Unknown suite '{given}': expected some of {expected}."
+    UNEQUAL_FILES = (
+        "{path}, line {line}: the file ends before this line, while its fellow goes on. {given} has {lines} lines, "
+        "{gold} has {scores}: expected one score, or a blank line, for each pair."
+    )
+    PIPELINE_WITHOUT_VECTORS = (
+        "The pipeline {name} gives no vectors: doc.vector is empty. It has the pipes {pipes}: add one that sets "
+        'doc.vector, such as nlp.add_pipe("sbert"), or static vectors.'
+    )
+    BAD_CACHE = "{path} is no saved vectors of an evaluation: {reason}. Delete it."
+
 
 class Warnings:
     """Messages of warnings."""

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy
-from scipy.stats import pearsonr, spearmanr
 from spacy.training import Example
 from spacy.util import registry
 
 from . import records
+from .correlation import pearson, spearman
 from .errors import Errors
 from .pairs import attribute, gold_value, labels_of, objective_of, predicted_label
 from .similarity import cosine
@@ -105,12 +105,7 @@ def score_sts(
         if len(members(example.predicted, spans_key)) == 2:
             predicted.append(_similarity(example, name, spans_key))
             gold.append(gold_value(example, "score", spans_key))
-    if len(gold) < 2 or numpy.ptp(predicted) == 0 or numpy.ptp(gold) == 0:
-        return {"sts_spearman": None, "sts_pearson": None}
-    return {
-        "sts_spearman": float(spearmanr(predicted, gold)[0]),
-        "sts_pearson": float(pearsonr(predicted, gold)[0]),
-    }
+    return {"sts_spearman": spearman(predicted, gold), "sts_pearson": pearson(predicted, gold)}
 
 
 def _similarity(example: Example, name: str | None, spans_key: str) -> float:

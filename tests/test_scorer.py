@@ -78,7 +78,7 @@ def test_the_pipe_that_answers_reports_the_plain_keys(scored, tiny_bert):
 
 
 def test_evaluate_follows_the_pipes_key(make_nlp, tmp_path):
-    from spacy_sbert.evaluate import evaluate
+    from spacy_sbert.evaluation import evaluate
 
     path = tmp_path / "pairs.csv"
     path.write_text("".join(f"a\tb\tc\td\t{5 * s}\t{u}\t{v}\n" for u, v, s in PAIRS), encoding="utf8")

@@ -38,7 +38,7 @@ def evaluate_cli(
     from spacy.cli._util import setup_gpu
     from spacy.util import load_model
 
-    from ..evaluate import evaluate
+    from ..evaluation import evaluate
 
     setup_gpu(gpu_id)
     columns = {"members": members.split(",") if members else None, "score": score, "label": label}

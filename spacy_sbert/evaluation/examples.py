@@ -5,10 +5,10 @@ from typing import Any
 
 from spacy.language import Language
 
-from .component import SentenceBert
-from .errors import Errors
-from .readers import PairCorpus
-from .spans import SPANS_KEY
+from ..component import SentenceBert
+from ..errors import Errors
+from ..readers import PairCorpus
+from ..spans import SPANS_KEY
 
 MEASURES = ("sts_spearman", "sts_pearson", "pair_ap", "nli_acc", "triplet_acc")
 

@@ -1,0 +1,50 @@
+"""Correlation of predictions with gold values: the one definition that training and evaluation report."""
+
+from typing import Any
+
+import numpy
+from scipy import stats
+
+from .errors import Errors
+
+
+def spearman(predicted: Any, gold: Any) -> float | None:
+    """Spearman's rank correlation, equal values sharing the mean of their ranks.
+
+    Pearson's correlation of rank(predicted) and rank(gold)
+
+    predicted, gold (n numbers each): what is compared.
+    RETURNS (float): from -1 to 1; None where it is not defined: fewer than two numbers, or all of one side alike.
+    RAISES (ValueError): if a number is not finite, or the sides differ in length.
+    SOURCE: Reimers et al. 2016, Task-Oriented Intrinsic Evaluation of Semantic Textual Similarity, argue for it.
+    """
+    predicted, gold = _checked(predicted, gold)
+    return float(stats.spearmanr(predicted, gold)[0]) if _is_defined(predicted, gold) else None
+
+
+def pearson(predicted: Any, gold: Any) -> float | None:
+    """Pearson's correlation.
+
+    sum_i (p_i - mean(p)) (g_i - mean(g)) / (n std(p) std(g))
+
+    predicted, gold (n numbers each): what is compared.
+    RETURNS (float): from -1 to 1; None where it is not defined, see spearman.
+    RAISES (ValueError): see spearman.
+    """
+    predicted, gold = _checked(predicted, gold)
+    return float(stats.pearsonr(predicted, gold)[0]) if _is_defined(predicted, gold) else None
+
+
+def _checked(predicted: Any, gold: Any) -> tuple[numpy.ndarray, numpy.ndarray]:
+    arrays = numpy.asarray(predicted, dtype="float64"), numpy.asarray(gold, dtype="float64")
+    if arrays[0].shape != arrays[1].shape or arrays[0].ndim != 1:
+        raise ValueError(Errors.UNEQUAL_LENGTHS.format(predicted=arrays[0].shape, gold=arrays[1].shape))
+    for name, array in zip(("predicted", "gold"), arrays, strict=True):
+        if not numpy.isfinite(array).all():
+            place = int(numpy.flatnonzero(~numpy.isfinite(array))[0])
+            raise ValueError(Errors.NOT_A_NUMBER.format(name=name, given=array[place], place=place))
+    return arrays
+
+
+def _is_defined(predicted: numpy.ndarray, gold: numpy.ndarray) -> bool:
+    return len(gold) > 1 and numpy.ptp(predicted) > 0 and numpy.ptp(gold) > 0

@@ -1,0 +1,84 @@
+"""Where the official data sets lie, how many examples they have, and where to get them."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import Errors
+
+# Folders inside the one that was given: beside each other, or as SentEval has them.
+PREFIXES: tuple[str, ...] = (
+    "",
+    "sts",
+    "STS",
+    "nli",
+    "senteval",
+    "downstream",
+    "downstream/STS",
+    "senteval/downstream",
+    "probing",
+)
+PREFIXES = (*PREFIXES, "senteval/downstream/STS", "data", "data/downstream", "data/downstream/STS")
+CHUNK = 2**20  # bytes
+
+
+class MissingData(Exception):
+    """A data set is not there: its task is listed as skipped, with the reason, and the others run."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a data set is looked for, and where it comes from.
+
+    names: folders or files, below the given folder or one of PREFIXES; the first that is there counts.
+    source: who publishes it, an address.
+    """
+
+    names: tuple[str, ...]
+    source: str
+
+    def find(self, root: Path) -> Path:
+        """The first of the names that is there.
+
+        RAISES (MissingData): if none is.
+        """
+        for name in self.names:
+            for prefix in PREFIXES:
+                path = root / prefix / name
+                if path.exists():
+                    return path
+        raise MissingData(Errors.MISSING_DATA.format(names=" or ".join(self.names), root=root, source=self.source))
+
+
+def check_count(given: int, official: int | None, path: Path, any_count: bool) -> None:
+    """Refuse a data set that is not whole.
+
+    RAISES (ValueError): if the number of examples is not the official one, unless any number will do.
+    """
+    if official is not None and given != official and not any_count:
+        raise ValueError(Errors.NOT_OFFICIAL.format(path=path, given=given, official=official))
+
+
+def digests(paths: Iterable[Path], root: Path) -> dict[str, str]:
+    """The SHA-256 of each file by its path below the root."""
+    return {path.relative_to(root).as_posix(): _digest(path) for path in sorted(paths)}
+
+
+def _digest(path: Path) -> str:
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            found.update(chunk)
+    return found.hexdigest()
+
+
+def existing(paths: Sequence[Path], place: Place, root: Path) -> list[Path]:
+    """The files of a data set.
+
+    RAISES (MissingData): if one is not there.
+    """
+    for path in paths:
+        if not path.is_file():
+            raise MissingData(Errors.MISSING_DATA.format(names=path, root=root, source=place.source))
+    return list(paths)

@@ -1,0 +1,110 @@
+"""Graded pairs: the correlation of four similarities with gold scores, of sub-sets and together."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+
+from ..correlation import pearson, spearman
+from ..similarity import cosine, euclidean, manhattan
+from .intervals import interval, resample, spearman_of
+from .task import Run, Scores, score_variants
+
+# The nearer, the higher: distances are negated.
+SIMILARITIES: dict[str, Callable[[numpy.ndarray, numpy.ndarray], numpy.ndarray]] = {
+    "cosine": cosine,
+    "manhattan": lambda u, v: -manhattan(u, v),
+    "euclidean": lambda u, v: -euclidean(u, v),
+    "dot": lambda u, v: (u * v).sum(axis=1),
+}
+CORRELATIONS = {"spearman": spearman, "pearson": pearson}
+
+
+@dataclass(frozen=True)
+class GradedPairs:
+    """Pairs with gold scores.
+
+    first, second (n strings each), gold (float64 (n,)): the pairs, scores as the data set has them.
+    subset (n strings): the sub-set of each.
+    """
+
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+    gold: numpy.ndarray
+    subset: tuple[str, ...]
+
+    @property
+    def places(self) -> dict[str, numpy.ndarray]:
+        """The indices of the pairs of each sub-set, in the order of the data."""
+        names = numpy.array(self.subset)
+        return {name: numpy.flatnonzero(names == name) for name in dict.fromkeys(self.subset)}
+
+
+def score_graded(pairs: GradedPairs, run: Run) -> dict[str, Any]:
+    """Correlate similarities with gold scores, for every variant of the vectors.
+
+    RETURNS (dict): see Task.run. Scores by similarity and correlation: pooled, of all pairs of the set (as SBERT
+        reports it); where there are sub-sets, subsets, of each; mean, of them; weighted_mean, of them by their sizes
+        (as SentEval reports it). Moments and components are taken of all 2n rows.
+    SOURCE: Reimers and Gurevych 2019, section 4; Conneau and Kiela 2018, SentEval, section 3.
+    """
+    n = len(pairs.gold)
+    rows = run.encode([*pairs.first, *pairs.second])
+
+    def score(transform: Callable[[numpy.ndarray], numpy.ndarray]) -> Scores:
+        both = transform(rows)
+        return {name: correlations(f(both[:n], both[n:]), pairs) for name, f in SIMILARITIES.items()}
+
+    variants = score_variants(run.settings, rows, score)
+    settings = run.settings
+    both = settings.variants[0].fit(rows, settings.seeds[0])(rows)
+    predicted = cosine(both[:n], both[n:])
+    return {
+        "counts": {**{name: len(places) for name, places in pairs.places.items()}, "all": n},
+        "primary": "cosine.spearman.pooled",
+        "variants": variants,
+        "intervals": intervals(predicted, pairs, settings.bootstrap, settings.seeds[0]),
+        "predictions": {"predicted": predicted.tolist(), "gold": pairs.gold.tolist(), "subset": list(pairs.subset)},
+        "notes": [],
+    }
+
+
+def correlations(predicted: numpy.ndarray, pairs: GradedPairs) -> Scores:
+    """Both correlations, pooled and of sub-sets, see score_graded."""
+    return {
+        name: _aggregated(lambda at, f=f: f(predicted[at], pairs.gold[at]), pairs) for name, f in CORRELATIONS.items()
+    }
+
+
+def _aggregated(correlate: Callable[[Any], float | None], pairs: GradedPairs) -> Scores:
+    places = pairs.places
+    found: Scores = {"pooled": correlate(slice(None))}
+    if len(places) > 1:
+        found["subsets"] = {name: correlate(at) for name, at in places.items()}
+        values, sizes = list(found["subsets"].values()), [len(at) for at in places.values()]
+        found["mean"] = weighted_mean(values, [1] * len(values))
+        found["weighted_mean"] = weighted_mean(values, sizes)
+    return found
+
+
+def weighted_mean(values: Sequence[float | None], weights: Sequence[int]) -> float | None:
+    """sum_i w_i x_i / sum_i w_i, and None where one of the values is not defined."""
+    defined = [value for value in values if value is not None]
+    return float(numpy.average(defined, weights=weights)) if len(defined) == len(values) else None
+
+
+def intervals(predicted: numpy.ndarray, pairs: GradedPairs, resamples: int, seed: int) -> dict[str, Any]:
+    """95 % intervals of the Spearman correlations; sub-sets are resampled each by itself, also for their means."""
+    if not resamples:
+        return {}
+    places = pairs.places
+    drawn = {"pooled": resample(spearman_of(predicted, pairs.gold), len(predicted), resamples, seed)}
+    if len(places) > 1:
+        each = [
+            resample(spearman_of(predicted[at], pairs.gold[at]), len(at), resamples, seed) for at in places.values()
+        ]
+        drawn.update((f"subsets.{name}", one) for name, one in zip(places, each, strict=True))
+        drawn["mean"] = numpy.mean(each, axis=0)
+        drawn["weighted_mean"] = numpy.average(each, axis=0, weights=[len(at) for at in places.values()])
+    return {f"cosine.spearman.{path}": interval(values) for path, values in drawn.items()}

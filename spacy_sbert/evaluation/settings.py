@@ -1,0 +1,59 @@
+"""How an evaluation is done: everything a score depends on beside the model and the data, and part of the result."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..errors import Errors
+from .variants import NORMALIZATIONS, Variant, parse_size
+
+CLASSIFIERS = ("lr", "mlp")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is computed of the vectors.
+
+    normalizations: scalings of the input, each reported: "none", "zscore", "unit", "zscore_unit", see variants.py.
+        The first is the one that tables show.
+    sizes: widths at which vectors are compared, each reported: "own", "pca-128" (principal components) or "up-1024"
+        (random up-projection).
+    seeds: of whatever is random: up-projections, MLPs, learned similarities. Scores are means over them.
+    bootstrap: resamples of the 95 % intervals; 0 for no intervals.
+    classifiers: of transfer and probing tasks: "lr", logistic regression, and "mlp".
+    learned_similarity: whether a regressor is trained on graded pairs too, where there are pairs to train it on.
+    trained_on: data sets that the encoder was trained on, such as "stsb"; scores that they touch are marked.
+    any_count: whether data sets may have another number of examples than the official ones.
+    """
+
+    normalizations: tuple[str, ...] = ("none",)
+    sizes: tuple[str, ...] = ("own",)
+    seeds: tuple[int, ...] = tuple(range(1, 11))
+    bootstrap: int = 1000
+    classifiers: tuple[str, ...] = CLASSIFIERS
+    learned_similarity: bool = False
+    trained_on: tuple[str, ...] = ()
+    any_count: bool = False
+
+    def __post_init__(self) -> None:
+        for name, expected in (("normalizations", NORMALIZATIONS), ("classifiers", CLASSIFIERS)):
+            for given in getattr(self, name):
+                if given not in expected:
+                    message = Errors.UNKNOWN_SETTING.format(name=name, given=given, expected=", ".join(expected))
+                    raise ValueError(message)
+        for size in self.sizes:
+            parse_size(size)
+        for name in ("normalizations", "sizes", "seeds", "classifiers"):
+            given = getattr(self, name)
+            if not given or len(set(given)) < len(given):
+                raise ValueError(Errors.REPEATED_SETTING.format(name=name, given=", ".join(map(str, given))))
+        if self.bootstrap < 0:
+            raise ValueError(Errors.NEGATIVE_BOOTSTRAP.format(given=self.bootstrap))
+
+    @property
+    def variants(self) -> list[Variant]:
+        """Every size with every normalisation; the first is the one that tables show."""
+        return [Variant(normalization, size) for size in self.sizes for normalization in self.normalizations]
+
+    def to_json(self) -> dict[str, Any]:
+        """The settings as results hold them."""
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}

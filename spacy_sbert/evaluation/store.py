@@ -1,0 +1,81 @@
+"""The vectors of one source: every distinct text is encoded once, and kept on disk if there is a folder for them."""
+
+import hashlib
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy
+
+from ..errors import Errors
+from .sources import Source
+from .task import Progress
+
+CHUNK = 4096  # texts encoded and saved at once: what an interruption may lose
+KEY = 16  # bytes of the digest of a text
+
+
+class VectorStore:
+    """Vectors by text; see Encode for what a call does."""
+
+    def __init__(self, source: Source, folder: Path | None, progress: Progress):
+        """source (Source): what encodes. folder (Path): where vectors are kept, None to keep them in memory alone."""
+        self.source = source
+        self.folder = None if folder is None else folder / f"vectors-{source.digest[:KEY]}"
+        self.progress = progress
+        self.encoded = 0  # distinct texts encoded, not read from disk
+        self.place: dict[bytes, tuple[int, int]] = {}
+        self.shards: list[numpy.ndarray] = []
+        for path in sorted(self.folder.glob("*.npz")) if self.folder is not None else []:
+            self._add(*_read(path))
+
+    def __call__(self, texts: Sequence[str], *, fit_on: Sequence[str] | None = None) -> numpy.ndarray:
+        """texts (n strings); fit_on: see Encode. RETURNS (float32 (n, width))."""
+        distinct = list(dict.fromkeys(texts))
+        if self.source.learns:
+            self.encoded += len(distinct)
+            rows = self.source.encode(distinct, list(dict.fromkeys(texts if fit_on is None else fit_on)))
+            number = {text: i for i, text in enumerate(distinct)}
+            return rows[[number[text] for text in texts]]
+        # by length: batches of texts of like length waste no work on padding
+        new = sorted((text for text in distinct if _key(text) not in self.place), key=len, reverse=True)
+        for chunk in self._chunks(new):
+            self._keep(chunk, self.source.encode(chunk, ()))
+        places = [self.place[_key(text)] for text in texts]
+        return numpy.stack([self.shards[shard][row] for shard, row in places])
+
+    def _chunks(self, texts: Sequence[str]) -> Iterator[Sequence[str]]:
+        for start in self.progress(range(0, len(texts), CHUNK), "encoding") if texts else []:
+            yield texts[start : start + CHUNK]
+
+    def _keep(self, texts: Sequence[str], vectors: numpy.ndarray) -> None:
+        keys = numpy.frombuffer(b"".join(map(_key, texts)), dtype="uint8").reshape(-1, KEY)
+        self.encoded += len(texts)
+        self._add(keys, vectors)
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            path = self.folder / f"{len(self.shards):05}.npz"
+            temporary = path.with_suffix(".tmp")
+            with temporary.open("wb") as file:
+                numpy.savez(file, keys=keys, vectors=vectors)
+            temporary.replace(path)  # whole or not at all
+
+    def _add(self, keys: numpy.ndarray, vectors: numpy.ndarray) -> None:
+        shard = len(self.shards)
+        self.place.update((key.tobytes(), (shard, row)) for row, key in enumerate(keys))
+        self.shards.append(vectors)
+
+
+def _key(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf8")).digest()[:KEY]
+
+
+def _read(path: Path) -> tuple[numpy.ndarray, numpy.ndarray]:
+    try:
+        with numpy.load(path, allow_pickle=False) as saved:
+            keys, vectors = saved["keys"], saved["vectors"]
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise ValueError(Errors.BAD_CACHE.format(path=path, reason=error)) from error
+    if keys.dtype != "uint8" or keys.shape != (len(vectors), KEY) or vectors.ndim != 2 or vectors.dtype != "float32":
+        raise ValueError(Errors.BAD_CACHE.format(path=path, reason="arrays of another shape"))
+    return keys, vectors

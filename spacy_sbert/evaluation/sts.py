@@ -1,0 +1,141 @@
+"""STS12 to STS16, and the STS benchmark."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from ..errors import Errors
+from ..readers.rows import check_members, check_score, read_lines
+from ..readers.sts import sts_rows
+from .datasets import Place, check_count, existing
+from .pairs import GradedPairs, score_graded
+from .task import Run
+
+MAX_SCORE = 5.0
+SENTENCES = ("sentence1", "sentence2")
+SOURCE = "http://ixa2.si.ehu.eus/stswiki"
+# Pairs with a gold score. SMT of STS13 is no part of it here: the LDC licenses its texts.
+SUBSETS = {
+    12: {"MSRpar": 750, "MSRvid": 750, "SMTeuroparl": 459, "surprise.OnWN": 750, "surprise.SMTnews": 399},
+    13: {"FNWN": 189, "headlines": 750, "OnWN": 561},
+    14: {"OnWN": 750, "deft-forum": 450, "deft-news": 300, "headlines": 750, "images": 750, "tweet-news": 750},
+    15: {"answers-forums": 375, "answers-students": 750, "belief": 375, "headlines": 750, "images": 750},
+    16: {"answer-answer": 254, "headlines": 249, "plagiarism": 230, "postediting": 244, "question-question": 209},
+}
+BENCHMARK = {"train": 5749, "dev": 1500, "test": 1379}
+OVERLAP = (
+    "STS benchmark train was drawn from STS12 to STS17: if the encoder was trained on it, this is no zero-shot score."
+)
+TRAINED = "The encoder was trained on {names}, which holds pairs of this set: this is no zero-shot score."
+DEPENDS_ON = ("normalizations", "sizes", "seeds", "bootstrap", "trained_on", "any_count")
+
+
+@dataclass(frozen=True)
+class YearTask:
+    """The STS task of one year, English, test: its sub-sets each in two files of its own."""
+
+    year: int
+    suite: str = "sts"
+    depends_on: tuple[str, ...] = DEPENDS_ON
+
+    @property
+    def name(self) -> str:
+        return f"STS{self.year}"
+
+    @property
+    def place(self) -> Place:
+        return Place((f"STS{self.year}-en-test", f"STS{self.year}-en-test-gs"), SOURCE)
+
+    def find(self, root: Path) -> list[Path]:
+        folder = self.place.find(root)
+        files = [file for subset in SUBSETS[self.year] for file in _files(folder, self.year, subset)]
+        return existing(files, self.place, root)
+
+    def run(self, run: Run) -> dict[str, Any]:
+        folder = self.place.find(run.root)
+        rows = []
+        for subset, official in SUBSETS[self.year].items():
+            given, gold = _files(folder, self.year, subset)
+            found = read_subset(given, gold)
+            check_count(len(found), official, gold, run.settings.any_count)
+            rows += [(*row, subset.removeprefix("surprise.")) for row in found]
+        first, second, scores, subsets = zip(*rows, strict=True)
+        pairs = GradedPairs(first, second, numpy.array(scores), subsets)
+        return _noted(score_graded(pairs, run), run.settings.trained_on)
+
+
+@dataclass(frozen=True)
+class BenchmarkTask:
+    """One split of the STS benchmark, whose pairs were chosen from STS12 to STS17."""
+
+    split: str
+    suite: str = "sts"
+    depends_on: tuple[str, ...] = DEPENDS_ON
+
+    @property
+    def name(self) -> str:
+        return f"STSb-{self.split}"
+
+    @property
+    def place(self) -> Place:
+        file = f"sts-{self.split}.csv"
+        return Place((f"STSBenchmark/{file}", f"stsbenchmark/{file}", file), f"{SOURCE}/index.php/STSbenchmark")
+
+    def find(self, root: Path) -> list[Path]:
+        return [self.place.find(root)]
+
+    def run(self, run: Run) -> dict[str, Any]:
+        path = self.place.find(run.root)
+        rows = list(sts_rows(path))
+        check_count(len(rows), BENCHMARK[self.split], path, run.settings.any_count)
+        first, second = zip(*(row.members for row in rows), strict=True)
+        gold = numpy.array([MAX_SCORE * (row.score or 0.0) for row in rows])
+        pairs = GradedPairs(first, second, gold, ("all",) * len(rows))
+        return _noted(score_graded(pairs, run), run.settings.trained_on)
+
+
+TASKS = (*(YearTask(year) for year in SUBSETS), BenchmarkTask("dev"), BenchmarkTask("test"))
+
+
+def read_subset(given: Path, gold: Path) -> list[tuple[str, str, float]]:
+    """Read the pairs of one sub-set that have a gold score.
+
+    given (Path): two sentences a line, a tab between them; further columns are passed over.
+    gold (Path): a score from 0 to 5 a line, blank for a pair that does not count.
+    RETURNS (list of (str, str, float)): the sentences without white space around them, and the score.
+    RAISES (ValueError): if the files differ in length, or a line is not what it should be.
+    """
+    sentences, scores = list(read_lines(given)), list(read_lines(gold))
+    if len(sentences) != len(scores):
+        shorter = gold if len(scores) < len(sentences) else given
+        line = min(len(sentences), len(scores)) + 1
+        message = Errors.UNEQUAL_FILES.format(
+            path=shorter, line=line, given=given, lines=len(sentences), gold=gold, scores=len(scores)
+        )
+        raise ValueError(message)
+    pairs = []
+    for (line, text), (_, score) in zip(sentences, scores, strict=True):
+        if not score.strip():
+            continue
+        columns = text.rstrip("\r\n").split("\t")
+        if len(columns) < len(SENTENCES):
+            raise ValueError(Errors.SHORT_LINE.format(path=given, line=line, column=SENTENCES[1], given=len(columns)))
+        first, second = check_members(columns[:2], SENTENCES, given, line)
+        value = MAX_SCORE * check_score(score.strip(), 0.0, MAX_SCORE, gold, line, "score")
+        pairs.append((first, second, value))
+    return pairs
+
+
+def _files(folder: Path, year: int, subset: str) -> tuple[Path, Path]:
+    """Sentences and scores; STS16's own names begin with the year."""
+    official = folder / f"STS20{year}.input.{subset}.txt"
+    prefix = f"STS20{year}" if official.is_file() else "STS"
+    return folder / f"{prefix}.input.{subset}.txt", folder / f"{prefix}.gs.{subset}.txt"
+
+
+def _noted(result: dict[str, Any], trained_on: tuple[str, ...]) -> dict[str, Any]:
+    touching = [name for name in trained_on if name.lower().startswith(("sts", "glue"))]
+    note = TRAINED.format(names=", ".join(touching)) if touching else OVERLAP
+    return {**result, "notes": [*result["notes"], note]}

@@ -1,0 +1,70 @@
+"""Triplet accuracy on the sections of Wikipedia articles."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from ..readers.wikisection import wikisection_rows
+from .datasets import Place
+from .intervals import interval, mean_of, resample
+from .pairs import SIMILARITIES
+from .task import Run, Scores, score_variants
+
+OFFICIAL = 222_957  # test triplets of Ein Dor et al. 2018
+NAMES = ("euclidean", "cosine", "manhattan")
+SOURCE = "https://www.cs.cmu.edu/~ark/ or https://sbert.net/datasets/wikipedia-sections-triplets.zip"
+
+
+@dataclass(frozen=True)
+class TripletTask:
+    """How often the anchor is nearer to the sentence of its own section than to that of another."""
+
+    name: str = "wikisec"
+    suite: str = "triplets"
+    depends_on: tuple[str, ...] = ("normalizations", "sizes", "seeds", "bootstrap", "trained_on")
+
+    @property
+    def place(self) -> Place:
+        folders = ("wikisec", "wikipedia-sections", "wikipedia-sections-triplets")
+        return Place(tuple(f"{folder}/test.csv" for folder in folders), SOURCE)
+
+    def find(self, root: Path) -> list[Path]:
+        return [self.place.find(root)]
+
+    def run(self, run: Run) -> dict[str, Any]:
+        members = list(zip(*(row.members for row in wikisection_rows(self.place.find(run.root))), strict=True))
+        n = len(members[0])
+        rows = run.encode([text for member in members for text in member])
+
+        def right(transform: Callable[[numpy.ndarray], numpy.ndarray]) -> dict[str, numpy.ndarray]:
+            anchor, positive, negative = transform(rows).reshape(3, n, -1)
+            return {name: SIMILARITIES[name](anchor, positive) > SIMILARITIES[name](anchor, negative) for name in NAMES}
+
+        def score(transform: Callable[[numpy.ndarray], numpy.ndarray]) -> Scores:
+            return {name: {"accuracy": float(values.mean())} for name, values in right(transform).items()}
+
+        settings = run.settings
+        first = right(settings.variants[0].fit(rows, settings.seeds[0]))[NAMES[0]]
+        resamples = settings.bootstrap
+        drawn = resample(mean_of(first), n, resamples, settings.seeds[0]) if resamples else None
+        trained = [name for name in settings.trained_on if name.lower().startswith("wiki")]
+        notes = (
+            []
+            if n == OFFICIAL
+            else [f"{n} triplets, not the {OFFICIAL:,} of Ein Dor et al. 2018: no published figure."]
+        )
+        notes += [f"The encoder was trained on {', '.join(trained)}." for _ in trained[:1]]
+        return {
+            "counts": {"test": n},
+            "primary": "euclidean.accuracy",
+            "variants": score_variants(settings, rows, score),
+            "intervals": {} if drawn is None else {"euclidean.accuracy": interval(drawn)},
+            "predictions": {"right": "".join("01"[int(value)] for value in first)},
+            "notes": notes,
+        }
+
+
+TASKS = (TripletTask(),)

@@ -1,0 +1,98 @@
+"""Scalings and sizes of vectors: what a comparison of encoders has to hold equal."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy
+
+from ..errors import Errors
+
+Transform = Callable[[numpy.ndarray], numpy.ndarray]
+NORMALIZATIONS = ("none", "zscore", "unit", "zscore_unit")
+OWN, PCA, UP = "own", "pca", "up"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Vectors at one size, then with one normalisation.
+
+    normalization: "none"; "zscore", each number less its mean, over its standard deviation; "unit", length 1;
+        "zscore_unit", both in this order.
+    size: "own"; "pca-D", the first D principal components; "up-D", random up-projection to D numbers.
+    SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings, sections 3.1 (size) and 3.3
+        (normalisation); Poerner et al. 2020, section 4 (up-projection).
+    """
+
+    normalization: str = "none"
+    size: str = OWN
+
+    @property
+    def is_random(self) -> bool:
+        """Whether it depends on a seed, so that scores are means over several."""
+        return parse_size(self.size)[0] == UP
+
+    def fit(self, rows: numpy.ndarray, seed: int) -> Transform:
+        """Take moments and components of vectors.
+
+        rows (float (n, width)): all 2n rows of pairs compared by cosine; training data alone where something is
+            learned.
+        seed (int): of an up-projection.
+        RETURNS (Callable): vectors, float (m, width), to float64 (m, size) in this variant.
+        RAISES (ValueError): if the size cannot be had from this width or this number of rows.
+        """
+        resize = fit_size(self.size, rows, seed)
+        normalize = fit_normalization(self.normalization, resize(rows))
+        return lambda given: normalize(resize(given))
+
+
+def fit_normalization(name: str, rows: numpy.ndarray) -> Transform:
+    """A normalisation with the moments of the rows; a number that never varies is only centred."""
+    if name in ("none", "unit"):
+        return _as_float64 if name == "none" else unit_length
+    mean, deviation = rows.mean(axis=0, dtype="float64"), rows.std(axis=0, dtype="float64")
+    deviation[deviation == 0] = 1.0
+    if name == "zscore":
+        return lambda given: (given - mean) / deviation
+    return lambda given: unit_length((given - mean) / deviation)
+
+
+def fit_size(size: str, rows: numpy.ndarray, seed: int) -> Transform:
+    """A change of size: principal components of the rows, or a random up-projection; see Variant.fit."""
+    kind, wanted = parse_size(size)
+    width = rows.shape[1]
+    if kind == OWN:
+        return _as_float64
+    if kind == UP:
+        if wanted < width:
+            raise ValueError(Errors.SIZE_TOO_SMALL.format(size=size, width=width))
+        bound = width**-0.5
+        matrix = numpy.random.default_rng(seed).uniform(-bound, bound, (wanted, width))  # d x d_j
+        return lambda given: given @ matrix.T
+    if wanted > min(rows.shape):
+        raise ValueError(Errors.SIZE_TOO_LARGE.format(size=size, rows=len(rows), width=width))
+    mean = rows.mean(axis=0, dtype="float64")
+    components = numpy.linalg.svd(rows - mean, full_matrices=False)[2][:wanted]
+    return lambda given: (given - mean) @ components.T
+
+
+def parse_size(size: str) -> tuple[str, int]:
+    """The kind and the width of a size.
+
+    RAISES (ValueError): if it is not "own", "pca-D" or "up-D".
+    """
+    kind, _, number = size.partition("-")
+    if size == OWN:
+        return OWN, 0
+    if kind in (PCA, UP) and number.isdecimal() and int(number) > 0:
+        return kind, int(number)
+    raise ValueError(Errors.UNKNOWN_SIZE.format(given=size))
+
+
+def unit_length(rows: numpy.ndarray) -> numpy.ndarray:
+    """x / ||x||, and the zero vector where x is it; float64."""
+    norms = numpy.linalg.norm(rows.astype("float64", copy=False), axis=1, keepdims=True)
+    return rows / numpy.where(norms == 0, 1.0, norms)
+
+
+def _as_float64(rows: numpy.ndarray) -> numpy.ndarray:
+    return rows.astype("float64", copy=False)
