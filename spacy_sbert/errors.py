@@ -340,7 +340,37 @@ class Errors:
         "The pipeline {name} gives no vectors: doc.vector is empty. It has the pipes {pipes}: add one that sets "
         'doc.vector, such as nlp.add_pipe("sbert"), or static vectors.'
     )
+    NO_HEAD = (
+        "The pipeline has no trained classification head: train an 'sbert' pipe with spacy-sbert.SoftmaxLoss.v1 "
+        "(configs/nli.cfg) to have pairs labelled."
+    )
     BAD_CACHE = "{path} is no saved vectors of an evaluation: {reason}. Delete it."
+    UNREADABLE_RESULTS = (
+        "{path} cannot be read as results of an evaluation: {reason}. Expected the JSON file that 'python -m spacy "
+        "sbert evaluate --suite ... --output' saves."
+    )
+    LARGE_RESULTS = (
+        "{path} has {given} bytes, more than results of an evaluation ever have ({limit}). Expected the JSON file that "
+        "'python -m spacy sbert evaluate --suite ... --output' saves."
+    )
+    OTHER_FORMAT = (
+        "{path} has the format {given}, expected '{expected}': it is no result of an evaluation, or of another version "
+        "of this package. Evaluate the model again."
+    )
+    BAD_RESULTS = (
+        "{path} is no result of an evaluation: {place} is {given}, expected {expected}. Evaluate the model again."
+    )
+    NOTHING_TO_COMPARE = "Cannot compare {given} results of evaluations: expected two or more."
+    NO_TOPIC = (
+        "{path}: the name of the file does not tell the topic. Expected ArgPairs_TOPIC.csv or ArgPairs_TOPIC_*.csv, as "
+        "the AFS corpus has them, with one of {expected}."
+    )
+    WRONG_COLUMNS = (
+        "{path}, line {line}: expected {expected} comma-separated columns, the score first and the two sentences last, "
+        "got {given}. Repair or remove the line."
+    )
+    NO_HEADER = "{path}, line {line}: expected the names of the columns, got '{given}'. Put the header back."
+    NO_SKLEARN = "{task} needs scikit-learn. Install it: pip install spacy-sbert[evaluation]."
 
 
 class Warnings:

@@ -8,18 +8,11 @@ from pathlib import Path
 from ..errors import Errors
 
 # Folders inside the one that was given: beside each other, or as SentEval has them.
-PREFIXES: tuple[str, ...] = (
-    "",
-    "sts",
-    "STS",
-    "nli",
-    "senteval",
-    "downstream",
-    "downstream/STS",
-    "senteval/downstream",
-    "probing",
+PREFIXES = tuple(
+    "/".join(part for part in (base, folder) if part)
+    for base in ("", "senteval", "data", "senteval/data")
+    for folder in ("", "sts", "STS", "nli", "argument", "probing", "downstream", "downstream/STS")
 )
-PREFIXES = (*PREFIXES, "senteval/downstream/STS", "data", "data/downstream", "data/downstream/STS")
 CHUNK = 2**20  # bytes
 
 

@@ -72,16 +72,14 @@ def score_graded(pairs: GradedPairs, run: Run) -> dict[str, Any]:
 
 def correlations(predicted: numpy.ndarray, pairs: GradedPairs) -> Scores:
     """Both correlations, pooled and of sub-sets, see score_graded."""
-    return {
-        name: _aggregated(lambda at, f=f: f(predicted[at], pairs.gold[at]), pairs) for name, f in CORRELATIONS.items()
-    }
+    return {name: _aggregated(predicted, pairs, correlation) for name, correlation in CORRELATIONS.items()}
 
 
-def _aggregated(correlate: Callable[[Any], float | None], pairs: GradedPairs) -> Scores:
+def _aggregated(predicted: numpy.ndarray, pairs: GradedPairs, correlation: Callable[..., float | None]) -> Scores:
     places = pairs.places
-    found: Scores = {"pooled": correlate(slice(None))}
+    found: Scores = {"pooled": correlation(predicted, pairs.gold)}
     if len(places) > 1:
-        found["subsets"] = {name: correlate(at) for name, at in places.items()}
+        found["subsets"] = {name: correlation(predicted[at], pairs.gold[at]) for name, at in places.items()}
         values, sizes = list(found["subsets"].values()), [len(at) for at in places.values()]
         found["mean"] = weighted_mean(values, [1] * len(values))
         found["weighted_mean"] = weighted_mean(values, sizes)
@@ -101,10 +99,10 @@ def intervals(predicted: numpy.ndarray, pairs: GradedPairs, resamples: int, seed
     places = pairs.places
     drawn = {"pooled": resample(spearman_of(predicted, pairs.gold), len(predicted), resamples, seed)}
     if len(places) > 1:
-        each = [
-            resample(spearman_of(predicted[at], pairs.gold[at]), len(at), resamples, seed) for at in places.values()
-        ]
+        sizes = [len(at) for at in places.values()]
+        statistics = [spearman_of(predicted[at], pairs.gold[at]) for at in places.values()]
+        each = [resample(one, size, resamples, seed) for one, size in zip(statistics, sizes, strict=True)]
         drawn.update((f"subsets.{name}", one) for name, one in zip(places, each, strict=True))
         drawn["mean"] = numpy.mean(each, axis=0)
-        drawn["weighted_mean"] = numpy.average(each, axis=0, weights=[len(at) for at in places.values()])
+        drawn["weighted_mean"] = numpy.average(each, axis=0, weights=sizes)
     return {f"cosine.spearman.{path}": interval(values) for path, values in drawn.items()}

@@ -10,7 +10,7 @@ from ..readers.sick import sick_rows
 from .datasets import Place, check_count
 from .pairs import GradedPairs, score_graded
 from .sts import DEPENDS_ON
-from .task import Run
+from .task import Run, Task
 
 COUNTS = {"train": 4500, "trial": 500, "test": 4927}
 FILES = {"train": "SICK_train.txt", "trial": "SICK_trial.txt", "test": "SICK_test_annotated.txt"}
@@ -53,4 +53,4 @@ class RelatednessTask:
         return result
 
 
-TASKS = (RelatednessTask("trial"), RelatednessTask("test"))
+TASKS: tuple[Task, ...] = (RelatednessTask("trial"), RelatednessTask("test"))

@@ -1,8 +1,8 @@
 """Where an evaluation has its vectors from."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import numpy
 from spacy.language import Language
@@ -70,13 +70,8 @@ class PipelineSource:
 
 def digest_of(nlp: Language) -> str:
     """The SHA-256 of a pipeline: its config, its components and its static vectors, but not the words it has seen."""
+    nlp("A text.")  # what is loaded and set on first use is, so that use changes no byte
     found = hashlib.sha256(nlp.to_bytes(exclude=["vocab"]))
     if nlp.vocab.vectors.size:
         found.update(nlp.vocab.vectors.to_bytes(exclude=["strings"]))
     return found.hexdigest()
-
-
-def sized(texts: Sequence[str], size: int, progress: Callable[..., Any], name: str) -> Iterator[list[str]]:
-    """Texts in chunks, under a progress bar over the texts."""
-    for start in progress(range(0, len(texts), size), name):
-        yield list(texts[start : start + size])

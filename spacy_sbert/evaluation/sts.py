@@ -11,7 +11,7 @@ from ..readers.rows import check_members, check_score, read_lines
 from ..readers.sts import sts_rows
 from .datasets import Place, check_count, existing
 from .pairs import GradedPairs, score_graded
-from .task import Run
+from .task import Run, Task
 
 MAX_SCORE = 5.0
 SENTENCES = ("sentence1", "sentence2")
@@ -96,7 +96,7 @@ class BenchmarkTask:
         return _noted(score_graded(pairs, run), run.settings.trained_on)
 
 
-TASKS = (*(YearTask(year) for year in SUBSETS), BenchmarkTask("dev"), BenchmarkTask("test"))
+TASKS: tuple[Task, ...] = (*(YearTask(year) for year in SUBSETS), BenchmarkTask("dev"), BenchmarkTask("test"))
 
 
 def read_subset(given: Path, gold: Path) -> list[tuple[str, str, float]]:

@@ -11,7 +11,7 @@ from typing import Any
 from tqdm import tqdm
 
 from ..errors import Errors
-from . import sick, sts, triplets
+from . import nli, sick, sts, triplets
 from .datasets import MissingData, digests
 from .settings import Settings
 from .sources import Source
@@ -19,9 +19,14 @@ from .store import VectorStore
 from .task import Progress, Run, Task
 
 FORMAT = "spacy-sbert evaluation 1"
-SUITES: dict[str, Sequence[Task]] = {"sts": sts.TASKS, "sick": sick.TASKS, "triplets": triplets.TASKS}
-PACKAGES = ("spacy-sbert", "spacy", "spacy-transformers", "thinc", "torch", "transformers", "numpy", "scipy")
-PACKAGES = (*PACKAGES, "scikit-learn")
+SUITES: dict[str, Sequence[Task]] = {
+    "sts": sts.TASKS,
+    "sick": sick.TASKS,
+    "triplets": triplets.TASKS,
+    "nli": nli.TASKS,
+}
+PACKAGES = ["spacy-sbert", "spacy", "spacy-transformers", "thinc", "torch", "transformers", "numpy", "scipy"]
+PACKAGES += ["scikit-learn"]
 Save = Callable[[dict[str, Any]], None]
 
 
@@ -75,6 +80,8 @@ def evaluate_suites(
     for task, paths in progress(found, "tasks"):
         try:
             results["tasks"][task.name] = _run_or_reuse(task, paths, run, results, cache)
+        except MissingData as missing:
+            results["skipped"][task.name] = str(missing)
         except (ImportError, OSError, ValueError) as error:  # the other tasks still run
             results["failed"][task.name] = str(error)
         results["model"]["encoded"] = store.encoded

@@ -11,11 +11,11 @@ from ..readers.wikisection import wikisection_rows
 from .datasets import Place
 from .intervals import interval, mean_of, resample
 from .pairs import SIMILARITIES
-from .task import Run, Scores, score_variants
+from .task import Run, Scores, Task, score_variants
 
 OFFICIAL = 222_957  # test triplets of Ein Dor et al. 2018
 NAMES = ("euclidean", "cosine", "manhattan")
-SOURCE = "https://www.cs.cmu.edu/~ark/ or https://sbert.net/datasets/wikipedia-sections-triplets.zip"
+SOURCE = "https://sbert.net/datasets/wikipedia-sections-triplets.zip"
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,9 @@ class TripletTask:
         resamples = settings.bootstrap
         drawn = resample(mean_of(first), n, resamples, settings.seeds[0]) if resamples else None
         trained = [name for name in settings.trained_on if name.lower().startswith("wiki")]
-        notes = (
-            []
-            if n == OFFICIAL
-            else [f"{n} triplets, not the {OFFICIAL:,} of Ein Dor et al. 2018: no published figure."]
-        )
-        notes += [f"The encoder was trained on {', '.join(trained)}." for _ in trained[:1]]
+        notes = [f"The encoder was trained on {', '.join(trained)}."] if trained else []
+        if n != OFFICIAL:
+            notes.append(f"{n} triplets, not the {OFFICIAL:,} of Ein Dor et al. 2018: no published figure.")
         return {
             "counts": {"test": n},
             "primary": "euclidean.accuracy",
@@ -67,4 +64,4 @@ class TripletTask:
         }
 
 
-TASKS = (TripletTask(),)
+TASKS: tuple[Task, ...] = (TripletTask(),)

@@ -43,11 +43,12 @@ def format_suffix(path: Path) -> str:
     return (path.with_suffix("") if is_gzip(path) else path).suffix.lower()
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path, encoding: str = "utf8") -> Iterator[tuple[int, str]]:
     """Read a text file, compressed or not, a line at a time.
 
+    encoding (str): "latin-1" for data sets that are published so.
     YIELDS (int, str): the number of the line, from 1, and the line with its line end.
-    RAISES (ValueError): for a line that is not UTF-8 or longer than 16 MiB, or damaged compression.
+    RAISES (ValueError): for a line that is not in the encoding or longer than 16 MiB, or damaged compression.
     """
     line = 0
     with gzip.open(path, "rb") if is_gzip(path) else path.open("rb") as file:
@@ -56,7 +57,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
                 line += 1
                 if len(raw) == MAX_LINE and not raw.endswith(b"\n"):
                     raise ValueError(Errors.LONG_LINE.format(path=path, line=line, limit=MAX_LINE))
-                yield line, _decode(raw, path, line)
+                yield line, _decode(raw, path, line, encoding)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(Errors.BAD_GZIP.format(path=path, line=line + 1, reason=error)) from error
 
@@ -164,9 +165,9 @@ def has_text(text: str) -> bool:
     return any(unicodedata.category(character)[0] not in "CZ" for character in text)
 
 
-def _decode(raw: bytes, path: Path, line: int) -> str:
+def _decode(raw: bytes, path: Path, line: int, encoding: str) -> str:
     try:
-        text = raw.decode("utf8")
+        text = raw.decode(encoding)
     except UnicodeDecodeError as error:
         raise ValueError(Errors.BAD_ENCODING.format(path=path, line=line, reason=error.reason)) from error
     return text.removeprefix(BOM) if line == 1 else text

@@ -1,0 +1,103 @@
+"""What the scripts share that train often: runs saved at once and not made again, and tables of their scores."""
+
+import argparse
+import hashlib
+import json
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import spacy
+from spacy.cli.train import train
+from spacy.language import Language
+from spacy.util import load_config, load_model_from_config
+
+BATCH = 16  # pairs, as in Reimers and Gurevych 2019, section 3.1
+Scores = dict[str, Any]
+
+
+def add_options(parser: argparse.ArgumentParser, output: str) -> None:
+    """The options that such scripts have in common."""
+    parser.add_argument("--config", type=Path, default=Path("configs/sts.cfg"), help="how to train on graded pairs")
+    parser.add_argument("--encoder", help="the encoder to start from, by default that of the config")
+    parser.add_argument("--output", type=Path, default=Path(output), help="folder for scores and table")
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(range(1, 11)))
+    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--steps", type=int, default=0, help=f"of {BATCH} pairs, in place of epochs; 0 for epochs")
+    parser.add_argument("--limit", type=int, default=0, help="the most training pairs, 0 for all")
+    parser.add_argument("--learn-rate", type=float, default=2e-5)
+    parser.add_argument("--gpu-id", type=int, default=-1)
+
+
+def run_once(file: Path, settings: dict[str, Any], make: Callable[[], Scores]) -> Scores:
+    """What was saved of a run, or what it gives, which is saved."""
+    if file.exists():
+        saved = json.loads(file.read_text(encoding="utf8"))
+        if saved["settings"] != settings:
+            raise SystemExit(f"{file} was made with {saved['settings']}, not {settings}: choose another --output")
+        return saved["scores"]
+    scores = make()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"scores": scores, "settings": settings}) + "\n", encoding="utf8")
+    return scores
+
+
+def digest(*paths: Path) -> str:
+    """What files hold, for the settings of a run: a changed file is another run."""
+    found = hashlib.sha256()
+    for path in paths:
+        found.update(path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def count_steps(pairs: int, args: argparse.Namespace) -> int:
+    """The steps of a training on so many pairs."""
+    pairs = min(pairs, args.limit or pairs)
+    return args.steps or args.epochs * math.ceil(pairs / BATCH)
+
+
+def fit(config: Path, folder: Path, args: argparse.Namespace, **overrides: Any) -> Language:
+    """Train; the pipeline with the last weights, which nothing was selected by.
+
+    overrides: of the config, with "__" for the dots.
+    """
+    given: dict[str, Any] = {
+        "corpora.dev.limit": 1,  # spaCy wants to score something; nothing is selected by it
+        "training.batcher.size": BATCH,
+        "training.optimizer.learn_rate.initial_rate": args.learn_rate,
+        "training.eval_frequency": 1_000_000,
+        "training.logger.progress_bar": False,
+    }
+    given.update({name.replace("__", "."): value for name, value in overrides.items()})
+    train(config, folder, use_gpu=args.gpu_id, overrides=given)
+    return spacy.load(folder / "model-last", config={"components.sbert.token_vectors": False})
+
+
+def encoder_override(args: argparse.Namespace) -> dict[str, Any]:
+    """The override of a config that sets its encoder."""
+    return {"components__transformer__model__name": args.encoder} if args.encoder else {}
+
+
+def untrained(config: Path, args: argparse.Namespace) -> Language:
+    """The pipeline of a config before any training."""
+    if args.gpu_id >= 0:
+        spacy.require_gpu(args.gpu_id)
+    overrides = {name.replace("__", "."): value for name, value in encoder_override(args).items()}
+    settings = load_config(config, overrides={**overrides, "components.sbert.token_vectors": False})
+    return load_model_from_config(settings, auto_fill=True)
+
+
+def mean_and_deviation(values: Sequence[float | None]) -> tuple[str, str]:
+    """Both x 100, as tables have them; "-" where there is none, or a value is not defined."""
+    defined = [100 * value for value in values if value is not None]
+    if not defined or len(defined) < len(values):
+        return "-", "-"
+    return f"{statistics.mean(defined):.2f}", f"{statistics.stdev(defined):.2f}" if len(defined) > 1 else "-"
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)

@@ -1,0 +1,126 @@
+"""Train on graded pairs with many seeds, and write the mean and deviation of the scores: supervised STS.
+
+After Table 2 of Reimers and Gurevych 2019: the encoder as it is, and trained on the STS benchmark; with --nli also
+trained on NLI pairs, and on NLI pairs first and the STS benchmark then. The last weights are scored: no run and no step
+is selected by the files it is scored on. Each run's scores are saved at once and not made again.
+
+    python scripts/supervised_sts.py --train sts-train.csv --score sts-dev.csv sts-test.csv --nli snli_1.0_train.jsonl
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from runs import Scores, add_options, count_steps, digest, encoder_override, fit, markdown, mean_and_deviation
+from runs import run_once, untrained
+from spacy.language import Language
+
+from spacy_sbert.evaluation import evaluate
+from spacy_sbert.readers import PairCorpus
+
+TRAINED_ON = {"untrained": "nothing", "sts": "STS", "nli": "NLI", "nli-sts": "NLI, then STS"}
+MEASURES = ("spearman", "pearson")
+
+
+def score(nlp: Language, files: list[Path]) -> Scores:
+    """Both correlations with the grades of each file."""
+    found = {file.name: evaluate(nlp, file, format="sts") for file in files}
+    return {file: {name: scores[f"sts_{name}"] for name in MEASURES} for file, scores in found.items()}
+
+
+def fit_sts(args: argparse.Namespace, seed: int) -> Scores:
+    """Train on graded pairs."""
+    with tempfile.TemporaryDirectory() as folder:
+        nlp = fit(args.config, Path(folder), args, **sts_overrides(args, seed), **encoder_override(args))
+        return {"sts": score(nlp, args.score)}
+
+
+def fit_nli_then_sts(args: argparse.Namespace, seed: int) -> Scores:
+    """Train on NLI pairs, then on graded pairs from its transformer."""
+    with tempfile.TemporaryDirectory() as folder:
+        nli, sts = Path(folder) / "nli", Path(folder) / "sts"
+        overrides = {**data_overrides(args.nli, args.nli, "nli", args.nli_steps, args, seed), **encoder_override(args)}
+        scores = {"nli": score(fit(args.nli_config, nli, args, **overrides), args.score)}
+        second = fit(
+            args.second_config, sts, args, paths__checkpoint=str(nli / "model-last"), **sts_overrides(args, seed)
+        )
+        return {**scores, "nli-sts": score(second, args.score)}
+
+
+def sts_overrides(args: argparse.Namespace, seed: int) -> dict[str, object]:
+    return data_overrides(args.train, args.score[0], "sts", 0, args, seed)
+
+
+def data_overrides(
+    path: Path, dev: Path, format: str, steps: int, args: argparse.Namespace, seed: int
+) -> dict[str, object]:
+    """What a config is told of its data, and how long to train on them."""
+    pairs = PairCorpus(path, format=format).count()
+    return {
+        "system__seed": seed,
+        "paths__train": str(path),
+        "paths__dev": str(dev),
+        "corpora__train__limit": args.limit,
+        "training__optimizer__learn_rate__total_steps": steps or count_steps(pairs, args),
+    }
+
+
+def settings_of(args: argparse.Namespace, *configs: Path) -> dict[str, object]:
+    """What the scores of a run depend on."""
+    names = ("encoder", "epochs", "steps", "limit", "learn_rate")
+    settings = {name: getattr(args, name) for name in names}
+    return {**settings, "configs": digest(*configs), "data": digest(args.train, *args.score)}
+
+
+def table(scores: dict[str, list[Scores]]) -> str:
+    """Markdown, a row for each training and file: mean and standard deviation over seeds."""
+    rows = []
+    for training, runs in scores.items():
+        for file in runs[0] if runs else []:
+            columns = [mean_and_deviation([run[file][name] for run in runs]) for name in MEASURES]
+            rows.append([TRAINED_ON[training], file, *(part for column in columns for part in column), len(runs)])
+    deviation = "standard deviation"
+    return markdown(
+        ["trained on", "file", "Spearman x 100", deviation, "Pearson x 100", deviation, "seeds"],
+        rows,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Supervised STS with many seeds.")
+    add_options(parser, "metrics/supervised_sts")
+    parser.add_argument("--train", type=Path, default=Path("assets/pairs-train.csv"), help="STS layout")
+    parser.add_argument("--score", nargs="+", type=Path, default=[Path("assets/pairs-dev.csv")], help="STS layout")
+    parser.add_argument("--nli", type=Path, help="NLI pairs (.jsonl), to train on before")
+    parser.add_argument("--nli-config", type=Path, default=Path("configs/nli.cfg"))
+    parser.add_argument("--second-config", type=Path, default=Path("configs/two_step.cfg"))
+    parser.add_argument("--nli-steps", type=int, default=0, help="0 for as many epochs as on graded pairs")
+    args = parser.parse_args()
+    args.output.mkdir(parents=True, exist_ok=True)
+    settings = settings_of(args, args.config)
+    scores: dict[str, list[Scores]] = {name: [] for name in TRAINED_ON}
+
+    def keep(found: Scores) -> None:
+        for training, files in found.items():
+            scores[training].append(files)
+        (args.output / "table.md").write_text(table(scores), encoding="utf8")
+
+    keep(
+        run_once(
+            args.output / "untrained.json",
+            settings,
+            lambda: {"untrained": score(untrained(args.config, args), args.score)},
+        )
+    )
+    for seed in args.seeds:  # seed by seed: a table that is stopped has each row
+        keep(run_once(args.output / f"sts-{seed}.json", settings, lambda seed=seed: fit_sts(args, seed)))
+        if args.nli:
+            both = settings_of(args, args.config, args.nli_config, args.second_config)
+            both.update(nli=digest(args.nli), nli_steps=args.nli_steps)
+            file = args.output / f"nli-sts-{seed}.json"
+            keep(run_once(file, both, lambda seed=seed: fit_nli_then_sts(args, seed)))
+    print(table(scores))
+
+
+if __name__ == "__main__":
+    main()

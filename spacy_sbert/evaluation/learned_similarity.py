@@ -1,0 +1,200 @@
+"""A similarity learned from graded pairs, beside the cosine: what vectors hold that the cosine does not show."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from ..errors import Errors
+from ..readers.rows import Row
+from ..readers.sick import sick_rows
+from ..readers.sts import sts_rows
+from ..similarity import cosine
+from .datasets import MissingData, Place, check_count
+from .intervals import interval, resample, spearman_of
+from .pairs import CORRELATIONS, GradedPairs
+from .sick import COUNTS, HIGH, LOW, sick_place
+from .sts import BENCHMARK, DEPENDS_ON, MAX_SCORE, TRAINED, BenchmarkTask
+from .task import Run, Scores, Task, score_variants
+
+STRENGTHS = 10.0 ** numpy.arange(-1, 7)  # of the regularisation, what is tuned
+FOLDS = 5  # of the training data, where there are no others to tune on
+Part = tuple[numpy.ndarray, numpy.ndarray]  # features (n, 2 width) and gold scores (n,)
+Predict = Callable[[numpy.ndarray], numpy.ndarray]
+
+
+@dataclass(frozen=True)
+class LearnedTask:
+    """A data set with a training split: a regressor is fitted to it, and scored beside the cosine on the same pairs.
+
+    splits: their names: to train on, to tune on and to score on. Without the last, the second is scored, and folds of
+        the first are tuned on.
+    place, read, counts: where a split lies, how it is read, and how many pairs it has.
+    low, high: the scores that 0 and 1 stand for.
+    trained: how names of training data begin that touch the set.
+    """
+
+    name: str
+    splits: tuple[str, str, str]
+    place: Callable[[str], Place]
+    read: Callable[[Path], Iterator[Row]]
+    counts: Mapping[str, int]
+    low: float
+    high: float
+    trained: tuple[str, ...]
+    suite: str = "learned"
+    depends_on: tuple[str, ...] = DEPENDS_ON
+
+    def find(self, root: Path) -> list[Path]:
+        return list(self._paths(root).values())
+
+    def run(self, run: Run) -> dict[str, Any]:
+        parts = {}
+        for split, path in self._paths(run.root).items():
+            rows = list(self.read(path))
+            check_count(len(rows), self.counts[split], path, run.settings.any_count)
+            first, second = zip(*(row.members for row in rows), strict=True)
+            gold = numpy.array([self.low + (self.high - self.low) * (row.score or 0.0) for row in rows])
+            parts[split] = GradedPairs(first, second, gold, ("all",) * len(rows))
+        train, *tune, test = parts
+        result = score_learned(parts[train], parts[tune[0]] if tune else None, parts[test], run)
+        tuned = tune[0] if tune else f"{FOLDS} folds of {train}"
+        note = f"Learned on {train}, tuned on {tuned}, scored on {test}: a learned similarity is no zero-shot score."
+        touching = [name for name in run.settings.trained_on if name.lower().startswith(self.trained)]
+        notes = [note, TRAINED.format(names=", ".join(touching))] if touching else [note]
+        counts = {split: len(part.gold) for split, part in parts.items()}
+        return {"counts": counts, "splits": {"train": train, "tune": tuned, "test": test}, **result, "notes": notes}
+
+    def _paths(self, root: Path) -> dict[str, Path]:
+        train, tune, test = self.splits
+        found = {train: self.place(train).find(root)}
+        for split in (tune, test):
+            with suppress(MissingData):
+                found[split] = self.place(split).find(root)
+        return found if len(found) > 1 else {**found, tune: self.place(tune).find(root)}  # which says what is missing
+
+
+def score_learned(train: GradedPairs, tune: GradedPairs | None, test: GradedPairs, run: Run) -> dict[str, Any]:
+    """Correlate a learned similarity and the cosine with gold scores, for every variant of the vectors.
+
+    train, test (GradedPairs): what it is fitted to, and what both are scored on. tune (GradedPairs): what the strength
+    is chosen by; None for folds of train.
+    RETURNS (dict): see Task.run. Moments and components are taken of the vectors of train alone, for the cosine too:
+        under another normalisation than "none" it differs from that of the STS tasks, which take theirs of the pairs
+        that are scored.
+    """
+    given = {"train": train, "test": test} if tune is None else {"train": train, "tune": tune, "test": test}
+    learned_from = [*train.first, *train.second]
+    rows = {name: run.encode([*part.first, *part.second], fit_on=learned_from) for name, part in given.items()}
+    settings = run.settings
+
+    def predict(transform: Predict) -> dict[str, numpy.ndarray]:
+        sides = {name: numpy.split(transform(both), 2) for name, both in rows.items()}
+        parts = {name: (pair_features(*sides[name]), given[name].gold) for name in sides}
+        similarity = fit_similarity(parts["train"], parts.get("tune"), settings.seeds[0])
+        return {"learned": similarity(parts["test"][0]), "cosine": cosine(*sides["test"])}
+
+    def score(transform: Predict) -> Scores:
+        return {
+            name: {key: correlate(predicted, test.gold) for key, correlate in CORRELATIONS.items()}
+            for name, predicted in predict(transform).items()
+        }
+
+    predicted = predict(settings.variants[0].fit(rows["train"], settings.seeds[0]))
+    statistics = {f"{name}.spearman": spearman_of(values, test.gold) for name, values in predicted.items()}
+    n, resamples = len(test.gold), settings.bootstrap
+    return {
+        "primary": "learned.spearman",
+        "variants": score_variants(settings, rows["train"], score),
+        "intervals": {
+            path: interval(resample(statistic, n, resamples, settings.seeds[0]))
+            for path, statistic in statistics.items()
+            if resamples
+        },
+        "predictions": {
+            "predicted": predicted["learned"].tolist(),
+            "gold": test.gold.tolist(),
+            "subset": list(test.subset),
+        },
+    }
+
+
+def pair_features(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
+    """(|u - v|, u * v): the features of pairs.
+
+    u, v (float (n, width)). RETURNS (float (n, 2 width)): the same with u and v exchanged.
+    SOURCE: Tai et al. 2015, Improved Semantic Representations From Tree-Structured LSTM Networks, section 4.2.
+    """
+    return numpy.hstack([numpy.abs(u - v), u * v])
+
+
+def fit_similarity(train: Part, tune: Part | None, seed: int) -> Predict:
+    """Fit a similarity to graded pairs by ridge regression, which has the least mean squared error.
+
+    min_w sum_i (g_i - b - w . x_i)^2 + a ||w||^2, x the features of a pair, each less its mean, over its deviation in
+    training; a is the one of STRENGTHS with the least mean squared error on what is tuned on. It is linear in
+    (|u - v|, u * v), so that it weighs the terms that the Manhattan distance and the dot product weigh alike; it has
+    one solution, where a perceptron has another for each seed; and its one setting is tuned in seconds.
+
+    train (Part): what it is fitted to. tune (Part): what a is chosen by; None for folds of train, drawn with the seed.
+    RETURNS (Callable): features, float (m, 2 width), to similarities, float (m,).
+    RAISES (ImportError): without scikit-learn.
+    SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings: a learned similarity beside the cosine.
+    """
+    try:
+        from sklearn.model_selection import KFold
+    except ImportError as error:
+        raise ImportError(Errors.NO_SKLEARN.format(task="A learned similarity")) from error
+    x, gold = train
+    if tune is None:
+        folds = KFold(FOLDS, shuffle=True, random_state=seed).split(x)
+        splits = (((x[fit], gold[fit]), (x[held], gold[held])) for fit, held in folds)
+        errors = numpy.mean([squared_errors(fit, held) for fit, held in splits], axis=0)
+    else:
+        errors = squared_errors(train, tune)
+    return _ridge(train, STRENGTHS[[int(errors.argmin())]])[0]
+
+
+def squared_errors(train: Part, held: Part) -> numpy.ndarray:
+    """The mean squared error of each of STRENGTHS, fitted to one part, on another; float (strengths,)."""
+    x, gold = held
+    return numpy.array([((predict(x) - gold) ** 2).mean() for predict in _ridge(train, STRENGTHS)])
+
+
+def _ridge(train: Part, strengths: numpy.ndarray) -> list[Predict]:
+    """A regressor for each strength; what they have in common is computed once."""
+    from sklearn.linear_model import Ridge
+    from sklearn.preprocessing import StandardScaler
+
+    x, gold = train
+    scaler = StandardScaler().fit(x)
+    model = Ridge(alpha=strengths).fit(scaler.transform(x), numpy.tile(gold[:, None], len(strengths)))
+    found = zip(model.coef_, model.intercept_, strict=True)
+    return [lambda given, w=w, b=b: scaler.transform(given) @ w + b for w, b in found]
+
+
+TASKS: tuple[Task, ...] = (
+    LearnedTask(
+        "STSb-learned",
+        ("train", "dev", "test"),
+        lambda split: BenchmarkTask(split).place,
+        sts_rows,
+        BENCHMARK,
+        low=0.0,
+        high=MAX_SCORE,
+        trained=("sts", "glue"),
+    ),
+    LearnedTask(
+        "SICK-R-learned",
+        ("train", "trial", "test"),
+        sick_place,
+        sick_rows,
+        COUNTS,
+        low=LOW,
+        high=HIGH,
+        trained=("sick",),
+    ),
+)

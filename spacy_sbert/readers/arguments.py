@@ -1,0 +1,129 @@
+"""Pairs of arguments with a topic: the AFS corpus, and the UKP aspect corpus."""
+
+import csv
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import Errors
+from .rows import Row, check_members, check_score, check_text, find_columns, pick, read_tabs
+
+AFS_TOPICS = {"DP": "death penalty", "GC": "gun control", "GM": "gay marriage"}
+AFS_NAME = re.compile(rf"ArgPairs_({'|'.join(AFS_TOPICS)})(_.*)?\.csv")
+AFS_COLUMNS = 11  # the score, eight columns on where the sentences come from, and the sentences
+AFS_MAX_SCORE = 5.0
+ASPECT_FILE = "UKP_ASPECT.tsv"
+# Reimers et al. 2019 oppose the first two to the last two; here what they call some similarity stands half way.
+ASPECT_SCORES = {"DTORCD": 0.0, "NS": 0.0, "SS": 0.5, "HS": 1.0}
+SENTENCES = ("sentence_1", "sentence_2")
+
+
+@dataclass(frozen=True)
+class ArgumentRow(Row):
+    """A pair of arguments as it stands in a file. topic: what both argue about."""
+
+    topic: str = field(kw_only=True)
+
+
+def afs_rows(path: Path) -> Iterator[ArgumentRow]:
+    """Read one topic of the corpus of argument facet similarity (AFS).
+
+    path (Path): ArgPairs_DP*.csv, ArgPairs_GC*.csv or ArgPairs_GM*.csv, the name says the topic; ISO-8859-1,
+        comma-separated, quoted, with a header; 11 columns, the score from 0 to 5 first, the two sentences last.
+    YIELDS (ArgumentRow): two members, the score scaled from 0..5 to 0..1, and the topic.
+    RAISES (ValueError): for another name of the file, a file without a header, a line with another number of columns,
+        a score out of range or an empty sentence.
+    SOURCE: Misra et al. 2016, Measuring the Similarity of Sentential Arguments in Dialogue.
+    """
+    name = AFS_NAME.fullmatch(path.name)
+    if name is None:
+        raise ValueError(Errors.NO_TOPIC.format(path=path, expected=", ".join(AFS_TOPICS)))
+    for number, (line, record) in enumerate(_read_records(path)):
+        if len(record) != AFS_COLUMNS:
+            message = Errors.WRONG_COLUMNS.format(path=path, line=line, expected=AFS_COLUMNS, given=len(record))
+            raise ValueError(message)
+        if number == 0:
+            if _is_number(record[0]):
+                raise ValueError(Errors.NO_HEADER.format(path=path, line=line, given=record[0]))
+            continue
+        score = check_score(record[0], 0.0, AFS_MAX_SCORE, path, line, "score")
+        members = check_members(record[-2:], SENTENCES, path, line)
+        yield ArgumentRow(members, line, score=score, topic=AFS_TOPICS[name[1]])
+
+
+def aspect_rows(path: Path) -> Iterator[ArgumentRow]:
+    """Read the UKP aspect corpus.
+
+    path (Path): tab-separated with a header: topic, sentence_1, sentence_2, label.
+    YIELDS (ArgumentRow): two members, the label, the topic, and the score that ASPECT_SCORES has for the label: 0 for
+        DTORCD (different topic or cannot decide) and NS (no similarity), 1/2 for SS (some similarity), 1 for HS (high
+        similarity).
+    RAISES (ValueError): for a missing column, an unknown label or an empty sentence or topic.
+    SOURCE: Reimers et al. 2019, Classification and Clustering of Arguments with Contextualized Word Embeddings;
+        there DTORCD and NS are dissimilar, SS and HS similar.
+    """
+    names = ("topic", *SENTENCES, "label")
+    records = read_tabs(path)
+    for line, header in records:
+        columns = find_columns(header, names, path, line)
+        break
+    for line, record in records:
+        topic, first, second, label = pick(record, columns, names, path, line)
+        label = label.strip()
+        if label not in ASPECT_SCORES:
+            expected = ", ".join(ASPECT_SCORES)
+            raise ValueError(Errors.UNKNOWN_LABEL.format(path=path, line=line, given=label, expected=expected))
+        members = check_members((first, second), SENTENCES, path, line)
+        topic = check_text(topic, "topic", path, line)
+        yield ArgumentRow(members, line, score=ASPECT_SCORES[label], label=label, topic=topic)
+
+
+def afs_files(path: Path) -> list[Path]:
+    """The files of AFS in a folder, by topic; a file is itself."""
+    return [path] if path.is_file() else sorted(file for file in path.glob("*.csv") if AFS_NAME.fullmatch(file.name))
+
+
+def aspect_files(path: Path) -> list[Path]:
+    """The file of the UKP aspect corpus in a folder; a file is itself."""
+    return [file for file in (path, path / ASPECT_FILE) if file.is_file()]
+
+
+Layout = tuple[Callable[[Path], list[Path]], Callable[[Path], Iterator[ArgumentRow]]]
+LAYOUTS: dict[str, Layout] = {"afs": (afs_files, afs_rows), "ukp": (aspect_files, aspect_rows)}
+
+
+def read_arguments(path: Path, layout: str) -> list[ArgumentRow]:
+    """Read all pairs of a corpus of arguments.
+
+    path (Path): its folder or one file. layout (str): "afs" or "ukp".
+    RAISES (ValueError): if there are no files or no pairs, or see afs_rows and aspect_rows.
+    """
+    if layout not in LAYOUTS:
+        raise ValueError(Errors.BAD_FORMAT.format(given=layout, expected=", ".join(LAYOUTS)))
+    files, read = LAYOUTS[layout]
+    rows = [row for file in files(path) for row in read(file)]
+    if not rows:
+        raise ValueError(Errors.NO_PAIRS.format(path=path, expected=f"pairs of arguments in the layout '{layout}'"))
+    return rows
+
+
+def _read_records(path: Path) -> Iterator[tuple[int, list[str]]]:
+    with path.open(encoding="iso-8859-1", newline="") as file:  # which has a character for each byte
+        records = csv.reader(file, strict=True)
+        line = 1
+        try:
+            for columns in records:
+                if columns:
+                    yield line, columns
+                line = records.line_num + 1
+        except csv.Error as error:
+            raise ValueError(Errors.BAD_CSV.format(path=path, line=line, reason=error)) from error
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

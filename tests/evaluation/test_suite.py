@@ -1,0 +1,240 @@
+"""Tasks run, are kept, are noticed to have changed; what is missing or broken does not stop the others."""
+
+import json
+import re
+
+import numpy
+import pytest
+import spacy
+from made_data import HashedSource, write_benchmark, write_year
+from scipy import stats
+
+from spacy_sbert.evaluation import PipelineSource, Settings, evaluate_suites
+from spacy_sbert.similarity import cosine
+
+FEW = Settings(any_count=True, bootstrap=50)
+
+
+def evaluate(root, source=None, settings=FEW, **kwargs):
+    return evaluate_suites(source or HashedSource(), root, ["sts"], settings=settings, progress_bar=False, **kwargs)
+
+
+def test_scores_are_those_of_scipy_under_their_own_names(tmp_path):
+    write_year(tmp_path)
+    source = HashedSource()
+    result = evaluate(tmp_path, source)["tasks"]["STS12"]
+    assert result["counts"] == {"MSRpar": 4, "MSRvid": 4, "SMTeuroparl": 4, "OnWN": 4, "SMTnews": 4, "all": 20}
+    gold = numpy.tile([0.0, 1.0, 2.0, 3.0], 5)
+    names = ["MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"]
+    u, v = (
+        numpy.stack([source.vector(f"{name} {side} {i}") for name in names for i in range(4)]).astype("float64")
+        for side in ("left", "right")
+    )
+    similarities = {
+        "cosine": (u * v).sum(1) / numpy.linalg.norm(u, axis=1) / numpy.linalg.norm(v, axis=1),
+        "manhattan": -abs(u - v).sum(1),
+        "euclidean": -numpy.linalg.norm(u - v, axis=1),
+        "dot": (u * v).sum(1),
+    }
+    scores = result["variants"][0]["scores"]
+    for similarity, predicted in similarities.items():
+        for name, correlate in (("spearman", stats.spearmanr), ("pearson", stats.pearsonr)):
+            found = scores[similarity][name]
+            each = [correlate(predicted[i : i + 4], gold[i : i + 4]).statistic for i in range(0, 20, 4)]
+            assert found["pooled"] == pytest.approx(correlate(predicted, gold).statistic, abs=1e-12)
+            assert list(found["subsets"].values()) == pytest.approx(each, abs=1e-12)
+            assert found["mean"] == pytest.approx(numpy.mean(each), abs=1e-12)
+    assert result["predictions"]["predicted"] == pytest.approx(similarities["cosine"].tolist(), abs=1e-12)
+
+
+def test_the_weighted_mean_weighs_by_pairs(tmp_path):
+    folder = write_year(tmp_path, 14)
+    gold = folder / "STS.gs.images.txt"
+    gold.write_text("0\n1\n\n\n\n", encoding="utf8")
+    scores = evaluate(tmp_path)["tasks"]["STS14"]["variants"][0]["scores"]["cosine"]["spearman"]
+    sizes = [2 if name == "images" else 4 for name in scores["subsets"]]
+    expected = numpy.average(list(scores["subsets"].values()), weights=sizes)
+    assert scores["weighted_mean"] == pytest.approx(expected, abs=1e-12)
+    assert scores["weighted_mean"] != pytest.approx(scores["mean"], abs=1e-3)
+
+
+def test_a_constant_prediction_is_undefined(tmp_path):
+    class Constant(HashedSource):
+        def vector(self, text):
+            return numpy.ones(3, dtype="float32")
+
+    write_year(tmp_path)
+    result = evaluate(tmp_path, Constant())["tasks"]["STS12"]
+    scores = result["variants"][0]["scores"]["cosine"]["spearman"]
+    assert scores["pooled"] is None and scores["mean"] is None and scores["subsets"]["MSRpar"] is None
+    assert result["intervals"]["cosine.spearman.pooled"] is None
+    assert "NaN" not in json.dumps(result)
+
+
+def test_moments_are_of_all_rows_of_the_set(tmp_path):
+    write_benchmark(tmp_path)
+    source = HashedSource()
+    settings = Settings(any_count=True, bootstrap=0, normalizations=("none", "zscore"))
+    variants = evaluate(tmp_path, source, settings)["tasks"]["STSb-dev"]["variants"]
+    rows = source.encode([*(f"first {i}" for i in range(6)), *(f"second {i}" for i in range(6))]).astype("float64")
+    scaled = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    expected = stats.spearmanr(cosine(scaled[:6], scaled[6:]), numpy.arange(6)).statistic
+    assert [entry["normalization"] for entry in variants] == ["none", "zscore"]
+    assert variants[1]["scores"]["cosine"]["spearman"]["pooled"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_each_distinct_text_is_encoded_once(tmp_path):
+    write_year(tmp_path)
+    benchmark = write_benchmark(tmp_path)
+    benchmark.write_text(benchmark.read_text() + "main\tf\t2012\t9\t5\tfirst 0\tMSRpar left 0\n")
+    source = HashedSource()
+    results = evaluate(tmp_path, source)
+    assert len(source.seen) == len(set(source.seen)) == 5 * 4 * 2 + 12 == results["model"]["encoded"]
+
+
+def test_a_second_run_encodes_nothing_and_a_change_is_noticed(tmp_path):
+    write_year(tmp_path)
+    benchmark = write_benchmark(tmp_path)
+
+    def again(settings=FEW, name="hashed"):
+        source = HashedSource(name)
+        results = evaluate(tmp_path, source, settings, cache=tmp_path / "cache")
+        reused = {task: result["reused"] for task, result in results["tasks"].items()}
+        return results, reused, len(source.seen)
+
+    first, reused, seen = again()
+    assert not any(reused.values()) and seen == 52
+    second, reused, seen = again()
+    assert all(reused.values()) and seen == 0
+    assert second["tasks"]["STS12"]["variants"] == first["tasks"]["STS12"]["variants"]
+
+    benchmark.write_text(benchmark.read_text().replace("second 3", "another 3"), encoding="utf8")
+    changed, reused, seen = again()
+    assert reused == {"STS12": True, "STSb-dev": False} and seen == 1
+    assert changed["tasks"]["STSb-dev"]["data"] != first["tasks"]["STSb-dev"]["data"]
+
+    _, reused, seen = again(Settings(any_count=True, bootstrap=50, normalizations=("unit",)))
+    assert not any(reused.values()) and seen == 0  # the vectors are the same
+    _, reused, seen = again(name="another model")
+    assert not any(reused.values()) and seen == 52
+    _, reused, _ = again(Settings(any_count=True, bootstrap=50, classifiers=("lr",)))
+    assert all(reused.values())  # no score depends on it
+
+
+def test_damaged_vectors_are_an_error_that_says_what_to_do(tmp_path):
+    write_benchmark(tmp_path)
+    evaluate(tmp_path, cache=tmp_path / "cache")
+    shard = next((tmp_path / "cache").rglob("*.npz"))
+    shard.write_bytes(shard.read_bytes()[:50])
+    with pytest.raises(ValueError, match=r"00001\.npz is no saved vectors.*Delete it"):
+        evaluate(tmp_path, cache=tmp_path / "cache")
+
+
+def test_what_is_finished_is_kept_when_one_is_interrupted(tmp_path):
+    class Interrupted(HashedSource):
+        def encode(self, texts, fit_on=()):
+            if any("first" in text for text in texts):
+                raise KeyboardInterrupt
+            return super().encode(texts)
+
+    write_year(tmp_path)
+    write_benchmark(tmp_path)
+    saved = []
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(
+            tmp_path, Interrupted(), cache=tmp_path / "cache", save=lambda results: saved.append(list(results["tasks"]))
+        )
+    assert saved == [["STS12"]]
+    results = evaluate(tmp_path, cache=tmp_path / "cache")
+    assert results["tasks"]["STS12"]["reused"] and not results["tasks"]["STSb-dev"]["reused"]
+
+
+def test_missing_sets_are_listed_and_the_others_run(tmp_path):
+    write_year(tmp_path)
+    (tmp_path / "STS12-en-test" / "STS.gs.MSRvid.txt").rename(tmp_path / "elsewhere")
+    write_benchmark(tmp_path)
+    results = evaluate(tmp_path)
+    assert list(results["tasks"]) == ["STSb-dev"] and not results["failed"]
+    assert list(results["skipped"]) == ["STS12", "STS13", "STS14", "STS15", "STS16", "STSb-test"]
+    assert "STS.gs.MSRvid.txt not found" in results["skipped"]["STS12"] and "http" in results["skipped"]["STS13"]
+
+
+def test_no_data_at_all(tmp_path):
+    with pytest.raises(ValueError, match=r"None of the data sets asked for(?s:.*)STS12-en-test"):
+        evaluate(tmp_path)
+    with pytest.raises(ValueError, match="Unknown suite 'stss': expected some of sts, sick"):
+        evaluate_suites(HashedSource(), tmp_path, ["stss"])
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (("gs", lambda text: text + "3.0\n"), r"STS\.input\.MSRpar\.txt, line 6: .*has 5 lines.*has 6"),
+        (("gs", lambda text: "1.0\n"), r"STS\.gs\.MSRpar\.txt, line 2: the file ends"),
+        (("gs", lambda text: text.replace("2.0", "5.5")), r"STS\.gs\.MSRpar\.txt, line 3: .*5\.5"),
+        (("gs", lambda text: text.replace("2.0", "nan")), r"STS\.gs\.MSRpar\.txt, line 3: .*nan"),
+        (("gs", lambda text: text.replace("2.0", "two")), r"STS\.gs\.MSRpar\.txt, line 3: .*two"),
+        (("input", lambda text: text.replace("MSRpar right 1", "")), r"STS\.input\.MSRpar\.txt, line 2: .*sentence2"),
+        (("input", lambda text: text.replace("1\tMSRpar", "1 MSRpar")), r"STS\.input\.MSRpar\.txt, line 2"),
+        (
+            ("input", lambda text: text.replace("left 2", "l\xe9ft 2").encode("latin-1")),
+            r"MSRpar\.txt, line 3: .*UTF-8",
+        ),
+    ],
+)
+def test_broken_files_name_the_line_and_the_others_run(tmp_path, damage, message):
+    kind, change = damage
+    path = write_year(tmp_path) / f"STS.{kind}.MSRpar.txt"
+    changed = change(path.read_text(encoding="utf8"))
+    path.write_bytes(changed if isinstance(changed, bytes) else changed.encode("utf8"))
+    write_benchmark(tmp_path)
+    results = evaluate(tmp_path)
+    assert list(results["tasks"]) == ["STSb-dev"] and list(results["failed"]) == ["STS12"]
+    assert re.search(message, results["failed"]["STS12"]), results["failed"]
+
+
+def test_another_number_of_pairs_than_the_official_one(tmp_path):
+    write_benchmark(tmp_path)
+    failed = evaluate(tmp_path, settings=Settings(bootstrap=0))["failed"]
+    assert "sts-dev.csv: 6 examples" in failed["STSb-dev"] and "official data set has 1500" in failed["STSb-dev"]
+
+
+def test_a_note_stands_where_training_data_touches(tmp_path):
+    write_benchmark(tmp_path)
+    assert "if the encoder was trained on it" in evaluate(tmp_path)["tasks"]["STSb-dev"]["notes"][0]
+    told = Settings(any_count=True, bootstrap=0, trained_on=("stsb-train", "snli"))
+    notes = evaluate(tmp_path, settings=told)["tasks"]["STSb-dev"]["notes"]
+    assert notes == [
+        "The encoder was trained on stsb-train, which holds pairs of this set: this is no zero-shot score."
+    ]
+
+
+def test_a_pipeline_without_vectors(tmp_path):
+    write_benchmark(tmp_path)
+    failed = evaluate(tmp_path, PipelineSource(spacy.blank("en")))["failed"]
+    assert "gives no vectors" in failed["STSb-dev"] and 'add_pipe("sbert")' in failed["STSb-dev"]
+
+
+def test_the_vectors_of_a_pipeline_are_those_of_its_docs(make_nlp):
+    nlp = make_nlp()
+    source = PipelineSource(nlp, batch_size=2)
+    texts = ["A man is eating food.", "", "The cat sat on the mat.", "he can go"]
+    assert numpy.allclose(source.encode(texts), [nlp(text).vector for text in texts], atol=1e-5)
+
+
+def test_static_vectors_are_a_pipeline_too(tmp_path):
+    nlp = spacy.blank("en")
+    nlp.vocab.set_vector("first", numpy.array([1.0, 2.0], dtype="float32"))
+    nlp.vocab.set_vector("second", numpy.array([2.0, 0.0], dtype="float32"))
+    assert PipelineSource(nlp).encode(["first second", "second"]).tolist() == [[1.5, 1.0], [2.0, 0.0]]
+
+
+def test_the_digest_follows_weights_and_not_use(make_nlp):
+    nlp, again = make_nlp(), make_nlp()
+    digest = PipelineSource(nlp).digest
+    list(nlp.pipe(["A man is eating food.", "unheard-of words"]))
+    assert PipelineSource(nlp).digest == digest == PipelineSource(again).digest
+    assert PipelineSource(make_nlp(model={"pooling": "cls"})).digest != digest
+    shim = next(shim for node in again.get_pipe("sbert").model.walk() for shim in node.shims)
+    next(iter(shim._model.parameters())).data.add_(1e-3)
+    assert PipelineSource(again).digest != digest

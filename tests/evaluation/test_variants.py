@@ -1,0 +1,119 @@
+"""Normalisation and size of the input: moments, lengths, inner products."""
+
+import numpy
+import pytest
+from sklearn.decomposition import PCA
+
+from spacy_sbert.evaluation.settings import Settings
+from spacy_sbert.evaluation.task import score_variants
+from spacy_sbert.evaluation.variants import NORMALIZATIONS, Variant
+
+ROWS = numpy.random.default_rng(1).normal(2.0, 3.0, (200, 8)).astype("float32")
+OTHER = numpy.random.default_rng(2).normal(0.0, 1.0, (5, 8)).astype("float32")
+
+
+def transform(normalization="none", size="own", rows=ROWS, seed=1):
+    return Variant(normalization, size).fit(rows, seed)
+
+
+def test_none_is_the_identity():
+    assert numpy.array_equal(transform()(OTHER), OTHER.astype("float64"))
+
+
+def test_zscore_takes_moments_of_the_fitted_rows():
+    scaled = transform("zscore")(ROWS)
+    assert numpy.allclose(scaled.mean(axis=0), 0, atol=1e-12) and numpy.allclose(scaled.std(axis=0), 1, atol=1e-12)
+    exact = ROWS.astype("float64")
+    expected = (OTHER - exact.mean(axis=0)) / exact.std(axis=0)
+    assert numpy.allclose(transform("zscore")(OTHER), expected, atol=1e-12)
+
+
+def test_unit_length_and_the_zero_vector():
+    rows = numpy.vstack([OTHER, numpy.zeros((1, 8), dtype="float32")])
+    lengths = numpy.linalg.norm(transform("unit")(rows), axis=1)
+    assert numpy.allclose(lengths, [1, 1, 1, 1, 1, 0], atol=1e-12)
+
+
+def test_zscore_unit_is_both_in_this_order():
+    both = transform("zscore_unit")(OTHER)
+    scaled = transform("zscore")(OTHER)
+    assert numpy.allclose(both, scaled / numpy.linalg.norm(scaled, axis=1, keepdims=True), atol=1e-12)
+
+
+def test_a_number_that_never_varies_is_only_centred():
+    rows = ROWS.copy()
+    rows[:, 3] = 7.0
+    assert numpy.array_equal(transform("zscore", rows=rows)(rows)[:, 3], numpy.zeros(len(rows)))
+
+
+def test_pca_is_that_of_scikit_learn_up_to_sign():
+    ours, theirs = transform(size="pca-3")(OTHER), PCA(3, svd_solver="full").fit(ROWS).transform(OTHER)
+    assert ours.shape == (5, 3)
+    assert numpy.allclose(numpy.abs(ours), numpy.abs(theirs), atol=1e-5)
+
+
+def test_pca_of_full_rank_keeps_inner_products_of_centred_rows():
+    centred = OTHER - ROWS.mean(axis=0, dtype="float64")
+    reduced = transform(size="pca-8")(OTHER)
+    assert numpy.allclose(reduced @ reduced.T, centred @ centred.T, atol=1e-9)
+
+
+def test_up_projection_is_uniform_seeded_and_of_the_size():
+    matrix = transform(size="up-4000")(numpy.eye(8, dtype="float32")).T  # d x d_j
+    bound = 8**-0.5
+    assert matrix.shape == (4000, 8) and numpy.abs(matrix).max() <= bound
+    assert matrix.std() == pytest.approx(bound / 3**0.5, rel=0.01)  # of a uniform distribution
+    again, other = transform(size="up-4000"), transform(size="up-4000", seed=2)
+    assert numpy.array_equal(again(OTHER), transform(size="up-4000")(OTHER))
+    assert not numpy.allclose(again(OTHER), other(OTHER))
+
+
+def test_size_comes_before_normalisation():
+    lengths = numpy.linalg.norm(transform("unit", "pca-2")(OTHER), axis=1)
+    assert numpy.allclose(lengths, 1, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [("up-4", "at least up-8"), ("pca-9", "no more components"), ("pca", "Unknown size"), ("svd-3", "Unknown size")],
+)
+def test_sizes_that_cannot_be(size, message):
+    with pytest.raises(ValueError, match=message):
+        transform(size=size)
+
+
+def test_random_variants_are_means_over_seeds():
+    settings = Settings(sizes=("own", "up-9"), seeds=(1, 2, 3), normalizations=("none", "unit"))
+    given = []
+
+    def score(apply):
+        given.append(float(apply(OTHER)[0, 0]))
+        return {"a": {"b": given[-1], "undefined": None}}
+
+    found = score_variants(settings, ROWS, score)
+    assert [(entry["size"], entry["normalization"]) for entry in found] == [
+        ("own", "none"),
+        ("own", "unit"),
+        ("up-9", "none"),
+        ("up-9", "unit"),
+    ]
+    assert len(given) == 1 + 1 + 3 + 3
+    assert found[2]["scores"]["a"] == {"b": pytest.approx(numpy.mean(given[2:5])), "undefined": None}
+    assert found[2]["deviation"]["a"]["b"] == pytest.approx(numpy.std(given[2:5], ddof=1))
+    assert "deviation" not in found[0]
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"normalizations": ("l2",)}, "'l2' among the normalizations.*" + ", ".join(NORMALIZATIONS)),
+        ({"classifiers": ("svm",)}, "'svm' among the classifiers"),
+        ({"normalizations": ()}, "at least one"),
+        ({"seeds": (1, 1)}, "none twice"),
+        ({"sizes": ("pca-0",)}, "Unknown size"),
+        ({"bootstrap": -1}, "-1 bootstrap"),
+    ],
+)
+def test_settings_that_cannot_be(setting, message):
+    with pytest.raises(ValueError, match=message):
+        Settings(**setting)

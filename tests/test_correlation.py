@@ -1,0 +1,44 @@
+"""The correlations are SciPy's, and undefined where they are."""
+
+import numpy
+import pytest
+from scipy import stats
+
+from spacy_sbert.correlation import pearson, spearman
+
+RNG = numpy.random.default_rng(0)
+CASES = [
+    (RNG.normal(size=500), RNG.normal(size=500)),
+    (RNG.integers(6, size=500) / 5, RNG.integers(6, size=500) / 5),  # many ties
+    (numpy.array([1.0, 2.0]), numpy.array([4.0, 3.0])),
+]
+
+
+@pytest.mark.parametrize(("predicted", "gold"), CASES)
+def test_equal_to_scipy(predicted, gold):
+    assert spearman(predicted, gold) == pytest.approx(stats.spearmanr(predicted, gold).statistic, abs=1e-12)
+    assert pearson(predicted, gold) == pytest.approx(stats.pearsonr(predicted, gold).statistic, abs=1e-12)
+
+
+def test_by_hand():
+    # ranks 1, 2.5, 2.5, 4 and 1, 2, 3, 4: covariance 4.5, squares 4.5 and 5
+    assert spearman([0.1, 0.4, 0.4, 0.9], [1, 2, 3, 4]) == pytest.approx(4.5 / (4.5 * 5) ** 0.5, abs=1e-12)
+    assert pearson([0, 1, 2], [0, 1, 5]) == pytest.approx(5 / (2 * 14) ** 0.5, abs=1e-12)
+
+
+@pytest.mark.parametrize("correlation", [spearman, pearson])
+@pytest.mark.parametrize(
+    ("predicted", "gold"), [([0.5] * 3, [1, 2, 3]), ([1, 2, 3], [4, 4, 4]), ([1.0], [1.0]), ([], [])]
+)
+def test_undefined(correlation, predicted, gold):
+    assert correlation(predicted, gold) is None
+
+
+@pytest.mark.parametrize("correlation", [spearman, pearson])
+def test_what_is_no_number_is_an_error(correlation):
+    with pytest.raises(ValueError, match="predicted value 1 is nan"):
+        correlation([0.0, numpy.nan, 1.0], [1, 2, 3])
+    with pytest.raises(ValueError, match="gold value 2 is inf"):
+        correlation([0.0, 1.0, 2.0], [1, 2, numpy.inf])
+    with pytest.raises(ValueError, match=r"shapes \(2,\) and \(3,\)"):
+        correlation([0.0, 1.0], [1, 2, 3])
