@@ -44,13 +44,17 @@ class Place:
         raise MissingData(Errors.MISSING_DATA.format(names=" or ".join(self.names), root=root, source=self.source))
 
 
-def check_count(given: int, official: int | None, path: Path, any_count: bool) -> None:
-    """Refuse a data set that is not whole.
+def check_count(given: int, official: int | None, path: Path, any_count: bool) -> list[str]:
+    """Refuse a data set that is not whole, or note it where any number will do.
 
-    RAISES (ValueError): if the number of examples is not the official one, unless any number will do.
+    RETURNS (list of str): notes for the result.
+    RAISES (ValueError): if the number of examples is not the official one, and must be.
     """
-    if official is not None and given != official and not any_count:
+    if official is None or given == official:
+        return []
+    if not any_count:
         raise ValueError(Errors.NOT_OFFICIAL.format(path=path, given=given, official=official))
+    return [f"{path.name}: {given:,} examples, where the official data set has {official:,}: no published figure."]
 
 
 def digests(paths: Iterable[Path], root: Path) -> dict[str, str]:

@@ -34,7 +34,7 @@ class LabelTask:
             raise MissingData(Errors.NO_HEAD)
         path = self.place.find(run.root)
         scores = evaluate(run.nlp, path, format=self.format)
-        check_count(scores["pairs"], self.official, path, run.settings.any_count)
+        notes = check_count(scores["pairs"], self.official, path, run.settings.any_count)
         if scores["nli_acc"] is None:
             raise MissingData(Errors.NO_HEAD)
         return {
@@ -43,7 +43,7 @@ class LabelTask:
             "variants": [{"normalization": "none", "size": "own", "scores": {"accuracy": scores["nli_acc"]}}],
             "intervals": {},
             "predictions": {},
-            "notes": ["By the pipeline's own head, on the vectors as they are."],
+            "notes": [*notes, "By the pipeline's own head, on the vectors as they are."],
         }
 
 

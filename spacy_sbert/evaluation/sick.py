@@ -43,14 +43,13 @@ class RelatednessTask:
     def run(self, run: Run) -> dict[str, Any]:
         path = sick_place(self.split).find(run.root)
         rows = list(sick_rows(path))
-        check_count(len(rows), COUNTS[self.split], path, run.settings.any_count)
+        notes = check_count(len(rows), COUNTS[self.split], path, run.settings.any_count)
         first, second = zip(*(row.members for row in rows), strict=True)
         gold = numpy.array([LOW + (HIGH - LOW) * (row.score or 0.0) for row in rows])
-        result = score_graded(GradedPairs(first, second, gold, ("all",) * len(rows)), run)
         touching = [name for name in run.settings.trained_on if name.lower().startswith("sick")]
         if touching:
-            result["notes"].append(f"The encoder was trained on {', '.join(touching)}: this is no zero-shot score.")
-        return result
+            notes.append(f"The encoder was trained on {', '.join(touching)}: this is no zero-shot score.")
+        return {**score_graded(GradedPairs(first, second, gold, ("all",) * len(rows)), run), "notes": notes}
 
 
 TASKS: tuple[Task, ...] = (RelatednessTask("trial"), RelatednessTask("test"))

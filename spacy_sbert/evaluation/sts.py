@@ -55,15 +55,15 @@ class YearTask:
 
     def run(self, run: Run) -> dict[str, Any]:
         folder = self.place.find(run.root)
-        rows = []
+        rows, notes = [], []
         for subset, official in SUBSETS[self.year].items():
             given, gold = _files(folder, self.year, subset)
             found = read_subset(given, gold)
-            check_count(len(found), official, gold, run.settings.any_count)
+            notes += check_count(len(found), official, gold, run.settings.any_count)
             rows += [(*row, subset.removeprefix("surprise.")) for row in found]
         first, second, scores, subsets = zip(*rows, strict=True)
         pairs = GradedPairs(first, second, numpy.array(scores), subsets)
-        return _noted(score_graded(pairs, run), run.settings.trained_on)
+        return _noted(score_graded(pairs, run), notes, run.settings.trained_on)
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,11 @@ class BenchmarkTask:
     def run(self, run: Run) -> dict[str, Any]:
         path = self.place.find(run.root)
         rows = list(sts_rows(path))
-        check_count(len(rows), BENCHMARK[self.split], path, run.settings.any_count)
+        notes = check_count(len(rows), BENCHMARK[self.split], path, run.settings.any_count)
         first, second = zip(*(row.members for row in rows), strict=True)
         gold = numpy.array([MAX_SCORE * (row.score or 0.0) for row in rows])
         pairs = GradedPairs(first, second, gold, ("all",) * len(rows))
-        return _noted(score_graded(pairs, run), run.settings.trained_on)
+        return _noted(score_graded(pairs, run), notes, run.settings.trained_on)
 
 
 TASKS: tuple[Task, ...] = (*(YearTask(year) for year in SUBSETS), BenchmarkTask("dev"), BenchmarkTask("test"))
@@ -135,7 +135,7 @@ def _files(folder: Path, year: int, subset: str) -> tuple[Path, Path]:
     return folder / f"{prefix}.input.{subset}.txt", folder / f"{prefix}.gs.{subset}.txt"
 
 
-def _noted(result: dict[str, Any], trained_on: tuple[str, ...]) -> dict[str, Any]:
+def _noted(result: dict[str, Any], notes: list[str], trained_on: tuple[str, ...]) -> dict[str, Any]:
     touching = [name for name in trained_on if name.lower().startswith(("sts", "glue"))]
     note = TRAINED.format(names=", ".join(touching)) if touching else OVERLAP
-    return {**result, "notes": [*result["notes"], note]}
+    return {**result, "notes": [*notes, note]}

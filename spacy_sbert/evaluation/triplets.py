@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from ..readers.wikisection import wikisection_rows
-from .datasets import Place
+from .datasets import Place, check_count
 from .intervals import interval, mean_of, resample
 from .pairs import SIMILARITIES
 from .task import Run, Scores, Task, score_variants
@@ -52,8 +52,7 @@ class TripletTask:
         drawn = resample(mean_of(first), n, resamples, settings.seeds[0]) if resamples else None
         trained = [name for name in settings.trained_on if name.lower().startswith("wiki")]
         notes = [f"The encoder was trained on {', '.join(trained)}."] if trained else []
-        if n != OFFICIAL:
-            notes.append(f"{n} triplets, not the {OFFICIAL:,} of Ein Dor et al. 2018: no published figure.")
+        notes += check_count(n, OFFICIAL, self.place.find(run.root), any_count=True)  # samples of it are in use
         return {
             "counts": {"test": n},
             "primary": "euclidean.accuracy",
