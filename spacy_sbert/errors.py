@@ -340,7 +340,7 @@ class Errors:
         "The pipeline {name} gives no vectors: doc.vector is empty. It has the pipes {pipes}: add one that sets "
         'doc.vector, such as nlp.add_pipe("sbert"), or static vectors.'
     )
-    NO_HEAD = (
+    NOT_CLASSIFYING = (
         "The pipeline has no trained classification head: train an 'sbert' pipe with spacy-sbert.SoftmaxLoss.v1 "
         "(configs/nli.cfg) to have pairs labelled."
     )
@@ -371,6 +371,44 @@ class Errors:
     )
     NO_HEADER = "{path}, line {line}: expected the names of the columns, got '{given}'. Put the header back."
     NO_SKLEARN = "{task} needs scikit-learn. Install it: pip install spacy-sbert[evaluation]."
+    ONE_CLASS = (
+        "{task}: all training examples have the label '{given}', so there is nothing to tell apart. Check the "
+        "files, or get them again."
+    )
+    FEW_EXAMPLES = (
+        "{task}: {given} training examples have the label '{label}', expected at least {expected}: one for each fold. "
+        "Check the files, or get them again."
+    )
+
+    # Baselines, speed and mteb
+    UNKNOWN_BASELINE = "Unknown baseline '{given}': expected one of {expected}."
+    BASELINE_NEEDS = "The baseline '{name}' needs {needs}."
+    NEEDS_VECTORS = "a pipeline with static vectors (nlp), such as en_core_web_md"
+    NEEDS_COUNTS = (
+        "word counts (counts): a file with a word and its count on each line, such as enwiki_vocab_min200.txt of "
+        "https://github.com/PrincetonML/SIF"
+    )
+    NO_STATIC_VECTORS = (
+        "The pipeline {name} has no static vectors, which this baseline is made of. Use one that has, such as "
+        "en_core_web_md, or 'python -m spacy init vectors' to make one of a file of word vectors."
+    )
+    BAD_POWER = "Cannot take the power mean with p = {given}: expected whole numbers above 0, -inf and inf."
+    BAD_SMOOTHING = "Cannot weight words with a = {given}: expected a number above 0, such as 0.001."
+    BAD_WIDTH = "Cannot make vectors of width {given}: expected 1 or more, such as 2048."
+    BAD_WORD_COUNT = (
+        "{path}, line {line}: expected a word, white space and how often it was counted (1 or more), got '{given}'. "
+        "Repair or remove the line."
+    )
+    REPEATED_WORD = "{path}, line {line}: the word '{word}' was counted before. Keep one line for each word."
+    NO_WORD_COUNTS = "{path} holds no word counts: expected a word and its count on each line."
+    NO_PIPELINE_TO_TIME = (
+        "Only pipelines are timed: a baseline is no pipeline that is used as it is. Leave the suite 'speed' out."
+    )
+    NO_MTEB = "The adapter for mteb needs mteb 2. Install it: pip install spacy-sbert[mteb]."
+    NOT_TEXT_INPUT = (
+        "The task '{task}' gave a batch with {given}, but no text: a pipeline encodes texts alone. Choose tasks whose "
+        "modality is text."
+    )
 
 
 class Warnings:

@@ -72,7 +72,7 @@ def vector_norm(obj: Doc | Token) -> float:
 def similarity(ours: Doc | Span | Token, theirs: Any) -> float:
     """Cosine similarity of a Doc, Span or Token to another one, or to a Lexeme.
 
-    cos(u, v) = u . v / (||u|| ||v||), and 0.0 where either has no text.
+    cos(u, v) = (u / ||u||) . (v / ||v||), and 0.0 where either has no text.
 
     RETURNS (float): the similarity, from -1 to 1.
     RAISES (ValueError): if either side has no vectors, or the two have unequal width.
@@ -82,7 +82,7 @@ def similarity(ours: Doc | Span | Token, theirs: Any) -> float:
         return 0.0
     if u.shape != v.shape:
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=u.shape[0], theirs=v.shape[0]))
-    return float(cosine(u[None], v[None])[0])
+    return float(numpy.clip(float(cosine(u[None], v[None])[0]), -1.0, 1.0))  # rounding may go beyond
 
 
 def install_extensions(pipe: str = "sbert") -> None:

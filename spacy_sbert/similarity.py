@@ -9,17 +9,24 @@ from thinc.util import get_array_module
 def cosine(u: Any, v: Any) -> Any:
     """Cosine similarity of paired rows.
 
-    cos(u, v) = u . v / (||u|| ||v||), and 0 where u or v is the zero vector.
+    cos(u, v) = (u / ||u||) . (v / ||v||), and 0 where u or v is the zero vector.
 
     u, v (float arrays of shape (n, width), NumPy or CuPy): the paired vectors.
-    RETURNS (float array of shape (n,), of the same dtype and device): the similarities, from -1 to 1.
+    RETURNS (float array of shape (n,), of the same dtype and device): the similarities, from -1 to 1 up to rounding.
     SOURCE: Reimers and Gurevych 2019, section 3.
     """
-    xp = get_array_module(u)
-    dot = (u * v).sum(axis=1)
-    norms = xp.sqrt((u * u).sum(axis=1)) * xp.sqrt((v * v).sum(axis=1))
-    safe = xp.where(norms == 0, xp.ones_like(norms), norms)
-    return xp.clip(dot / safe, -1.0, 1.0)
+    return (unit_length(u) * unit_length(v)).sum(axis=1)
+
+
+def unit_length(rows: Any) -> Any:
+    """x / ||x||, and the zero vector where x is it.
+
+    rows (float array of shape (n, width), NumPy or CuPy): the vectors.
+    RETURNS (float array of shape (n, width), of the same dtype and device): of length 1 or 0.
+    """
+    xp = get_array_module(rows)
+    norms = xp.sqrt((rows * rows).sum(axis=1, keepdims=True))
+    return rows / xp.where(norms == 0, xp.ones_like(norms), norms)
 
 
 def euclidean(u: Any, v: Any) -> Any:

@@ -31,12 +31,12 @@ class LabelTask:
 
     def run(self, run: Run) -> dict[str, Any]:
         if run.nlp is None or not has_head(run.nlp):
-            raise MissingData(Errors.NO_HEAD)
+            raise MissingData(Errors.NOT_CLASSIFYING)
         path = self.place.find(run.root)
         scores = evaluate(run.nlp, path, format=self.format)
         notes = check_count(scores["pairs"], self.official, path, run.settings.any_count)
         if scores["nli_acc"] is None:
-            raise MissingData(Errors.NO_HEAD)
+            raise MissingData(Errors.NOT_CLASSIFYING)
         return {
             "counts": {"all": scores["pairs"]},
             "primary": "accuracy",

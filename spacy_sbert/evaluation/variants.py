@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy
 
 from ..errors import Errors
+from ..similarity import unit_length
 
 Transform = Callable[[numpy.ndarray], numpy.ndarray]
 NORMALIZATIONS = ("none", "zscore", "unit", "zscore_unit")
@@ -47,8 +48,10 @@ class Variant:
 
 def fit_normalization(name: str, rows: numpy.ndarray) -> Transform:
     """A normalisation with the moments of the rows; a number that never varies is only centred."""
-    if name in ("none", "unit"):
-        return _as_float64 if name == "none" else unit_length
+    if name == "none":
+        return _as_float64
+    if name == "unit":
+        return lambda given: unit_length(_as_float64(given))
     mean, deviation = rows.mean(axis=0, dtype="float64"), rows.std(axis=0, dtype="float64")
     deviation[deviation == 0] = 1.0
     if name == "zscore":
@@ -86,12 +89,6 @@ def parse_size(size: str) -> tuple[str, int]:
     if kind in (PCA, UP) and number.isdecimal() and int(number) > 0:
         return kind, int(number)
     raise ValueError(Errors.UNKNOWN_SIZE.format(given=size))
-
-
-def unit_length(rows: numpy.ndarray) -> numpy.ndarray:
-    """x / ||x||, and the zero vector where x is it; float64."""
-    norms = numpy.linalg.norm(rows.astype("float64", copy=False), axis=1, keepdims=True)
-    return rows / numpy.where(norms == 0, 1.0, norms)
 
 
 def _as_float64(rows: numpy.ndarray) -> numpy.ndarray:
