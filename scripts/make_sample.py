@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from sample_arguments import argument_lines
 from sample_entities import entity_lines
 from sample_nli import nli_lines
 from sample_pairs import pair_lines
@@ -32,6 +33,7 @@ FILES: dict[str, tuple[Maker, int]] = {  # what makes it, and how many entries i
     "entities-dev.iob": (entity_lines, 50),
     "texts-train.txt": (text_lines, 300),
     "texts-dev.txt": (text_lines, 60),
+    "arguments.tsv": (argument_lines, 160),
 }
 
 

@@ -52,10 +52,9 @@ def digest(*paths: Path) -> str:
     return found.hexdigest()[:16]
 
 
-def count_steps(pairs: int, args: argparse.Namespace) -> int:
-    """The steps of a training on so many pairs."""
-    pairs = min(pairs, args.limit or pairs)
-    return args.steps or args.epochs * math.ceil(pairs / BATCH)
+def count_steps(pairs: int, epochs: int, limit: int) -> int:
+    """The steps of so many epochs on at most so many pairs."""
+    return epochs * math.ceil(min(pairs, limit or pairs) / BATCH)
 
 
 def fit(config: Path, folder: Path, args: argparse.Namespace, **overrides: Any) -> Language:

@@ -9,10 +9,23 @@ is selected by the files it is scored on. Each run's scores are saved at once an
 
 import argparse
 import tempfile
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from runs import Scores, add_options, count_steps, digest, encoder_override, fit, markdown, mean_and_deviation
-from runs import run_once, untrained
+from runs import (
+    BATCH,
+    Scores,
+    add_options,
+    count_steps,
+    digest,
+    encoder_override,
+    fit,
+    markdown,
+    mean_and_deviation,
+    run_once,
+    untrained,
+)
 from spacy.language import Language
 
 from spacy_sbert.evaluation import evaluate
@@ -31,41 +44,44 @@ def score(nlp: Language, files: list[Path]) -> Scores:
 def fit_sts(args: argparse.Namespace, seed: int) -> Scores:
     """Train on graded pairs."""
     with tempfile.TemporaryDirectory() as folder:
-        nlp = fit(args.config, Path(folder), args, **sts_overrides(args, seed), **encoder_override(args))
+        nlp = fit(args.config, Path(folder), args, **on_sts(args, seed), **encoder_override(args))
         return {"sts": score(nlp, args.score)}
 
 
 def fit_nli_then_sts(args: argparse.Namespace, seed: int) -> Scores:
     """Train on NLI pairs, then on graded pairs from its transformer."""
     with tempfile.TemporaryDirectory() as folder:
-        nli, sts = Path(folder) / "nli", Path(folder) / "sts"
-        overrides = {**data_overrides(args.nli, args.nli, "nli", args.nli_steps, args, seed), **encoder_override(args)}
-        scores = {"nli": score(fit(args.nli_config, nli, args, **overrides), args.score)}
-        second = fit(
-            args.second_config, sts, args, paths__checkpoint=str(nli / "model-last"), **sts_overrides(args, seed)
-        )
-        return {**scores, "nli-sts": score(second, args.score)}
+        first, second = Path(folder) / "nli", Path(folder) / "sts"
+        nlp = fit(args.nli_config, first, args, **on_nli(args, seed), **encoder_override(args))
+        scores = {"nli": score(nlp, args.score)}
+        checkpoint = str(first / "model-last")
+        nlp = fit(args.second_config, second, args, **on_sts(args, seed), paths__checkpoint=checkpoint)
+        return {**scores, "nli-sts": score(nlp, args.score)}
 
 
-def sts_overrides(args: argparse.Namespace, seed: int) -> dict[str, object]:
-    return data_overrides(args.train, args.score[0], "sts", 0, args, seed)
+def on_sts(args: argparse.Namespace, seed: int) -> dict[str, Any]:
+    """What a config is told to train on graded pairs."""
+    steps = args.steps or count_steps(PairCorpus(args.train, format="sts").count(), args.epochs, args.limit)
+    return on_data(args.train, args.score[0], args.limit, steps, seed)
 
 
-def data_overrides(
-    path: Path, dev: Path, format: str, steps: int, args: argparse.Namespace, seed: int
-) -> dict[str, object]:
-    """What a config is told of its data, and how long to train on them."""
-    pairs = PairCorpus(path, format=format).count()
+def on_nli(args: argparse.Namespace, seed: int) -> dict[str, Any]:
+    """What a config is told to train on NLI pairs, by default for one epoch."""
+    steps = args.nli_steps or count_steps(PairCorpus(args.nli, format="nli").count(), 1, args.limit)
+    return on_data(args.nli, args.nli, args.limit, steps, seed)
+
+
+def on_data(path: Path, dev: Path, limit: int, steps: int, seed: int) -> dict[str, Any]:
     return {
         "system__seed": seed,
         "paths__train": str(path),
         "paths__dev": str(dev),
-        "corpora__train__limit": args.limit,
-        "training__optimizer__learn_rate__total_steps": steps or count_steps(pairs, args),
+        "corpora__train__limit": limit,
+        "training__optimizer__learn_rate__total_steps": steps,
     }
 
 
-def settings_of(args: argparse.Namespace, *configs: Path) -> dict[str, object]:
+def settings_of(args: argparse.Namespace, *configs: Path) -> dict[str, Any]:
     """What the scores of a run depend on."""
     names = ("encoder", "epochs", "steps", "limit", "learn_rate")
     settings = {name: getattr(args, name) for name in names}
@@ -94,7 +110,7 @@ def main() -> None:
     parser.add_argument("--nli", type=Path, help="NLI pairs (.jsonl), to train on before")
     parser.add_argument("--nli-config", type=Path, default=Path("configs/nli.cfg"))
     parser.add_argument("--second-config", type=Path, default=Path("configs/two_step.cfg"))
-    parser.add_argument("--nli-steps", type=int, default=0, help="0 for as many epochs as on graded pairs")
+    parser.add_argument("--nli-steps", type=int, default=0, help=f"of {BATCH} pairs, 0 for one epoch")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
     settings = settings_of(args, args.config)
@@ -105,20 +121,16 @@ def main() -> None:
             scores[training].append(files)
         (args.output / "table.md").write_text(table(scores), encoding="utf8")
 
-    keep(
-        run_once(
-            args.output / "untrained.json",
-            settings,
-            lambda: {"untrained": score(untrained(args.config, args), args.score)},
-        )
-    )
+    def make_untrained() -> Scores:
+        return {"untrained": score(untrained(args.config, args), args.score)}
+
+    keep(run_once(args.output / "untrained.json", settings, make_untrained))
     for seed in args.seeds:  # seed by seed: a table that is stopped has each row
-        keep(run_once(args.output / f"sts-{seed}.json", settings, lambda seed=seed: fit_sts(args, seed)))
+        keep(run_once(args.output / f"sts-{seed}.json", settings, partial(fit_sts, args, seed)))
         if args.nli:
             both = settings_of(args, args.config, args.nli_config, args.second_config)
             both.update(nli=digest(args.nli), nli_steps=args.nli_steps)
-            file = args.output / f"nli-sts-{seed}.json"
-            keep(run_once(file, both, lambda seed=seed: fit_nli_then_sts(args, seed)))
+            keep(run_once(args.output / f"nli-sts-{seed}.json", both, partial(fit_nli_then_sts, args, seed)))
     print(table(scores))
 
 

@@ -42,7 +42,7 @@ def _checked(predicted: Any, gold: Any) -> tuple[numpy.ndarray, numpy.ndarray]:
     for name, array in zip(("predicted", "gold"), arrays, strict=True):
         if not numpy.isfinite(array).all():
             place = int(numpy.flatnonzero(~numpy.isfinite(array))[0])
-            raise ValueError(Errors.NOT_A_NUMBER.format(name=name, given=array[place], place=place))
+            raise ValueError(Errors.NOT_A_FINITE_NUMBER.format(name=name, given=array[place], place=place))
     return arrays
 
 

@@ -309,7 +309,7 @@ class Errors:
 
     # Evaluation
     UNEQUAL_LENGTHS = "Cannot correlate arrays of shapes {predicted} and {gold}: expected two of shape (n,)."
-    NOT_A_NUMBER = (
+    NOT_A_FINITE_NUMBER = (
         "Cannot correlate: {name} value {place} is {given}. Expected finite numbers: look for texts whose vectors are "
         "not finite."
     )

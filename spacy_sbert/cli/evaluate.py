@@ -1,7 +1,7 @@
-"""`python -m spacy sbert evaluate`: how well a pipeline does on graded pairs, labelled pairs or triplets."""
+"""`python -m spacy sbert evaluate`: how well a pipeline does on a file of examples, or on the field's data sets."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Argument, Option
 from wasabi import msg
@@ -17,42 +17,99 @@ LABELS = {
 }
 
 
+def _of_file(*names: str, help: str) -> Any:
+    return Option(*names, help=f"File: {help}")
+
+
+def _of_folder(*names: str, help: str) -> Any:
+    return Option(*names, help=f"Folder: {help}")
+
+
 @app.command("evaluate")
 def evaluate_cli(
-    pipeline: Annotated[str, Argument(help="A folder or an installed package")],
-    data_path: Annotated[
-        Path, Argument(help="Examples: .spacy, or an official layout that --format names", exists=True, dir_okay=False)
-    ],
-    output: Annotated[Path | None, Option("--output", "-o", help="JSON file for the scores", dir_okay=False)] = None,
-    format: Annotated[str, Option("--format", "-f", help="Layout of the file, such as sts, nli, wikisection")] = "auto",
-    members: Annotated[str | None, Option("--members", "-m", help="Columns of a table's texts: q1,q2")] = None,
-    score: Annotated[str | None, Option("--score", help="Column of a table's score")] = None,
-    label: Annotated[str | None, Option("--label", help="Column of a table's label")] = None,
-    min_score: Annotated[float, Option("--min-score", help="Score of a table that is 0")] = 0.0,
-    max_score: Annotated[float, Option("--max-score", help="Score of a table that is 1")] = 1.0,
-    no_header: Annotated[bool, Option("--no-header", help="A table's columns are named 0, 1, ...")] = False,
+    pipeline: Annotated[str, Argument(help="A folder or an installed package; with --compare: results")],
+    data_path: Annotated[Path, Argument(help="A file of examples, or a folder of data sets", exists=True)],
+    more: Annotated[list[Path] | None, Argument(help="With --compare: results", exists=True)] = None,
+    output: Annotated[Path | None, Option("--output", "-o", help="JSON file for the results", dir_okay=False)] = None,
     gpu_id: Annotated[int, Option("--gpu-id", "-g", help="GPU to use, -1 for the CPU")] = -1,
+    compare: Annotated[bool, Option("--compare", help="Put results side by side: a.json b.json ...")] = False,
+    format: Annotated[str, _of_file("--format", "-f", help="Layout, such as sts, nli, wikisection")] = "auto",
+    members: Annotated[str | None, _of_file("--members", "-m", help="Columns of a table's texts: q1,q2")] = None,
+    score: Annotated[str | None, _of_file("--score", help="Column of a table's score")] = None,
+    label: Annotated[str | None, _of_file("--label", help="Column of a table's label")] = None,
+    min_score: Annotated[float, _of_file("--min-score", help="Score of a table that is 0")] = 0.0,
+    max_score: Annotated[float, _of_file("--max-score", help="Score of a table that is 1")] = 1.0,
+    no_header: Annotated[bool, _of_file("--no-header", help="A table's columns are named 0, 1, ...")] = False,
+    suite: Annotated[
+        str, _of_folder("--suite", "-s", help="Any of sts,sick,triplets,nli,arguments,learned,transfer,probing,speed")
+    ] = "sts",
+    normalization: Annotated[str, _of_folder("--normalization", help="Any of none,zscore,unit,zscore_unit")] = "none",
+    size: Annotated[str, _of_folder("--size", help="Widths compared: own,pca-128,up-1024")] = "own",
+    classifier: Annotated[str, _of_folder("--classifier", help="Of transfer and probing: lr,mlp")] = "lr,mlp",
+    seeds: Annotated[int, _of_folder("--seeds", help="Seeds of whatever is random")] = 10,
+    bootstrap: Annotated[int, _of_folder("--bootstrap", help="Resamples of the 95 % intervals, 0 for none")] = 1000,
+    trained_on: Annotated[str, _of_folder("--trained-on", help="What the encoder was trained on: stsb,snli")] = "",
+    any_count: Annotated[bool, _of_folder("--any-count", help="Take data sets that are not whole")] = False,
+    cache: Annotated[
+        Path | None, _of_folder("--cache", help="For vectors and results; by default beside --output")
+    ] = None,
+    baseline: Annotated[
+        str | None, _of_folder("--baseline", help="Evaluate a baseline, on the pipeline's words")
+    ] = None,
+    counts: Annotated[Path | None, _of_folder("--counts", help="Word counts of the baseline sif")] = None,
+    encoder: Annotated[str | None, _of_folder("--encoder", help="Transformer of the untuned baselines")] = None,
 ) -> None:
-    """Score a pipeline: correlation of cosine with gold grades, average precision, accuracy of labels or triplets."""
-    import srsly
+    """Score a pipeline on a file of pairs or triplets, or on a folder of the field's data sets; or compare results.
+
+    With a folder, --output also writes a Markdown and an HTML report beside the JSON, and keeps vectors and finished
+    tasks for the next run.
+    """
     from spacy.cli._util import setup_gpu
+
+    from . import suites
+
+    if compare:
+        return suites.compare([Path(pipeline), data_path, *(more or [])], output)
+    if more:
+        msg.fail(f"Cannot take {more[0]}: expected one pipeline and one file or folder of data", exits=1)
+    setup_gpu(gpu_id)
+    if data_path.is_dir():
+        settings = {
+            "normalizations": _listed(normalization),
+            "sizes": _listed(size),
+            "classifiers": _listed(classifier),
+            "seeds": tuple(range(1, seeds + 1)),
+            "bootstrap": bootstrap,
+            "trained_on": _listed(trained_on),
+            "any_count": any_count,
+        }
+        made = {"counts": counts, "encoder": encoder}
+        return suites.evaluate(pipeline, data_path, _listed(suite), settings, baseline, made, output, cache)
+    columns = {"members": members.split(",") if members else None, "score": score, "label": label}
+    scale = {"min_score": min_score, "max_score": max_score, "header": not no_header}
+    _evaluate_file(pipeline, data_path, {"format": format, **columns, **scale}, output)
+
+
+def _evaluate_file(pipeline: str, data_path: Path, reader: dict[str, Any], output: Path | None) -> None:
+    import srsly
     from spacy.util import load_model
 
     from ..evaluation import evaluate
 
-    setup_gpu(gpu_id)
-    columns = {"members": members.split(",") if members else None, "score": score, "label": label}
-    scale = {"min_score": min_score, "max_score": max_score, "header": not no_header}
     try:
-        scores = evaluate(load_model(pipeline), data_path, format=format, **columns, **scale)
+        scores = evaluate(load_model(pipeline), data_path, **reader)
     except (ImportError, OSError, ValueError) as error:
         msg.fail(f"Cannot evaluate on {data_path}", str(error), exits=1)
     rows = [("Examples", str(scores["pairs"]))]
-    for key, label in LABELS.items():
+    for key, name in LABELS.items():
         if scores[key] is not None:
-            rows.append((label, f"{100 * scores[key]:.2f}"))
+            rows.append((name, f"{100 * scores[key]:.2f}"))
     msg.table(rows, title="Scores x 100, vectors compared by cosine, triplets by Euclidean distance")
     if output is not None:
         output.parent.mkdir(parents=True, exist_ok=True)
         srsly.write_json(output, scores)
         msg.good(f"Saved the scores to {output}")
+
+
+def _listed(given: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in given.split(",") if name.strip())

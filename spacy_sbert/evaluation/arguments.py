@@ -44,7 +44,7 @@ class FacetTask:
 
     def run(self, run: Run) -> dict[str, Any]:
         rows = [row for file in self.find(run.root) for row in afs_rows(file)]
-        return score_arguments(rows, AFS_MAX_SCORE, run, "afs", AFS_NOTE)
+        return score_arguments(rows, AFS_MAX_SCORE, run, "afs", [AFS_NOTE])
 
 
 @dataclass(frozen=True)
@@ -65,25 +65,27 @@ class AspectTask:
     def run(self, run: Run) -> dict[str, Any]:
         path = self.place.find(run.root)
         rows = list(aspect_rows(path))
-        check_count(len(rows), ASPECT_PAIRS, path, run.settings.any_count)
-        return score_arguments(rows, 1.0, run, "ukp", ASPECT_NOTE)
+        counted = check_count(len(rows), ASPECT_PAIRS, path, run.settings.any_count)
+        return score_arguments(rows, 1.0, run, "ukp", [*counted, ASPECT_NOTE])
 
 
 TASKS: tuple[Task, ...] = (FacetTask(), AspectTask())
 
 
-def score_arguments(rows: Sequence[ArgumentRow], highest: float, run: Run, trained: str, note: str) -> dict[str, Any]:
+def score_arguments(
+    rows: Sequence[ArgumentRow], highest: float, run: Run, trained: str, notes: Sequence[str]
+) -> dict[str, Any]:
     """Correlate similarities with the scores of arguments: of each topic, pooled, and the mean over topics.
 
     rows (n ArgumentRows): the pairs. highest (float): the score that 1 stands for. trained (str): how names of training
-    data begin that touch the set. note (str): what to say beside the scores.
+    data begin that touch the set. notes: what to say beside the scores.
     RETURNS (dict): see score_graded; the sub-sets are the topics.
     SOURCE: Reimers and Gurevych 2019, section 4.3, the rows without training.
     """
     first, second = zip(*(row.members for row in rows), strict=True)
     gold = numpy.array([highest * (row.score or 0.0) for row in rows])
     result = score_graded(GradedPairs(first, second, gold, tuple(row.topic for row in rows)), run)
-    result["notes"].append(note)
+    result["notes"] += notes
     touching = [name for name in run.settings.trained_on if name.lower().startswith(trained)]
     if touching:
         result["notes"].append(TRAINED.format(names=", ".join(touching)))

@@ -41,7 +41,7 @@ class Place:
                 path = root / prefix / name
                 if path.exists():
                     return path
-        raise MissingData(Errors.MISSING_DATA.format(names=" or ".join(self.names), root=root, source=self.source))
+        raise MissingData(Errors.MISSING_DATA.format(names=self.names[0], root=root, source=self.source))
 
 
 def check_count(given: int, official: int | None, path: Path, any_count: bool) -> list[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +53,10 @@ class LearnedTask:
         return list(self._paths(root).values())
 
     def run(self, run: Run) -> dict[str, Any]:
-        parts = {}
+        parts, counted = {}, []
         for split, path in self._paths(run.root).items():
             rows = list(self.read(path))
-            check_count(len(rows), self.counts[split], path, run.settings.any_count)
+            counted += check_count(len(rows), self.counts[split], path, run.settings.any_count)
             first, second = zip(*(row.members for row in rows), strict=True)
             gold = numpy.array([self.low + (self.high - self.low) * (row.score or 0.0) for row in rows])
             parts[split] = GradedPairs(first, second, gold, ("all",) * len(rows))
@@ -64,7 +65,7 @@ class LearnedTask:
         tuned = tune[0] if tune else f"{FOLDS} folds of {train}"
         note = f"Learned on {train}, tuned on {tuned}, scored on {test}: a learned similarity is no zero-shot score."
         touching = [name for name in run.settings.trained_on if name.lower().startswith(self.trained)]
-        notes = [note, TRAINED.format(names=", ".join(touching))] if touching else [note]
+        notes = [*counted, note, *(TRAINED.format(names=", ".join(touching)) for _ in touching[:1])]
         counts = {split: len(part.gold) for split, part in parts.items()}
         return {"counts": counts, "splits": {"train": train, "tune": tuned, "test": test}, **result, "notes": notes}
 
@@ -97,18 +98,22 @@ def score_learned(train: GradedPairs, tune: GradedPairs | None, test: GradedPair
         similarity = fit_similarity(parts["train"], parts.get("tune"), settings.seeds[0])
         return {"learned": similarity(parts["test"][0]), "cosine": cosine(*sides["test"])}
 
+    each: list[dict[str, numpy.ndarray]] = []
+
     def score(transform: Predict) -> Scores:
+        each.append(predict(transform))
         return {
-            name: {key: correlate(predicted, test.gold) for key, correlate in CORRELATIONS.items()}
-            for name, predicted in predict(transform).items()
+            name: {key: correlate(values, test.gold) for key, correlate in CORRELATIONS.items()}
+            for name, values in each[-1].items()
         }
 
-    predicted = predict(settings.variants[0].fit(rows["train"], settings.seeds[0]))
+    variants = score_variants(settings, rows["train"], score)
+    predicted = each[0]  # of the first variant and seed
     statistics = {f"{name}.spearman": spearman_of(values, test.gold) for name, values in predicted.items()}
     n, resamples = len(test.gold), settings.bootstrap
     return {
         "primary": "learned.spearman",
-        "variants": score_variants(settings, rows["train"], score),
+        "variants": variants,
         "intervals": {
             path: interval(resample(statistic, n, resamples, settings.seeds[0]))
             for path, statistic in statistics.items()
@@ -172,8 +177,12 @@ def _ridge(train: Part, strengths: numpy.ndarray) -> list[Predict]:
     x, gold = train
     scaler = StandardScaler().fit(x)
     model = Ridge(alpha=strengths).fit(scaler.transform(x), numpy.tile(gold[:, None], len(strengths)))
-    found = zip(model.coef_, model.intercept_, strict=True)
-    return [lambda given, w=w, b=b: scaler.transform(given) @ w + b for w, b in found]
+    each = zip(numpy.atleast_2d(model.coef_), numpy.atleast_1d(model.intercept_), strict=True)
+    return [partial(_linear, scaler, weights, bias) for weights, bias in each]
+
+
+def _linear(scaler: Any, weights: numpy.ndarray, bias: float, x: numpy.ndarray) -> numpy.ndarray:
+    return scaler.transform(x) @ weights + bias
 
 
 TASKS: tuple[Task, ...] = (

@@ -1,22 +1,28 @@
 """Reads saved results of evaluations, and makes sure that they are what a report and a comparison need."""
 
 import json
-import math
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ..errors import Errors
 from .suite import FORMAT
+from .variants import parse_size
 
 MAX_BYTES = 2**28  # a whole evaluation with all predictions has a few million
 SHOWN = 60  # characters of a wrong value
+LARGEST = 1e300  # JSON has integers that no float holds
 PAIR = 2
+SIZES = "own, pca-D or up-D"
+ABSENT: Literal["-"] = "-"  # a score that was not measured; one that is not defined is None
+Figure = float | Literal["-"] | None
 
 # A shape is a type, a dict with the keys that must be there, or one of these around a shape.
 EACH, LIST, MAYBE = "each value of", "each item of", "None or"
 Shape = Any
 TEXTS = (EACH, str)
 VARIANT = {"normalization": str, "size": str, "scores": dict}
+TUNED = {"normalization": (LIST, str), "scores": dict}
 TASK = {
     "suite": str,
     "data": TEXTS,
@@ -65,6 +71,25 @@ def read_results(path: str | Path) -> dict[str, Any]:
     return found
 
 
+def figure(scores: Mapping[str, Any], path: Sequence[str]) -> Figure:
+    """The figure at a path of keys, such as ("cosine", "spearman", "pooled"); ABSENT if there is none."""
+    found: Any = scores
+    for key in path:
+        if not isinstance(found, Mapping) or key not in found:
+            return ABSENT
+        found = found[key]
+    return ABSENT if isinstance(found, Mapping) else found
+
+
+def mean(values: Iterable[Figure]) -> Figure:
+    """The mean of figures; ABSENT if one is, None if one is not defined."""
+    values = list(values)
+    numbers = [value for value in values if isinstance(value, int | float)]
+    if ABSENT in values or not values:
+        return ABSENT
+    return sum(numbers) / len(numbers) if len(numbers) == len(values) else None
+
+
 def check_results(results: Any, name: str) -> None:
     """Make sure that something is the result of an evaluation.
 
@@ -83,16 +108,30 @@ def check_results(results: Any, name: str) -> None:
 
 def _check_task(task: dict[str, Any], place: str, name: str) -> None:
     _expect(bool(task["variants"]), f"{place}.variants", [], "at least one", name)
-    for number, entry in enumerate(task["variants"]):
+    entries = {f"variants[{number}]": entry for number, entry in enumerate(task["variants"])}
+    for title, entry in entries.items():
+        _check_size(entry["size"], f"{place}.{title}.size", name)
+    if "tuned" in task:
+        _check(task["tuned"], TUNED, f"{place}.tuned", name)
+        entries["tuned"] = task["tuned"]
+    _check(task.get("protocol", {}), (EACH, object), f"{place}.protocol", name)
+    for title, entry in entries.items():
         for part in ("scores", "deviation"):
-            _check_scores(entry.get(part, {}), f"{place}.variants[{number}].{part}", name)
-    found: Any = task["variants"][0]["scores"]
-    for key in task["primary"].split("."):
-        found = found.get(key, found) if isinstance(found, dict) else found
-    _expect(not isinstance(found, dict), f"{place}.primary", task["primary"], "the path of a figure", name)
+            _check_scores(entry.get(part, {}), f"{place}.{title}.{part}", name)
+    found = figure(task["variants"][0]["scores"], task["primary"].split("."))
+    _expect(found != ABSENT, f"{place}.primary", task["primary"], "the path of a figure", name)
     for path, ends in task["intervals"].items():
         _expect(ends is None or len(ends) == PAIR, f"{place}.intervals.{path}", ends, "two ends", name)
     _check_predictions(task["predictions"], f"{place}.predictions", name)
+
+
+def _check_size(size: str, place: str, name: str) -> None:
+    try:
+        parse_size(size)
+    except ValueError as error:
+        raise ValueError(
+            Errors.BAD_RESULTS.format(path=name, place=place, given=_short(size), expected=SIZES)
+        ) from error
 
 
 def _check_predictions(predictions: dict[str, Any], place: str, name: str) -> None:
@@ -145,7 +184,7 @@ def _expect(fits: bool, place: str, given: Any, expected: str, name: str) -> Non
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST
 
 
 def _join(place: str, key: Any) -> str:

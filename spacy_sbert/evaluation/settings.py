@@ -20,7 +20,6 @@ class Settings:
     seeds: of whatever is random: up-projections, MLPs, learned similarities. Scores are means over them.
     bootstrap: resamples of the 95 % intervals; 0 for no intervals.
     classifiers: of transfer and probing tasks: "lr", logistic regression, and "mlp".
-    learned_similarity: whether a regressor is trained on graded pairs too, where there are pairs to train it on.
     trained_on: data sets that the encoder was trained on, such as "stsb"; scores that they touch are marked.
     any_count: whether data sets may have another number of examples than the official ones.
     """
@@ -30,7 +29,6 @@ class Settings:
     seeds: tuple[int, ...] = tuple(range(1, 11))
     bootstrap: int = 1000
     classifiers: tuple[str, ...] = CLASSIFIERS
-    learned_similarity: bool = False
     trained_on: tuple[str, ...] = ()
     any_count: bool = False
 

@@ -29,6 +29,11 @@ class VectorStore:
         for path in sorted(self.folder.glob("*.npz")) if self.folder is not None else []:
             self._add(*_read(path))
 
+    @property
+    def width(self) -> int | None:
+        """The width of the vectors, None where none is known yet."""
+        return self.shards[0].shape[1] if self.shards else None
+
     def __call__(self, texts: Sequence[str], *, fit_on: Sequence[str] | None = None) -> numpy.ndarray:
         """texts (n strings); fit_on: see Encode. RETURNS (float32 (n, width))."""
         distinct = list(dict.fromkeys(texts))

@@ -11,7 +11,7 @@ from typing import Any
 from tqdm import tqdm
 
 from ..errors import Errors
-from . import nli, sick, sts, triplets
+from . import arguments, learned_similarity, nli, sick, speed, sts, triplets
 from .datasets import MissingData, digests
 from .settings import Settings
 from .sources import Source
@@ -24,6 +24,9 @@ SUITES: dict[str, Sequence[Task]] = {
     "sick": sick.TASKS,
     "triplets": triplets.TASKS,
     "nli": nli.TASKS,
+    "arguments": arguments.TASKS,
+    "learned": learned_similarity.TASKS,
+    "speed": speed.TASKS,
 }
 PACKAGES = ["spacy-sbert", "spacy", "spacy-transformers", "thinc", "torch", "transformers", "numpy", "scipy"]
 PACKAGES += ["scikit-learn"]
@@ -50,8 +53,9 @@ def evaluate_suites(
         versions are the same.
     save (Callable): is given the results after each task, so that an interruption loses none.
     progress_bar (bool): whether to show bars, on a terminal.
-    RETURNS (dict): the results, JSON: format, model, versions, settings, tasks (results by name, see Task.run, with
-        their suite, data digests and whether they were reused), skipped (reasons by name), failed (messages by name).
+    RETURNS (dict): the results, JSON: format, model (name, digest, width of its vectors, number of texts encoded),
+        versions, settings, tasks (results by name, see Task.run, with their suite, data digests and whether they were
+        reused), skipped (reasons by name), failed (messages by name).
     RAISES (ValueError): for an unknown suite, or if the data of no task are there.
     """
     settings = settings or Settings()
@@ -84,7 +88,7 @@ def evaluate_suites(
             results["skipped"][task.name] = str(missing)
         except (ImportError, OSError, ValueError) as error:  # the other tasks still run
             results["failed"][task.name] = str(error)
-        results["model"]["encoded"] = store.encoded
+        results["model"].update(width=store.width, encoded=store.encoded)
         if save is not None:
             save(results)
     return results

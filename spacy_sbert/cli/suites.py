@@ -1,0 +1,81 @@
+"""What `spacy sbert evaluate` does with a folder of data sets, and with results to compare."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from typer import Exit, echo
+from wasabi import msg
+
+
+def evaluate(
+    pipeline: str,
+    folder: Path,
+    suites: Sequence[str],
+    settings: dict[str, Any],
+    baseline: str | None,
+    made: dict[str, Any],
+    output: Path | None,
+    cache: Path | None,
+) -> None:
+    """Run suites, and show and save the results; fails if nothing could be run or a file is broken.
+
+    pipeline (str): what spaCy loads. folder (Path): of the data sets. suites, settings: see evaluate_suites.
+    baseline (str), made (dict): the name of a baseline and what it needs, see make_baseline. output (Path): JSON; the
+    Markdown and HTML reports are written beside it. cache (Path): by default beside the output.
+    """
+    from spacy.util import load_model
+
+    from ..evaluation import PipelineSource, Settings, evaluate_suites
+    from ..evaluation.baselines import make_baseline
+    from ..evaluation.report import html, markdown
+    from ..evaluation.sources import Source
+
+    def save(results: dict[str, Any]) -> None:
+        if output is not None:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            output.write_text(json.dumps(results, allow_nan=False, indent=1) + "\n", encoding="utf8")
+
+    if cache is None and output is not None:
+        cache = output.with_suffix(".cache")
+    try:
+        nlp = load_model(pipeline)
+        source: Source = PipelineSource(nlp) if baseline is None else make_baseline(baseline, nlp=nlp, **made)
+        results = evaluate_suites(source, folder, suites, settings=Settings(**settings), cache=cache, save=save)
+    except (ImportError, OSError, ValueError) as error:
+        msg.fail(f"Cannot evaluate on {folder}", str(error), exits=1)
+    report = markdown(results)
+    echo(report)
+    if output is not None:
+        output.with_suffix(".md").write_text(report, encoding="utf8")
+        output.with_suffix(".html").write_text(html(results), encoding="utf8")
+        msg.good(f"Saved the results to {output}, reports to {output.with_suffix('.md')} and .html")
+    for name, message in results["failed"].items():
+        msg.fail(name, message)
+    if results["failed"]:
+        raise Exit(1)
+
+
+def compare(paths: Sequence[Path], output: Path | None) -> None:
+    """Put the results of several models side by side, and save the comparison.
+
+    paths: JSON that `evaluate` wrote; every other model is tested against the first. output (Path): JSON; Markdown and
+    HTML beside it.
+    """
+    from ..evaluation.compare import compare, compare_html, compare_markdown
+    from ..evaluation.results import read_results
+
+    try:
+        results = [read_results(path) for path in paths]
+        found = compare(results)
+    except (OSError, ValueError) as error:
+        msg.fail("Cannot compare", str(error), exits=1)
+    report = compare_markdown(results, found)
+    echo(report)
+    if output is not None:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(json.dumps(found, allow_nan=False, indent=1) + "\n", encoding="utf8")
+        output.with_suffix(".md").write_text(report, encoding="utf8")
+        output.with_suffix(".html").write_text(compare_html(results, found), encoding="utf8")
+        msg.good(f"Saved the comparison to {output}, reports to {output.with_suffix('.md')} and .html")

@@ -1,0 +1,69 @@
+"""What sentence encoders are compared with: each baseline is a Source, by its name."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from spacy.language import Language
+
+from ...errors import Errors
+from ..sources import Source
+from .power_means import POWERS, PowerMeans
+from .random_projection import WIDTH, RandomProjection
+from .smooth_inverse_frequency import SmoothInverseFrequency
+from .static_vectors import AverageStaticVectors
+from .tf_idf import TfIdf
+from .untuned_transformer import BERT, UntunedTransformer
+
+__all__ = [
+    "BASELINES",
+    "AverageStaticVectors",
+    "PowerMeans",
+    "RandomProjection",
+    "SmoothInverseFrequency",
+    "TfIdf",
+    "UntunedTransformer",
+    "make_baseline",
+]
+
+BASELINES = ("static", "sif", "power-means", "tf-idf", "untuned-mean", "untuned-cls", "random-projection")
+NEEDS_VECTORS = ("static", "sif", "power-means")
+
+
+def make_baseline(
+    name: str,
+    *,
+    nlp: Language | None = None,
+    counts: Path | None = None,
+    encoder: str | None = None,
+    powers: Sequence[float] = POWERS,
+    width: int = WIDTH,
+    seed: int = 0,
+) -> Source:
+    """Make a baseline by its name.
+
+    name (str): one of BASELINES.
+    nlp (Language): the pipeline with static vectors of "static", "sif" and "power-means"; whose tokenizer "tf-idf" and
+        "random-projection" use, by default the English one.
+    counts (Path): the word counts of "sif", see read_counts.
+    encoder (str): the transformer of "untuned-mean" and "untuned-cls", by default BERT base.
+    powers (Sequence[float]): of "power-means". width, seed (int): of "tf-idf" and "random-projection".
+    RAISES (ValueError): for an unknown name, or if something is missing that the baseline needs; (ImportError): if a
+        package is.
+    """
+    if name not in BASELINES:
+        raise ValueError(Errors.UNKNOWN_BASELINE.format(given=name, expected=", ".join(BASELINES)))
+    if name.startswith("untuned"):
+        return UntunedTransformer(encoder or BERT, name.removeprefix("untuned-"))
+    if name in ("tf-idf", "random-projection"):
+        return (TfIdf if name == "tf-idf" else RandomProjection)(nlp, width, seed)
+    nlp = _needed(nlp, name, Errors.NEEDS_VECTORS)
+    if name == "sif":
+        return SmoothInverseFrequency(nlp, _needed(counts, name, Errors.NEEDS_COUNTS))
+    return AverageStaticVectors(nlp) if name == "static" else PowerMeans(nlp, powers)
+
+
+def _needed(given: Any, name: str, needs: str) -> Any:
+    if given is None:
+        raise ValueError(Errors.BASELINE_NEEDS.format(name=name, needs=needs))
+    return given

@@ -1,0 +1,35 @@
+"""The words of texts, as every baseline that counts them sees them."""
+
+import hashlib
+from collections.abc import Sequence
+
+import spacy
+from spacy.language import Language
+
+
+class Words:
+    """Splits texts into lower-cased words with a pipeline's tokenizer; white space is none."""
+
+    def __init__(self, nlp: Language | None = None):
+        """nlp (Language): whose tokenizer; by default the English one."""
+        self.pipeline = spacy.blank("en") if nlp is None else nlp
+
+    def __call__(self, text: str) -> list[str]:
+        """The words of a text, in order."""
+        return [token.lower_ for token in self.pipeline.make_doc(text) if not token.is_space]
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the tokenizer's rules."""
+        rules = self.pipeline.tokenizer.to_bytes(exclude=["vocab"])  # type: ignore[union-attr]
+        return hashlib.sha256(str(self.pipeline.lang).encode("utf8") + rules).hexdigest()
+
+
+def digest_of_parts(*parts: object) -> str:
+    """The SHA-256 of a list of names, numbers and digests."""
+    return hashlib.sha256(repr(parts).encode("utf8")).hexdigest()
+
+
+def distinct(*corpora: Sequence[str]) -> list[str]:
+    """Each text once, in the order of its first place."""
+    return list(dict.fromkeys(text for corpus in corpora for text in corpus))

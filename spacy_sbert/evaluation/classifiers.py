@@ -1,0 +1,142 @@
+"""The classifiers of transfer and probing tasks, by scikit-learn, and the folds that they are trained and tested on."""
+
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+
+from ..errors import Errors
+
+OUTER_FOLDS = 10  # of tasks without a test split
+INNER_FOLDS = 5  # of training data without a dev split, to choose C
+FOLD_SEED = 1111  # SentEval's
+C_GRID = tuple(2.0**power for power in range(-2, 4))  # SentEval's for logistic regression
+C_MANY = 8.0
+MANY = 100  # classes
+LR = {"max_iter": 1000}
+MLP = {"hidden_layer_sizes": (50,)}  # SentEval's; all else as scikit-learn has it
+ALL, TRAIN, DEV, TEST = "all", "train", "dev", "test"
+
+
+@dataclass(frozen=True)
+class Fold:
+    """What is trained on and what is tested, as indices of examples.
+
+    train, test (int (n,)): examples.
+    tuning: pairs of such arrays, to fit and to score, within what may be seen: C is chosen by the mean accuracy.
+    """
+
+    train: numpy.ndarray
+    test: numpy.ndarray
+    tuning: tuple[tuple[numpy.ndarray, numpy.ndarray], ...]
+
+
+def make_folds(places: Mapping[str, numpy.ndarray], labels: numpy.ndarray, task: str) -> list[Fold]:
+    """SentEval's way to train, to tune and to test, by the splits that there are.
+
+    places (dict): indices by split: "all", ten stratified folds are each tested once; "train" and "test", tuned by
+        five stratified folds of train; "train", "dev" and "test", tuned on dev.
+    labels (str (n,)), task (str): of all examples; the name, for errors.
+    RETURNS (list of Fold): of one or of ten.
+    RAISES (ValueError): if all of the training examples have one label, or a class has fewer examples than folds.
+    SOURCE: Conneau and Kiela 2018, SentEval, section 3.1, and its tools/validation.py.
+    """
+    if ALL in places:
+        return [
+            Fold(train, test, _split(train, labels, INNER_FOLDS, task))
+            for train, test in _split(places[ALL], labels, OUTER_FOLDS, task)
+        ]
+    train = places[TRAIN]
+    _check_classes(labels[train], 1, task)
+    tuning = ((train, places[DEV]),) if DEV in places else _split(train, labels, INNER_FOLDS, task)
+    return [Fold(train, places[TEST], tuning)]
+
+
+def predict_lr(
+    rows: numpy.ndarray, labels: numpy.ndarray, fold: Fold, *, compare: bool
+) -> tuple[numpy.ndarray, float, float]:
+    """Logistic regression, C from 2^-2 to 2^3, the smallest of those with the highest mean accuracy in tuning.
+
+    rows (float32 (n, features)), labels (str (n,)): all examples. With more than 100 classes C is 8: each fit takes
+        minutes.
+    compare (bool): whether the accuracy in tuning is needed even if there is no C to choose.
+    RETURNS (str (tests,), float, float): the labels predicted, C, and the mean accuracy in tuning.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    grid = C_GRID if len(set(labels[fold.train])) <= MANY else (C_MANY,)
+    accuracies = numpy.zeros(len(grid))
+    for fit, dev in fold.tuning if len(grid) > 1 or compare else ():
+        model = LogisticRegression(**LR, warm_start=True)
+        for i, c in enumerate(grid):  # each starts where the one before it ended
+            predicted = _fit(model.set_params(C=c), rows[fit], labels[fit]).predict(rows[dev])
+            accuracies[i] += (predicted == labels[dev]).mean() / len(fold.tuning)
+    best = int(accuracies.argmax())
+    model = _fit(LogisticRegression(**LR, C=grid[best]), rows[fold.train], labels[fold.train])
+    return model.predict(rows[fold.test]), grid[best], float(accuracies[best])
+
+
+def predict_mlp(rows: numpy.ndarray, labels: numpy.ndarray, fold: Fold, seed: int) -> numpy.ndarray:
+    """A hidden layer of 50 rectified linear units, trained by Adam until the loss no longer falls, 200 epochs at most.
+
+    rows (float32 (n, features)), labels (str (n,)): all examples. seed (int): of weights and batches.
+    RETURNS (str (tests,)): the labels predicted.
+    """
+    from sklearn.neural_network import MLPClassifier
+
+    model = MLPClassifier(**MLP, random_state=seed)
+    return _fit(model, rows[fold.train], labels[fold.train]).predict(rows[fold.test])
+
+
+def protocol(splits: Collection[str], classifiers: Collection[str], mlp_seeds: Sequence[int]) -> dict[str, Any]:
+    """How classifiers are trained, tuned and tested, in words, for results."""
+    if ALL in splits:
+        tested = f"{OUTER_FOLDS} stratified folds, shuffled with seed {FOLD_SEED}; accuracy over all examples"
+    else:
+        tested = "trained on train, tested on test"
+    tuned = "on dev" if DEV in splits else f"by {INNER_FOLDS} stratified folds of the training data, seed {FOLD_SEED}"
+    said = {
+        "lr": f"scikit-learn's LogisticRegression, C of {', '.join(f'{c:g}' for c in C_GRID)} chosen {tuned} (with "
+        f"more than {MANY} classes {C_MANY:g}), at most {LR['max_iter']} iterations",
+        "mlp": f"scikit-learn's MLPClassifier, one hidden layer of {MLP['hidden_layer_sizes'][0]}, its defaults "
+        f"otherwise; mean over the seeds {', '.join(map(str, mlp_seeds))}",
+    }
+    return {"test": tested, "moments": "of the training examples", **{name: said[name] for name in classifiers}}
+
+
+def check_sklearn(task: str) -> None:
+    """RAISES (ImportError): if scikit-learn is not installed."""
+    try:
+        import sklearn  # noqa: F401
+    except ImportError as error:
+        raise ImportError(Errors.NO_SKLEARN.format(task=task)) from error
+
+
+def _fit(model: Any, rows: numpy.ndarray, labels: numpy.ndarray) -> Any:
+    with warnings.catch_warnings():
+        # the number of steps is part of the protocol, whether they were enough or not
+        warnings.filterwarnings("ignore", category=UserWarning, module="sklearn")
+        return model.fit(rows, labels)
+
+
+def _split(
+    at: numpy.ndarray, labels: numpy.ndarray, folds: int, task: str
+) -> tuple[tuple[numpy.ndarray, numpy.ndarray], ...]:
+    from sklearn.model_selection import StratifiedKFold
+
+    _check_classes(labels[at], folds, task)
+    splitter = StratifiedKFold(folds, shuffle=True, random_state=FOLD_SEED)
+    return tuple((at[train], at[test]) for train, test in splitter.split(at, labels[at]))
+
+
+def _check_classes(labels: Sequence[str] | numpy.ndarray, folds: int, task: str) -> None:
+    names, counts = numpy.unique(labels, return_counts=True)
+    if len(names) < 2:
+        raise ValueError(Errors.ONE_CLASS.format(task=task, given=", ".join(names)))
+    needed = max(folds, 2)
+    if counts.min() < needed:
+        rarest = names[counts.argmin()]
+        message = Errors.FEW_EXAMPLES.format(task=task, label=rarest, given=counts.min(), expected=needed)
+        raise ValueError(message)

@@ -1,0 +1,136 @@
+"""Compares the results of several models on the tasks that they share."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy
+
+from ..errors import Errors
+from .intervals import Resampled, mean_of, paired_difference, spearman_of
+from .ranks import rank_changes, transfer_probing
+from .report.comparison import contents, plots
+from .report.html import page
+from .report.markdown import render
+from .results import check_results, figure
+
+FORMAT = "spacy-sbert comparison 1"
+CORRELATIONS = (["spearman", "pooled"], ["spearman"])  # what follows the similarity in the path of a figure
+Results = Mapping[str, Any]
+Statistics = tuple[Resampled, Resampled, int]  # of two models, and how many examples
+
+
+def compare(results: Sequence[Results], *, resamples: int = 1000, seed: int = 1) -> dict[str, Any]:
+    """Put models side by side, and test every other one against the first.
+
+    results (Sequence of dict): two or more, see evaluate_suites and read_results.
+    resamples, seed (int): of the paired bootstrap tests, see paired_difference.
+    RETURNS (dict): JSON: format, resamples, seed; models, their names and digests, in the order given; warnings, what
+        differs that should not; tasks, by name, for those that all models have: primary, figures, one for each model,
+        and tests, for each model but the first its difference from the first, low, high and p, or reason, why there is
+        no test; not_shared, which models have the other tasks; rank_changes, see there; transfer_probing, see there.
+    RAISES (ValueError): if they are fewer than two, or one is no result of an evaluation, or of another format.
+    SOURCE: Berg-Kirkpatrick et al. 2012, section 2 (tests); Eger et al. 2019 (ranks).
+    """
+    if len(results) < 2:
+        raise ValueError(Errors.NOTHING_TO_COMPARE.format(given=len(results)))
+    for number, one in enumerate(results, 1):
+        check_results(one, f"Result {number}")
+    names = _labels(results)
+    every = list(dict.fromkeys(task for one in results for task in one["tasks"]))
+    shared = [task for task in every if all(task in one["tasks"] for one in results)]
+    return {
+        "format": FORMAT,
+        "resamples": resamples,
+        "seed": seed,
+        "models": [{"name": name, "digest": one["model"]["digest"]} for name, one in zip(names, results, strict=True)],
+        "warnings": _warnings(results, names),
+        "tasks": {task: _task([one["tasks"][task] for one in results], resamples, seed) for task in shared},
+        "not_shared": {
+            task: [name for name, one in zip(names, results, strict=True) if task in one["tasks"]]
+            for task in every
+            if task not in shared
+        },
+        "rank_changes": rank_changes(results, shared),
+        "transfer_probing": transfer_probing(results, shared),
+    }
+
+
+def compare_markdown(results: Sequence[Results], comparison: Results | None = None) -> str:
+    """Models side by side, in Markdown.
+
+    results (Sequence of dict): see compare. comparison (dict): what compare made of them, by default it is made.
+    RETURNS (str): the same for the same results.
+    """
+    return render(contents(results, comparison or compare(results)))
+
+
+def compare_html(results: Sequence[Results], comparison: Results | None = None) -> str:
+    """Models side by side, as a self-contained page with plots; see compare_markdown."""
+    comparison = comparison or compare(results)
+    return page(contents(results, comparison), plots(comparison))
+
+
+def _task(tasks: Sequence[Results], resamples: int, seed: int) -> dict[str, Any]:
+    path = tasks[0]["primary"]
+    figures = [figure(task["variants"][0]["scores"], path.split(".")) for task in tasks]
+    tests = [_test(task, tasks[0], resamples, seed) for task in tasks[1:]]
+    return {"suite": tasks[0]["suite"], "primary": path, "figures": figures, "tests": tests}
+
+
+def _test(ours: Results, theirs: Results, resamples: int, seed: int) -> dict[str, Any]:
+    found = _statistics(ours, theirs)
+    if isinstance(found, str):
+        return {"reason": found}
+    return paired_difference(*found, resamples, seed) or {"reason": "undefined for most resamples"}
+
+
+def _statistics(ours: Results, theirs: Results) -> Statistics | str:
+    """What a paired test compares, or why there is none; data sets are told by their digests, not by their folders."""
+    if sorted(ours["data"].values()) != sorted(theirs["data"].values()):
+        return "the data files differ"
+    if ours["primary"] != theirs["primary"]:
+        return "the figures that stand for the task differ"
+    one, other = ours["predictions"], theirs["predictions"]
+    if "right" in one and "right" in other:
+        if len(one["right"]) != len(other["right"]) or not one["right"]:
+            return "the numbers of examples differ" if one["right"] or other["right"] else "no predictions were kept"
+        return mean_of(_correct(one)), mean_of(_correct(other)), len(one["right"])
+    if "predicted" not in one or "predicted" not in other or not one["predicted"]:
+        return "no predictions were kept"
+    if one["gold"] != other["gold"]:
+        return "the gold scores, or their order, differ"
+    if ours["primary"].split(".")[1:] not in CORRELATIONS:
+        return f"there is no paired test for {ours['primary']}"
+    gold = numpy.array(one["gold"], dtype="float64")
+    sides = (numpy.array(side["predicted"], dtype="float64") for side in (one, other))
+    first, second = (spearman_of(side, gold) for side in sides)
+    return first, second, len(gold)
+
+
+def _correct(predictions: Results) -> numpy.ndarray:
+    return numpy.frombuffer(predictions["right"].encode("ascii"), dtype="uint8") == ord("1")
+
+
+def _labels(results: Sequence[Results]) -> list[str]:
+    """Names of models; those that several have are numbered."""
+    names = [one["model"]["name"] for one in results]
+    return [f"{name} ({place})" if names.count(name) > 1 else name for place, name in enumerate(names, 1)]
+
+
+def _warnings(results: Sequence[Results], names: Sequence[str]) -> list[str]:
+    found = []
+    for part, words in (("settings", "The setting"), ("versions", "The version of")):
+        for key in dict.fromkeys(key for one in results for key in one[part]):
+            values = [_words(one[part].get(key, "not there")) for one in results]
+            if len(set(values)) > 1:
+                each = "; ".join(f"{name}: {value}" for name, value in zip(names, values, strict=True))
+                found.append(f"{words} {key.replace('_', ' ')} differs. {each}.")
+    by_digest: dict[str, list[str]] = {}
+    for name, one in zip(names, results, strict=True):
+        by_digest.setdefault(one["model"]["digest"], []).append(name)
+    same = [" and ".join(group) for group in by_digest.values() if len(group) > 1]
+    return [*found, *(f"{group} are one and the same model: their digests are equal." for group in same)]
+
+
+def _words(value: Any) -> str:
+    return (", ".join(map(str, value)) or "none") if isinstance(value, list) else str(value)

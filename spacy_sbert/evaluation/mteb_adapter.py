@@ -1,0 +1,121 @@
+"""A pipeline as an encoder of mteb, version 2, so that its tasks run on it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy
+from spacy.language import Language
+
+from ..errors import Errors
+from ..similarity import cosine, unit_length
+from .sources import PipelineSource
+
+if TYPE_CHECKING:
+    import torch
+
+TEXT = "text"
+REVISION = 40  # characters of the digest, as many as a commit has
+
+
+class MtebEncoder:
+    """Gives the vectors of a pipeline to mteb: `mteb.evaluate(MtebEncoder(nlp), tasks)`.
+
+    It has what mteb's EncoderProtocol asks for. Texts are encoded as they are, without prompts, whatever the task.
+    Its revision is the digest of the pipeline, so that results that mteb keeps are never those of another one.
+
+    SOURCE: Muennighoff et al. 2023, MTEB: Massive Text Embedding Benchmark.
+    """
+
+    def __init__(self, nlp: Language, *, name: str | None = None):
+        """nlp (Language): a pipeline that gives its Docs vectors. name (str): "organisation/model", in mteb's results;
+        by default "spacy/" and the name in the pipeline's meta."""
+        self.source = PipelineSource(nlp)
+        self.name = name or f"spacy/{self.source.name}"
+
+    def encode(
+        self,
+        inputs: Iterable[Mapping[str, Any]],
+        *,
+        task_metadata: Any = None,
+        hf_split: str = "",
+        hf_subset: str = "",
+        prompt_type: Any = None,
+        **kwargs: Any,
+    ) -> numpy.ndarray:
+        """Encode the texts of batches.
+
+        inputs (iterable): batches, {"text": [...]} each. task_metadata, hf_split, hf_subset, prompt_type: what is
+        evaluated; they do not change the vectors. kwargs: of mteb's encode_kwargs, batch_size is used.
+        RETURNS (float32 (n, width)): in the order of the texts.
+        RAISES (ValueError): if a batch has no text, or the pipeline no vectors.
+        """
+        texts = [text for batch in inputs for text in _texts(batch, getattr(task_metadata, "name", "unknown"))]
+        if not texts:
+            return numpy.zeros((0, self.width), dtype="float32")
+        self.source.batch_size = kwargs.get("batch_size") or self.source.batch_size
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]), reverse=True)  # wastes no work on padding
+        rows = self.source.encode([texts[i] for i in order])
+        found = numpy.empty_like(rows)
+        found[order] = rows
+        return found
+
+    def similarity(self, embeddings1: Any, embeddings2: Any) -> "torch.Tensor":
+        """The cosine of every vector of one side with every one of the other.
+
+        embeddings1 (float (n, width) or (width,)), embeddings2 (float (m, width) or (width,)): NumPy or PyTorch.
+        RETURNS (float32 tensor (n, m)).
+        """
+        return _as_tensor(unit_length(_as_rows(embeddings1)) @ unit_length(_as_rows(embeddings2)).T)
+
+    def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> "torch.Tensor":
+        """The cosine of paired vectors, (n, width) each or (width,). RETURNS (float32 tensor (n,))."""
+        return _as_tensor(cosine(_as_rows(embeddings1), _as_rows(embeddings2)))
+
+    @cached_property
+    def width(self) -> int:
+        """Of the vectors."""
+        return self.source.encode(["a"]).shape[1]
+
+    @cached_property
+    def mteb_model_meta(self) -> Any:
+        """What mteb notes of the model in its results, a ModelMeta.
+
+        RAISES (ImportError): without mteb 2.
+        """
+        try:
+            from mteb.models import ModelMeta
+            from mteb.models.model_meta import ScoringFunction
+        except ImportError as error:
+            raise ImportError(Errors.NO_MTEB) from error
+        unknown = dict.fromkeys(
+            ("release_date", "languages", "n_parameters", "memory_usage_mb", "max_tokens", "license", "open_weights")
+        )
+        unknown.update(dict.fromkeys(("public_training_code", "public_training_data", "training_datasets")))
+        return ModelMeta(
+            loader=None,
+            name=self.name,
+            revision=self.source.digest[:REVISION],
+            embed_dim=self.width,
+            framework=[],
+            similarity_fn_name=ScoringFunction.COSINE,
+            use_instructions=False,
+            **unknown,
+        )
+
+
+def _texts(batch: Mapping[str, Any], task: str) -> Sequence[str]:
+    if TEXT not in batch:
+        raise ValueError(Errors.NOT_TEXT_INPUT.format(task=task, given=", ".join(batch) or "nothing"))
+    return batch[TEXT]
+
+
+def _as_rows(vectors: Any) -> numpy.ndarray:
+    """float64 (n, width), of an array or a tensor, on whatever device."""
+    return numpy.atleast_2d(numpy.asarray(vectors.cpu() if hasattr(vectors, "cpu") else vectors, dtype="float64"))
+
+
+def _as_tensor(array: numpy.ndarray) -> "torch.Tensor":
+    import torch
+
+    return torch.from_numpy(array.astype("float32"))

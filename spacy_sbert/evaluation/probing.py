@@ -1,0 +1,84 @@
+"""SentEval's probing tasks: which properties of a sentence a classifier finds in its vector."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..readers.rows import Row
+from .classification import DEPENDS_ON, classify
+from .classifiers import DEV, TEST, TRAIN
+from .datasets import Place, check_count, existing
+from .senteval import probing_rows, x_probe_rows
+from .task import Run, Task
+from .transfer import as_examples
+
+SOURCE = "https://github.com/facebookresearch/SentEval (data/probing)"
+SPLITS = {"tr": TRAIN, "va": DEV, "te": TEST}
+OFFICIAL = {"tr": 100_000, "va": 10_000, "te": 10_000}
+NO_TRAIN = "Trained on va, since there is no tr: compares with no published figure."
+X_PROBE = "Sentences of X-Probe, not of SentEval: compares with no figure published for SentEval."
+
+
+@dataclass(frozen=True)
+class ProbingTask:
+    """Accuracy of classifiers that are trained to tell a property of sentences from their vectors.
+
+    name: as in the paper. file: what SentEval calls the file, and X-Probe the folder. official: examples by split, of
+        SentEval's file.
+    SOURCE: Conneau et al. 2018, What you can cram into a single vector, section 2.
+    """
+
+    name: str
+    file: str
+    official: Mapping[str, int]
+    suite: str = "probing"
+    depends_on: tuple[str, ...] = DEPENDS_ON
+
+    @property
+    def place(self) -> Place:
+        return Place((f"{self.file}.txt", self.file), SOURCE)
+
+    def find(self, root: Path) -> list[Path]:
+        path = self.place.find(root)
+        if path.is_file():
+            return [path]
+        train = path / "tr.txt"
+        return existing([train] * train.is_file() + [path / "va.txt", path / "te.txt"], self.place, root)
+
+    def run(self, run: Run) -> dict[str, Any]:
+        paths = self.find(run.root)
+        if paths[0].name == f"{self.file}.txt":
+            rows = list(probing_rows(paths[0]))
+            notes = self._check(rows, paths[0], run.settings.any_count)
+        else:
+            rows = [(path.stem, row) for path in paths for row in x_probe_rows(path)]
+            notes = [X_PROBE]
+        names = SPLITS
+        if "tr" not in {split for split, _ in rows}:
+            names = {"va": TRAIN, "te": TEST}
+            notes.append(NO_TRAIN)
+        return classify(as_examples((names[split], row) for split, row in rows), run, self.name, notes)
+
+    def _check(self, rows: list[tuple[str, Row]], path: Path, any_count: bool) -> list[str]:
+        counts = Counter(split for split, _ in rows)
+        return [
+            note
+            for split, official in self.official.items()
+            for note in check_count(counts[split], official, path, any_count)
+        ]
+
+
+TASKS: tuple[Task, ...] = (
+    ProbingTask("SentLen", "sentence_length", {"tr": 99_996, "va": 9996, "te": 9996}),
+    ProbingTask("WC", "word_content", OFFICIAL),
+    ProbingTask("TreeDepth", "tree_depth", OFFICIAL),
+    ProbingTask("TopConst", "top_constituents", OFFICIAL),
+    ProbingTask("BShift", "bigram_shift", OFFICIAL),
+    ProbingTask("Tense", "past_present", OFFICIAL),
+    ProbingTask("SubjNum", "subj_number", OFFICIAL),
+    ProbingTask("ObjNum", "obj_number", OFFICIAL),
+    ProbingTask("SOMO", "odd_man_out", OFFICIAL),
+    ProbingTask("CoordInv", "coordination_inversion", {"tr": 100_002, "va": 10_002, "te": 10_002}),
+)

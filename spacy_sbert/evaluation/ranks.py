@@ -1,0 +1,128 @@
+"""Whether models keep their ranks when it is measured in another way, and whether tasks rank them alike."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from scipy import stats
+
+from ..correlation import spearman
+from .results import Figure, figure, mean
+
+Results = Mapping[str, Any]
+Key = tuple[str, str]  # of a variant: normalisation, size
+MIN_MODELS = 3
+MEAN = "mean"
+SUITES = ("transfer", "probing")
+
+
+def rank_changes(results: Sequence[Results], shared: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """How models change ranks between variants of the input, classifiers, and cosine and learned similarity.
+
+    results (Sequence of dict): of the models. shared (Sequence of str): tasks that all have; beside each of them, the
+        mean of a suite's tasks is ranked too.
+    RETURNS (dict): for "variants", "classifiers" and "similarities": compared, how many pairs of rankings; changes,
+        those that differ: task, from, to, before and after, the ranks of the models from 1, equal figures sharing the
+        best.
+    SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings, section 3.
+    """
+    found: dict[str, list[Any]] = {"variants": [], "classifiers": [], "similarities": []}
+    for name, tasks in _groups(results, shared).items():
+        keys = _common_variants(results, tasks)
+        for key in keys[1:]:
+            both = [_figures(results, tasks, one, _primary) for one in (keys[0], key)]
+            found["variants"].append((name, ", ".join(keys[0]), ", ".join(key), *both))
+        for kind, names in (("classifiers", ("lr", "mlp")), ("similarities", ("cosine", "learned"))):
+            both = [_figures(results, tasks, None, partial(_beside, name=one)) for one in names]
+            found[kind].append((name, *names, *both))
+    return {kind: _changes(pairs) for kind, pairs in found.items()}
+
+
+def ranks(values: Sequence[Figure]) -> list[int] | None:
+    """The ranks of figures, the highest first, equal ones sharing the best; None where one is not there."""
+    numbers = [value for value in values if isinstance(value, int | float)]
+    if len(numbers) < len(values):
+        return None
+    return [int(rank) for rank in stats.rankdata([-value for value in numbers], method="min")]
+
+
+def transfer_probing(results: Sequence[Results], shared: Sequence[str]) -> dict[str, Any]:
+    """Whether models that do well on probing tasks do well on transfer tasks.
+
+    Spearman's rank correlation over models: each transfer task, and their mean, with each probing task, and theirs
+
+    results (Sequence of dict): of the models. shared (Sequence of str): tasks that all have.
+    RETURNS (dict): models, how many; correlations, by transfer task and probing task, None where not defined. Or
+        reason, why there are none.
+    """
+    names = {suite: [name for name in shared if results[0]["tasks"][name]["suite"] == suite] for suite in SUITES}
+    if len(results) < MIN_MODELS:
+        return {"reason": "needs at least three models"}
+    if not all(names.values()):
+        return {"reason": "needs transfer and probing tasks that all models share"}
+    sides = [_columns(results, names[suite]) for suite in SUITES]
+    correlations = {
+        one: {other: _correlate(ours, theirs) for other, theirs in sides[1].items()} for one, ours in sides[0].items()
+    }
+    return {"models": len(results), "correlations": correlations}
+
+
+def _columns(results: Sequence[Results], names: Sequence[str]) -> dict[str, list[Figure]]:
+    found = {name: _figures(results, [name], None, _primary) for name in names}
+    return {**found, MEAN: _figures(results, names, None, _primary)} if len(names) > 1 else found
+
+
+def _correlate(ours: Sequence[Figure], theirs: Sequence[Figure]) -> float | None:
+    there = all(isinstance(value, int | float) for value in (*ours, *theirs))
+    return spearman(ours, theirs) if there else None
+
+
+def _groups(results: Sequence[Results], shared: Sequence[str]) -> dict[str, list[str]]:
+    suites: dict[str, list[str]] = {}
+    for name in shared:
+        suites.setdefault(results[0]["tasks"][name]["suite"], []).append(name)
+    means = {f"mean of {suite}": names for suite, names in suites.items() if len(names) > 1}
+    return {**{name: [name] for name in shared}, **means}
+
+
+def _common_variants(results: Sequence[Results], names: Sequence[str]) -> list[Key]:
+    """The variants that all models have for all tasks, as the first model orders them."""
+    each = [[_key(entry) for entry in one["tasks"][name]["variants"]] for one in results for name in names]
+    return [key for key in each[0] if all(key in keys for keys in each)]
+
+
+def _figures(
+    results: Sequence[Results], names: Sequence[str], key: Key | None, path: Callable[[Results], Sequence[str]]
+) -> list[Figure]:
+    """A figure of each model, the mean where tasks are several; key: of the variant, by default a model's first."""
+    found = []
+    for one in results:
+        tasks = [one["tasks"][name] for name in names]
+        entries = [next(entry for entry in task["variants"] if key in (None, _key(entry))) for task in tasks]
+        found.append(mean(figure(entry["scores"], path(task)) for entry, task in zip(entries, tasks, strict=True)))
+    return found
+
+
+def _key(entry: Results) -> Key:
+    return entry["normalization"], entry["size"]
+
+
+def _primary(task: Results) -> list[str]:
+    return task["primary"].split(".")
+
+
+def _beside(task: Results, name: str) -> list[str]:
+    """The path of the figure that stands for a task, but of this classifier or similarity."""
+    return [name, *_primary(task)[1:]]
+
+
+def _changes(pairs: Sequence[tuple[str, str, str, list[Figure], list[Figure]]]) -> dict[str, Any]:
+    compared, changes = 0, []
+    for task, one, other, *figures in pairs:
+        before, after = map(ranks, figures)
+        if before is None or after is None:
+            continue
+        compared += 1
+        if before != after:
+            changes.append({"task": task, "from": one, "to": other, "before": before, "after": after})
+    return {"compared": compared, "changes": changes}

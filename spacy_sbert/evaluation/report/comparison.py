@@ -1,0 +1,159 @@
+"""What stands in a report that compares models."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..results import ABSENT
+from .document import Cell, Document, Notes, Row, Table, percent
+from .figures import Plot
+from .paper import paper_tables
+from .plots import Bar, bars
+
+Results = Mapping[str, Any]
+KINDS = {
+    "variants": "normalisation and size",
+    "classifiers": "logistic regression and MLP",
+    "similarities": "cosine and learned similarity",
+}
+
+
+def contents(results: Sequence[Results], comparison: Results) -> Document:
+    """The report on several models.
+
+    results (Sequence of dict): see evaluate_suites. comparison (dict): see compare.
+    RETURNS (Document): the paper's tables with a row for each model, tests, ranks, correlations of tasks.
+    """
+    notes, names = Notes(), _names(comparison)
+    models = list(zip(names, results, strict=True))
+    tables = [_models(results, comparison), *paper_tables(models, notes), *_primary_tables(results, comparison, notes)]
+    tables += [_tests(comparison), _ranks(comparison), _correlations(comparison), _not_shared(comparison)]
+    paragraphs = [
+        "undefined: the score is not defined. -: not measured. Numbers in brackets are notes, which stand at the end.",
+        *(f"Warning: {warning}" for warning in comparison["warnings"]),
+        *_summary(comparison),
+    ]
+    shown = [table for table in tables if table.rows]
+    return Document("Comparison of " + ", ".join(names), paragraphs, shown, list(notes.numbers))
+
+
+def plots(comparison: Results) -> Iterator[Plot]:
+    """For each model but the first, its differences from the first.
+
+    YIELDS (str, str): what a plot shows, and its SVG.
+    """
+    first, *others = _names(comparison)
+    for place, name in enumerate(others):
+        tests = {task: found["tests"][place] for task, found in comparison["tasks"].items()}
+        rows = [
+            Bar(task, test["difference"], (test["low"], test["high"]))
+            for task, test in tests.items()
+            if "difference" in test
+        ]
+        if rows:
+            title = f"{name} less {first}"
+            description = "Difference of the figure that stands for each task, x 100, with 95 % intervals"
+            yield f"{title}. {description}.", bars(rows, "Difference x 100", title, description, (0.0, 0.0))
+
+
+def _names(comparison: Results) -> list[str]:
+    return [model["name"] for model in comparison["models"]]
+
+
+def _models(results: Sequence[Results], comparison: Results) -> Table:
+    rows: list[Row] = []
+    for model, one in zip(comparison["models"], results, strict=True):
+        trained = ", ".join(one["settings"]["trained_on"]) or "none named"
+        rows.append((model["name"], trained, model["digest"]))
+    return Table("Models", ("Model", "Trained on", "SHA-256"), rows, texts=3)
+
+
+def _primary_tables(results: Sequence[Results], comparison: Results, notes: Notes) -> list[Table]:
+    """The figure that stands for each shared task; a table for each suite."""
+    suites: dict[str, list[str]] = {}
+    for name, found in comparison["tasks"].items():
+        suites.setdefault(found["suite"], []).append(name)
+    tables = []
+    for suite, tasks in suites.items():
+        rows: list[Row] = []
+        for place, model in enumerate(_names(comparison)):
+            cells = []
+            for task in tasks:
+                text = _plain(suite, comparison["tasks"][task]["figures"][place])
+                cells.append(Cell(text, notes.marks(results[place]["tasks"][task]) if text != ABSENT else ()))
+            rows.append((model, *cells))
+        named = "; ".join(f"{task}: {comparison['tasks'][task]['primary']}" for task in tasks)
+        tables.append(Table(f"Shared tasks: {suite}", ("Model", *tasks), rows, f"{named}."))
+    return tables
+
+
+def _plain(suite: str, value: Any) -> str:
+    rate = suite == "speed" and isinstance(value, int | float)
+    return f"{value:,.2f}" if rate else percent(value)
+
+
+def _tests(comparison: Results) -> Table:
+    first, *others = _names(comparison)
+    rows: list[Row] = []
+    for task, found in comparison["tasks"].items():
+        for name, test in zip(others, found["tests"], strict=True):
+            if "reason" in test:
+                rows.append((task, name, f"no test: {test['reason']}", ABSENT, ABSENT, ABSENT))
+                continue
+            ends = f"{_signed(test['low'])} to {_signed(test['high'])}"
+            p = _p(test["p"], comparison["resamples"])
+            rows.append((task, name, found["primary"], _signed(test["difference"]), ends, p))
+    caption = (
+        f"Difference x 100: the model less {first}, on the same examples; p: two-sided, by the paired bootstrap with "
+        f"{comparison['resamples']} resamples, seed {comparison['seed']}, of the predictions that were kept: those of "
+        "the first variant and, where it is random, the first seed. p is not corrected for the number of tests."
+    )
+    columns = ("Task", "Model", "Figure", "Difference", "95 %", "p")
+    return Table(f"Every model against {first}", columns, rows, caption, texts=3)
+
+
+def _ranks(comparison: Results) -> Table:
+    rows: list[Row] = []
+    for kind in KINDS:
+        for change in comparison["rank_changes"][kind]["changes"]:
+            ranks = (
+                str(old) if old == new else f"{old} to {new}"
+                for old, new in zip(change["before"], change["after"], strict=True)
+            )
+            rows.append((change["task"], change["from"], change["to"], *ranks))
+    caption = "Rank 1 is the best; models with equal figures share a rank. Rankings that stay the same are not listed."
+    return Table("Rank changes", ("Task", "From", "To", *_names(comparison)), rows, caption, texts=3)
+
+
+def _correlations(comparison: Results) -> Table:
+    correlations = comparison["transfer_probing"].get("correlations", {})
+    columns = list(next(iter(correlations.values()), {}))
+    rows = [(name, *(percent(row[column]) for column in columns)) for name, row in correlations.items()]
+    caption = (
+        f"Spearman's rank correlation x 100 over {len(_names(comparison))} models: transfer tasks down, probing across."
+    )
+    return Table("Transfer and probing", ("Transfer", *columns), rows, caption)
+
+
+def _not_shared(comparison: Results) -> Table:
+    rows = [(task, ", ".join(names)) for task, names in comparison["not_shared"].items()]
+    return Table("Not shared by all models", ("Task", "Models that have it"), rows, texts=2)
+
+
+def _summary(comparison: Results) -> list[str]:
+    lines = []
+    for kind, words in KINDS.items():
+        found = comparison["rank_changes"][kind]
+        if found["compared"]:
+            changed = len(found["changes"])
+            lines.append(f"Between {words}, {changed} of {found['compared']} rankings of the models change.")
+    if "reason" in comparison["transfer_probing"]:
+        lines.append(f"Rank correlation of transfer and probing results: {comparison['transfer_probing']['reason']}.")
+    return lines
+
+
+def _signed(value: float) -> str:
+    return f"{round(100 * value, 2) + 0.0:+.2f}"
+
+
+def _p(value: float, resamples: int) -> str:
+    return f"below {2 / resamples:g}" if value == 0 else f"{value:.3f}"

@@ -1,0 +1,49 @@
+"""What stands in a report on one model, and in which order."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .details import (
+    data_table,
+    graded_tables,
+    missing_tables,
+    other_table,
+    settings_table,
+    trained_tables,
+    variant_tables,
+)
+from .document import Document, Notes, variant_name
+from .paper import paper_tables
+
+
+def contents(results: Mapping[str, Any]) -> Document:
+    """The report on one model.
+
+    results (dict): see evaluate_suites.
+    RETURNS (Document): what was measured and how, the paper's tables, every figure, what is missing.
+    """
+    notes, name = Notes(), results["model"]["name"]
+    tables = [settings_table(results), *paper_tables([(name, results)], notes), *graded_tables(results, notes)]
+    tables += [*trained_tables(results, notes), other_table(results, notes), *variant_tables(results, notes)]
+    tables += [*missing_tables(results), data_table(results)]
+    shown = [table for table in tables if table.rows]
+    return Document(f"Evaluation of {name}", _paragraphs(results), shown, list(notes.numbers))
+
+
+def _paragraphs(results: Mapping[str, Any]) -> list[str]:
+    settings = results["settings"]
+    entry = {"normalization": settings["normalizations"][0], "size": settings["sizes"][0]}
+    paragraphs = [
+        f"{len(results['tasks'])} tasks measured, {len(results['skipped'])} skipped, {len(results['failed'])} failed. "
+        f"Tables show vectors in the variant '{variant_name(entry)}' (normalisation, size) unless they say otherwise.",
+        "undefined: the score is not defined, such as a correlation with predictions that are all alike. -: not "
+        "measured. Numbers in brackets are notes, which stand at the end.",
+    ]
+    seeds = ", ".join(map(str, settings["seeds"]))
+    paragraphs.append(f"± is the standard deviation over the seeds {seeds}, where a score depends on them.")
+    if settings["bootstrap"]:
+        paragraphs.append(
+            f"Intervals hold 95 % of the scores of {settings['bootstrap']} bootstrap resamples of the examples, with "
+            "predictions as they are: they do not cover what another training of the model would change."
+        )
+    return paragraphs

@@ -1,0 +1,197 @@
+"""Tables that the paper has not: how it was measured, every sub-set, probing, variants, what is missing."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..results import ABSENT, Figure, figure
+from .document import (
+    Cell,
+    Notes,
+    Row,
+    Table,
+    count,
+    first,
+    interval_text,
+    percent,
+    score_cell,
+    score_text,
+    splits,
+    trimmed,
+)
+from .paper import AGGREGATIONS, CLASSIFIERS, CORRELATIONS, graded_similarities, subsets
+
+Results = Mapping[str, Any]
+RATES = ("speed",)  # suites whose figures are no shares: printed as they are
+TUNED = "tuned in each fold"
+TRAINED = {"transfer": "Transfer, every task", "probing": "Probing", "learned": "Learned similarity beside the cosine"}
+
+
+def settings_table(results: Results) -> Table:
+    """Model, settings and versions, one a row."""
+    model = results["model"]
+    rows: list[Row] = [("model", model["name"]), ("SHA-256 of the model", model["digest"])]
+    if "encoded" in model:
+        rows.append(("texts encoded in this run; others were kept from an earlier one", str(model["encoded"])))
+    rows += [(name.replace("_", " "), _setting(value)) for name, value in results["settings"].items()]
+    rows += [(f"version of {name}", value) for name, value in results["versions"].items()]
+    return Table("How it was measured", ("What", "Value"), rows, texts=2)
+
+
+def graded_tables(results: Results, notes: Notes) -> list[Table]:
+    """Both correlations of every sub-set, by every similarity."""
+    return [table for name in CORRELATIONS if (table := _graded_table(results, name, notes)).rows]
+
+
+def trained_tables(results: Results, notes: Notes) -> list[Table]:
+    """Figures of tasks that train something on the vectors, a table for each suite; and how they do it."""
+    suites: dict[str, list[str]] = {}
+    for name, task in results["tasks"].items():
+        if task["suite"] in TRAINED:
+            suites.setdefault(task["suite"], []).append(name)
+    protocols: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for name, task in results["tasks"].items():
+        protocols.setdefault(tuple((key, str(value)) for key, value in task.get("protocol", {}).items()), []).append(
+            name
+        )
+    rows = [(", ".join(names), part, words) for protocol, names in protocols.items() for part, words in protocol]
+    tables = [_trained_table(results, suite, names, notes) for suite, names in suites.items()]
+    return [*tables, Table("How classifiers were trained", ("Tasks", "Part", "How"), rows, texts=3)]
+
+
+def other_table(results: Results, notes: Notes) -> Table:
+    """Tasks that no other table shows, such as speed and the labels of a head."""
+    rows: list[Row] = []
+    for name, task in results["tasks"].items():
+        if graded_similarities(task) or task["suite"] in (*TRAINED, "triplets"):
+            continue
+        for path in leaves(first(task)["scores"]):
+            cell = score_cell(task, path, notes)
+            if task["suite"] in RATES:
+                cell = Cell(_rate(figure(first(task)["scores"], path)), cell.marks)
+            rows.append(
+                (name, " ".join(path).replace("_", " "), count(task), cell, interval_text(task, ".".join(path)))
+            )
+    caption = f"x 100, but for the suite {', '.join(RATES)}, whose figures stand as they are."
+    return Table("Other tasks", ("Task", "Figure", "Examples", "Score", "95 %"), rows, caption, texts=2)
+
+
+def variant_tables(results: Results, notes: Notes) -> list[Table]:
+    """The figure that stands for each task, by normalisation and size; a table for each suite with more than one."""
+    suites: dict[str, dict[str, Any]] = {}
+    for name, task in results["tasks"].items():
+        if len(task["variants"]) > 1:
+            suites.setdefault(task["suite"], {})[name] = task
+    return [_variant_table(suite, tasks, notes) for suite, tasks in suites.items()]
+
+
+def data_table(results: Results) -> Table:
+    """The files that were read, by task."""
+    rows: list[Row] = []
+    for name, task in results["tasks"].items():
+        reused = "reused" if task.get("reused") else "measured"
+        for number, (file, digest) in enumerate(task["data"].items()):
+            rows.append(
+                (name, task["suite"], count(task), reused, file, digest)
+                if not number
+                else ("", "", "", "", file, digest)
+            )
+    columns = ("Task", "Suite", "Examples", "This run", "File", "SHA-256")
+    return Table("Data", columns, rows, "Reused results are of the same model, data, settings and versions.", texts=6)
+
+
+def missing_tables(results: Results) -> list[Table]:
+    """What was asked for and not measured."""
+    titles = {"skipped": "Skipped: data that are not there", "failed": "Failed"}
+    return [
+        Table(title, ("Task", "Reason"), list(results[key].items()), texts=2)
+        for key, title in titles.items()
+        if results[key]
+    ]
+
+
+def leaves(scores: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The paths of all figures."""
+    if not isinstance(scores, Mapping):
+        yield path
+        return
+    for key, inner in scores.items():
+        yield from leaves(inner, (*path, key))
+
+
+def _graded_table(results: Results, correlation: str, notes: Notes) -> Table:
+    tasks = {name: task for name, task in results["tasks"].items() if graded_similarities(task)}
+    similarities = list(dict.fromkeys(key for task in tasks.values() for key in graded_similarities(task)))
+    rows: list[Row] = []
+    for name, task in tasks.items():
+        for path, words, number in _parts(task, subsets(task, similarities[0], correlation)):
+            cells: list[Cell | str] = [score_cell(task, (key, correlation, *path), notes) for key in similarities]
+            cells.insert(1, interval_text(task, ".".join((similarities[0], correlation, *path))))
+            rows.append((name, words, number, *cells))
+    columns = ("Task", "Pairs of", "Pairs", similarities[0] if similarities else "", "95 %", *similarities[1:])
+    title = f"Every sub-set: {CORRELATIONS[correlation]}'s correlation by similarity"
+    return trimmed(Table(title, columns, rows, "x 100. Distances are negated: the nearer, the higher.", texts=2))
+
+
+def _parts(task: Results, names: list[str]) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    for name in names:
+        yield ("subsets", name), name, str(task["counts"][name])
+    for aggregation, words in AGGREGATIONS.items():
+        if names or aggregation == "pooled":
+            yield (aggregation,), words if names else "all", count(task)
+
+
+def _trained_table(results: Results, suite: str, names: list[str], notes: Notes) -> Table:
+    tasks = {name: results["tasks"][name] for name in names}
+    paths = dict.fromkeys(path for task in tasks.values() for path in leaves(first(task)["scores"]))
+    rows: list[Row] = []
+    for name, task in tasks.items():
+        cells: list[Cell | str] = []
+        for path in paths:
+            cells += [score_cell(task, path, notes), interval_text(task, ".".join(path))]
+        rows.append((name, splits(task), *cells))
+    columns = ["Task", "Examples"]
+    for classifier, *rest in paths:
+        columns += [f"{CLASSIFIERS.get(classifier, classifier)}, {' '.join(rest)}", "95 %"]
+    return trimmed(Table(TRAINED[suite], columns, rows, "x 100. ± is the standard deviation over the seeds.", texts=2))
+
+
+def _variant_table(suite: str, tasks: Mapping[str, Any], notes: Notes) -> Table:
+    found = {
+        name: {(entry["normalization"], entry["size"]): entry for entry in _variants(task)}
+        for name, task in tasks.items()
+    }
+    rows: list[Row] = []
+    for variant in dict.fromkeys(variant for entries in found.values() for variant in entries):
+        cells = [_variant_cell(tasks[name], entries.get(variant), notes) for name, entries in found.items()]
+        rows.append((*variant, *cells))
+    primary = {task["primary"] for task in tasks.values()}
+    figures = sorted(primary) if len(primary) == 1 else [f"{name}: {task['primary']}" for name, task in tasks.items()]
+    caption = f"x 100. {'; '.join(figures)}."
+    for name, task in tasks.items():
+        chosen = Counter(task.get("tuned", {}).get("normalization", ()))
+        if chosen:
+            caption += f" {TUNED} for {name}: {', '.join(f'{key} {n}' for key, n in sorted(chosen.items()))}."
+    return Table(f"Variants of the input: {suite}", ("Normalisation", "Size", *tasks), rows, caption, texts=2)
+
+
+def _variants(task: Results) -> list[Results]:
+    """All variants, and the one whose normalisation was chosen in each fold."""
+    tuned = {**task["tuned"], "normalization": TUNED, "size": first(task)["size"]} if "tuned" in task else None
+    return [*task["variants"], *([tuned] if tuned else [])]
+
+
+def _variant_cell(task: Results, entry: Results | None, notes: Notes) -> Cell | str:
+    if entry is None:
+        return ABSENT
+    return Cell(score_text(entry, task["primary"].split(".")), notes.marks(task))
+
+
+def _setting(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) or "none named" if isinstance(value, list) else str(value)
+
+
+def _rate(value: Figure) -> str:
+    return f"{value:,.2f}" if isinstance(value, int | float) else percent(value)

@@ -1,0 +1,142 @@
+"""Tables laid out as those of Reimers and Gurevych 2019, Sentence-BERT; each for one model or several."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..results import ABSENT, figure
+from .document import Cell, Notes, Row, Table, average, count, first, interval_text, score_cell
+
+Model = tuple[str, Mapping[str, Any]]  # what to call it, and its results
+
+STS = {f"STS{year}": f"STS{year}" for year in range(12, 17)} | {"STSb": "STSb-test", "SICK-R": "SICK-R-test"}
+AGGREGATIONS = {
+    "pooled": "all pairs pooled",
+    "mean": "mean of the sub-sets",
+    "weighted_mean": "size-weighted mean of the sub-sets",
+}
+TRANSFER: dict[str, tuple[str, ...]] = {name: (name,) for name in ("MR", "CR", "SUBJ", "MPQA")}
+TRANSFER |= {"SST": ("SST", "SST-2", "SST2"), "TREC": ("TREC",), "MRPC": ("MRPC",)}
+CLASSIFIERS = {"lr": "logistic regression", "mlp": "MLP"}
+DISTANCES = {"euclidean": "Euclidean", "cosine": "cosine", "manhattan": "Manhattan"}
+COSINE = "cosine"
+
+
+def paper_tables(models: Sequence[Model], notes: Notes) -> list[Table]:
+    """All tables of the paper that a model has figures for."""
+    makers = (sts_table, benchmark_table, argument_table, triplet_table, transfer_table)
+    return [table for maker in makers if (table := maker(models, notes)).rows]
+
+
+def sts_table(models: Sequence[Model], notes: Notes) -> Table:
+    """Table 1: STS without training for it, once for each way to put sub-sets together."""
+    rows: list[Row] = []
+    for label, results in models:
+        if not any(name in results["tasks"] for name in STS.values()):
+            continue
+        for aggregation, words in AGGREGATIONS.items():
+            found = [(task, _aggregated(task, aggregation)) for task in map(results["tasks"].get, STS.values())]
+            rows.append((label, words, *_cells(found, notes)))
+    caption = (
+        "Spearman's correlation of the cosine similarity with the gold scores, x 100. STSb and SICK-R are the test "
+        "splits and have no sub-sets: their figure is the same in every row. Rows do not compare with one another: "
+        "the paper pools all pairs, SentEval reports the means. The average is over all seven sets, or is not given."
+    )
+    return Table("STS (laid out as Table 1)", ("Model", "Sub-sets", *STS, "Avg."), rows, caption, texts=2)
+
+
+def benchmark_table(models: Sequence[Model], notes: Notes) -> Table:
+    """Table 2: the STS benchmark, with what the encoder was trained on."""
+    rows: list[Row] = []
+    for label, results in models:
+        trained = ", ".join(results["settings"]["trained_on"]) or "nothing named"
+        for split in ("dev", "test"):
+            task = results["tasks"].get(f"STSb-{split}")
+            for similarity in graded_similarities(task) if task else ():
+                pooled = (similarity, "spearman", "pooled")
+                correlations = [score_cell(task, (similarity, name, "pooled"), notes) for name in CORRELATIONS]
+                interval = interval_text(task, ".".join(pooled))
+                rows.append((label, trained, split, similarity, count(task), *correlations, interval))
+    columns = ("Model", "Trained on", "Split", "Similarity", "Pairs", *CORRELATIONS.values(), "95 % of Spearman")
+    return Table("STS benchmark (laid out as Table 2)", columns, rows, "Correlations x 100.", texts=4)
+
+
+def argument_table(models: Sequence[Model], notes: Notes) -> Table:
+    """Table 3: similarity of arguments."""
+    rows: list[Row] = []
+    for label, results in models:
+        for name, task in results["tasks"].items():
+            if task["suite"] != "arguments":
+                continue
+            for similarity in (key for key in graded_similarities(task) if key in (COSINE, "learned")):
+                for aggregation in ("pooled", "mean"):
+                    paths = [(similarity, correlation, aggregation) for correlation in ("pearson", "spearman")]
+                    cells = [score_cell(task, path, notes) for path in paths]
+                    if any(cell.text != ABSENT for cell in cells):
+                        words = AGGREGATIONS[aggregation].replace("sub-sets", "topics")
+                        rows.append((label, name, similarity, words, count(task), *cells))
+    columns = ("Model", "Task", "Similarity", "Topics", "Pairs", "Pearson r", "Spearman rho")
+    return Table("Arguments (laid out as Table 3)", columns, rows, "Correlations x 100.", texts=4)
+
+
+def triplet_table(models: Sequence[Model], notes: Notes) -> Table:
+    """Table 4: how often the anchor is nearer to the positive than to the negative."""
+    rows: list[Row] = []
+    for label, results in models:
+        for name, task in results["tasks"].items():
+            if task["suite"] == "triplets":
+                cells: list[Cell | str] = [score_cell(task, (distance, "accuracy"), notes) for distance in DISTANCES]
+                cells.insert(1, interval_text(task, "euclidean.accuracy"))
+                rows.append((label, name, count(task), *cells))
+    columns = ("Model", "Task", "Triplets", "Euclidean", "95 % of Euclidean", "cosine", "Manhattan")
+    return Table(
+        "Triplets (laid out as Table 4)", columns, rows, "Accuracy x 100. The paper compares by Euclidean distance.", 2
+    )
+
+
+def transfer_table(models: Sequence[Model], notes: Notes) -> Table:
+    """Table 5: transfer, once for each classifier on top of the vectors."""
+    rows: list[Row] = []
+    for label, results in models:
+        found = [_named(results["tasks"], names) for names in TRANSFER.values()]
+        for classifier, words in CLASSIFIERS.items():
+            cells = _cells([(task, (classifier, "accuracy")) for task in found], notes)
+            if any(cell.text != ABSENT for cell in cells):
+                rows.append((label, words, *cells))
+    caption = (
+        "Accuracy x 100. SST is the binary task. The average is over all seven tasks, or is not given. The paper "
+        "trains logistic regression."
+    )
+    return Table("Transfer (laid out as Table 5)", ("Model", "Classifier", *TRANSFER, "Avg."), rows, caption, texts=2)
+
+
+CORRELATIONS = {"spearman": "Spearman", "pearson": "Pearson"}
+
+
+def graded_similarities(task: Mapping[str, Any]) -> list[str]:
+    """The similarities whose correlation with gold scores a task reports, of all pairs and of sub-sets."""
+    scores = first(task)["scores"]
+    return [name for name in scores if figure(scores, (name, "spearman", "pooled")) != ABSENT]
+
+
+def subsets(task: Mapping[str, Any], similarity: str = COSINE, correlation: str = "spearman") -> list[str]:
+    """The sub-sets that a task reports correlations of."""
+    scores = first(task)["scores"]
+    return [name for name in task["counts"] if figure(scores, (similarity, correlation, "subsets", name)) != ABSENT]
+
+
+def _cells(found: Sequence[tuple[Any, Sequence[str]]], notes: Notes) -> list[Cell]:
+    """The figures at paths of tasks, None for a task that is not there, and their average."""
+    cells = [Cell(ABSENT) if task is None else score_cell(task, path, notes) for task, path in found]
+    values = [ABSENT if task is None else figure(first(task)["scores"], path) for task, path in found]
+    return [*cells, average(cells, values)]
+
+
+def _aggregated(task: Mapping[str, Any] | None, aggregation: str) -> tuple[str, ...]:
+    """The path of Spearman's correlation; a set without sub-sets has but one."""
+    path = (COSINE, "spearman", aggregation)
+    there = task is None or figure(first(task)["scores"], path) != ABSENT
+    return path if there else (COSINE, "spearman", "pooled")
+
+
+def _named(tasks: Mapping[str, Any], names: Sequence[str]) -> Any:
+    return next((tasks[name] for name in names if name in tasks), None)

@@ -1,0 +1,156 @@
+"""The plots of a report, as inline SVG."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from .document import UNDEFINED
+from .svg import WIDTH, Axis, bottom_axis, box, left_axis, line, number, path, svg, text, ticks
+
+LEFT, RIGHT, TOP, BASE = 44, WIDTH - 12, 34, 296  # of the field where values stand
+HEIGHT = BASE + 40
+LAYERS = 4  # of points, each see-through: one path paints a place where points overlap but once
+LABELS, VALUES, BAR = 132, 46, 22  # room for the names of bars and for their figures; height of a bar with its gap
+MOST = 20  # characters of the name of a bar
+PERCENT = 100.0
+APART = 30  # pixels between numbers below an axis
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A named figure, from 0 to 1, with the ends of its interval; None where not defined."""
+
+    name: str
+    value: float | None
+    ends: Sequence[float] | None = None
+
+
+@dataclass(frozen=True)
+class Box:
+    """How values of a group spread: its name, how many they are, and five percentiles in rising order."""
+
+    name: str
+    count: int
+    percentiles: Sequence[float]
+
+
+def scatter(x: Sequence[float], y: Sequence[float], names: tuple[str, str], title: str, description: str) -> str:
+    """Points.
+
+    x, y (n numbers each). names: of both axes.
+    RETURNS (str): the SVG.
+    """
+    across, up, axes = _field((min(x), max(x)), (min(y), max(y)), names)
+    places = [f"M{number(across(a))} {number(up(b))}h0" for a, b in zip(x, y, strict=True)]
+    layers = [f'<path class="dots" d="{"".join(places[start::LAYERS])}"/>' for start in range(LAYERS)]
+    return svg(title, description, HEIGHT, axes + "".join(layers))
+
+
+def boxes(groups: Sequence[Box], names: tuple[str, str], title: str, description: str) -> str:
+    """Box plots side by side: the median in the box from the second to the fourth percentile, whiskers to the ends."""
+    values = [value for group in groups for value in group.percentiles]
+    marks = ticks(min(values), max(values))
+    up = Axis(marks[0], marks[-1], BASE, TOP)
+    step = (RIGHT - LEFT) / len(groups)
+    parts = [
+        left_axis(up, marks, LEFT, RIGHT, names[1]),
+        text((LEFT + RIGHT) / 2, BASE + 46, names[0], "middle", "name"),
+    ]
+    for place, group in enumerate(groups):
+        middle, half = LEFT + (place + 0.5) * step, min(0.32 * step, 28)
+        low, first, median, third, high = (up(value) for value in group.percentiles)
+        parts += [
+            line(middle, low, middle, first, "edge"),
+            line(middle, third, middle, high, "edge"),
+            box(middle - half, third, 2 * half, max(first - third, 0.5), "box"),
+            line(middle - half, median, middle + half, median, "median"),
+            text(middle, BASE + 15, group.name, "middle"),
+            text(middle, BASE + 29, f"n={group.count}", "middle", "small"),
+        ]
+    return svg(title, description, HEIGHT + 14, "".join(parts))
+
+
+def bars(rows: Sequence[Bar], name: str, title: str, description: str, reach: tuple[float, float] = (0.0, 1.0)) -> str:
+    """Bars from 0, with intervals across their ends.
+
+    rows (Sequence of Bar): from top to bottom. name: of the axis. reach: what the axis shows at least.
+    RETURNS (str): the SVG; values are shown x 100.
+    """
+    found = [value for row in rows for value in (row.value, *(row.ends or ())) if value is not None]
+    marks = ticks(PERCENT * min(*found, *reach), PERCENT * max(*found, *reach), 5)
+    across = Axis(marks[0], marks[-1], LABELS, WIDTH - VALUES)
+    base = 8 + BAR * len(rows)
+    parts = [bottom_axis(across, marks, 4, base, name)]
+    for place, row in enumerate(rows):
+        parts.append(_bar(row, 8 + BAR * place, across))
+    parts.append(line(across(0), 4, across(0), base, "edge"))
+    return svg(title, description, base + 40, "".join(parts))
+
+
+def curves(
+    lines: Mapping[str, Sequence[tuple[float, float]]],
+    levels: Mapping[str, float],
+    names: tuple[str, str],
+    title: str,
+    description: str,
+) -> str:
+    """Lines through points over a logarithmic axis, and dashed levels that hold for no place on it.
+
+    lines, levels: by name; at least one line. names: of both axes.
+    RETURNS (str): the SVG, with a legend.
+    """
+    sizes = sorted({x for points in lines.values() for x, _ in points})
+    values = [y for points in lines.values() for _, y in points] + list(levels.values())
+    marks = ticks(min(values), max(values), 5)
+    across, up = Axis(sizes[0], sizes[-1], LEFT + 14, RIGHT - 14, log=True), Axis(marks[0], marks[-1], BASE, TOP)
+    parts = [
+        left_axis(up, marks, LEFT, RIGHT, names[1]),
+        bottom_axis(across, _apart(sizes, across), TOP, BASE, names[0]),
+    ]
+    for place, (name, points) in enumerate(lines.items()):
+        places = [(across(x), up(y)) for x, y in points]
+        dots = "".join(f"M{number(x)} {number(y)}h0" for x, y in places)
+        parts += [path(places, f"line c{place % 6}"), f'<path class="dot c{place % 6}" d="{dots}"/>']
+        parts.append(_legend(place, name, f"line c{place % 6}"))
+    for place, (name, value) in enumerate(levels.items(), len(lines)):
+        parts += [
+            line(LEFT, up(value), RIGHT, up(value), f"level c{place % 6}"),
+            _legend(place, name, f"level c{place % 6}"),
+        ]
+    return svg(title, description, HEIGHT + 6 + 16 * (len(lines) + len(levels)), "".join(parts))
+
+
+def _field(x: tuple[float, float], y: tuple[float, float], names: tuple[str, str]) -> tuple[Axis, Axis, str]:
+    """Both axes of a field, and how they look."""
+    over, beside = ticks(*x), ticks(*y)
+    across, up = Axis(over[0], over[-1], LEFT + 4, RIGHT - 4), Axis(beside[0], beside[-1], BASE, TOP)
+    drawn = left_axis(up, beside, LEFT, RIGHT, names[1]) + bottom_axis(across, over, TOP, BASE, names[0])
+    return across, up, drawn
+
+
+def _bar(row: Bar, top: float, across: Axis) -> str:
+    middle = top + BAR / 2
+    name = row.name if len(row.name) <= MOST else row.name[: MOST - 3] + "..."
+    parts = [text(LABELS - 8, middle + 2, name, "end")]
+    if row.value is None:
+        return "".join([*parts, text(across(0) + 4, middle + 2, UNDEFINED)])
+    start, end = sorted((across(0), across(PERCENT * row.value)))
+    parts.append(box(start, top + 2, end - start, BAR - 8, "bar"))
+    if row.ends is not None:
+        low, high = (across(PERCENT * value) for value in row.ends)
+        parts += [line(low, middle - 2, high, middle - 2, "whisker")]
+        parts += [line(place, middle - 6, place, middle + 2, "whisker") for place in (low, high)]
+    return "".join([*parts, text(WIDTH - 4, middle + 2, f"{PERCENT * row.value:.2f}", "end")])
+
+
+def _apart(marks: Sequence[float], axis: Axis) -> list[float]:
+    """The marks whose numbers do not run into that of an earlier one."""
+    kept: list[float] = []
+    for mark in marks:
+        if not kept or axis(mark) - axis(kept[-1]) >= APART:
+            kept.append(mark)
+    return kept
+
+
+def _legend(place: int, name: str, kind: str) -> str:
+    y = HEIGHT + 6 + 16 * place
+    return line(LEFT, y, LEFT + 24, y, kind) + text(LEFT + 32, y + 4, name)

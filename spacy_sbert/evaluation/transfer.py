@@ -1,0 +1,123 @@
+"""SentEval's transfer tasks: what a classifier learns from the vectors of sentences and of pairs."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from ..readers.rows import Row
+from ..readers.sick import sick_rows
+from .classification import DEPENDS_ON, Examples, classify
+from .classifiers import ALL, DEV, TEST, TRAIN
+from .datasets import Place, check_count
+from .senteval import paraphrase_rows, polarity_rows, question_rows, treebank_rows
+from .sick import COUNTS as SICK_COUNTS
+from .sick import sick_place
+from .task import Run, Task
+
+SOURCE = "https://github.com/facebookresearch/SentEval"
+TREEBANK = {"binary": {TRAIN: 67349, DEV: 872, TEST: 1821}, "fine": {TRAIN: 8544, DEV: 1101, TEST: 2210}}
+SICK_SPLITS = {"train": TRAIN, "trial": DEV, "test": TEST}
+BLANK = "{count} blank lines are left out; the official number of sentences includes them."
+
+
+@dataclass(frozen=True)
+class File:
+    """One file of a data set: its split, where it lies, and how it is read."""
+
+    split: str
+    place: Place
+    read: Callable[[Path], Iterable[Row]]
+
+
+@dataclass(frozen=True)
+class TransferTask:
+    """Accuracy of classifiers that are trained on vectors, as SentEval trains them.
+
+    files: all files of all splits. official: examples by split, blank lines included. positive: see Examples.
+    """
+
+    name: str
+    files: tuple[File, ...]
+    official: tuple[tuple[str, int], ...]
+    positive: str | None = None
+    suite: str = "transfer"
+    depends_on: tuple[str, ...] = DEPENDS_ON
+
+    def find(self, root: Path) -> list[Path]:
+        return [file.place.find(root) for file in self.files]
+
+    def run(self, run: Run) -> dict[str, Any]:
+        rows: dict[str, list[Row]] = {}
+        for file in self.files:
+            rows.setdefault(file.split, []).extend(file.read(file.place.find(run.root)))
+        notes: list[str] = []
+        for split, official in self.official:
+            paths = [file.place.find(run.root) for file in self.files if file.split == split]
+            path = paths[0] if len(paths) == 1 else paths[0].parent
+            notes += check_count(len(rows[split]), official, path, run.settings.any_count)
+        found = [(split, row) for split, each in rows.items() for row in each if all(row.members)]
+        blank = sum(map(len, rows.values())) - len(found)
+        notes += [BLANK.format(count=blank)] if blank else []
+        return classify(as_examples(found, self.positive), run, self.name, notes)
+
+
+def as_examples(rows: Iterable[tuple[str, Row]], positive: str | None = None) -> Examples:
+    """Rows with the split of each as what is classified."""
+    splits, found = zip(*rows, strict=True)
+    labels = numpy.array([row.label for row in found])
+    return Examples(tuple(row.members for row in found), labels, splits, positive)
+
+
+def _polarity(name: str, official: int, **files: str) -> TransferTask:
+    each = [
+        File(ALL, Place((f"{name}/{file}",), SOURCE), partial(polarity_rows, label=label))
+        for label, file in files.items()
+    ]
+    return TransferTask(name, tuple(each), ((ALL, official),))
+
+
+def _treebank(name: str, folder: str, labels: tuple[str, ...]) -> TransferTask:
+    official = TREEBANK[folder]
+    files = tuple(
+        File(split, Place((f"SST/{folder}/sentiment-{split}",), SOURCE), partial(treebank_rows, labels=labels))
+        for split in official
+    )
+    return TransferTask(name, files, tuple(official.items()))
+
+
+TREC = TransferTask(
+    "TREC",
+    (
+        File(TRAIN, Place(("TREC/train_5500.label",), SOURCE), question_rows),
+        File(TEST, Place(("TREC/TREC_10.label",), SOURCE), question_rows),
+    ),
+    ((TRAIN, 5452), (TEST, 500)),
+)
+MRPC = TransferTask(
+    "MRPC",
+    tuple(
+        File(split, Place((f"MRPC/msr_paraphrase_{split}.txt",), SOURCE), paraphrase_rows) for split in (TRAIN, TEST)
+    ),
+    ((TRAIN, 4076), (TEST, 1725)),
+    positive="1",
+)
+SICK_E = TransferTask(
+    "SICK-E",
+    tuple(File(ours, sick_place(theirs), sick_rows) for theirs, ours in SICK_SPLITS.items()),
+    tuple((ours, SICK_COUNTS[theirs]) for theirs, ours in SICK_SPLITS.items()),
+)
+TASKS: tuple[Task, ...] = (
+    _polarity("MR", 10_662, positive="rt-polarity.pos", negative="rt-polarity.neg"),
+    _polarity("CR", 3775, positive="custrev.pos", negative="custrev.neg"),
+    _polarity("SUBJ", 10_000, subjective="subj.subjective", objective="subj.objective"),
+    _polarity("MPQA", 10_606, positive="mpqa.pos", negative="mpqa.neg"),
+    _treebank("SST-2", "binary", ("0", "1")),
+    _treebank("SST-5", "fine", ("0", "1", "2", "3", "4")),
+    TREC,
+    MRPC,
+    SICK_E,
+)

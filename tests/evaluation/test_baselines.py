@@ -1,0 +1,257 @@
+"""Baselines: hand-computed values, parity with scikit-learn, and what each needs."""
+
+import hashlib
+import math
+import subprocess
+import sys
+from itertools import pairwise
+
+import numpy
+import pytest
+import spacy
+from scipy import linalg
+
+from spacy_sbert.evaluation.baselines import BASELINES, TfIdf, make_baseline
+from spacy_sbert.evaluation.baselines.power_means import power_mean
+from spacy_sbert.evaluation.baselines.random_projection import RandomProjection, projection, word_signs
+from spacy_sbert.evaluation.baselines.smooth_inverse_frequency import SmoothInverseFrequency, read_counts
+from spacy_sbert.evaluation.store import VectorStore
+
+VECTORS = {"cat": [1.0, 0.0, 2.0], "dog": [3.0, -4.0, 0.0], "Cat": [0.0, 8.0, 0.0]}
+BOUND = 2**0.5  # of the deviation of inner products of unit vectors, times the root of the width
+CORPUS = ["cat dog", "a cat, a dog and a dog", "the dog", "Cat and cat", "", "zebra"]
+
+
+@pytest.fixture
+def nlp():
+    """A pipeline with three static vectors, and a component that must not matter."""
+    nlp = spacy.blank("en")
+    for word, vector in VECTORS.items():
+        nlp.vocab.set_vector(word, numpy.array(vector, dtype="float32"))
+    return nlp
+
+
+@pytest.fixture
+def counts(tmp_path):
+    path = tmp_path / "counts.txt"
+    path.write_text("the 700\ncat 200\n\ndog 100\n", encoding="utf8")
+    return path
+
+
+def made(name, nlp, counts, tiny_bert):
+    return make_baseline(name, nlp=nlp, counts=counts, encoder=str(tiny_bert))
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_every_baseline_is_a_source(name, nlp, counts, tiny_bert):
+    source = made(name, nlp, counts, tiny_bert)
+    assert source.name.startswith(name) and source.nlp is None
+    assert source.digest == made(name, nlp, counts, tiny_bert).digest and len(source.digest) == 64
+    rows = source.encode(CORPUS, CORPUS)
+    assert rows.dtype == "float32" and rows.shape[0] == len(CORPUS) and numpy.isfinite(rows).all()
+    assert rows[0].any() and not rows[4].any(), "no words, no vector"
+    assert numpy.array_equal(rows, made(name, nlp, counts, tiny_bert).encode(CORPUS, CORPUS))
+    assert VectorStore(source, None, lambda items, _: items)(CORPUS[:1], fit_on=CORPUS).shape == (1, rows.shape[1])
+    assert not source.encode([""], [""]).any()
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_a_baseline_learns_if_the_corpus_matters(name, nlp, counts, tiny_bert):
+    source = made(name, nlp, counts, tiny_bert)
+    one, other = source.encode(CORPUS[:1], CORPUS), source.encode(CORPUS[:1], CORPUS[:1])
+    assert (one.shape != other.shape or not numpy.array_equal(one, other)) == source.learns
+
+
+@pytest.mark.parametrize("name", ["static", "sif", "power-means"])
+def test_texts_without_known_words_are_zero(name, nlp, counts, tiny_bert):
+    assert not made(name, nlp, counts, tiny_bert).encode(["zebra", " "], CORPUS).any()
+
+
+def test_digests_tell_vectors_apart(nlp, counts):
+    before = {name: make_baseline(name, nlp=nlp, counts=counts).digest for name in ("static", "sif", "power-means")}
+    assert len({*before.values()}) == 3
+    nlp.vocab.set_vector("cat", numpy.zeros(3, dtype="float32"))
+    for name, digest in before.items():
+        assert make_baseline(name, nlp=nlp, counts=counts).digest != digest
+    counted = make_baseline("sif", nlp=nlp, counts=counts).digest
+    counts.write_text("the 1\n", encoding="utf8")
+    assert make_baseline("sif", nlp=nlp, counts=counts).digest != counted
+    assert RandomProjection(seed=1).digest != RandomProjection(seed=2).digest != RandomProjection(width=8).digest
+    assert TfIdf(seed=1).digest != TfIdf(seed=2).digest
+    assert make_baseline("power-means", nlp=nlp, powers=[3]).digest != make_baseline("power-means", nlp=nlp).digest
+
+
+def test_digests_are_the_same_in_another_process(nlp):
+    code = "from spacy_sbert.evaluation.baselines import TfIdf; print(TfIdf().digest)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == TfIdf().digest
+
+
+def test_average_of_static_vectors(nlp):
+    rows = make_baseline("static", nlp=nlp).encode(["cat dog", "a cat, a dog and a dog", "Cat", "cat zebra"])
+    assert rows.tolist() == [[2, -2, 1], pytest.approx([7 / 3, -8 / 3, 2 / 3]), [0, 8, 0], [1, 0, 2]]
+
+
+def test_power_means(nlp):
+    text = "a cat, a dog and a dog"
+    (row,) = make_baseline("power-means", nlp=nlp).encode([text])
+    assert row.tolist() == pytest.approx([1, -4, 0, 7 / 3, -8 / 3, 2 / 3, 3, 0, 2])
+    (row,) = make_baseline("power-means", nlp=nlp, powers=[3, 2]).encode([text])
+    third, half = 1 / 3, 1 / 2
+    cubes = [(55 / 3) ** third, -((128 / 3) ** third), (8 / 3) ** third]
+    squares = [(19 / 3) ** half, (32 / 3) ** half, (4 / 3) ** half]
+    assert row.tolist() == pytest.approx([*cubes, *squares])
+
+
+def test_power_means_are_ordered_and_odd():
+    rows = numpy.random.default_rng(0).uniform(0.1, 1, (5, 7))
+    means = [power_mean(rows, power) for power in (-math.inf, 1, 2, 3, 50, math.inf)]
+    assert all((low <= high).all() for low, high in pairwise(means))
+    signed = numpy.random.default_rng(1).normal(size=(5, 7))
+    assert numpy.allclose(power_mean(-signed, 3), -power_mean(signed, 3))
+
+
+@pytest.mark.parametrize("power", [0, -1, 0.5, math.nan])
+def test_powers_without_a_real_mean_are_refused(nlp, power):
+    with pytest.raises(ValueError, match=f"p = {power}: expected whole numbers above 0"):
+        make_baseline("power-means", nlp=nlp, powers=[power])
+    with pytest.raises(ValueError, match="expected whole numbers"):
+        make_baseline("power-means", nlp=nlp, powers=[])
+
+
+def test_smooth_inverse_frequency(nlp, counts):
+    """Weights a / (a + p) with p(cat) = 0.2 and p(dog) = 0.1, 1 for a word without a count; then no first component."""
+    source = SmoothInverseFrequency(nlp, counts, a=0.1)
+    assert source.weights == {"the": pytest.approx(1 / 8), "cat": pytest.approx(1 / 3), "dog": pytest.approx(1 / 2)}
+    nlp.vocab.set_vector("emu", numpy.array([1.0, 1.0, 1.0], dtype="float32"))  # has no count
+    cat, dog, emu = numpy.array([1, 0, 2]), numpy.array([3, -4, 0]), numpy.ones(3)
+    texts = ["cat dog", "dog", "Emu emu cat the"]  # "Emu" has no vector
+    expected = numpy.array([(cat / 3 + dog / 2) / 2, dog / 2, (emu + cat / 3) / 2])
+    u = linalg.svd(expected)[2][0]
+    expected = expected - expected @ numpy.outer(u, u)
+    assert numpy.allclose(source.encode(texts, texts), expected, atol=1e-6)
+
+    corpus = ["dog"]  # its component is the dog's direction: only what is across it is left
+    u = dog / 5
+    before = numpy.array([(cat / 3 + dog / 2) / 2, dog / 2, (emu + cat / 3) / 2])
+    rows = source.encode(texts, corpus)
+    assert numpy.allclose(rows, before - before @ numpy.outer(u, u), atol=1e-6)
+    assert numpy.allclose(rows @ u, 0, atol=1e-6)
+    assert numpy.allclose(source.encode(texts, ["zebra"]), before, atol=1e-6), "nothing known, nothing removed"
+
+
+def test_case_of_words_and_counts(nlp, counts):
+    """A vector is that of the token as it is written, a count that of its lower-cased form."""
+    row = SmoothInverseFrequency(nlp, counts, a=0.1).encode(["Cat"], ["dog"])[0].astype("float64")
+    u = numpy.array([3, -4, 0]) / 5
+    cat = numpy.array([0, 8, 0]) / 3
+    assert numpy.allclose(row, cat - u * (u @ cat), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("the 7\ncat\n", r"line 2: expected a word, .*, got 'cat'"),
+        ("the 7\n\ncat x\n", r"line 3: .* got 'cat x'"),
+        ("the -7\n", r"line 1: .* got 'the -7'"),
+        ("the 0\n", r"line 1: .* got 'the 0'"),
+        ("a b 7\n", r"line 1: .* got 'a b 7'"),
+        ("the 7\nthe 8\n", r"line 2: the word 'the' was counted before"),
+        ("\n", r"holds no word counts"),
+    ],
+)
+def test_bad_word_counts(tmp_path, text, message):
+    path = tmp_path / "counts.txt"
+    path.write_text(text, encoding="utf8")
+    with pytest.raises(ValueError, match=f"counts.txt.* ?{message}"):
+        read_counts(path)
+
+
+def test_word_counts(counts, nlp):
+    assert read_counts(counts) == {"the": 700, "cat": 200, "dog": 100}
+    with pytest.raises(ValueError, match="a = 0: expected a number above 0"):
+        SmoothInverseFrequency(nlp, counts, a=0)
+
+
+def test_tf_idf_equals_scikit_learn():
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    theirs = TfidfVectorizer(token_pattern=r"\w+").fit(CORPUS)
+    texts = ["a dog and a Cat", "zebra zebra", "unheard of", ""]
+    rows = make_baseline("tf-idf").encode(["Cat, dog"], CORPUS)
+    assert rows.shape == (1, len(theirs.vocabulary_) + 1), "the comma is a word of spaCy's"
+    corpus = [text.replace(",", "") for text in CORPUS]
+    theirs = TfidfVectorizer(token_pattern=r"\w+").fit(corpus)
+    rows = make_baseline("tf-idf").encode(texts, corpus)
+    assert numpy.allclose(rows, theirs.transform(texts).toarray(), atol=1e-6)
+    assert not rows[2:].any()
+
+
+def test_tf_idf_of_many_words_keeps_inner_products():
+    rng = numpy.random.default_rng(0)
+    texts = [" ".join(f"w{word}" for word in rng.zipf(1.3, 30) % 3000) for _ in range(200)]
+    whole = TfIdf(width=10_000).encode(texts, texts)
+    projected = TfIdf(width=512).encode(texts, texts)
+    assert whole.shape[1] > 512 and projected.shape == (200, 512) and projected.dtype == "float32"
+    assert numpy.abs(projected @ projected.T - whole @ whole.T).max() < 6 * BOUND / 512**0.5
+
+
+def test_tf_idf_needs_scikit_learn(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.feature_extraction.text", None)
+    with pytest.raises(ImportError, match=r"'tf-idf' needs scikit-learn.*pip install spacy-sbert\[evaluation\]"):
+        make_baseline("tf-idf")
+
+
+def test_random_projection_adds_up_words():
+    rows = RandomProjection(width=64, seed=3).encode(["cat", "dog", "Dog cat  dog", "dog dog cat"])
+    assert set(numpy.abs(rows[0]).tolist()) == {0.125}
+    assert numpy.allclose(rows[2], rows[0] + 2 * rows[1]) and numpy.array_equal(rows[2], rows[3])
+    assert not numpy.array_equal(rows, RandomProjection(width=64, seed=4).encode(["cat", "dog", "cat dog", "dog"]))
+
+
+def test_signs_follow_from_word_and_seed():
+    bits = "".join(f"{byte:08b}" for byte in hashlib.shake_256(b"7 cat").digest(2))[:11]
+    assert word_signs("cat", 11, 7).tolist() == [1 if bit == "1" else -1 for bit in bits]
+
+
+def test_random_projection_keeps_inner_products():
+    rng = numpy.random.default_rng(0)
+    bags = rng.integers(0, 3, (60, 40))
+    texts = [" ".join(f"w{word} " * count for word, count in enumerate(bag)) for bag in bags]
+    rows = RandomProjection(width=4096).encode(texts)
+    lengths = numpy.linalg.norm(bags, axis=1)
+    errors = (rows @ rows.T - bags @ bags.T) / numpy.outer(lengths, lengths)
+    assert numpy.abs(errors).max() < 6 * BOUND / 4096**0.5
+
+
+def test_random_projection_is_right_on_average():
+    bags = numpy.array([[2, 1, 1, 1, 0, 0], [0, 0, 1, 1, 2, 1]])  # 2 words in common: u . v = 2, u . u = v . v = 7
+    products = [numpy.prod(bags @ projection("abcdef", 16, seed), axis=0).sum() for seed in range(500)]
+    assert numpy.mean(products) == pytest.approx(2, abs=4 * numpy.sqrt((7 * 7 + 2 * 2) / 16 / 500))
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_untuned_transformer_is_the_pipe_as_it_is(pooling, tiny_bert, make_nlp):
+    texts = ["A man is eating food.", "The cat sat.", ""]
+    source = make_baseline(f"untuned-{pooling}", encoder=str(tiny_bert))
+    nlp = make_nlp(model={"pooling": pooling, "normalize": False})
+    rows = source.encode(texts)
+    assert numpy.abs(rows - [nlp(text).vector for text in texts]).max() < 1e-6
+    assert abs(numpy.linalg.norm(rows[0]) - 1) > 1e-3, "not scaled"
+    other = "cls" if pooling == "mean" else "mean"
+    assert source.digest != make_baseline(f"untuned-{other}", encoder=str(tiny_bert)).digest
+
+
+def test_what_is_missing_is_said(nlp, counts):
+    with pytest.raises(ValueError, match="Unknown baseline 'glove': expected one of static, sif, "):
+        make_baseline("glove")
+    for name in ("static", "sif", "power-means"):
+        with pytest.raises(ValueError, match=f"'{name}' needs a pipeline with static vectors"):
+            make_baseline(name)
+        with pytest.raises(ValueError, match="en_pipeline has no static vectors"):
+            make_baseline(name, nlp=spacy.blank("en"), counts=counts)
+    with pytest.raises(ValueError, match="'sif' needs word counts"):
+        make_baseline("sif", nlp=nlp)
+    for name in ("tf-idf", "random-projection"):
+        with pytest.raises(ValueError, match="width 0"):
+            make_baseline(name, width=0)

@@ -1,0 +1,260 @@
+"""Comparisons of models: paired tests, ranks, and results that are none."""
+
+import json
+import re
+
+import numpy
+import pytest
+from made_results import GOLD, OWN, classified, graded, results
+
+from spacy_sbert.evaluation.compare import compare, compare_html, compare_markdown
+from spacy_sbert.evaluation.ranks import ranks
+from spacy_sbert.evaluation.results import read_results
+from spacy_sbert.evaluation.suite import FORMAT
+
+
+def right(count, of=200, **more):
+    """A task of which the first examples are right."""
+    return classified(count / of, predictions={"right": "1" * count + "0" * (of - count)}, **more)
+
+
+def test_a_better_model():
+    found = compare([results({"MR": right(100)}, "worse"), results({"MR": right(150)}, "better")])
+    task = found["tasks"]["MR"]
+    assert task["figures"] == [0.5, 0.75]
+    test = task["tests"][0]
+    assert test["difference"] == 0.25 and test["p"] == 0.0
+    # the difference of an example is 0 or 1: the error of its mean is sqrt(p (1 - p) / n)
+    error = 1.96 * numpy.sqrt(0.25 * 0.75 / 200)
+    assert test["low"] == pytest.approx(0.25 - error, abs=0.015)
+    assert test["high"] == pytest.approx(0.25 + error, abs=0.015)
+    text = compare_markdown([results({"MR": right(100)}, "worse"), results({"MR": right(150)}, "better")], found)
+    assert "| MR | better | lr.accuracy | +25.00 |" in text and "| below 0.002 |" in text
+
+
+def test_a_model_against_itself():
+    one = results({"MR": right(120), "STS12": graded(0.5)})
+    found = compare([one, one])
+    for task in found["tasks"].values():
+        assert task["tests"] == [{"difference": 0.0, "low": 0.0, "high": 0.0, "p": 1.0}]
+    assert [model["name"] for model in found["models"]] == ["en_model (1)", "en_model (2)"]
+    assert any("one and the same model" in warning for warning in found["warnings"])
+
+
+def test_correlations_are_tested_on_the_same_pairs():
+    rng = numpy.random.default_rng(0)
+    gold = rng.uniform(0, 5, 200)
+    tasks = []
+    for noise in (3.0, 0.3):
+        predicted = gold + noise * rng.normal(size=200)
+        tasks.append(
+            graded(0.5, predictions={"predicted": predicted.tolist(), "gold": gold.tolist(), "subset": ["all"] * 200})
+        )
+    test = compare([results({"STS12": task}) for task in tasks])["tasks"]["STS12"]["tests"][0]
+    assert test["p"] == 0.0 and 0 < test["low"] < test["difference"] < test["high"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"data": {"sts/file.txt": "other"}}, "the data files differ"),
+        ({"primary": "dot.spearman.pooled"}, "the figures that stand for the task differ"),
+        ({"predictions": {}}, "no predictions were kept"),
+        (
+            {"predictions": {"predicted": GOLD, "gold": GOLD[::-1], "subset": ["all"] * 6}},
+            "the gold scores, or their order, differ",
+        ),
+    ],
+)
+def test_no_test_and_why(changed, reason):
+    found = [results({"STS12": graded(0.5)}), results({"STS12": graded(0.5, **changed)}, "other")]
+    comparison = compare(found)
+    assert comparison["tasks"]["STS12"]["tests"] == [{"reason": reason}]
+    assert f"no test: {reason}" in compare_markdown(found, comparison)
+
+
+def test_other_number_of_examples_and_undefined():
+    found = compare([results({"MR": right(5, 10)}), results({"MR": right(5, 20)})])
+    assert found["tasks"]["MR"]["tests"] == [{"reason": "the numbers of examples differ"}]
+    flat = graded(None, predictions={"predicted": [1.0] * 6, "gold": GOLD, "subset": ["all"] * 6})
+    found = compare([results({"STS12": graded(0.5)}), results({"STS12": flat})])
+    assert found["tasks"]["STS12"]["tests"] == [{"reason": "undefined for most resamples"}]
+    assert found["tasks"]["STS12"]["figures"] == [0.5, None]
+
+
+def test_the_same_data_in_another_folder():
+    found = compare([results({"MR": right(5, 10)}), results({"MR": right(6, 10, data={"elsewhere.txt": "d2"})})])
+    assert found["tasks"]["MR"]["tests"][0]["difference"] == pytest.approx(0.1)
+
+
+def test_shared_tasks_alone():
+    found = compare([results({"MR": right(5, 10), "CR": right(5, 10)}, "a"), results({"MR": right(5, 10)}, "b")])
+    assert list(found["tasks"]) == ["MR"] and found["not_shared"] == {"CR": ["a"]}
+
+
+def test_what_differs_is_said():
+    found = [
+        results({"MR": right(5, 10)}, "a"),
+        results({"MR": right(5, 10)}, "b", digest="d", normalizations=["unit"]),
+    ]
+    found[1]["versions"]["spacy"] = "3.9"
+    warnings = compare(found)["warnings"]
+    assert warnings == [
+        "The setting normalizations differs. a: none; b: unit.",
+        "The version of spacy differs. a: 3.8.18; b: 3.9.",
+    ]
+    assert "Warning: The version of spacy differs." in compare_markdown(found)
+
+
+def test_ranks_by_hand():
+    assert ranks([0.5, 0.9, 0.5, 0.1]) == [2, 1, 2, 4]
+    assert ranks([0.5, None]) is None and ranks([0.5, "-"]) is None
+
+
+def varied(lr, mlp, zscore):
+    scores = [
+        {"lr": {"accuracy": lr}, "mlp": {"accuracy": mlp}},
+        {"lr": {"accuracy": zscore}, "mlp": {"accuracy": mlp}},
+    ]
+    keys = [OWN, {**OWN, "normalization": "zscore"}]
+    return classified(0, variants=[{**key, "scores": one} for key, one in zip(keys, scores, strict=True)])
+
+
+def test_rank_changes_by_hand():
+    figures = {"a": (0.9, 0.6, 0.7), "b": (0.8, 0.7, 0.8), "c": (0.7, 0.5, 0.6)}
+    models = [results({"MR": varied(*values), "CR": varied(0.5, 0.5, 0.5)}, name) for name, values in figures.items()]
+    changes = compare(models, resamples=10)["rank_changes"]
+    swapped = {"before": [1, 2, 3], "after": [2, 1, 3]}
+    # MR and the mean of both tasks change, CR does not
+    assert changes["variants"] == {
+        "compared": 3,
+        "changes": [
+            {"task": "MR", "from": "none, own", "to": "zscore, own", **swapped},
+            {"task": "mean of transfer", "from": "none, own", "to": "zscore, own", **swapped},
+        ],
+    }
+    assert changes["classifiers"]["compared"] == 3
+    assert [change["task"] for change in changes["classifiers"]["changes"]] == ["MR", "mean of transfer"]
+    assert changes["similarities"] == {"compared": 0, "changes": []}
+    text = compare_markdown(models)
+    assert "| MR | none, own | zscore, own | 1 to 2 | 2 to 1 | 3 |" in text
+    assert "Between normalisation and size, 2 of 3 rankings of the models change." in text
+
+
+def test_rank_changes_between_cosine_and_learned():
+    models = []
+    for name, cosine, learned in (("a", 0.7, 0.75), ("b", 0.6, 0.8)):
+        scores = {"learned": {"spearman": learned}, "cosine": {"spearman": cosine}}
+        task = graded(0, suite="learned", primary="learned.spearman", variants=[{**OWN, "scores": scores}])
+        models.append(results({"STSb-learned": task}, name))
+    changes = compare(models, resamples=10)["rank_changes"]["similarities"]["changes"]
+    assert changes == [{"task": "STSb-learned", "from": "cosine", "to": "learned", "before": [1, 2], "after": [2, 1]}]
+
+
+def test_transfer_against_probing_by_hand():
+    # over four models MR runs 1 2 3 4, CR 4 3 2 1, the probing task 1 2 4 3
+    columns = zip((1, 2, 3, 4), (4, 3, 2, 1), (1, 2, 4, 3), strict=True)
+    models = [
+        results(
+            {"MR": classified(mr / 10), "CR": classified(cr / 10), "Tense": classified(tense / 10, suite="probing")}
+        )
+        for mr, cr, tense in columns
+    ]
+    found = compare(models, resamples=10)["transfer_probing"]
+    # 1 - 6 sum d^2 / (n (n^2 - 1)) with d = 0 0 1 1, and with d = 3 1 2 2
+    assert found["models"] == 4
+    assert found["correlations"]["MR"]["Tense"] == pytest.approx(1 - 6 * 2 / 60)
+    assert found["correlations"]["CR"]["Tense"] == pytest.approx(1 - 6 * 18 / 60)
+    assert found["correlations"]["mean"]["Tense"] is None  # every model has the same mean
+    text = compare_markdown(models)
+    assert "| MR | 80.00 |" in text and "| CR | -80.00 |" in text and "| mean | undefined |" in text
+    assert compare(models[:2], resamples=10)["transfer_probing"] == {"reason": "needs at least three models"}
+    assert "needs at least three models" in compare_markdown(models[:2])
+
+
+def test_page_escapes_and_draws_differences():
+    models = [results({"MR": right(100)}, "<b>a</b>"), results({"MR": right(150)}, "b|c")]
+    page = compare_html(models)
+    assert "<b>" not in page and "&lt;b&gt;a&lt;/b&gt;" in page
+    assert len(re.findall("<svg", page)) == 1 and "b|c less &lt;b&gt;a" in page
+    assert page == compare_html(models)
+    assert r"b\|c" in compare_markdown(models)
+    json.dumps(compare(models), allow_nan=False)
+
+
+def test_one_result_is_no_comparison():
+    with pytest.raises(ValueError, match="Cannot compare 1 results"):
+        compare([results({})])
+
+
+def test_another_format_is_refused():
+    other = {**results({}), "format": "spacy-sbert evaluation 99"}
+    with pytest.raises(ValueError, match=f"Result 2 has the format 'spacy-sbert evaluation 99', expected '{FORMAT}'"):
+        compare([results({}), other])
+
+
+def test_saved_results_are_read_back(tmp_path):
+    path = tmp_path / "a.json"
+    found = results({"MR": right(5, 10), "STS12": graded(None, subsets={"a": None, "b": 0.5})})
+    path.write_text(json.dumps(found), encoding="utf8")
+    assert read_results(path) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "cannot be read"),
+        ("{", "cannot be read"),
+        ('{"format": NaN}', "NaN"),
+        ("[" * 100_000, "cannot be read"),
+        ("[]", "the whole file is"),
+        ("{}", "has the format None"),
+        ('{"sts_spearman": 0.8}', "has the format None"),
+    ],
+)
+def test_other_files_are_refused_by_name(tmp_path, text, said):
+    path = tmp_path / "other.json"
+    path.write_text(text, encoding="utf8")
+    with pytest.raises(ValueError, match=rf"other\.json.*{re.escape(said)}"):
+        read_results(path)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        (("model",), {"name": "a"}, "model.digest is 'missing'"),
+        (("settings", "seeds"), [], "settings.seeds is []"),
+        (("settings", "bootstrap"), True, "settings.bootstrap is True, expected int"),
+        (("tasks", "MR"), [], "tasks.MR is []"),
+        (("tasks", "MR", "variants"), [], "tasks.MR.variants is []"),
+        (("tasks", "MR", "variants", 0, "size"), "pca-x", "tasks.MR.variants[0].size is 'pca-x'"),
+        (("tasks", "MR", "variants", 0, "scores", "lr"), "high", "scores.lr is 'high', expected a finite number"),
+        (("tasks", "MR", "variants", 0, "scores", "lr"), 10**400, "expected a finite number"),
+        (("tasks", "MR", "primary"), "lr.f1", "tasks.MR.primary is 'lr.f1', expected the path of a figure"),
+        (("tasks", "MR", "intervals"), {"lr.accuracy": [1]}, "expected two ends"),
+        (("tasks", "MR", "predictions"), {"right": "012"}, "expected a text of 0 and 1"),
+        (("tasks", "MR", "predictions"), {"predicted": [1.0], "gold": [], "subset": []}, "lists of equal length"),
+        (("tasks", "MR", "counts"), {"test": 1.5}, "tasks.MR.counts.test is 1.5, expected int"),
+        (("tasks", "MR", "notes"), "a note", "tasks.MR.notes is 'a note', expected a list"),
+        (("tasks", "MR", "tuned"), {"scores": {}}, "tasks.MR.tuned.normalization"),
+        (("skipped",), {"CR": None}, "skipped.CR is None"),
+    ],
+)
+def test_what_is_wrong_and_where(tmp_path, place, value, said):
+    found = results({"MR": right(5, 10)})
+    holder = found
+    for key in place[:-1]:
+        holder = holder[key]
+    holder[place[-1]] = value
+    path = tmp_path / "broken.json"
+    path.write_text(json.dumps(found), encoding="utf8")
+    with pytest.raises(ValueError, match=rf"broken\.json.*{re.escape(said)}"):
+        read_results(path)
+
+
+def test_a_file_that_is_too_large(tmp_path, monkeypatch):
+    monkeypatch.setattr("spacy_sbert.evaluation.results.MAX_BYTES", 10)
+    path = tmp_path / "large.json"
+    path.write_text(json.dumps(results({})), encoding="utf8")
+    with pytest.raises(ValueError, match=r"large\.json has \d+ bytes"):
+        read_results(path)

@@ -1,0 +1,119 @@
+"""The adapter for mteb: its protocol, without mteb, and a made-up task that mteb runs."""
+
+import sys
+
+import numpy
+import pytest
+import spacy
+import torch
+
+from spacy_sbert.evaluation.mteb_adapter import MtebEncoder
+from spacy_sbert.similarity import cosine
+
+TEXTS = ["The cat sat on the mat.", "He cannot go.", "", "The dog ran fast, a man is eating food.", "He cannot go."]
+BATCHES = [{"text": TEXTS[:2]}, {"text": TEXTS[2:]}]
+
+
+@pytest.fixture
+def encoder(make_nlp):
+    return MtebEncoder(make_nlp())
+
+
+def test_vectors_stand_in_the_order_of_the_texts(encoder):
+    expected = numpy.stack([doc.vector for doc in encoder.source.nlp.pipe(TEXTS)])
+    given = encoder.encode(BATCHES, task_metadata=None, hf_split="test", hf_subset="default", batch_size=2)
+    assert given.dtype == "float32" and given.shape == (5, 16)
+    assert numpy.abs(given - expected).max() < 1e-6
+    assert encoder.source.batch_size == 2
+    assert encoder.encode([]).shape == (0, 16)
+
+
+def test_similarities_are_cosines(encoder):
+    u, v = numpy.random.default_rng(0).normal(size=(2, 4, 3)).astype("float32")
+    u[0] = 0
+    pairwise = encoder.similarity_pairwise(u, torch.from_numpy(v))
+    assert torch.is_tensor(pairwise) and numpy.allclose(pairwise.numpy(), cosine(u, v), atol=1e-6)
+    matrix = encoder.similarity(torch.from_numpy(u), v[:3])
+    assert matrix.shape == (4, 3)
+    expected = [[cosine(a[None], b[None])[0] for b in v[:3]] for a in u]
+    assert numpy.allclose(matrix.numpy(), expected, atol=1e-6) and not matrix[0].any()
+    assert encoder.similarity(u[1], v[1]).item() == pytest.approx(pairwise[1].item())
+
+
+def test_batches_without_text_are_refused(encoder):
+    class Metadata:
+        name = "Pictures"
+
+    with pytest.raises(ValueError, match="'Pictures' gave a batch with image, but no text"):
+        encoder.encode([{"image": [None]}], task_metadata=Metadata)
+
+
+def test_a_pipeline_without_vectors_is_refused():
+    with pytest.raises(ValueError, match="gives no vectors"):
+        MtebEncoder(spacy.blank("en")).encode(BATCHES)
+
+
+def test_without_mteb(encoder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mteb.models", None)
+    with pytest.raises(ImportError, match=r"pip install spacy-sbert\[mteb\]"):
+        _ = encoder.mteb_model_meta
+
+
+GOLD = [5.0, 1.0, 3.0, 0.0]
+FIRST = ["A man is eating food.", "The cat sat on the mat.", "He cannot go.", "The dog ran fast."]
+SECOND = ["Someone is having a meal.", "A man is eating.", "He can go.", "The mat is food."]
+
+
+def made_up(mteb, base, kind, columns):
+    """A task of mteb on data in memory."""
+    from datasets import Dataset
+    from mteb.abstasks.task_metadata import TaskMetadata
+
+    class MadeUp(base):
+        metadata = TaskMetadata(
+            name=f"MadeUp{kind}",
+            description="Data in memory.",
+            reference=None,
+            dataset={"path": "made/up", "revision": "1"},
+            type=kind,
+            category="t2t",
+            modalities=["text"],
+            eval_splits=["test"],
+            eval_langs=["eng-Latn"],
+            main_score="cosine_spearman" if kind == "STS" else "f1",
+        )
+
+        def load_data(self, *args, **kwargs):
+            self.dataset = {"test": Dataset.from_dict(columns)}
+            self.data_loaded = True
+
+    return MadeUp()
+
+
+def test_mteb_runs_a_made_up_sts_task(encoder):
+    mteb = pytest.importorskip("mteb")
+    from mteb.abstasks.sts import AbsTaskSTS
+    from mteb.models import EncoderProtocol
+
+    from spacy_sbert.correlation import pearson, spearman
+
+    assert isinstance(encoder, EncoderProtocol)
+    task = made_up(mteb, AbsTaskSTS, "STS", {"sentence1": FIRST, "sentence2": SECOND, "score": GOLD})
+    results = mteb.evaluate(encoder, task, cache=None, co2_tracker=False, show_progress_bar=False)
+    (scores,) = results.task_results[0].scores["test"]
+    predicted = cosine(encoder.encode([{"text": FIRST}]), encoder.encode([{"text": SECOND}]))
+    assert scores["cosine_spearman"] == pytest.approx(spearman(predicted, GOLD), abs=1e-6)
+    assert scores["pearson"] == pytest.approx(pearson(predicted, GOLD), abs=1e-5)  # by our similarity_pairwise
+    assert results.model_name == "spacy/en_pipeline" and results.model_revision == encoder.source.digest[:40]
+    assert encoder.mteb_model_meta.embed_dim == 16
+
+
+def test_mteb_runs_a_made_up_bitext_task(encoder):
+    mteb = pytest.importorskip("mteb")
+    from mteb.abstasks.text.bitext_mining import AbsTaskBitextMining
+
+    columns = {"sentence1": FIRST, "sentence2": FIRST}
+    task = made_up(mteb, AbsTaskBitextMining, "BitextMining", columns)
+    results = mteb.evaluate(encoder, task, cache=None, co2_tracker=False, show_progress_bar=False)
+    (scores,) = results.task_results[0].scores["test"]
+    assert scores["f1"] == 1.0, "each sentence finds itself, by our similarity"

@@ -1,0 +1,327 @@
+"""Transfer tasks are scikit-learn run on the vectors, with SentEval's splits; their files are read as published."""
+
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+from made_data import HashedSource
+from pipelines import real_data
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
+from sklearn.neural_network import MLPClassifier
+from sklearn.preprocessing import StandardScaler
+
+from spacy_sbert.evaluation import Settings, classification, classifiers
+from spacy_sbert.evaluation.datasets import MissingData
+from spacy_sbert.evaluation.store import VectorStore
+from spacy_sbert.evaluation.task import Run
+from spacy_sbert.evaluation.transfer import TASKS
+
+BY_NAME = {task.name: task for task in TASKS}
+GRID = {"C": [0.25, 0.5, 1, 2, 4, 8]}
+FOLDS = StratifiedKFold(10, shuffle=True, random_state=1111)
+INNER = StratifiedKFold(5, shuffle=True, random_state=1111)
+COARSE = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
+
+
+class Cued(HashedSource):
+    """Noise, and a direction for the first word, that classifiers can learn in part."""
+
+    def vector(self, text):
+        return super().vector(text) + 0.8 * super().vector(text.split(" ")[0])
+
+
+class Learning(Cued):
+    """Remembers which corpora it was shown."""
+
+    learns = True
+
+    def __init__(self):
+        super().__init__()
+        self.shown = []
+
+    def encode(self, texts, fit_on=()):
+        self.shown.append(set(fit_on))
+        return super().encode(texts)
+
+
+def run(name, root, source=None, **settings):
+    store = VectorStore(source or Cued(), None, lambda items, _: items)
+    settings = Settings(**{"any_count": True, "bootstrap": 50, "classifiers": ("lr",), **settings})
+    return BY_NAME[name].run(Run(root, store, settings, lambda items, _: items))
+
+
+def write(path: Path, lines, encoding="utf8"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(("\n".join(lines) + "\n").encode(encoding))
+
+
+def write_polarity(root, positive=40, negative=30, folder="MR", files=("rt-polarity.pos", "rt-polarity.neg")):
+    texts = [f"good film {i}" for i in range(positive)], [f"bad film {i}" for i in range(negative)]
+    for file, lines in zip(files, texts, strict=True):
+        write(root / folder / file, lines)
+    return [*texts[0], *texts[1]], numpy.array(["positive"] * positive + ["negative"] * negative)
+
+
+def write_treebank(root, folder, labels, line, **sizes):
+    found = {}
+    for split, size in sizes.items():
+        rows = [(f"word{i % len(labels)} {split} {i}", labels[i % len(labels)]) for i in range(size)]
+        write(root / "SST" / folder / f"sentiment-{split}", [line(*row) for row in rows])
+        found[split] = [text for text, _ in rows], numpy.array([label for _, label in rows])
+    return found
+
+
+def write_questions(root, train=60, test=24):
+    found = {}
+    for split, file, size in (("train", "train_5500.label", train), ("test", "TREC_10.label", test)):
+        rows = [(f"{COARSE[i % 6]}q\xe9 {split} {i} ?", COARSE[i % 6]) for i in range(size)]
+        write(root / "TREC" / file, [f"{label}:fine {text}" for text, label in rows], "latin-1")
+        found[split] = [text for text, _ in rows], numpy.array([label for _, label in rows])
+    return found
+
+
+def write_paraphrases(root, train=40, test=20):
+    found = {}
+    for split, size in (("train", train), ("test", test)):
+        rows = [(str(i % 3 % 2), f'{split} "one {i}', f"{'same' if i % 3 % 2 else 'other'} {i}") for i in range(size)]
+        lines = ["Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"]
+        write(
+            root / f"MRPC/msr_paraphrase_{split}.txt",
+            lines + [f"{y}\t{i}\t9\t{u}\t{v}" for i, (y, u, v) in enumerate(rows)],
+        )
+        found[split] = rows
+    return found
+
+
+def search():
+    return GridSearchCV(LogisticRegression(max_iter=1000), GRID, cv=INNER)
+
+
+def bits(right):
+    return "".join("01"[int(value)] for value in right)
+
+
+def test_cross_validation_is_that_of_scikit_learn(tmp_path):
+    texts, labels = write_polarity(tmp_path)
+    result = run("MR", tmp_path)
+    rows = Cued().encode(texts)
+    expected = cross_val_predict(search(), rows, labels, cv=FOLDS) == labels
+    assert 0.6 < expected.mean() < 1
+    assert result["predictions"]["right"] == bits(expected), "in the order of the data"
+    assert result["variants"][0]["scores"] == {"lr": {"accuracy": pytest.approx(expected.mean(), abs=1e-12)}}
+    chosen = [search().fit(rows[train], labels[train]).best_params_["C"] for train, _ in FOLDS.split(rows, labels)]
+    assert result["variants"][0]["c"] == chosen and len(set(chosen)) > 1
+    low, high = result["intervals"]["lr.accuracy"]
+    assert low < expected.mean() < high
+    assert result["counts"] == {"all": 70} and result["primary"] == "lr.accuracy"
+
+
+@pytest.mark.parametrize("name", ["SUBJ", "MPQA"])
+def test_every_polarity_task_reads_its_two_files(tmp_path, monkeypatch, name):
+    files = {"SUBJ": ("subj.subjective", "subj.objective"), "MPQA": ("mpqa.pos", "mpqa.neg")}[name]
+    write_polarity(tmp_path / "senteval", 12, 10, name, files)
+    assert [path.name for path in BY_NAME[name].find(tmp_path)] == list(files)
+    monkeypatch.setattr(classifiers, "C_GRID", (1.0,))
+    assert run(name, tmp_path)["variants"][0]["scores"]["lr"]["accuracy"] > 0.6
+
+
+def test_with_much_to_train_one_network_is_enough(tmp_path, monkeypatch):
+    write_questions(tmp_path)
+    monkeypatch.setattr(classification, "MLP_ROWS", 59)
+    result = run("TREC", tmp_path, classifiers=("mlp",))
+    assert result["primary"] == "mlp.accuracy" and list(result["variants"][0]["scores"]) == ["mlp"]
+    assert result["protocol"]["mlp"].endswith("mean over the seeds 1") and "deviation" not in result["variants"][0]
+
+
+@pytest.mark.filterwarnings("ignore:.*optimization hasn't converged")
+def test_train_and_test_are_kept_apart_and_mlp_is_a_mean_over_seeds(tmp_path):
+    data = write_questions(tmp_path)
+    result = run("TREC", tmp_path, classifiers=("lr", "mlp"), seeds=(5, 6, 7, 8))
+    train, test = (Cued().encode(data[split][0]) for split in ("train", "test"))
+    (_, y), (_, gold) = data["train"], data["test"]
+    lr = search().fit(train, y)
+    assert result["predictions"]["right"] == bits(lr.predict(test) == gold)
+    assert result["variants"][0]["c"] == [lr.best_params_["C"]]
+    mlp = [MLPClassifier((50,), random_state=seed).fit(train, y).score(test, gold) for seed in (5, 6, 7)]
+    assert result["variants"][0]["scores"]["mlp"]["accuracy"] == pytest.approx(numpy.mean(mlp), abs=1e-12)
+    deviation = result["variants"][0]["deviation"]
+    assert deviation["mlp"]["accuracy"] == pytest.approx(numpy.std(mlp, ddof=1), abs=1e-12)
+    assert deviation["lr"]["accuracy"] is None
+    assert "5, 6, 7" in result["protocol"]["mlp"]
+
+
+def test_pairs_are_compared_by_difference_and_product(tmp_path):
+    data = write_paraphrases(tmp_path)
+    result = run("MRPC", tmp_path)
+    rows, labels = {}, {}
+    for split, found in data.items():
+        labels[split], first, second = (list(column) for column in zip(*found, strict=True))
+        u, v = Cued().encode(first), Cued().encode(second)
+        rows[split] = numpy.hstack([abs(u - v), u * v])
+    predicted = search().fit(rows["train"], labels["train"]).predict(rows["test"])
+    scores = result["variants"][0]["scores"]["lr"]
+    assert result["predictions"]["right"] == bits(predicted == labels["test"])
+    assert scores["f1"] == pytest.approx(f1_score(labels["test"], predicted, pos_label="1"), abs=1e-12)
+    assert 0 < scores["f1"] < 1
+
+
+@pytest.mark.parametrize("line", [lambda text, label: f"{text}\t{label}", lambda text, label: f"{label} {text}"])
+def test_c_is_chosen_on_dev_where_there_is_one(tmp_path, line):
+    data = write_treebank(tmp_path, "fine", "01234", line, train=60, dev=25, test=25)
+    result = run("SST-5", tmp_path)
+    (train, y), (dev, dev_y), (test, gold) = ((Cued().encode(texts), labels) for texts, labels in data.values())
+    models = {c: LogisticRegression(C=c, max_iter=1000).fit(train, y) for c in GRID["C"]}
+    accuracies = [model.score(dev, dev_y) for model in models.values()]
+    best = GRID["C"][int(numpy.argmax(accuracies))]
+    assert min(accuracies) < max(accuracies)
+    assert result["variants"][0]["c"] == [best]
+    assert result["predictions"]["right"] == bits(models[best].predict(test) == gold)
+    assert result["counts"] == {"train": 60, "dev": 25, "test": 25, "all": 110}
+
+
+def test_moments_are_of_training_data_and_a_normalisation_can_be_tuned(tmp_path):
+    data = write_treebank(tmp_path, "binary", "01", lambda text, label: f"{text}\t{label}", train=60, dev=40, test=30)
+    result = run("SST-2", tmp_path, normalizations=("none", "unit", "zscore"))
+    (train, y), (dev, dev_y), (test, gold) = ((Cued().encode(texts), labels) for texts, labels in data.values())
+    scaler = StandardScaler().fit(train.astype("float64"))
+    scaled = {
+        "none": lambda rows: rows,
+        "unit": lambda rows: rows / numpy.linalg.norm(rows, axis=1, keepdims=True),
+        "zscore": lambda rows: scaler.transform(rows.astype("float64")).astype("float32"),
+    }
+    on_dev, on_test = {}, {}
+    for name, scale in scaled.items():
+        models = [LogisticRegression(C=c, max_iter=1000).fit(scale(train), y) for c in GRID["C"]]
+        best = max(models, key=lambda model: model.score(scale(dev), dev_y))
+        on_dev[name], on_test[name] = best.score(scale(dev), dev_y), best.score(scale(test), gold)
+    found = {entry["normalization"]: entry["scores"]["lr"]["accuracy"] for entry in result["variants"]}
+    assert found == pytest.approx(on_test, abs=1e-12)
+    chosen = max(on_dev, key=on_dev.__getitem__)
+    assert result["tuned"]["normalization"] == [chosen]
+    assert result["tuned"]["scores"]["lr"]["accuracy"] == found[chosen]
+
+
+def test_sick_entailment_is_read_from_its_official_files(tmp_path):
+    header = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
+    labels = ("NEUTRAL", "ENTAILMENT", "CONTRADICTION")
+    for file, size in (("SICK_train.txt", 30), ("SICK_trial.txt", 9), ("SICK_test_annotated.txt", 12)):
+        lines = [f"{i}\t{labels[i % 3]} a {i}\t{labels[i % 3]} b {i}\t3.5\t{labels[i % 3]}" for i in range(size)]
+        write(tmp_path / "SICK" / file, [header, *lines])
+    result = run("SICK-E", tmp_path)
+    assert result["counts"] == {"train": 30, "dev": 9, "test": 12, "all": 51}
+    assert len(result["predictions"]["right"]) == 12
+
+
+def test_a_source_that_learns_is_shown_training_texts_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(classifiers, "C_GRID", (1.0,))
+    texts, labels = write_polarity(tmp_path)
+    source = Learning()
+    run("MR", tmp_path, source)
+    expected = [{texts[i] for i in train} for train, _ in FOLDS.split(texts, labels)]
+    assert source.shown == expected
+
+
+def test_random_sizes_are_means_over_the_seeds(tmp_path):
+    write_questions(tmp_path)
+    result = run("TREC", tmp_path, sizes=("up-9",), seeds=(1, 2, 3))
+    each = [run("TREC", tmp_path, sizes=("up-9",), seeds=(seed,))["variants"][0] for seed in (1, 2, 3)]
+    accuracies = [entry["scores"]["lr"]["accuracy"] for entry in each]
+    assert len(set(accuracies)) > 1
+    assert result["variants"][0]["scores"]["lr"]["accuracy"] == pytest.approx(numpy.mean(accuracies), abs=1e-12)
+    deviation = result["variants"][0]["deviation"]["lr"]["accuracy"]
+    assert deviation == pytest.approx(numpy.std(accuracies, ddof=1), abs=1e-12)
+
+
+def test_blank_lines_count_officially_but_are_no_examples(tmp_path, monkeypatch):
+    monkeypatch.setattr(classifiers, "C_GRID", (1.0,))
+    write_polarity(tmp_path, 30, 30, "CR", ("custrev.pos", "custrev.neg"))
+    with (tmp_path / "CR/custrev.neg").open("a", encoding="utf8") as file:
+        file.write("\n \n")
+    result = run("CR", tmp_path)
+    assert result["counts"] == {"all": 60} and "2 blank lines" in result["notes"][-1]
+    assert result["notes"][0].startswith("CR: 62 examples, where the official data set has 3,775")
+    with pytest.raises(ValueError, match=r"CR: 62 examples .* has 3775"):
+        run("CR", tmp_path, any_count=False)
+
+
+def test_what_an_encoder_was_trained_on_is_noted(tmp_path):
+    write_paraphrases(tmp_path)
+    assert "trained on mrpc-train, which" in run("MRPC", tmp_path, trained_on=("mrpc-train", "stsb"))["notes"][-1]
+    assert not any("trained on" in note for note in run("MRPC", tmp_path, trained_on=("mr",))["notes"])
+
+
+BAD = {
+    "latin-1": ("MR", "MR/rt-polarity.neg", b"bad film\nna\xefve\n", r"rt-polarity\.neg, line 2: not UTF-8"),
+    "no label": ("SST-2", "SST/binary/sentiment-dev", b"fine\t1\nfine\t\n", r"sentiment-dev, line 2: unknown label ''"),
+    "label": ("SST-5", "SST/fine/sentiment-test", b"5 fine\n", r"sentiment-test, line 1: unknown label '5'"),
+    "no text": ("SST-5", "SST/fine/sentiment-test", b"4 fine\n4\n", r"sentiment-test, line 2: sentence is empty"),
+    "coarse": ("TREC", "TREC/TREC_10.label", b"WHO:ind Who ?\n", r"TREC_10\.label, line 1: unknown label 'WHO'"),
+    "question": ("TREC", "TREC/TREC_10.label", b"HUM:ind \n", r"TREC_10\.label, line 1: sentence is empty"),
+    "quality": (
+        "MRPC",
+        "MRPC/msr_paraphrase_test.txt",
+        b"Quality\t#1 String\t#2 String\n2\ta\tb\n",
+        r"line 2: unknown",
+    ),
+    "columns": ("MRPC", "MRPC/msr_paraphrase_test.txt", b"1\t2\t3\ta\tb\n", r"line 1: expected a column 'Quality'"),
+    "short": ("MRPC", "MRPC/msr_paraphrase_test.txt", b"Quality\t#1 String\t#2 String\n1\ta\n", r"line 2: no column"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_broken_files_are_named_with_the_line(tmp_path, case):
+    write_polarity(tmp_path)
+    write_treebank(tmp_path, "binary", "01", lambda text, label: f"{text}\t{label}", train=20, dev=10, test=10)
+    write_treebank(tmp_path, "fine", "01234", lambda text, label: f"{label} {text}", train=20, dev=10, test=10)
+    write_questions(tmp_path)
+    write_paraphrases(tmp_path)
+    name, file, content, message = BAD[case]
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        run(name, tmp_path)
+
+
+def test_one_class_and_too_few_examples_are_refused(tmp_path):
+    write_questions(tmp_path, train=6 * 4)
+    with pytest.raises(ValueError, match="TREC: 4 training examples have the label 'ABBR', expected at least 5"):
+        run("TREC", tmp_path)
+    write(tmp_path / "TREC/train_5500.label", ["HUM:ind Who ?"] * 20)
+    with pytest.raises(ValueError, match="TREC: all training examples have the label 'HUM'"):
+        run("TREC", tmp_path)
+    write_polarity(tmp_path, 20, 9)
+    with pytest.raises(ValueError, match="MR: 9 training examples have the label 'negative', expected at least 10"):
+        run("MR", tmp_path)
+
+
+def test_missing_files_and_a_missing_scikit_learn_are_named(tmp_path, monkeypatch):
+    for task in TASKS:
+        with pytest.raises(MissingData, match="SICK_train" if task.name == "SICK-E" else "SentEval"):
+            task.find(tmp_path)
+    write_polarity(tmp_path)
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(ImportError, match=r"MR needs scikit-learn.*spacy-sbert\[evaluation\]"):
+        run("MR", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name, counts",
+    [
+        ("MR", {"rt-polarity.pos": 5331, "rt-polarity.neg": 5331}),
+        ("CR", {"custrev.pos": 2407, "custrev.neg": 1368}),
+        ("TREC", {"train_5500.label": 5452, "TREC_10.label": 500}),
+        ("SST-2", {"sentiment-train": 67349, "sentiment-dev": 872, "sentiment-test": 1821}),
+    ],
+)
+def test_the_official_files_are_read_whole(name, counts):
+    task, root = BY_NAME[name], real_data()
+    try:
+        paths = task.find(root)
+    except MissingData as missing:
+        pytest.skip(str(missing))
+    found = {path.name: list(file.read(path)) for path, file in zip(paths, task.files, strict=True)}
+    assert {file: len(rows) for file, rows in found.items()} == counts
+    labels = {row.label for rows in found.values() for row in rows}
+    assert len(labels) == {"TREC": 6}.get(name, 2)
