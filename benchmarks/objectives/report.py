@@ -53,12 +53,12 @@ def main() -> None:
             u, v = [result[key] for result in ours], [result[key] for result in theirs]
             difference = statistics.mean(u) - statistics.mean(v)
             print(f"| {task}, {label} | {written(u)} | {written(v)} | {difference:+.2f} |")
-        if task == "triplet":
-            print("\nDifference in accuracy, 95 % interval of a paired bootstrap over the test triplets:")
-            print("against sentence-transformers: {:+.2f} ({:+.2f} to {:+.2f})".format(*interval(ours, theirs)))
-            start = json.loads((RESULTS / "triplet-sentence-transformers-0.json").read_text(encoding="utf8"))
-            print("against no training ({:.2f}): ".format(start["accuracy"]), end="")
-            print("{:+.2f} ({:+.2f} to {:+.2f})\n".format(*interval(ours, [start])))
+    ours, theirs = results("triplet", "spacy-sbert"), results("triplet", "sentence-transformers")
+    start = json.loads((RESULTS / "triplet-sentence-transformers-0.json").read_text(encoding="utf8"))
+    print("\nDifference in the accuracy of triplets, 95 % interval of a paired bootstrap over the test triplets:")
+    print("against sentence-transformers: {:+.2f} ({:+.2f} to {:+.2f})".format(*interval(ours, theirs)))
+    print("against no training ({:.2f}): ".format(start["accuracy"]), end="")
+    print("{:+.2f} ({:+.2f} to {:+.2f})".format(*interval(ours, [start])))
 
 
 if __name__ == "__main__":
