@@ -3,9 +3,8 @@
 The two protocols of Reimers and Gurevych 2019, section 4.3: (a) ten-fold cross-validation over the pairs; (b) train on
 all topics but one and score on that one, for each topic. Both correlations, averaged over folds or topics, with their
 standard deviation; and those of the encoder without training on the same pairs. A pair that is scored is never trained
-on, in neither order of its arguments, whatever topic it also stands under. A single sentence may be in a pair of each
-side, as in the paper: within a topic of AFS most sentences are in several pairs. Each run's scores are saved at once
-and not made again.
+on, in neither order of its arguments, whatever topic it also stands under; a single sentence may be in a pair of each
+side. Each run's scores are saved at once and not made again.
 
     python scripts/argument_similarity.py --data UKP_ASPECT.tsv --layout ukp --output metrics/aspect
 """

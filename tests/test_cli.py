@@ -145,3 +145,58 @@ def test_one_epoch_on_stsb(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     meta = json.loads((tmp_path / "training" / "model-best" / "meta.json").read_text())
     assert 100 * meta["performance"]["sts_spearman"] >= 89.1
+
+
+def lay_out(folder):
+    script = [sys.executable, ROOT / "scripts" / "evaluation_sample.py", folder, "--assets", SAMPLE]
+    subprocess.run(list(map(str, script)), check=True)
+    return folder
+
+
+def test_evaluate_suites_and_compare(make_nlp, tmp_path):
+    """A folder of data sets: results, reports, reuse, a baseline, and both side by side."""
+    data = lay_out(tmp_path / "data")
+    make_nlp().to_disk(tmp_path / "nlp")
+    settings = ["--suite", "sts,triplets,arguments", "--any-count", "--bootstrap", 20]
+    for place in ("first", "second"):
+        done = run("sbert", "evaluate", tmp_path / "nlp", data, *settings, "-o", tmp_path / place / "tiny.json")
+        assert done.returncode == 0, done.stdout + done.stderr
+        results = json.loads((tmp_path / place / "tiny.json").read_text())
+        assert list(results["tasks"]) == ["STSb-dev", "wikisec", "UKP-ASPECT"] and results["failed"] == {}
+        assert "STS12" in results["skipped"] and "STS12-en-test not found" in done.stdout
+        spearman = results["tasks"]["STSb-dev"]["variants"][0]["scores"]["cosine"]["spearman"]["pooled"]
+        report = (tmp_path / place / "tiny.md").read_text(encoding="utf8")
+        assert f"{100 * spearman:.2f}" in report and report.strip() in done.stdout
+        assert "<svg" in (tmp_path / place / "tiny.html").read_text(encoding="utf8")
+        (tmp_path / "second").mkdir(exist_ok=True)
+        if place == "first":
+            (tmp_path / "first" / "tiny.cache").rename(tmp_path / "second" / "tiny.cache")
+    assert all(task["reused"] for task in results["tasks"].values())
+
+    baseline = ["--baseline", "random-projection", "-o", tmp_path / "words.json"]
+    done = run("sbert", "evaluate", "blank:en", data, *settings, *baseline)
+    assert done.returncode == 0, done.stdout + done.stderr
+    pair = [tmp_path / "second" / "tiny.json", tmp_path / "words.json"]
+    done = run("sbert", "evaluate", "--compare", *pair, "-o", tmp_path / "both.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "both.html").is_file() and (tmp_path / "both.md").read_text(
+        encoding="utf8"
+    ).strip() in done.stdout
+
+
+def test_evaluate_suites_that_fail(make_nlp, tmp_path):
+    data = lay_out(tmp_path / "data")
+    make_nlp().to_disk(tmp_path / "nlp")
+    triplets = data / "wikisec" / "test.csv"
+    triplets.write_text(triplets.read_text(encoding="utf8") + "title,a,b,\n", encoding="utf8")
+    output = tmp_path / "results.json"
+    done = run("sbert", "evaluate", tmp_path / "nlp", data, "-s", "sts,triplets", "--any-count", "-o", output)
+    assert done.returncode == 1 and "Traceback" not in done.stdout + done.stderr
+    results = json.loads(output.read_text())
+    assert list(results["tasks"]) == ["STSb-dev"] and "test.csv, line 82" in results["failed"]["wikisec"]
+    done = run("sbert", "evaluate", tmp_path / "nlp", data, "-s", "sick")
+    assert done.returncode == 1 and "SICK_trial.txt" in done.stdout and "zenodo" in done.stdout
+    done = run("sbert", "evaluate", tmp_path / "nlp", data, "-s", "sts", "--normalization", "l2")
+    assert done.returncode == 1 and "'l2'" in done.stdout and "zscore" in done.stdout
+    done = run("sbert", "evaluate", "--compare", output, data / "STSBenchmark" / "sts-dev.csv")
+    assert done.returncode == 1 and "sts-dev.csv" in done.stdout and "Traceback" not in done.stdout + done.stderr

@@ -112,7 +112,7 @@ def test_broken_lines_are_named(tmp_path, line, message):
 
 
 def test_incomplete_and_missing_data_are_refused(tmp_path):
-    with pytest.raises(MissingData, match=r"word_content\.txt or word_content not found"):
+    with pytest.raises(MissingData, match=r"word_content\.txt.* not found"):
         BY_FILE["word_content"].find(tmp_path)
     write_senteval(tmp_path, "bigram_shift", made())
     with pytest.raises(ValueError, match=r"bigram_shift\.txt: 40 examples .* has 100000"):
