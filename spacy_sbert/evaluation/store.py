@@ -1,6 +1,7 @@
 """The vectors of one source: every distinct text is encoded once, and kept on disk if there is a folder for them."""
 
 import hashlib
+import os
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -59,8 +60,9 @@ class VectorStore:
         self._add(keys, vectors)
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
-            path = self.folder / f"{len(self.shards):05}.npz"
-            temporary = path.with_suffix(".tmp")
+            # a name of its own, so that processes may share the folder
+            path = self.folder / f"{hashlib.sha256(keys.tobytes()).hexdigest()[:KEY]}.npz"
+            temporary = path.with_suffix(f".{os.getpid()}")
             with temporary.open("wb") as file:
                 numpy.savez(file, keys=keys, vectors=vectors)
             temporary.replace(path)  # whole or not at all

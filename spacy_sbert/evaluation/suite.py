@@ -11,7 +11,7 @@ from typing import Any
 from tqdm import tqdm
 
 from ..errors import Errors
-from . import arguments, learned_similarity, nli, sick, speed, sts, triplets
+from . import arguments, learned_similarity, nli, probing, sick, speed, sts, transfer, triplets
 from .datasets import MissingData, digests
 from .settings import Settings
 from .sources import Source
@@ -26,6 +26,8 @@ SUITES: dict[str, Sequence[Task]] = {
     "nli": nli.TASKS,
     "arguments": arguments.TASKS,
     "learned": learned_similarity.TASKS,
+    "transfer": transfer.TASKS,
+    "probing": probing.TASKS,
     "speed": speed.TASKS,
 }
 PACKAGES = ["spacy-sbert", "spacy", "spacy-transformers", "thinc", "torch", "transformers", "numpy", "scipy"]

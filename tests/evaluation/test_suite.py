@@ -126,7 +126,7 @@ def test_damaged_vectors_are_an_error_that_says_what_to_do(tmp_path):
     evaluate(tmp_path, cache=tmp_path / "cache")
     shard = next((tmp_path / "cache").rglob("*.npz"))
     shard.write_bytes(shard.read_bytes()[:50])
-    with pytest.raises(ValueError, match=r"00001\.npz is no saved vectors.*Delete it"):
+    with pytest.raises(ValueError, match=r"\.npz is no saved vectors.*Delete it"):
         evaluate(tmp_path, cache=tmp_path / "cache")
 
 
