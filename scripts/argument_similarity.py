@@ -57,6 +57,8 @@ class Split:
 
 def split_folds(rows: Sequence[ArgumentRow], folds: int) -> list[Split]:
     """Shuffle the pairs, leave out each fold in turn; pairs that occur twice may be in two folds."""
+    if not 2 <= folds <= len(rows):
+        raise SystemExit(f"--folds {folds}: expected 2 to {len(rows)}, the number of pairs")
     order = list(range(len(rows)))
     random.Random(FOLD_SEED).shuffle(order)
     return [leave_out(f"fold {fold + 1}", rows, order[fold::folds]) for fold in range(folds)]
@@ -65,6 +67,8 @@ def split_folds(rows: Sequence[ArgumentRow], folds: int) -> list[Split]:
 def split_topics(rows: Sequence[ArgumentRow]) -> list[Split]:
     """Leave out each topic in turn."""
     topics = dict.fromkeys(row.topic for row in rows)
+    if len(topics) < 2:
+        raise SystemExit(f"All pairs are about {', '.join(topics)}: expected two topics or more, to leave one out")
     return [leave_out(topic, rows, [i for i, row in enumerate(rows) if row.topic == topic]) for topic in topics]
 
 
@@ -172,7 +176,7 @@ def main() -> None:
         for protocol, split in ((protocol, split) for protocol, each in splits.items() for split in each):
             name = re.sub(r"\W+", "-", split.name.lower())
             file = args.output / f"{protocol}-{name}-{seed}.json"
-            one = run_once(file, settings, partial(fit_and_score, args, rows, split, seed))
+            one = run_once(file, {**settings, "split": split.name}, partial(fit_and_score, args, rows, split, seed))
             found[protocol]["arguments"][split.name].append(one)
             (args.output / "table.md").write_text(table(found), encoding="utf8")
     print(table(found))

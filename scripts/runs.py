@@ -40,16 +40,16 @@ def run_once(file: Path, settings: dict[str, Any], make: Callable[[], Scores]) -
         return saved["scores"]
     scores = make()
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps({"scores": scores, "settings": settings}) + "\n", encoding="utf8")
+    temporary = file.with_suffix(".tmp")
+    temporary.write_text(json.dumps({"scores": scores, "settings": settings}) + "\n", encoding="utf8")
+    temporary.replace(file)
     return scores
 
 
 def digest(*paths: Path) -> str:
     """What files hold, for the settings of a run: a changed file is another run."""
-    found = hashlib.sha256()
-    for path in paths:
-        found.update(path.read_bytes())
-    return found.hexdigest()[:16]
+    each = [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
+    return hashlib.sha256(" ".join(each).encode()).hexdigest()[:16]
 
 
 def count_steps(pairs: int, epochs: int, limit: int) -> int:

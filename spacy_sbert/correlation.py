@@ -7,6 +7,8 @@ from scipy import stats
 
 from .errors import Errors
 
+ROUNDING = 1e-12
+
 
 def spearman(predicted: Any, gold: Any) -> float | None:
     """Spearman's rank correlation, equal values sharing the mean of their ranks.
@@ -14,7 +16,8 @@ def spearman(predicted: Any, gold: Any) -> float | None:
     Pearson's correlation of rank(predicted) and rank(gold)
 
     predicted, gold (n numbers each): what is compared.
-    RETURNS (float): from -1 to 1; None where it is not defined: fewer than two numbers, or all of one side alike.
+    RETURNS (float): from -1 to 1; None where it is not defined: fewer than two numbers, or all of one side alike,
+        up to rounding.
     RAISES (ValueError): if a number is not finite, or the sides differ in length.
     SOURCE: Reimers et al. 2016, Task-Oriented Intrinsic Evaluation of Semantic Textual Similarity, argue for it.
     """
@@ -47,4 +50,9 @@ def _checked(predicted: Any, gold: Any) -> tuple[numpy.ndarray, numpy.ndarray]:
 
 
 def _is_defined(predicted: numpy.ndarray, gold: numpy.ndarray) -> bool:
-    return len(gold) > 1 and numpy.ptp(predicted) > 0 and numpy.ptp(gold) > 0
+    return len(gold) > 1 and varies(predicted) and varies(gold)
+
+
+def varies(values: numpy.ndarray) -> bool:
+    """Whether numbers differ by more than the rounding of their computation, 1e-12 of the largest."""
+    return bool(numpy.ptp(values) > ROUNDING * numpy.abs(values).max())

@@ -320,6 +320,10 @@ class Errors:
         "Unknown size '{given}': expected own, pca-D (D principal components) or up-D (random up-projection to D "
         "numbers), such as pca-128."
     )
+    NO_SIZE_FITS = (
+        "None of the sizes {sizes} can be had from {rows} vectors of width {width}: up-D needs D of at least the "
+        "width, pca-D at most the smaller of the two. Add the size own, or another."
+    )
     SIZE_TOO_SMALL = "Cannot up-project vectors of width {width} to size '{size}': expected at least up-{width}."
     SIZE_TOO_LARGE = (
         "Cannot take '{size}' of {rows} vectors of width {width}: there are no more components than the smaller of the "
@@ -332,6 +336,7 @@ class Errors:
     )
     NO_DATA = "None of the data sets asked for is below {root}:\n{missing}"
     UNKNOWN_SUITE = "Unknown suite '{given}': expected some of {expected}."
+    NO_FELLOW = "{path} is missing, while its fellow {fellow} is there: sentences and scores belong together."
     UNEQUAL_FILES = (
         "{path}, line {line}: the file ends before this line, while its fellow goes on. {given} has {lines} lines, "
         "{gold} has {scores}: expected one score, or a blank line, for each pair."

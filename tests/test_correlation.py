@@ -35,6 +35,13 @@ def test_undefined(correlation, predicted, gold):
 
 
 @pytest.mark.parametrize("correlation", [spearman, pearson])
+def test_what_differs_by_rounding_alone_is_undefined(correlation):
+    assert correlation([1.0, 1.0 + 4e-16, 1.0 - 2e-16], [1, 2, 3]) is None
+    assert correlation([0.0, 0.0, 0.0], [1, 2, 3]) is None
+    assert correlation([1.0, 1.0 + 1e-9, 1.0 + 2e-9], [1, 2, 3]) == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("correlation", [spearman, pearson])
 def test_what_is_no_number_is_an_error(correlation):
     with pytest.raises(ValueError, match="predicted value 1 is nan"):
         correlation([0.0, numpy.nan, 1.0], [1, 2, 3])

@@ -1,6 +1,5 @@
 """What `spacy sbert evaluate` does with a folder of data sets, and with results to compare."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -31,18 +30,21 @@ def evaluate(
     from ..evaluation.baselines import make_baseline
     from ..evaluation.report import html, markdown
     from ..evaluation.sources import Source
+    from ..evaluation.suite import write_json
+
+    _check_output(output)
 
     def save(results: dict[str, Any]) -> None:
         if output is not None:
-            output.parent.mkdir(parents=True, exist_ok=True)
-            output.write_text(json.dumps(results, allow_nan=False, indent=1) + "\n", encoding="utf8")
+            write_json(output, results)
 
     if cache is None and output is not None:
         cache = output.with_suffix(".cache")
     try:
+        how = Settings(**settings)
         nlp = load_model(pipeline)
         source: Source = PipelineSource(nlp) if baseline is None else make_baseline(baseline, nlp=nlp, **made)
-        results = evaluate_suites(source, folder, suites, settings=Settings(**settings), cache=cache, save=save)
+        results = evaluate_suites(source, folder, suites, settings=how, cache=cache, save=save)
     except (ImportError, OSError, ValueError) as error:
         msg.fail(f"Cannot evaluate on {folder}", str(error), exits=1)
     report = markdown(results)
@@ -65,7 +67,9 @@ def compare(paths: Sequence[Path], output: Path | None) -> None:
     """
     from ..evaluation.compare import compare, compare_html, compare_markdown
     from ..evaluation.results import read_results
+    from ..evaluation.suite import write_json
 
+    _check_output(output)
     try:
         results = [read_results(path) for path in paths]
         found = compare(results)
@@ -74,8 +78,12 @@ def compare(paths: Sequence[Path], output: Path | None) -> None:
     report = compare_markdown(results, found)
     echo(report)
     if output is not None:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(json.dumps(found, allow_nan=False, indent=1) + "\n", encoding="utf8")
+        write_json(output, found)
         output.with_suffix(".md").write_text(report, encoding="utf8")
         output.with_suffix(".html").write_text(compare_html(results, found), encoding="utf8")
         msg.good(f"Saved the comparison to {output}, reports to {output.with_suffix('.md')} and .html")
+
+
+def _check_output(output: Path | None) -> None:
+    if output is not None and output.suffix != ".json":
+        msg.fail(f"Cannot save to {output}: expected a name that ends in .json; reports are written beside it", exits=1)

@@ -9,7 +9,7 @@ import numpy
 
 from ..errors import Errors
 from ..readers.arguments import AFS_MAX_SCORE, AFS_TOPICS, ASPECT_FILE, ArgumentRow, afs_files, afs_rows, aspect_rows
-from .datasets import PREFIXES, MissingData, Place, check_count
+from .datasets import PREFIXES, MissingData, Place, check_count, filled
 from .pairs import GradedPairs, score_graded
 from .sts import DEPENDS_ON, TRAINED
 from .task import Run, Task
@@ -43,7 +43,7 @@ class FacetTask:
         return files
 
     def run(self, run: Run) -> dict[str, Any]:
-        rows = [row for file in self.find(run.root) for row in afs_rows(file)]
+        rows = [row for file in self.find(run.root) for row in filled(afs_rows(file), file)]
         return score_arguments(rows, AFS_MAX_SCORE, run, "afs", [AFS_NOTE])
 
 
@@ -64,7 +64,7 @@ class AspectTask:
 
     def run(self, run: Run) -> dict[str, Any]:
         path = self.place.find(run.root)
-        rows = list(aspect_rows(path))
+        rows = filled(aspect_rows(path), path)
         counted = check_count(len(rows), ASPECT_PAIRS, path, run.settings.any_count)
         return score_arguments(rows, 1.0, run, "ukp", [*counted, ASPECT_NOTE])
 

@@ -1,7 +1,7 @@
 """Classification of sentences, or of pairs, by what a classifier learns from their vectors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
 from typing import Any
 
@@ -11,7 +11,7 @@ from .classifiers import ALL, Fold, check_sklearn, make_folds, predict_lr, predi
 from .intervals import interval, mean_of, resample
 from .settings import Settings
 from .task import Encode, Run, Scores, over_seeds
-from .variants import Transform, Variant
+from .variants import OWN, Transform, Variant
 
 LR, MLP = "lr", "mlp"
 MLP_SEEDS = 3  # of the settings' seeds: more cost minutes and move a mean little
@@ -41,7 +41,7 @@ class Examples:
         return {name: numpy.flatnonzero(names == name) for name in dict.fromkeys(self.splits)}
 
 
-@dataclass
+@dataclass(eq=False)  # found again by identity
 class Outcome:
     """What was predicted in one variant: labels of all examples by classifier and seed; of each fold, C and the mean
     accuracy in tuning."""
@@ -67,8 +67,10 @@ def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ())
         normalisation).
     """
     check_sklearn(task)
-    settings, places = run.settings, examples.places
+    places = examples.places
     folds = make_folds(places, examples.labels, task)
+    settings, unfit = run.settings.that_fit(*_smallest(examples, folds, run))
+    run = replace(run, settings=settings)
     mlp_seeds = settings.seeds[: MLP_SEEDS if sum(len(fold.train) for fold in folds) <= MLP_ROWS else 1]
     outcomes = _outcomes(examples, folds, run, task, mlp_seeds if MLP in settings.classifiers else ())
     tested = numpy.sort(numpy.concatenate([fold.test for fold in folds]))
@@ -84,12 +86,27 @@ def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ())
         "intervals": _intervals(right, settings),
         "predictions": {"right": "".join("01"[int(value == 1)] for value in right[primary][0])},
         "protocol": protocol(places, settings.classifiers, mlp_seeds),
-        "notes": [*notes, *_touched(task, settings.trained_on)],
+        "notes": [*notes, *unfit, *_fewer(mlp_seeds, settings), *_touched(task, settings.trained_on)],
     }
     normalizations = settings.normalizations
     if len(normalizations) > 1 and LR in settings.classifiers:
         result["tuned"] = _tuned(outcomes[: len(normalizations)], folds, examples, tested, normalizations)
     return result
+
+
+def _smallest(examples: Examples, folds: list[Fold], run: Run) -> tuple[int, int]:
+    """How many vectors a variant is fitted to, at least, and their width."""
+    fold = min(folds, key=lambda fold: len(fold.train))
+    if run.settings.sizes == (OWN,):
+        return len(fold.train), 1  # any will do
+    members, _, width = _vectors(examples, fold, run.encode).shape
+    return members * len(fold.train), width
+
+
+def _fewer(mlp_seeds: tuple[int, ...], settings: Settings) -> list[str]:
+    if MLP not in settings.classifiers or len(mlp_seeds) == len(settings.seeds):
+        return []
+    return [f"The MLP was trained with {len(mlp_seeds)} of the {len(settings.seeds)} seeds, to save time."]
 
 
 def _outcomes(examples: Examples, folds: list[Fold], run: Run, task: str, mlp_seeds: tuple[int, ...]) -> list[Outcome]:

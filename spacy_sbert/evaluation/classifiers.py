@@ -34,14 +34,15 @@ class Fold:
 
 
 def make_folds(places: Mapping[str, numpy.ndarray], labels: numpy.ndarray, task: str) -> list[Fold]:
-    """SentEval's way to train, to tune and to test, by the splits that there are.
+    """After SentEval: how to train, to tune and to test, by the splits that there are.
 
     places (dict): indices by split: "all", ten stratified folds are each tested once; "train" and "test", tuned by
         five stratified folds of train; "train", "dev" and "test", tuned on dev.
     labels (str (n,)), task (str): of all examples; the name, for errors.
     RETURNS (list of Fold): of one or of ten.
     RAISES (ValueError): if all of the training examples have one label, or a class has fewer examples than folds.
-    SOURCE: Conneau and Kiela 2018, SentEval, section 3.1, and its tools/validation.py.
+    SOURCE: Conneau and Kiela 2018, SentEval, section 3.1. Its code has as many inner folds as outer ones, C from 2^-1
+        to 2^5 where there is a test split but no dev split, and reports the mean of the folds.
     """
     if ALL in places:
         return [

@@ -88,6 +88,9 @@ def _statistics(ours: Results, theirs: Results) -> Statistics | str:
     """What a paired test compares, or why there is none; data sets are told by their digests, not by their folders."""
     if sorted(ours["data"].values()) != sorted(theirs["data"].values()):
         return "the data files differ"
+    settings = [[task["variants"][0][key] for key in ("normalization", "size")] for task in (ours, theirs)]
+    if settings[0] != settings[1]:
+        return "the normalisation or the size of the first variant differs"
     if ours["primary"] != theirs["primary"]:
         return "the figures that stand for the task differ"
     one, other = ours["predictions"], theirs["predictions"]

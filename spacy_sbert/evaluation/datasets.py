@@ -4,8 +4,11 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from ..errors import Errors
+
+Row = TypeVar("Row")
 
 # Folders inside the one that was given: beside each other, or as SentEval has them.
 PREFIXES = tuple(
@@ -55,6 +58,17 @@ def check_count(given: int, official: int | None, path: Path, any_count: bool) -
     if not any_count:
         raise ValueError(Errors.NOT_OFFICIAL.format(path=path, given=given, official=official))
     return [f"{path.name}: {given:,} examples, where the official data set has {official:,}: no published figure."]
+
+
+def filled(rows: Iterable[Row], path: Path) -> list[Row]:
+    """What is read of a file.
+
+    RAISES (ValueError): if that is nothing.
+    """
+    found = list(rows)
+    if not found:
+        raise ValueError(Errors.NO_PAIRS.format(path=path, expected="an example a line"))
+    return found
 
 
 def digests(paths: Iterable[Path], root: Path) -> dict[str, str]:

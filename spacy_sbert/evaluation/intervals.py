@@ -1,9 +1,11 @@
 """Intervals and paired tests by the bootstrap: how sure a score is, and whether one model is better than another."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy
 from scipy import stats
+
+from ..correlation import varies
 
 Resampled = Callable[[numpy.ndarray], numpy.ndarray]  # indices (b, n) -> the statistic of each row, (b,)
 BLOCK = 2**21  # numbers ranked at once
@@ -12,6 +14,8 @@ ENDS = (2.5, 97.5)  # percentiles
 
 def spearman_of(predicted: numpy.ndarray, gold: numpy.ndarray) -> Resampled:
     """Spearman's correlation of resamples; NaN where a resample is all alike on one side."""
+    if not (varies(predicted) and varies(gold)):
+        return lambda indices: numpy.full(len(indices), numpy.nan)
     return lambda indices: _pearson_rows(_ranks(predicted[indices]), _ranks(gold[indices]))
 
 
@@ -20,11 +24,12 @@ def mean_of(values: numpy.ndarray) -> Resampled:
     return lambda indices: values[indices].mean(axis=1)
 
 
-def resample(statistic: Resampled, n: int, resamples: int, seed: int) -> numpy.ndarray:
+def resample(statistic: Resampled, n: int, resamples: int, seed: int | Sequence[int]) -> numpy.ndarray:
     """A statistic of resamples of n examples, drawn with replacement.
 
     statistic (Callable): indices, int (b, n), to the statistic of each resample, float (b,).
-    n, resamples (int): examples; resamples. seed (int): the same seed draws the same resamples, whatever the statistic.
+    n, resamples (int): examples; resamples. seed (int, or several): the same seed draws the same
+    resamples, whatever the statistic.
     RETURNS (float64 (resamples,)).
     """
     rng = numpy.random.default_rng(seed)
@@ -44,8 +49,9 @@ def paired_difference(ours: Resampled, theirs: Resampled, n: int, resamples: int
 
     ours, theirs (Callable): see resample; both see the same resamples.
     RETURNS (dict): difference, of the whole sample; low and high, the ends of its 95 % interval; p, two-sided: twice
-        the smaller fraction of resamples on one side of 0. None where most resamples are undefined.
-    SOURCE: Berg-Kirkpatrick et al. 2012, An Empirical Investigation of Statistical Significance in NLP, section 2.
+        the smaller fraction of resamples on one side of 0, the sample itself counted too. None where most resamples are
+        undefined.
+    SOURCE: Efron and Tibshirani 1993, An Introduction to the Bootstrap, chapter 13: the percentile interval, inverted.
     """
     drawn = resample(lambda indices: ours(indices) - theirs(indices), n, resamples, seed)
     ends = interval(drawn)
@@ -53,7 +59,7 @@ def paired_difference(ours: Resampled, theirs: Resampled, n: int, resamples: int
         return None
     whole = numpy.arange(n)[None]
     defined = drawn[numpy.isfinite(drawn)]
-    tail = min((defined <= 0).mean(), (defined >= 0).mean())
+    tail = (1 + min((defined <= 0).sum(), (defined >= 0).sum())) / (1 + len(defined))
     difference = float((ours(whole) - theirs(whole))[0])
     return {"difference": difference, "low": ends[0], "high": ends[1], "p": float(min(1.0, 2 * tail))}
 

@@ -14,7 +14,7 @@ from ..readers.rows import Row
 from ..readers.sick import sick_rows
 from ..readers.sts import sts_rows
 from ..similarity import cosine
-from .datasets import MissingData, Place, check_count
+from .datasets import MissingData, Place, check_count, filled
 from .intervals import interval, resample, spearman_of
 from .pairs import CORRELATIONS, GradedPairs
 from .sick import COUNTS, HIGH, LOW, sick_place
@@ -55,7 +55,7 @@ class LearnedTask:
     def run(self, run: Run) -> dict[str, Any]:
         parts, counted = {}, []
         for split, path in self._paths(run.root).items():
-            rows = list(self.read(path))
+            rows = filled(self.read(path), path)
             counted += check_count(len(rows), self.counts[split], path, run.settings.any_count)
             first, second = zip(*(row.members for row in rows), strict=True)
             gold = numpy.array([self.low + (self.high - self.low) * (row.score or 0.0) for row in rows])
@@ -67,7 +67,12 @@ class LearnedTask:
         touching = [name for name in run.settings.trained_on if name.lower().startswith(self.trained)]
         notes = [*counted, note, *(TRAINED.format(names=", ".join(touching)) for _ in touching[:1])]
         counts = {split: len(part.gold) for split, part in parts.items()}
-        return {"counts": counts, "splits": {"train": train, "tune": tuned, "test": test}, **result, "notes": notes}
+        return {
+            "counts": counts,
+            "splits": {"train": train, "tune": tuned, "test": test},
+            **result,
+            "notes": [*result["notes"], *notes],
+        }
 
     def _paths(self, root: Path) -> dict[str, Path]:
         train, tune, test = self.splits
@@ -90,7 +95,7 @@ def score_learned(train: GradedPairs, tune: GradedPairs | None, test: GradedPair
     given = {"train": train, "test": test} if tune is None else {"train": train, "tune": tune, "test": test}
     learned_from = [*train.first, *train.second]
     rows = {name: run.encode([*part.first, *part.second], fit_on=learned_from) for name, part in given.items()}
-    settings = run.settings
+    settings, notes = run.settings.that_fit(*rows["train"].shape)
 
     def predict(transform: Predict) -> dict[str, numpy.ndarray]:
         sides = {name: numpy.split(transform(both), 2) for name, both in rows.items()}
@@ -113,6 +118,7 @@ def score_learned(train: GradedPairs, tune: GradedPairs | None, test: GradedPair
     n, resamples = len(test.gold), settings.bootstrap
     return {
         "primary": "learned.spearman",
+        "notes": notes,
         "variants": variants,
         "intervals": {
             path: interval(resample(statistic, n, resamples, settings.seeds[0]))

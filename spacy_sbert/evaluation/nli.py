@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy
 from spacy.language import Language
 from thinc.api import Model
 
@@ -11,6 +12,8 @@ from ..errors import Errors
 from ..heads import find_heads
 from .datasets import MissingData, Place, check_count
 from .examples import evaluate
+from .intervals import interval, mean_of, resample
+from .settings import Settings
 from .sick import COUNTS, sick_place
 from .task import Run, Task
 
@@ -24,10 +27,15 @@ class LabelTask:
     format: str
     official: int
     suite: str = "nli"
-    depends_on: tuple[str, ...] = ("any_count",)
+    depends_on: tuple[str, ...] = ("bootstrap", "seeds", "trained_on", "any_count")
 
     def find(self, root: Path) -> list[Path]:
         return [self.place.find(root)]
+
+    def _touched(self, settings: Settings) -> list[str]:
+        own = self.name.lower().partition("-")[0]
+        names = [name for name in settings.trained_on if name.lower().startswith((own, "allnli"))]
+        return [f"The head or the encoder was trained on {', '.join(names)}."] if names else []
 
     def run(self, run: Run) -> dict[str, Any]:
         if run.nlp is None or not has_head(run.nlp):
@@ -41,10 +49,17 @@ class LabelTask:
             "counts": {"all": scores["pairs"]},
             "primary": "accuracy",
             "variants": [{"normalization": "none", "size": "own", "scores": {"accuracy": scores["nli_acc"]}}],
-            "intervals": {},
+            "intervals": _interval(scores["nli_acc"], scores["pairs"], run.settings),
             "predictions": {},
-            "notes": [*notes, "By the pipeline's own head, on the vectors as they are."],
+            "notes": [*notes, *self._touched(run.settings), "By the pipeline's own head, on the vectors as they are."],
         }
+
+
+def _interval(accuracy: float, n: int, settings: Settings) -> dict[str, Any]:
+    if not settings.bootstrap:
+        return {}
+    right = numpy.arange(n) < round(accuracy * n)  # the order of the pairs is no matter
+    return {"accuracy": interval(resample(mean_of(right), n, settings.bootstrap, settings.seeds[0]))}
 
 
 def has_head(nlp: Language) -> bool:

@@ -51,13 +51,13 @@ def score_graded(pairs: GradedPairs, run: Run) -> dict[str, Any]:
     """
     n = len(pairs.gold)
     rows = run.encode([*pairs.first, *pairs.second])
+    settings, notes = run.settings.that_fit(*rows.shape)
 
     def score(transform: Callable[[numpy.ndarray], numpy.ndarray]) -> Scores:
         both = transform(rows)
         return {name: correlations(f(both[:n], both[n:]), pairs) for name, f in SIMILARITIES.items()}
 
-    variants = score_variants(run.settings, rows, score)
-    settings = run.settings
+    variants = score_variants(settings, rows, score)
     both = settings.variants[0].fit(rows, settings.seeds[0])(rows)
     predicted = cosine(both[:n], both[n:])
     return {
@@ -66,7 +66,7 @@ def score_graded(pairs: GradedPairs, run: Run) -> dict[str, Any]:
         "variants": variants,
         "intervals": intervals(predicted, pairs, settings.bootstrap, settings.seeds[0]),
         "predictions": {"predicted": predicted.tolist(), "gold": pairs.gold.tolist(), "subset": list(pairs.subset)},
-        "notes": [],
+        "notes": notes,
     }
 
 
@@ -101,7 +101,10 @@ def intervals(predicted: numpy.ndarray, pairs: GradedPairs, resamples: int, seed
     if len(places) > 1:
         sizes = [len(at) for at in places.values()]
         statistics = [spearman_of(predicted[at], pairs.gold[at]) for at in places.values()]
-        each = [resample(one, size, resamples, seed) for one, size in zip(statistics, sizes, strict=True)]
+        each = [
+            resample(one, size, resamples, (seed, place))  # each by itself, also where sizes are equal
+            for place, (one, size) in enumerate(zip(statistics, sizes, strict=True))
+        ]
         drawn.update((f"subsets.{name}", one) for name, one in zip(places, each, strict=True))
         drawn["mean"] = numpy.mean(each, axis=0)
         drawn["weighted_mean"] = numpy.average(each, axis=0, weights=sizes)

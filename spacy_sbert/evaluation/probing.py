@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..errors import Errors
 from ..readers.rows import Row
 from .classification import DEPENDS_ON, classify
 from .classifiers import DEV, TEST, TRAIN
@@ -56,7 +57,11 @@ class ProbingTask:
             rows = [(path.stem, row) for path in paths for row in x_probe_rows(path)]
             notes = [X_PROBE]
         names = SPLITS
-        if "tr" not in {split for split, _ in rows}:
+        there = {split for split, _ in rows}
+        for split in ("va", "te"):
+            if split not in there:
+                raise ValueError(Errors.NO_PAIRS.format(path=paths[0], expected=f"sentences of the split {split}"))
+        if "tr" not in there:
             names = {"va": TRAIN, "te": TEST}
             notes.append(NO_TRAIN)
         return classify(as_examples((names[split], row) for split, row in rows), run, self.name, notes)

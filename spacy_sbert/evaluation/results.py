@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import Errors
-from .suite import FORMAT
 from .variants import parse_size
 
+FORMAT = "spacy-sbert evaluation 1"
 MAX_BYTES = 2**28  # a whole evaluation with all predictions has a few million
 SHOWN = 60  # characters of a wrong value
 LARGEST = 1e300  # JSON has integers that no float holds
@@ -103,21 +103,27 @@ def check_results(results: Any, name: str) -> None:
     for key in ("normalizations", "sizes", "seeds"):
         _expect(bool(results["settings"][key]), f"settings.{key}", [], "at least one", name)
     for title, task in results["tasks"].items():
-        _check_task(task, f"tasks.{title}", name)
+        check_task(title, task, name)
 
 
-def _check_task(task: dict[str, Any], place: str, name: str) -> None:
+def check_task(title: str, task: Any, name: str) -> None:
+    """Make sure that something is the result of a task, see check_results.
+
+    title (str): of the task. name (str): of the file.
+    """
+    place = f"tasks.{title}"
+    _check(task, TASK, place, name)
     _expect(bool(task["variants"]), f"{place}.variants", [], "at least one", name)
-    entries = {f"variants[{number}]": entry for number, entry in enumerate(task["variants"])}
-    for title, entry in entries.items():
-        _check_size(entry["size"], f"{place}.{title}.size", name)
+    entries = {f"variants[{at}]": entry for at, entry in enumerate(task["variants"])}
+    for number, entry in entries.items():
+        _check_size(entry["size"], f"{place}.{number}.size", name)
     if "tuned" in task:
         _check(task["tuned"], TUNED, f"{place}.tuned", name)
         entries["tuned"] = task["tuned"]
     _check(task.get("protocol", {}), (EACH, object), f"{place}.protocol", name)
-    for title, entry in entries.items():
+    for number, entry in entries.items():
         for part in ("scores", "deviation"):
-            _check_scores(entry.get(part, {}), f"{place}.{title}.{part}", name)
+            _check_scores(entry.get(part, {}), f"{place}.{number}.{part}", name)
     found = figure(task["variants"][0]["scores"], task["primary"].split("."))
     _expect(found != ABSENT, f"{place}.primary", task["primary"], "the path of a figure", name)
     for path, ends in task["intervals"].items():

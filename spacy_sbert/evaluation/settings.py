@@ -1,6 +1,6 @@
 """How an evaluation is done: everything a score depends on beside the model and the data, and part of the result."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..errors import Errors
@@ -51,6 +51,18 @@ class Settings:
     def variants(self) -> list[Variant]:
         """Every size with every normalisation; the first is the one that tables show."""
         return [Variant(normalization, size) for size in self.sizes for normalization in self.normalizations]
+
+    def that_fit(self, rows: int, width: int) -> tuple["Settings", list[str]]:
+        """The settings without the sizes that so many vectors of this width cannot be brought to, and a note on them.
+
+        RAISES (ValueError): if no size is left.
+        """
+        left = tuple(size for size in self.sizes if Variant(size=size).fits(rows, width))
+        gone = [size for size in self.sizes if size not in left]
+        if not left:
+            raise ValueError(Errors.NO_SIZE_FITS.format(sizes=", ".join(gone), rows=rows, width=width))
+        note = f"Not measured, of {rows} vectors of width {width}: {', '.join(gone)}."
+        return replace(self, sizes=left), [note] if gone else []
 
     def to_json(self) -> dict[str, Any]:
         """The settings as results hold them."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from ..readers.sick import sick_rows
-from .datasets import Place, check_count
+from .datasets import Place, check_count, filled
 from .pairs import GradedPairs, score_graded
 from .sts import DEPENDS_ON
 from .task import Run, Task
@@ -42,14 +42,15 @@ class RelatednessTask:
 
     def run(self, run: Run) -> dict[str, Any]:
         path = sick_place(self.split).find(run.root)
-        rows = list(sick_rows(path))
+        rows = filled(sick_rows(path), path)
         notes = check_count(len(rows), COUNTS[self.split], path, run.settings.any_count)
         first, second = zip(*(row.members for row in rows), strict=True)
         gold = numpy.array([LOW + (HIGH - LOW) * (row.score or 0.0) for row in rows])
         touching = [name for name in run.settings.trained_on if name.lower().startswith("sick")]
         if touching:
             notes.append(f"The encoder was trained on {', '.join(touching)}: this is no zero-shot score.")
-        return {**score_graded(GradedPairs(first, second, gold, ("all",) * len(rows)), run), "notes": notes}
+        result = score_graded(GradedPairs(first, second, gold, ("all",) * len(rows)), run)
+        return {**result, "notes": [*result["notes"], *notes]}
 
 
 TASKS: tuple[Task, ...] = (RelatednessTask("trial"), RelatednessTask("test"))

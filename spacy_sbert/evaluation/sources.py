@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from importlib.metadata import packages_distributions, version
 from typing import Protocol
 
 import numpy
@@ -72,6 +73,15 @@ def digest_of(nlp: Language) -> str:
     """The SHA-256 of a pipeline: its config, its components and its static vectors, but not the words it has seen."""
     nlp("A text.")  # what is loaded and set on first use is, so that use changes no byte
     found = hashlib.sha256(nlp.to_bytes(exclude=["vocab"]))
+    found.update("".join(_versions(nlp)).encode("utf8"))
     if nlp.vocab.vectors.size:
         found.update(nlp.vocab.vectors.to_bytes(exclude=["strings"]))
     return found.hexdigest()
+
+
+def _versions(nlp: Language) -> list[str]:
+    """The versions of the packages that the components come from, such as those of plugins."""
+    names = {type(pipe).__module__.partition(".")[0] for _, pipe in nlp.pipeline}
+    packages = packages_distributions()
+    found = {name for module in names for name in packages.get(module, [])}
+    return sorted(f"{name} {version(name)};" for name in found)

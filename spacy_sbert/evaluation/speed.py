@@ -40,7 +40,7 @@ class SpeedTask:
 
     name: str = "speed"
     suite: str = "speed"
-    depends_on: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] | None = None
     sentences: int = SENTENCES
     repetitions: int = REPETITIONS
     batch_size: int = BATCH_SIZE
@@ -69,7 +69,7 @@ class SpeedTask:
             seconds[order].append(_time(source, orders[order]))
         speeds = {order: _speeds(median(seconds[order]), len(sentences), wordpieces) for order in ORDERS}
         return {
-            "counts": {"sentences": len(sentences), "wordpieces": wordpieces},
+            "counts": {"sentences": len(sentences), **({} if wordpieces is None else {"wordpieces": wordpieces})},
             "primary": "sorted.sentences_per_second",
             "variants": [{"normalization": "none", "size": "own", "scores": speeds}],
             "intervals": {},

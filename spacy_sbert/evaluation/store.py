@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy
 
 from ..errors import Errors
+from .environment import device, digest_of_parts, versions
 from .sources import Source
 from .task import Progress
 
-CHUNK = 4096  # texts encoded and saved at once: what an interruption may lose
+CHUNK = 1024  # texts encoded and saved at once: what an interruption may lose
 KEY = 16  # bytes of the digest of a text
 
 
@@ -22,8 +23,10 @@ class VectorStore:
     def __init__(self, source: Source, folder: Path | None, progress: Progress):
         """source (Source): what encodes. folder (Path): where vectors are kept, None to keep them in memory alone."""
         self.source = source
-        self.folder = None if folder is None else folder / f"vectors-{source.digest[:KEY]}"
+        made_by = digest_of_parts(source.digest, versions(), device())
+        self.folder = None if folder is None else folder / f"vectors-{made_by[:KEY]}"
         self.progress = progress
+        self._width: int | None = None
         self.encoded = 0  # distinct texts encoded, not read from disk
         self.place: dict[bytes, tuple[int, int]] = {}
         self.shards: list[numpy.ndarray] = []
@@ -33,7 +36,7 @@ class VectorStore:
     @property
     def width(self) -> int | None:
         """The width of the vectors, None where none is known yet."""
-        return self.shards[0].shape[1] if self.shards else None
+        return self._width or (self.shards[0].shape[1] if self.shards else None)
 
     def __call__(self, texts: Sequence[str], *, fit_on: Sequence[str] | None = None) -> numpy.ndarray:
         """texts (n strings); fit_on: see Encode. RETURNS (float32 (n, width))."""
@@ -41,12 +44,13 @@ class VectorStore:
         if self.source.learns:
             self.encoded += len(distinct)
             rows = self.source.encode(distinct, list(dict.fromkeys(texts if fit_on is None else fit_on)))
+            self._width = rows.shape[1]
             number = {text: i for i, text in enumerate(distinct)}
             return rows[[number[text] for text in texts]]
         # by length: batches of texts of like length waste no work on padding
         new = sorted((text for text in distinct if _key(text) not in self.place), key=len, reverse=True)
         for chunk in self._chunks(new):
-            self._keep(chunk, self.source.encode(chunk, ()))
+            self._keep(chunk, self.source.encode(chunk, ()).astype("float32", copy=False))
         places = [self.place[_key(text)] for text in texts]
         return numpy.stack([self.shards[shard][row] for shard, row in places])
 
@@ -81,7 +85,7 @@ def _read(path: Path) -> tuple[numpy.ndarray, numpy.ndarray]:
     try:
         with numpy.load(path, allow_pickle=False) as saved:
             keys, vectors = saved["keys"], saved["vectors"]
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+    except (EOFError, OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise ValueError(Errors.BAD_CACHE.format(path=path, reason=error)) from error
     if keys.dtype != "uint8" or keys.shape != (len(vectors), KEY) or vectors.ndim != 2 or vectors.dtype != "float32":
         raise ValueError(Errors.BAD_CACHE.format(path=path, reason="arrays of another shape"))

@@ -9,7 +9,7 @@ import numpy
 from ..errors import Errors
 from ..readers.rows import check_members, check_score, read_lines
 from ..readers.sts import sts_rows
-from .datasets import Place, check_count, existing
+from .datasets import MissingData, Place, check_count, filled
 from .pairs import GradedPairs, score_graded
 from .task import Run, Task
 
@@ -23,6 +23,14 @@ SUBSETS = {
     14: {"OnWN": 750, "deft-forum": 450, "deft-news": 300, "headlines": 750, "images": 750, "tweet-news": 750},
     15: {"answers-forums": 375, "answers-students": 750, "belief": 375, "headlines": 750, "images": 750},
     16: {"answer-answer": 254, "headlines": 249, "plagiarism": 230, "postediting": 244, "question-question": 209},
+}
+# What the official archives unpack to.
+UNPACKED = {
+    12: "test-gold",
+    13: "test-gs",
+    14: "sts-en-test-gs-2014",
+    15: "test_evaluation_task2a",
+    16: "sts2016-english-with-gs-v1.0",
 }
 BENCHMARK = {"train": 5749, "dev": 1500, "test": 1379}
 OVERLAP = (
@@ -46,19 +54,26 @@ class YearTask:
 
     @property
     def place(self) -> Place:
-        return Place((f"STS{self.year}-en-test", f"STS{self.year}-en-test-gs"), SOURCE)
+        return Place((f"STS{self.year}-en-test", UNPACKED[self.year]), SOURCE)
 
     def find(self, root: Path) -> list[Path]:
         folder = self.place.find(root)
-        files = [file for subset in SUBSETS[self.year] for file in _files(folder, self.year, subset)]
-        return existing(files, self.place, root)
+        pairs = [_files(folder, self.year, subset) for subset in SUBSETS[self.year]]
+        for pair in pairs:
+            missing = [file for file in pair if not file.is_file()]
+            if len(missing) == len(pair):
+                raise MissingData(Errors.MISSING_DATA.format(names=pair[0], root=root, source=SOURCE))
+            if missing:
+                there = next(file for file in pair if file not in missing)
+                raise ValueError(Errors.NO_FELLOW.format(path=missing[0], fellow=there))
+        return [file for pair in pairs for file in pair]
 
     def run(self, run: Run) -> dict[str, Any]:
         folder = self.place.find(run.root)
         rows, notes = [], []
         for subset, official in SUBSETS[self.year].items():
             given, gold = _files(folder, self.year, subset)
-            found = read_subset(given, gold)
+            found = filled(read_subset(given, gold), gold)
             notes += check_count(len(found), official, gold, run.settings.any_count)
             rows += [(*row, subset.removeprefix("surprise.")) for row in found]
         first, second, scores, subsets = zip(*rows, strict=True)
@@ -88,7 +103,7 @@ class BenchmarkTask:
 
     def run(self, run: Run) -> dict[str, Any]:
         path = self.place.find(run.root)
-        rows = list(sts_rows(path))
+        rows = filled(sts_rows(path), path)
         notes = check_count(len(rows), BENCHMARK[self.split], path, run.settings.any_count)
         first, second = zip(*(row.members for row in rows), strict=True)
         gold = numpy.array([MAX_SCORE * (row.score or 0.0) for row in rows])
@@ -138,4 +153,4 @@ def _files(folder: Path, year: int, subset: str) -> tuple[Path, Path]:
 def _noted(result: dict[str, Any], notes: list[str], trained_on: tuple[str, ...]) -> dict[str, Any]:
     touching = [name for name in trained_on if name.lower().startswith(("sts", "glue"))]
     note = TRAINED.format(names=", ".join(touching)) if touching else OVERLAP
-    return {**result, "notes": [*notes, note]}
+    return {**result, "notes": [*result["notes"], *notes, note]}

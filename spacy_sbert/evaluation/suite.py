@@ -1,10 +1,8 @@
 """Runs the tasks of suites, keeps what is finished, and says exactly what was measured and how."""
 
-import hashlib
 import json
-import platform
+import os
 from collections.abc import Callable, Iterable, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +11,13 @@ from tqdm import tqdm
 from ..errors import Errors
 from . import arguments, learned_similarity, nli, probing, sick, speed, sts, transfer, triplets
 from .datasets import MissingData, digests
+from .environment import device, digest_of_parts, versions
+from .results import FORMAT, check_task
 from .settings import Settings
 from .sources import Source
 from .store import VectorStore
 from .task import Progress, Run, Task
 
-FORMAT = "spacy-sbert evaluation 1"
 SUITES: dict[str, Sequence[Task]] = {
     "sts": sts.TASKS,
     "sick": sick.TASKS,
@@ -30,8 +29,6 @@ SUITES: dict[str, Sequence[Task]] = {
     "probing": probing.TASKS,
     "speed": speed.TASKS,
 }
-PACKAGES = ["spacy-sbert", "spacy", "spacy-transformers", "thinc", "torch", "transformers", "numpy", "scipy"]
-PACKAGES += ["scikit-learn"]
 Save = Callable[[dict[str, Any]], None]
 
 
@@ -55,17 +52,17 @@ def evaluate_suites(
         versions are the same.
     save (Callable): is given the results after each task, so that an interruption loses none.
     progress_bar (bool): whether to show bars, on a terminal.
-    RETURNS (dict): the results, JSON: format, model (name, digest, width of its vectors, number of texts encoded),
-        versions, settings, tasks (results by name, see Task.run, with their suite, data digests and whether they were
-        reused), skipped (reasons by name), failed (messages by name).
-    RAISES (ValueError): for an unknown suite, or if the data of no task are there.
+    RETURNS (dict): the results, JSON: format, model (name, digest, device, width of its vectors, number of texts
+        encoded), versions, settings, tasks (results by name, see Task.run, with their suite, data digests and whether
+        they were reused), skipped (reasons by name), failed (messages by name).
+    RAISES (ValueError): for an unknown suite, or if no task can be run.
     """
     settings = settings or Settings()
     tasks = [task for name in suites for task in tasks_of(name)]
     progress = _bar(progress_bar)
     results: dict[str, Any] = {
         "format": FORMAT,
-        "model": {"name": source.name, "digest": source.digest},
+        "model": {"name": source.name, "digest": source.digest, "device": device()},
         "versions": versions(),
         "settings": settings.to_json(),
         "tasks": {},
@@ -78,9 +75,8 @@ def evaluate_suites(
             found.append((task, task.find(root)))
         except MissingData as missing:
             results["skipped"][task.name] = str(missing)
-    if not found:
-        missing_data = "\n".join(results["skipped"].values())
-        raise ValueError(Errors.NO_DATA.format(root=root, missing=missing_data))
+        except (OSError, ValueError) as error:
+            results["failed"][task.name] = str(error)
     store = VectorStore(source, cache, progress)
     run = Run(root, store, settings, progress, source.nlp)
     for task, paths in progress(found, "tasks"):
@@ -88,11 +84,14 @@ def evaluate_suites(
             results["tasks"][task.name] = _run_or_reuse(task, paths, run, results, cache)
         except MissingData as missing:
             results["skipped"][task.name] = str(missing)
-        except (ImportError, OSError, ValueError) as error:  # the other tasks still run
-            results["failed"][task.name] = str(error)
+        except (ImportError, MemoryError, OSError, RuntimeError, ValueError) as error:  # the other tasks still run
+            results["failed"][task.name] = str(error) or type(error).__name__
         results["model"].update(width=store.width, encoded=store.encoded)
         if save is not None:
             save(results)
+    if not results["tasks"] and not results["failed"]:
+        reasons = "\n".join(dict.fromkeys(results["skipped"].values()))
+        raise ValueError(Errors.NO_DATA.format(root=root, missing=reasons))
     return results
 
 
@@ -106,40 +105,40 @@ def tasks_of(suite: str) -> Sequence[Task]:
     return SUITES[suite]
 
 
-def versions() -> dict[str, str]:
-    """The versions of Python and of the packages that scores may depend on."""
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
 def _run_or_reuse(
     task: Task, paths: list[Path], run: Run, results: dict[str, Any], cache: Path | None
 ) -> dict[str, Any]:
     data = digests(paths, run.root)
-    depends_on = {
-        "format": FORMAT,
-        "model": results["model"]["digest"],
-        "versions": results["versions"],
-        "task": task.name,
-        "settings": {name: results["settings"][name] for name in sorted(task.depends_on)},
-        "data": data,
-    }
-    key = hashlib.sha256(json.dumps(depends_on, sort_keys=True).encode("utf8")).hexdigest()
-    file = None if cache is None else cache / f"{task.name}-{key[:32]}.json"
-    if file is not None and file.is_file():
-        return {**json.loads(file.read_text(encoding="utf8")), "reused": True}
+    keep = cache is not None and task.depends_on is not None
+    settings = {name: results["settings"][name] for name in sorted(task.depends_on or ())}
+    model = {name: results["model"][name] for name in ("digest", "device")}
+    key = digest_of_parts(FORMAT, model, results["versions"], task.name, settings, data)
+    file = cache / f"{task.name}-{key[:32]}.json" if cache is not None and keep else None
+    saved = None if file is None else _read(file, task.name)
+    if saved is not None:
+        return {**saved, "reused": True}
     result = {"suite": task.suite, "data": data, **task.run(run), "reused": False}
     if file is not None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        temporary = file.with_suffix(".tmp")
-        temporary.write_text(json.dumps(result, allow_nan=False), encoding="utf8")
-        temporary.replace(file)
+        write_json(file, result)
     return result
+
+
+def _read(file: Path, name: str) -> dict[str, Any] | None:
+    """A kept result; None where there is none, or a damaged one, which is then made anew."""
+    try:
+        found = json.loads(file.read_text(encoding="utf8"))
+        check_task(name, found, str(file))
+    except (OSError, ValueError):
+        return None
+    return found
+
+
+def write_json(file: Path, content: dict[str, Any]) -> None:
+    """Write JSON, the whole of it or nothing, to a folder that is made where need be."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_suffix(f".{os.getpid()}")
+    temporary.write_text(json.dumps(content, allow_nan=False, indent=1) + "\n", encoding="utf8")
+    temporary.replace(file)
 
 
 def _bar(shown: bool) -> Progress:

@@ -43,7 +43,8 @@ class Task(Protocol):
 
     name: in results and tables, such as "STS12".
     suite: what asks for it, such as "sts".
-    depends_on: the settings that its scores depend on, beside model and data: names of fields of Settings.
+    depends_on: the settings that its scores depend on, beside model, data, versions and device: names of fields of
+        Settings; None for what is measured anew each time.
     """
 
     @property
@@ -53,7 +54,7 @@ class Task(Protocol):
     def suite(self) -> str: ...
 
     @property
-    def depends_on(self) -> tuple[str, ...]: ...
+    def depends_on(self) -> tuple[str, ...] | None: ...
 
     def find(self, root: Path) -> list[Path]:
         """The files that are read. RAISES (MissingData): if they are not there."""
@@ -96,14 +97,6 @@ def over_seeds(each: Sequence[Any], reduce: Callable[[Sequence[float]], float | 
     if isinstance(each[0], dict):
         return {key: over_seeds([one[key] for one in each], reduce) for key in each[0]}
     return None if any(value is None for value in each) else reduce(each)
-
-
-def leaf(scores: Scores, path: str) -> float | None:
-    """The figure at a path such as "cosine.spearman.pooled"."""
-    found: Any = scores
-    for key in path.split("."):
-        found = found[key]
-    return found
 
 
 def _mean(values: Sequence[float]) -> float:

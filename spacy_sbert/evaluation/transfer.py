@@ -12,7 +12,7 @@ from ..readers.rows import Row
 from ..readers.sick import sick_rows
 from .classification import DEPENDS_ON, Examples, classify
 from .classifiers import ALL, DEV, TEST, TRAIN
-from .datasets import Place, check_count
+from .datasets import Place, check_count, filled
 from .senteval import paraphrase_rows, polarity_rows, question_rows, treebank_rows
 from .sick import COUNTS as SICK_COUNTS
 from .sick import sick_place
@@ -53,7 +53,8 @@ class TransferTask:
     def run(self, run: Run) -> dict[str, Any]:
         rows: dict[str, list[Row]] = {}
         for file in self.files:
-            rows.setdefault(file.split, []).extend(file.read(file.place.find(run.root)))
+            path = file.place.find(run.root)
+            rows.setdefault(file.split, []).extend(filled(file.read(path), path))
         notes: list[str] = []
         for split, official in self.official:
             paths = [file.place.find(run.root) for file in self.files if file.split == split]

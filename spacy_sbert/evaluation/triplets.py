@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from ..readers.wikisection import wikisection_rows
-from .datasets import Place, check_count
+from .datasets import Place, check_count, filled
 from .intervals import interval, mean_of, resample
 from .pairs import SIMILARITIES
 from .task import Run, Scores, Task, score_variants
@@ -35,7 +35,8 @@ class TripletTask:
         return [self.place.find(root)]
 
     def run(self, run: Run) -> dict[str, Any]:
-        members = list(zip(*(row.members for row in wikisection_rows(self.place.find(run.root))), strict=True))
+        path = self.place.find(run.root)
+        members = list(zip(*(row.members for row in filled(wikisection_rows(path), path)), strict=True))
         n = len(members[0])
         rows = run.encode([text for member in members for text in member])
 
@@ -46,13 +47,13 @@ class TripletTask:
         def score(transform: Callable[[numpy.ndarray], numpy.ndarray]) -> Scores:
             return {name: {"accuracy": float(values.mean())} for name, values in right(transform).items()}
 
-        settings = run.settings
+        settings, notes = run.settings.that_fit(*rows.shape)
         first = right(settings.variants[0].fit(rows, settings.seeds[0]))[NAMES[0]]
         resamples = settings.bootstrap
         drawn = resample(mean_of(first), n, resamples, settings.seeds[0]) if resamples else None
         trained = [name for name in settings.trained_on if name.lower().startswith("wiki")]
-        notes = [f"The encoder was trained on {', '.join(trained)}."] if trained else []
-        notes += check_count(n, OFFICIAL, self.place.find(run.root), any_count=True)  # samples of it are in use
+        notes += [f"The encoder was trained on {', '.join(trained)}."] if trained else []
+        notes += check_count(n, OFFICIAL, path, any_count=True)  # samples of it are in use
         return {
             "counts": {"test": n},
             "primary": "euclidean.accuracy",

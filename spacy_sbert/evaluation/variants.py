@@ -10,6 +10,7 @@ from ..similarity import unit_length
 
 Transform = Callable[[numpy.ndarray], numpy.ndarray]
 NORMALIZATIONS = ("none", "zscore", "unit", "zscore_unit")
+ROUNDING = 1e-6  # of the largest deviation: what float32 vectors leave of a number that never varies
 OWN, PCA, UP = "own", "pca", "up"
 
 
@@ -26,6 +27,11 @@ class Variant:
 
     normalization: str = "none"
     size: str = OWN
+
+    def fits(self, rows: int, width: int) -> bool:
+        """Whether so many vectors of this width can be brought to the size."""
+        kind, wanted = parse_size(self.size)
+        return wanted >= width if kind == UP else wanted <= min(rows, width)
 
     @property
     def is_random(self) -> bool:
@@ -53,7 +59,7 @@ def fit_normalization(name: str, rows: numpy.ndarray) -> Transform:
     if name == "unit":
         return lambda given: unit_length(_as_float64(given))
     mean, deviation = rows.mean(axis=0, dtype="float64"), rows.std(axis=0, dtype="float64")
-    deviation[deviation == 0] = 1.0
+    deviation[deviation <= ROUNDING * deviation.max()] = 1.0
     if name == "zscore":
         return lambda given: (given - mean) / deviation
     return lambda given: unit_length((given - mean) / deviation)

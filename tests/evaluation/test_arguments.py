@@ -83,7 +83,7 @@ def test_afs_is_found_and_scored_as_graded(tmp_path, folder):
 
 
 def test_missing_data_are_named(tmp_path):
-    with pytest.raises(MissingData, match=r"UKP_ASPECT\.tsv .* not found below .*https://github\.com/UKPLab"):
+    with pytest.raises(MissingData, match=r"UKP_ASPECT\.tsv not found below .*https://github\.com/UKPLab"):
         ASPECT.find(tmp_path)
     write_afs(tmp_path / "AFS", "GC")
     with pytest.raises(MissingData, match=r"^ArgPairs_DP\*\.csv and ArgPairs_GM\*\.csv not found"):

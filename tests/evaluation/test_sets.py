@@ -114,8 +114,8 @@ def test_nli_needs_a_head_and_asks_it(make_nlp, tmp_path):
     keys = ("sentence1", "sentence2", "gold_label")
     lines = [json.dumps(dict(zip(keys, row, strict=True))) for row in (*rows, ("a", "b", "-"))]
     (tmp_path / "snli_dev.jsonl").write_text("\n".join(lines) + "\n")
-    plain = evaluate(tmp_path, "nli", PipelineSource(make_nlp()))
-    assert plain["tasks"] == {} and "no trained classification head" in plain["skipped"]["SNLI-dev"]
+    with pytest.raises(ValueError, match="no trained classification head"):
+        evaluate(tmp_path, "nli", PipelineSource(make_nlp()))
 
     nlp = make_nlp(loss={"@layers": "spacy-sbert.SoftmaxLoss.v1"})
     references = [example_doc(nlp, row[:2], label=row[2]) for row in rows]
@@ -125,3 +125,4 @@ def test_nli_needs_a_head_and_asks_it(make_nlp, tmp_path):
         nlp.update([Example(doc.copy(), doc) for doc in references], sgd=optimizer)
     found = evaluate(tmp_path, "nli", PipelineSource(nlp))["tasks"]["SNLI-dev"]
     assert found["variants"][0]["scores"] == {"accuracy": 1.0} and found["counts"] == {"all": 2}
+    assert found["intervals"] == {"accuracy": [1.0, 1.0]}

@@ -85,7 +85,7 @@ def test_a_pipeline_that_cannot_tell_wordpieces(root):
     nlp = spacy.blank("en")
     nlp.vocab.set_vector("man", numpy.ones(3, dtype="float32"))
     result = speed.SpeedTask(repetitions=1).run(run_of(root, nlp))
-    assert result["counts"]["wordpieces"] is None
+    assert "wordpieces" not in result["counts"]
     assert result["variants"][0]["scores"]["sorted"]["wordpieces_per_second"] is None
     assert result["variants"][0]["scores"]["sorted"]["sentences_per_second"] > 0
     assert "cannot be counted" in result["notes"][1]

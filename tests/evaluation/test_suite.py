@@ -150,13 +150,62 @@ def test_what_is_finished_is_kept_when_one_is_interrupted(tmp_path):
 
 
 def test_missing_sets_are_listed_and_the_others_run(tmp_path):
-    write_year(tmp_path)
-    (tmp_path / "STS12-en-test" / "STS.gs.MSRvid.txt").rename(tmp_path / "elsewhere")
+    folder = write_year(tmp_path)
+    for kind in ("gs", "input"):
+        (folder / f"STS.{kind}.MSRvid.txt").rename(tmp_path / kind)
     write_benchmark(tmp_path)
     results = evaluate(tmp_path)
     assert list(results["tasks"]) == ["STSb-dev"] and not results["failed"]
     assert list(results["skipped"]) == ["STS12", "STS13", "STS14", "STS15", "STS16", "STSb-test"]
-    assert "STS.gs.MSRvid.txt not found" in results["skipped"]["STS12"] and "http" in results["skipped"]["STS13"]
+    assert "STS.input.MSRvid.txt not found" in results["skipped"]["STS12"] and "http" in results["skipped"]["STS13"]
+
+
+@pytest.mark.parametrize(("kept", "lost"), [("gs", "input"), ("input", "gs")])
+def test_scores_without_sentences_are_an_error(tmp_path, kept, lost):
+    folder = write_year(tmp_path)
+    (folder / f"STS.{lost}.MSRvid.txt").unlink()
+    write_benchmark(tmp_path)
+    results = evaluate(tmp_path)
+    assert list(results["tasks"]) == ["STSb-dev"]
+    assert f"STS.{lost}.MSRvid.txt is missing, while its fellow" in results["failed"]["STS12"]
+    assert f"STS.{kept}.MSRvid.txt is there" in results["failed"]["STS12"]
+
+
+def test_empty_files_are_an_error(tmp_path):
+    write_year(tmp_path)
+    write_benchmark(tmp_path).write_text("")
+    assert "sts-dev.csv" in evaluate(tmp_path)["failed"]["STSb-dev"]
+
+
+def test_sizes_that_do_not_fit_are_left_out_with_a_note(tmp_path):
+    write_benchmark(tmp_path)
+    settings = Settings(any_count=True, bootstrap=0, sizes=("own", "pca-3", "pca-100", "up-4"))
+    found = evaluate(tmp_path, settings=settings)["tasks"]["STSb-dev"]
+    assert [entry["size"] for entry in found["variants"]] == ["own", "pca-3"]
+    assert found["notes"][0] == "Not measured, of 12 vectors of width 6: pca-100, up-4."
+    failed = evaluate(tmp_path, settings=Settings(any_count=True, sizes=("pca-100",)))["failed"]
+    assert "None of the sizes pca-100" in failed["STSb-dev"]
+
+
+def test_versions_and_device_are_noticed(tmp_path, monkeypatch):
+    write_benchmark(tmp_path)
+    evaluate(tmp_path, cache=tmp_path / "cache")
+    for part, changed in (("versions", {"torch": "0.1"}), ("device", "gpu")):
+        for module in ("suite", "store"):
+            monkeypatch.setattr(f"spacy_sbert.evaluation.{module}.{part}", lambda value=changed: value)
+        source = HashedSource()
+        results = evaluate(tmp_path, source, cache=tmp_path / "cache")
+        assert not results["tasks"]["STSb-dev"]["reused"] and len(source.seen) == 12
+
+
+@pytest.mark.parametrize("damage", ["", "[1]", "{}", '{"suite": "sts"'])
+def test_a_damaged_result_is_made_anew(tmp_path, damage):
+    write_benchmark(tmp_path)
+    first = evaluate(tmp_path, cache=tmp_path / "cache")
+    next((tmp_path / "cache").glob("*.json")).write_text(damage)
+    again = evaluate(tmp_path, cache=tmp_path / "cache")
+    assert not again["tasks"]["STSb-dev"]["reused"]
+    assert again["tasks"]["STSb-dev"]["variants"] == first["tasks"]["STSb-dev"]["variants"]
 
 
 def test_no_data_at_all(tmp_path):

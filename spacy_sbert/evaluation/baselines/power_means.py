@@ -7,8 +7,8 @@ import numpy
 from spacy.language import Language
 
 from ...errors import Errors
+from ..environment import digest_of_parts
 from .static_vectors import StaticVectors
-from .words import digest_of_parts
 
 POWERS = (-math.inf, 1, math.inf)
 

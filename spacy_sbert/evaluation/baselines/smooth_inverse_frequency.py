@@ -9,8 +9,8 @@ from spacy.language import Language
 
 from ...errors import Errors
 from ...readers.rows import read_lines
+from ..environment import digest_of_parts
 from .static_vectors import StaticVectors
-from .words import digest_of_parts
 
 SMOOTHING = 1e-3  # the paper's a
 

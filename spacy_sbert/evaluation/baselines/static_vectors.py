@@ -7,8 +7,8 @@ from spacy.language import Language
 
 from ...errors import Errors
 from ...similarity import as_numpy
+from ..environment import digest_of_parts
 from ..sources import digest_of
-from .words import digest_of_parts
 
 
 class StaticVectors:

@@ -6,8 +6,9 @@ import numpy
 from spacy.language import Language
 
 from ...errors import Errors
+from ..environment import digest_of_parts
 from .random_projection import WIDTH, check_width, projection
-from .words import Words, digest_of_parts, distinct
+from .words import Words, distinct
 
 
 class TfIdf:

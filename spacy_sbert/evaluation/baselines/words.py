@@ -25,11 +25,6 @@ class Words:
         return hashlib.sha256(str(self.pipeline.lang).encode("utf8") + rules).hexdigest()
 
 
-def digest_of_parts(*parts: object) -> str:
-    """The SHA-256 of a list of names, numbers and digests."""
-    return hashlib.sha256(repr(parts).encode("utf8")).hexdigest()
-
-
 def distinct(*corpora: Sequence[str]) -> list[str]:
     """Each text once, in the order of its first place."""
     return list(dict.fromkeys(text for corpus in corpora for text in corpus))

@@ -100,7 +100,7 @@ def _tests(comparison: Results) -> Table:
                 rows.append((task, name, f"no test: {test['reason']}", ABSENT, ABSENT, ABSENT))
                 continue
             ends = f"{_signed(test['low'])} to {_signed(test['high'])}"
-            p = _p(test["p"], comparison["resamples"])
+            p = f"{test['p']:.3f}"
             rows.append((task, name, found["primary"], _signed(test["difference"]), ends, p))
     caption = (
         f"Difference x 100: the model less {first}, on the same examples; p: two-sided, by the paired bootstrap with "
@@ -153,7 +153,3 @@ def _summary(comparison: Results) -> list[str]:
 
 def _signed(value: float) -> str:
     return f"{round(100 * value, 2) + 0.0:+.2f}"
-
-
-def _p(value: float, resamples: int) -> str:
-    return f"below {2 / resamples:g}" if value == 0 else f"{value:.3f}"

@@ -1,0 +1,32 @@
+"""What scores may depend on beside model, data and settings: versions, and the device."""
+
+import hashlib
+import json
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+from thinc.api import get_current_ops
+
+PACKAGES = ["spacy-sbert", "spacy", "spacy-transformers", "thinc", "torch", "transformers", "tokenizers", "numpy"]
+PACKAGES += ["scipy", "scikit-learn"]
+
+
+def versions() -> dict[str, str]:
+    """The versions of Python and of the packages that scores may depend on."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def device() -> str:
+    """Where vectors are computed: "cpu" or "gpu"."""
+    return get_current_ops().device_type
+
+
+def digest_of_parts(*parts: object) -> str:
+    """The SHA-256 of names, numbers, digests, and what JSON holds of them."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf8")).hexdigest()
