@@ -88,9 +88,10 @@ def score_learned(train: GradedPairs, tune: GradedPairs | None, test: GradedPair
 
     train, test (GradedPairs): what it is fitted to, and what both are scored on. tune (GradedPairs): what the strength
     is chosen by; None for folds of train.
-    RETURNS (dict): see Task.run. Moments and components are taken of the vectors of train alone, for the cosine too:
-        under another normalisation than "none" it differs from that of the STS tasks, which take theirs of the pairs
-        that are scored.
+    RETURNS (dict): see Task.run. With several normalisations also tuned: the one with the least mean squared error on
+        what is tuned on, and the scores with it. Moments and components are taken of the vectors of train alone, for
+        the cosine too: under another normalisation than "none" it differs from that of the STS tasks, which take theirs
+        of the pairs that are scored.
     """
     given = {"train": train, "test": test} if tune is None else {"train": train, "tune": tune, "test": test}
     learned_from = [*train.first, *train.second]
@@ -100,10 +101,12 @@ def score_learned(train: GradedPairs, tune: GradedPairs | None, test: GradedPair
     def predict(transform: Predict) -> dict[str, numpy.ndarray]:
         sides = {name: numpy.split(transform(both), 2) for name, both in rows.items()}
         parts = {name: (pair_features(*sides[name]), given[name].gold) for name in sides}
-        similarity = fit_similarity(parts["train"], parts.get("tune"), settings.seeds[0])
+        similarity, error = fit_similarity(parts["train"], parts.get("tune"), settings.seeds[0])
+        errors.append(error)
         return {"learned": similarity(parts["test"][0]), "cosine": cosine(*sides["test"])}
 
     each: list[dict[str, numpy.ndarray]] = []
+    errors: list[float] = []
 
     def score(transform: Predict) -> Scores:
         each.append(predict(transform))
@@ -116,7 +119,13 @@ def score_learned(train: GradedPairs, tune: GradedPairs | None, test: GradedPair
     predicted = each[0]  # of the first variant and seed
     statistics = {f"{name}.spearman": spearman_of(values, test.gold) for name, values in predicted.items()}
     n, resamples = len(test.gold), settings.bootstrap
+    same_size = settings.variants[: len(settings.normalizations)]
+    tuned = {}
+    if len(same_size) > 1 and not same_size[0].is_random:
+        best = min(range(len(same_size)), key=errors.__getitem__)
+        tuned = {"tuned": {"normalization": [same_size[best].normalization], "scores": variants[best]["scores"]}}
     return {
+        **tuned,
         "primary": "learned.spearman",
         "notes": notes,
         "variants": variants,
@@ -142,7 +151,7 @@ def pair_features(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
     return numpy.hstack([numpy.abs(u - v), u * v])
 
 
-def fit_similarity(train: Part, tune: Part | None, seed: int) -> Predict:
+def fit_similarity(train: Part, tune: Part | None, seed: int) -> tuple[Predict, float]:
     """Fit a similarity to graded pairs by ridge regression, which has the least mean squared error.
 
     min_w sum_i (g_i - b - w . x_i)^2 + a ||w||^2, x the features of a pair, each less its mean, over its deviation in
@@ -151,7 +160,8 @@ def fit_similarity(train: Part, tune: Part | None, seed: int) -> Predict:
     one solution, where a perceptron has another for each seed; and its one setting is tuned in seconds.
 
     train (Part): what it is fitted to. tune (Part): what a is chosen by; None for folds of train, drawn with the seed.
-    RETURNS (Callable): features, float (m, 2 width), to similarities, float (m,).
+    RETURNS (Callable, float): features, float (m, 2 width), to similarities, float (m,); and the mean squared error on
+        what is tuned on.
     RAISES (ImportError): without scikit-learn.
     SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings: a learned similarity beside the cosine.
     """
@@ -166,7 +176,8 @@ def fit_similarity(train: Part, tune: Part | None, seed: int) -> Predict:
         errors = numpy.mean([squared_errors(fit, held) for fit, held in splits], axis=0)
     else:
         errors = squared_errors(train, tune)
-    return _ridge(train, STRENGTHS[[int(errors.argmin())]])[0]
+    best = int(errors.argmin())
+    return _ridge(train, STRENGTHS[[best]])[0], float(errors[best])
 
 
 def squared_errors(train: Part, held: Part) -> numpy.ndarray:

@@ -20,6 +20,7 @@ from spacy_sbert.evaluation.learned_similarity import (
 from spacy_sbert.evaluation.pairs import GradedPairs
 from spacy_sbert.evaluation.settings import Settings
 from spacy_sbert.evaluation.task import Run
+from spacy_sbert.evaluation.variants import Variant
 
 STSB, SICK = TASKS
 WIDTH = 6
@@ -63,17 +64,20 @@ def test_ridge_is_the_least_mean_squared_error(strength, monkeypatch):
     z, z_given = ((rows - x.mean(0)) / x.std(0) for rows in (x, given))
     weights = numpy.linalg.solve(z.T @ z + STRENGTHS[strength] * numpy.eye(4), z.T @ (gold - gold.mean()))
     expected = z_given @ weights + gold.mean()
-    assert fit_similarity((x, gold), (x, gold), 0)(given) == pytest.approx(expected, rel=1e-9)
-    assert fit_similarity((x, gold), None, 0)(given) == pytest.approx(expected, rel=1e-9)
+    assert fit_similarity((x, gold), (x, gold), 0)[0](given) == pytest.approx(expected, rel=1e-9)
+    assert fit_similarity((x, gold), None, 0)[0](given) == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_strength_is_tuned_on_other_data():
     train, tune, test = random_part(8, 2), random_part(60, 3), random_part(9, 4)
     errors = squared_errors(train, tune)
-    best = fit_similarity(train, tune, 0)
+    best, error = fit_similarity(train, tune, 0)
+    assert error == squared_errors(train, tune).min()
     assert ((best(tune[0]) - tune[1]) ** 2).mean() == pytest.approx(errors.min(), rel=1e-12)
     assert errors.min() < errors.max()
-    assert fit_similarity(train, None, 1)(test[0]) == pytest.approx(fit_similarity(train, None, 1)(test[0]), abs=0)
+    assert fit_similarity(train, None, 1)[0](test[0]) == pytest.approx(
+        fit_similarity(train, None, 1)[0](test[0]), abs=0
+    )
 
 
 def test_features_do_not_depend_on_the_order():
@@ -174,3 +178,21 @@ def test_sick_is_scored_from_1_to_5(tmp_path):
     result = run_task(SICK, tmp_path, any_count=True)
     assert result["splits"] == {"train": "train", "tune": "5 folds of train", "test": "trial"}
     assert result["predictions"]["gold"] == [float(1 + i % 5) for i in range(8)]
+
+
+def test_the_normalisation_can_be_tuned_on_what_is_tuned_on():
+    train, tune, test = make_pairs("train", 60), make_pairs("tune", 30), make_pairs("test", 30)
+    names = ("none", "zscore", "unit")
+    found = score(train, tune, test, normalizations=names)
+    errors = []
+    for name in names:
+        rows = {key: Encoder()([*part.first, *part.second]) for key, part in (("train", train), ("tune", tune))}
+        scale = Variant(name).fit(rows["train"], 1)
+        parts = []
+        for key, part in (("train", train), ("tune", tune)):
+            u, v = numpy.split(scale(rows[key]), 2)
+            parts.append((pair_features(u, v), part.gold))
+        errors.append(squared_errors(*parts).min())
+    best = int(numpy.argmin(errors))
+    assert found["tuned"] == {"normalization": [names[best]], "scores": found["variants"][best]["scores"]}
+    assert "tuned" not in score(train, tune, test)

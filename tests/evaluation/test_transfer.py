@@ -204,6 +204,20 @@ def test_moments_are_of_training_data_and_a_normalisation_can_be_tuned(tmp_path)
     assert result["tuned"]["scores"]["lr"]["accuracy"] == found[chosen]
 
 
+def test_another_than_the_first_normalisation_can_win(tmp_path):
+    class Shifted(Cued):
+        """Numbers so small that regularised regression finds the cue after z-scoring alone."""
+
+        def vector(self, text):
+            return 1e-3 * super().vector(text)
+
+    write_polarity(tmp_path)
+    result = run("MR", tmp_path, Shifted(), normalizations=("none", "zscore"), classifiers=("lr",))
+    by_name = {entry["normalization"]: entry["scores"]["lr"]["accuracy"] for entry in result["variants"]}
+    assert by_name["zscore"] > by_name["none"] and "zscore" in result["tuned"]["normalization"]
+    assert result["tuned"]["scores"]["lr"]["accuracy"] > by_name["none"]
+
+
 def test_sick_entailment_is_read_from_its_official_files(tmp_path):
     header = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
     labels = ("NEUTRAL", "ENTAILMENT", "CONTRADICTION")
