@@ -200,3 +200,9 @@ def test_evaluate_suites_that_fail(make_nlp, tmp_path):
     assert done.returncode == 1 and "'l2'" in done.stdout and "zscore" in done.stdout
     done = run("sbert", "evaluate", "--compare", output, data / "STSBenchmark" / "sts-dev.csv")
     assert done.returncode == 1 and "sts-dev.csv" in done.stdout and "Traceback" not in done.stdout + done.stderr
+    done = run("sbert", "evaluate", "--compare", output)
+    assert done.returncode == 1 and "Cannot compare 1 results" in done.stdout
+    done = run("sbert", "evaluate", tmp_path / "nlp", tmp_path / "nowhere")
+    assert done.returncode == 1 and "nowhere" in done.stdout and "Traceback" not in done.stdout + done.stderr
+    done = run("sbert", "evaluate", tmp_path / "nlp", data, "-o", tmp_path / "report.md")
+    assert done.returncode == 1 and "ends in .json" in done.stdout

@@ -21,14 +21,14 @@ def _of_file(*names: str, help: str) -> Any:
     return Option(*names, help=f"File: {help}")
 
 
-def _of_folder(*names: str, help: str) -> Any:
-    return Option(*names, help=f"Folder: {help}")
+def _of_folder(*names: str, help: str, min: int | None = None) -> Any:
+    return Option(*names, help=f"Folder: {help}", min=min)
 
 
 @app.command("evaluate")
 def evaluate_cli(
     pipeline: Annotated[str, Argument(help="A folder or an installed package; with --compare: results")],
-    data_path: Annotated[Path, Argument(help="A file of examples, or a folder of data sets", exists=True)],
+    data_path: Annotated[Path | None, Argument(help="A file of examples, or a folder of data sets")] = None,
     more: Annotated[list[Path] | None, Argument(help="With --compare: results", exists=True)] = None,
     output: Annotated[Path | None, Option("--output", "-o", help="JSON file for the results", dir_okay=False)] = None,
     gpu_id: Annotated[int, Option("--gpu-id", "-g", help="GPU to use, -1 for the CPU")] = -1,
@@ -46,18 +46,25 @@ def evaluate_cli(
     normalization: Annotated[str, _of_folder("--normalization", help="Any of none,zscore,unit,zscore_unit")] = "none",
     size: Annotated[str, _of_folder("--size", help="Widths compared: own,pca-128,up-1024")] = "own",
     classifier: Annotated[str, _of_folder("--classifier", help="Of transfer and probing: lr,mlp")] = "lr,mlp",
-    seeds: Annotated[int, _of_folder("--seeds", help="Seeds of whatever is random")] = 10,
-    bootstrap: Annotated[int, _of_folder("--bootstrap", help="Resamples of the 95 % intervals, 0 for none")] = 1000,
+    seeds: Annotated[int, _of_folder("--seeds", help="Seeds of whatever is random", min=1)] = 10,
+    bootstrap: Annotated[
+        int, _of_folder("--bootstrap", help="Resamples of the 95 % intervals, 0 for none", min=0)
+    ] = 1000,
     trained_on: Annotated[str, _of_folder("--trained-on", help="What the encoder was trained on: stsb,snli")] = "",
     any_count: Annotated[bool, _of_folder("--any-count", help="Take data sets that are not whole")] = False,
     cache: Annotated[
         Path | None, _of_folder("--cache", help="For vectors and results; by default beside --output")
     ] = None,
     baseline: Annotated[
-        str | None, _of_folder("--baseline", help="Evaluate a baseline, on the pipeline's words")
+        str | None,
+        _of_folder(
+            "--baseline", help="static, sif, power-means, tf-idf, untuned-mean, untuned-cls or random-projection"
+        ),
     ] = None,
-    counts: Annotated[Path | None, _of_folder("--counts", help="Word counts of the baseline sif")] = None,
-    encoder: Annotated[str | None, _of_folder("--encoder", help="Transformer of the untuned baselines")] = None,
+    counts: Annotated[Path | None, _of_folder("--counts", help="Needed by sif: a file of words and counts")] = None,
+    encoder: Annotated[
+        str | None, _of_folder("--encoder", help="Of untuned-*: a transformer, by default BERT base")
+    ] = None,
 ) -> None:
     """Score a pipeline on a file of pairs or triplets, or on a folder of the field's data sets; or compare results.
 
@@ -69,7 +76,10 @@ def evaluate_cli(
     from . import suites
 
     if compare:
-        return suites.compare([Path(pipeline), data_path, *(more or [])], output)
+        given = [Path(pipeline), *([data_path] if data_path else []), *(more or [])]
+        return suites.compare(given, output)
+    if data_path is None or not data_path.exists():
+        msg.fail(f"No data at {data_path}: give a file of examples, or a folder of data sets", exits=1)
     if more:
         msg.fail(f"Cannot take {more[0]}: expected one pipeline and one file or folder of data", exits=1)
     setup_gpu(gpu_id)

@@ -7,7 +7,7 @@ import numpy
 
 from ..errors import Errors
 from .intervals import Resampled, mean_of, paired_difference, spearman_of
-from .ranks import rank_changes, transfer_probing
+from .ranks import common_variants, rank_changes, transfer_probing, variant_key
 from .report.comparison import contents, plots
 from .report.html import page
 from .report.markdown import render
@@ -29,13 +29,14 @@ def compare(results: Sequence[Results], *, resamples: int = 1000, seed: int = 1)
         and tests, for each model but the first its difference from the first, low, high and p, or reason, why there is
         no test; not_shared, which models have the other tasks; rank_changes, see there; transfer_probing, see there.
     RAISES (ValueError): if they are fewer than two, or one is no result of an evaluation, or of another format.
-    SOURCE: Berg-Kirkpatrick et al. 2012, section 2 (tests); Eger et al. 2019 (ranks).
+    SOURCE: see paired_difference (tests); Eger et al. 2019 (ranks).
     """
     if len(results) < 2:
         raise ValueError(Errors.NOTHING_TO_COMPARE.format(given=len(results)))
     for number, one in enumerate(results, 1):
         check_results(one, f"Result {number}")
     names = _labels(results)
+    results = aligned(results)
     every = list(dict.fromkeys(task for one in results for task in one["tasks"]))
     shared = [task for task in every if all(task in one["tasks"] for one in results)]
     return {
@@ -61,13 +62,32 @@ def compare_markdown(results: Sequence[Results], comparison: Results | None = No
     results (Sequence of dict): see compare. comparison (dict): what compare made of them, by default it is made.
     RETURNS (str): the same for the same results.
     """
-    return render(contents(results, comparison or compare(results)))
+    return render(contents(aligned(results), comparison or compare(results)))
 
 
 def compare_html(results: Sequence[Results], comparison: Results | None = None) -> str:
     """Models side by side, as a self-contained page with plots; see compare_markdown."""
     comparison = comparison or compare(results)
-    return page(contents(results, comparison), plots(comparison))
+    return page(contents(aligned(results), comparison), plots(comparison))
+
+
+def aligned(results: Sequence[Results]) -> Sequence[Results]:
+    """The results with the first variant that all of them have at the front of each task that they share.
+
+    Predictions and intervals are those of a result's own first variant: where another comes to the front they are left
+    out, so that nothing is tested across settings.
+    """
+    found = [{**one, "tasks": dict(one["tasks"])} for one in results]
+    for name in found[0]["tasks"]:
+        tasks = [one["tasks"].get(name) for one in found]
+        common = [] if None in tasks else common_variants(found, [name])
+        for one in found if common else []:
+            task = one["tasks"][name]
+            place = [variant_key(entry) for entry in task["variants"]].index(common[0])
+            if place:
+                front = [task["variants"][place], *task["variants"][:place], *task["variants"][place + 1 :]]
+                one["tasks"][name] = {**task, "variants": front, "intervals": {}, "predictions": {}}
+    return found
 
 
 def _task(tasks: Sequence[Results], resamples: int, seed: int) -> dict[str, Any]:

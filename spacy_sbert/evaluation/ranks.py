@@ -28,7 +28,7 @@ def rank_changes(results: Sequence[Results], shared: Sequence[str]) -> dict[str,
     """
     found: dict[str, list[Any]] = {"variants": [], "classifiers": [], "similarities": []}
     for name, tasks in _groups(results, shared).items():
-        keys = _common_variants(results, tasks)
+        keys = common_variants(results, tasks)
         for key in keys[1:]:
             both = [_figures(results, tasks, one, _primary) for one in (keys[0], key)]
             found["variants"].append((name, ", ".join(keys[0]), ", ".join(key), *both))
@@ -85,9 +85,9 @@ def _groups(results: Sequence[Results], shared: Sequence[str]) -> dict[str, list
     return {**{name: [name] for name in shared}, **means}
 
 
-def _common_variants(results: Sequence[Results], names: Sequence[str]) -> list[Key]:
+def common_variants(results: Sequence[Results], names: Sequence[str]) -> list[Key]:
     """The variants that all models have for all tasks, as the first model orders them."""
-    each = [[_key(entry) for entry in one["tasks"][name]["variants"]] for one in results for name in names]
+    each = [[variant_key(entry) for entry in one["tasks"][name]["variants"]] for one in results for name in names]
     return [key for key in each[0] if all(key in keys for keys in each)]
 
 
@@ -98,12 +98,12 @@ def _figures(
     found = []
     for one in results:
         tasks = [one["tasks"][name] for name in names]
-        entries = [next(entry for entry in task["variants"] if key in (None, _key(entry))) for task in tasks]
+        entries = [next(entry for entry in task["variants"] if key in (None, variant_key(entry))) for task in tasks]
         found.append(mean(figure(entry["scores"], path(task)) for entry, task in zip(entries, tasks, strict=True)))
     return found
 
 
-def _key(entry: Results) -> Key:
+def variant_key(entry: Results) -> Key:
     return entry["normalization"], entry["size"]
 
 

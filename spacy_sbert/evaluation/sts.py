@@ -36,7 +36,7 @@ BENCHMARK = {"train": 5749, "dev": 1500, "test": 1379}
 OVERLAP = (
     "STS benchmark train was drawn from STS12 to STS17: if the encoder was trained on it, this is no zero-shot score."
 )
-TRAINED = "The encoder was trained on {names}, which holds pairs of this set: this is no zero-shot score."
+TRAINED = "The encoder was trained on {names}, which shares pairs or sources with this set: this is no zero-shot score."
 DEPENDS_ON = ("normalizations", "sizes", "seeds", "bootstrap", "trained_on", "any_count")
 
 

@@ -69,6 +69,8 @@ def evaluate_suites(
         "skipped": {},
         "failed": {},
     }
+    if not tasks:
+        raise ValueError(Errors.UNKNOWN_SUITE.format(given="", expected=", ".join(SUITES)))
     found = []
     for task in tasks:
         try:

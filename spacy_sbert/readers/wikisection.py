@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..errors import Errors
 from .rows import Row, check_members, find_columns, pick, read_commas
 
 SENTENCES = ("Sentence1", "Sentence2", "Sentence3")
@@ -21,4 +22,7 @@ def wikisection_rows(path: Path) -> Iterator[Row]:
         columns = find_columns(header, SENTENCES, path, line)
         break
     for line, record in records:
+        if len(record) > len(header):  # an unquoted comma, or a quote that was lost
+            message = Errors.WRONG_COLUMNS.format(path=path, line=line, expected=len(header), given=len(record))
+            raise ValueError(message)
         yield Row(check_members(pick(record, columns, SENTENCES, path, line), SENTENCES, path, line), line)

@@ -69,7 +69,7 @@ def test_aspects_are_counted_and_training_data_noted(aspects):
     with pytest.raises(ValueError, match="24 examples with a gold value, where the official data set has 3595"):
         run(ASPECT, aspects[0])
     notes = run(ASPECT, aspects[0], any_count=True, trained_on=("ukp-aspect", "nli"))["notes"]
-    assert notes[2].startswith("The encoder was trained on ukp-aspect, which holds pairs of this set")
+    assert notes[2].startswith("The encoder was trained on ukp-aspect, which shares pairs or sources with this set")
 
 
 @pytest.mark.parametrize("folder", ["AFS", "argument/AFS", "argument"])

@@ -258,3 +258,17 @@ def test_a_file_that_is_too_large(tmp_path, monkeypatch):
     path.write_text(json.dumps(results({})), encoding="utf8")
     with pytest.raises(ValueError, match=r"large\.json has \d+ bytes"):
         read_results(path)
+
+
+def test_figures_are_of_a_variant_that_all_models_have():
+    def both(first, second):
+        entries = {"none": 0.8, "zscore": 0.6}
+        return [
+            {**OWN, "normalization": name, "scores": {"lr": {"accuracy": entries[name]}}} for name in (first, second)
+        ]
+
+    tasks = [classified(0.8, variants=both("zscore", "none")), classified(0.8, variants=both("none", "zscore")[:1])]
+    models = [results({"MR": task}, name) for task, name in zip(tasks, ("a", "b"), strict=True)]
+    found = compare(models)["tasks"]["MR"]
+    assert found["figures"] == [0.8, 0.8] and found["tests"] == [{"reason": "no predictions were kept"}] * 1
+    assert models[0]["tasks"]["MR"]["variants"][0]["normalization"] == "zscore"  # what was given is as it was

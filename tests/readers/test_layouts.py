@@ -10,6 +10,7 @@ import spacy
 from pipelines import real_data
 
 from spacy_sbert.readers import PairCorpus
+from spacy_sbert.readers.wikisection import wikisection_rows
 
 QUORA = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate"
 SICK = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
@@ -328,3 +329,10 @@ def test_real_values():
     (example,) = sick(spacy.blank("en"))
     assert example.reference.spans["sbert"].attrs == {"score": 0.875, "label": "neutral"}
     assert example.reference.spans["sbert"][0].text.startswith("A group of kids is playing")
+
+
+def test_a_triplet_with_too_many_columns_is_refused(tmp_path):
+    path = tmp_path / "test.csv"
+    path.write_text("Article Title,Sentence1,Sentence2,Sentence3\nTitle,a, b,c,d\n")
+    with pytest.raises(ValueError, match=r"test\.csv, line 2: .*4.*5"):
+        list(wikisection_rows(path))

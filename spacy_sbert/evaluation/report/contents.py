@@ -33,14 +33,20 @@ def contents(results: Mapping[str, Any]) -> Document:
 def _paragraphs(results: Mapping[str, Any]) -> list[str]:
     settings = results["settings"]
     entry = {"normalization": settings["normalizations"][0], "size": settings["sizes"][0]}
+    reused = sum(bool(task.get("reused")) for task in results["tasks"].values())
     paragraphs = [
-        f"{len(results['tasks'])} tasks measured, {len(results['skipped'])} skipped, {len(results['failed'])} failed. "
-        f"Tables show vectors in the variant '{variant_name(entry)}' (normalisation, size) unless they say otherwise.",
+        f"{len(results['tasks'])} tasks measured, {reused} of them earlier, "
+        f"{len(results['skipped'])} skipped, {len(results['failed'])} failed. "
+        f"Tables show vectors in the variant '{variant_name(entry)}' (normalisation, size) unless they say otherwise. "
+        "Their layouts, and the paper they speak of: Reimers and Gurevych 2019, Sentence-BERT.",
         "undefined: the score is not defined, such as a correlation with predictions that are all alike. -: not "
         "measured. Numbers in brackets are notes, which stand at the end.",
     ]
     seeds = ", ".join(map(str, settings["seeds"]))
-    paragraphs.append(f"± is the standard deviation over the seeds {seeds}, where a score depends on them.")
+    paragraphs.append(
+        f"± is the standard deviation over the seeds {seeds}, where a score depends on "
+        "them; intervals are those of the first seed."
+    )
     if settings["bootstrap"]:
         paragraphs.append(
             f"Intervals hold 95 % of the scores of {settings['bootstrap']} bootstrap resamples of the examples, with "

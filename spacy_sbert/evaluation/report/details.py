@@ -102,7 +102,7 @@ def data_table(results: Results) -> Table:
 
 def missing_tables(results: Results) -> list[Table]:
     """What was asked for and not measured."""
-    titles = {"skipped": "Skipped: data that are not there", "failed": "Failed"}
+    titles = {"skipped": "Skipped", "failed": "Failed"}
     return [
         Table(title, ("Task", "Reason"), list(results[key].items()), texts=2)
         for key, title in titles.items()

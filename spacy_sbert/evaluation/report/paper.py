@@ -89,7 +89,11 @@ def triplet_table(models: Sequence[Model], notes: Notes) -> Table:
                 rows.append((label, name, count(task), *cells))
     columns = ("Model", "Task", "Triplets", "Euclidean", "95 % of Euclidean", "cosine", "Manhattan")
     return Table(
-        "Triplets (laid out as Table 4)", columns, rows, "Accuracy x 100. The paper compares by Euclidean distance.", 2
+        "Triplets (laid out as Table 4)",
+        columns,
+        rows,
+        "Accuracy x 100; a tie is an error. The paper compares by Euclidean distance.",
+        2,
     )
 
 
