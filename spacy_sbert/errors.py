@@ -371,8 +371,8 @@ class Errors:
         "the AFS corpus has them, with one of {expected}."
     )
     WRONG_COLUMNS = (
-        "{path}, line {line}: expected {expected} comma-separated columns, got {given}. Repair or remove the line: a comma "
-        "outside of quotes begins another column."
+        "{path}, line {line}: expected {expected} comma-separated columns, got {given}. Repair or remove the line: a "
+        "comma outside of quotes begins another column."
     )
     NO_HEADER = "{path}, line {line}: expected the names of the columns, got '{given}'. Put the header back."
     NO_SKLEARN = "{task} needs scikit-learn. Install it: pip install spacy-sbert[evaluation]."

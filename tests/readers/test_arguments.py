@@ -54,7 +54,7 @@ def test_afs_topics_scores_and_quotes(write_afs, tmp_path):
         (afs_record("5.5", "a", "b"), "line 4: expected a score from 0 to 5, got '5.5'"),
         (afs_record("nan", "a", "b"), "line 4: expected a score from 0 to 5, got 'nan'"),
         (afs_record("1", "a", " "), "line 4: sentence_2 is empty"),
-        (["1", "a", "b"], "line 4: expected 11 comma-separated columns, .* got 3"),
+        (["1", "a", "b"], "line 4: expected 11 comma-separated columns, got 3"),
     ],
 )
 def test_bad_afs_lines_are_named(write_afs, record, message):
