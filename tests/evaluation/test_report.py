@@ -286,3 +286,12 @@ def test_ticks_cover_the_ends():
     assert ticks(0, 5) == [0, 1, 2, 3, 4, 5]
     assert ticks(-0.93, 0.99) == [-1.0, -0.5, 0.0, 0.5, 1.0]
     assert ticks(3, 3)[0] <= 3 <= ticks(3, 3)[-1]
+
+
+def test_the_device_and_the_width_are_said():
+    made = results({"MR": classified(0.5)})
+    made["model"].update(device="cpu", width=384)
+    text = markdown(made)
+    assert "| device | cpu |" in text and "| width of the vectors | 384 |" in text
+    made["model"]["width"] = None
+    assert "width of the vectors" not in markdown(made)

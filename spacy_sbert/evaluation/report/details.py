@@ -31,6 +31,9 @@ def settings_table(results: Results) -> Table:
     """Model, settings and versions, one a row."""
     model = results["model"]
     rows: list[Row] = [("model", model["name"]), ("SHA-256 of the model", model["digest"])]
+    for key, words in (("device", "device"), ("width", "width of the vectors")):
+        if model.get(key) is not None:
+            rows.append((words, str(model[key])))
     if "encoded" in model:
         rows.append(("texts encoded in this run; others were kept from an earlier one", str(model["encoded"])))
     rows += [(name.replace("_", " "), _setting(value)) for name, value in results["settings"].items()]
