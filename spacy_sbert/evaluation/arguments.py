@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy
-
 from ..errors import Errors
 from ..readers.arguments import AFS_MAX_SCORE, AFS_TOPICS, ASPECT_FILE, ArgumentRow, afs_files, afs_rows, aspect_rows
 from .datasets import PREFIXES, MissingData, Place, check_count, filled
-from .pairs import GradedPairs, score_graded
+from .pairs import graded_pairs, score_graded
 from .sts import DEPENDS_ON, TRAINED
 from .task import Run, Task
 
@@ -82,9 +80,7 @@ def score_arguments(
     RETURNS (dict): see score_graded; the sub-sets are the topics.
     SOURCE: Reimers and Gurevych 2019, section 4.3, the rows without training.
     """
-    first, second = zip(*(row.members for row in rows), strict=True)
-    gold = numpy.array([highest * (row.score or 0.0) for row in rows])
-    result = score_graded(GradedPairs(first, second, gold, tuple(row.topic for row in rows)), run)
+    result = score_graded(graded_pairs(rows, 0.0, highest, [row.topic for row in rows]), run)
     result["notes"] += notes
     touching = [name for name in run.settings.trained_on if name.lower().startswith(trained)]
     if touching:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean, stdev
 from typing import Any
 
 import numpy
@@ -10,7 +9,7 @@ import numpy
 from .classifiers import ALL, Fold, check_sklearn, make_folds, predict_lr, predict_mlp, protocol
 from .intervals import interval, mean_of, resample
 from .settings import Settings
-from .task import Encode, Run, Scores, over_seeds
+from .task import Encode, Run, Scores, deviation, mean, over_seeds
 from .variants import OWN, Transform, Variant
 
 LR, MLP = "lr", "mlp"
@@ -170,9 +169,9 @@ def _summary(outcome: Outcome, examples: Examples, tested: numpy.ndarray) -> dic
         classifier: [_scores(predicted[tested], examples.labels[tested], examples.positive) for predicted in found]
         for classifier, found in _by_classifier(outcome).items()
     }
-    entry: dict[str, Any] = {"scores": {name: over_seeds(scores, fmean) for name, scores in each.items()}}
+    entry: dict[str, Any] = {"scores": {name: over_seeds(scores, mean) for name, scores in each.items()}}
     if any(len(scores) > 1 for scores in each.values()):
-        entry["deviation"] = {name: over_seeds(scores, _deviation) for name, scores in each.items()}
+        entry["deviation"] = {name: over_seeds(scores, deviation) for name, scores in each.items()}
     return {**entry, "c": outcome.c} if outcome.c else entry
 
 
@@ -213,10 +212,6 @@ def _tuned(
             _keep(merged, trained, predicted[fold.test], fold, examples)
     chosen = [names[outcomes.index(outcome)] for outcome in best]
     return {"normalization": chosen, **_summary(merged, examples, tested)}
-
-
-def _deviation(values: Sequence[float]) -> float | None:
-    return stdev(values) if len(values) > 1 else None
 
 
 def _touched(task: str, trained_on: tuple[str, ...]) -> list[str]:

@@ -16,7 +16,7 @@ from ..readers.sts import sts_rows
 from ..similarity import cosine
 from .datasets import MissingData, Place, check_count, filled
 from .intervals import interval, resample, spearman_of
-from .pairs import CORRELATIONS, GradedPairs
+from .pairs import CORRELATIONS, GradedPairs, graded_pairs
 from .sick import COUNTS, HIGH, LOW, sick_place
 from .sts import BENCHMARK, DEPENDS_ON, MAX_SCORE, TRAINED, BenchmarkTask
 from .task import Run, Scores, Task, score_variants
@@ -57,9 +57,7 @@ class LearnedTask:
         for split, path in self._paths(run.root).items():
             rows = filled(self.read(path), path)
             counted += check_count(len(rows), self.counts[split], path, run.settings.any_count)
-            first, second = zip(*(row.members for row in rows), strict=True)
-            gold = numpy.array([self.low + (self.high - self.low) * (row.score or 0.0) for row in rows])
-            parts[split] = GradedPairs(first, second, gold, ("all",) * len(rows))
+            parts[split] = graded_pairs(rows, self.low, self.high)
         train, *tune, test = parts
         result = score_learned(parts[train], parts[tune[0]] if tune else None, parts[test], run)
         tuned = tune[0] if tune else f"{FOLDS} folds of {train}"

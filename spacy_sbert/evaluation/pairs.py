@@ -7,6 +7,7 @@ from typing import Any
 import numpy
 
 from ..correlation import pearson, spearman
+from ..readers.rows import Row
 from ..similarity import cosine, euclidean, manhattan
 from .intervals import interval, resample, spearman_of
 from .task import Run, Scores, score_variants
@@ -41,6 +42,17 @@ class GradedPairs:
         return {name: numpy.flatnonzero(names == name) for name in dict.fromkeys(self.subset)}
 
 
+def graded_pairs(rows: Sequence[Row], low: float, high: float, subset: Sequence[str] | None = None) -> GradedPairs:
+    """Pairs as a reader gives them.
+
+    rows (n Rows, one or more): two members and a score from 0 to 1 each. low, high (float): the scores of the data set
+    that 0 and 1 stand for. subset (n strings): the sub-set of each, by default one of all.
+    """
+    first, second = zip(*(row.members for row in rows), strict=True)
+    gold = numpy.array([low + (high - low) * (row.score or 0.0) for row in rows])
+    return GradedPairs(first, second, gold, tuple(subset or ["all"] * len(rows)))
+
+
 def score_graded(pairs: GradedPairs, run: Run) -> dict[str, Any]:
     """Correlate similarities with gold scores, for every variant of the vectors.
 
@@ -53,13 +65,16 @@ def score_graded(pairs: GradedPairs, run: Run) -> dict[str, Any]:
     rows = run.encode([*pairs.first, *pairs.second])
     settings, notes = run.settings.that_fit(*rows.shape)
 
+    cosines = []
+
     def score(transform: Callable[[numpy.ndarray], numpy.ndarray]) -> Scores:
         both = transform(rows)
-        return {name: correlations(f(both[:n], both[n:]), pairs) for name, f in SIMILARITIES.items()}
+        each = {name: similarity(both[:n], both[n:]) for name, similarity in SIMILARITIES.items()}
+        cosines.append(each["cosine"])
+        return {name: correlations(values, pairs) for name, values in each.items()}
 
     variants = score_variants(settings, rows, score)
-    both = settings.variants[0].fit(rows, settings.seeds[0])(rows)
-    predicted = cosine(both[:n], both[n:])
+    predicted = cosines[0]  # of the first variant and seed
     return {
         "counts": {**{name: len(places) for name, places in pairs.places.items()}, "all": n},
         "primary": "cosine.spearman.pooled",

@@ -104,6 +104,7 @@ def _figures(
 
 
 def variant_key(entry: Results) -> Key:
+    """What tells one variant from another."""
     return entry["normalization"], entry["size"]
 
 

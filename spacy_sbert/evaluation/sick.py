@@ -4,11 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy
-
 from ..readers.sick import sick_rows
 from .datasets import Place, check_count, filled
-from .pairs import GradedPairs, score_graded
+from .pairs import graded_pairs, score_graded
 from .sts import DEPENDS_ON
 from .task import Run, Task
 
@@ -44,12 +42,10 @@ class RelatednessTask:
         path = sick_place(self.split).find(run.root)
         rows = filled(sick_rows(path), path)
         notes = check_count(len(rows), COUNTS[self.split], path, run.settings.any_count)
-        first, second = zip(*(row.members for row in rows), strict=True)
-        gold = numpy.array([LOW + (HIGH - LOW) * (row.score or 0.0) for row in rows])
         touching = [name for name in run.settings.trained_on if name.lower().startswith("sick")]
         if touching:
             notes.append(f"The encoder was trained on {', '.join(touching)}: this is no zero-shot score.")
-        result = score_graded(GradedPairs(first, second, gold, ("all",) * len(rows)), run)
+        result = score_graded(graded_pairs(rows, LOW, HIGH), run)
         return {**result, "notes": [*result["notes"], *notes]}
 
 

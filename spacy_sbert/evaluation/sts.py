@@ -10,7 +10,7 @@ from ..errors import Errors
 from ..readers.rows import check_members, check_score, read_lines
 from ..readers.sts import sts_rows
 from .datasets import MissingData, Place, check_count, filled
-from .pairs import GradedPairs, score_graded
+from .pairs import GradedPairs, graded_pairs, score_graded
 from .task import Run, Task
 
 MAX_SCORE = 5.0
@@ -105,10 +105,7 @@ class BenchmarkTask:
         path = self.place.find(run.root)
         rows = filled(sts_rows(path), path)
         notes = check_count(len(rows), BENCHMARK[self.split], path, run.settings.any_count)
-        first, second = zip(*(row.members for row in rows), strict=True)
-        gold = numpy.array([MAX_SCORE * (row.score or 0.0) for row in rows])
-        pairs = GradedPairs(first, second, gold, ("all",) * len(rows))
-        return _noted(score_graded(pairs, run), notes, run.settings.trained_on)
+        return _noted(score_graded(graded_pairs(rows, 0.0, MAX_SCORE), run), notes, run.settings.trained_on)
 
 
 TASKS: tuple[Task, ...] = (*(YearTask(year) for year in SUBSETS), BenchmarkTask("dev"), BenchmarkTask("test"))

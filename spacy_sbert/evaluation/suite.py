@@ -71,14 +71,7 @@ def evaluate_suites(
     }
     if not tasks:
         raise ValueError(Errors.UNKNOWN_SUITE.format(given="", expected=", ".join(SUITES)))
-    found = []
-    for task in tasks:
-        try:
-            found.append((task, task.find(root)))
-        except MissingData as missing:
-            results["skipped"][task.name] = str(missing)
-        except (OSError, ValueError) as error:
-            results["failed"][task.name] = str(error)
+    found = _find(tasks, root, results)
     store = VectorStore(source, cache, progress)
     run = Run(root, store, settings, progress, source.nlp)
     for task, paths in progress(found, "tasks"):
@@ -94,6 +87,8 @@ def evaluate_suites(
     if not results["tasks"] and not results["failed"]:
         reasons = "\n".join(dict.fromkeys(results["skipped"].values()))
         raise ValueError(Errors.NO_DATA.format(root=root, missing=reasons))
+    if save is not None and not found:  # every file that is there is broken
+        save(results)
     return results
 
 
@@ -107,15 +102,27 @@ def tasks_of(suite: str) -> Sequence[Task]:
     return SUITES[suite]
 
 
+def _find(tasks: Sequence[Task], root: Path, results: dict[str, Any]) -> list[tuple[Task, list[Path]]]:
+    """The tasks whose files are there, with these; the others are noted in the results."""
+    found = []
+    for task in tasks:
+        try:
+            found.append((task, task.find(root)))
+        except MissingData as missing:
+            results["skipped"][task.name] = str(missing)
+        except (OSError, ValueError) as error:
+            results["failed"][task.name] = str(error)
+    return found
+
+
 def _run_or_reuse(
     task: Task, paths: list[Path], run: Run, results: dict[str, Any], cache: Path | None
 ) -> dict[str, Any]:
     data = digests(paths, run.root)
-    keep = cache is not None and task.depends_on is not None
     settings = {name: results["settings"][name] for name in sorted(task.depends_on or ())}
     model = {name: results["model"][name] for name in ("digest", "device")}
     key = digest_of_parts(FORMAT, model, results["versions"], task.name, settings, data)
-    file = cache / f"{task.name}-{key[:32]}.json" if cache is not None and keep else None
+    file = None if cache is None or task.depends_on is None else cache / f"{task.name}-{key[:32]}.json"
     saved = None if file is None else _read(file, task.name)
     if saved is not None:
         return {**saved, "reused": True}

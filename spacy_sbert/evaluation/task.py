@@ -85,9 +85,9 @@ def score_variants(
     for variant in settings.variants:
         seeds = settings.seeds if variant.is_random else settings.seeds[:1]
         each = [score(variant.fit(fit_rows, seed)) for seed in seeds]
-        entry = {"normalization": variant.normalization, "size": variant.size, "scores": over_seeds(each, _mean)}
+        entry = {"normalization": variant.normalization, "size": variant.size, "scores": over_seeds(each, mean)}
         if variant.is_random:
-            entry["deviation"] = over_seeds(each, _deviation)
+            entry["deviation"] = over_seeds(each, deviation)
         found.append(entry)
     return found
 
@@ -99,9 +99,11 @@ def over_seeds(each: Sequence[Any], reduce: Callable[[Sequence[float]], float | 
     return None if any(value is None for value in each) else reduce(each)
 
 
-def _mean(values: Sequence[float]) -> float:
+def mean(values: Sequence[float]) -> float:
+    """sum_i x_i / n, for over_seeds."""
     return values[0] if len(values) == 1 else float(numpy.mean(values))
 
 
-def _deviation(values: Sequence[float]) -> float | None:
+def deviation(values: Sequence[float]) -> float | None:
+    """sqrt(sum_i (x_i - mean)^2 / (n - 1)), for over_seeds; None for a single seed."""
     return float(numpy.std(values, ddof=1)) if len(values) > 1 else None

@@ -40,15 +40,19 @@ class TripletTask:
         n = len(members[0])
         rows = run.encode([text for member in members for text in member])
 
-        def right(transform: Callable[[numpy.ndarray], numpy.ndarray]) -> dict[str, numpy.ndarray]:
-            anchor, positive, negative = transform(rows).reshape(3, n, -1)
-            return {name: SIMILARITIES[name](anchor, positive) > SIMILARITIES[name](anchor, negative) for name in NAMES}
+        right: list[numpy.ndarray] = []
 
         def score(transform: Callable[[numpy.ndarray], numpy.ndarray]) -> Scores:
-            return {name: {"accuracy": float(values.mean())} for name, values in right(transform).items()}
+            anchor, positive, negative = transform(rows).reshape(3, n, -1)
+            nearer = {
+                name: f(anchor, positive) > f(anchor, negative) for name, f in SIMILARITIES.items() if name in NAMES
+            }
+            right.append(nearer[NAMES[0]])
+            return {name: {"accuracy": float(nearer[name].mean())} for name in NAMES}
 
         settings, notes = run.settings.that_fit(*rows.shape)
-        first = right(settings.variants[0].fit(rows, settings.seeds[0]))[NAMES[0]]
+        variants = score_variants(settings, rows, score)
+        first = right[0]  # of the first variant and seed
         resamples = settings.bootstrap
         drawn = resample(mean_of(first), n, resamples, settings.seeds[0]) if resamples else None
         trained = [name for name in settings.trained_on if name.lower().startswith("wiki")]
@@ -57,7 +61,7 @@ class TripletTask:
         return {
             "counts": {"test": n},
             "primary": "euclidean.accuracy",
-            "variants": score_variants(settings, rows, score),
+            "variants": variants,
             "intervals": {} if drawn is None else {"euclidean.accuracy": interval(drawn)},
             "predictions": {"right": "".join("01"[int(value)] for value in first)},
             "notes": notes,

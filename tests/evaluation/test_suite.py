@@ -171,6 +171,13 @@ def test_scores_without_sentences_are_an_error(tmp_path, kept, lost):
     assert f"STS.{kept}.MSRvid.txt is there" in results["failed"]["STS12"]
 
 
+def test_results_are_saved_where_nothing_but_broken_files_is_found(tmp_path):
+    (write_year(tmp_path) / "STS.gs.MSRvid.txt").unlink()
+    saved = []
+    results = evaluate(tmp_path, save=saved.append)
+    assert saved == [results] and list(results["failed"]) == ["STS12"] and not results["tasks"]
+
+
 def test_empty_files_are_an_error(tmp_path):
     write_year(tmp_path)
     write_benchmark(tmp_path).write_text("")
