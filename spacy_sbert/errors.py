@@ -415,6 +415,26 @@ class Errors:
         "modality is text."
     )
 
+    # Search
+    NOT_ROWS = (
+        "Cannot search {name} of shape {given}: expected a float array of shape (n, width), a vector a row, such as "
+        "numpy.stack([doc.vector for doc in docs])."
+    )
+    ROW_NOT_FINITE = (
+        "Row {row} of the {name} is not finite: it has NaN or infinity, which is similar to nothing. Leave it out, or "
+        "look for why the pipeline gives such a vector."
+    )
+    BAD_COUNT = (
+        "Cannot find {given} {what}: expected a whole number, at least 1 and at most {most}. Ask for fewer, or give "
+        "more vectors."
+    )
+    SMALL_BLOCK = "Cannot search in blocks of {given} bytes: expected at least 4, and much more for speed (2**23)."
+    UNKNOWN_LINKAGE = "Unknown linkage '{given}': expected one of {expected}."
+    CLUSTERS_OR_THRESHOLD = (
+        "Cannot cluster with n_clusters = {n_clusters} and threshold = {threshold}: expected exactly one of them."
+    )
+    BAD_THRESHOLD = "Cannot merge clusters up to the distance {given}: expected a cosine distance from 0 to 2."
+
 
 class Warnings:
     """Messages of warnings."""

@@ -140,7 +140,7 @@ FLOORS = [
     {"heads"},
     {"models", "upstream", "scorer", "readers"},
     {"component"},
-    {"evaluation"},
+    {"evaluation", "search"},
     {"cli"},
 ]
 

@@ -23,6 +23,7 @@ from transformers.file_utils import ModelOutput
 from ..errors import Errors
 from ..types import EncoderSettings
 from .forward import Forward, autocast, cached_forward, plain_forward
+from .fused_adam import can_fuse, update_fused
 from .resolve import resolve
 from .settings import read_settings, transformer_folder
 
@@ -171,9 +172,16 @@ class EncoderShim(HFShim):
     def finish_update(self, optimizer: Optimizer) -> None:
         if not self.is_loaded:
             return
-        if self.max_grad_norm and not self._grad_scaler.found_inf:  # an overflow is no update at all
+        overflow = self._grad_scaler.found_inf  # is no update at all
+        if self.max_grad_norm and not overflow:
             torch.nn.utils.clip_grad_norm_(self._model.parameters(), self.max_grad_norm)
-        super().finish_update(optimizer)
+        parameters = {(self.id, name): p for name, p in self._model.named_parameters() if p.grad is not None}
+        if overflow or not can_fuse(optimizer, parameters):
+            super().finish_update(optimizer)
+            return
+        update_fused(optimizer, parameters)
+        self._model.zero_grad(set_to_none=False)
+        self._grad_scaler.update()
 
     @contextmanager
     def use_params(self, params: dict[Any, Any]) -> Iterator[None]:

@@ -1,0 +1,79 @@
+"""What the searches share: checked vectors, and the blocks that bound their memory."""
+
+from collections.abc import Iterator
+from math import isqrt
+from typing import Any
+
+import numpy
+from thinc.util import is_cupy_array
+
+from ..errors import Errors
+from ..similarity import as_numpy
+
+BLOCK_BYTES = 2**23  # of products: 1448 by 1448 in float32, which wastes little below a diagonal
+
+
+def checked(vectors: Any, name: str, dtype: str = "float32") -> numpy.ndarray:
+    """The vectors as a contiguous array on the CPU.
+
+    vectors (float array of shape (n, width), NumPy or CuPy): a vector a row. name (str): what messages call them.
+    dtype (str): of the result.
+    RETURNS (float array of shape (n, width)).
+    RAISES (ValueError): if the shape is another, there is no row, or a number is not finite.
+    """
+    rows = numpy.ascontiguousarray(as_numpy(vectors) if is_cupy_array(vectors) else vectors, dtype=dtype)
+    if rows.ndim != 2 or rows.size == 0:
+        raise ValueError(Errors.NOT_ROWS.format(name=name, given=numpy.shape(vectors)))
+    finite = numpy.isfinite(rows).all(axis=1)
+    if not finite.all():
+        raise ValueError(Errors.ROW_NOT_FINITE.format(name=name, row=int(finite.argmin())))
+    return rows
+
+
+def check_count(given: int, most: int, what: str) -> None:
+    """RAISES (ValueError): if what is asked for is not a whole number from 1 to `most`."""
+    if not (isinstance(given, int | numpy.integer) and 1 <= given <= most):
+        raise ValueError(Errors.BAD_COUNT.format(given=given, what=what, most=most))
+
+
+def side(block_bytes: int) -> int:
+    """How many rows and columns a square block of float32 products has.
+
+    RAISES (ValueError): if not one product fits.
+    """
+    if block_bytes < 4:
+        raise ValueError(Errors.SMALL_BLOCK.format(given=block_bytes))
+    return isqrt(block_bytes // 4)
+
+
+def slices(n: int, size: int, start: int = 0) -> Iterator[slice]:
+    """Blocks of `size` rows, the last maybe smaller, from row `start` to row n."""
+    return (slice(first, min(first + size, n)) for first in range(start, n, size))
+
+
+def rounding(width: int) -> float:
+    """How much lower than another score a product may be, and yet be the better pair once both are scored alike.
+
+    A float32 dot product of unit vectors is within width 2^-24 of the true one, up to second order, in whatever order
+    it is summed. Two are compared, each computed twice: 4 width 2^-24.
+
+    width (int): of the vectors.
+    RETURNS (float): 2^-22 width.
+    SOURCE: Higham 2002, Accuracy and Stability of Numerical Algorithms, section 3.1.
+    """
+    return 2**-22 * width
+
+
+def scores_of(
+    u: numpy.ndarray, v: numpy.ndarray, i: numpy.ndarray, j: numpy.ndarray, block_bytes: int
+) -> numpy.ndarray:
+    """Cosine similarity of the rows u_i and v_j, as similarity.cosine computes it: the same bits in whatever block.
+
+    u, v (float32 arrays of shape (n, width), (m, width)): of length 1 or 0. i, j (int64 arrays of shape (pairs,)).
+    block_bytes (int): how much is gathered of each at once.
+    RETURNS (float32 array of shape (pairs,)).
+    """
+    scores = numpy.empty(len(i), dtype="float32")
+    for part in slices(len(i), max(1, block_bytes // (4 * u.shape[1]))):
+        scores[part] = (u[i[part]] * v[j[part]]).sum(axis=1)
+    return scores

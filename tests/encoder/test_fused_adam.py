@@ -1,0 +1,181 @@
+"""The fused update is Thinc's own: the same weights, moments and steps, and one may take over from the other."""
+
+import numpy
+import pytest
+import torch
+from pipelines import ENCODERS, HOLDER, gradients, weights
+from thinc.api import SGD, Adam, Optimizer, RAdam, warmup_linear
+
+from spacy_sbert.encoder.fused_adam import can_fuse, update_fused
+
+N_STEPS = 10
+SETTINGS = {
+    "plain": {"grad_clip": 0.0},
+    "clipped": {"grad_clip": 3.0},  # the matrix is, the others are not
+    "decay": {"L2": 0.1},
+    "penalty": {"L2": 0.1, "L2_is_weight_decay": False, "grad_clip": 3.0},
+    "betas": {"beta1": 0.8, "beta2": 0.98, "eps": 0.01, "grad_clip": 0.0},
+}
+
+
+class OneByOne(Optimizer):
+    """Thinc's optimizer, which can_fuse does not know."""
+
+
+def make_adam(kind=Optimizer, **settings):
+    return kind(warmup_linear(0.01, 4, 20), use_averages=False, **settings)
+
+
+def make_parameters():
+    generator = torch.Generator().manual_seed(0)
+    shapes = {"matrix": (301, 67), "bias": (67,), "sometimes": (5, 7), "frozen": (3,)}
+    found = {(4, name): torch.nn.Parameter(torch.randn(shape, generator=generator)) for name, shape in shapes.items()}
+    found[4, "frozen"].requires_grad_(False)
+    return found
+
+
+def with_gradient(parameters, step):
+    """Those that have a gradient in a step; each is given one."""
+    generator = torch.Generator().manual_seed(step)
+    found = {key: p for key, p in parameters.items() if p.requires_grad and (key[1] != "sometimes" or step % 3 == 1)}
+    for parameter in found.values():
+        parameter.grad = torch.randn(parameter.shape, generator=generator) * 0.1
+    return found
+
+
+def update_one_by_one(optimizer, parameters):
+    for key, parameter in parameters.items():
+        optimizer(key, parameter.detach().numpy(), parameter.grad.numpy())
+
+
+def train(optimizer, updates):
+    """The parameters after a step by each of the updates."""
+    parameters = make_parameters()
+    for step, update in enumerate(updates):
+        update(optimizer, with_gradient(parameters, step))
+        optimizer.step_schedules()
+    return {key: parameter.detach().numpy() for key, parameter in parameters.items()}
+
+
+def assert_alike(given, expected, atol):
+    assert given.keys() == expected.keys()
+    for key in given:
+        assert given[key].dtype == numpy.float32
+        assert numpy.allclose(given[key], expected[key], rtol=1e-6, atol=atol), key
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.parametrize("first", [0, 1, 4, N_STEPS], ids="first_{}_fused".format)
+def test_the_update_is_that_of_thinc(settings, first):
+    """Weights are about 1 and move by 0.05: they agree to float32 rounding, also if Thinc goes on midway."""
+    alone, fused = make_adam(**settings), make_adam(**settings)
+    expected = train(alone, [update_one_by_one] * N_STEPS)
+    given = train(fused, [update_fused] * first + [update_one_by_one] * (N_STEPS - first))
+    assert_alike(given, expected, atol=2e-7)
+    assert_alike(fused.mom1, alone.mom1, atol=1e-8)
+    assert_alike(fused.mom2, alone.mom2, atol=1e-10)
+    assert fused.nr_update == alone.nr_update == {(4, "matrix"): 10, (4, "bias"): 10, (4, "sometimes"): 3}
+    start = make_parameters()
+    moved = {key[1]: abs(given[key] - start[key].detach().numpy()).max() for key in given}
+    assert moved["frozen"] == 0.0 and all(moved[name] > 0.01 for name in ("matrix", "bias", "sometimes"))
+
+
+def test_the_fused_update_takes_over():
+    alone, mixed = make_adam(L2=0.1), make_adam(L2=0.1)
+    given = train(mixed, [update_one_by_one, update_fused] * (N_STEPS // 2))
+    assert_alike(given, train(alone, [update_one_by_one] * N_STEPS), atol=2e-7)
+
+
+def test_the_first_step_by_hand():
+    """m = 0.1 g and v = 0.001 g², so that the correction makes a step of lr * g / (|g| + eps / √0.001)."""
+    parameter = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
+    parameter.grad = torch.tensor([0.5, -0.25])
+    optimizer = Adam(0.1, eps=0.01, L2=0.5, grad_clip=0.0, use_averages=False)
+    update_fused(optimizer, {(1, "w"): parameter})
+    eps = 0.01 / 0.001**0.5
+    stepped = numpy.array([1 - 0.1 * 0.5 / (0.5 + eps), 2 + 0.1 * 0.25 / (0.25 + eps)])
+    assert parameter.detach().numpy() == pytest.approx(stepped * (1 - 0.1 * 0.5), rel=1e-5)
+    assert optimizer.mom1[1, "w"] == pytest.approx(numpy.array([0.05, -0.025]), rel=1e-5)
+    assert optimizer.mom2[1, "w"] == pytest.approx(numpy.array([0.00025, 0.0000625]), rel=1e-4)  # 1 - 0.999 in float32
+
+
+def test_moments_are_the_arrays_of_the_optimizer():
+    optimizer, parameters = make_adam(), make_parameters()
+    update_fused(optimizer, with_gradient(parameters, 0))
+    moments = {**optimizer.mom1}
+    before = {key: moment.copy() for key, moment in moments.items()}
+    assert {key[1]: moment.shape for key, moment in moments.items()} == {"matrix": (301 * 67,), "bias": (67,)}
+    update_fused(optimizer, with_gradient(parameters, 2))
+    assert all(optimizer.mom1[key] is moments[key] and (moments[key] != before[key]).any() for key in moments)
+
+
+def test_nothing_to_update():
+    optimizer = make_adam()
+    assert can_fuse(optimizer, {})
+    update_fused(optimizer, {})
+    assert optimizer.nr_update == {}
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        RAdam(0.01, use_averages=False),
+        Adam(0.01),
+        SGD(0.01, use_averages=False),
+        Adam(0.01, beta1=0.0, use_averages=False),
+        make_adam(OneByOne),
+        lambda key, weights, gradient: (weights, gradient),
+    ],
+    ids=["radam", "averages", "sgd", "no_momentum", "subclass", "function"],
+)
+def test_other_optimizers_are_left_alone(optimizer):
+    assert not can_fuse(optimizer, with_gradient(make_parameters(), 0))
+
+
+def test_other_parameters_are_left_alone():
+    def fused(weights, gradient):
+        parameter = torch.nn.Parameter(weights)
+        parameter.grad = gradient
+        return can_fuse(make_adam(), {(1, "w"): parameter})
+
+    assert fused(torch.ones(2, 3), torch.ones(2, 3))
+    assert not fused(torch.ones(2, 3).double(), torch.ones(2, 3).double())
+    assert not fused(torch.ones(3, 2).T, torch.ones(2, 3))
+    assert not fused(torch.ones(2, 3), torch.ones(3, 2).T)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_pipelines_learn_the_same(make_nlp, examples, encoder):
+    found = []
+    for kind in (Optimizer, OneByOne):
+        nlp = make_nlp(encoder, **{"model" if encoder == "own" else "transformer": {"max_grad_norm": 1.0}})
+        nlp.initialize()
+        optimizer, pipe = make_adam(kind, L2=0.01), nlp.get_pipe(HOLDER[encoder])
+        before = weights(nlp, HOLDER[encoder])
+        for _ in range(5):
+            nlp.update(examples(nlp), sgd=False)
+            pipe.finish_update(optimizer)
+            assert not any(gradient.any() for gradient in gradients(nlp, HOLDER[encoder]).values())
+            optimizer.step_schedules()
+        found.append((weights(nlp, HOLDER[encoder]), len(optimizer.mom1)))
+    (fused, n_fused), (alone, n_alone) = found
+    assert n_fused == n_alone > 30
+    for key in fused:
+        if "pooler" not in key and not key.endswith("key.bias"):  # no gradient, or rounding alone: softmax ignores it
+            assert abs(fused[key] - before[key]).max() > 0.01, key
+            assert abs(fused[key] - alone[key]).max() < 1e-5, key
+
+
+@pytest.mark.parametrize("kind", [Optimizer, SGD, OneByOne])
+def test_an_overflow_is_no_update(make_nlp, examples, kind):
+    nlp = make_nlp()
+    nlp.initialize()
+    optimizer = kind(0.01, use_averages=False)
+    nlp.update(examples(nlp), sgd=False)
+    before = weights(nlp, "sbert")
+    shim = next(shim for node in nlp.get_pipe("sbert").model.walk() for shim in node.shims)
+    shim._grad_scaler._found_inf = True
+    shim.finish_update(optimizer)
+    assert all(numpy.array_equal(before[key], value) for key, value in weights(nlp, "sbert").items())
+    assert not any(gradient.any() for gradient in gradients(nlp, "sbert").values())
+    assert optimizer.nr_update == {}

@@ -1,0 +1,91 @@
+"""Nearest vectors: parity with a full sort of all similarities, ties, blocks, memory, and what is refused."""
+
+import tracemalloc
+
+import numpy
+import pytest
+
+from spacy_sbert.search import nearest
+from spacy_sbert.similarity import cosine
+
+RNG = numpy.random.default_rng(0)
+QUERIES = RNG.standard_normal((23, 16), dtype="float32")
+VECTORS = RNG.standard_normal((57, 16), dtype="float32")
+SIGNS = RNG.integers(-1, 2, size=(60, 4)).astype("float32")  # many equal, opposite and zero vectors: many ties
+
+
+def by_brute_force(queries, vectors, k):
+    scores = numpy.stack([cosine(numpy.repeat(query[None], len(vectors), axis=0), vectors) for query in queries])
+    indices = numpy.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return numpy.take_along_axis(scores, indices, axis=1), indices
+
+
+def assert_equal(found, expected):
+    assert [array.dtype for array in found] == ["float32", "int64"]
+    assert all(numpy.array_equal(ours, theirs) for ours, theirs in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("k", [1, 5, 57])
+@pytest.mark.parametrize("block_bytes", [4, 4 * 7**2, 2**20])
+def test_parity_with_a_full_sort(k, block_bytes):
+    assert_equal(nearest(QUERIES, VECTORS, k=k, block_bytes=block_bytes), by_brute_force(QUERIES, VECTORS, k))
+
+
+@pytest.mark.parametrize("k", [1, 7, 60])
+@pytest.mark.parametrize("block_bytes", [4, 4 * 7**2, 2**20])
+def test_the_lower_index_first_of_equal_ones(k, block_bytes):
+    assert_equal(nearest(SIGNS, SIGNS, k=k, block_bytes=block_bytes), by_brute_force(SIGNS, SIGNS, k))
+
+
+def test_equal_vectors_far_apart_are_equally_similar():
+    vectors = RNG.standard_normal((700, 384), dtype="float32")
+    vectors[[3, 350, 699]] = vectors[5]
+    scores, indices = nearest(vectors[5:6], vectors, k=4)
+    assert indices.tolist() == [[3, 5, 350, 699]] and len(set(scores[0].tolist())) == 1
+
+
+def test_by_hand():
+    scores, indices = nearest([[2.0, 0.0], [0.0, 0.0]], [[-1.0, 0.0], [3.0, 3.0], [5.0, 0.0]], k=3)
+    assert indices.tolist() == [[2, 1, 0], [0, 1, 2]]
+    assert numpy.allclose(scores, [[1.0, 2**-0.5, -1.0], [0.0, 0.0, 0.0]])
+
+
+def test_other_layouts_and_dtypes():
+    expected = nearest(QUERIES, VECTORS, k=3)
+    for other in (VECTORS.astype("float64"), numpy.asfortranarray(VECTORS), numpy.repeat(VECTORS, 2, axis=0)[::2]):
+        assert_equal(nearest(QUERIES.astype("float64"), other, k=3), expected)
+
+
+@pytest.mark.parametrize("vectors", [RNG.standard_normal((3000, 8)), numpy.ones((3000, 8))], ids=["random", "equal"])
+def test_memory_is_bounded(vectors):
+    """All similarities are 36 MB, the pairs of equal vectors 144 MB."""
+    tracemalloc.start()
+    try:
+        nearest(vectors, vectors, k=3, block_bytes=2**18)
+        assert tracemalloc.get_traced_memory()[1] < 24 * 2**18
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("queries", "vectors", "k", "message"),
+    [
+        (QUERIES, VECTORS, 0, "Cannot find 0 nearest of 57 vectors: .* at least 1 and at most 57"),
+        (QUERIES, VECTORS, 58, "Cannot find 58 nearest of 57 vectors"),
+        (QUERIES, VECTORS, 1.5, r"Cannot find 1\.5 nearest"),
+        (QUERIES, VECTORS[:, :8], 1, "unequal width: 16 and 8"),
+        (QUERIES[0], VECTORS, 1, r"Cannot search queries of shape \(16,\)"),
+        (QUERIES, VECTORS[:0], 1, r"Cannot search vectors of shape \(0, 16\)"),
+        (QUERIES, VECTORS[None], 1, r"Cannot search vectors of shape \(1, 57, 16\)"),
+        (numpy.where(numpy.arange(23)[:, None] == 4, numpy.nan, QUERIES), VECTORS, 1, "Row 4 of the queries"),
+        (QUERIES, numpy.where(numpy.arange(57)[:, None] > 6, numpy.inf, VECTORS), 1, "Row 7 of the vectors"),
+    ],
+)
+def test_refused(queries, vectors, k, message):
+    with pytest.raises(ValueError, match=message):
+        nearest(queries, vectors, k=k)
+
+
+def test_a_block_that_holds_nothing():
+    with pytest.raises(ValueError, match="blocks of 3 bytes"):
+        nearest(QUERIES, VECTORS, k=1, block_bytes=3)
