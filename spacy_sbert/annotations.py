@@ -1,13 +1,14 @@
 """From what the encoder returned for a Doc to the record that is kept on it."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy
 from spacy.attrs import IDX, LENGTH
 from spacy.tokens import Doc
 
+from .encoder.rows import Rows
 from .errors import Warnings
-from .layers.encoded import EncodedDoc
+from .layers.encoded import EncodedDoc, WordpieceStates
 from .records import trimmed
 from .similarity import as_numpy
 
@@ -20,16 +21,13 @@ def make_record(doc: Doc, encoded: EncodedDoc, *, width: int, set_hooks: bool) -
     width (int): of the vectors, also where there are none.
     set_hooks (bool): whether the pipe answers `doc.vector`.
     RETURNS (dict): rows int32 (rows, 2), vectors float32 (rows, width), has_text bool (rows,), width, pooling,
-        normalize, set_hooks, truncated; with token vectors also token_starts and token_ends int32 (tokens,), and
-        tokens, the fields of TokenStates.
+        normalize, set_hooks, truncated; with token vectors also states float32 (wordpieces, width), special tokens
+        left out, and characters int32 (wordpieces, 2).
     """
     rows = encoded.rows
-    positions = doc.to_array([IDX, LENGTH]).astype("int32")  # (tokens, 2)
-    starts, ends = positions[:, 0].copy(), positions.sum(axis=1, dtype="int32")
+    row_places = [trimmed(doc[start:end]) for start, end in rows.spans.tolist()]
     record = {
-        "rows": numpy.array([trimmed(doc[start:end]) for start, end in rows.spans.tolist()], dtype="int32").reshape(
-            -1, 2
-        ),
+        "rows": numpy.array(row_places, dtype="int32").reshape(-1, 2),
         "vectors": as_numpy(encoded.vectors),
         "has_text": rows.has_text,
         "width": width,
@@ -38,10 +36,26 @@ def make_record(doc: Doc, encoded: EncodedDoc, *, width: int, set_hooks: bool) -
         "set_hooks": set_hooks,
         "truncated": bool(_was_cut(doc, encoded).any()),
     }
-    if encoded.tokens is not None:
-        n_tokens = len(encoded.tokens.counts)
-        record.update(token_starts=starts[:n_tokens], token_ends=ends[:n_tokens], tokens=vars(encoded.tokens))
+    if encoded.wordpieces is not None:
+        characters = _characters(doc, rows, encoded.wordpieces)
+        kept = numpy.flatnonzero(characters[:, 1] > characters[:, 0])
+        record.update(states=as_numpy(encoded.wordpieces.states)[kept], characters=characters[kept])
     return record
+
+
+def _characters(doc: Doc, rows: Rows, wordpieces: WordpieceStates) -> numpy.ndarray:
+    """int32 (wordpieces, 2): where each begins and ends in the Doc; empty for special tokens."""
+    if wordpieces.offsets is not None:
+        row_starts = numpy.array([doc[start].idx for start in rows.spans[:, 0].tolist()])
+        window_starts = numpy.repeat(row_starts[rows.row_of], wordpieces.lengths)
+        return (wordpieces.offsets + window_starts[:, None]).astype("int32")
+    align = cast(Any, wordpieces.align)
+    token_starts, token_lengths = doc.to_array([IDX, LENGTH]).astype("int32").T
+    tokens, pieces = numpy.repeat(numpy.arange(len(align.lengths)), align.lengths), align.dataXd
+    characters = numpy.zeros((len(wordpieces.states), 2), dtype="int32")
+    characters[pieces[::-1], 0] = token_starts[tokens[::-1]]  # of several tokens the first
+    characters[pieces, 1] = (token_starts + token_lengths)[tokens]  # and the last
+    return characters
 
 
 class CutCounter:

@@ -14,19 +14,17 @@ from .encoder.listener import SentenceListener
 from .encoder.transformer import EncoderModel
 from .errors import Errors
 from .layers.cls_pooling import cls_pooling
-from .layers.encoded import EncodedDoc
-from .layers.length_batches import length_batches
 from .layers.max_pooling import max_pooling
 from .layers.mean_pooling import mean_pooling
-from .layers.sentence_pooling import sentence_pooling
+from .layers.sentence_encoder import SentenceEncoder
+from .layers.sentence_encoder import sentence_encoder as build_encoder
+from .layers.sentence_pooling import SentencePooling, sentence_pooling
 
 POOLING = {"mean": mean_pooling, "max": max_pooling, "cls": cls_pooling}
 DEFAULT_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 SENTENCE_SPANS = SimpleFrozenDict({"@span_getters": "spacy-sbert.sentence_spans.v1"})
 SENTENCE_LISTENER = SimpleFrozenDict({"@architectures": "spacy-sbert.SentenceListener.v1"})
 NO_SETTINGS: dict[str, Any] = SimpleFrozenDict()
-
-SentenceEncoder = Model[list[Doc], list[EncodedDoc]]
 
 
 @registry.architectures("spacy-sbert.SentenceEncoder.v1")
@@ -36,7 +34,7 @@ def sentence_encoder(
     normalize: bool | Literal["auto"] = "auto",
     overflow: str = "truncate",
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
-    max_batch_items: int = 1024,
+    max_batch_items: int = 0,
     tokenizer_config: dict[str, Any] = NO_SETTINGS,
     transformer_config: dict[str, Any] = NO_SETTINGS,
     mixed_precision: bool = False,
@@ -57,7 +55,7 @@ def sentence_encoder(
     overflow (str): "truncate" cuts rows at the encoder's limit, "windows" averages over windows of them, weighted by
         the wordpieces in each.
     get_spans (Callable): which stretches of a Doc are rows: spacy-sbert.sentence_spans.v1.
-    max_batch_items (int): the most spaCy tokens in a sub-batch, its longest Doc times the number of its Docs.
+    max_batch_items (int): the most wordpieces in a forward pass in use, padding included; 0 for what suits the device.
     tokenizer_config, transformer_config, mixed_precision, grad_scaler_config: as in spacy-transformers.
     trust_remote_code (bool): whether Python code that comes with the encoder may run.
     precision (str): arithmetic of the transformer: "float32", "bfloat16" (CPU and GPU) or "float16" (GPU; training
@@ -88,10 +86,8 @@ def sentence_encoder(
         frozen=frozen,
         max_grad_norm=max_grad_norm,
     )
-    encoder = _pooled(chain(transformer, split_trf_batch()), pooling, normalize)
-    batched = length_batches(encoder, max_batch_items)
-    batched.set_ref("pooling", encoder.get_ref("pooling"))
-    return batched
+    pool, unit = _pooling(pooling, normalize)
+    return build_encoder(transformer, pool, pooling_name=pooling, normalize=unit, budget=max_batch_items)
 
 
 @registry.architectures("spacy-sbert.SharedSentenceEncoder.v1")
@@ -208,12 +204,16 @@ def tok2vec_transformer(
 
 
 def _pooled(source: Model[list[Doc], list[TransformerData]], pooling: str, normalize: bool | str) -> SentenceEncoder:
+    pool, _ = _pooling(pooling, normalize)
+    encoder: SentenceEncoder = chain(source, pool)
+    encoder.set_ref("pooling", pool)  # by which the component says what to keep of each token
+    return encoder
+
+
+def _pooling(pooling: str, normalize: bool | str) -> tuple[SentencePooling, bool | None]:
     if pooling not in POOLING:
         raise ValueError(Errors.UNKNOWN_POOLING.format(given=pooling, expected=", ".join(POOLING)))
     if normalize not in (True, False, "auto"):
         raise ValueError(Errors.UNKNOWN_NORMALIZE.format(given=normalize))
     unit = None if normalize == "auto" else bool(normalize)
-    pool = sentence_pooling(POOLING[pooling](), pooling, unit)
-    encoder: SentenceEncoder = chain(source, pool)
-    encoder.set_ref("pooling", pool)  # by which the component says what to keep of each token
-    return encoder
+    return sentence_pooling(POOLING[pooling](), pooling, unit), unit

@@ -14,7 +14,7 @@ import numpy
 from spacy.tokens import Doc, Span, Token
 
 from .errors import Errors
-from .span_pooling import Part, TokenStates, finish, reduce_tokens
+from .span_pooling import finish, pool_wordpieces
 
 PREFIX = "spacy-sbert:"
 
@@ -127,16 +127,10 @@ def _stretch_vector(start: int, end: int, records: list[PlacedRecord], text: str
             return row, bool(row.any())
     parts = []
     for record in records:
-        if "token_starts" not in record.data:
+        if "states" not in record.data:
             raise ValueError(Errors.NO_TOKEN_VECTORS.format(text=text[:50]))
-        parts.append(_reduce(record.data, start - record.start, end - record.start))
+        data, at = record.data, record.start
+        parts.append(pool_wordpieces(data["states"], data["characters"], start - at, end - at, data["pooling"]))
     first = records[0].data
     vector = finish(parts, first["pooling"], first["normalize"])
     return (numpy.zeros((first["width"],), dtype="float32"), False) if vector is None else (vector, True)
-
-
-def _reduce(data: dict[str, Any], start: int, end: int) -> Part:
-    """The wordpieces in the characters [start, end) of a record, reduced."""
-    first = int(numpy.searchsorted(data["token_ends"], start, side="right"))
-    last = int(numpy.searchsorted(data["token_starts"], end, side="left"))
-    return reduce_tokens(TokenStates(**data["tokens"]), first, last, data["pooling"])

@@ -1,45 +1,24 @@
-"""Pooling of any Span of tokens over its wordpieces in context, from what is kept of each token."""
-
-from dataclasses import dataclass
+"""Pooling of any Span or Token over its wordpieces in context, from what is kept of a Doc's wordpieces."""
 
 import numpy
 
 Part = tuple[numpy.ndarray | None, int]
 
 
-@dataclass
-class TokenStates:
-    """What pooling needs to know of each token to pool any Span: n tokens, of which m continue a wordpiece.
+def pool_wordpieces(states: numpy.ndarray, characters: numpy.ndarray, start: int, end: int, pooling: str) -> Part:
+    """Sum (or maximum) and number of the wordpieces that cover any of the characters [start, end).
 
-    A wordpiece belongs to the token it begins in. Where it reaches over into the next token ("cannot" is one
-    wordpiece and two tokens), that token also carries it, so that a Span that begins there does not lose it and a
-    Span over both counts it once.
+    A wordpiece may reach over tokens ("cannot" is one wordpiece and two tokens): it counts in both, and once in a Span
+    of both.
 
-    values: float32 (n, width), sum (or maximum) of the wordpieces that begin in the token.
-    counts: int32 (n,), how many they are.
-    carried_at: int32 (m,), the tokens into which a wordpiece reaches over.
-    carried_values: float32 (m, width) and carried_counts: int32 (m,): the same of the wordpieces that do so.
-    """
-
-    values: numpy.ndarray
-    counts: numpy.ndarray
-    carried_at: numpy.ndarray
-    carried_values: numpy.ndarray
-    carried_counts: numpy.ndarray
-
-
-def reduce_tokens(tokens: TokenStates, start: int, end: int, pooling: str) -> Part:
-    """Sum (or maximum) and number of the wordpieces in the tokens [start, end).
-
+    states (float32 (wordpieces, width)): in context.
+    characters (int32 (wordpieces, 2)): where each begins and ends.
     RETURNS (float32 array of shape (width,), int): None and 0 where there is no wordpiece.
     """
-    counts = tokens.counts[start:end]
-    carried = numpy.flatnonzero(tokens.carried_at == start)[: max(end - start, 0)]
-    values = numpy.concatenate([tokens.values[start:end][counts > 0], tokens.carried_values[carried]])
-    count = int(counts.sum()) + int(tokens.carried_counts[carried].sum())
-    if not count:
+    chosen = states[(characters[:, 0] < end) & (characters[:, 1] > start)]
+    if not len(chosen):
         return None, 0
-    return (values.max(axis=0) if pooling == "max" else values.sum(axis=0)), count
+    return (chosen.max(axis=0) if pooling == "max" else chosen.sum(axis=0)), len(chosen)
 
 
 def finish(parts: list[Part], pooling: str, normalize: bool) -> numpy.ndarray | None:

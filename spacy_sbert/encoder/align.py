@@ -16,10 +16,10 @@ def align_offsets(spans: list[Span], offsets: numpy.ndarray, span_of: numpy.ndar
     to every token of its Span of which it covers a character, the space behind a token counting as its own.
 
     spans (list[Span]): the Spans that were encoded, in the order of their Docs.
-    offsets (int64 (windows, wordpieces, 2)): the characters of each wordpiece, counted from its Span's start.
-    span_of (int64 (windows,)): the Span each window is of.
+    offsets (int64 (wordpieces, 2)): the characters of each wordpiece, counted from its Span's start.
+    span_of (int64 (wordpieces,)): the Span each wordpiece is of.
     RETURNS (Ragged of int32): for each token of every Doc that has a Span, in the order of the Docs, the ascending
-        indices of its wordpieces in the flattened windows.
+        indices of its wordpieces.
     """
     positions, n_tokens = _doc_positions(spans)
     token_starts, token_positions = _row_tokens(spans, positions)
@@ -28,12 +28,12 @@ def align_offsets(spans: list[Span], offsets: numpy.ndarray, span_of: numpy.ndar
     lengths = numpy.array(ends)
     shifts = numpy.cumsum(lengths) - lengths  # (rows,)
     line = numpy.concatenate([starts + shift for starts, shift in zip(token_starts, shifts, strict=True)])
-    shift = shifts[span_of][:, None]
-    begin, end = offsets[:, :, 0] + shift, offsets[:, :, 1] + shift  # (windows, wordpieces)
-    end = numpy.minimum(end, shift + lengths[span_of][:, None])  # no wordpiece reaches into another Span
+    shift = shifts[span_of]
+    begin, end = offsets[:, 0] + shift, offsets[:, 1] + shift
+    end = numpy.minimum(end, shift + lengths[span_of])  # no wordpiece reaches into another Span
     pieces = numpy.flatnonzero(end > begin)
-    first = numpy.searchsorted(line, begin.reshape(-1)[pieces], side="right") - 1
-    last = numpy.searchsorted(line, end.reshape(-1)[pieces] - 1, side="right") - 1
+    first = numpy.searchsorted(line, begin[pieces], side="right") - 1
+    last = numpy.searchsorted(line, end[pieces] - 1, side="right") - 1
 
     spread = last - first + 1
     owners = numpy.repeat(first, spread) + _ranges(spread)
@@ -60,7 +60,7 @@ def align_texts(spans: list[Span], pieces: list[list[str]], places: list[numpy.n
 
     spans (list[Span]): the Spans that were encoded, in the order of their Docs.
     pieces (list[list[str]]): all wordpieces of each Span, special tokens left out, before it was cut.
-    places (list[int64 (kept pieces,)]): where the wordpieces that were kept stand in the flattened windows.
+    places (list[int64 (kept pieces,)]): the indices of the wordpieces that were kept.
     RETURNS (Ragged of int32): as align_offsets.
     SOURCE: the alignment by text is that of spacy_transformers.align.get_alignment.
     """

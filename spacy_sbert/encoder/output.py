@@ -1,6 +1,14 @@
 """The transformer's output for a batch of Docs, split by Doc."""
 
+from itertools import pairwise
+from typing import Any, cast
+
+import numpy
 from spacy_transformers.data_classes import FullTransformerBatch, TransformerData
+from thinc.api import torch2xp
+from thinc.types import Ragged
+from torch import is_tensor
+from transformers.file_utils import ModelOutput
 
 
 class RowsOutput(FullTransformerBatch):
@@ -11,14 +19,31 @@ class RowsOutput(FullTransformerBatch):
     """
 
     def split_by_doc(self) -> list[TransformerData]:
-        outputs = super().split_by_doc()
-        first_token = first_piece = 0
-        for spans, output in zip(self.spans, outputs, strict=True):
-            if spans:
-                n_tokens = len(spans[0].doc)
-                align = self.align[first_token : first_token + n_tokens]
-                align.data = align.data - first_piece
-                output.align = align
-                first_token += n_tokens
-                first_piece += output.wordpieces.input_ids.size
+        arrays = {key: _to_arrays(value) for key, value in self.model_output.items() if _has_rows(value)}
+        row_width = self.wordpieces.input_ids.shape[1]
+        lengths, pieces = cast(Any, self.align.lengths), cast(Any, self.align.dataXd)
+        row_borders = numpy.cumsum([0, *map(len, self.spans)]).tolist()
+        token_borders = numpy.cumsum([0, *(len(spans[0].doc) if spans else 0 for spans in self.spans)]).tolist()
+        piece_borders = numpy.append(0, numpy.cumsum(lengths))[token_borders].tolist()
+        outputs = []
+        borders = (pairwise(of_all) for of_all in (row_borders, token_borders, piece_borders))
+        for row, token, piece in zip(*borders, strict=True):
+            if row[0] == row[1]:
+                outputs.append(TransformerData.empty())
+                continue
+            align = Ragged(cast(Any, pieces[slice(*piece)] - row[0] * row_width), lengths[slice(*token)])
+            model_output = ModelOutput({key: _part(value, slice(*row)) for key, value in arrays.items()})
+            outputs.append(TransformerData(self.wordpieces[slice(*row)], model_output, align))
         return outputs
+
+
+def _has_rows(value: Any) -> bool:
+    return is_tensor(value) or (isinstance(value, tuple) and all(map(is_tensor, value)))
+
+
+def _to_arrays(value: Any) -> Any:
+    return torch2xp(value) if is_tensor(value) else [torch2xp(part) for part in value]
+
+
+def _part(value: Any, rows: slice) -> Any:
+    return [array[rows] for array in value] if isinstance(value, list) else value[rows]

@@ -16,19 +16,22 @@ class RowBatch(WordpieceBatch):
     spans: int64 (windows, 3), for each window the number of its Span in the batch and the Span's start and end token.
     n_text: int64 (windows,), wordpieces without special tokens.
     n_cut: int64 (windows,), wordpieces of the text that were cut off.
+    offsets: int64 (windows, wordpieces, 2), the characters of each wordpiece in its Span; None for a slow tokenizer.
     settings: of the encoder that made the batch.
     """
 
     spans: numpy.ndarray
     n_text: numpy.ndarray
     n_cut: numpy.ndarray
+    offsets: numpy.ndarray | None
     settings: EncoderSettings
 
     def __getitem__(self, index: int | slice) -> "RowBatch":
         part = slice(index, index + 1) if isinstance(index, int) else index
         base = super().__getitem__(part)
         ours = {name: getattr(self, name)[part] for name in ("spans", "n_text", "n_cut")}
-        return RowBatch(**vars(base), **ours, settings=self.settings)
+        offsets = None if self.offsets is None else self.offsets[part]
+        return RowBatch(**vars(base), **ours, offsets=offsets, settings=self.settings)
 
 
 @dataclass
@@ -59,14 +62,6 @@ class Rows:
         zeros = numpy.zeros(0, dtype="int64")
         return cls(zeros.reshape(0, 2), zeros, zeros, zeros.astype(bool), zeros, None)
 
-    def averaging(self) -> numpy.ndarray | None:
-        """float64 (rows, windows), the matrix that averages the windows of each row, weighted by their wordpieces, so
-        that a last window of a word or two counts for no more than that; None if each row is one window."""
-        if len(self.row_of) == len(self.spans):
-            return None
-        weights = (self.row_of[None, :] == numpy.arange(len(self.spans))[:, None]) * self.window_weights
-        return weights / numpy.maximum(weights.sum(axis=1, keepdims=True), 1)
-
 
 def rows_of(data: TransformerData) -> Rows:
     """The rows of a Doc, as its encoder recorded them, or else as the alignment of tokens and wordpieces shows them."""
@@ -76,6 +71,10 @@ def rows_of(data: TransformerData) -> Rows:
 
 
 def _recorded_rows(batch: RowBatch) -> Rows:
+    if len(batch.spans) == 1:  # as most Docs have it
+        return Rows(
+            batch.spans[:, 1:], numpy.zeros(1, "int64"), batch.n_text, batch.n_text > 0, batch.n_cut, batch.settings
+        )
     _, first, row_of = numpy.unique(batch.spans[:, 0], return_index=True, return_inverse=True)
     has_text = numpy.bincount(row_of, weights=batch.n_text) > 0
     n_cut = numpy.bincount(row_of, weights=batch.n_cut).astype("int64")

@@ -24,12 +24,13 @@ from ..errors import Errors
 from ..types import EncoderSettings
 from .forward import Forward, autocast, cached_forward, plain_forward
 from .fused_adam import can_fuse, update_fused
+from .inference import InferenceCache, resolve_precision
 from .resolve import resolve
 from .settings import read_settings, transformer_folder
 
 SETTINGS_FILE = "spacy_sbert.json"
 LOADING = threading.Lock()  # Hugging Face's from_pretrained is not made for several threads at a time
-PRECISIONS = ("float32", "bfloat16", "float16")
+PRECISIONS = ("float32", "bfloat16", "float16", "auto")
 NO_LIMIT = 1_000_000  # tokenizers that know no limit say 1e30
 
 
@@ -39,8 +40,8 @@ class EncoderShim(HFShim):
     name (str): a folder or a name, see resolve.
     tokenizer_config, transformer_config (dict): keyword arguments of the tokenizer and of the transformer's config.
     trust_remote_code (bool): whether Python code that comes with the encoder may run. Off unless asked for.
-    precision (str): "float32", "bfloat16" or "float16" (GPU, with loss scaling) for the arithmetic; weights and output
-        are float32.
+    precision (str): "float32", "bfloat16" or "float16" (GPU, with loss scaling) for the arithmetic, "auto" for what
+        the device is quick at; weights and output are float32.
     gradient_checkpointing (bool): whether training keeps the input of each layer alone, and computes it again.
     mini_batch_size (int): the most rows that training keeps activations of, see cached_forward; 0 for no limit.
     frozen (list[str]): parameters that are not trained, or the modules that hold them, such as "embeddings".
@@ -71,12 +72,14 @@ class EncoderShim(HFShim):
             raise ValueError(Errors.UNKNOWN_PRECISION.format(given=precision, expected=", ".join(PRECISIONS)))
         self.name = name
         self.trust_remote_code = trust_remote_code
-        self.precision = "float16" if mixed_precision and torch.cuda.is_available() else precision
+        on_device = resolve_precision(precision, get_torch_default_device().type)
+        self.precision = "float16" if mixed_precision and torch.cuda.is_available() else on_device
         self.gradient_checkpointing = gradient_checkpointing
         self.mini_batch_size = mini_batch_size
         self.frozen = list(frozen)
         self.max_grad_norm = max_grad_norm
         self.settings: EncoderSettings | None = None
+        self._inference = InferenceCache()
         objects = HFObjects(None, None, None, dict(tokenizer_config), dict(transformer_config))
         scaled = self.precision == "float16"
         super().__init__(objects, mixed_precision=scaled, grad_scaler_config=dict(grad_scaler_config))
@@ -97,15 +100,21 @@ class EncoderShim(HFShim):
                     self._load_folder(transformer_folder(folder), read_settings(folder, self.name))
         return cast(EncoderSettings, self.settings)
 
-    def predict(self, inputs: ArgsKwargs) -> ModelOutput:
-        """Encode wordpieces without dropout and without a graph. What was made for float16 runs on a CPU in float32."""
-        precision = "float32" if self.precision == "float16" and self.device.type == "cpu" else self.precision
+    def inference_encoder(self) -> Any:
+        """What encodes without a graph, for run: a PackedBert or a Hugging Face model, in the precision asked for."""
         self._model.eval()
-        try:
-            with torch.no_grad(), autocast(self.device, precision):
-                output = self._model(**inputs.kwargs)
-        finally:
-            self._model.train()
+        return self._inference.encoder_of(self._model, self._inference_precision)
+
+    @property
+    def _inference_precision(self) -> str:
+        """What was made for float16 runs on a CPU in float32."""
+        return "float32" if self.precision == "float16" and self.device.type == "cpu" else self.precision
+
+    def predict(self, inputs: ArgsKwargs) -> ModelOutput:
+        """Encode wordpieces without dropout and without a graph."""
+        self._model.eval()  # and it stays so: another thread may be encoding
+        with torch.no_grad(), autocast(self.device, self._inference_precision):
+            output = self._model(**inputs.kwargs)
         half = {key: value for key, value in output.items() if torch.is_tensor(value) and value.is_floating_point()}
         for key, value in half.items():
             output[key] = value.float()
@@ -172,6 +181,7 @@ class EncoderShim(HFShim):
     def finish_update(self, optimizer: Optimizer) -> None:
         if not self.is_loaded:
             return
+        self._inference.drop()
         overflow = self._grad_scaler.found_inf  # is no update at all
         if self.max_grad_norm and not overflow:
             torch.nn.utils.clip_grad_norm_(self._model.parameters(), self.max_grad_norm)
@@ -188,11 +198,16 @@ class EncoderShim(HFShim):
         if not self.is_loaded:
             yield
             return
-        with super().use_params(params):
-            yield
+        self._inference.drop()
+        try:
+            with super().use_params(params):
+                yield
+        finally:
+            self._inference.drop()
 
     def to_device(self, device_type: str, device_id: int) -> None:
         if self.is_loaded:
+            self._inference.drop()
             super().to_device(device_type, device_id)
 
     def _load_folder(self, folder: Path, settings: EncoderSettings) -> None:
@@ -209,6 +224,7 @@ class EncoderShim(HFShim):
         objects.vocab_file_contents = _vocab_file_contents(tokenizer)
         objects.tokenizer, objects.transformer = tokenizer, transformer
         self._model = transformer.to(get_torch_default_device())
+        self._inference.drop()
         self._prepare_training()
         limits = [settings.max_length, _position_limit(transformer), tokenizer.model_max_length]
         known = [int(limit) for limit in limits if limit and 0 < limit < NO_LIMIT]

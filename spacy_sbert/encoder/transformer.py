@@ -3,20 +3,26 @@
 from collections.abc import Callable
 from typing import Any, cast
 
+import numpy
+import torch
 from spacy.tokens import Doc
 from spacy_transformers.data_classes import FullTransformerBatch
 from spacy_transformers.layers import TransformerModel
 from spacy_transformers.layers.transformer_model import _convert_transformer_inputs, _convert_transformer_outputs
 from thinc.api import Model
 from thinc.layers.pytorchwrapper import forward as pytorch_forward
+from transformers.file_utils import ModelOutput
 
 from ..errors import Errors
 from ..types import SpanGetter
+from .batch import encode_spans
 from .forks import use_one_thread_in_forks
 from .output import RowsOutput
+from .packed_bert import PackedBert
 from .replace_listeners import replace_listener, replace_listener_cfg
+from .runner import run, spread
 from .shim import EncoderShim
-from .wordpieces import OVERFLOWS, encode_spans
+from .wordpieces import OVERFLOWS, Wordpieces, WordpieceTokenizer
 
 
 class EncoderModel(TransformerModel):
@@ -36,6 +42,7 @@ class EncoderModel(TransformerModel):
             raise ValueError(Errors.UNKNOWN_OVERFLOW.format(given=overflow, expected=", ".join(OVERFLOWS)))
         use_one_thread_in_forks()
         self.overflow = overflow  # no attr: those are saved, and would win over the config when loaded
+        self._tokenizer: tuple[Any, WordpieceTokenizer] | None = None
         self._config = {"name": name, "get_spans": get_spans, "overflow": overflow, **shim_config}
         huggingface: Model = Model(
             "hf-pytorch",
@@ -63,6 +70,14 @@ class EncoderModel(TransformerModel):
     @property
     def shim(self) -> EncoderShim:
         return self.layers[0].shims[0]  # type: ignore[return-value]
+
+    @property
+    def wordpiece_tokenizer(self) -> WordpieceTokenizer:
+        """The encoder's tokenizer, for whole batches."""
+        settings, tokenizer = self.shim.load(), self.shim._hfmodel.tokenizer
+        if self._tokenizer is None or self._tokenizer[0] is not tokenizer:
+            self._tokenizer = tokenizer, WordpieceTokenizer(tokenizer, settings, self.overflow)
+        return self._tokenizer[1]
 
     def to_dict(self) -> dict:
         """The model's state; loads the weights first, so that its width is saved with them."""
@@ -98,12 +113,29 @@ def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfor
     spans = model.attrs["get_spans"](docs)
     if not any(spans):
         return FullTransformerBatch.empty(len(docs)), lambda d_output: docs
-    overflow = cast(EncoderModel, model).overflow
-    spans, wordpieces, align = encode_spans(shim._hfmodel.tokenizer, spans, shim.load(), overflow)
-    model_output, backprop_huggingface = model.layers[0](wordpieces, is_train)
+    spans, wordpieces, batch, align = encode_spans(cast(EncoderModel, model).wordpiece_tokenizer, spans)
+    encoder = None if is_train else shim.inference_encoder()
+    if isinstance(encoder, PackedBert):
+        output = _run_packed(shim, encoder, wordpieces)
+        return RowsOutput(spans=spans, wordpieces=batch, model_output=output, align=align), lambda d_output: docs
+    model_output, backprop_huggingface = model.layers[0](batch, is_train)
 
     def backprop(d_output: FullTransformerBatch) -> list[Doc]:
         backprop_huggingface(d_output.model_output)
         return docs
 
-    return RowsOutput(spans=spans, wordpieces=wordpieces, model_output=model_output, align=align), backprop
+    return RowsOutput(spans=spans, wordpieces=batch, model_output=model_output, align=align), backprop
+
+
+@torch.no_grad()
+def _run_packed(shim: EncoderShim, encoder: PackedBert, wordpieces: Wordpieces) -> ModelOutput:
+    """The output of the Hugging Face model, with zeros at padding: states and, if it has a pooler, what that makes."""
+    n_rows, row_width = len(wordpieces.lengths), int(wordpieces.lengths.max())
+    states = torch.zeros(n_rows * row_width, shim._model.config.hidden_size, device=shim.device)
+    rows = numpy.arange(n_rows) * row_width
+    for part in run(encoder, wordpieces):
+        states[torch.from_numpy(spread(rows[part.windows], part.lengths)).to(shim.device)] = part.states
+    output = ModelOutput(last_hidden_state=states.view(n_rows, row_width, -1))
+    if shim._model.pooler is not None:
+        output["pooler_output"] = shim._model.pooler(output["last_hidden_state"])
+    return output

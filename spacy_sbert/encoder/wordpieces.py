@@ -1,153 +1,148 @@
-"""From rows of text to wordpieces: tokenised whole batches at a time, cut or windowed at the encoder's true limit."""
+"""From texts to wordpieces: tokenised whole batches at a time, cut or windowed at the encoder's true limit."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from itertools import chain
+from typing import Any
 
 import numpy
-from spacy.tokens import Span
-from thinc.types import Ragged
+from tokenizers import Tokenizer
 
 from ..types import EncoderSettings
-from .align import align_offsets, align_texts
-from .rows import RowBatch
 
 OVERFLOWS = ("truncate", "windows")
 
 
 @dataclass
-class Windows:
-    """Tokenised windows, n of them, w wordpieces wide with padding.
+class Wordpieces:
+    """The wordpieces of texts in n windows, one after another without padding: N in all.
 
-    span_of: int64 (n,), the Span each window is of; a Span's windows follow one another.
-    input_ids, attention_mask, special_mask: int64 (n, w); token_type_ids too, None if the encoder has none.
-    offsets: int64 (n, w, 2), the characters of each wordpiece in its Span; None for a slow tokenizer.
-    strings: the wordpieces.
+    text_of: int64 (n,), the text each window is of; a text's windows follow one another.
+    lengths: int64 (n,), wordpieces in each window, special tokens included.
+    ids: int64 (N,); type_ids too, None if they are all 0 or the encoder has none.
+    special: bool (N,), whether a wordpiece is a special token.
+    offsets: int64 (N, 2), the characters of each wordpiece in its text, as a row of NumPy arrays; None for a slow
+        tokenizer, and where nobody asked.
+    n_cut: int64 (n,), wordpieces of the text that were cut off behind a window.
     """
 
-    span_of: numpy.ndarray
-    input_ids: numpy.ndarray
-    attention_mask: numpy.ndarray
-    special_mask: numpy.ndarray
-    token_type_ids: numpy.ndarray | None
+    text_of: numpy.ndarray
+    lengths: numpy.ndarray
+    ids: numpy.ndarray
+    type_ids: numpy.ndarray | None
+    special: numpy.ndarray
     offsets: numpy.ndarray | None
-    strings: list[list[str]]
+    n_cut: numpy.ndarray
+
+    @property
+    def starts(self) -> numpy.ndarray:
+        """int64 (n,): where each window begins among all wordpieces."""
+        return numpy.cumsum(self.lengths) - self.lengths
 
     @property
     def n_text(self) -> numpy.ndarray:
-        """int64 (n,): wordpieces of each window without special tokens and padding."""
-        return (self.attention_mask * (1 - self.special_mask)).sum(axis=1)
-
-    def take(self, kept: numpy.ndarray) -> "Windows":
-        """Some of the windows."""
-        return Windows(
-            span_of=self.span_of[kept],
-            input_ids=self.input_ids[kept],
-            attention_mask=self.attention_mask[kept],
-            special_mask=self.special_mask[kept],
-            token_type_ids=None if self.token_type_ids is None else self.token_type_ids[kept],
-            offsets=None if self.offsets is None else self.offsets[kept],
-            strings=[self.strings[i] for i in kept],
-        )
+        """int64 (n,): wordpieces of each window without special tokens."""
+        return numpy.add.reduceat(~self.special, self.starts) if len(self.lengths) else self.lengths
 
 
-def encode_spans(
-    tokenizer: Any, spans: list[list[Span]], settings: EncoderSettings, overflow: str
-) -> tuple[list[list[Span]], RowBatch, Ragged]:
-    """Tokenise the rows of a batch of Docs.
+class WordpieceTokenizer:
+    """The tokenizer of an encoder, for many texts at a time.
+
+    A fast tokenizer is copied, so that its cutting and padding are nobody else's. strings: object (vocabulary,), all
+    wordpieces by their ids.
 
     tokenizer: of Hugging Face.
-    spans (list[list[Span]]): the rows of each Doc, in the order of the text.
-    settings (EncoderSettings): of the encoder; max_length limits a row.
-    overflow (str): what happens to a row that is longer: "truncate" cuts its end, "windows" makes several windows of
+    settings (EncoderSettings): of the encoder; max_length limits a window.
+    overflow (str): what happens to a text that is longer: "truncate" cuts its end, "windows" makes several windows of
         it. Every window begins and ends with the special tokens.
-    RETURNS (list[list[Span]], RowBatch, Ragged): the rows once for each of their windows, the wordpieces, and for each
-        token of the Docs the indices of its wordpieces in the flattened batch.
     """
-    flat = [span for doc_spans in spans for span in doc_spans]
-    texts = [_lower(span.text) if settings.lowercase else span.text for span in flat]
-    windows, n_cut = _cut(_tokenize(tokenizer, texts, settings.max_length), overflow)
-    batch = RowBatch(
-        strings=windows.strings,
-        input_ids=cast(Any, windows.input_ids),
-        attention_mask=cast(Any, windows.attention_mask.astype("float32")),
-        lengths=windows.attention_mask.sum(axis=1).tolist(),
-        token_type_ids=cast(Any, windows.token_type_ids),
-        spans=numpy.array([(i, flat[i].start, flat[i].end) for i in windows.span_of]),
-        n_text=windows.n_text,
-        n_cut=n_cut,
-        settings=settings,
-    )
-    if windows.offsets is not None:
-        align = align_offsets(flat, windows.offsets, windows.span_of)
-    else:
-        align = align_texts(flat, [tokenizer.tokenize(text) for text in texts], _places(windows, len(flat)))
-    counts = iter(numpy.bincount(windows.span_of, minlength=len(flat)).tolist())
-    nested = [[same for span in doc_spans for same in [span] * next(counts)] for doc_spans in spans]
-    return nested, batch, align
+
+    def __init__(self, tokenizer: Any, settings: EncoderSettings, overflow: str):
+        self.settings = settings
+        self.overflow = overflow
+        self._slow: Any = None if tokenizer.is_fast else tokenizer
+        self._fast: Any = None
+        self.strings = numpy.array(tokenizer.convert_ids_to_tokens(list(range(len(tokenizer)))), dtype=object)
+        self.has_type_ids = "token_type_ids" in tokenizer.model_input_names
+        self.pad_id, self.pad_type_id = tokenizer.pad_token_id or 0, tokenizer.pad_token_type_id
+        if tokenizer.is_fast:
+            self._fast = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+            self._fast.no_padding()
+            self._fast.no_truncation()
+            if settings.max_length is not None:
+                self._fast.enable_truncation(settings.max_length)
+
+    def __call__(self, texts: Sequence[str], *, offsets: bool) -> Wordpieces:
+        """Tokenise texts.
+
+        texts: n strings, not none.
+        offsets (bool): whether to say what characters the wordpieces cover.
+        """
+        if self.settings.lowercase:
+            texts = [_lower(text) for text in texts]
+        return self._tokenize(texts, offsets) if self._slow is None else self._tokenize_slowly(texts)
+
+    def _tokenize(self, texts: Sequence[str], offsets: bool) -> Wordpieces:
+        encode = self._fast.encode_batch if offsets else self._fast.encode_batch_fast
+        firsts = encode(texts)
+        windows, text_of = firsts, numpy.arange(len(firsts))
+        n_cut = numpy.zeros(len(firsts), dtype="int64")
+        longer = [i for i, first in enumerate(firsts) if first.overflowing]
+        if longer and self.overflow == "windows":
+            windows = [window for first in firsts for window in (first, *first.overflowing)]
+            text_of = numpy.repeat(text_of, [1 + len(first.overflowing) for first in firsts])
+            n_cut = numpy.zeros(len(windows), dtype="int64")
+        elif longer:
+            n_cut[longer] = [sum(map(_count_text, firsts[i].overflowing)) for i in longer]
+        lengths = numpy.array([len(window) for window in windows])
+        type_ids = _flat(window.type_ids for window in windows)
+        return Wordpieces(
+            text_of=text_of,
+            lengths=lengths,
+            ids=_flat(window.ids for window in windows),
+            type_ids=type_ids if type_ids.any() else None,
+            special=_flat(window.special_tokens_mask for window in windows).astype(bool),
+            offsets=_flat(chain.from_iterable(w.offsets) for w in windows).reshape(-1, 2) if offsets else None,
+            n_cut=n_cut,
+        )
+
+    def _tokenize_slowly(self, texts: Sequence[str]) -> Wordpieces:
+        tokenizer, limit = self._slow, self.settings.max_length
+        pieces = [tokenizer.encode(text, add_special_tokens=False, verbose=False) for text in texts]
+        body = max(map(len, pieces)) if limit is None else limit - tokenizer.num_special_tokens_to_add()
+        places = [(i, at) for i, ids in enumerate(pieces) for at in range(0, max(len(ids), 1), max(body, 1))]
+        n_cut = numpy.zeros(len(places), dtype="int64")
+        if self.overflow == "truncate":
+            places = [(i, 0) for i in range(len(pieces))]
+            n_cut = numpy.array([max(len(ids) - body, 0) for ids in pieces])
+        windows = [
+            tokenizer.prepare_for_model(pieces[i][at : at + body], return_special_tokens_mask=True) for i, at in places
+        ]
+        type_ids = _flat(window.get("token_type_ids", [0]) for window in windows)
+        return Wordpieces(
+            text_of=numpy.array([i for i, _ in places]),
+            lengths=numpy.array([len(window["input_ids"]) for window in windows]),
+            ids=_flat(window["input_ids"] for window in windows),
+            type_ids=type_ids if type_ids.any() else None,
+            special=_flat(window["special_tokens_mask"] for window in windows).astype(bool),
+            offsets=None,
+            n_cut=n_cut,
+        )
+
+    def pieces_of(self, texts: Sequence[str]) -> list[list[str]]:
+        """The wordpieces of a slow tokenizer, special tokens left out, before anything is cut."""
+        texts = [_lower(text) for text in texts] if self.settings.lowercase else texts
+        return [self._slow.tokenize(text) for text in texts]
+
+
+def _flat(parts: Iterable[Iterable[int]]) -> numpy.ndarray:
+    return numpy.fromiter(chain.from_iterable(parts), dtype="int64")
+
+
+def _count_text(window: Any) -> int:
+    return len(window) - sum(window.special_tokens_mask)
 
 
 def _lower(text: str) -> str:
     """The text in lower case, character by character, so that each stays where it is (some get longer: İ)."""
     return "".join(lower if len(lower := character.lower()) == 1 else character for character in text)
-
-
-def _cut(windows: Windows, overflow: str) -> tuple[Windows, numpy.ndarray]:
-    """What is kept of windows, and how many wordpieces each lost: with "truncate" the first window of each Span."""
-    n_text = windows.n_text
-    first = numpy.flatnonzero(numpy.append(True, windows.span_of[1:] != windows.span_of[:-1]))
-    if overflow == "windows" or len(first) == len(n_text):
-        return windows, numpy.zeros(len(n_text), dtype="int64")
-    return windows.take(first), (numpy.add.reduceat(n_text, first) - n_text[first]).astype("int64")
-
-
-def _places(windows: Windows, n_spans: int) -> list[numpy.ndarray]:
-    """For each Span, where its wordpieces stand in the flattened windows."""
-    kept = numpy.flatnonzero(windows.attention_mask * (1 - windows.special_mask))
-    owners = windows.span_of[kept // windows.input_ids.shape[1]]
-    return [kept[owners == i] for i in range(n_spans)]
-
-
-def _tokenize(tokenizer: Any, texts: list[str], max_length: int | None) -> Windows:
-    if not tokenizer.is_fast:
-        return _tokenize_slowly(tokenizer, texts, max_length)
-    data = tokenizer(
-        texts,
-        padding="longest",
-        truncation=max_length is not None,
-        max_length=max_length,
-        return_overflowing_tokens=max_length is not None,
-        return_offsets_mapping=True,
-        return_special_tokens_mask=True,
-        return_attention_mask=True,
-        return_tensors="np",
-    )
-    return Windows(
-        span_of=data.get("overflow_to_sample_mapping", numpy.arange(len(texts))),
-        input_ids=data["input_ids"],
-        attention_mask=data["attention_mask"],
-        special_mask=data["special_tokens_mask"],
-        token_type_ids=data.get("token_type_ids"),
-        offsets=data["offset_mapping"],
-        strings=[encoding.tokens for encoding in data.encodings],
-    )
-
-
-def _tokenize_slowly(tokenizer: Any, texts: list[str], max_length: int | None) -> Windows:
-    pieces = [tokenizer.encode(text, add_special_tokens=False, verbose=False) for text in texts]
-    body = max(map(len, pieces)) if max_length is None else max_length - tokenizer.num_special_tokens_to_add()
-    starts = [(i, at) for i, ids in enumerate(pieces) for at in range(0, max(len(ids), 1), max(body, 1))]
-    data = tokenizer.pad(
-        [tokenizer.prepare_for_model(pieces[i][at : at + body], return_special_tokens_mask=True) for i, at in starts],
-        padding="longest",
-        return_attention_mask=True,
-        return_tensors="np",
-    )
-    return Windows(
-        span_of=numpy.array([i for i, _ in starts]),
-        input_ids=data["input_ids"],
-        attention_mask=data["attention_mask"],
-        special_mask=data["special_tokens_mask"],
-        token_type_ids=data.get("token_type_ids"),
-        offsets=None,
-        strings=[tokenizer.convert_ids_to_tokens(ids) for ids in data["input_ids"].tolist()],
-    )

@@ -102,14 +102,10 @@ def count_wordpieces(nlp: Language, texts: Iterable[str], batch_size: int = BATC
     RETURNS (int): None if no pipe has a transformer of this package; pipes that share one count once.
     """
     from ..encoder.transformer import EncoderModel  # loads PyTorch, which other pipelines can do without
-    from ..encoder.wordpieces import encode_spans
 
     def count(encoder: EncoderModel, docs: list[Doc]) -> int:
-        spans = encoder.attrs["get_spans"](docs)
-        if not any(spans):
-            return 0
-        settings = encoder.shim.load()
-        return int(encode_spans(encoder.tokenizer, spans, settings, encoder.overflow)[1].n_text.sum())
+        texts = [span.text for spans in encoder.attrs["get_spans"](docs) for span in spans]
+        return int(encoder.wordpiece_tokenizer(texts, offsets=False).n_text.sum()) if texts else 0
 
     models = (getattr(pipe, "model", None) for _, pipe in nlp.pipeline)
     nodes = (node for model in models if isinstance(model, Model) for node in model.walk())

@@ -2,10 +2,26 @@
 
 from dataclasses import dataclass
 
-from thinc.types import Floats2d
+import numpy
+from thinc.types import Floats2d, Ragged
 
 from ..encoder.rows import Rows
-from ..span_pooling import TokenStates
+
+
+@dataclass
+class WordpieceStates:
+    """What other Spans and Tokens need to have vectors: the states of a Doc's wordpieces, window by window.
+
+    states: float32 (wordpieces, width), NumPy or CuPy; special tokens included.
+    lengths: int64 (windows,), the wordpieces in each window.
+    offsets: int64 (wordpieces, 2), the characters of each in its row; None where only align is known.
+    align: for each token of the Doc the indices of its wordpieces; None where offsets are known.
+    """
+
+    states: Floats2d
+    lengths: numpy.ndarray
+    offsets: numpy.ndarray | None
+    align: Ragged | None
 
 
 @dataclass
@@ -16,11 +32,11 @@ class EncodedDoc:
     vectors: float32 (rows, width) on the model's device; zero for a row without wordpieces.
     pooling: "mean", "max" or "cls".
     normalize: whether the vectors have unit length.
-    tokens: for the vectors of other Spans and of Tokens; None in training and with token_vectors = false.
+    wordpieces: for the vectors of other Spans and of Tokens; None in training and with token_vectors = false.
     """
 
     rows: Rows
     vectors: Floats2d
     pooling: str
     normalize: bool
-    tokens: TokenStates | None
+    wordpieces: WordpieceStates | None

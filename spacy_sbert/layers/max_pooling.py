@@ -3,37 +3,30 @@
 from collections.abc import Callable
 
 from thinc.api import Model
-from thinc.types import Floats2d, Floats3d
-from thinc.util import get_array_module
+from thinc.types import Floats2d, Ragged
 
 from .mean_pooling import Pooling
 
 
 def max_pooling() -> Pooling:
-    """Take the maximum over the wordpieces that the attention mask keeps, special tokens included.
+    """Take the maximum over a row's wordpieces, special tokens included.
 
-    y_rd = max over w with mask_rw = 1 of x_rwd
+    y_rd = max_w x_rwd
 
     The gradient goes to the first wordpiece that attains the maximum.
 
-    Input: x, float (rows, wordpieces, width), and mask, (rows, wordpieces), 1 for a wordpiece and 0 for padding.
+    Input: x, Ragged of float (wordpieces, width), with the number of wordpieces in each row.
     Output: y, float (rows, width).
     SOURCE: Reimers and Gurevych 2019, section 3 (MAX-strategy).
     """
     return Model("max_pooling", forward)
 
 
-def forward(model: Pooling, inputs: tuple[Floats3d, Floats2d], is_train: bool) -> tuple[Floats2d, Callable]:
-    states, mask = inputs
-    xp = get_array_module(states)
-    kept = xp.asarray(mask, dtype=bool)[:, :, None]
-    which = xp.where(kept, states, xp.asarray(-xp.inf, dtype=states.dtype)).argmax(axis=1)  # (rows, width)
-    rows = xp.arange(states.shape[0])[:, None]
-    dims = xp.arange(states.shape[2])[None, :]
+def forward(model: Pooling, states: Ragged, is_train: bool) -> tuple[Floats2d, Callable]:
+    lengths = states.lengths
+    pooled, which = model.ops.reduce_max(states.dataXd, lengths)  # type: ignore[arg-type]
 
-    def backprop(d_pooled: Floats2d) -> Floats3d:
-        d_states = xp.zeros_like(states)
-        d_states[rows, which, dims] = d_pooled
-        return d_states
+    def backprop(d_pooled: Floats2d) -> Ragged:
+        return Ragged(model.ops.backprop_reduce_max(d_pooled, which, lengths), lengths)
 
-    return states[rows, which, dims], backprop
+    return pooled, backprop

@@ -2,30 +2,33 @@
 
 from collections.abc import Callable
 from functools import partial
+from itertools import accumulate, pairwise
 from typing import Any, cast
 
+import numpy
 from spacy_transformers.data_classes import TransformerData
 from thinc.api import Model
-from thinc.types import Floats2d, Floats3d
+from thinc.types import Floats2d, Ragged
+from thinc.util import get_array_module
 from transformers.file_utils import ModelOutput
 
-from ..encoder.rows import Rows, rows_of
+from ..encoder.rows import RowBatch, Rows, rows_of
 from ..errors import Errors
-from ..span_pooling import TokenStates, finish, reduce_tokens
+from ..similarity import as_numpy
+from ..span_pooling import finish
 from ..types import EncoderSettings
-from .encoded import EncodedDoc
+from .encoded import EncodedDoc, WordpieceStates
 from .mean_pooling import Pooling
-from .token_states import token_states
+from .row_vectors import row_vectors
 from .unit_length import unit_length
 
 SentencePooling = Model[list[TransformerData], list[EncodedDoc]]
-DocBackprop = Callable[[Floats2d], Floats3d]
 
 
 def sentence_pooling(pooling: Pooling, pooling_name: str, normalize: bool | None) -> SentencePooling:
     """Pool each row of each Doc, average the windows of a row that was too long for one, and normalise.
 
-    pooling (Model): from (states, mask) to one vector a row: mean_pooling, max_pooling or cls_pooling.
+    pooling (Model): from the states of windows to one vector each: mean_pooling, max_pooling or cls_pooling.
     pooling_name (str): "mean", "max" or "cls", for the Spans that are no rows.
     normalize (bool): whether vectors get unit length; None to do as the encoder's folder says.
     RETURNS (Model): Input: one TransformerData a Doc. Output: one EncodedDoc a Doc. Its backprop takes the gradient of
@@ -49,37 +52,72 @@ def forward(
     pooling_name: str,
     normalize: bool | None,
 ) -> tuple[list[EncodedDoc], Callable]:
-    model.attrs["width"] = next((d.width for d in datas if "last_hidden_state" in d.model_output), model.attrs["width"])
-    encoded: list[EncodedDoc] = []
-    backprops: list[DocBackprop | None] = []
-    for data in datas:
-        if "last_hidden_state" not in data.model_output:
-            encoded.append(_without_rows(model, pooling_name))
-            backprops.append(None)
-            continue
-        rows = rows_of(data)
-        unit = _follow_folder(model, rows.settings) if normalize is None else normalize
-        vectors, backprop_doc = _pool_rows(model, data, rows, unit, is_train)
-        tokens = None
-        if not is_train and (rows.foreign or model.attrs["token_vectors"]):
-            tokens = _token_states(model, data, pooling_name, rows.foreign)
-            if rows.foreign:
-                vectors = _pool_tokens(model, tokens, pooling_name, unit)
-        encoded.append(EncodedDoc(rows, vectors, pooling_name, unit, tokens if model.attrs["token_vectors"] else None))
-        backprops.append(backprop_doc)
+    held = {i: data for i, data in enumerate(datas) if "last_hidden_state" in data.model_output}
+    batch = list(held.values())
+    if batch:
+        model.attrs["width"] = batch[0].width
+    encoded = [without_rows(model, pooling_name) for _ in datas]
+    if not batch:
+        return encoded, lambda d_vectors: []
+    rows = [rows_of(data) for data in batch]
+    unit = follow_folder(model, next((r.settings for r in rows), None)) if normalize is None else normalize
+    places = [numpy.flatnonzero(as_numpy(data.wordpieces.attention_mask)) for data in batch]
+    states = [_flat_states(model, data, kept) for data, kept in zip(batch, places, strict=True)]
+    lengths = numpy.concatenate([as_numpy(d.wordpieces.attention_mask).sum(axis=1) for d in batch]).astype("int32")
+    vectors, backprop_vectors = pool_rows(model, states, lengths, rows, unit, is_train)
+    for i, data, r, kept, own, found in zip(held, batch, rows, places, states, vectors, strict=True):
+        wordpieces = None if is_train else _wordpieces(data, kept, own, r.foreign)
+        if wordpieces is not None and r.foreign:
+            found = _pool_tokens(model, wordpieces, pooling_name, unit)
+        encoded[i] = EncodedDoc(r, found, pooling_name, unit, wordpieces if model.attrs["token_vectors"] else None)
 
     def backprop(d_vectors: list[Floats2d]) -> list[TransformerData]:
-        d_datas = []
-        for data, backprop_doc, d_doc in zip(datas, backprops, d_vectors, strict=True):
-            if backprop_doc is not None:  # a Doc without rows is not in the transformer's batch: positions shift
-                output = ModelOutput(last_hidden_state=backprop_doc(d_doc))
-                d_datas.append(TransformerData(wordpieces=data.wordpieces, model_output=output, align=data.align))
-        return d_datas
+        # A Doc without rows is not in the transformer's batch: positions shift.
+        d_states = backprop_vectors([d_vectors[i] for i in held])
+        return [_padded(data, kept, d_own) for data, kept, d_own in zip(batch, places, d_states, strict=True)]
 
     return encoded, backprop
 
 
-def _follow_folder(model: SentencePooling, settings: EncoderSettings | None) -> bool:
+def pool_rows(
+    model: SentencePooling,
+    states: list[Floats2d],
+    lengths: numpy.ndarray,
+    rows: list[Rows],
+    normalize: bool,
+    is_train: bool,
+) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Floats2d]]]:
+    """The vectors of the rows of several Docs, and from their gradient to that of the states.
+
+    states (list[float (wordpieces, width)]): of each Doc's windows, one after another.
+    lengths (int32 (windows,)): the wordpieces in each window of all Docs.
+    rows (list[Rows]): of each Doc.
+    """
+    pool, xp = model.layers[0], model.ops.xp
+    windows, backprop_pool = pool(Ragged(xp.concatenate(states), model.ops.asarray1i(cast(Any, lengths))), is_train)
+    vectors, backprop_rows = vectors_of_windows(model, windows, rows, normalize=normalize, is_train=is_train)
+    borders = [0, *accumulate(len(own) for own in states)]
+
+    def backprop(d_vectors: list[Floats2d]) -> list[Floats2d]:
+        d_states = backprop_pool(backprop_rows(xp.concatenate(d_vectors))).dataXd
+        return [d_states[start:end] for start, end in pairwise(borders)]
+
+    return vectors, backprop
+
+
+def vectors_of_windows(
+    model: SentencePooling, windows: Floats2d, rows: list[Rows], *, normalize: bool, is_train: bool
+) -> tuple[list[Floats2d], Callable[[Floats2d], Floats2d]]:
+    """The vectors of the rows of each Doc, float (rows, width), from those of all their windows; see row_vectors."""
+    borders = [0, *accumulate(len(r.spans) for r in rows)]
+    row_of = numpy.concatenate([r.row_of + first for r, first in zip(rows, borders, strict=False)])
+    weights = numpy.concatenate([r.window_weights * r.has_text[r.row_of] for r in rows])
+    unit = model.layers[1]
+    vectors, backprop = row_vectors(unit, windows, row_of, weights, normalize=normalize, is_train=is_train)
+    return [vectors[start:end] for start, end in pairwise(borders)], backprop
+
+
+def follow_folder(model: SentencePooling, settings: EncoderSettings | None) -> bool:
     """Whether the folder of the encoder normalises, for normalize = "auto"."""
     if settings is None:
         return model.attrs["upstream_normalize"]
@@ -89,49 +127,59 @@ def _follow_folder(model: SentencePooling, settings: EncoderSettings | None) -> 
     return settings.normalize
 
 
-def _pool_rows(
-    model: SentencePooling, data: TransformerData, rows: Rows, unit: bool, is_train: bool
-) -> tuple[Floats2d, DocBackprop]:
-    pool, to_unit_length = model.layers
-    xp = model.ops.xp
-    given = data.model_output["last_hidden_state"]  # (windows, wordpieces, width)
-    states = _at_least_float32(xp, given)
-    windows, backprop_pool = pool((states, xp.asarray(data.wordpieces.attention_mask)), is_train)
-    matrix = rows.averaging()
-    averaging = None if matrix is None else xp.asarray(matrix, dtype=states.dtype)
-    vectors = windows if averaging is None else averaging @ windows
-    kept = xp.asarray(rows.has_text, dtype=states.dtype)[:, None]
-    vectors = vectors * kept
-    backprop_unit = None
-    if unit:
-        vectors, backprop_unit = to_unit_length(vectors, is_train)
-
-    def backprop(d_vectors: Floats2d) -> Floats3d:
-        d_rows = xp.asarray(d_vectors, dtype=states.dtype)
-        d_rows = (d_rows if backprop_unit is None else backprop_unit(d_rows)) * kept
-        d_states = backprop_pool(d_rows if averaging is None else averaging.T @ d_rows)
-        return d_states.astype(given.dtype, copy=False)
-
-    return vectors, backprop
-
-
-def _at_least_float32(xp: Any, states: Any) -> Any:
-    """Half precision is for the transformer: sums over wordpieces would lose too much in it."""
-    return states.astype(xp.float32) if states.dtype == xp.float16 else states
-
-
-def _token_states(model: SentencePooling, data: TransformerData, pooling_name: str, overlap: bool) -> TokenStates:
-    states = _at_least_float32(model.ops.xp, data.model_output["last_hidden_state"])
-    flat = states.reshape(-1, states.shape[-1])
-    return token_states(model.ops, flat, data.align, pooling_name, overlapping=states.shape[1] if overlap else None)
-
-
-def _pool_tokens(model: SentencePooling, tokens: TokenStates, pooling_name: str, unit: bool) -> Floats2d:
-    """The vector of a Doc whose windows overlap: each token once, without special tokens."""
-    vector = finish([reduce_tokens(tokens, 0, len(tokens.counts), pooling_name)], pooling_name, unit)
-    zeros = model.ops.alloc2f(1, tokens.values.shape[1])
-    return zeros if vector is None else model.ops.asarray2f(cast(Floats2d, vector.reshape(1, -1)))
-
-
-def _without_rows(model: SentencePooling, pooling_name: str) -> EncodedDoc:
+def without_rows(model: SentencePooling, pooling_name: str) -> EncodedDoc:
+    """What a Doc without text gets."""
     return EncodedDoc(Rows.none(), model.ops.alloc2f(0, model.attrs["width"]), pooling_name, False, None)
+
+
+def _flat_states(model: SentencePooling, data: TransformerData, kept: numpy.ndarray) -> Floats2d:
+    """The states without padding, (wordpieces, width). Half precision is for the transformer: sums over wordpieces
+    would lose too much in it."""
+    xp = model.ops.xp
+    states = data.model_output["last_hidden_state"]  # (windows, wordpieces, width)
+    flat = states.reshape(-1, states.shape[-1])[xp.asarray(kept)]
+    return flat.astype(xp.float32) if flat.dtype == xp.float16 else flat
+
+
+def _padded(data: TransformerData, kept: numpy.ndarray, d_own: Floats2d) -> TransformerData:
+    """The gradient of a Doc's states, in the shape and dtype that the transformer gave them."""
+    given = data.model_output["last_hidden_state"]
+    d_states = get_array_module(given).zeros_like(given)
+    d_states.reshape(-1, given.shape[-1])[kept] = d_own.astype(given.dtype, copy=False)
+    return TransformerData(data.wordpieces, ModelOutput(last_hidden_state=d_states), data.align)
+
+
+def _wordpieces(data: TransformerData, kept: numpy.ndarray, states: Floats2d, foreign: bool) -> WordpieceStates:
+    mask = as_numpy(data.wordpieces.attention_mask)
+    lengths = mask.sum(axis=1).astype("int64")
+    batch = data.wordpieces
+    if isinstance(batch, RowBatch) and batch.offsets is not None and not foreign:
+        return WordpieceStates(states, lengths, batch.offsets.reshape(-1, 2)[kept], None)
+    align_lengths, flat_place = as_numpy(data.align.lengths), numpy.cumsum(mask.reshape(-1) > 0) - 1
+    pieces = flat_place[as_numpy(data.align.dataXd).reshape(-1)]
+    if foreign:
+        pieces, align_lengths = _each_token_once(pieces, align_lengths, lengths)
+    return WordpieceStates(states, lengths, None, Ragged(cast(Any, pieces), cast(Any, align_lengths)))
+
+
+def _each_token_once(
+    pieces: numpy.ndarray, align_lengths: numpy.ndarray, lengths: numpy.ndarray
+) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """The alignment to the first of the overlapping windows that a token is in."""
+    windows = numpy.repeat(numpy.arange(len(lengths)), lengths)[pieces]
+    starts = (
+        numpy.cumsum(align_lengths) - align_lengths
+    )  # a token's wordpieces ascend: its first is in its first window
+    tokens = numpy.repeat(numpy.arange(len(align_lengths)), align_lengths)
+    kept = windows == windows[starts[tokens]]
+    return pieces[kept], numpy.bincount(tokens[kept], minlength=len(align_lengths))
+
+
+def _pool_tokens(model: SentencePooling, found: WordpieceStates, pooling_name: str, unit: bool) -> Floats2d:
+    """The vector of a Doc whose windows overlap: each token once, without special tokens."""
+    chosen = as_numpy(found.states)[numpy.unique(cast(Any, found.align).dataXd)]
+    if not len(chosen):
+        return model.ops.alloc2f(1, found.states.shape[1])
+    value = chosen.max(axis=0) if pooling_name == "max" else chosen.sum(axis=0)
+    vector = cast(numpy.ndarray, finish([(value, len(chosen))], pooling_name, unit))
+    return model.ops.asarray2f(cast(Floats2d, vector.reshape(1, -1)))

@@ -8,7 +8,8 @@ import torch
 from pipelines import ENCODERS, MAX_LENGTH, MINILM, make_example
 from transformers import AutoModel, AutoTokenizer, BertTokenizer
 
-from spacy_sbert.encoder.wordpieces import encode_spans
+from spacy_sbert.encoder.batch import encode_spans
+from spacy_sbert.encoder.wordpieces import WordpieceTokenizer
 from spacy_sbert.spans import get_sentence_spans
 from spacy_sbert.types import EncoderSettings
 
@@ -22,7 +23,10 @@ def in_source(encoder, **settings):
 def rows(nlp, tokenizer, texts, overflow="truncate", max_length=MAX_LENGTH):
     docs = [nlp.make_doc(text) for text in texts]
     spans = get_sentence_spans(docs, unit="doc", spans_key="sbert")
-    return encode_spans(tokenizer, spans, EncoderSettings("x", max_length), overflow)
+    nested, _, batch, align = encode_spans(
+        WordpieceTokenizer(tokenizer, EncoderSettings("x", max_length), overflow), spans
+    )
+    return nested, batch, align
 
 
 @pytest.fixture(params=["fast", "slow"])
@@ -59,7 +63,8 @@ def test_lower_case_keeps_characters_in_place(make_nlp, tiny_bert):
     docs = [make_nlp().make_doc(text) for text in ("İİİİ a MAN", "the dog")]
     settings = EncoderSettings("x", MAX_LENGTH, lowercase=True)
     spans = get_sentence_spans(docs, unit="doc", spans_key="sbert")
-    _, batch, align = encode_spans(AutoTokenizer.from_pretrained(tiny_bert), spans, settings, "truncate")
+    tokenizer = WordpieceTokenizer(AutoTokenizer.from_pretrained(tiny_bert), settings, "truncate")
+    _, _, batch, align = encode_spans(tokenizer, spans)
     pieces = [piece for row in batch.strings for piece in row]
     starts = numpy.cumsum(align.lengths) - align.lengths
     assert [pieces[align.dataXd[starts[i]]] for i in (1, 2, 3, 4)] == ["a", "man", "the", "dog"]
@@ -128,7 +133,10 @@ def test_a_token_over_two_windows_keeps_all_its_wordpieces(make_nlp, tiny_bert):
     doc = make_nlp(model={"overflow": "windows"})("a " + "bcdfghij" * 4 + " dog")
     assert len(doc) == 3
     (record,) = doc.user_data.values()
-    assert record["tokens"]["counts"].tolist() == [1, 32, 1]
+    first = record["characters"][:, 0]
+    assert [int(((token.idx <= first) & (first < token.idx + len(token))).sum()) for token in doc] == [1, 32, 1]
+    states = record["states"]
+    assert numpy.allclose(doc[1].vector, states[1:33].mean(0), atol=1e-6)
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)

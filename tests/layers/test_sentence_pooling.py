@@ -28,6 +28,7 @@ def data(states):
         spans=SPANS,
         n_text=N_TEXT,
         n_cut=numpy.zeros(n, dtype="int64"),
+        offsets=None,
         settings=EncoderSettings("x"),
     )
     align = Ragged(numpy.array([1, 5, 9], dtype="i"), numpy.array([1, 1, 0, 1, 0, 0], dtype="i"))
@@ -50,13 +51,26 @@ def test_gradient(pooling, normalize):
     gradient = given.model_output["last_hidden_state"]
     assert relative_error(gradient, finite_differences(value, states)) < 1e-6
     assert not gradient[3].any(), "a row without text learns nothing"
+    assert not gradient[MASK == 0].any(), "nor does padding"
+
+
+def test_padding_on_the_left():
+    states = numpy.arange(12, dtype="float32").reshape(1, 4, 3)
+    given = data(numpy.zeros((4, 4, 3)))
+    given.wordpieces = given.wordpieces[3:]
+    given.wordpieces.attention_mask = numpy.array([[0, 0, 1, 1]], dtype="float32")
+    given.wordpieces.n_text = numpy.array([1])
+    given.model_output["last_hidden_state"] = states
+    given.align = Ragged(numpy.array([2, 3], dtype="i"), numpy.array([1, 1], dtype="i"))
+    (encoded,) = sentence_pooling(POOLING["cls"](), "cls", False).predict([given])
+    assert encoded.vectors.tolist() == [[6.0, 7.0, 8.0]]
 
 
 def test_windows_are_averaged_by_their_wordpieces_and_empty_rows_are_zero():
     states = numpy.arange(48, dtype="float32").reshape(4, 4, 3)
     layer = sentence_pooling(POOLING["cls"](), "cls", False)
     (encoded,) = layer.predict([data(states)])
-    assert encoded.vectors.tolist() == [[4.0, 5.0, 6.0], [24.0, 25.0, 26.0], [0.0, 0.0, 0.0]]
+    assert encoded.vectors == pytest.approx(numpy.array([[4.0, 5.0, 6.0], [24.0, 25.0, 26.0], [0.0, 0.0, 0.0]]))
     assert encoded.rows.spans.tolist() == [[0, 3], [3, 5], [5, 6]]
     assert encoded.rows.has_text.tolist() == [True, True, False]
 

@@ -1,0 +1,61 @@
+"""Whether memory stays flat while sentences stream through `nlp.pipe`.
+
+Usage: python benchmarks/speed/memory.py --data FOLDER --output FILE.json [--n 100000] [--every 10000] [--gpu-id -1]
+    [--precision bfloat16]
+Questions of Quora's duplicates, more than half of them different, in a process of its own, whose resident memory is
+measured.
+"""
+
+import json
+import resource
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from measure import arguments, prepare, save
+from texts import questions
+from variants import own
+
+
+def resident() -> float:
+    """Resident memory now, MB."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="utf8").split()[1])
+    return pages * resource.getpagesize() / 1e6
+
+
+def stream(args: Namespace) -> None:
+    """Print the number of sentences done and the memory, before the first of them and at every so many."""
+    texts = questions(args.data, args.n)
+    nlp = own(args.precision)
+    print(json.dumps([0, round(resident(), 1)]), flush=True)
+    for done, doc in enumerate(nlp.pipe(texts), 1):
+        assert len(doc.vector)
+        if done % args.every == 0:
+            print(json.dumps([done, round(resident(), 1)]), flush=True)
+
+
+def main() -> None:
+    parser = arguments(__doc__, rounds=None)
+    parser.add_argument("--n", type=int, default=100_000, help="sentences")
+    parser.add_argument("--every", type=int, default=10_000, help="sentences between measurements")
+    parser.add_argument("--precision", default="bfloat16")
+    parser.add_argument("--child", action="store_true", help="measure in this process, and print")
+    args = parser.parse_args()
+    start = prepare(args)
+    if args.child:
+        stream(args)
+        return
+    samples = []
+    with subprocess.Popen([sys.executable, *sys.argv, "--child"], stdout=subprocess.PIPE, text=True) as child:
+        for line in child.stdout or ():
+            samples.append(json.loads(line))
+            print("{} sentences: {} MB".format(*samples[-1]), flush=True)
+    if child.returncode:
+        raise SystemExit(child.returncode)
+    settings = {"sentences": args.n, "every": args.every, "precision": args.precision}
+    save(args.output, start, settings, {"samples": samples})
+
+
+if __name__ == "__main__":
+    main()

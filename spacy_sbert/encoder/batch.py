@@ -1,0 +1,82 @@
+"""From the rows of Docs to the padded batch that components of spacy-transformers know."""
+
+from typing import Any, cast
+
+import numpy
+from spacy.tokens import Span
+from thinc.types import Ragged
+
+from .align import align_offsets, align_texts
+from .rows import RowBatch
+from .runner import spread
+from .wordpieces import Wordpieces, WordpieceTokenizer
+
+
+def encode_spans(
+    tokenizer: WordpieceTokenizer, spans: list[list[Span]]
+) -> tuple[list[list[Span]], Wordpieces, RowBatch, Ragged]:
+    """Tokenise the rows of a batch of Docs.
+
+    tokenizer (WordpieceTokenizer): of the encoder.
+    spans (list[list[Span]]): the rows of each Doc, in the order of the text.
+    RETURNS (list[list[Span]], Wordpieces, RowBatch, Ragged): the rows once for each of their windows, the wordpieces,
+        the same in a padded batch, and for each token of the Docs the indices of its wordpieces in the flattened batch.
+    """
+    flat = [span for doc_spans in spans for span in doc_spans]
+    texts = [span.text for span in flat]
+    wordpieces = tokenizer(texts, offsets=True)
+    batch = _pad(tokenizer, wordpieces, flat)
+    align = align_wordpieces(tokenizer, wordpieces, flat, texts)
+    align = Ragged(cast(Any, padded_places(wordpieces)[align.dataXd].astype("int32")), align.lengths)
+    counts = iter(numpy.bincount(wordpieces.text_of, minlength=len(flat)).tolist())
+    nested = [[same for span in doc_spans for same in [span] * next(counts)] for doc_spans in spans]
+    return nested, wordpieces, batch, align
+
+
+def align_wordpieces(
+    tokenizer: WordpieceTokenizer, wordpieces: Wordpieces, spans: list[Span], texts: list[str]
+) -> Ragged:
+    """For each token of every Doc that has a Span, the ascending indices of its wordpieces."""
+    span_of = numpy.repeat(wordpieces.text_of, wordpieces.lengths)
+    if wordpieces.offsets is not None:
+        return align_offsets(spans, wordpieces.offsets, span_of)
+    kept = numpy.flatnonzero(~wordpieces.special)
+    borders = numpy.searchsorted(span_of[kept], numpy.arange(1, len(spans)))
+    return align_texts(spans, tokenizer.pieces_of(texts), numpy.split(kept, borders))
+
+
+def padded_places(wordpieces: Wordpieces) -> numpy.ndarray:
+    """int64 (N,): where each wordpiece stands in the flattened padded batch, a row a window."""
+    rows = numpy.arange(len(wordpieces.lengths)) * int(wordpieces.lengths.max())
+    return spread(rows, wordpieces.lengths)
+
+
+def _pad(tokenizer: WordpieceTokenizer, wordpieces: Wordpieces, spans: list[Span]) -> RowBatch:
+    shape = (len(wordpieces.lengths), int(wordpieces.lengths.max()))
+    places = padded_places(wordpieces)
+    ids = numpy.full(shape, tokenizer.pad_id, dtype="int64")
+    ids.reshape(-1)[places] = wordpieces.ids
+    mask = numpy.zeros(shape, dtype="float32")
+    mask.reshape(-1)[places] = 1
+    type_ids = numpy.full(shape, tokenizer.pad_type_id, dtype="int64") if tokenizer.has_type_ids else None
+    if type_ids is not None:
+        type_ids.reshape(-1)[places] = 0 if wordpieces.type_ids is None else wordpieces.type_ids
+    places_of = numpy.array([(span.start, span.end) for span in spans])
+    return RowBatch(
+        strings=tokenizer.strings[ids].tolist(),
+        input_ids=cast(Any, ids),
+        attention_mask=cast(Any, mask),
+        lengths=wordpieces.lengths.tolist(),
+        token_type_ids=cast(Any, type_ids),
+        spans=numpy.column_stack([wordpieces.text_of, places_of[wordpieces.text_of]]),
+        n_text=wordpieces.n_text,
+        n_cut=wordpieces.n_cut,
+        offsets=None if wordpieces.offsets is None else _pad_offsets(wordpieces.offsets, places, shape),
+        settings=tokenizer.settings,
+    )
+
+
+def _pad_offsets(offsets: numpy.ndarray, places: numpy.ndarray, shape: tuple[int, int]) -> numpy.ndarray:
+    padded = numpy.zeros((*shape, 2), dtype="int64")
+    padded.reshape(-1, 2)[places] = offsets
+    return padded

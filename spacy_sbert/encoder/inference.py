@@ -1,0 +1,63 @@
+"""The encoder as it is when nobody trains: packed or in half precision, and made anew when its weights change."""
+
+from copy import deepcopy
+from typing import Any
+
+import torch
+
+from .packed_bert import PackedBert, is_packable
+
+
+def resolve_precision(precision: str, device: str) -> str:
+    """What "auto" stands for: half precision where the device has arithmetic of its own for it.
+
+    precision (str): what was asked for.
+    device (str): "cpu" or "cuda".
+    RETURNS (str): bfloat16 on a CPU with AVX-512 BF16 or AMX and on GPUs since Ampere, float16 on other GPUs, else
+        float32; what was given, if it is not "auto".
+    """
+    if precision != "auto":
+        return precision
+    if device == "cuda":
+        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
+    has_bfloat16 = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return "bfloat16" if device == "cpu" and has_bfloat16 else "float32"
+
+
+class InferenceCache:
+    """Keeps what was made of a model's weights for encoding, for as long as they stay the same.
+
+    Updates and loading drop it; changes of the weights behind its back are noticed where PyTorch counts them.
+    """
+
+    def __init__(self) -> None:
+        self._made: tuple[Any, Any] | None = None
+
+    def encoder_of(self, model: Any, precision: str) -> Any:
+        """What encodes in a precision.
+
+        model: of Hugging Face, in evaluation mode.
+        precision (str): "float32", "bfloat16" or "float16".
+        RETURNS: a PackedBert if it can stand for the model, else the model, a copy of it for half precision.
+        """
+        weights = [(weight.data_ptr(), weight._version) for weight in model.parameters()]
+        key = (id(model), precision, weights)
+        made = self._made  # another thread may drop it
+        if made is None or made[0] != key:
+            made = self._made = key, _make(model, getattr(torch, precision))
+        return made[1]
+
+    def drop(self) -> None:
+        """Forget what was made: the weights are about to change, or did."""
+        self._made = None
+
+    def __getstate__(self) -> dict:
+        """Nothing of it is pickled or copied."""
+        return {"_made": None}
+
+
+@torch.no_grad()
+def _make(model: Any, dtype: torch.dtype) -> Any:
+    if is_packable(model):
+        return PackedBert(model, dtype)
+    return model if dtype == torch.float32 else deepcopy(model).to(dtype)

@@ -1,0 +1,142 @@
+"""BERT and its like on packed rows: several windows stand in a row, and none attends to another."""
+
+import platform
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn import functional
+from transformers import BertModel, CamembertModel, RobertaModel, XLMRobertaModel
+
+BERT_LIKE = (BertModel, RobertaModel, XLMRobertaModel, CamembertModel)
+ACTIVATIONS: dict[str, tuple[str, str]] = {  # name in the config -> that of the fused kernel, and its algorithm
+    "gelu": ("gelu", "none"),
+    "gelu_new": ("gelu", "tanh"),
+    "gelu_pytorch_tanh": ("gelu", "tanh"),
+    "relu": ("relu", ""),
+}
+
+
+def is_packable(model: Any) -> bool:
+    """Whether PackedBert computes the same as a Hugging Face model: BERT or RoBERTa as an encoder, without extras."""
+    if type(model) not in BERT_LIKE:
+        return False
+    config = model.config
+    return (
+        getattr(config, "position_embedding_type", "absolute") == "absolute"
+        and config.hidden_act in ACTIVATIONS
+        and not (config.is_decoder or config.add_cross_attention)
+        and not (config.output_hidden_states or config.output_attentions)
+    )
+
+
+class PackedBert:
+    """The last hidden states of a BERT-like encoder, from the weights as they are now.
+
+    model: of Hugging Face, see is_packable; on whatever device.
+    dtype (torch.dtype): of the arithmetic; the sums of embeddings and what is returned are float32.
+    """
+
+    def __init__(self, model: Any, dtype: torch.dtype):
+        config, embeddings = model.config, model.embeddings
+        self.dtype = dtype
+        self.n_heads = config.num_attention_heads
+        self.first_position = (config.pad_token_id or 0) + 1 if _counts_from_padding(model) else 0
+        self.words = embeddings.word_embeddings.weight.detach()
+        self.positions = embeddings.position_embeddings.weight.detach()
+        self.types = embeddings.token_type_embeddings.weight.detach()
+        self.norm = LayerNorm(embeddings.LayerNorm)
+        self.layers = [Layer(layer, self.n_heads, config.hidden_act, dtype) for layer in model.encoder.layer]
+
+    def __call__(
+        self, ids: torch.Tensor, columns: torch.Tensor, types: torch.Tensor | None, windows: torch.Tensor
+    ) -> torch.Tensor:
+        """Encode rows.
+
+        ids: int64 (rows, width), wordpieces.
+        columns: int64 (rows, width), the place of each in its window, from 0.
+        types: int64 (rows, width), token types; None for 0.
+        windows: int64 (rows, width), the number of the window that a place belongs to; -1 for padding.
+        RETURNS (dtype (rows * width, hidden)): the states; those of padding mean nothing.
+        """
+        added = self.words[ids] + self.positions[columns + self.first_position]
+        added += self.types[0] if types is None else self.types[types]
+        states = self.norm(added.flatten(0, 1)).to(self.dtype)
+        same = windows[:, None, :, None] == windows[:, None, None, :]  # (rows, 1, width, width)
+        mask = torch.zeros(same.shape, dtype=self.dtype, device=ids.device).masked_fill_(~same, -torch.inf)
+        for layer in self.layers:
+            states = layer(states, mask)
+        return states
+
+
+class Layer:
+    """A layer of a BERT-like encoder: self-attention and feed-forward, each with a residual and layer norm."""
+
+    def __init__(self, layer: Any, n_heads: int, activation: str, dtype: torch.dtype):
+        self.n_heads = n_heads
+        attention, parts = layer.attention, [getattr(layer.attention.self, n) for n in ("query", "key", "value")]
+        weight = torch.cat([part.weight for part in parts])
+        self.to_heads = linear(weight, torch.cat([part.bias for part in parts]), dtype)
+        self.from_heads = linear(attention.output.dense.weight, attention.output.dense.bias, dtype)
+        self.norm_attention = LayerNorm(attention.output.LayerNorm)
+        self.widen = linear(layer.intermediate.dense.weight, layer.intermediate.dense.bias, dtype, activation)
+        self.narrow = linear(layer.output.dense.weight, layer.output.dense.bias, dtype)
+        self.norm_output = LayerNorm(layer.output.LayerNorm)
+
+    def __call__(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        n_rows, width = len(mask), mask.shape[-1]
+        heads = self.to_heads(states).view(n_rows, width, 3, self.n_heads, -1)
+        query, key, value = (heads[:, :, i].transpose(1, 2) for i in range(3))  # (rows, heads, width, head size)
+        attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        mixed = self.from_heads(attended.transpose(1, 2).reshape(states.shape))
+        states = self.norm_attention(mixed.add_(states))
+        return self.norm_output(self.narrow(self.widen(states)).add_(states))
+
+
+class LayerNorm:
+    """Layer norm whose factors stay float32 whatever the states are."""
+
+    def __init__(self, norm: Any):
+        self.weight, self.bias, self.eps = norm.weight.detach(), norm.bias.detach(), norm.eps
+
+    def __call__(self, states: torch.Tensor) -> torch.Tensor:
+        if states.is_cpu:
+            return functional.layer_norm(states, self.weight.shape, self.weight, self.bias, self.eps)
+        weight, bias = self.weight.to(states.dtype), self.bias.to(states.dtype)  # CUDA takes one dtype alone
+        return functional.layer_norm(states, weight.shape, weight, bias, self.eps)
+
+
+Linear = Callable[[torch.Tensor], torch.Tensor]
+
+
+def linear(weight: torch.Tensor, bias: torch.Tensor, dtype: torch.dtype, activation: str | None = None) -> Linear:
+    """x W' + b, and the activation of it.
+
+    On CPUs that oneDNN has kernels for, the weight is laid out for them once, and the activation is part of the
+    product. The operators that do so are private to PyTorch: where there are none, it is a plain product.
+
+    weight: (out, in); bias: (out,); activation: see ACTIVATIONS, None for none.
+    """
+    weight, bias = weight.detach().to(dtype), bias.detach().to(dtype)
+    name, algorithm = ACTIVATIONS[activation] if activation else ("none", "")
+    if _has_packed_linear(weight):
+        laid_out = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), None)
+        return lambda x: torch.ops.mkldnn._linear_pointwise(x, laid_out, bias, name, [], algorithm)
+    if activation is None:
+        return lambda x: functional.linear(x, weight, bias)
+    if name == "relu":
+        return lambda x: functional.relu(functional.linear(x, weight, bias))
+    return lambda x: functional.gelu(functional.linear(x, weight, bias), approximate=algorithm)
+
+
+def _has_packed_linear(weight: torch.Tensor) -> bool:
+    operators = torch.ops.mkldnn
+    if not weight.is_cpu or platform.machine() not in ("x86_64", "AMD64") or not torch.backends.mkldnn.is_available():
+        return False
+    if not (hasattr(operators, "_reorder_linear_weight") and hasattr(operators, "_linear_pointwise")):
+        return False
+    return weight.dtype == torch.float32 or (weight.dtype == torch.bfloat16 and operators._is_mkldnn_bf16_supported())
+
+
+def _counts_from_padding(model: Any) -> bool:
+    return not isinstance(model, BertModel)  # RoBERTa's first position is padding_idx + 1
