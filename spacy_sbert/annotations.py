@@ -9,8 +9,8 @@ from spacy.tokens import Doc
 from .encoder.rows import Rows
 from .errors import Warnings
 from .layers.encoded import EncodedDoc, WordpieceStates
-from .records import trimmed
 from .similarity import as_numpy
+from .spans import trimmed
 
 
 def make_record(doc: Doc, encoded: EncodedDoc, *, width: int, set_hooks: bool) -> dict[str, Any]:
@@ -25,37 +25,43 @@ def make_record(doc: Doc, encoded: EncodedDoc, *, width: int, set_hooks: bool) -
         left out, and characters int32 (wordpieces, 2).
     """
     rows = encoded.rows
-    row_places = [trimmed(doc[start:end]) for start, end in rows.spans.tolist()]
     record = {
-        "rows": numpy.array(row_places, dtype="int32").reshape(-1, 2),
+        "rows": _row_characters(doc, rows),
         "vectors": as_numpy(encoded.vectors),
         "has_text": rows.has_text,
         "width": width,
         "pooling": encoded.pooling,
         "normalize": encoded.normalize,
         "set_hooks": set_hooks,
-        "truncated": bool(_was_cut(doc, encoded).any()),
+        "truncated": bool(was_cut(doc, rows).any()),
     }
     if encoded.wordpieces is not None:
-        characters = _characters(doc, rows, encoded.wordpieces)
-        kept = numpy.flatnonzero(characters[:, 1] > characters[:, 0])
-        record.update(states=as_numpy(encoded.wordpieces.states)[kept], characters=characters[kept])
+        states, characters = _states_and_characters(doc, encoded.wordpieces)
+        record.update(states=states, characters=characters)
     return record
 
 
-def _characters(doc: Doc, rows: Rows, wordpieces: WordpieceStates) -> numpy.ndarray:
-    """int32 (wordpieces, 2): where each begins and ends in the Doc; empty for special tokens."""
-    if wordpieces.offsets is not None:
-        row_starts = numpy.array([doc[start].idx for start in rows.spans[:, 0].tolist()])
-        window_starts = numpy.repeat(row_starts[rows.row_of], wordpieces.lengths)
-        return (wordpieces.offsets + window_starts[:, None]).astype("int32")
+def _row_characters(doc: Doc, rows: Rows) -> numpy.ndarray:
+    if rows.characters is not None:
+        return rows.characters.astype("int32")
+    spans = [doc[start:end] for start, end in rows.spans.tolist()]
+    places = [trimmed(span.text, span.start_char) for span in spans]
+    return numpy.array(places, dtype="int32").reshape(-1, 2)
+
+
+def _states_and_characters(doc: Doc, wordpieces: WordpieceStates) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Of the wordpieces of text alone."""
+    states = as_numpy(wordpieces.states)
+    if wordpieces.characters is not None:
+        return states, wordpieces.characters
     align = cast(Any, wordpieces.align)
     token_starts, token_lengths = doc.to_array([IDX, LENGTH]).astype("int32").T
     tokens, pieces = numpy.repeat(numpy.arange(len(align.lengths)), align.lengths), align.dataXd
-    characters = numpy.zeros((len(wordpieces.states), 2), dtype="int32")
+    characters = numpy.zeros((len(states), 2), dtype="int32")
     characters[pieces[::-1], 0] = token_starts[tokens[::-1]]  # of several tokens the first
     characters[pieces, 1] = (token_starts + token_lengths)[tokens]  # and the last
-    return characters
+    kept = numpy.unique(pieces)
+    return states[kept], characters[kept]
 
 
 class CutCounter:
@@ -67,7 +73,7 @@ class CutCounter:
 
     def add(self, doc: Doc, encoded: EncodedDoc) -> None:
         self.total += len(encoded.rows.spans)
-        self.count += int(_was_cut(doc, encoded).sum())
+        self.count += int(was_cut(doc, encoded.rows).sum())
         if encoded.rows.settings and encoded.rows.settings.max_length:
             self.limit = encoded.rows.settings.max_length
 
@@ -76,9 +82,8 @@ class CutCounter:
         return Warnings.TRUNCATED.format(count=self.count, total=self.total, limit=self.limit)
 
 
-def _was_cut(doc: Doc, encoded: EncodedDoc) -> numpy.ndarray:
+def was_cut(doc: Doc, rows: Rows) -> numpy.ndarray:
     """bool (rows,): whether a row was longer than the limit."""
-    rows = encoded.rows
     if rows.settings is not None:
         return rows.n_cut > 0
     tails = [doc[end - n : end] for n, (_, end) in zip(rows.n_cut.tolist(), rows.spans.tolist(), strict=True)]

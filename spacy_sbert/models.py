@@ -18,7 +18,7 @@ from .layers.max_pooling import max_pooling
 from .layers.mean_pooling import mean_pooling
 from .layers.sentence_encoder import SentenceEncoder
 from .layers.sentence_encoder import sentence_encoder as build_encoder
-from .layers.sentence_pooling import SentencePooling, sentence_pooling
+from .layers.sentence_pooling import SentencePooling
 
 POOLING = {"mean": mean_pooling, "max": max_pooling, "cls": cls_pooling}
 DEFAULT_NAME = "sentence-transformers/all-MiniLM-L6-v2"
@@ -75,6 +75,7 @@ def sentence_encoder(
         name,
         get_spans,
         overflow=overflow,
+        max_batch_items=max_batch_items,
         tokenizer_config=tokenizer_config,
         transformer_config=transformer_config,
         mixed_precision=mixed_precision,
@@ -86,8 +87,7 @@ def sentence_encoder(
         frozen=frozen,
         max_grad_norm=max_grad_norm,
     )
-    pool, unit = _pooling(pooling, normalize)
-    return build_encoder(transformer, pool, pooling_name=pooling, normalize=unit, budget=max_batch_items)
+    return build_encoder(transformer, _pooling(pooling, normalize))
 
 
 @registry.architectures("spacy-sbert.SharedSentenceEncoder.v1")
@@ -204,16 +204,16 @@ def tok2vec_transformer(
 
 
 def _pooled(source: Model[list[Doc], list[TransformerData]], pooling: str, normalize: bool | str) -> SentenceEncoder:
-    pool, _ = _pooling(pooling, normalize)
+    pool = _pooling(pooling, normalize)
     encoder: SentenceEncoder = chain(source, pool)
     encoder.set_ref("pooling", pool)  # by which the component says what to keep of each token
     return encoder
 
 
-def _pooling(pooling: str, normalize: bool | str) -> tuple[SentencePooling, bool | None]:
+def _pooling(pooling: str, normalize: bool | str) -> SentencePooling:
     if pooling not in POOLING:
         raise ValueError(Errors.UNKNOWN_POOLING.format(given=pooling, expected=", ".join(POOLING)))
     if normalize not in (True, False, "auto"):
         raise ValueError(Errors.UNKNOWN_NORMALIZE.format(given=normalize))
     unit = None if normalize == "auto" else bool(normalize)
-    return sentence_pooling(POOLING[pooling](), pooling, unit), unit
+    return SentencePooling(POOLING[pooling](), pooling, unit)

@@ -15,6 +15,7 @@ from spacy.tokens import Doc, Span, Token
 
 from .errors import Errors
 from .span_pooling import finish, pool_wordpieces
+from .spans import trimmed
 
 PREFIX = "spacy-sbert:"
 
@@ -67,7 +68,7 @@ def doc_vector(doc: Doc, records: list[PlacedRecord]) -> tuple[numpy.ndarray, bo
     """Vector of a whole Doc, and whether it has one: the row, the mean of the rows, or zeros where there is no text."""
     length = _length(doc)
     if any(record.start < 0 or record.end > length for record in records):
-        return _stretch_vector(*trimmed(doc[:]), records, doc.text)  # a part of a longer Doc: Span.as_doc
+        return _stretch_vector(*trimmed(doc.text, 0), records, doc.text)  # a part of a longer Doc: Span.as_doc
     width = max(record.data["width"] for record in records)
     vectors = [record.data["vectors"][record.data["has_text"]] for record in records]
     if any(len(rows) and rows.shape[1] != width for rows in vectors):
@@ -85,14 +86,7 @@ def span_vector(span: Span, records: list[PlacedRecord]) -> tuple[numpy.ndarray,
     """Vector of a Span, and whether it has one: its row, or its wordpieces pooled in context."""
     if span.start == 0 and span.end == len(span.doc):
         return doc_vector(span.doc, records)
-    return _stretch_vector(*trimmed(span), records, span.text)
-
-
-def trimmed(span: Span) -> tuple[int, int]:
-    """The characters of a Span without white space at its ends: a row is the same row with or without it."""
-    text = span.text
-    start = span.start_char + len(text) - len(text.lstrip())
-    return start, max(start, span.start_char + len(text.rstrip()))
+    return _stretch_vector(*trimmed(span.text, span.start_char), records, span.text)
 
 
 def token_vector(token: Token, records: list[PlacedRecord]) -> tuple[numpy.ndarray, bool]:

@@ -6,6 +6,7 @@ import numpy
 from spacy.tokens import Span
 from thinc.types import Ragged
 
+from ..spans import trimmed
 from .align import align_offsets, align_texts
 from .rows import RowBatch
 from .runner import spread
@@ -25,7 +26,7 @@ def encode_spans(
     flat = [span for doc_spans in spans for span in doc_spans]
     texts = [span.text for span in flat]
     wordpieces = tokenizer(texts, offsets=True)
-    batch = _pad(tokenizer, wordpieces, flat)
+    batch = _pad(tokenizer, wordpieces, flat, texts)
     align = align_wordpieces(tokenizer, wordpieces, flat, texts)
     align = Ragged(cast(Any, padded_places(wordpieces)[align.dataXd].astype("int32")), align.lengths)
     counts = iter(numpy.bincount(wordpieces.text_of, minlength=len(flat)).tolist())
@@ -45,13 +46,32 @@ def align_wordpieces(
     return align_texts(spans, tokenizer.pieces_of(texts), numpy.split(kept, borders))
 
 
+def span_places(spans: list[Span]) -> numpy.ndarray:
+    """int64 (n, 2): start and end token of each Span."""
+    return numpy.array([(span.start, span.end) for span in spans])
+
+
+def row_characters(spans: list[Span], texts: list[str]) -> numpy.ndarray:
+    """int64 (n, 2): where each Span begins and ends in its Doc, without white space at its ends."""
+    return numpy.array([trimmed(text, span.start_char) for span, text in zip(spans, texts, strict=True)])
+
+
+def doc_characters(wordpieces: Wordpieces, spans: list[Span]) -> numpy.ndarray | None:
+    """int32 (wordpieces, 2): where each begins and ends in its Doc, nowhere for special tokens; None for a slow
+    tokenizer."""
+    if wordpieces.offsets is None:
+        return None
+    starts = numpy.array([span.start_char for span in spans])[wordpieces.text_of]
+    return (wordpieces.offsets + numpy.repeat(starts, wordpieces.lengths)[:, None]).astype("int32")
+
+
 def padded_places(wordpieces: Wordpieces) -> numpy.ndarray:
     """int64 (N,): where each wordpiece stands in the flattened padded batch, a row a window."""
     rows = numpy.arange(len(wordpieces.lengths)) * int(wordpieces.lengths.max())
     return spread(rows, wordpieces.lengths)
 
 
-def _pad(tokenizer: WordpieceTokenizer, wordpieces: Wordpieces, spans: list[Span]) -> RowBatch:
+def _pad(tokenizer: WordpieceTokenizer, wordpieces: Wordpieces, spans: list[Span], texts: list[str]) -> RowBatch:
     shape = (len(wordpieces.lengths), int(wordpieces.lengths.max()))
     places = padded_places(wordpieces)
     ids = numpy.full(shape, tokenizer.pad_id, dtype="int64")
@@ -61,22 +81,24 @@ def _pad(tokenizer: WordpieceTokenizer, wordpieces: Wordpieces, spans: list[Span
     type_ids = numpy.full(shape, tokenizer.pad_type_id, dtype="int64") if tokenizer.has_type_ids else None
     if type_ids is not None:
         type_ids.reshape(-1)[places] = 0 if wordpieces.type_ids is None else wordpieces.type_ids
-    places_of = numpy.array([(span.start, span.end) for span in spans])
+    text_of = wordpieces.text_of
+    characters = doc_characters(wordpieces, spans)
     return RowBatch(
         strings=tokenizer.strings[ids].tolist(),
         input_ids=cast(Any, ids),
         attention_mask=cast(Any, mask),
         lengths=wordpieces.lengths.tolist(),
         token_type_ids=cast(Any, type_ids),
-        spans=numpy.column_stack([wordpieces.text_of, places_of[wordpieces.text_of]]),
+        spans=numpy.column_stack([text_of, span_places(spans)[text_of]]),
         n_text=wordpieces.n_text,
         n_cut=wordpieces.n_cut,
-        offsets=None if wordpieces.offsets is None else _pad_offsets(wordpieces.offsets, places, shape),
+        row_characters=row_characters(spans, texts)[text_of],
+        characters=None if characters is None else _pad_characters(characters, places, shape),
         settings=tokenizer.settings,
     )
 
 
-def _pad_offsets(offsets: numpy.ndarray, places: numpy.ndarray, shape: tuple[int, int]) -> numpy.ndarray:
-    padded = numpy.zeros((*shape, 2), dtype="int64")
-    padded.reshape(-1, 2)[places] = offsets
+def _pad_characters(characters: numpy.ndarray, places: numpy.ndarray, shape: tuple[int, int]) -> numpy.ndarray:
+    padded = numpy.zeros((*shape, 2), dtype="int32")
+    padded.reshape(-1, 2)[places] = characters
     return padded

@@ -16,22 +16,24 @@ class RowBatch(WordpieceBatch):
     spans: int64 (windows, 3), for each window the number of its Span in the batch and the Span's start and end token.
     n_text: int64 (windows,), wordpieces without special tokens.
     n_cut: int64 (windows,), wordpieces of the text that were cut off.
-    offsets: int64 (windows, wordpieces, 2), the characters of each wordpiece in its Span; None for a slow tokenizer.
+    row_characters: int64 (windows, 2), where each window's Span begins and ends in its Doc, white space left out.
+    characters: int32 (windows, wordpieces, 2), those of each wordpiece in its Doc; None for a slow tokenizer.
     settings: of the encoder that made the batch.
     """
 
     spans: numpy.ndarray
     n_text: numpy.ndarray
     n_cut: numpy.ndarray
-    offsets: numpy.ndarray | None
+    row_characters: numpy.ndarray
+    characters: numpy.ndarray | None
     settings: EncoderSettings
 
     def __getitem__(self, index: int | slice) -> "RowBatch":
         part = slice(index, index + 1) if isinstance(index, int) else index
         base = super().__getitem__(part)
-        ours = {name: getattr(self, name)[part] for name in ("spans", "n_text", "n_cut")}
-        offsets = None if self.offsets is None else self.offsets[part]
-        return RowBatch(**vars(base), **ours, offsets=offsets, settings=self.settings)
+        ours = {name: getattr(self, name)[part] for name in ("spans", "n_text", "n_cut", "row_characters")}
+        characters = None if self.characters is None else self.characters[part]
+        return RowBatch(**vars(base), **ours, characters=characters, settings=self.settings)
 
 
 @dataclass
@@ -45,6 +47,7 @@ class Rows:
     n_cut: int64 (rows,), wordpieces cut off; tokens at the row's end that have no wordpieces, white space among them,
         if another package's model made the batch.
     settings: of the encoder, None if another package's model made the batch.
+    characters: int64 (rows, 2), of each row in its Doc, without white space at its ends; None if nobody noted them.
     foreign: whether windows overlap, so that they are no rows of a sentence encoder.
     """
 
@@ -54,6 +57,7 @@ class Rows:
     has_text: numpy.ndarray
     n_cut: numpy.ndarray
     settings: EncoderSettings | None
+    characters: numpy.ndarray | None = None
     foreign: bool = False
 
     @classmethod
@@ -81,7 +85,7 @@ def _recorded_rows(batch: RowBatch) -> Rows:
     spans = batch.spans[first, 1:]
     if (spans[1:, 0] < spans[:-1, 1]).any():
         return _foreign_rows(batch.spans[:, 2].max(), len(row_of), has_text, n_cut, batch.settings)
-    return Rows(spans, row_of, batch.n_text, has_text, n_cut, batch.settings)
+    return Rows(spans, row_of, batch.n_text, has_text, n_cut, batch.settings, batch.row_characters[first])
 
 
 def _foreign_rows(

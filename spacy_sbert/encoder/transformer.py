@@ -34,16 +34,23 @@ class EncoderModel(TransformerModel):
     name (str): a folder or a name, see resolve.
     get_spans (Callable): from Docs to the Spans that are its rows.
     overflow (str): "truncate" or "windows", for rows longer than the limit.
+    max_batch_items (int): the most wordpieces in a forward pass in use, see run; 0 for what suits the device.
     For the others see EncoderShim.
     """
 
-    def __init__(self, name: str, get_spans: SpanGetter, *, overflow: str, **shim_config: Any):
+    def __init__(
+        self, name: str, get_spans: SpanGetter, *, overflow: str, max_batch_items: int = 0, **shim_config: Any
+    ):
         if overflow not in OVERFLOWS:
             raise ValueError(Errors.UNKNOWN_OVERFLOW.format(given=overflow, expected=", ".join(OVERFLOWS)))
         use_one_thread_in_forks()
+        if max_batch_items < 0:
+            raise ValueError(Errors.NEGATIVE.format(name="max_batch_items", given=max_batch_items))
         self.overflow = overflow  # no attr: those are saved, and would win over the config when loaded
+        self.max_batch_items = max_batch_items
         self._tokenizer: tuple[Any, WordpieceTokenizer] | None = None
-        self._config = {"name": name, "get_spans": get_spans, "overflow": overflow, **shim_config}
+        own = {"name": name, "get_spans": get_spans, "overflow": overflow, "max_batch_items": max_batch_items}
+        self._config = {**own, **shim_config}
         huggingface: Model = Model(
             "hf-pytorch",
             pytorch_forward,
@@ -116,7 +123,7 @@ def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfor
     spans, wordpieces, batch, align = encode_spans(cast(EncoderModel, model).wordpiece_tokenizer, spans)
     encoder = None if is_train else shim.inference_encoder()
     if isinstance(encoder, PackedBert):
-        output = _run_packed(shim, encoder, wordpieces)
+        output = _run_packed(shim, encoder, wordpieces, cast(EncoderModel, model).max_batch_items)
         return RowsOutput(spans=spans, wordpieces=batch, model_output=output, align=align), lambda d_output: docs
     model_output, backprop_huggingface = model.layers[0](batch, is_train)
 
@@ -128,12 +135,12 @@ def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfor
 
 
 @torch.no_grad()
-def _run_packed(shim: EncoderShim, encoder: PackedBert, wordpieces: Wordpieces) -> ModelOutput:
+def _run_packed(shim: EncoderShim, encoder: PackedBert, wordpieces: Wordpieces, budget: int) -> ModelOutput:
     """The output of the Hugging Face model, with zeros at padding: states and, if it has a pooler, what that makes."""
     n_rows, row_width = len(wordpieces.lengths), int(wordpieces.lengths.max())
     states = torch.zeros(n_rows * row_width, shim._model.config.hidden_size, device=shim.device)
     rows = numpy.arange(n_rows) * row_width
-    for part in run(encoder, wordpieces):
+    for part in run(encoder, wordpieces, budget=budget):
         states[torch.from_numpy(spread(rows[part.windows], part.lengths)).to(shim.device)] = part.states
     output = ModelOutput(last_hidden_state=states.view(n_rows, row_width, -1))
     if shim._model.pooler is not None:

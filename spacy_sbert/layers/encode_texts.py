@@ -9,7 +9,7 @@ from thinc.api import torch2xp
 from thinc.types import Floats2d, Ragged
 
 from ..encoder.rows import Rows
-from ..encoder.runner import run
+from ..encoder.runner import Part, run, spread
 from ..encoder.transformer import EncoderModel, load
 from ..encoder.wordpieces import Wordpieces
 from .sentence_pooling import SentencePooling, vectors_of_windows
@@ -19,58 +19,61 @@ from .sentence_pooling import SentencePooling, vectors_of_windows
 class EncodedTexts:
     """Texts that were encoded.
 
-    windows: float32 (windows, width), the pooled vector of each, on the model's device.
+    vectors: float32 (texts, width), on the model's device.
+    normalize: whether they have unit length.
+    rows: the texts as rows, without spans.
     wordpieces: of the texts.
-    states: float32 (wordpieces of the window, width) for each window; None unless asked for.
+    states: float32 (wordpieces, width) for each window, NumPy arrays of their own, without special tokens where the
+        tokenizer is fast; empty unless asked for.
     """
 
-    windows: Floats2d
+    vectors: Floats2d
+    normalize: bool
+    rows: Rows
     wordpieces: Wordpieces
-    states: list[Floats2d] | None
+    states: list[numpy.ndarray]
 
 
-def encode_windows(
-    transformer: EncoderModel, pooling: SentencePooling, texts: Sequence[str], *, budget: int, keep_states: bool
+def encode_texts(
+    transformer: EncoderModel, pooling: SentencePooling, texts: Sequence[str], *, keep_states: bool = False
 ) -> EncodedTexts:
-    """Tokenise and encode texts, and pool their windows.
+    """The vector of each text: tokenise, encode, pool its windows, average and normalise these.
 
     transformer (EncoderModel): the encoder.
-    pooling (Model): see sentence_pooling.
+    pooling (SentencePooling): the pooling.
     texts: n strings, not none.
-    budget (int): wordpieces in a forward pass, see run.
-    keep_states (bool): whether to return the states of wordpieces, and what characters they cover.
+    keep_states (bool): whether to return the states of wordpieces, too, and what characters they cover.
     """
     shim = load(transformer)
     wordpieces = transformer.wordpiece_tokenizer(texts, offsets=keep_states)
     windows: Any = pooling.ops.alloc2f(len(wordpieces.lengths), transformer.get_dim("nO"))
-    states: list[Any] = [None] * len(windows)
-    for part in run(shim.inference_encoder(), wordpieces, budget=budget):
+    states: list[Any] = [None] * len(windows) if keep_states else []
+    for part in run(shim.inference_encoder(), wordpieces, budget=transformer.max_batch_items):
         of_part = cast(Floats2d, torch2xp(part.states))
         lengths = pooling.ops.asarray1i(cast(Any, part.lengths))
         windows[part.windows] = pooling.layers[0].predict(Ragged(of_part, lengths))
         if keep_states:
-            borders = numpy.cumsum(part.lengths)
-            for window, end, length in zip(part.windows.tolist(), borders.tolist(), part.lengths.tolist(), strict=True):
-                states[window] = of_part[end - length : end]
-    return EncodedTexts(windows, wordpieces, states if keep_states else None)
+            _keep(states, wordpieces, part)
+    rows = _rows_of(wordpieces, transformer)
+    normalize = pooling.normalizes(shim.settings)
+    (vectors,), _ = vectors_of_windows(pooling, windows, [rows], normalize=normalize, is_train=False)
+    return EncodedTexts(vectors, normalize, rows, wordpieces, states)
 
 
-def encode_texts(
-    transformer: EncoderModel, pooling: SentencePooling, texts: Sequence[str], *, normalize: bool, budget: int
-) -> tuple[Floats2d, numpy.ndarray]:
-    """The vector of each text, the same that a Doc of it gets.
-
-    RETURNS (float32 (n, width), int64 (n,)): on the model's device; and the wordpieces of each that were cut off.
-    """
-    encoded = encode_windows(transformer, pooling, texts, budget=budget, keep_states=False)
-    rows = rows_of_texts(encoded.wordpieces, numpy.zeros((len(texts), 2), dtype="int64"), transformer)
-    (vectors,), _ = vectors_of_windows(pooling, encoded.windows, [rows], normalize=normalize, is_train=False)
-    return vectors, rows.n_cut
+def _keep(states: list[Any], wordpieces: Wordpieces, part: Part) -> None:
+    """Copy the states of each window, so that none keeps those of its whole batch in memory."""
+    found, lengths = part.states.cpu().numpy(), part.lengths
+    if wordpieces.offsets is not None:
+        of_text = ~wordpieces.special[spread(wordpieces.starts[part.windows], lengths)]
+        found, lengths = found[of_text], wordpieces.n_text[part.windows]
+    ends = numpy.cumsum(lengths)
+    for window, start, end in zip(part.windows.tolist(), (ends - lengths).tolist(), ends.tolist(), strict=True):
+        states[window] = found[start:end].copy()
 
 
-def rows_of_texts(wordpieces: Wordpieces, spans: numpy.ndarray, transformer: EncoderModel) -> Rows:
-    """Texts as rows: start and end token of each are spans, int64 (n, 2)."""
+def _rows_of(wordpieces: Wordpieces, transformer: EncoderModel) -> Rows:
     n_text, text_of = wordpieces.n_text, wordpieces.text_of
     has_text = numpy.bincount(text_of, weights=n_text) > 0
     n_cut = numpy.bincount(text_of, weights=wordpieces.n_cut).astype("int64")
-    return Rows(spans, text_of, n_text, has_text, n_cut, transformer.shim.settings)
+    no_spans = numpy.zeros((len(has_text), 2), dtype="int64")
+    return Rows(no_spans, text_of, n_text, has_text, n_cut, transformer.shim.settings)

@@ -10,17 +10,16 @@ from ..encoder.rows import Rows
 
 @dataclass
 class WordpieceStates:
-    """What other Spans and Tokens need to have vectors: the states of a Doc's wordpieces, window by window.
+    """What other Spans and Tokens need to have vectors: the states of a Doc's wordpieces.
 
-    states: float32 (wordpieces, width), NumPy or CuPy; special tokens included.
-    lengths: int64 (windows,), the wordpieces in each window.
-    offsets: int64 (wordpieces, 2), the characters of each in its row; None where only align is known.
-    align: for each token of the Doc the indices of its wordpieces; None where offsets are known.
+    states: float32 (wordpieces, width), NumPy or CuPy, in memory of their own; without special tokens where characters
+        are known.
+    characters: int32 (wordpieces, 2), of each in the Doc; None where only align is known.
+    align: for each token of the Doc the indices of its wordpieces; None where characters are known.
     """
 
     states: Floats2d
-    lengths: numpy.ndarray
-    offsets: numpy.ndarray | None
+    characters: numpy.ndarray | None
     align: Ragged | None
 
 

@@ -1,7 +1,6 @@
 """From a transformer's wordpiece states to one vector a row, and back."""
 
 from collections.abc import Callable
-from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any, cast
 
@@ -22,45 +21,62 @@ from .mean_pooling import Pooling
 from .row_vectors import row_vectors
 from .unit_length import unit_length
 
-SentencePooling = Model[list[TransformerData], list[EncodedDoc]]
 
-
-def sentence_pooling(pooling: Pooling, pooling_name: str, normalize: bool | None) -> SentencePooling:
+class SentencePooling(Model[list[TransformerData], list[EncodedDoc]]):
     """Pool each row of each Doc, average the windows of a row that was too long for one, and normalise.
+
+    Input: one TransformerData a Doc. Output: one EncodedDoc a Doc. Its backprop takes the gradient of each EncodedDoc's
+    vectors, float (rows, width), and returns the gradient of each TransformerData that has rows. Its attrs:
+    token_vectors, whether to return what other Spans and Tokens need; width, of the vectors, once known;
+    upstream_normalize, what the folder of a transformer says that does not tell it with its output.
 
     pooling (Model): from the states of windows to one vector each: mean_pooling, max_pooling or cls_pooling.
     pooling_name (str): "mean", "max" or "cls", for the Spans that are no rows.
     normalize (bool): whether vectors get unit length; None to do as the encoder's folder says.
-    RETURNS (Model): Input: one TransformerData a Doc. Output: one EncodedDoc a Doc. Its backprop takes the gradient of
-        each EncodedDoc's vectors, float (rows, width), and returns the gradient of each TransformerData that has rows.
-        Its attrs: token_vectors, whether to return what other Spans and Tokens need; width, of the vectors, once
-        known; upstream_normalize, what the folder of a transformer says that does not tell it with its output.
     """
-    return Model(
-        "sentence_pooling",
-        partial(forward, pooling_name=pooling_name, normalize=normalize),
-        layers=[pooling, unit_length()],
-        attrs={"token_vectors": True, "width": 0, "upstream_normalize": False},
-    )
+
+    def __init__(self, pooling: Pooling, pooling_name: str, normalize: bool | None):
+        attrs = {"token_vectors": True, "width": 0, "upstream_normalize": False}
+        super().__init__("sentence_pooling", forward, layers=[pooling, unit_length()], attrs=attrs)
+        self.pooling_name = pooling_name  # no attrs: those are saved, and would win over the config when loaded
+        self.normalize = normalize
+
+    def copy(self) -> "SentencePooling":
+        """A copy with attrs of its own."""
+        copied = SentencePooling(self.layers[0].copy(), self.pooling_name, self.normalize)
+        copied.attrs.update(self.attrs)
+        return copied
+
+    def normalizes(self, settings: EncoderSettings | None) -> bool:
+        """Whether vectors get unit length, which the folder of the encoder may say.
+
+        settings (EncoderSettings): what it says; None if nobody knows.
+        RAISES (ValueError): if the folder asks for more than pooling and normalisation.
+        """
+        if self.normalize is not None:
+            return self.normalize
+        if settings is None:
+            return self.attrs["upstream_normalize"]
+        if settings.unknown_modules:
+            unknown = ", ".join(settings.unknown_modules)
+            raise ValueError(Errors.UNKNOWN_MODULES.format(folder=settings.name, unknown=unknown))
+        return settings.normalize
+
+    def without_rows(self) -> EncodedDoc:
+        """What a Doc without text gets."""
+        return EncodedDoc(Rows.none(), self.ops.alloc2f(0, self.attrs["width"]), self.pooling_name, False, None)
 
 
-def forward(
-    model: SentencePooling,
-    datas: list[TransformerData],
-    is_train: bool,
-    *,
-    pooling_name: str,
-    normalize: bool | None,
-) -> tuple[list[EncodedDoc], Callable]:
+def forward(model: SentencePooling, datas: list[TransformerData], is_train: bool) -> tuple[list[EncodedDoc], Callable]:
     held = {i: data for i, data in enumerate(datas) if "last_hidden_state" in data.model_output}
     batch = list(held.values())
     if batch:
         model.attrs["width"] = batch[0].width
-    encoded = [without_rows(model, pooling_name) for _ in datas]
+    encoded = [model.without_rows() for _ in datas]
     if not batch:
         return encoded, lambda d_vectors: []
     rows = [rows_of(data) for data in batch]
-    unit = follow_folder(model, next((r.settings for r in rows), None)) if normalize is None else normalize
+    unit = model.normalizes(rows[0].settings)
     places = [numpy.flatnonzero(as_numpy(data.wordpieces.attention_mask)) for data in batch]
     states = [_flat_states(model, data, kept) for data, kept in zip(batch, places, strict=True)]
     lengths = numpy.concatenate([as_numpy(d.wordpieces.attention_mask).sum(axis=1) for d in batch]).astype("int32")
@@ -68,8 +84,10 @@ def forward(
     for i, data, r, kept, own, found in zip(held, batch, rows, places, states, vectors, strict=True):
         wordpieces = None if is_train else _wordpieces(data, kept, own, r.foreign)
         if wordpieces is not None and r.foreign:
-            found = _pool_tokens(model, wordpieces, pooling_name, unit)
-        encoded[i] = EncodedDoc(r, found, pooling_name, unit, wordpieces if model.attrs["token_vectors"] else None)
+            found = _pool_tokens(model, wordpieces, unit)
+        encoded[i] = EncodedDoc(
+            r, found, model.pooling_name, unit, wordpieces if model.attrs["token_vectors"] else None
+        )
 
     def backprop(d_vectors: list[Floats2d]) -> list[TransformerData]:
         # A Doc without rows is not in the transformer's batch: positions shift.
@@ -117,21 +135,6 @@ def vectors_of_windows(
     return [vectors[start:end] for start, end in pairwise(borders)], backprop
 
 
-def follow_folder(model: SentencePooling, settings: EncoderSettings | None) -> bool:
-    """Whether the folder of the encoder normalises, for normalize = "auto"."""
-    if settings is None:
-        return model.attrs["upstream_normalize"]
-    if settings.unknown_modules:
-        unknown = ", ".join(settings.unknown_modules)
-        raise ValueError(Errors.UNKNOWN_MODULES.format(folder=settings.name, unknown=unknown))
-    return settings.normalize
-
-
-def without_rows(model: SentencePooling, pooling_name: str) -> EncodedDoc:
-    """What a Doc without text gets."""
-    return EncodedDoc(Rows.none(), model.ops.alloc2f(0, model.attrs["width"]), pooling_name, False, None)
-
-
 def _flat_states(model: SentencePooling, data: TransformerData, kept: numpy.ndarray) -> Floats2d:
     """The states without padding, (wordpieces, width). Half precision is for the transformer: sums over wordpieces
     would lose too much in it."""
@@ -150,16 +153,17 @@ def _padded(data: TransformerData, kept: numpy.ndarray, d_own: Floats2d) -> Tran
 
 
 def _wordpieces(data: TransformerData, kept: numpy.ndarray, states: Floats2d, foreign: bool) -> WordpieceStates:
-    mask = as_numpy(data.wordpieces.attention_mask)
-    lengths = mask.sum(axis=1).astype("int64")
     batch = data.wordpieces
-    if isinstance(batch, RowBatch) and batch.offsets is not None and not foreign:
-        return WordpieceStates(states, lengths, batch.offsets.reshape(-1, 2)[kept], None)
+    if isinstance(batch, RowBatch) and batch.characters is not None and not foreign:
+        characters = batch.characters.reshape(-1, 2)[kept]
+        of_text = numpy.flatnonzero(characters[:, 1] > characters[:, 0])
+        return WordpieceStates(cast(Any, states)[of_text], characters[of_text], None)
+    mask = as_numpy(data.wordpieces.attention_mask)
     align_lengths, flat_place = as_numpy(data.align.lengths), numpy.cumsum(mask.reshape(-1) > 0) - 1
     pieces = flat_place[as_numpy(data.align.dataXd).reshape(-1)]
     if foreign:
-        pieces, align_lengths = _each_token_once(pieces, align_lengths, lengths)
-    return WordpieceStates(states, lengths, None, Ragged(cast(Any, pieces), cast(Any, align_lengths)))
+        pieces, align_lengths = _each_token_once(pieces, align_lengths, mask.sum(axis=1).astype("int64"))
+    return WordpieceStates(states, None, Ragged(cast(Any, pieces), cast(Any, align_lengths)))
 
 
 def _each_token_once(
@@ -175,11 +179,11 @@ def _each_token_once(
     return pieces[kept], numpy.bincount(tokens[kept], minlength=len(align_lengths))
 
 
-def _pool_tokens(model: SentencePooling, found: WordpieceStates, pooling_name: str, unit: bool) -> Floats2d:
+def _pool_tokens(model: SentencePooling, found: WordpieceStates, unit: bool) -> Floats2d:
     """The vector of a Doc whose windows overlap: each token once, without special tokens."""
     chosen = as_numpy(found.states)[numpy.unique(cast(Any, found.align).dataXd)]
     if not len(chosen):
         return model.ops.alloc2f(1, found.states.shape[1])
-    value = chosen.max(axis=0) if pooling_name == "max" else chosen.sum(axis=0)
-    vector = cast(numpy.ndarray, finish([(value, len(chosen))], pooling_name, unit))
+    value = chosen.max(axis=0) if model.pooling_name == "max" else chosen.sum(axis=0)
+    vector = cast(numpy.ndarray, finish([(value, len(chosen))], model.pooling_name, unit))
     return model.ops.asarray2f(cast(Floats2d, vector.reshape(1, -1)))
