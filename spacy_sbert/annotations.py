@@ -72,10 +72,13 @@ class CutCounter:
         self.limit: int | str = "unknown"
 
     def add(self, doc: Doc, encoded: EncodedDoc) -> None:
-        self.total += len(encoded.rows.spans)
-        self.count += int(was_cut(doc, encoded.rows).sum())
-        if encoded.rows.settings and encoded.rows.settings.max_length:
-            self.limit = encoded.rows.settings.max_length
+        limit = encoded.rows.settings.max_length if encoded.rows.settings else None
+        self.add_rows(len(encoded.rows.spans), int(was_cut(doc, encoded.rows).sum()), limit)
+
+    def add_rows(self, n_rows: int, n_cut: int, limit: int | None) -> None:
+        self.total += n_rows
+        self.count += n_cut
+        self.limit = limit or self.limit
 
     @property
     def message(self) -> str:

@@ -1,9 +1,11 @@
 """The `sbert` pipe: nothing but spaCy's protocol around a sentence encoder and a loss."""
 
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, cast
 
+import numpy
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span
@@ -13,7 +15,8 @@ from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
 from . import hooks, records
-from .annotations import make_record
+from .annotations import CutCounter, make_record
+from .bulk import TextEncoder, encode_all
 from .errors import Errors, Warnings
 from .heads import find_heads, label_pairs, probabilities_of
 from .layers.encoded import EncodedDoc
@@ -22,7 +25,7 @@ from .notices import Notices
 from .objectives import BatchLoss, Labels, batch_loss, initialize_objectives, needs_labels, needs_width
 from .similarity import as_numpy
 from .spans import SPANS_KEY, members
-from .upstream import cache_encoders, encoder_width, find_listeners, follow_upstream, prepare_upstream
+from .upstream import cache_encoders, encoder_width, find_encoder, find_listeners, follow_upstream, prepare_upstream
 
 DEFAULT_CONFIG = {
     "model": {
@@ -166,6 +169,36 @@ class SentenceBert(TrainablePipe):
             if self.set_hooks:
                 hooks.install(doc)
         label_pairs(find_heads(self.model), docs, scores, self.spans_key, self.name)
+
+    def encode(
+        self,
+        texts: Iterable[str],
+        *,
+        window: int = 4096,
+        progress: bool = False,
+        n_process: int = 1,
+        gpu_ids: Sequence[int] = (),
+    ) -> numpy.ndarray:
+        """The vectors of texts without Docs, for bulk work: that of each text is the one that `nlp(text).vector` is
+        where the row is the whole Doc.
+
+        texts (Iterable[str]): n texts, from wherever; they are read window by window.
+        window (int): texts that are sorted, packed and encoded together.
+        progress (bool): whether to show a progress bar.
+        n_process (int): processes to work in; each loads the encoder. As with all that spawns, the main module must be
+            guarded by `if __name__ == "__main__"`.
+        gpu_ids (Sequence[int]): GPUs to work on, a process for each.
+        RETURNS (float32 (n, width)): on the CPU, in the order of the texts; zeros for a text without wordpieces.
+        RAISES (TypeError, ValueError): if what is given is no text, or the transformer is not of this package.
+        """
+        encoder = TextEncoder(find_encoder(self.name, self.model), cast(Any, self.model.get_ref("pooling")))
+        cuts = CutCounter()
+        vectors = encode_all(
+            encoder, texts, window=window, progress=progress, n_process=n_process, gpu_ids=gpu_ids, cuts=cuts
+        )
+        if cuts.count:
+            warnings.warn(cuts.message, stacklevel=2)
+        return vectors
 
     # From pairs to gradient
 

@@ -41,6 +41,16 @@ class Errors:
     )
     WARMUP = "Cannot warm up over {given} of the steps: expected a fraction from 0 to 1, such as 0.1."
 
+    # Texts without Docs
+    NO_TEXT_ENCODER = (
+        "Cannot encode texts without Docs: the 'sbert' pipe '{name}' listens to a transformer that is not of this "
+        "package, or is in no pipeline. Give the 'transformer' pipe the architecture "
+        "spacy-sbert.TransformerModel.v1, or use nlp.pipe(texts)."
+    )
+    NOT_TEXTS = "Cannot encode {given}: expected several texts, such as a list of str. Put a single text into a list."
+    NOT_POSITIVE = "Cannot use {name} = {given}: expected 1 or more."
+    NOT_STR = "Cannot encode text number {number}, {given}: expected str."
+
     # Finding and loading an encoder
     UNKNOWN_MODULES = (
         'The folder {folder} describes a sentence encoder with {unknown}, and normalize = "auto" follows what the '
@@ -252,6 +262,7 @@ class Errors:
     )
     NOT_BINARY = "{path}, line {line}: expected 0 or 1 in the column '{column}', got '{given}'. Repair the line."
     UNKNOWN_LABEL = "{path}, line {line}: unknown label '{given}', expected one of {expected}. Repair the line."
+    NOT_POSITIVE = "Cannot use {name} = {given}: expected 1 or more."
     NOT_A_TEXT = "{path}, line {line}: expected a text in the column '{column}', got {given!r}. Repair the line."
     EMPTY_SENTENCE = "{path}, line {line}: {column} is empty. Every column that is read needs text."
     EQUAL_MEMBERS = (

@@ -46,6 +46,7 @@ def prepare_upstream(nlp: Language, name: str, model: Model, examples: Iterable[
     """
     for listener in find_listeners(model):
         upstream = find_upstream(nlp, name, listener)
+        listener.encoder = upstream.model
         cache_encoders(upstream.model, model.maybe_get_ref("loss"))
         pair = next((eg.predicted for eg in examples if members(eg.predicted, spans_key)), None)
         if pair is not None:
@@ -65,6 +66,19 @@ def follow_upstream(nlp: Language, model: Model, loss: Model | None) -> None:
             if isinstance(pipe, Transformer) and listener.upstream_name in ("*", name):
                 _follow_stock_model(pipe.model, model)
                 cache_encoders(pipe.model, loss)
+                listener.encoder = pipe.model
+
+
+def find_encoder(name: str, model: Model) -> EncoderModel:
+    """The transformer of a pipe, its own or the one it shares.
+
+    RAISES (ValueError): if it is not of this package, or the pipe is in no pipeline yet.
+    """
+    heard = [listener.encoder for listener in find_listeners(model)]
+    for node in heard or model.walk():
+        if isinstance(node, EncoderModel):
+            return node
+    raise ValueError(Errors.NO_TEXT_ENCODER.format(name=name))
 
 
 def cache_encoders(model: Model, loss: Model | None) -> None:

@@ -136,7 +136,7 @@ FLOORS = [
     {"records", "hooks", "spans", "schedules", "batchers", "progress"},
     {"encoder"},
     {"layers", "losses", "pairs", "annotations"},
-    {"objectives", "notices"},
+    {"objectives", "notices", "bulk"},
     {"heads"},
     {"models", "upstream", "scorer", "readers"},
     {"component"},

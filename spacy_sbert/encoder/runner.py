@@ -1,7 +1,9 @@
 """From wordpieces to their states: sorted or packed, in batches of a budget, each text once."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy
@@ -9,9 +11,11 @@ import torch
 
 from .packed_bert import PackedBert
 from .packing import pack
+from .threads import parallel_map
 from .wordpieces import Wordpieces
 
-CPU_BUDGET = 2048  # wordpieces that keep two cores busy, and whose states stay in the cache
+CPU_BUDGET = 2048  # wordpieces whose states stay in the cache
+SMALLEST_BUDGET = 512  # less is not worth a thread
 GPU_BUDGET = 32768
 
 
@@ -29,7 +33,20 @@ class Part:
     states: torch.Tensor
 
 
-@torch.inference_mode()
+@dataclass
+class Pass:
+    """A forward pass: rows of one width.
+
+    windows: int64 (k,), those in it.
+    starts: int64 (k,), where each begins in the flattened rows.
+    shape: rows and width.
+    """
+
+    windows: numpy.ndarray
+    starts: numpy.ndarray
+    shape: tuple[int, int]
+
+
 def run(encoder: Any, wordpieces: Wordpieces, *, budget: int = 0) -> Iterator[Part]:
     """Encode windows, equal ones once. Parts come in whatever order is quick; together they hold every window once.
 
@@ -38,16 +55,24 @@ def run(encoder: Any, wordpieces: Wordpieces, *, budget: int = 0) -> Iterator[Pa
     budget (int): the most wordpieces in a forward pass, padding included; 0 for what suits the device. A window that
         is longer by itself is a pass of its own.
     """
-    device = encoder.words.device if isinstance(encoder, PackedBert) else encoder.device
-    budget = budget or (CPU_BUDGET if device.type == "cpu" else GPU_BUDGET)
-    first_of, twins = _find_twins(wordpieces)
-    passes = _packed_passes if isinstance(encoder, PackedBert) else _padded_passes
-    for windows, states, starts in passes(encoder, wordpieces, first_of, budget, device):
-        all_windows = numpy.concatenate([twins[window] for window in windows.tolist()])
-        counts = [len(twins[window]) for window in windows.tolist()]
-        lengths = wordpieces.lengths[all_windows]
-        places = spread(numpy.repeat(starts, counts), lengths)
-        yield Part(all_windows, lengths, states[torch.from_numpy(places).to(device)].float())
+    is_packed = isinstance(encoder, PackedBert)
+    device = encoder.words.device if is_packed else encoder.device
+    budget = budget or (_cpu_budget(len(wordpieces.ids)) if device.type == "cpu" else GPU_BUDGET)
+    windows, twins = _find_twins(wordpieces)
+    passes = (_packed_passes if is_packed else _padded_passes)(wordpieces.lengths, windows, budget)
+    encode = partial(_encode_packed if is_packed else _encode_padded, encoder, wordpieces, device)
+    with parallel_map() if device.type == "cpu" and len(passes) > 1 else nullcontext(map) as map_passes:
+        for done, states in zip(passes, map_passes(encode, passes), strict=True):
+            same = [twins[window] for window in done.windows.tolist()]
+            all_windows = numpy.concatenate(same)
+            lengths = wordpieces.lengths[all_windows]
+            places = spread(numpy.repeat(done.starts, [len(equal) for equal in same]), lengths)
+            yield Part(all_windows, lengths, states[torch.from_numpy(places).to(device)].float())
+
+
+def _cpu_budget(n_wordpieces: int) -> int:
+    """Two passes for each thread, as far as they are worth it."""
+    return min(CPU_BUDGET, max(SMALLEST_BUDGET, n_wordpieces // (2 * torch.get_num_threads())))
 
 
 def spread(starts: numpy.ndarray, lengths: numpy.ndarray) -> numpy.ndarray:
@@ -70,63 +95,67 @@ def _find_twins(wordpieces: Wordpieces) -> tuple[numpy.ndarray, dict[int, list[i
     return numpy.fromiter(twins, dtype="int64"), twins
 
 
-def _packed_passes(
-    encoder: PackedBert, wordpieces: Wordpieces, windows: numpy.ndarray, budget: int, device: torch.device
-) -> Iterator[tuple[numpy.ndarray, torch.Tensor, numpy.ndarray]]:
-    """For each pass the windows in it, their states (rows * width, hidden), and where each window begins in these."""
-    packing = pack(wordpieces.lengths[windows])
+def _packed_passes(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int) -> list[Pass]:
+    """Several windows in a row."""
+    packing = pack(lengths[windows])
     by_row = numpy.argsort(packing.row_of, kind="stable")
     rows = packing.row_of[by_row]
-    for first, last, width in _passes(packing.widths, budget):
-        chosen = by_row[numpy.searchsorted(rows, first) : numpy.searchsorted(rows, last)]
-        starts = (packing.row_of[chosen] - first) * width + packing.column_of[chosen]
-        arrays = _lay_out(wordpieces, windows[chosen], starts, (last - first, width))
-        ids, columns, types, owners = (None if a is None else torch.from_numpy(a).to(device) for a in arrays)
-        yield windows[chosen], encoder(ids, columns, types, owners), starts  # type: ignore[arg-type]
-
-
-def _passes(widths: numpy.ndarray, budget: int) -> Iterator[tuple[int, int, int]]:
-    """First row, last row (exclusive) and width of each pass: rows of one width, as many as the budget allows."""
-    for width in numpy.unique(widths).tolist():
-        start, end = numpy.searchsorted(widths, [width, width + 1]).tolist()
+    passes = []
+    for width in numpy.unique(packing.widths).tolist():
+        start, end = numpy.searchsorted(packing.widths, [width, width + 1]).tolist()
         step = max(1, budget // width)
         for first in range(start, end, step):
-            yield first, min(first + step, end), width
+            last = min(first + step, end)
+            chosen = by_row[numpy.searchsorted(rows, first) : numpy.searchsorted(rows, last)]
+            starts = (packing.row_of[chosen] - first) * width + packing.column_of[chosen]
+            passes.append(Pass(windows[chosen], starts, (last - first, width)))
+    return passes
+
+
+def _padded_passes(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int) -> list[Pass]:
+    """Windows of similar length, each a row of its own."""
+    windows = windows[numpy.argsort(-lengths[windows], kind="stable")]
+    passes, first = [], 0
+    while first < len(windows):
+        width = int(lengths[windows[first]])
+        chosen = windows[first : first + max(1, budget // width)]
+        passes.append(Pass(chosen, numpy.arange(len(chosen)) * width, (len(chosen), width)))
+        first += len(chosen)
+    return passes
+
+
+@torch.inference_mode()
+def _encode_packed(encoder: PackedBert, wordpieces: Wordpieces, device: torch.device, rows: Pass) -> torch.Tensor:
+    """The states of a pass, (rows * width, hidden)."""
+    arrays = _lay_out(wordpieces, rows)
+    ids, columns, types, owners = (None if a is None else torch.from_numpy(a).to(device) for a in arrays)
+    return encoder(ids, columns, types, owners)  # type: ignore[arg-type]
+
+
+@torch.inference_mode()
+def _encode_padded(encoder: Any, wordpieces: Wordpieces, device: torch.device, rows: Pass) -> torch.Tensor:
+    """The states of a pass, (rows * width, hidden)."""
+    ids, _, types, owners = _lay_out(wordpieces, rows)
+    ids[owners < 0] = encoder.config.pad_token_id or 0
+    inputs = {"input_ids": ids, "attention_mask": (owners >= 0).astype("int64")}
+    if types is not None:
+        inputs["token_type_ids"] = types
+    output = encoder(**{key: torch.from_numpy(value).to(device) for key, value in inputs.items()})
+    return output.last_hidden_state.flatten(0, 1)
 
 
 def _lay_out(
-    wordpieces: Wordpieces, windows: numpy.ndarray, starts: numpy.ndarray, shape: tuple[int, int]
+    wordpieces: Wordpieces, rows: Pass
 ) -> tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray | None, numpy.ndarray]:
-    """ids, columns, types and windows of the places in packed rows, int64 of a shape; see PackedBert."""
-    lengths = wordpieces.lengths[windows]
-    to, of = spread(starts, lengths), spread(wordpieces.starts[windows], lengths)
-    ids, columns, types = (numpy.zeros(shape, dtype="int64") for _ in range(3))
-    owners = numpy.full(shape, -1, dtype="int64")
+    """ids, columns, types and windows of the places in a pass, int64 (rows, width); see PackedBert."""
+    lengths = wordpieces.lengths[rows.windows]
+    to, of = spread(rows.starts, lengths), spread(wordpieces.starts[rows.windows], lengths)
+    ids, columns, types = (numpy.zeros(rows.shape, dtype="int64") for _ in range(3))
+    owners = numpy.full(rows.shape, -1, dtype="int64")
     ids.reshape(-1)[to] = wordpieces.ids[of]
-    columns.reshape(-1)[to] = spread(numpy.zeros_like(starts), lengths)
-    owners.reshape(-1)[to] = numpy.repeat(numpy.arange(len(windows)), lengths)
+    columns.reshape(-1)[to] = spread(numpy.zeros_like(lengths), lengths)
+    owners.reshape(-1)[to] = numpy.repeat(numpy.arange(len(lengths)), lengths)
     if wordpieces.type_ids is None:
         return ids, columns, None, owners
     types.reshape(-1)[to] = wordpieces.type_ids[of]
     return ids, columns, types, owners
-
-
-def _padded_passes(
-    encoder: Any, wordpieces: Wordpieces, windows: numpy.ndarray, budget: int, device: torch.device
-) -> Iterator[tuple[numpy.ndarray, torch.Tensor, numpy.ndarray]]:
-    """The same for an encoder of any kind: windows of similar length, each a row of its own."""
-    windows = windows[numpy.argsort(-wordpieces.lengths[windows], kind="stable")]
-    lengths = wordpieces.lengths[windows]
-    first = 0
-    while first < len(windows):
-        width = int(lengths[first])
-        last = min(first + max(1, budget // width), len(windows))
-        starts = numpy.arange(last - first) * width
-        ids, _, types, owners = _lay_out(wordpieces, windows[first:last], starts, (last - first, width))
-        ids[owners < 0] = encoder.config.pad_token_id or 0
-        inputs = {"input_ids": ids, "attention_mask": (owners >= 0).astype("int64")}
-        if types is not None:
-            inputs["token_type_ids"] = types
-        output = encoder(**{key: torch.from_numpy(value).to(device) for key, value in inputs.items()})
-        yield windows[first:last], output.last_hidden_state.flatten(0, 1), starts
-        first = last

@@ -44,8 +44,16 @@ def encode_texts(
     texts: n strings, not none.
     keep_states (bool): whether to return the states of wordpieces, too, and what characters they cover.
     """
-    shim = load(transformer)
+    load(transformer)
     wordpieces = transformer.wordpiece_tokenizer(texts, offsets=keep_states)
+    return encode_wordpieces(transformer, pooling, wordpieces, keep_states=keep_states)
+
+
+def encode_wordpieces(
+    transformer: EncoderModel, pooling: SentencePooling, wordpieces: Wordpieces, *, keep_states: bool = False
+) -> EncodedTexts:
+    """The same of texts that are tokenised already."""
+    shim = load(transformer)
     windows: Any = pooling.ops.alloc2f(len(wordpieces.lengths), transformer.get_dim("nO"))
     states: list[Any] = [None] * len(windows) if keep_states else []
     for part in run(shim.inference_encoder(), wordpieces, budget=transformer.max_batch_items):
