@@ -9,8 +9,8 @@ from spacy.tokens import Doc
 from .encoder.rows import Rows
 from .errors import Warnings
 from .layers.encoded import EncodedDoc, WordpieceStates
+from .records import trimmed
 from .similarity import as_numpy
-from .spans import trimmed
 
 
 def make_record(doc: Doc, encoded: EncodedDoc, *, width: int, set_hooks: bool) -> dict[str, Any]:

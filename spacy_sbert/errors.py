@@ -262,7 +262,6 @@ class Errors:
     )
     NOT_BINARY = "{path}, line {line}: expected 0 or 1 in the column '{column}', got '{given}'. Repair the line."
     UNKNOWN_LABEL = "{path}, line {line}: unknown label '{given}', expected one of {expected}. Repair the line."
-    NOT_POSITIVE = "Cannot use {name} = {given}: expected 1 or more."
     NOT_A_TEXT = "{path}, line {line}: expected a text in the column '{column}', got {given!r}. Repair the line."
     EMPTY_SENTENCE = "{path}, line {line}: {column} is empty. Every column that is read needs text."
     EQUAL_MEMBERS = (

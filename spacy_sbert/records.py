@@ -15,7 +15,6 @@ from spacy.tokens import Doc, Span, Token
 
 from .errors import Errors
 from .span_pooling import finish, pool_wordpieces
-from .spans import trimmed
 
 PREFIX = "spacy-sbert:"
 
@@ -87,6 +86,15 @@ def span_vector(span: Span, records: list[PlacedRecord]) -> tuple[numpy.ndarray,
     if span.start == 0 and span.end == len(span.doc):
         return doc_vector(span.doc, records)
     return _stretch_vector(*trimmed(span.text, span.start_char), records, span.text)
+
+
+def trimmed(text: str, start: int) -> tuple[int, int]:
+    """The characters of a Span without white space at its ends: a row is the same row with or without it.
+
+    text (str): of the Span. start (int): its first character.
+    """
+    first = start + len(text) - len(text.lstrip())
+    return first, max(first, start + len(text.rstrip()))
 
 
 def token_vector(token: Token, records: list[PlacedRecord]) -> tuple[numpy.ndarray, bool]:

@@ -12,7 +12,7 @@ from .correlation import pearson, spearman
 from .errors import Errors
 from .pairs import attribute, gold_value, labels_of, objective_of, predicted_label
 from .similarity import cosine
-from .spans import SPANS_KEY, members, trimmed
+from .spans import SPANS_KEY, members
 
 Scores = dict[str, float | None]
 
@@ -133,7 +133,9 @@ def _vectors(example: Example, name: str | None, spans_key: str) -> list[numpy.n
         raise ValueError(Errors.NO_VECTORS.format(kind="Doc", which=f" of a pipe named '{name}'" if name else ""))
     rows = []
     for span in members(doc, spans_key):
-        row = next((r for r in (f.row_at(*trimmed(span.text, span.start_char)) for f in found) if r is not None), None)
+        row = next(
+            (r for r in (f.row_at(*records.trimmed(span.text, span.start_char)) for f in found) if r is not None), None
+        )
         if row is None:
             expected = [(s.start_char, s.end_char) for s in members(doc, spans_key)]
             given = [tuple(row) for f in found for row in f.rows.tolist()]

@@ -40,15 +40,6 @@ def members(doc: Doc, spans_key: str = SPANS_KEY) -> list[Span]:
     return list(doc.spans[spans_key]) if spans_key in doc.spans else []
 
 
-def trimmed(text: str, start: int) -> tuple[int, int]:
-    """The characters of a Span without white space at its ends: a row is the same row with or without it.
-
-    text (str): of the Span. start (int): its first character.
-    """
-    first = start + len(text) - len(text.lstrip())
-    return first, max(first, start + len(text.rstrip()))
-
-
 def row_order(spans: list[Span]) -> list[int]:
     """Where each member stands among the rows, which follow the order of the text: alignment to tokens needs it."""
     by_position = sorted(range(len(spans)), key=lambda i: (spans[i].start, spans[i].end))

@@ -8,7 +8,7 @@ import torch
 from pipelines import ENCODERS
 from transformers import AutoModel, AutoTokenizer
 
-import spacy_sbert  # noqa: F401
+from spacy_sbert.records import find
 
 TEXT = "A man is eating food. He cannot go."
 
@@ -240,3 +240,49 @@ def test_lexeme_with_a_vector_of_equal_width(make_nlp):
     doc = nlp(TEXT)
     expected = doc.vector.sum() / 4 / numpy.linalg.norm(doc.vector)
     assert doc.similarity(nlp.vocab["dog"]) == pytest.approx(float(expected), abs=1e-6)
+
+
+SENTENCES = [
+    "A man is eating food.",
+    "The cat sat on the mat, he can not go. A dog ran fast.",
+    "dog",
+    "",
+    "Someone is having a meal. He cannot go.",
+    "A man is eating food.",
+    " the dog ",
+    "The cat sat on the mat. " * 5,
+    "A man is eating food.",
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*rows were longer")
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("settings", [{}, {"unit": "sent"}, {"overflow": "windows"}], ids=str)
+def test_vectors_do_not_depend_on_the_batch(make_nlp, encoder, settings):
+    unit, source = settings.get("unit", "doc"), {k: v for k, v in settings.items() if k != "unit"}
+    nlp = make_nlp(encoder, unit=unit, **{"model" if encoder == "own" else "transformer": source})
+    alone = [nlp(text) for text in SENTENCES]
+    for batch_size in (1, 3, 1000):
+        for doc, expected in zip(nlp.pipe(SENTENCES, batch_size=batch_size), alone, strict=True):
+            assert numpy.allclose(doc.vector, expected.vector, rtol=0, atol=1e-6)
+            for given, token in zip(doc, expected, strict=True):
+                assert given.has_vector == token.has_vector
+                assert numpy.allclose(given.vector, token.vector, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("unit", ["doc", "sent"])
+def test_docs_of_equal_text_have_arrays_of_their_own(make_nlp, encoder, unit):
+    docs = list(make_nlp(encoder, unit=unit).pipe([TEXT, "dog", TEXT, TEXT], batch_size=4))
+    kept = [{k: v for k, v in find(doc)[0].data.items() if hasattr(v, "nbytes")} for doc in docs]
+    assert {"rows", "vectors", "has_text", "states", "characters"} <= kept[0].keys()
+    for i, first in enumerate(kept):
+        for second in kept[i + 1 :]:
+            assert not any(numpy.shares_memory(a, b) for a in first.values() for b in second.values())
+    before = [(doc.vector.copy(), doc[1].vector.copy()) for doc in docs[2:]]
+    docs[0].vector[:] = docs[0][1].vector[:] = 7.0
+    for array in kept[0].values():
+        array[...] = 1
+    for doc, (vector, token) in zip(docs[2:], before, strict=True):
+        assert numpy.array_equal(doc.vector, vector) and numpy.array_equal(doc[1].vector, token)
+    assert (docs[0].vector == 1.0).all(), "these are the arrays that answer"

@@ -4,24 +4,25 @@ from typing import Any, cast
 
 import numpy
 from spacy.attrs import IDX
-from spacy.tokens import Doc, Span
+from spacy.tokens import Span
 from spacy_transformers.align import get_alignment
 from thinc.types import Ragged
 
 
-def align_offsets(spans: list[Span], offsets: numpy.ndarray, span_of: numpy.ndarray) -> Ragged:
+def align_offsets(spans: list[Span], doc_of: list[int], offsets: numpy.ndarray, span_of: numpy.ndarray) -> Ragged:
     """Align tokens with wordpieces by the characters that both cover.
 
     Does what spacy_transformers.align.get_alignment_via_offset_mapping does, for all rows at once: a wordpiece belongs
     to every token of its Span of which it covers a character, the space behind a token counting as its own.
 
     spans (list[Span]): the Spans that were encoded, in the order of their Docs.
+    doc_of (list[int]): the Doc of each Span, as numbers that ascend: a Doc may be in a batch twice.
     offsets (int64 (wordpieces, 2)): the characters of each wordpiece, counted from its Span's start.
     span_of (int64 (wordpieces,)): the Span each wordpiece is of.
     RETURNS (Ragged of int32): for each token of every Doc that has a Span, in the order of the Docs, the ascending
         indices of its wordpieces.
     """
-    positions, n_tokens = _doc_positions(spans)
+    positions, n_tokens = _doc_positions(spans, doc_of)
     token_starts, token_positions = _row_tokens(spans, positions)
     # Spans are laid end to end on one line of characters, so that a single search finds every token.
     ends = [int(starts[-1]) + len(span[-1].text_with_ws) for starts, span in zip(token_starts, spans, strict=True)]
@@ -44,15 +45,15 @@ def align_offsets(spans: list[Span], offsets: numpy.ndarray, span_of: numpy.ndar
     return Ragged(cast(Any, pieces[order].astype("int32")), cast(Any, counts))
 
 
-def _doc_positions(spans: list[Span]) -> tuple[dict[Doc, int], int]:
-    """Where each Doc's tokens begin among those of all Docs, and how many there are."""
-    positions: dict[Doc, int] = {}
+def _doc_positions(spans: list[Span], doc_of: list[int]) -> tuple[list[int], int]:
+    """Where the tokens of each Span's Doc begin among those of all Docs, and how many there are."""
+    positions: dict[int, int] = {}
     total = 0
-    for span in spans:
-        if span.doc not in positions:
-            positions[span.doc] = total
+    for span, number in zip(spans, doc_of, strict=True):
+        if number not in positions:
+            positions[number] = total
             total += len(span.doc)
-    return positions, total
+    return [positions[number] for number in doc_of], total
 
 
 def align_texts(spans: list[Span], pieces: list[list[str]], places: list[numpy.ndarray]) -> Ragged:
@@ -78,14 +79,14 @@ def align_texts(spans: list[Span], pieces: list[list[str]], places: list[numpy.n
     )
 
 
-def _row_tokens(spans: list[Span], positions: dict[Doc, int]) -> tuple[list[numpy.ndarray], list[numpy.ndarray]]:
+def _row_tokens(spans: list[Span], positions: list[int]) -> tuple[list[numpy.ndarray], list[numpy.ndarray]]:
     """For each row, its tokens' first characters (from the row's start) and places among the tokens of all Docs."""
     starts = []
     places = []
-    for span in spans:
+    for span, position in zip(spans, positions, strict=True):
         characters = cast(Any, span).to_array([IDX]).reshape(-1).astype("int64")
         starts.append(characters - characters[0])
-        places.append(numpy.arange(span.start, span.end) + positions[span.doc])
+        places.append(numpy.arange(span.start, span.end) + position)
     return starts, places
 
 

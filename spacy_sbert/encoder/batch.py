@@ -6,10 +6,10 @@ import numpy
 from spacy.tokens import Span
 from thinc.types import Ragged
 
-from ..spans import trimmed
+from ..records import trimmed
 from .align import align_offsets, align_texts
 from .rows import RowBatch
-from .runner import spread
+from .windows import spread
 from .wordpieces import Wordpieces, WordpieceTokenizer
 
 
@@ -27,7 +27,8 @@ def encode_spans(
     texts = [span.text for span in flat]
     wordpieces = tokenizer(texts, offsets=True)
     batch = _pad(tokenizer, wordpieces, flat, texts)
-    align = align_wordpieces(tokenizer, wordpieces, flat, texts)
+    doc_of = [number for number, doc_spans in enumerate(spans) for _ in doc_spans]
+    align = align_wordpieces(tokenizer, wordpieces, flat, doc_of, texts)
     align = Ragged(cast(Any, padded_places(wordpieces)[align.dataXd].astype("int32")), align.lengths)
     counts = iter(numpy.bincount(wordpieces.text_of, minlength=len(flat)).tolist())
     nested = [[same for span in doc_spans for same in [span] * next(counts)] for doc_spans in spans]
@@ -35,12 +36,12 @@ def encode_spans(
 
 
 def align_wordpieces(
-    tokenizer: WordpieceTokenizer, wordpieces: Wordpieces, spans: list[Span], texts: list[str]
+    tokenizer: WordpieceTokenizer, wordpieces: Wordpieces, spans: list[Span], doc_of: list[int], texts: list[str]
 ) -> Ragged:
-    """For each token of every Doc that has a Span, the ascending indices of its wordpieces."""
+    """For each token of every Doc that has a Span, the ascending indices of its wordpieces; see align_offsets."""
     span_of = numpy.repeat(wordpieces.text_of, wordpieces.lengths)
     if wordpieces.offsets is not None:
-        return align_offsets(spans, wordpieces.offsets, span_of)
+        return align_offsets(spans, doc_of, wordpieces.offsets, span_of)
     kept = numpy.flatnonzero(~wordpieces.special)
     borders = numpy.searchsorted(span_of[kept], numpy.arange(1, len(spans)))
     return align_texts(spans, tokenizer.pieces_of(texts), numpy.split(kept, borders))

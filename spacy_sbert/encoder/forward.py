@@ -8,6 +8,8 @@ import torch
 from transformers.file_utils import ModelOutput
 
 from ..errors import Errors
+from .packed_bert import is_packable
+from .packed_training import packed_states
 
 Backward = Callable[[torch.Tensor], None]
 Inputs = dict[str, torch.Tensor]
@@ -31,7 +33,8 @@ def autocast(device: torch.device, precision: str) -> AbstractContextManager:
 
 
 def plain_forward(model: Any, inputs: Inputs, *, precision: str) -> tuple[ModelOutput, Backward]:
-    """Encode a batch and keep what its backward pass needs. On a CPU rows of similar length are encoded together.
+    """Encode a batch and keep what its backward pass needs. Rows are packed if the encoder is like BERT; else on a CPU
+    those of similar length are encoded together.
 
     inputs (dict): input_ids, attention_mask and the like, int64 (rows, wordpieces).
     precision (str): "float32", "bfloat16" or "float16".
@@ -39,7 +42,7 @@ def plain_forward(model: Any, inputs: Inputs, *, precision: str) -> tuple[ModelO
         padding; the callback takes the gradient of it, zero at padding, and adds to those of the parameters.
     """
     n_rows = len(inputs["input_ids"])
-    parts = _parts(inputs, CPU_ROWS if model.device.type == "cpu" else n_rows)
+    parts = _parts(inputs, CPU_ROWS if model.device.type == "cpu" and not _is_packed(model) else n_rows)
     with autocast(model.device, precision):  # around all parts: weights are cast once
         found = [_states_of(model, inputs, part, precision) for part in parts]
     states = _empty_states(model, inputs)
@@ -101,6 +104,11 @@ def _states_of(model: Any, inputs: Inputs, rows: torch.Tensor, precision: str) -
     """The states of some rows, float32, without the padding that only other rows need."""
     used = inputs["attention_mask"][rows].any(dim=0).nonzero()
     kept = int(used.max()) + 1  # a row has its special tokens at least
+    part = {key: value[rows, :kept] for key, value in inputs.items()}
     with autocast(model.device, precision):
-        output = model(**{key: value[rows, :kept] for key, value in inputs.items()})
-    return output.last_hidden_state.float()
+        states = packed_states(model, part) if _is_packed(model) else model(**part).last_hidden_state
+    return states.float()
+
+
+def _is_packed(model: Any) -> bool:
+    return is_packable(model) and not model.is_gradient_checkpointing

@@ -8,6 +8,8 @@ import torch
 from torch.nn import functional
 from transformers import BertModel, CamembertModel, RobertaModel, XLMRobertaModel
 
+from .windows import attend_within, positions_after
+
 BERT_LIKE = (BertModel, RobertaModel, XLMRobertaModel, CamembertModel)
 ACTIVATIONS: dict[str, tuple[str, str]] = {  # name in the config -> that of the fused kernel, and its algorithm
     "gelu": ("gelu", "none"),
@@ -27,7 +29,17 @@ def is_packable(model: Any) -> bool:
         and config.hidden_act in ACTIVATIONS
         and not (config.is_decoder or config.add_cross_attention)
         and not (config.output_hidden_states or config.output_attentions)
+        and all(type(module) is torch.nn.Linear for module in _linear_modules(model))
+        and all(layer.attention.self.num_attention_heads == config.num_attention_heads for layer in model.encoder.layer)
     )
+
+
+def _linear_modules(model: Any) -> list[Any]:
+    """Adapters (LoRA) put modules of their own in the place of these."""
+    layers = model.encoder.layer
+    attention = [getattr(layer.attention.self, name) for layer in layers for name in ("query", "key", "value")]
+    others = [module.dense for layer in layers for module in (layer.attention.output, layer.intermediate, layer.output)]
+    return attention + others
 
 
 class PackedBert:
@@ -41,7 +53,7 @@ class PackedBert:
         config, embeddings = model.config, model.embeddings
         self.dtype = dtype
         self.n_heads = config.num_attention_heads
-        self.first_position = (config.pad_token_id or 0) + 1 if _counts_from_padding(model) else 0
+        self.padding = position_padding(model)
         self.words = embeddings.word_embeddings.weight.detach()
         self.positions = embeddings.position_embeddings.weight.detach()
         self.types = embeddings.token_type_embeddings.weight.detach()
@@ -59,11 +71,11 @@ class PackedBert:
         windows: int64 (rows, width), the number of the window that a place belongs to; -1 for padding.
         RETURNS (dtype (rows * width, hidden)): the states; those of padding mean nothing.
         """
-        added = self.words[ids] + self.positions[columns + self.first_position]
+        positions = columns if self.padding is None else positions_after(self.padding, ids, columns, windows)
+        added = self.words[ids] + self.positions[positions]
         added += self.types[0] if types is None else self.types[types]
         states = self.norm(added.flatten(0, 1)).to(self.dtype)
-        same = windows[:, None, :, None] == windows[:, None, None, :]  # (rows, 1, width, width)
-        mask = torch.zeros(same.shape, dtype=self.dtype, device=ids.device).masked_fill_(~same, -torch.inf)
+        mask = attend_within(windows, self.dtype)
         for layer in self.layers:
             states = layer(states, mask)
         return states
@@ -138,5 +150,6 @@ def _has_packed_linear(weight: torch.Tensor) -> bool:
     return weight.dtype == torch.float32 or (weight.dtype == torch.bfloat16 and operators._is_mkldnn_bf16_supported())
 
 
-def _counts_from_padding(model: Any) -> bool:
-    return not isinstance(model, BertModel)  # RoBERTa's first position is padding_idx + 1
+def position_padding(model: Any) -> int | None:
+    """The id of padding, after which RoBERTa and its like count positions; None for BERT."""
+    return None if isinstance(model, BertModel) else model.config.pad_token_id or 0

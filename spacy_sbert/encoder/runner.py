@@ -12,6 +12,7 @@ import torch
 from .packed_bert import PackedBert
 from .packing import pack
 from .threads import parallel_map
+from .windows import spread
 from .wordpieces import Wordpieces
 
 CPU_BUDGET = 2048  # wordpieces whose states stay in the cache
@@ -52,8 +53,8 @@ def run(encoder: Any, wordpieces: Wordpieces, *, budget: int = 0) -> Iterator[Pa
 
     encoder: a PackedBert, or a model of Hugging Face for all that is no BERT.
     wordpieces (Wordpieces): of n windows.
-    budget (int): the most wordpieces in a forward pass, padding included; 0 for what suits the device. A window that
-        is longer by itself is a pass of its own.
+    budget (int): the most wordpieces in a forward pass, padding included, but a row at least; 0 for what suits the
+        device.
     """
     is_packed = isinstance(encoder, PackedBert)
     device = encoder.words.device if is_packed else encoder.device
@@ -61,7 +62,9 @@ def run(encoder: Any, wordpieces: Wordpieces, *, budget: int = 0) -> Iterator[Pa
     windows, twins = _find_twins(wordpieces)
     passes = (_packed_passes if is_packed else _padded_passes)(wordpieces.lengths, windows, budget)
     encode = partial(_encode_packed if is_packed else _encode_padded, encoder, wordpieces, device)
-    with parallel_map() if device.type == "cpu" and len(passes) > 1 else nullcontext(map) as map_passes:
+    # Other models keep things of a pass that another thread would change.
+    in_parallel = is_packed and device.type == "cpu" and len(passes) > 1
+    with parallel_map() if in_parallel else nullcontext(map) as map_passes:
         for done, states in zip(passes, map_passes(encode, passes), strict=True):
             same = [twins[window] for window in done.windows.tolist()]
             all_windows = numpy.concatenate(same)
@@ -75,18 +78,11 @@ def _cpu_budget(n_wordpieces: int) -> int:
     return min(CPU_BUDGET, max(SMALLEST_BUDGET, n_wordpieces // (2 * torch.get_num_threads())))
 
 
-def spread(starts: numpy.ndarray, lengths: numpy.ndarray) -> numpy.ndarray:
-    """start, start + 1, ... of each stretch, one stretch after another.
-
-    starts, lengths: int64 (n,).
-    RETURNS (int64 (sum of lengths,)).
-    """
-    return numpy.arange(lengths.sum()) + numpy.repeat(starts - (numpy.cumsum(lengths) - lengths), lengths)
-
-
 def _find_twins(wordpieces: Wordpieces) -> tuple[numpy.ndarray, dict[int, list[int]]]:
     """The windows that differ, and for each all that are equal to it."""
     starts, ids = wordpieces.starts.tolist(), wordpieces.ids
+    if wordpieces.type_ids is not None:
+        ids = numpy.column_stack([ids, wordpieces.type_ids])
     seen: dict[bytes, int] = {}
     twins: dict[int, list[int]] = {}
     for window, (start, length) in enumerate(zip(starts, wordpieces.lengths.tolist(), strict=True)):
@@ -117,7 +113,7 @@ def _padded_passes(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int) 
     windows = windows[numpy.argsort(-lengths[windows], kind="stable")]
     passes, first = [], 0
     while first < len(windows):
-        width = int(lengths[windows[first]])
+        width = max(1, int(lengths[windows[first]]))
         chosen = windows[first : first + max(1, budget // width)]
         passes.append(Pass(chosen, numpy.arange(len(chosen)) * width, (len(chosen), width)))
         first += len(chosen)
@@ -132,7 +128,7 @@ def _encode_packed(encoder: PackedBert, wordpieces: Wordpieces, device: torch.de
     return encoder(ids, columns, types, owners)  # type: ignore[arg-type]
 
 
-@torch.inference_mode()
+@torch.no_grad()  # what some models keep of a pass would be of no use to training in inference mode
 def _encode_padded(encoder: Any, wordpieces: Wordpieces, device: torch.device, rows: Pass) -> torch.Tensor:
     """The states of a pass, (rows * width, hidden)."""
     ids, _, types, owners = _lay_out(wordpieces, rows)

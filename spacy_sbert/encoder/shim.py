@@ -14,7 +14,7 @@ import srsly
 import torch
 from spacy_transformers.data_classes import HFObjects
 from spacy_transformers.layers.hf_shim import HFShim
-from thinc.api import Optimizer, get_torch_default_device
+from thinc.api import Optimizer, get_torch_default_device, xp2torch
 from thinc.shims.shim import Shim
 from thinc.types import ArgsKwargs
 from transformers import AutoConfig, AutoModel, AutoTokenizer
@@ -181,7 +181,12 @@ class EncoderShim(HFShim):
     def finish_update(self, optimizer: Optimizer) -> None:
         if not self.is_loaded:
             return
-        self._inference.drop()
+        try:
+            self._update(optimizer)
+        finally:
+            self._inference.drop()
+
+    def _update(self, optimizer: Optimizer) -> None:
         overflow = self._grad_scaler.found_inf  # is no update at all
         if self.max_grad_norm and not overflow:
             torch.nn.utils.clip_grad_norm_(self._model.parameters(), self.max_grad_norm)
@@ -198,12 +203,20 @@ class EncoderShim(HFShim):
         if not self.is_loaded:
             yield
             return
-        self._inference.drop()
+        # Thinc's own way would look for the averages under other keys than its optimizer has.
+        averages = {
+            name: params[key] for name, _ in self._model.named_parameters() if (key := (self.id, name)) in params
+        }
+        kept = {name: weight.clone() for name, weight in self._model.state_dict().items() if name in averages}
         try:
-            with super().use_params(params):
-                yield
+            self._load_weights({name: xp2torch(average).view_as(kept[name]) for name, average in averages.items()})
+            yield
         finally:
-            self._inference.drop()
+            self._load_weights(kept)
+
+    def _load_weights(self, weights: dict[str, torch.Tensor]) -> None:
+        self._model.load_state_dict(weights, strict=False)
+        self._inference.drop()
 
     def to_device(self, device_type: str, device_id: int) -> None:
         if self.is_loaded:

@@ -18,10 +18,11 @@ from ..types import SpanGetter
 from .batch import encode_spans
 from .forks import use_one_thread_in_forks
 from .output import RowsOutput
-from .packed_bert import PackedBert
+from .packed_bert import is_packable
 from .replace_listeners import replace_listener, replace_listener_cfg
-from .runner import run, spread
+from .runner import run
 from .shim import EncoderShim
+from .windows import spread
 from .wordpieces import OVERFLOWS, Wordpieces, WordpieceTokenizer
 
 
@@ -121,9 +122,8 @@ def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfor
     if not any(spans):
         return FullTransformerBatch.empty(len(docs)), lambda d_output: docs
     spans, wordpieces, batch, align = encode_spans(cast(EncoderModel, model).wordpiece_tokenizer, spans)
-    encoder = None if is_train else shim.inference_encoder()
-    if isinstance(encoder, PackedBert):
-        output = _run_packed(shim, encoder, wordpieces, cast(EncoderModel, model).max_batch_items)
+    if not is_train and is_packable(shim._model):
+        output = _run_packed(shim, wordpieces, cast(EncoderModel, model).max_batch_items)
         return RowsOutput(spans=spans, wordpieces=batch, model_output=output, align=align), lambda d_output: docs
     model_output, backprop_huggingface = model.layers[0](batch, is_train)
 
@@ -135,12 +135,12 @@ def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfor
 
 
 @torch.no_grad()
-def _run_packed(shim: EncoderShim, encoder: PackedBert, wordpieces: Wordpieces, budget: int) -> ModelOutput:
+def _run_packed(shim: EncoderShim, wordpieces: Wordpieces, budget: int) -> ModelOutput:
     """The output of the Hugging Face model, with zeros at padding: states and, if it has a pooler, what that makes."""
     n_rows, row_width = len(wordpieces.lengths), int(wordpieces.lengths.max())
     states = torch.zeros(n_rows * row_width, shim._model.config.hidden_size, device=shim.device)
     rows = numpy.arange(n_rows) * row_width
-    for part in run(encoder, wordpieces, budget=budget):
+    for part in run(shim.inference_encoder(), wordpieces, budget=budget):
         states[torch.from_numpy(spread(rows[part.windows], part.lengths)).to(shim.device)] = part.states
     output = ModelOutput(last_hidden_state=states.view(n_rows, row_width, -1))
     if shim._model.pooler is not None:

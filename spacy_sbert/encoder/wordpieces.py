@@ -42,7 +42,8 @@ class Wordpieces:
     @property
     def n_text(self) -> numpy.ndarray:
         """int64 (n,): wordpieces of each window without special tokens."""
-        return numpy.add.reduceat(~self.special, self.starts) if len(self.lengths) else self.lengths
+        windows = numpy.repeat(numpy.arange(len(self.lengths)), self.lengths)
+        return numpy.bincount(windows[~self.special], minlength=len(self.lengths))
 
 
 class WordpieceTokenizer:
@@ -62,7 +63,8 @@ class WordpieceTokenizer:
         self.overflow = overflow
         self._slow: Any = None if tokenizer.is_fast else tokenizer
         self._fast: Any = None
-        self.strings = numpy.array(tokenizer.convert_ids_to_tokens(list(range(len(tokenizer)))), dtype=object)
+        n_ids = max(len(tokenizer), *(i + 1 for i in tokenizer.get_vocab().values()))  # some ids may be nobody's
+        self.strings = numpy.array(tokenizer.convert_ids_to_tokens(list(range(n_ids))), dtype=object)
         self.has_type_ids = "token_type_ids" in tokenizer.model_input_names
         self.pad_id, self.pad_type_id = tokenizer.pad_token_id or 0, tokenizer.pad_token_type_id
         if tokenizer.is_fast:

@@ -9,8 +9,9 @@ from thinc.api import torch2xp
 from thinc.types import Floats2d, Ragged
 
 from ..encoder.rows import Rows
-from ..encoder.runner import Part, run, spread
+from ..encoder.runner import Part, run
 from ..encoder.transformer import EncoderModel, load
+from ..encoder.windows import spread
 from ..encoder.wordpieces import Wordpieces
 from .sentence_pooling import SentencePooling, vectors_of_windows
 

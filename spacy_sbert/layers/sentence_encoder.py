@@ -105,9 +105,11 @@ def _alignments(
     transformer: EncoderModel, found: EncodedTexts, spans: list[Span], texts: list[str], window_borders: list[int]
 ) -> list[Ragged]:
     """For a slow tokenizer: the alignment of each Doc to its wordpieces, special tokens among them."""
-    align = align_wordpieces(transformer.wordpiece_tokenizer, found.wordpieces, spans, texts)
+    numbers = {doc: number for number, doc in enumerate(dict.fromkeys(span.doc for span in spans))}
+    doc_of = [numbers[span.doc] for span in spans]
+    align = align_wordpieces(transformer.wordpiece_tokenizer, found.wordpieces, spans, doc_of, texts)
     firsts = numpy.append(0, numpy.cumsum(found.wordpieces.lengths))[window_borders].tolist()
-    n_tokens = iter([len(doc) for doc in dict.fromkeys(span.doc for span in spans)])
+    n_tokens = iter([len(doc) for doc in numbers])
     token_borders = [0, *accumulate(next(n_tokens) if end > start else 0 for start, end in pairwise(window_borders))]
     indices = numpy.append(0, numpy.cumsum(cast(Any, align.lengths)))[token_borders].tolist()
     return [

@@ -33,7 +33,10 @@ def test_equals_spacy_transformers(minilm, getter):
     data = tokenizer([span.text for span in spans], padding=True, return_offsets_mapping=True, return_tensors="np")
     expected = get_alignment_via_offset_mapping(spans, data["offset_mapping"])
     offsets = data["offset_mapping"]
-    given = align_offsets(spans, offsets.reshape(-1, 2), numpy.repeat(numpy.arange(len(spans)), offsets.shape[1]))
+    doc_of = [docs.index(span.doc) for span in spans]
+    given = align_offsets(
+        spans, doc_of, offsets.reshape(-1, 2), numpy.repeat(numpy.arange(len(spans)), offsets.shape[1])
+    )
     assert numpy.array_equal(given.lengths, expected.lengths)
     assert numpy.array_equal(given.dataXd, expected.dataXd)
 
@@ -42,5 +45,5 @@ def test_tokens_of_other_docs_do_not_mix(minilm):
     """Two Docs that are equal word for word are still two."""
     docs = [Doc(minilm.vocab, words=["a", "dog"]) for _ in range(2)]
     offsets = numpy.array([[0, 0], [0, 1], [2, 5], [0, 0]] * 2)
-    align = align_offsets([doc[:] for doc in docs], offsets, numpy.repeat(numpy.arange(2), 4))
+    align = align_offsets([doc[:] for doc in docs], [0, 1], offsets, numpy.repeat(numpy.arange(2), 4))
     assert align.lengths.tolist() == [1, 1, 1, 1] and align.dataXd.tolist() == [1, 2, 5, 6]

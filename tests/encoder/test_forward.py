@@ -7,6 +7,7 @@ from pipelines import ENCODERS, HOLDER, gradients, weights
 from thinc.api import SGD, Adam
 from transformers import AutoModel
 
+from spacy_sbert.encoder import forward as forwards
 from spacy_sbert.encoder.forward import cached_forward, plain_forward
 
 
@@ -48,12 +49,16 @@ def test_mini_batches_have_the_gradient_of_the_whole_batch(model, size):
     assert all(torch.allclose(given[key], expected[key], atol=1e-5 * scale) for key in expected)
 
 
-def test_the_second_pass_drops_out_what_the_first_did(model):
-    """With 8 rows a part, plain and cached forward draw the same dropout; the generator goes on as if nothing was."""
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_second_pass_drops_out_what_the_first_did(model, monkeypatch, packed):
+    """With the same parts plain and cached forward draw the same dropout; the generator goes on as if nothing was."""
     inputs = make_inputs()
+    if not packed:
+        monkeypatch.setattr(forwards, "is_packable", lambda model: False)
     states, expected = gradient_of(model, inputs, plain_forward)
     after_plain = torch.get_rng_state()
-    cached, given = gradient_of(model, inputs, cached_forward, mini_batch_size=8)
+    size = len(inputs["input_ids"]) if packed else forwards.CPU_ROWS
+    cached, given = gradient_of(model, inputs, cached_forward, mini_batch_size=size)
     assert torch.equal(states, cached) and torch.equal(after_plain, torch.get_rng_state())
     scale = max(gradient.abs().max() for gradient in expected.values())
     assert all(torch.allclose(given[key], expected[key], atol=1e-6 * scale) for key in expected)

@@ -9,7 +9,8 @@ from pipelines import ENCODERS, MAX_LENGTH, MINILM, make_example
 from transformers import AutoModel, AutoTokenizer, BertTokenizer
 
 from spacy_sbert.encoder.batch import encode_spans
-from spacy_sbert.encoder.wordpieces import WordpieceTokenizer
+from spacy_sbert.encoder.resolve import resolve
+from spacy_sbert.encoder.wordpieces import Wordpieces, WordpieceTokenizer
 from spacy_sbert.spans import get_sentence_spans
 from spacy_sbert.types import EncoderSettings
 
@@ -163,8 +164,6 @@ def test_training_tells_of_cut_members(make_nlp):
 def test_limit_of_minilm_is_256_not_the_tokenizers_512(minilm):
     with pytest.warns(UserWarning, match="limit of 256 wordpieces"):
         doc = minilm("the cat sat on a mat he is eating food " * 40)
-    from spacy_sbert.encoder.resolve import resolve
-
     assert AutoTokenizer.from_pretrained(resolve(MINILM)).model_max_length == 512
     assert not doc[254].has_vector and doc[253].has_vector  # [CLS] and [SEP] take two places
 
@@ -195,3 +194,127 @@ def test_roberta_positions(tmp_path, tiny_bert):
     model(torch.full((1, limit), 5))
     with pytest.raises(IndexError):
         model(torch.full((1, limit + 1), 5))
+
+
+AWKWARD = [
+    "",
+    " ",
+    "dog",
+    "It can't be: naïve café, Ångström — İstanbul, straße!",
+    "e\u0301 combining, \u200b zero width, \ufeff mark, a\x00b",
+    "日本語のテキスト and 한국어 😀👍🏽 عربي",
+    "[CLS] spelt [SEP] out [PAD] [MASK] [UNK]",
+    "\ttabs\nand  spaces   ",
+    "x" * 300,
+    "word " * 254,
+    "word " * 255,
+    "the cat sat on a mat, he is eating food. " * 60,
+]
+
+
+@pytest.fixture(scope="module")
+def minilm_tokenizer():
+    return AutoTokenizer.from_pretrained(resolve(MINILM))
+
+
+def own_call(tokenizer, overflow):
+    """The windows as the tokenizer cuts them when it is called itself."""
+    return tokenizer(
+        AWKWARD,
+        truncation=True,
+        max_length=256,
+        return_overflowing_tokens=overflow == "windows",
+        return_special_tokens_mask=True,
+        return_offsets_mapping=True,
+        return_token_type_ids=True,
+    )
+
+
+def flat(windows):
+    return [value for window in windows for value in window]
+
+
+def of_minilm(tokenizer, overflow, **settings) -> Wordpieces:
+    ours = WordpieceTokenizer(tokenizer, EncoderSettings("x", 256, **settings), overflow)
+    return ours(AWKWARD, offsets=True)
+
+
+@pytest.mark.parametrize("overflow", ["truncate", "windows"])
+def test_wordpieces_are_those_of_the_tokenizers_own_call(minilm_tokenizer, overflow):
+    expected, given = own_call(minilm_tokenizer, overflow), of_minilm(minilm_tokenizer, overflow)
+    assert given.lengths.tolist() == list(map(len, expected["input_ids"]))
+    assert given.lengths.max() == 256 and given.lengths.min() == 2
+    assert given.ids.tolist() == flat(expected["input_ids"]) and given.ids.dtype == numpy.int64
+    assert given.special.tolist() == [bool(special) for special in flat(expected["special_tokens_mask"])]
+    assert given.offsets.tolist() == [list(offsets) for offsets in flat(expected["offset_mapping"])]
+    assert given.type_ids is None and not any(flat(expected["token_type_ids"]))
+    texts = expected["overflow_to_sample_mapping"] if overflow == "windows" else range(len(AWKWARD))
+    assert given.text_of.tolist() == list(texts)
+    assert given.starts.tolist() == [sum(given.lengths[:i]) for i in range(len(given.lengths))]
+    assert given.n_text.tolist() == [mask.count(0) for mask in expected["special_tokens_mask"]]
+
+
+def test_what_is_cut_is_counted(minilm_tokenizer):
+    whole = [len(ids) for ids in minilm_tokenizer(AWKWARD, add_special_tokens=False, verbose=False)["input_ids"]]
+    assert whole[-3:] == [254, 255, 720]
+    assert of_minilm(minilm_tokenizer, "truncate").n_cut.tolist() == [max(0, n - 254) for n in whole]
+    windows = of_minilm(minilm_tokenizer, "windows")
+    assert not windows.n_cut.any()
+    spelt = AWKWARD.index("[CLS] spelt [SEP] out [PAD] [MASK] [UNK]")
+    found = numpy.bincount(windows.text_of, weights=windows.n_text).tolist()
+    assert [n for i, n in enumerate(found) if i != spelt] == [n for i, n in enumerate(whole) if i != spelt]
+
+
+@pytest.mark.parametrize("overflow", ["truncate", "windows"])
+def test_without_offsets_the_rest_is_the_same(minilm_tokenizer, overflow):
+    ours = WordpieceTokenizer(minilm_tokenizer, EncoderSettings("x", 256), overflow)
+    given, without = ours(AWKWARD, offsets=True), ours(AWKWARD, offsets=False)
+    assert without.offsets is None and given.offsets.shape == (len(given.ids), 2)
+    for field in ("text_of", "lengths", "ids", "special", "n_cut"):
+        assert numpy.array_equal(getattr(given, field), getattr(without, field)), field
+
+
+def test_the_tokenizer_and_its_copy_do_not_disturb_each_other(minilm_tokenizer):
+    backend = minilm_tokenizer.backend_tokenizer
+    backend.enable_truncation(7, stride=2)
+    backend.enable_padding(length=9)
+    try:
+        state = backend.truncation, backend.padding
+        ours = WordpieceTokenizer(minilm_tokenizer, EncoderSettings("x", 256), "truncate")
+        before = ours(AWKWARD, offsets=True)
+        assert (backend.truncation, backend.padding) == state
+    finally:
+        backend.no_truncation(), backend.no_padding()
+    assert before.lengths.max() == 256 and before.lengths.min() == 2
+    minilm_tokenizer(AWKWARD, truncation=True, max_length=5, padding=True)
+    assert numpy.array_equal(ours(AWKWARD, offsets=True).ids, before.ids)
+
+
+def test_the_order_and_company_of_texts_do_not_matter(minilm_tokenizer):
+    ours = WordpieceTokenizer(minilm_tokenizer, EncoderSettings("x", 256), "windows")
+    together = ours(AWKWARD, offsets=True)
+    alone = [ours([text], offsets=True) for text in AWKWARD]
+    assert together.ids.tolist() == [i for one in alone for i in one.ids.tolist()]
+    assert together.lengths.tolist() == [n for one in alone for n in one.lengths.tolist()]
+
+
+def test_windows_without_any_wordpiece():
+    """Of a tokenizer without special tokens."""
+    ids, nothing = numpy.arange(3), numpy.zeros(4, dtype="int64")
+    given = Wordpieces(
+        numpy.arange(4), numpy.array([0, 2, 0, 1]), ids, None, numpy.array([True, False, False]), None, nothing
+    )
+    assert given.n_text.tolist() == [0, 1, 0, 1]
+    assert Wordpieces(*(nothing[:1],) * 2, nothing[:0], None, nothing[:0] > 0, None, nothing[:1]).n_text.tolist() == [0]
+
+
+def test_a_vocabulary_with_holes():
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    backend = Tokenizer(models.WordLevel({"[UNK]": 0, "a": 1, "dog": 9}, unk_token="[UNK]"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="[UNK]", pad_token="[UNK]")
+    ours = WordpieceTokenizer(tokenizer, EncoderSettings("x", 10), "truncate")
+    ids = ours(["a dog cat"], offsets=False).ids
+    assert ids.tolist() == [1, 9, 0] and ours.strings[ids].tolist() == ["a", "dog", "[UNK]"]

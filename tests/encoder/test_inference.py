@@ -1,0 +1,334 @@
+"""What encodes in use is made anew whenever the weights change, and is never saved with them."""
+
+import copy
+import pickle
+
+import numpy
+import pytest
+import torch
+from pipelines import ENCODERS, HOLDER
+from srsly import cloudpickle
+from thinc.api import SGD, Adam, RAdam
+from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, DistilBertConfig, DistilBertModel
+
+from spacy_sbert.encoder import shim as shim_module
+from spacy_sbert.encoder.inference import InferenceCache, resolve_precision
+from spacy_sbert.encoder.packed_bert import PackedBert
+
+TEXT = "A man is eating food."
+PRECISIONS = ("float32", "bfloat16")
+SIZES = {"vocab_size": 30, "max_position_embeddings": 12, "initializer_range": 0.5}
+
+
+def make_bert():
+    return BertModel(
+        BertConfig(hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=2, **SIZES)
+    ).eval()
+
+
+def make_distilbert():
+    return DistilBertModel(DistilBertConfig(dim=16, hidden_dim=24, n_layers=2, n_heads=2, **SIZES)).eval()
+
+
+MODELS = {"packed": make_bert, "padded": make_distilbert}
+
+
+@pytest.fixture(params=MODELS)
+def model(request):
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        return MODELS[request.param]()
+
+
+IDS = torch.tensor([[3, 9, 4, 8, 5]])
+
+
+@torch.inference_mode()
+def states(encoder):
+    if isinstance(encoder, PackedBert):
+        return encoder(IDS, torch.arange(5)[None], None, torch.zeros_like(IDS)).float()
+    return encoder(IDS).last_hidden_state[0].float()
+
+
+def cosine(a, b):
+    return float(torch.cosine_similarity(a.flatten(), b.flatten(), dim=0))
+
+
+def assert_encodes_as(encoder, model, precision):
+    """The model itself has the weights as they are now."""
+    expected = states(model)
+    if precision == "float32":
+        assert torch.allclose(states(encoder), expected, atol=1e-5)
+    else:
+        assert cosine(states(encoder), expected) > 0.999 and not torch.equal(states(encoder), expected)
+
+
+def named(model, end):
+    return next(parameter for name, parameter in model.named_parameters() if name.endswith(end))
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_one_encoder_while_the_weights_stay(model, precision):
+    cache = InferenceCache()
+    encoder = cache.encoder_of(model, precision)
+    assert isinstance(encoder, PackedBert) == isinstance(model, BertModel)
+    assert_encodes_as(encoder, model, precision)
+    model.train(), model.eval()
+    states(model)
+    assert cache.encoder_of(model, precision) is encoder
+    cache.drop()
+    if isinstance(model, BertModel) or precision == "bfloat16":
+        assert cache.encoder_of(model, precision) is not encoder
+    else:
+        assert encoder is model is cache.encoder_of(model, precision)
+
+
+def test_half_precision_leaves_the_weights_alone(model):
+    cache = InferenceCache()
+    before = {name: parameter.clone() for name, parameter in model.named_parameters()}
+    half, full = cache.encoder_of(model, "bfloat16"), cache.encoder_of(model, "float32")
+    assert half is not full and not torch.equal(states(half), states(full))
+    for name, parameter in model.named_parameters():
+        assert parameter.dtype == torch.float32 and torch.equal(parameter, before[name])
+
+
+def test_another_model_has_an_encoder_of_its_own():
+    cache, model = InferenceCache(), make_bert()
+    encoder = cache.encoder_of(model, "float32")
+    other = copy.deepcopy(model)
+    assert cache.encoder_of(other, "float32") is not encoder
+    torch.nn.init.normal_(named(other, "output.dense.weight"))
+    assert_encodes_as(cache.encoder_of(other, "float32"), other, "float32")
+    assert_encodes_as(cache.encoder_of(model, "float32"), model, "float32")
+
+
+@torch.no_grad()
+def by_hand(model):
+    for end in ("word_embeddings.weight", "1.output.dense.bias", "ffn.lin2.weight"):
+        for parameter in (p for name, p in model.named_parameters() if name.endswith(end)):
+            parameter.mul_(3)
+
+
+@torch.no_grad()
+def one_value(model):
+    next(p for name, p in model.named_parameters() if name.endswith(("value.bias", "v_lin.bias")))[0] += 20
+
+
+def a_loaded_state(model):
+    model.load_state_dict({name: value.roll(1, 0) for name, value in model.state_dict().items()})
+
+
+def a_step_of_pytorch(model):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    model(IDS).last_hidden_state[0, :, :3].sum().backward()
+    optimizer.step()
+
+
+def another_tensor(model):
+    parameter = named(model, "word_embeddings.weight")
+    parameter.data = parameter.detach() * 2
+
+
+def another_parameter(model):
+    layer = next(m for name, m in model.named_modules() if name.endswith(("intermediate.dense", "ffn.lin1")))
+    layer.weight = torch.nn.Parameter(layer.weight.detach().roll(1, 0))
+
+
+CHANGES = [by_hand, one_value, a_loaded_state, a_step_of_pytorch, another_tensor, another_parameter]
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("change", CHANGES)
+def test_changes_behind_its_back_are_noticed(model, change, precision):
+    cache = InferenceCache()
+    before = states(cache.encoder_of(model, precision)).clone()
+    change(model)
+    encoder = cache.encoder_of(model, precision)
+    assert_encodes_as(encoder, model, precision)
+    assert (states(encoder) - before).abs().max() > 0.05
+    assert cache.encoder_of(model, precision) is encoder
+
+
+# In the pipeline
+
+
+def shim_of(model):
+    return next(shim for node in model.walk() for shim in node.shims)
+
+
+def find_shim(nlp, pipe="sbert"):
+    return shim_of(nlp.get_pipe(pipe).model)
+
+
+def plain_vector(folder, state):
+    """The mean of Hugging Face's states, on weights."""
+    model = AutoModel.from_pretrained(folder).eval()
+    model.load_state_dict({name: torch.as_tensor(value) for name, value in state.items()})
+    with torch.no_grad():
+        return model(**AutoTokenizer.from_pretrained(folder)(TEXT, return_tensors="pt")).last_hidden_state[0].mean(0)
+
+
+def is_vector(vector, expected, precision="float32"):
+    if precision == "float32":
+        return numpy.allclose(vector, expected, atol=1e-5)
+    return vector @ expected.numpy() / numpy.linalg.norm(vector) / numpy.linalg.norm(expected) > 0.999
+
+
+def make_pipeline(make_nlp, encoder="own", precision="float32"):
+    nlp = make_nlp(encoder, **{"model" if encoder == "own" else "transformer": {"precision": precision}})
+    nlp.initialize()
+    return nlp
+
+
+def train(nlp, examples, encoder, optimizer):
+    """A step; a shared encoder has its gradient when all pipes have run, and is updated then, as `spacy train` does."""
+    nlp.update(examples(nlp), sgd=optimizer if encoder == "own" else False)
+    if encoder == "shared":
+        for _, pipe in nlp.pipeline:
+            pipe.finish_update(optimizer)
+
+
+OPTIMIZERS = {
+    "fused": (lambda: Adam(0.02, use_averages=False), 1),
+    "averages": (lambda: Adam(0.02), 0),
+    "radam": (lambda: RAdam(0.5), 0),
+    "sgd": (lambda: SGD(0.5, use_averages=False), 0),
+}
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_after_a_step_the_vector_is_that_of_the_plain_model(
+    make_nlp, examples, tiny_bert, monkeypatch, name, encoder, precision
+):
+    make, n_fused = OPTIMIZERS[name]
+    fused = []
+    update = shim_module.update_fused
+    monkeypatch.setattr(shim_module, "update_fused", lambda *given: (fused.append(1), update(*given)))
+    nlp, optimizer = make_pipeline(make_nlp, encoder, precision), make()
+    model, vectors = find_shim(nlp, HOLDER[encoder])._model, [nlp(TEXT).vector]
+    assert is_vector(vectors[0], plain_vector(tiny_bert, model.state_dict()), precision)
+    for step in (1, 2):
+        train(nlp, examples, encoder, optimizer)
+        vectors.append(nlp(TEXT).vector)
+        assert is_vector(vectors[-1], plain_vector(tiny_bert, model.state_dict()), precision)
+        assert abs(vectors[-1] - vectors[-2]).max() > 0.05
+        assert len(fused) == n_fused * step
+
+
+@pytest.mark.parametrize("name", ["fused", "sgd"])
+def test_what_another_thread_makes_amid_an_update_is_not_kept(make_nlp, examples, tiny_bert, monkeypatch, name):
+    nlp, optimizer = make_pipeline(make_nlp), OPTIMIZERS[name][0]()
+    shim, update = find_shim(nlp), shim_module.update_fused
+    monkeypatch.setattr(shim_module, "update_fused", lambda *given: (shim.inference_encoder(), update(*given)))
+    apply = type(optimizer).__call__
+    monkeypatch.setattr(type(optimizer), "__call__", lambda *given: (shim.inference_encoder(), apply(*given))[1])
+    train(nlp, examples, "own", optimizer)
+    assert is_vector(nlp(TEXT).vector, plain_vector(tiny_bert, shim._model.state_dict()))
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_after_from_bytes(make_nlp, examples, encoder, precision):
+    trained, nlp = (make_pipeline(make_nlp, encoder, precision) for _ in range(2))
+    before = nlp(TEXT).vector
+    train(trained, examples, encoder, Adam(0.05))
+    nlp.from_bytes(trained.to_bytes())
+    assert numpy.array_equal(nlp(TEXT).vector, trained(TEXT).vector)
+    assert abs(nlp(TEXT).vector - before).max() > 0.05
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_other_parameters_for_a_while(make_nlp, tiny_bert, encoder, precision):
+    nlp = make_pipeline(make_nlp, encoder, precision)
+    before, shim = nlp(TEXT).vector, find_shim(nlp, HOLDER[encoder])
+    others = {name: value.numpy()[::-1].copy() for name, value in shim._model.state_dict().items()}
+    with nlp.use_params({f"pytorch_{shim.id}_{name}": value for name, value in others.items()}):
+        inside = nlp(TEXT).vector
+        assert is_vector(inside, plain_vector(tiny_bert, others), precision)
+    assert abs(inside - before).max() > 0.1
+    assert numpy.array_equal(nlp(TEXT).vector, before)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_averages_of_the_optimizer_for_a_while(make_nlp, examples, tiny_bert, encoder):
+    nlp, optimizer = make_pipeline(make_nlp, encoder), Adam(0.05)
+    for _ in range(3):
+        train(nlp, examples, encoder, optimizer)
+    before, shim = nlp(TEXT).vector, find_shim(nlp, HOLDER[encoder])
+    averaged = dict(shim._model.state_dict())
+    found = {name: value for (owner, name), value in optimizer.averages.items() if owner == shim.id}
+    assert len(found) > 30
+    averaged.update({name: value.reshape(averaged[name].shape) for name, value in found.items()})
+    expected = plain_vector(tiny_bert, averaged)
+    with nlp.use_params(optimizer.averages):
+        inside = nlp(TEXT).vector
+        assert is_vector(inside, expected)
+    assert abs(inside - before).max() > 0.05
+    assert numpy.array_equal(nlp(TEXT).vector, before)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_copies_and_pickles_do_not_carry_it(make_nlp, precision):
+    nlp = make_pipeline(make_nlp, precision=precision)
+    vector, shim = nlp(TEXT).vector, find_shim(nlp)
+    made = shim.inference_encoder()
+    data = cloudpickle.dumps(nlp)
+    for copied in (shim.copy(), copy.deepcopy(shim), shim_of(nlp.get_pipe("sbert").model.copy())):
+        assert copied._inference._made is None and copied._inference is not shim._inference
+        assert copied.inference_encoder() is not made
+    assert shim.inference_encoder() is made, "the original keeps its own"
+    shim._inference.drop()
+    assert len(data) == len(cloudpickle.dumps(nlp))
+    again = cloudpickle.loads(data)
+    assert find_shim(again)._inference._made is None
+    assert numpy.array_equal(again(TEXT).vector, vector)
+
+
+def test_the_cache_itself_is_pickled_empty():
+    cache, model = InferenceCache(), make_bert()
+    encoder = cache.encoder_of(model, "float32")
+    again = pickle.loads(pickle.dumps(cache))
+    again.drop()
+    assert again.encoder_of(model, "float32") is not encoder is cache.encoder_of(model, "float32")
+
+
+def test_a_copy_of_a_pipeline_is_trained_alone(make_nlp, examples):
+    nlp = make_pipeline(make_nlp)
+    before = nlp(TEXT).vector
+    copied = cloudpickle.loads(cloudpickle.dumps(nlp))
+    train(copied, examples, "own", Adam(0.05))
+    assert numpy.array_equal(nlp(TEXT).vector, before) and abs(copied(TEXT).vector - before).max() > 0.05
+
+
+# Precision
+
+
+@pytest.mark.parametrize(
+    ("avx512", "amx", "expected"),
+    [(False, False, "float32"), (True, False, "bfloat16"), (False, True, "bfloat16"), (True, True, "bfloat16")],
+)
+def test_auto_on_a_cpu(monkeypatch, make_nlp, avx512, amx, expected):
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
+    assert resolve_precision("auto", "cpu") == expected
+    assert resolve_precision("auto", "mps") == "float32"
+    if not torch.cuda.is_available():
+        auto, given = (make_pipeline(make_nlp, precision=precision) for precision in ("auto", expected))
+        assert find_shim(auto).precision == expected
+        assert numpy.array_equal(auto(TEXT).vector, given(TEXT).vector)
+
+
+@pytest.mark.parametrize(("native", "expected"), [(False, "float16"), (True, "bfloat16")])
+def test_auto_on_a_gpu(monkeypatch, native, expected):
+    """Turing and older emulate bfloat16."""
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation or native)
+    assert resolve_precision("auto", "cuda") == expected
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda", "mps"])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16"])
+def test_a_precision_that_is_asked_for_stays(precision, device):
+    assert resolve_precision(precision, device) == precision

@@ -1,0 +1,230 @@
+"""Packed rows: the states of Hugging Face's model, window by window, whatever stands beside a window."""
+
+import numpy
+import pytest
+import torch
+from transformers import (
+    BertConfig,
+    BertModel,
+    CamembertConfig,
+    CamembertModel,
+    DistilBertConfig,
+    DistilBertModel,
+    RobertaConfig,
+    RobertaModel,
+    XLMRobertaConfig,
+    XLMRobertaModel,
+)
+
+from spacy_sbert.encoder import packed_bert
+from spacy_sbert.encoder.packed_bert import PackedBert, is_packable
+
+SIZES = {
+    "vocab_size": 50,
+    "hidden_size": 16,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 2,
+    "intermediate_size": 40,
+    "max_position_embeddings": 40,
+    "type_vocab_size": 3,
+    "layer_norm_eps": 0.01,  # so that it shows
+    "hidden_dropout_prob": 0.5,  # so that it shows if there were any
+}
+MODELS = {
+    "bert": (BertModel, BertConfig, {"hidden_act": "gelu"}),
+    "bert_tanh": (BertModel, BertConfig, {"hidden_act": "gelu_new"}),
+    "bert_tanh_of_pytorch": (BertModel, BertConfig, {"hidden_act": "gelu_pytorch_tanh"}),
+    "bert_relu": (BertModel, BertConfig, {"hidden_act": "relu"}),
+    "bert_odd_heads": (BertModel, BertConfig, {"hidden_size": 21, "num_attention_heads": 3}),
+    "bert_one_head": (BertModel, BertConfig, {"num_attention_heads": 1, "num_hidden_layers": 1}),
+    "bert_eager": (BertModel, BertConfig, {"attn_implementation": "eager"}),
+    "roberta": (RobertaModel, RobertaConfig, {}),
+    "roberta_padding_7": (RobertaModel, RobertaConfig, {"pad_token_id": 7}),
+    "xlm_roberta": (XLMRobertaModel, XLMRobertaConfig, {"hidden_act": "gelu_new"}),
+    "camembert": (CamembertModel, CamembertConfig, {"type_vocab_size": 1}),
+}
+
+
+def make_model(name, **changes):
+    """All parameters random, biases and those of layer norm among them."""
+    kind, config, settings = MODELS[name]
+    model = kind(config(**{**SIZES, **settings, **changes})).eval()
+    generator = torch.Generator().manual_seed(1)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5, generator=generator)
+    return model
+
+
+def make_window(length, n_types, seed):
+    rng = numpy.random.default_rng(seed)
+    return rng.integers(8, 50, length).tolist(), rng.integers(0, n_types, length).tolist()
+
+
+def make_rows(n_types=1):
+    """Three rows of windows: two and padding, one alone, four without padding. 20 places each."""
+    lengths = [[9, 5], [20], [3, 8, 1, 8]]
+    return [[make_window(n, n_types, seed=10 * i + j) for j, n in enumerate(row)] for i, row in enumerate(lengths)]
+
+
+def lay_out(rows, width=20, padding=0):
+    shape = (len(rows), width)
+    ids, types = torch.full(shape, padding), torch.zeros(shape, dtype=torch.long)
+    columns, owners = torch.zeros(shape, dtype=torch.long), torch.full(shape, -1)
+    number = 0
+    for row, windows in enumerate(rows):
+        at = 0
+        for window, window_types in windows:
+            place = (row, slice(at, at + len(window)))
+            ids[place], types[place] = torch.tensor(window), torch.tensor(window_types)
+            columns[place], owners[place] = torch.arange(len(window)), number
+            at, number = at + len(window), number + 1
+    return ids, columns, types, owners
+
+
+def by_window(encoder, rows, **layout):
+    """The states of each window."""
+    ids, columns, types, owners = lay_out(rows, **layout)
+    with torch.inference_mode():
+        states = encoder(ids, columns, types if types.any() else None, owners)
+    owners = owners.flatten()
+    return [states[owners == number] for number in range(int(owners.max()) + 1)]
+
+
+def alone(model, rows):
+    """The same by Hugging Face, each window padded by itself."""
+    found = []
+    for window, types in (window for row in rows for window in row):
+        room, padding = 4, model.config.pad_token_id
+        inputs = {
+            "input_ids": [*window, *[padding] * room],
+            "token_type_ids": [*types, *[0] * room],
+            "attention_mask": [*[1] * len(window), *[0] * room],
+        }
+        with torch.no_grad():
+            output = model(**{key: torch.tensor([value]) for key, value in inputs.items()})
+        found.append(output.last_hidden_state[0, : len(window)])
+    return found
+
+
+def largest_difference(given, expected):
+    assert [x.shape for x in given] == [x.shape for x in expected]
+    return max(float((a - b).abs().max()) for a, b in zip(given, expected, strict=True))
+
+
+def cosine(given, expected):
+    return float(torch.cosine_similarity(torch.cat(given).float().flatten(), torch.cat(expected).flatten(), dim=0))
+
+
+@pytest.mark.parametrize("with_types", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_states_are_those_of_each_window_alone(name, with_types):
+    model = make_model(name)
+    rows = make_rows(model.config.type_vocab_size if with_types else 1)
+    expected = alone(model, rows)
+    given = by_window(PackedBert(model, torch.float32), rows)
+    assert len(given) == 7 and torch.cat(expected).std() > 0.3
+    assert largest_difference(given, expected) < 1e-5
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", ["bert", "roberta"])
+def test_neighbours_have_no_influence(name, dtype):
+    encoder = PackedBert(make_model(name), dtype)
+    rows, others = make_rows(n_types=3), make_rows(n_types=3)
+    others[0][1] = make_window(5, 3, seed=98)
+    others[2][1] = make_window(8, 3, seed=99)
+    given, changed = by_window(encoder, rows), by_window(encoder, others, padding=9)
+    equal = [torch.equal(a, b) for a, b in zip(given, changed, strict=True)]
+    assert equal == [True, False, True, True, False, True, True]
+
+
+def test_all_wordpieces_of_a_window_attend_to_each_other():
+    encoder = PackedBert(make_model("bert"), torch.float32)
+    rows, others = make_rows(), make_rows()
+    others[0][0][0][-1] += 1
+    first, changed = by_window(encoder, rows)[0], by_window(encoder, others)[0]
+    assert ((first - changed).abs().amax(dim=1) > 1e-3).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", ["bert", "bert_tanh", "bert_relu", "bert_odd_heads"])
+def test_plain_products_are_those_of_onednn(monkeypatch, name, dtype):
+    if not packed_bert._has_packed_linear(torch.ones(2, 2, dtype=dtype)):
+        pytest.skip("needs oneDNN's kernels")
+    model, rows = make_model(name), make_rows()
+    fused = by_window(PackedBert(model, dtype), rows)
+    monkeypatch.setattr(packed_bert, "_has_packed_linear", lambda weight: False)
+    monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", None)  # would be noticed
+    plain = by_window(PackedBert(model, dtype), rows)
+    if dtype == torch.float32:
+        assert largest_difference(plain, fused) < 1e-5 and largest_difference(plain, alone(model, rows)) < 1e-5
+    else:
+        assert cosine(plain, [states.float() for states in fused]) > 0.999
+
+
+@pytest.mark.parametrize("name", ["bert", "bert_tanh", "bert_relu", "roberta"])
+def test_bfloat16_is_close(name):
+    model, rows = make_model(name), make_rows(n_types=3)
+    expected = alone(model, rows)
+    given = by_window(PackedBert(model, torch.bfloat16), rows)
+    assert {states.dtype for states in given} == {torch.bfloat16}
+    assert cosine(given, expected) > 0.999
+    assert largest_difference(given, expected) > 1e-4, "it is half precision"
+
+
+@pytest.mark.parametrize("n_types", [1, 3])
+def test_minilm(minilm, n_types):
+    model = minilm.get_pipe("sbert").model.get_ref("encoder").get_ref("transformer").shim
+    model.load()
+    rows = [[make_window(n, min(n_types, 2), seed=n) for n in row] for row in ([30, 20, 14], [60])]
+    model = model._model.eval()
+    assert is_packable(model)
+    assert largest_difference(by_window(PackedBert(model, torch.float32), rows, width=64), alone(model, rows)) < 1e-5
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_bert_and_its_like_are_packable(name):
+    assert is_packable(make_model(name))
+
+
+class Changed(BertModel):
+    """May do anything."""
+
+
+class Adapted(torch.nn.Linear):
+    """As an adapter does: the weight is not all."""
+
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+def with_adapter():
+    model = make_model("bert")
+    model.encoder.layer[1].attention.self.query = Adapted(16, 16)
+    return model
+
+
+def with_pruned_heads():
+    model = make_model("bert")
+    model.prune_heads({0: [0], 1: [1], 2: [0]})
+    return model
+
+
+OTHERS = {
+    "decoder": lambda: make_model("bert", is_decoder=True),
+    "cross_attention": lambda: make_model("bert", is_decoder=True, add_cross_attention=True),
+    "relative_positions": lambda: make_model("bert", position_embedding_type="relative_key"),
+    "relative_positions_of_roberta": lambda: make_model("roberta", position_embedding_type="relative_key_query"),
+    "all_layers": lambda: make_model("bert", output_hidden_states=True),
+    "attentions": lambda: make_model("bert", output_attentions=True),
+    "unknown_activation": lambda: make_model("bert", hidden_act="silu"),
+    "subclass": lambda: Changed(BertConfig(**SIZES)),
+    "another_architecture": lambda: DistilBertModel(DistilBertConfig(dim=16, hidden_dim=16, n_heads=2, n_layers=1)),
+    "pruned_heads": with_pruned_heads,
+    "adapter": with_adapter,
+}
+
+
+@pytest.mark.parametrize("make", OTHERS.values(), ids=OTHERS)
+def test_others_are_not_packable(make):
+    assert not is_packable(make())

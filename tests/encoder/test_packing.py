@@ -1,0 +1,87 @@
+"""Several windows in one row: each in one place, none over another, and little left empty."""
+
+import numpy
+import pytest
+
+from spacy_sbert.encoder.packing import Packing, pack
+
+
+def sentence_lengths(n=1000, seed=0):
+    """Like those of sentences in STS: most have 10 to 20 wordpieces, few more than 40."""
+    return numpy.clip(numpy.random.default_rng(seed).gamma(5.0, 3.0, n).round().astype("int64"), 4, 70)
+
+
+def random_lengths(seed):
+    rng = numpy.random.default_rng(seed)
+    longest = [3, 30, 64, 100, 200, 512][seed % 6]
+    return rng.integers(1, longest + 1, rng.integers(1, 200))
+
+
+CASES = {
+    **{f"one_of_{n}": [n] for n in (1, 63, 64, 65, 128, 129, 256, 257, 512)},
+    "full_rows": [64, 32, 32, 128, 64],
+    "just_too_long": [33, 33, 65, 65],
+    "one_of_512_among_sentences": [*sentence_lengths(50), 512, *sentence_lengths(50, seed=1)],
+    "sentences": sentence_lengths(),
+    **{f"random_{seed}": random_lengths(seed) for seed in range(24)},
+}
+
+
+@pytest.mark.parametrize("lengths", CASES.values(), ids=CASES)
+def test_every_window_has_a_place_of_its_own(lengths):
+    lengths = numpy.asarray(lengths)
+    packing = pack(lengths)
+    assert packing.row_of.shape == packing.column_of.shape == lengths.shape
+    assert (packing.column_of >= 0).all()
+    assert (packing.column_of + lengths <= packing.widths[packing.row_of]).all(), "none reaches over its row"
+    taken = [
+        (row, column + i)
+        for row, column, length in zip(packing.row_of.tolist(), packing.column_of.tolist(), lengths, strict=True)
+        for i in range(length)
+    ]
+    assert len(set(taken)) == len(taken) == lengths.sum()
+    assert sorted(set(packing.row_of.tolist())) == list(range(len(packing.widths))), "no row is empty"
+
+
+@pytest.mark.parametrize("lengths", CASES.values(), ids=CASES)
+def test_rows_of_a_width_stand_together_and_no_row_is_wider_than_need_be(lengths):
+    packing = pack(numpy.asarray(lengths))
+    assert (numpy.diff(packing.widths) >= 0).all()
+    assert set(packing.widths.tolist()) <= {64, 128, 256, 512}
+    for row, width in enumerate(packing.widths.tolist()):
+        longest = max(numpy.asarray(lengths)[packing.row_of == row])
+        assert width in (64, 128) or longest > width // 2
+
+
+def test_sentences_leave_little_empty():
+    for seed in range(5):
+        lengths = sentence_lengths(seed=seed)
+        assert 12 < lengths.mean() < 18 and lengths.max() > 35
+        packing = pack(lengths)
+        assert lengths.sum() / packing.widths.sum() > 0.95
+
+
+@pytest.mark.parametrize(
+    ("length", "n", "expected"),
+    [
+        (25, 1000, [128] * 200),  # 5 of them leave 3 places, 2 in a row of 64 leave 14
+        (25, 2, [64]),  # but these need no more
+        (32, 1000, [64] * 500),  # both widths are filled: the narrow one attends to less
+        (21, 6, [64] * 2),
+        (40, 3, [128]),
+    ],
+)
+def test_the_cheaper_width(length, n, expected):
+    assert pack(numpy.full(n, length)).widths.tolist() == expected
+
+
+def test_the_cost_grows_with_places_and_with_what_each_attends_to():
+    assert Packing(numpy.array([0]), numpy.array([0]), numpy.array([64])).cost == pytest.approx(64)
+    three = Packing(numpy.arange(3), numpy.zeros(3, "int64"), numpy.array([64, 128, 256]))
+    assert three.cost == pytest.approx(64 + 128 * 1.15 + 256 * 1.45)
+
+
+def test_the_order_of_windows_does_not_matter():
+    lengths = sentence_lengths(300)
+    shuffled = numpy.random.default_rng(5).permutation(lengths)
+    assert pack(lengths).widths.tolist() == pack(shuffled).widths.tolist()

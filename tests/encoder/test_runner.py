@@ -1,0 +1,278 @@
+"""Windows in batches: each once, with the states it has alone, within the budget."""
+
+import numpy
+import pytest
+import torch
+from transformers import (
+    BertConfig,
+    BertModel,
+    DistilBertConfig,
+    DistilBertModel,
+    EsmConfig,
+    EsmModel,
+    MPNetConfig,
+    MPNetModel,
+    RobertaConfig,
+    RobertaModel,
+)
+
+from spacy_sbert.encoder.packed_bert import PackedBert
+from spacy_sbert.encoder.runner import run
+from spacy_sbert.encoder.windows import spread
+from spacy_sbert.encoder.wordpieces import Wordpieces
+
+SIZES = {
+    "vocab_size": 50,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 24,
+    "max_position_embeddings": 320,
+    "initializer_range": 0.3,
+}
+MODELS = {
+    "bert": lambda: BertModel(BertConfig(**SIZES)),
+    "roberta": lambda: RobertaModel(RobertaConfig(**SIZES)),
+    "roberta_silu": lambda: RobertaModel(RobertaConfig(**SIZES, hidden_act="silu")),
+    "mpnet": lambda: MPNetModel(MPNetConfig(**SIZES)),
+    "distilbert": lambda: DistilBertModel(
+        DistilBertConfig(vocab_size=50, dim=16, hidden_dim=24, n_heads=2, n_layers=2, initializer_range=0.3)
+    ),
+}
+ENCODERS = {
+    "packed_bert": ("bert", True),
+    "packed_roberta": ("roberta", True),
+    "padded_bert": ("bert", False),
+    "padded_roberta": ("roberta_silu", False),
+    "padded_mpnet": ("mpnet", False),
+    "padded_distilbert": ("distilbert", False),
+}
+BUDGETS = [0, 8, 300, 10**6]
+
+
+def make_model(name):
+    with torch.random.fork_rng():
+        torch.manual_seed(2)
+        return MODELS[name]().eval()
+
+
+def make_encoder(name):
+    kind, packed = ENCODERS[name]
+    model = make_model(kind)
+    return model, PackedBert(model, torch.float32) if packed else model
+
+
+def make_windows(lengths, seed=4):
+    rng = numpy.random.default_rng(seed)
+    return [rng.integers(3, 50, length).tolist() for length in lengths]
+
+
+LENGTHS = [*numpy.random.default_rng(3).integers(1, 40, 60).tolist(), 64, 65, 1, 150, 300, 128, 129, 2]
+
+
+def wordpieces_of(windows, types=None):
+    n, ids = len(windows), numpy.concatenate(windows)
+    type_ids = None if types is None else numpy.concatenate(types)
+    lengths, nothing_cut = numpy.array([len(window) for window in windows]), numpy.zeros(n, dtype="int64")
+    return Wordpieces(numpy.arange(n), lengths, ids, type_ids, numpy.zeros(len(ids), dtype=bool), None, nothing_cut)
+
+
+def states_of(encoder, wordpieces, budget=0):
+    """The states of each window; fails if one comes twice or never."""
+    found = {}
+    for part in run(encoder, wordpieces, budget=budget):
+        assert torch.is_grad_enabled() and not torch.is_inference_mode_enabled(), "the caller's mode is its own"
+        assert part.lengths.tolist() == wordpieces.lengths[part.windows].tolist()
+        assert part.states.dtype == torch.float32 and len(part.states) == part.lengths.sum()
+        for window, states in zip(part.windows.tolist(), part.states.split(part.lengths.tolist()), strict=True):
+            assert window not in found
+            found[window] = states
+    return [found[window] for window in range(len(wordpieces.lengths))]
+
+
+def one_by_one(model, windows, types=None):
+    found = []
+    for i, window in enumerate(windows):
+        inputs = {} if types is None else {"token_type_ids": torch.tensor([types[i]])}
+        mask = torch.ones(1, len(window), dtype=torch.long)
+        with torch.no_grad():
+            output = model(input_ids=torch.tensor([window]), attention_mask=mask, **inputs)
+        found.append(output.last_hidden_state[0])
+    return found
+
+
+def assert_alike(given, expected):
+    assert [states.shape for states in given] == [states.shape for states in expected]
+    assert max(float((a - b).abs().max()) for a, b in zip(given, expected, strict=True)) < 1e-5
+
+
+@pytest.fixture(autouse=True)
+def threads():
+    """One thread, which is quickest for so little; to be called with another number."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """Watch an encoder: the ids of each pass, and which places in it belong to a window."""
+    seen = []
+
+    def watch(encoder):
+        if isinstance(encoder, PackedBert):
+            call = PackedBert.__call__
+
+            def spy(self, ids, columns, types, windows):
+                seen.append((ids.numpy().copy(), windows.numpy() >= 0))
+                return call(self, ids, columns, types, windows)
+
+            monkeypatch.setattr(PackedBert, "__call__", spy)
+        else:
+            encoder.register_forward_pre_hook(
+                lambda module, args, given: seen.append(
+                    (given["input_ids"].numpy().copy(), given["attention_mask"].numpy() > 0)
+                ),
+                with_kwargs=True,
+            )
+        return seen
+
+    return watch
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("name", ENCODERS)
+def test_each_window_has_the_states_it_has_alone(name, budget):
+    model, encoder = make_encoder(name)
+    windows = make_windows(LENGTHS)
+    assert_alike(states_of(encoder, wordpieces_of(windows), budget), one_by_one(model, windows))
+
+
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("name", ENCODERS)
+def test_any_number_of_threads(name, n, threads):
+    model, encoder = make_encoder(name)
+    windows = make_windows(LENGTHS)
+    expected = one_by_one(model, windows)
+    threads(n)
+    given = states_of(encoder, wordpieces_of(windows), 100)
+    assert torch.get_num_threads() == n
+    assert_alike(given, expected)
+
+
+def test_who_takes_some_parts_alone_is_not_kept_waiting(threads):
+    _, encoder = make_encoder("packed_bert")
+    threads(2)
+    parts = run(encoder, wordpieces_of(make_windows(LENGTHS)), budget=100)
+    assert len(next(parts).windows) > 0
+    parts.close()
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize("name", ["packed_bert", "padded_bert"])
+def test_token_types(name):
+    model, encoder = make_encoder(name)
+    windows, rng = make_windows(LENGTHS), numpy.random.default_rng(8)
+    types = [rng.integers(0, 2, length).tolist() for length in LENGTHS]
+    expected = one_by_one(model, windows, types)
+    assert_alike(states_of(encoder, wordpieces_of(windows, types)), expected)
+    assert (expected[0] - one_by_one(model, windows[:1])[0]).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_one_window(name):
+    model, encoder = make_encoder(name)
+    windows = make_windows([7])
+    assert_alike(states_of(encoder, wordpieces_of(windows)), one_by_one(model, windows))
+
+
+@pytest.mark.parametrize("budget", [8, 300, 1000, 10**6])
+@pytest.mark.parametrize("name", ENCODERS)
+def test_passes_keep_to_the_budget(name, budget, passes):
+    _, encoder = make_encoder(name)
+    seen = passes(encoder)
+    states_of(encoder, wordpieces_of(make_windows(LENGTHS)), budget)
+    assert all(ids.size <= budget or len(ids) == 1 for ids, _ in seen)
+    if budget == 10**6:
+        assert sorted(ids.shape[1] for ids, _ in seen) == ([64, 128, 256, 512] if "packed" in name else [300])
+    if budget == 1000:
+        widest = max(len(ids) for ids, _ in seen)
+        assert widest >= 1000 // 128 and len(seen) < 12, "the budget is used"
+
+
+@pytest.mark.parametrize("name", ["padded_bert", "padded_mpnet"])
+def test_a_window_longer_than_the_budget_is_alone(name, passes):
+    _, encoder = make_encoder(name)
+    seen = passes(encoder)
+    states_of(encoder, wordpieces_of(make_windows([5, 300, 5, 200, 20])), budget=100)
+    assert sorted(ids.shape for ids, _ in seen) == [(1, 200), (1, 300), (3, 20)]
+
+
+@pytest.mark.parametrize("name", ["packed_bert", "padded_distilbert"])
+def test_equal_windows_are_encoded_once(name, passes):
+    model, encoder = make_encoder(name)
+    first, second, third = make_windows([12, 12, 30])
+    windows = [first, second, first, third, first[:11], second] * 20
+    seen = passes(encoder)
+    given = states_of(encoder, wordpieces_of(windows))
+    assert sum(int(held.sum()) for _, held in seen) == 12 + 12 + 30 + 11
+    assert_alike(given, one_by_one(model, windows))
+    with torch.inference_mode():
+        given[0].fill_(5.0)
+    assert not (given[2] == 5.0).any(), "each has states of its own"
+
+
+@pytest.mark.parametrize(("name", "padding"), [("padded_roberta", 1), ("padded_mpnet", 1), ("padded_bert", 0)])
+def test_padding_has_the_id_the_encoder_knows(name, padding, passes):
+    model, encoder = make_encoder(name)
+    assert model.config.pad_token_id == padding
+    seen = passes(encoder)
+    states_of(encoder, wordpieces_of(make_windows([9, 4, 6])))
+    ((ids, held),) = seen
+    assert held.sum(1).tolist() == [9, 6, 4] and (ids[~held] == padding).all() and (ids[held] >= 3).all()
+
+
+@pytest.mark.parametrize("name", ["packed_roberta", "padded_roberta"])
+def test_padding_that_a_text_spells_has_no_position(name):
+    """RoBERTa's tokenizer knows "<pad>" in a text, and its positions leave that out."""
+    model, encoder = make_encoder(name)
+    windows = [[0, 7, 1, 9, 10, 2], [0, 8, 9, 2]]
+    assert_alike(states_of(encoder, wordpieces_of(windows)), one_by_one(model, windows))
+
+
+def test_half_precision_comes_out_as_float32():
+    model = make_model("bert")
+    windows = make_windows(LENGTHS)
+    given = torch.cat(states_of(PackedBert(model, torch.bfloat16), wordpieces_of(windows)))
+    expected = torch.cat(one_by_one(model, windows))
+    assert (given - expected).abs().max() > 1e-4
+    assert torch.cosine_similarity(given.flatten(), expected.flatten(), dim=0) > 0.999
+
+
+def make_esm():
+    """It keeps the cosines of its positions for the next batch as wide."""
+    config = EsmConfig(**SIZES, position_embedding_type="rotary", pad_token_id=1, mask_token_id=2, token_dropout=False)
+    with torch.random.fork_rng():
+        torch.manual_seed(2)
+        return EsmModel(config).eval()
+
+
+def test_what_an_encoder_keeps_can_be_trained_with():
+    model, windows = make_esm(), make_windows([9, 9])
+    states_of(model, wordpieces_of(windows))
+    model.train()(input_ids=torch.tensor(windows)).last_hidden_state.sum().backward()
+    assert model.encoder.layer[0].attention.self.query.weight.grad.any()
+
+
+def test_what_an_encoder_keeps_is_not_that_of_another_thread(threads):
+    model, windows = make_esm(), make_windows(list(range(2, 82)))
+    expected = one_by_one(model, windows)
+    threads(4)
+    for _ in range(5):
+        assert_alike(states_of(model, wordpieces_of(windows), 8), expected)
+
+
+def test_stretches():
+    assert spread(numpy.array([7, 0, 3]), numpy.array([2, 3, 1])).tolist() == [7, 8, 0, 1, 2, 3]
+    assert spread(numpy.array([5, 1, 9]), numpy.array([1, 0, 2])).tolist() == [5, 9, 10]
