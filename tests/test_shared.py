@@ -30,13 +30,14 @@ def tagged(nlp: Language, text: str) -> Example:
 
 @pytest.fixture
 def counted(monkeypatch):
-    """Counts the forward passes of every BERT, packed or not."""
+    """Counts the forward passes of every BERT, packed or not, in use or in training."""
     from transformers import BertModel
 
+    from spacy_sbert.encoder import forward
     from spacy_sbert.encoder.packed_bert import PackedBert
 
     calls = []
-    for kind, name in ((BertModel, "forward"), (PackedBert, "__call__")):
+    for kind, name in ((BertModel, "forward"), (PackedBert, "__call__"), (forward, "packed_states")):
         stock = getattr(kind, name)
         monkeypatch.setattr(
             kind, name, lambda self, *args, stock=stock, **kw: calls.append(1) or stock(self, *args, **kw)

@@ -203,13 +203,14 @@ class EncoderShim(HFShim):
         if not self.is_loaded:
             yield
             return
-        # Thinc's own way would look for the averages under other keys than its optimizer has.
-        averages = {
-            name: params[key] for name, _ in self._model.named_parameters() if (key := (self.id, name)) in params
-        }
-        kept = {name: weight.clone() for name, weight in self._model.state_dict().items() if name in averages}
+        others = {}
+        for name in self._model.state_dict():
+            for key in ((self.id, name), f"pytorch_{self.id}_{name}"):  # of Thinc's optimizers, and of its shims
+                if key in params:
+                    others[name] = params[key]
+        kept = {name: weight.clone() for name, weight in self._model.state_dict().items() if name in others}
         try:
-            self._load_weights({name: xp2torch(average).view_as(kept[name]) for name, average in averages.items()})
+            self._load_weights({name: xp2torch(other).view_as(kept[name]) for name, other in others.items()})
             yield
         finally:
             self._load_weights(kept)
