@@ -13,7 +13,7 @@ class Packing:
     """Where n windows stand in rows.
 
     row_of, column_of: int64 (n,), the row of each window and where it begins in it.
-    widths: int64 (rows,), ascending: rows of one width stand together.
+    widths: int64 (rows,), ascending: rows of similar width stand together.
     """
 
     row_of: numpy.ndarray
@@ -30,8 +30,8 @@ class Packing:
 def pack(lengths: numpy.ndarray) -> Packing:
     """Put windows into as few rows as a quick rule finds: the longest first, each into the fullest row it fits in.
 
-    A window that fits nowhere opens a row of the narrowest width it fits in: 64 or 128, whichever costs less in all,
-    and then twice that, and so on.
+    A window that fits nowhere opens a row of 64 or of 128, whichever costs less in all; one that is longer has a row of
+    its own, since attention costs more the wider a row is.
 
     lengths (int64 (n,)): the wordpieces in each window.
     RETURNS (Packing): the cheaper of those found.
@@ -56,7 +56,7 @@ def _pack(lengths: numpy.ndarray, narrowest: int) -> Packing:
             if not with_room[room]:
                 free_sizes ^= 1 << room
         else:
-            room = narrowest << max(0, -(-length // narrowest) - 1).bit_length()
+            room = max(narrowest, length)
             row, column = len(widths), 0
             widths.append(room)
         row_of[window], column_of[window] = row, column

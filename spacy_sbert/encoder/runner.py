@@ -17,6 +17,7 @@ from .wordpieces import Wordpieces
 
 CPU_BUDGET = 2048  # wordpieces whose states stay in the cache
 SMALLEST_BUDGET = 512  # less is not worth a thread
+SIMILAR = 0.75  # the narrowest row of a pass, as a share of the widest, to which it is padded
 GPU_BUDGET = 32768
 
 
@@ -36,7 +37,7 @@ class Part:
 
 @dataclass
 class Pass:
-    """A forward pass: rows of one width.
+    """A forward pass: rows of similar width.
 
     windows: int64 (k,), those in it.
     starts: int64 (k,), where each begins in the flattened rows.
@@ -96,15 +97,15 @@ def _packed_passes(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int) 
     packing = pack(lengths[windows])
     by_row = numpy.argsort(packing.row_of, kind="stable")
     rows = packing.row_of[by_row]
-    passes = []
-    for width in numpy.unique(packing.widths).tolist():
-        start, end = numpy.searchsorted(packing.widths, [width, width + 1]).tolist()
-        step = max(1, budget // width)
-        for first in range(start, end, step):
-            last = min(first + step, end)
-            chosen = by_row[numpy.searchsorted(rows, first) : numpy.searchsorted(rows, last)]
-            starts = (packing.row_of[chosen] - first) * width + packing.column_of[chosen]
-            passes.append(Pass(windows[chosen], starts, (last - first, width)))
+    passes, last = [], len(packing.widths)
+    while last:
+        width = max(1, int(packing.widths[last - 1]))  # of the widest row that is left
+        similar = int(numpy.searchsorted(packing.widths, SIMILAR * width))
+        first = max(similar, last - max(1, budget // width))
+        chosen = by_row[numpy.searchsorted(rows, first) : numpy.searchsorted(rows, last)]
+        starts = (packing.row_of[chosen] - first) * width + packing.column_of[chosen]
+        passes.append(Pass(windows[chosen], starts, (last - first, width)))
+        last = first
     return passes
 
 
