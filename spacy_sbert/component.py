@@ -247,16 +247,17 @@ class SentenceBert(TrainablePipe):
         examples = list(examples)
         validate_examples(examples, "SentenceBert.update")
         self.examples_seen += len(examples)
-        docs = [example.predicted for example in examples]
-        if not any(len(doc) for doc in docs):
+        if not any(len(example.predicted) for example in examples):
             return losses  # a shared transformer returns before it hands out its output, too
-        if not any(members(doc, self.spans_key) for doc in docs):
-            if not self._expects_pairs:
-                self._notices.once(Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key))
-            if not find_listeners(self.model):
+        learning = [example for example in examples if members(example.predicted, self.spans_key)]
+        self._expects_pairs = self._expects_pairs or bool(learning)
+        if not self._expects_pairs:
+            self._notices.once(Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key))
+        if not find_listeners(self.model):  # a shared transformer has encoded the others, too, and waits for a gradient
+            examples = learning
+            if not examples:
                 return losses
-        else:
-            self._expects_pairs = True
+        docs = [example.predicted for example in examples]
         set_dropout_rate(self.model, drop)
         encoded, backprop = self.model.begin_update(docs)
         self._notices.of_training_cuts(docs, encoded)

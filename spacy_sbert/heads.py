@@ -43,6 +43,8 @@ def label_pairs(
 
     Of several heads that of the pair's objective labels it; a pair without objective then gets no label.
     """
+    if not heads:
+        return
     groups: dict[str, list[tuple[Doc, Floats2d]]] = {}
     for doc, encoded in zip(docs, scores, strict=True):
         pair = members(doc, spans_key)

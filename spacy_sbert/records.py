@@ -66,6 +66,8 @@ def names(doc: Doc) -> list[str]:
 def doc_vector(doc: Doc, records: list[PlacedRecord]) -> tuple[numpy.ndarray, bool]:
     """Vector of a whole Doc, and whether it has one: the row, the mean of the rows, or zeros where there is no text."""
     length = _length(doc)
+    if len(records) == 1 and len(records[0].data["vectors"]) == 1 and (records[0].start, records[0].end) == (0, length):
+        return records[0].data["vectors"][0], bool(records[0].data["has_text"][0])  # as most Docs have it
     if any(record.start < 0 or record.end > length for record in records):
         return _stretch_vector(*trimmed(doc.text, 0), records, doc.text)  # a part of a longer Doc: Span.as_doc
     width = max(record.data["width"] for record in records)

@@ -225,3 +225,20 @@ def test_agrees_with_sentence_transformers_on_the_real_model(minilm):
     pipe = minilm.get_pipe("sbert")
     value, _ = pipe.get_loss(batch, pipe.predict([example.predicted for example in batch]))
     assert value == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_docs_that_are_no_examples_are_not_encoded(make_nlp, monkeypatch):
+    """Beside other components an encoder of its own has no work with their examples."""
+    from spacy_sbert.encoder import forward
+
+    nlp, seen = make_nlp(), []
+    pairs = [make_example(nlp, *pair) for pair in PAIRS]
+    nlp.initialize(lambda: pairs)
+    stock = forward.packed_states
+    monkeypatch.setattr(
+        forward, "packed_states", lambda *given: seen.append(len(given[1]["input_ids"])) or stock(*given)
+    )
+    other = Example(nlp.make_doc("the dog"), nlp.make_doc("the dog"))
+    losses = nlp.update([other, *pairs, other], sgd=False)
+    assert seen == [2 * len(pairs)], "rows of pairs alone"
+    assert losses["sbert"] > 0

@@ -71,13 +71,13 @@ def encode_wordpieces(
 
 def _keep(states: list[Any], wordpieces: Wordpieces, part: Part) -> None:
     """Copy the states of each window, so that none keeps those of its whole batch in memory."""
-    found, lengths = part.states.cpu().numpy(), part.lengths
+    found = part.states.cpu().numpy()
+    kept = numpy.ones(len(found), dtype=bool)
     if wordpieces.offsets is not None:
-        of_text = ~wordpieces.special[spread(wordpieces.starts[part.windows], lengths)]
-        found, lengths = found[of_text], wordpieces.n_text[part.windows]
-    ends = numpy.cumsum(lengths)
-    for window, start, end in zip(part.windows.tolist(), (ends - lengths).tolist(), ends.tolist(), strict=True):
-        states[window] = found[start:end].copy()
+        kept = ~wordpieces.special[spread(wordpieces.starts[part.windows], part.lengths)]
+    ends = numpy.cumsum(part.lengths)
+    for window, start, end in zip(part.windows.tolist(), (ends - part.lengths).tolist(), ends.tolist(), strict=True):
+        states[window] = found[start:end][kept[start:end]]
 
 
 def _rows_of(wordpieces: Wordpieces, transformer: EncoderModel) -> Rows:

@@ -1,0 +1,107 @@
+"""encode: an array straight from texts, the same vectors that Docs get."""
+
+import numpy
+import pytest
+import spacy
+from pipelines import ENCODERS
+
+TEXTS = ["A man is eating food.", "", "The cat sat on the mat.", " \n", "dog", "A man is eating food.", "he ran"]
+LONG = "the cat sat on a mat he is eating food " * 6
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("pooling", ["mean", "max", "cls"])
+def test_equals_the_vectors_of_docs(make_nlp, encoder, pooling):
+    nlp = make_nlp(encoder, model={"pooling": pooling, "normalize": True})
+    expected = numpy.array([doc.vector for doc in nlp.pipe(TEXTS)])
+    given = nlp.get_pipe("sbert").encode(TEXTS)
+    assert given.dtype == numpy.float32 and given.shape == expected.shape
+    assert numpy.allclose(given, expected, atol=1e-6)
+    assert not given[1].any() and not given[3].any(), "no text, no vector"
+
+
+@pytest.mark.parametrize("window", [1, 3, 100])
+def test_any_iterable_in_any_window(make_nlp, window):
+    sbert = make_nlp().get_pipe("sbert")
+    expected = sbert.encode(TEXTS)
+    assert numpy.allclose(sbert.encode((text for text in TEXTS), window=window), expected, atol=1e-6)
+
+
+def test_texts_are_read_as_they_are_needed(make_nlp):
+    sbert, read = make_nlp().get_pipe("sbert"), []
+
+    def texts():
+        for number in range(100):
+            read.append(number)
+            yield "dog"
+        raise OSError("the source broke")
+
+    with pytest.raises(OSError, match="the source broke"):
+        sbert.encode(texts(), window=10)
+    assert read == list(range(100))
+
+
+def test_no_texts(make_nlp):
+    assert make_nlp().get_pipe("sbert").encode([]).shape == (0, 16)
+
+
+def test_overflow(make_nlp):
+    with pytest.warns(UserWarning, match="1 of 2 rows were longer than the encoder's limit of 24"):
+        make_nlp().get_pipe("sbert").encode([LONG, "dog"])
+    nlp = make_nlp(model={"overflow": "windows"})
+    assert numpy.allclose(nlp.get_pipe("sbert").encode([LONG, "dog"])[0], nlp(LONG).vector, atol=1e-6)
+
+
+def test_in_processes(make_nlp):
+    sbert = make_nlp().get_pipe("sbert")
+    given = sbert.encode(TEXTS * 3, window=4, n_process=2)
+    assert numpy.allclose(given, sbert.encode(TEXTS * 3), atol=1e-6)
+
+
+def test_progress(make_nlp, capsys):
+    sbert = make_nlp().get_pipe("sbert")
+    sbert.encode(TEXTS)
+    assert capsys.readouterr().err == ""
+    sbert.encode(TEXTS, progress=True)
+    assert "7/7" in capsys.readouterr().err
+
+
+def test_after_saving(make_nlp, tmp_path):
+    for encoder in ENCODERS:
+        nlp = make_nlp(encoder)
+        nlp.to_disk(tmp_path / encoder)
+        loaded = spacy.load(tmp_path / encoder)
+        assert numpy.allclose(loaded.get_pipe("sbert").encode(TEXTS), nlp.get_pipe("sbert").encode(TEXTS), atol=1e-6)
+
+
+def test_after_replacing_listeners(make_nlp):
+    nlp = make_nlp("shared")
+    expected = nlp.get_pipe("sbert").encode(TEXTS)
+    nlp.replace_listeners("transformer", "sbert", ["model.tok2vec"])
+    assert numpy.allclose(nlp.get_pipe("sbert").encode(TEXTS), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("given", ["dog", b"dog", 3, None])
+def test_a_single_text_is_refused(make_nlp, given):
+    with pytest.raises(TypeError, match="expected several texts"):
+        make_nlp().get_pipe("sbert").encode(given)
+
+
+def test_what_is_no_text_is_refused(make_nlp):
+    with pytest.raises(TypeError, match=r"text number 2, 3\.5: expected str"):
+        make_nlp().get_pipe("sbert").encode(["dog", 3.5])
+
+
+@pytest.mark.parametrize("setting", ["window", "n_process"])
+def test_settings_are_checked(make_nlp, setting):
+    with pytest.raises(ValueError, match=f"Cannot use {setting} = 0: expected 1 or more"):
+        make_nlp().get_pipe("sbert").encode(TEXTS, **{setting: 0})
+
+
+def test_a_stock_transformer_is_refused(tiny_bert):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("transformer", config={"model": {"name": str(tiny_bert)}})
+    nlp.add_pipe("sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}})
+    nlp.initialize()
+    with pytest.raises(ValueError, match="is not of this package"):
+        nlp.get_pipe("sbert").encode(TEXTS)
