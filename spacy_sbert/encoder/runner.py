@@ -1,7 +1,6 @@
 """From wordpieces to their states: sorted or packed, in batches of a budget, each text once."""
 
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -65,13 +64,13 @@ def run(encoder: Any, wordpieces: Wordpieces, *, budget: int = 0) -> Iterator[Pa
     encode = partial(_encode_packed if is_packed else _encode_padded, encoder, wordpieces, device)
     # Other models keep things of a pass that another thread would change.
     in_parallel = is_packed and device.type == "cpu" and len(passes) > 1
-    with parallel_map() if in_parallel else nullcontext(map) as map_passes:
-        for done, states in zip(passes, map_passes(encode, passes), strict=True):
-            same = [twins[window] for window in done.windows.tolist()]
-            all_windows = numpy.concatenate(same)
-            lengths = wordpieces.lengths[all_windows]
-            places = spread(numpy.repeat(done.starts, [len(equal) for equal in same]), lengths)
-            yield Part(all_windows, lengths, states[torch.from_numpy(places).to(device)].float())
+    map_passes = parallel_map if in_parallel else map
+    for done, states in zip(passes, map_passes(encode, passes), strict=True):
+        same = [twins[window] for window in done.windows.tolist()]
+        all_windows = numpy.concatenate(same)
+        lengths = wordpieces.lengths[all_windows]
+        places = spread(numpy.repeat(done.starts, [len(equal) for equal in same]), lengths)
+        yield Part(all_windows, lengths, states[torch.from_numpy(places).to(device)].float())
 
 
 def _cpu_budget(n_wordpieces: int) -> int:
