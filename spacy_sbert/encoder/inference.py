@@ -20,7 +20,8 @@ def resolve_precision(precision: str, device: str) -> str:
         return precision
     if device == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
-    has_bfloat16 = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")  # private, and not in every PyTorch
+    has_bfloat16 = any(getattr(torch.cpu, check, lambda: False)() for check in checks)
     return "bfloat16" if device == "cpu" and has_bfloat16 else "float32"
 
 
