@@ -26,10 +26,11 @@ def encode_spans(
     flat = [span for doc_spans in spans for span in doc_spans]
     texts = [span.text for span in flat]
     wordpieces = tokenizer(texts, offsets=True)
-    batch = _pad(tokenizer, wordpieces, flat, texts)
+    places = padded_places(wordpieces)
+    batch = _pad(tokenizer, wordpieces, places, flat, texts)
     doc_of = [number for number, doc_spans in enumerate(spans) for _ in doc_spans]
     align = align_wordpieces(tokenizer, wordpieces, flat, doc_of, texts)
-    align = Ragged(cast(Any, padded_places(wordpieces)[align.dataXd].astype("int32")), align.lengths)
+    align = Ragged(cast(Any, places[align.dataXd].astype("int32")), align.lengths)
     counts = iter(numpy.bincount(wordpieces.text_of, minlength=len(flat)).tolist())
     nested = [[same for span in doc_spans for same in [span] * next(counts)] for doc_spans in spans]
     return nested, wordpieces, batch, align
@@ -72,9 +73,10 @@ def padded_places(wordpieces: Wordpieces) -> numpy.ndarray:
     return spread(rows, wordpieces.lengths)
 
 
-def _pad(tokenizer: WordpieceTokenizer, wordpieces: Wordpieces, spans: list[Span], texts: list[str]) -> RowBatch:
+def _pad(
+    tokenizer: WordpieceTokenizer, wordpieces: Wordpieces, places: numpy.ndarray, spans: list[Span], texts: list[str]
+) -> RowBatch:
     shape = (len(wordpieces.lengths), int(wordpieces.lengths.max()))
-    places = padded_places(wordpieces)
     ids = numpy.full(shape, tokenizer.pad_id, dtype="int64")
     ids.reshape(-1)[places] = wordpieces.ids
     mask = numpy.zeros(shape, dtype="float32")

@@ -20,8 +20,7 @@ def packed_states(model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
     """
     device, (n_rows, width) = inputs["input_ids"].device, inputs["input_ids"].shape
     lengths = inputs["attention_mask"].sum(dim=1).long().cpu().numpy()
-    packing = pack(lengths)
-    # Rows of different width become one tensor: a batch has few of them.
+    packing = pack(lengths, one_width=True)
     shape = (len(packing.widths), int((packing.column_of + lengths).max()))
     starts = packing.row_of * shape[1] + packing.column_of
     of = torch.from_numpy(spread(numpy.arange(n_rows) * width, lengths)).to(device)

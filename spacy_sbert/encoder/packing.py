@@ -27,18 +27,21 @@ class Packing:
         return float((self.widths * (1 - ATTENTION_SHARE + attention)).sum())
 
 
-def pack(lengths: numpy.ndarray) -> Packing:
+def pack(lengths: numpy.ndarray, *, one_width: bool = False) -> Packing:
     """Put windows into as few rows as a quick rule finds: the longest first, each into the fullest row it fits in.
 
     A window that fits nowhere opens a row of 64 or of 128, whichever costs less in all; one that is longer has a row of
     its own, since attention costs more the wider a row is.
 
     lengths (int64 (n,)): the wordpieces in each window.
+    one_width (bool): whether all rows are to be as wide as the longest window, for those that are encoded as one batch.
     RETURNS (Packing): the cheaper of those found.
     SOURCE: Johnson 1973, Near-Optimal Bin Packing Algorithms (best fit decreasing); packing of sequences with a
         block-diagonal mask as in Krell et al. 2021, Efficient Sequence Packing without Cross-contamination, section 3.
     """
-    return min((_pack(lengths, width) for width in WIDTHS), key=lambda packing: packing.cost)
+    longest = int(lengths.max(initial=0))
+    widths = [max(WIDTHS[0], longest)] if one_width else WIDTHS
+    return min((_pack(lengths, width) for width in widths), key=lambda packing: packing.cost)
 
 
 def _pack(lengths: numpy.ndarray, narrowest: int) -> Packing:

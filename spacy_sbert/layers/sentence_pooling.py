@@ -85,9 +85,8 @@ def forward(model: SentencePooling, datas: list[TransformerData], is_train: bool
         wordpieces = None if is_train else _wordpieces(data, kept, own, r.foreign)
         if wordpieces is not None and r.foreign:
             found = _pool_tokens(model, wordpieces, unit)
-        encoded[i] = EncodedDoc(
-            r, found, model.pooling_name, unit, wordpieces if model.attrs["token_vectors"] else None
-        )
+        wanted = wordpieces if model.attrs["token_vectors"] else None
+        encoded[i] = EncodedDoc(r, found, model.pooling_name, unit, wanted)
 
     def backprop(d_vectors: list[Floats2d]) -> list[TransformerData]:
         # A Doc without rows is not in the transformer's batch: positions shift.
@@ -171,9 +170,8 @@ def _each_token_once(
 ) -> tuple[numpy.ndarray, numpy.ndarray]:
     """The alignment to the first of the overlapping windows that a token is in."""
     windows = numpy.repeat(numpy.arange(len(lengths)), lengths)[pieces]
-    starts = (
-        numpy.cumsum(align_lengths) - align_lengths
-    )  # a token's wordpieces ascend: its first is in its first window
+    # A token's wordpieces ascend: its first is in the first window.
+    starts = numpy.cumsum(align_lengths) - align_lengths
     tokens = numpy.repeat(numpy.arange(len(align_lengths)), align_lengths)
     kept = windows == windows[starts[tokens]]
     return pieces[kept], numpy.bincount(tokens[kept], minlength=len(align_lengths))

@@ -52,6 +52,15 @@ def test_rows_ascend_and_none_is_wider_than_need_be(lengths):
         assert width in (64, 128) or inside == [width], "a long window has a row of its own"
 
 
+@pytest.mark.parametrize("lengths", CASES.values(), ids=CASES)
+def test_rows_of_one_width(lengths):
+    lengths = numpy.asarray(lengths)
+    packing = pack(lengths, one_width=True)
+    assert set(packing.widths.tolist()) == {max(64, lengths.max())}
+    assert (packing.column_of + lengths <= packing.widths[packing.row_of]).all()
+    assert len(packing.widths) == 1 or lengths.sum() > packing.widths.sum() / 2, "half empty rows would be one"
+
+
 def test_sentences_leave_little_empty():
     for seed in range(5):
         lengths = sentence_lengths(seed=seed)
