@@ -7,7 +7,8 @@ from scipy import stats
 
 from .errors import Errors
 
-ROUNDING = 1e-12
+ROUNDING = {"float32": 1e-6}  # of the largest number, by dtype: cosines of 384 products
+DOUBLE_ROUNDING = 1e-12
 
 
 def spearman(predicted: Any, gold: Any) -> float | None:
@@ -21,8 +22,8 @@ def spearman(predicted: Any, gold: Any) -> float | None:
     RAISES (ValueError): if a number is not finite, or the sides differ in length.
     SOURCE: Reimers et al. 2016, Task-Oriented Intrinsic Evaluation of Semantic Textual Similarity, argue for it.
     """
-    predicted, gold = _checked(predicted, gold)
-    return float(stats.spearmanr(predicted, gold)[0]) if _is_defined(predicted, gold) else None
+    checked = _checked(predicted, gold)
+    return float(stats.spearmanr(*checked)[0]) if _is_defined(predicted, gold) else None
 
 
 def pearson(predicted: Any, gold: Any) -> float | None:
@@ -34,8 +35,8 @@ def pearson(predicted: Any, gold: Any) -> float | None:
     RETURNS (float): from -1 to 1; None where it is not defined, see spearman.
     RAISES (ValueError): see spearman.
     """
-    predicted, gold = _checked(predicted, gold)
-    return float(stats.pearsonr(predicted, gold)[0]) if _is_defined(predicted, gold) else None
+    checked = _checked(predicted, gold)
+    return float(stats.pearsonr(*checked)[0]) if _is_defined(predicted, gold) else None
 
 
 def _checked(predicted: Any, gold: Any) -> tuple[numpy.ndarray, numpy.ndarray]:
@@ -49,10 +50,12 @@ def _checked(predicted: Any, gold: Any) -> tuple[numpy.ndarray, numpy.ndarray]:
     return arrays
 
 
-def _is_defined(predicted: numpy.ndarray, gold: numpy.ndarray) -> bool:
+def _is_defined(predicted: Any, gold: Any) -> bool:
     return len(gold) > 1 and varies(predicted) and varies(gold)
 
 
-def varies(values: numpy.ndarray) -> bool:
-    """Whether numbers differ by more than the rounding of their computation, 1e-12 of the largest."""
-    return bool(numpy.ptp(values) > ROUNDING * numpy.abs(values).max())
+def varies(values: Any) -> bool:
+    """Whether numbers differ by more than the rounding of their computation, 1e-6 of the largest in float32, 1e-12 in
+    float64."""
+    array = numpy.asarray(values)
+    return bool(numpy.ptp(array) > ROUNDING.get(array.dtype.name, DOUBLE_ROUNDING) * numpy.abs(array).max())

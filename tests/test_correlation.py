@@ -39,6 +39,9 @@ def test_what_differs_by_rounding_alone_is_undefined(correlation):
     assert correlation([1.0, 1.0 + 4e-16, 1.0 - 2e-16], [1, 2, 3]) is None
     assert correlation([0.0, 0.0, 0.0], [1, 2, 3]) is None
     assert correlation([1.0, 1.0 + 1e-9, 1.0 + 2e-9], [1, 2, 3]) == pytest.approx(1.0, abs=1e-6)
+    single = numpy.array([1.0, 1.0 + 1.2e-7, 1.0 - 6e-8], dtype="float32")
+    assert correlation(single, [1, 2, 3]) is None
+    assert correlation(single.astype("float64"), [1, 2, 3]) == pytest.approx(correlation(1e6 * (single - 1), [1, 2, 3]))
 
 
 @pytest.mark.parametrize("correlation", [spearman, pearson])

@@ -44,7 +44,9 @@ class Variant:
         rows (float (n, width)): all 2n rows of pairs compared by cosine; training data alone where something is
             learned.
         seed (int): of an up-projection.
-        RETURNS (Callable): vectors, float (m, width), to float64 (m, size) in this variant.
+        RETURNS (Callable): vectors, float (m, width), to this variant, (m, size): float64, or as they are where neither
+            size nor normalisation changes them, as sentence-transformers compares them (see "Equal pairs" in
+            docs/evaluation.md).
         RAISES (ValueError): if the size cannot be had from this width or this number of rows.
         """
         resize = fit_size(self.size, rows, seed)
@@ -55,7 +57,7 @@ class Variant:
 def fit_normalization(name: str, rows: numpy.ndarray) -> Transform:
     """A normalisation with the moments of the rows; a number that never varies is only centred."""
     if name == "none":
-        return _as_float64
+        return _unchanged
     if name == "unit":
         return lambda given: unit_length(_as_float64(given))
     mean, deviation = rows.mean(axis=0, dtype="float64"), rows.std(axis=0, dtype="float64")
@@ -70,7 +72,7 @@ def fit_size(size: str, rows: numpy.ndarray, seed: int) -> Transform:
     kind, wanted = parse_size(size)
     width = rows.shape[1]
     if kind == OWN:
-        return _as_float64
+        return _unchanged
     if kind == UP:
         if wanted < width:
             raise ValueError(Errors.SIZE_TOO_SMALL.format(size=size, width=width))
@@ -95,6 +97,10 @@ def parse_size(size: str) -> tuple[str, int]:
     if kind in (PCA, UP) and number.isdecimal() and int(number) > 0:
         return kind, int(number)
     raise ValueError(Errors.UNKNOWN_SIZE.format(given=size))
+
+
+def _unchanged(rows: numpy.ndarray) -> numpy.ndarray:
+    return rows
 
 
 def _as_float64(rows: numpy.ndarray) -> numpy.ndarray:

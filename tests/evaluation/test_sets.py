@@ -6,6 +6,7 @@ import numpy
 import pytest
 from made_data import HashedSource
 from pipelines import real_data
+from scipy.stats import spearmanr
 from spacy.training import Example
 
 from spacy_sbert.evaluation import PipelineSource, Settings, evaluate_suites
@@ -50,18 +51,35 @@ REFERENCE = {
 }
 
 
+def by_order_of_equal_pairs(predictions, subset):
+    """The least and the greatest Spearman x 100 of a sub-set that some order of its pairs of equal vectors gives.
+
+    The cosine of equal vectors is 1 up to the last bit, so that only rounding orders these pairs.
+    """
+    at = numpy.array(predictions["subset"]) == subset
+    predicted, gold = numpy.array(predictions["predicted"])[at], numpy.array(predictions["gold"])[at]
+    rounded = numpy.round(predicted, 5)
+    return [100 * spearmanr(rounded + sign * 1e-7 * gold, gold)[0] for sign in (-1, 1)]
+
+
 @pytest.mark.slow
 def test_the_reference_table(minilm, tmp_path):
-    """Every cell to 0.02; about three minutes."""
+    """Every cell to 0.02, but one, which the order of equal pairs decides: docs/evaluation.md; about a minute."""
     source = PipelineSource(minilm)
     results = evaluate_suites(source, real_data(), ["sts"], settings=Settings(bootstrap=0), cache=tmp_path)
     assert results["failed"] == {} and results["tasks"].keys() >= REFERENCE.keys()
+    low, high = by_order_of_equal_pairs(results["tasks"]["STS12"]["predictions"], "SMTnews")
+    assert (low, high) == pytest.approx((65.79, 65.91), abs=0.02)
     for task, expected in REFERENCE.items():
         found = results["tasks"][task]["variants"][0]["scores"]["cosine"]["spearman"]
         assert found.keys() == expected.keys()
         for name, value in expected.items():
             if isinstance(value, dict):
-                assert {key: 100 * score for key, score in found[name].items()} == pytest.approx(value, abs=0.02)
+                scores = {key: 100 * score for key, score in found[name].items()}
+                if task == "STS12":
+                    assert low <= scores.pop("SMTnews") <= high and low <= value["SMTnews"] <= high
+                    value = {key: score for key, score in value.items() if key != "SMTnews"}
+                assert scores == pytest.approx(value, abs=0.02)
             else:
                 assert 100 * found[name] == pytest.approx(value, abs=0.02), (task, name)
 
