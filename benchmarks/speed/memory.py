@@ -3,7 +3,7 @@
 Usage: python benchmarks/speed/memory.py --data FOLDER --output FILE.json [--n 100000] [--every 10000] [--gpu-id -1]
     [--precision bfloat16]
 Questions of Quora's duplicates, more than half of them different, in a process of its own, whose resident memory is
-measured.
+measured; and in another one the same without `sbert`, for what spaCy's own vocabulary and tokenizer keep of new words.
 """
 
 import json
@@ -13,9 +13,12 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
+import spacy
 from measure import arguments, prepare, save
 from texts import questions
 from variants import own
+
+SBERT, SPACY = "sbert", "spacy"
 
 
 def resident() -> float:
@@ -27,12 +30,24 @@ def resident() -> float:
 def stream(args: Namespace) -> None:
     """Print the number of sentences done and the memory, before the first of them and at every so many."""
     texts = questions(args.data, args.n)
-    nlp = own(args.precision)
+    nlp = own(args.precision) if args.child == SBERT else spacy.blank("en")
     print(json.dumps([0, round(resident(), 1)]), flush=True)
     for done, doc in enumerate(nlp.pipe(texts), 1):
-        assert len(doc.vector)
+        assert args.child != SBERT or len(doc.vector)
         if done % args.every == 0:
             print(json.dumps([done, round(resident(), 1)]), flush=True)
+
+
+def measure(kind: str) -> list[list[float]]:
+    """Sentences done and resident memory, MB, of a process of its own."""
+    samples = []
+    with subprocess.Popen([sys.executable, *sys.argv, "--child", kind], stdout=subprocess.PIPE, text=True) as child:
+        for line in child.stdout or ():
+            samples.append(json.loads(line))
+            print("{}: {} sentences: {} MB".format(kind, *samples[-1]), flush=True)
+    if child.returncode:
+        raise SystemExit(child.returncode)
+    return samples
 
 
 def main() -> None:
@@ -40,21 +55,15 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=100_000, help="sentences")
     parser.add_argument("--every", type=int, default=10_000, help="sentences between measurements")
     parser.add_argument("--precision", default="bfloat16")
-    parser.add_argument("--child", action="store_true", help="measure in this process, and print")
+    parser.add_argument("--child", choices=(SBERT, SPACY), help="measure in this process, and print")
     args = parser.parse_args()
     start = prepare(args)
     if args.child:
         stream(args)
         return
-    samples = []
-    with subprocess.Popen([sys.executable, *sys.argv, "--child"], stdout=subprocess.PIPE, text=True) as child:
-        for line in child.stdout or ():
-            samples.append(json.loads(line))
-            print("{} sentences: {} MB".format(*samples[-1]), flush=True)
-    if child.returncode:
-        raise SystemExit(child.returncode)
+    found = {kind: measure(kind) for kind in (SBERT, SPACY)}
     settings = {"sentences": args.n, "every": args.every, "precision": args.precision}
-    save(args.output, start, settings, {"samples": samples})
+    save(args.output, start, settings, {"samples": found[SBERT], "spacy_alone": found[SPACY]})
 
 
 if __name__ == "__main__":
