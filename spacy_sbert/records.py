@@ -131,6 +131,8 @@ def _stretch_vector(start: int, end: int, records: list[PlacedRecord], text: str
             return row, bool(row.any())
     parts = []
     for record in records:
+        if "combined_by" in record.data:
+            raise ValueError(Errors.META_SPAN.format(text=text[:50], name=record.data["combined_by"]))
         if "states" not in record.data:
             raise ValueError(Errors.NO_TOKEN_VECTORS.format(text=text[:50]))
         data, at = record.data, record.start

@@ -8,7 +8,10 @@ from zipfile import ZipFile
 
 import numpy
 import pytest
+from made_views import SENTENCES, WORDS
 from pipelines import ENCODERS
+
+from spacy_sbert.meta.fitting import fit_meta
 
 ROOT = Path(__file__).parent.parent
 TEXT = "A man is eating food."
@@ -23,9 +26,22 @@ numpy.save(sys.argv[2], spacy.load("en_tiny")(sys.argv[3]).vector)
 """
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+def ensemble(make_nlp):
+    """Two poolings of one shared transformer and static vectors, combined by SVD."""
+    nlp = make_nlp("shared")
+    shared = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1", "pooling": "max"}
+    nlp.add_pipe("sbert", name="sbert_max", config={"model": shared})
+    for word in WORDS:
+        nlp.vocab.set_vector(word, numpy.random.default_rng(len(word)).normal(size=5).astype("float32"))
+    functions = {"sif": {"@misc": "spacy-sbert.SmoothInverseFrequency.v1"}}
+    nlp.add_pipe("sbert_meta", config={"functions": functions, "method": "svd", "size": 6})
+    fit_meta(nlp, "sbert_meta", lambda: SENTENCES)
+    return nlp
+
+
+@pytest.mark.parametrize("encoder", [*ENCODERS, "ensemble"])
 def test_wheel(make_nlp, tmp_path, encoder):
-    nlp = make_nlp(encoder)
+    nlp = ensemble(make_nlp) if encoder == "ensemble" else make_nlp(encoder)
     expected = nlp(TEXT).vector
     nlp.to_disk(tmp_path / "nlp")
     (tmp_path / "packages").mkdir()

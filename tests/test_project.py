@@ -104,3 +104,19 @@ def test_sample_is_graded_and_disjoint():
     for pairs in (train, dev):
         grades = [min(int(score * 5), 4) for *_, score in pairs]
         assert min(grades.count(grade) for grade in range(5)) >= len(pairs) / 10
+
+
+def test_meta_embeddings_workflow(project, tiny_bert):
+    """Every method on the sample, with three poolings of the tiny BERT."""
+    settings = ("--vars.encoder", tiny_bert, "--vars.meta_size", 8, "--vars.meta_epochs", 2)
+    succeed(project, "meta-embeddings", *settings)
+    found = json.loads((project / "metrics" / "meta" / "scores.json").read_text())
+    methods = ["conc", "avg", "svd", "gcca", "ae"]
+    members = ["mean", "max", "cls"]
+    assert list(found["table2"]) == [*members, *(f"{name}, projected up" for name in members), *methods]
+    assert list(found["table3"]) == members and all(list(row) == methods for row in found["table3"].values())
+    assert len(found["table1"]) == 1 + 2 * 5 + 12 + 1
+    text = (project / "metrics" / "meta" / "table2.md").read_text(encoding="utf8")
+    assert [line.split(" | ")[0].strip("| ") for line in text.splitlines()[2:]] == list(found["table2"])
+    nlp = spacy.load(project / "training" / "meta")
+    assert nlp("A man.").vector.shape == (8,) and nlp("A man.")._.mean_vector.shape == (16,)

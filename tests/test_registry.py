@@ -24,6 +24,7 @@ GROUPS = {
     "spacy_scorers": "scorers",
     "spacy_batchers": "batchers",
     "spacy_loggers": "loggers",
+    "spacy_misc": "misc",
     "thinc_layers": "layers",
     "thinc_schedules": "schedules",
 }
@@ -139,8 +140,8 @@ FLOORS = [
     {"objectives", "notices", "bulk"},
     {"heads"},
     {"models", "upstream", "scorer", "readers"},
-    {"component"},
-    {"evaluation", "search"},
+    {"component", "static_vectors"},
+    {"evaluation", "search", "meta"},
     {"cli"},
 ]
 

@@ -3,8 +3,10 @@
 from spacy.cli._util import app as spacy_app
 from typer import Typer
 
-app = Typer(name="sbert", help="Sentence-BERT: convert pairs, evaluate sentence vectors", no_args_is_help=True)
+app = Typer(
+    name="sbert", help="Sentence-BERT: convert pairs, evaluate sentence vectors, combine encoders", no_args_is_help=True
+)
 
-from . import convert, evaluate  # noqa: E402, F401  they register their commands on app
+from . import convert, evaluate, fit_meta  # noqa: E402, F401  they register their commands on app
 
 spacy_app.add_typer(app)

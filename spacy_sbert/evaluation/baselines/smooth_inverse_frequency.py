@@ -1,18 +1,15 @@
 """Static vectors weighted by the rarity of their words, less what all sentences have in common."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy
 from spacy.language import Language
 
-from ...errors import Errors
-from ...readers.rows import read_lines
+from ...static_vectors import SMOOTHING, first_component, read_counts, sif_weights, weighted_mean
 from ..environment import digest_of_parts
 from .static_vectors import StaticVectors
-
-SMOOTHING = 1e-3  # the paper's a
 
 
 class SmoothInverseFrequency:
@@ -34,12 +31,8 @@ class SmoothInverseFrequency:
         RAISES (ValueError): if the pipeline has no static vectors, the file is not what it should be, or a is not above
             0.
         """
-        if not a > 0:
-            raise ValueError(Errors.BAD_SMOOTHING.format(given=a))
         self.vectors = StaticVectors(nlp)
-        found = read_counts(counts)
-        total = sum(found.values())
-        self.weights: Mapping[str, float] = {word: a / (a + count / total) for word, count in found.items()}
+        self.weights = sif_weights(read_counts(counts), a)
         self.name = f"sif ({self.vectors.name})"
         file = hashlib.sha256(counts.read_bytes()).hexdigest()
         self.digest = digest_of_parts("sif", a, file, self.vectors.digest)
@@ -52,42 +45,6 @@ class SmoothInverseFrequency:
         return (rows - numpy.outer(rows @ u, u)).astype("float32")
 
     def _means(self, texts: Sequence[str]) -> numpy.ndarray:
-        found = numpy.zeros((len(texts), self.vectors.width))
-        for row, text in zip(found, texts, strict=True):
-            words, vectors = self.vectors(text)
-            if words:
-                row[:] = numpy.array([self.weights.get(word, 1.0) for word in words]) @ vectors / len(words)
-        return found
-
-
-def first_component(rows: numpy.ndarray) -> numpy.ndarray:
-    """The first right singular vector of rows that are not centred; 0 where all rows are.
-
-    rows (float64 (n, width)). RETURNS (float64 (width,)): of length 1; its sign does not matter.
-    """
-    squares = rows.T @ rows  # its eigenvectors are the singular vectors, at a size that does not grow with n
-    return numpy.linalg.eigh(squares)[1][:, -1] if squares.any() else numpy.zeros(rows.shape[1])
-
-
-def read_counts(path: Path) -> dict[str, int]:
-    """Read the counts of words in a large corpus.
-
-    path (Path): a lower-cased word, white space and its count on each line, such as enwiki_vocab_min200.txt of
-        https://github.com/PrincetonML/SIF; blank lines are passed over.
-    RETURNS (dict): counts by word.
-    RAISES (ValueError): for a line that is not so or repeats a word, or if there is none; the message names file and
-        line.
-    """
-    found: dict[str, int] = {}
-    for line, text in read_lines(path):
-        columns = text.split()
-        if not columns:
-            continue
-        if len(columns) != 2 or not columns[1].isdecimal() or int(columns[1]) == 0:
-            raise ValueError(Errors.BAD_WORD_COUNT.format(path=path, line=line, given=text.strip()[:50]))
-        if columns[0] in found:
-            raise ValueError(Errors.REPEATED_WORD.format(path=path, line=line, word=columns[0]))
-        found[columns[0]] = int(columns[1])
-    if not found:
-        raise ValueError(Errors.NO_WORD_COUNTS.format(path=path))
-    return found
+        docs = (self.vectors.pipeline.make_doc(text) for text in texts)
+        rows = [weighted_mean(doc, self.weights) for doc in docs]
+        return numpy.stack(rows) if rows else numpy.zeros((0, self.vectors.width))

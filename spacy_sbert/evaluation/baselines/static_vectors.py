@@ -6,7 +6,7 @@ import numpy
 from spacy.language import Language
 
 from ...errors import Errors
-from ...similarity import as_numpy
+from ...static_vectors import token_vectors, weighted_mean
 from ..environment import digest_of_parts
 from ..sources import digest_of
 
@@ -28,10 +28,7 @@ class StaticVectors:
 
     def __call__(self, text: str) -> tuple[list[str], numpy.ndarray]:
         """text (str). RETURNS (n str, float32 (n, width)): the lower-cased tokens that have a vector, and those."""
-        found = [token for token in self.pipeline.make_doc(text) if token.has_vector and not token.is_space]
-        rows = [as_numpy(token.vector) for token in found]
-        matrix = numpy.stack(rows) if rows else numpy.zeros((0, self.width))
-        return [token.lower_ for token in found], matrix.astype("float32", copy=False)
+        return token_vectors(self.pipeline.make_doc(text))
 
 
 class AverageStaticVectors:
@@ -53,5 +50,5 @@ class AverageStaticVectors:
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str] = ()) -> numpy.ndarray:
         """texts (n strings); fit_on is not looked at. RETURNS (float32 (n, width))."""
-        rows = [self.vectors(text)[1] for text in texts]
-        return numpy.stack([row.sum(axis=0) / max(len(row), 1) for row in rows]).astype("float32", copy=False)
+        rows = [weighted_mean(self.vectors.pipeline.make_doc(text), {}) for text in texts]
+        return numpy.stack(rows).astype("float32", copy=False)

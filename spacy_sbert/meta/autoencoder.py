@@ -1,0 +1,185 @@
+"""Cross-view autoencoders: each member is reconstructed from the code of each member."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy
+import torch
+
+from ..errors import Errors
+from .estimator import MetaEmbedding, Views
+from .projection import CONSTANT
+from .reconstruction import LOSSES
+
+LAYERS = (0, 1, 2)
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+class CrossViewNetwork(torch.nn.Module):
+    """Encoders E_j and decoders D_j of J members.
+
+    Each is a linear map, or a feed-forward network with ReLU behind each of its hidden layers of width d.
+
+    widths (J ints): d_j. size (int): d. hidden_layers (int): of each encoder and decoder.
+    """
+
+    def __init__(self, widths: Sequence[int], size: int, hidden_layers: int):
+        super().__init__()
+        hidden = [size] * hidden_layers
+        self.encoders = torch.nn.ModuleList(feed_forward([width, *hidden, size]) for width in widths)
+        self.decoders = torch.nn.ModuleList(feed_forward([size, *hidden, width]) for width in widths)
+
+    def forward(self, views: Sequence[torch.Tensor]) -> torch.Tensor:
+        """The code: sum_j E_j(x_j), (n, d), of J views (n, d_j)."""
+        codes = [encode(view) for encode, view in zip(self.encoders, views, strict=True)]
+        return torch.stack(codes).sum(dim=0)
+
+    def loss(self, views: Sequence[torch.Tensor], loss: str) -> torch.Tensor:
+        """sum_j sum_k l(D_k(E_j(x_j)), x_k), over all J x J pairs of J views (n, d_j)."""
+        compare = LOSSES[loss]
+        codes = [encode(view) for encode, view in zip(self.encoders, views, strict=True)]
+        parts = [
+            compare(decode(code), view) for code in codes for decode, view in zip(self.decoders, views, strict=True)
+        ]
+        return torch.stack(parts).sum()
+
+
+def feed_forward(widths: Sequence[int]) -> torch.nn.Sequential:
+    """Linear layers of these widths, with ReLU between them."""
+    layers: list[torch.nn.Module] = []
+    for n_in, n_out in itertools.pairwise(widths):
+        layers += [torch.nn.Linear(n_in, n_out), torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers[:-1])
+
+
+class CrossViewAutoencoder(MetaEmbedding):
+    """The sum of the members' codes, of autoencoders that reconstruct every member from the code of every member.
+
+    F(s) = sum_j E_j(F_j(s)), with E and D trained to minimise sum_s sum_j sum_k l(D_k(E_j(F_j(s))), F_k(s)) by Adam
+    with beta 0.9 and 0.999. See CrossViewNetwork for E and D, LOSSES for l.
+
+    hidden_layers (int): of each encoder and decoder, 0, 1 or 2, each of width d.
+    loss (str): "mse", "mae", "kld" or "cosine".
+    epochs, batch_size (int), learn_rate (float): of the training.
+    seed (int): of the weights at the start and of the order of the sentences.
+    dtype (str): of the arithmetic, "float32" or "float64".
+    parameters_: arrays by name, the weights. losses_: float64 (epochs,), the mean loss of the batches of each epoch.
+    SOURCE: Poerner et al. 2020, section 3.4; Bollegala and Bao 2018, Learning Word Meta-Embeddings by Autoencoding.
+    """
+
+    method = "ae"
+
+    def __init__(
+        self,
+        *,
+        size: int | None = None,
+        normalize: bool = True,
+        hidden_layers: int = 0,
+        loss: str = "mse",
+        epochs: int = 500,
+        batch_size: int = 10_000,
+        learn_rate: float = 0.001,
+        seed: int = 0,
+        dtype: str = "float32",
+    ):
+        super().__init__(size=size, normalize=normalize)
+        for name, value, known in (
+            ("hidden_layers", hidden_layers, LAYERS),
+            ("loss", loss, tuple(LOSSES)),
+            ("dtype", dtype, tuple(DTYPES)),
+        ):
+            if value not in known:
+                expected = f"one of {', '.join(map(str, known))}"
+                raise ValueError(Errors.META_BAD_OPTION.format(name=name, given=value, expected=expected))
+        for name, number in (("epochs", epochs), ("batch_size", batch_size), ("learn_rate", learn_rate)):
+            if not number > 0:
+                raise ValueError(Errors.META_BAD_OPTION.format(name=name, given=number, expected="more than 0"))
+        self.hidden_layers = hidden_layers
+        self.loss = loss
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learn_rate = learn_rate
+        self.seed = seed
+        self.dtype = dtype
+        self.losses_ = numpy.zeros(0)
+        self._network: CrossViewNetwork | None = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        names = ("hidden_layers", "loss", "epochs", "batch_size", "learn_rate", "seed", "dtype")
+        return {**super().settings, **{name: getattr(self, name) for name in names}}
+
+    @property
+    def width(self) -> int:
+        return self.size or max(self.widths_, default=0)
+
+    @property
+    def parameters_(self) -> dict[str, numpy.ndarray]:
+        """The weights by name."""
+        network = self._network
+        return {} if network is None else {name: value.numpy() for name, value in network.state_dict().items()}
+
+    def _fit(self, views: Views, names: Sequence[str]) -> None:
+        widths = [view.shape[1] for view in views]
+        self._check(views, names)
+        network = self._new_network(widths)
+        optimizer = torch.optim.Adam(network.parameters(), lr=self.learn_rate, betas=(0.9, 0.999))
+        rng = numpy.random.default_rng(self.seed)
+        losses = []
+        for epoch in range(self.epochs):
+            of_batches = []
+            for batch in self._batches(views, names, rng):
+                optimizer.zero_grad()
+                loss = network.loss(batch, self.loss)
+                loss.backward()
+                optimizer.step()
+                of_batches.append(loss.detach())
+            losses.append(float(torch.stack(of_batches).mean()))
+            if not numpy.isfinite(losses[-1]):
+                raise ValueError(Errors.META_DIVERGED.format(epoch=epoch + 1, learn_rate=self.learn_rate))
+        self.losses_ = numpy.array(losses)
+        self._network = network.eval().requires_grad_(False)
+
+    def _new_network(self, widths: Sequence[int]) -> CrossViewNetwork:
+        with torch.random.fork_rng(devices=[]):  # nobody else's random numbers change
+            torch.manual_seed(self.seed)
+            return CrossViewNetwork(widths, self.size or max(widths), self.hidden_layers).to(DTYPES[self.dtype])
+
+    def _check(self, views: Views, names: Sequence[str]) -> None:
+        """That every number is finite and no member is the same for every sentence."""
+        low = high = None
+        for block in self._blocks(views, names):
+            lows, highs = [view.min(axis=0) for view in block], [view.max(axis=0) for view in block]
+            low = lows if low is None else [numpy.minimum(a, b) for a, b in zip(low, lows, strict=True)]
+            high = highs if high is None else [numpy.maximum(a, b) for a, b in zip(high, highs, strict=True)]
+        for name, least, most in zip(names, low or [], high or [], strict=True):
+            if not ((most - least) ** 2 > CONSTANT * numpy.maximum(most**2, least**2)).any():
+                raise ValueError(Errors.META_ZERO_VARIANCE.format(name=name, n=len(views[0])))
+
+    def _batches(self, views: Views, names: Sequence[str], rng: numpy.random.Generator) -> Iterator[list[torch.Tensor]]:
+        order = rng.permutation(len(views[0]))
+        for start in range(0, len(order), self.batch_size):
+            rows = numpy.sort(order[start : start + self.batch_size])  # as they lie on the disk
+            prepared = [self._prepared(view[rows], name, 0) for name, view in zip(names, views, strict=True)]
+            yield [torch.from_numpy(view).to(DTYPES[self.dtype]) for view in prepared]
+
+    @torch.no_grad()
+    def _transform(self, views: list[numpy.ndarray]) -> numpy.ndarray:
+        if self._network is None:
+            raise ValueError(Errors.META_NOT_FITTED.format(method=self.method))
+        code = self._network([torch.from_numpy(view).to(DTYPES[self.dtype]) for view in views])
+        return code.double().numpy()
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "arrays": {**self.parameters_, "losses_": self.losses_} if self.widths_ else {}}
+
+    def _set_arrays(self, arrays: Mapping[str, numpy.ndarray]) -> None:
+        self.losses_ = arrays["losses_"]
+        network = self._new_network(self.widths_)
+        network.load_state_dict({name: torch.from_numpy(arrays[name]) for name in network.state_dict()})
+        self._network = network.eval().requires_grad_(False)
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        network = self._new_network(self.widths_)
+        return {**{name: tuple(value.shape) for name, value in network.state_dict().items()}, "losses_": (self.epochs,)}

@@ -1,0 +1,281 @@
+"""The `sbert_meta` pipe: several members' vectors of a Doc become one, which `doc.vector` answers with."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy
+from spacy import util
+from spacy.language import Language
+from spacy.pipeline import Pipe
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from spacy.vocab import Vocab
+
+from .. import hooks, records
+from ..errors import Errors
+from ..spans import SPANS_KEY, members
+from .corpus import MAX_TOKENS, ShortSentences, read_sentences
+from .estimator import MetaEmbedding
+from .members import FunctionMember, Member, PipeMember, Rows
+from .methods import estimator_from_bytes, estimator_to_bytes, make_estimator
+
+DEFAULT_CONFIG = {
+    "pipes": [],
+    "functions": {},
+    "method": "conc",
+    "size": None,
+    "normalize": True,
+    "options": {},
+    "scorer": {"@scorers": "spacy-sbert.pair_scorer.v1"},
+    "set_hooks": True,
+    "spans_key": SPANS_KEY,
+}
+
+
+@Language.factory(
+    "sbert_meta",
+    assigns=["doc.vector", "doc._.sbert_vector"],
+    default_config=DEFAULT_CONFIG,
+    default_score_weights={"sts_spearman": 1.0, "sts_pearson": 0.0},
+)
+def make_sbert_meta(
+    nlp: Language,
+    name: str,
+    pipes: list[str],
+    functions: dict[str, Any],
+    method: str,
+    size: int | None,
+    normalize: bool,
+    options: dict[str, Any],
+    scorer: Callable | None,
+    set_hooks: bool,
+    spans_key: str,
+) -> "SentenceMeta":
+    """Build the `sbert_meta` pipe.
+
+    pipes (list[str]): the names of pipes before this one that store sentence vectors; by default all `sbert` pipes.
+    functions (dict): from a name to a registered function, of Docs or Spans to vectors, that is a member, too.
+    method (str), size, normalize, options: see make_estimator.
+    For the rest see SentenceMeta.
+    """
+    there = [other for other in nlp.component_names if other != name]
+    pipes = list(pipes) or [other for other in there if nlp.get_pipe_meta(other).factory == "sbert"]
+    missing = [other for other in pipes if other not in there]
+    if missing:
+        message = Errors.META_MISSING_PIPE.format(missing=", ".join(missing), name=name, expected=", ".join(there))
+        raise ValueError(message)
+    found: list[Member] = [PipeMember(other) for other in pipes]
+    found += [FunctionMember(key, function) for key, function in functions.items()]
+    estimator = make_estimator(method, size=size, normalize=normalize, **options)
+    return SentenceMeta(nlp.vocab, found, estimator, name, scorer=scorer, set_hooks=set_hooks, spans_key=spans_key)
+
+
+class SentenceMeta(Pipe):
+    """Combines the vectors that other pipes, and functions, give to each row of a Doc.
+
+    The rows are those of the first pipe among the members, or the whole Doc if all members are functions.
+
+    vocab (Vocab): the pipeline's.
+    members (Sequence[Member]): whose vectors are combined, at least two, no two of one name.
+    estimator (MetaEmbedding): how.
+    name (str): the pipe's name, under which its vectors are stored.
+    scorer (Callable): what to report of pairs.
+    set_hooks (bool): whether `doc.vector` and `similarity` answer with this pipe's vectors.
+    spans_key (str): where the members of a pair stand, doc.spans[spans_key].
+    RAISES (ValueError): if there are fewer than two members, or two of one name.
+    SOURCE: Poerner et al. 2020.
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        members: Sequence[Member],
+        estimator: MetaEmbedding,
+        name: str = "sbert_meta",
+        *,
+        scorer: Callable | None = None,
+        set_hooks: bool = True,
+        spans_key: str = SPANS_KEY,
+    ):
+        names = [member.name for member in members]
+        if len(names) < 2:
+            raise ValueError(Errors.META_ONE_MEMBER.format(given=", ".join(names) or "none"))
+        if len(set(names)) < len(names):
+            raise ValueError(Errors.META_TWICE.format(given=", ".join(names)))
+        self.vocab = vocab
+        self.members = list(members)
+        self.estimator = estimator
+        self.name = name
+        self.scorer = scorer
+        self.set_hooks = set_hooks
+        self.spans_key = spans_key
+        hooks.install_extensions(name)
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Set the vectors of one Doc."""
+        self._annotate([doc])
+        return doc
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 1000) -> Iterator[Doc]:
+        """Set the vectors of a stream of Docs, batch by batch; they come out in order."""
+        for batch in util.minibatch(stream, batch_size):
+            docs = list(batch)
+            self._annotate(docs)
+            yield from docs
+
+    def vector(self, obj: Doc | Span) -> numpy.ndarray:
+        """The meta-embedding of any Doc or Span, also of one that is no row, from the members' vectors of it.
+
+        RETURNS (float32 (width,)). RAISES (ValueError): if a member has no vector of it.
+        """
+        return self._combine(self.member_vectors([obj]))[0]
+
+    def member_vectors(self, stretches: Sequence[Doc | Span]) -> list[numpy.ndarray]:
+        """The members' vectors, not normalised: J arrays, float32 (n, d_j).
+
+        RAISES (ValueError): if a member left none, or a number in one is not finite.
+        """
+        views = [member.vectors(stretches) for member in self.members]
+        for member, view in zip(self.members, views, strict=True):
+            bad = numpy.flatnonzero(~numpy.isfinite(view).all(axis=1))
+            if len(bad):
+                text = stretches[int(bad[0])].text[:50]
+                raise ValueError(Errors.META_NOT_FINITE_TEXT.format(name=member.name, text=text))
+        return views
+
+    def _combine(self, views: list[numpy.ndarray]) -> numpy.ndarray:
+        if not self.estimator.needs_fit and not self.estimator.widths_:
+            self.estimator.fit(views, [member.name for member in self.members])  # now their widths are known
+        return self.estimator.transform(views).astype("float32")
+
+    def _annotate(self, docs: list[Doc]) -> None:
+        rows = [self._rows(doc) for doc in docs]
+        stretches = [stretch for doc, of_doc in zip(docs, rows, strict=True) for stretch in of_doc.cut(doc)]
+        if stretches:
+            vectors = self._combine(self.member_vectors(stretches))
+        else:
+            vectors = numpy.zeros((0, self.estimator.width), dtype="float32")
+        hooks.install_extensions(self.name)  # the pipe may have got another name since it was made
+        start = 0
+        for doc, of_doc in zip(docs, rows, strict=True):
+            end = start + len(of_doc.places)
+            records.store(doc, self.name, self._record(of_doc, vectors[start:end]))
+            start = end
+            if self.set_hooks:
+                hooks.install(doc)
+
+    def _rows(self, doc: Doc) -> Rows:
+        for member in self.members:
+            if isinstance(member, PipeMember):
+                found = member.found(doc)
+                places = numpy.concatenate([record.rows for record in found])
+                has_text = numpy.concatenate([record.data["has_text"] for record in found])
+                return Rows(places, has_text, any(record.data["truncated"] for record in found))
+        start, end = records.trimmed(doc.text, 0)
+        places = numpy.array([[start, end]] if start < end else [], dtype="int32").reshape(-1, 2)
+        return Rows(places, numpy.ones(len(places), dtype=bool), False)
+
+    def _record(self, rows: Rows, vectors: numpy.ndarray) -> dict[str, Any]:
+        return {
+            "rows": rows.places,
+            "vectors": vectors,
+            "has_text": rows.has_text,
+            "width": vectors.shape[1],
+            "combined_by": self.name,
+            "set_hooks": self.set_hooks,
+            "truncated": rows.truncated,
+        }
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        corpus: str | None = None,
+        column: int | None = None,
+        max_tokens: int = MAX_TOKENS,
+        cache: str | None = None,
+    ) -> None:
+        """Fit on sentences, with the pipes before this one as they are then.
+
+        corpus (str), column (int): a file of sentences, see read_sentences; by default the texts of the examples, or
+            the members of their pairs.
+        max_tokens (int): sentences of fewer tokens are used; 0 for all.
+        cache (str): a folder for the members' vectors, see fit_meta.
+        RAISES (ValueError): see fit_meta.
+        """
+        from .fitting import fit_meta  # which is about this class
+
+        if nlp is None:
+            raise ValueError(Errors.META_NO_PIPELINE.format(name=self.name))
+        if not self.estimator.needs_fit and not any(_learns(member) for member in self.members):
+            return
+
+        def texts() -> Iterable[str]:
+            if corpus is not None:
+                return read_sentences(Path(corpus), column)
+            return (text for example in get_examples() for text in _texts_of(example, self.spans_key))
+
+        fit_meta(nlp, self.name, ShortSentences(nlp, texts, max_tokens), cache=Path(cache) if cache else None)
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """Score the pairs among the examples with the pipe's scorer."""
+        if self.scorer is None:
+            return {}
+        scores = self.scorer(list(examples), name=self.name, spans_key=self.spans_key, **kwargs)
+        return scores if self.set_hooks else {f"{self.name}_{key}": value for key, value in scores.items()}
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """What the estimator and the functions learned."""
+        return util.to_bytes({key: write for key, (write, _) in self._parts().items()}, exclude)
+
+    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "SentenceMeta":
+        """Take what `to_bytes` gave. RAISES (ValueError): if it was made of other members or settings."""
+        util.from_bytes(data, {key: read for key, (_, read) in self._parts().items()}, exclude)
+        return self
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Write the same to a folder."""
+        writers = {key: _to_file(write) for key, (write, _) in self._parts().items()}
+        util.to_disk(path, writers, exclude)
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "SentenceMeta":
+        """Take what `to_disk` wrote. RAISES (ValueError): see from_bytes."""
+        util.from_disk(path, {key: _from_file(read) for key, (_, read) in self._parts().items()}, exclude)
+        return self
+
+    def _parts(self) -> dict[str, tuple[Callable[[], bytes], Callable[[bytes], Any]]]:
+        """How each part is written and read."""
+        parts: dict[str, Any] = {"estimator": (lambda: estimator_to_bytes(self.estimator), self._set_estimator)}
+        for i, member in enumerate(self.members):
+            if isinstance(member, FunctionMember) and hasattr(member.function, "to_bytes"):
+                parts[f"function_{i}"] = member.function.to_bytes, member.function.from_bytes
+        return parts
+
+    def _set_estimator(self, data: bytes) -> None:
+        found = estimator_from_bytes(data)
+        names = tuple(member.name for member in self.members)
+        if found.names_ and found.names_ != names:
+            raise ValueError(Errors.META_OTHER_MEMBERS.format(name=self.name, given=names, expected=found.names_))
+        ours, theirs = ({"method": one.method, **one.settings} for one in (self.estimator, found))
+        if ours != theirs:
+            raise ValueError(Errors.META_OTHER_SETTINGS.format(name=self.name, given=ours, expected=theirs))
+        self.estimator = found
+
+
+def _texts_of(example: Example, spans_key: str) -> list[str]:
+    spans = members(example.reference, spans_key)
+    return [span.text for span in spans] if spans else [example.reference.text]
+
+
+def _learns(member: Member) -> bool:
+    return isinstance(member, FunctionMember) and hasattr(member.function, "fit")
+
+
+def _to_file(write: Callable[[], bytes]) -> Callable[[Path], Any]:
+    return lambda path: path.write_bytes(write())
+
+
+def _from_file(read: Callable[[bytes], Any]) -> Callable[[Path], Any]:
+    return lambda path: read(path.read_bytes())

@@ -1,0 +1,70 @@
+"""Plain sentences to fit a meta-embedding on."""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import srsly
+from spacy.language import Language
+
+from ..errors import Errors
+from ..readers.rows import format_suffix, read_lines
+
+Texts = Callable[[], Iterable[str]]  # a corpus that can be gone through more than once
+MAX_TOKENS = 60
+
+
+def read_sentences(path: Path, column: int | None = None) -> Iterator[str]:
+    """Read one sentence a line, without white space around it; blank lines are passed over.
+
+    path (Path): UTF-8, gzip-compressed if it ends in .gz; with .jsonl, objects with "text".
+    column (int): which of the columns of a table with tabs between them, from 1; None for the whole line.
+    YIELDS (str): sentences.
+    RAISES (ValueError): for a line without the column or without "text"; the message names file and line.
+    """
+    is_json = format_suffix(path) == ".jsonl"
+    for line, raw in read_lines(path):
+        text = raw.strip()
+        if not text:
+            continue
+        if is_json:
+            text = _text_of(path, line, text)
+        elif column is not None:
+            columns = raw.rstrip("\r\n").split("\t")
+            if not 1 <= column <= len(columns):
+                raise ValueError(Errors.SHORT_LINE.format(path=path, line=line, column=column, given=len(columns)))
+            text = columns[column - 1].strip()
+        if text:
+            yield text
+
+
+def _text_of(path: Path, line: int, raw: str) -> str:
+    try:
+        found = srsly.json_loads(raw)
+    except ValueError as error:
+        raise ValueError(Errors.BAD_JSON.format(path=path, line=line, reason=error)) from error
+    if not (isinstance(found, dict) and isinstance(found.get("text"), str)):
+        raise ValueError(Errors.META_NO_TEXT.format(path=path, line=line, given=raw[:50]))
+    return found["text"].strip()
+
+
+class ShortSentences:
+    """The sentences of a corpus that have fewer than so many tokens, as often as it is called.
+
+    nlp (Language): whose tokenizer counts. texts (Callable): the corpus. max_tokens (int): 0 for no limit.
+    n_left_out (int): how many sentences the last pass left out.
+    SOURCE: Poerner et al. 2020, section 4.1: fewer than 60.
+    """
+
+    def __init__(self, nlp: Language, texts: Texts, max_tokens: int = MAX_TOKENS):
+        self.nlp = nlp
+        self.texts = texts
+        self.max_tokens = max_tokens
+        self.n_left_out = 0
+
+    def __call__(self) -> Iterator[str]:
+        self.n_left_out = 0
+        for text in self.texts():
+            if self.max_tokens and len(self.nlp.make_doc(text)) >= self.max_tokens:
+                self.n_left_out += 1
+            else:
+                yield text

@@ -1,0 +1,150 @@
+"""What all meta-embeddings share: members in, checked and brought to length 1, one vector a sentence out."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy
+
+from ..errors import Errors
+from ..similarity import unit_length
+
+Views = Sequence[numpy.ndarray]
+BLOCK = 4096  # sentences worked on at once
+
+
+class MetaEmbedding(ABC):
+    """Combines the vectors of several sentence encoders.
+
+    size (int): the width d of what comes out; None for that of the widest member.
+    normalize (bool): whether each member's vectors are brought to length 1 first.
+
+    Views are J arrays, float (n, d_j), one for each member, the rows of all being the same n sentences. They may be
+    memory-mapped: they are read a block of rows at a time.
+    SOURCE: Poerner et al. 2020, Sentence Meta-Embeddings for Unsupervised Semantic Textual Similarity, section 3.
+    """
+
+    method: ClassVar[str]
+    needs_fit: ClassVar[bool] = True
+    learned: ClassVar[tuple[str, ...]] = ()  # attributes that are arrays
+
+    def __init__(self, *, size: int | None = None, normalize: bool = True):
+        if size is not None and size < 1:
+            raise ValueError(Errors.META_BAD_OPTION.format(name="size", given=size, expected="at least 1"))
+        self.size = size
+        self.normalize = normalize
+        self.names_: tuple[str, ...] = ()
+        self.widths_: tuple[int, ...] = ()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What makes an equal estimator that is not fitted."""
+        return {"size": self.size, "normalize": self.normalize}
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether `transform` can be called."""
+        return bool(self.widths_) or not self.needs_fit
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """The width of what comes out, once it is known which members there are."""
+
+    def fit(self, views: Views, names: Sequence[str] | None = None) -> "MetaEmbedding":
+        """Learn from the vectors of a corpus of sentences.
+
+        views (J arrays, float (n, d_j)): see the class.
+        names (J strings): of the members, for messages; by default their numbers.
+        RETURNS (MetaEmbedding): self.
+        RAISES (ValueError): if there is but one member or no sentence, numbers of sentences differ, a number is not
+            finite, or the members do not span enough directions.
+        """
+        self.names_, self.widths_ = (), ()
+        names = tuple(names or (str(i) for i in range(len(views))))
+        widths = tuple(view.shape[1] for view in views)
+        if len(views) < 2:
+            raise ValueError(Errors.META_ONE_MEMBER.format(given=", ".join(names) or "none"))
+        if not len(views[0]):
+            raise ValueError(Errors.META_EMPTY_CORPUS)
+        self._fit(views, names)
+        self.names_, self.widths_ = names, widths
+        return self
+
+    def transform(self, views: Views) -> numpy.ndarray:
+        """Combine the members' vectors of sentences.
+
+        views (J arrays, float (n, d_j)): see the class.
+        RETURNS (float64 (n, width)): the meta-embeddings.
+        RAISES (ValueError): if it is not fitted, the members are not those it was fitted on, or a number is not finite.
+        """
+        if not self.is_fitted:
+            raise ValueError(Errors.META_NOT_FITTED.format(method=self.method))
+        if self.widths_ and tuple(view.shape[1] for view in views) != self.widths_:
+            given, expected = [view.shape[1] for view in views], dict(zip(self.names_, self.widths_, strict=True))
+            raise ValueError(Errors.META_OTHER_WIDTHS.format(given=given, expected=expected))
+        names = self.names_ or tuple(str(i) for i in range(len(views)))
+        parts = [self._transform(block) for block in self._blocks(views, names)]
+        return numpy.concatenate(parts) if parts else numpy.zeros((0, self.width))
+
+    def _blocks(self, views: Views, names: Sequence[str]) -> Iterator[list[numpy.ndarray]]:
+        """The views as float64, checked and brought to length 1, a block of sentences at a time."""
+        n = len(views[0])
+        for name, view in zip(names, views, strict=True):
+            if len(view) != n:
+                raise ValueError(Errors.META_UNEQUAL_COUNTS.format(name=name, given=len(view), first=names[0], n=n))
+        for start in range(0, n, BLOCK):
+            yield [
+                self._prepared(view[start : start + BLOCK], name, start)
+                for name, view in zip(names, views, strict=True)
+            ]
+
+    def _prepared(self, rows: numpy.ndarray, name: str, start: int) -> numpy.ndarray:
+        rows = numpy.asarray(rows, dtype="float64")
+        bad = numpy.flatnonzero(~numpy.isfinite(rows).all(axis=1))
+        if len(bad):
+            raise ValueError(Errors.META_NOT_FINITE.format(name=name, row=start + int(bad[0])))
+        return unit_length(rows) if self.normalize else rows
+
+    @abstractmethod
+    def _fit(self, views: Views, names: Sequence[str]) -> None:
+        """Learn; the number of views is checked, what is in them is not."""
+
+    @abstractmethod
+    def _transform(self, views: list[numpy.ndarray]) -> numpy.ndarray:
+        """Combine a block of prepared views, float64 (b, d_j) each: float64 (b, width)."""
+
+    def state(self) -> dict[str, Any]:
+        """All that was learned: strings, numbers and arrays."""
+        arrays = {name: getattr(self, name) for name in self.learned} if self.widths_ else {}
+        return {"names": list(self.names_), "widths": list(self.widths_), "arrays": arrays}
+
+    def set_state(self, state: Mapping[str, Any]) -> "MetaEmbedding":
+        """Take what `state` gave.
+
+        RAISES (ValueError): if something is missing in it, or an array is not of the shape that the members ask for.
+        """
+        names, widths, arrays = (state.get(key) for key in ("names", "widths", "arrays"))
+        if not (isinstance(names, (list, tuple)) and isinstance(widths, (list, tuple)) and isinstance(arrays, dict)):
+            raise ValueError(Errors.META_BAD_STATE.format(what="names, widths and arrays", given=sorted(state)))
+        self.names_, self.widths_ = tuple(map(str, names)), tuple(map(int, widths))
+        if not self.widths_:
+            return self
+        expected = self._shapes()
+        found = {key: _shape(arrays.get(key)) for key in expected}
+        if found != expected:
+            raise ValueError(Errors.META_BAD_STATE.format(what=f"arrays of shapes {expected}", given=found))
+        self._set_arrays({key: numpy.array(arrays[key]) for key in expected})
+        return self
+
+    def _set_arrays(self, arrays: Mapping[str, numpy.ndarray]) -> None:
+        for key, array in arrays.items():
+            setattr(self, key, array)
+
+    @abstractmethod
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of the learned arrays, from the members' widths and the settings."""
+
+
+def _shape(array: Any) -> tuple[int, ...] | None:
+    return array.shape if isinstance(array, numpy.ndarray) and array.dtype.kind == "f" else None

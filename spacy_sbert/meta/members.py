@@ -1,0 +1,84 @@
+"""Where a member's vectors come from: a pipe that leaves them on the Doc, or a function of Docs."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+from spacy.tokens import Doc, Span
+
+from .. import records
+from ..errors import Errors
+from ..similarity import as_numpy
+
+
+class PipeMember:
+    """A pipe before this one, such as `sbert`, by the vectors that it stores on Docs."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def found(self, doc: Doc) -> list[records.PlacedRecord]:
+        """What the pipe left on a Doc, several records after `Doc.from_docs`.
+
+        RAISES (ValueError): if it left nothing.
+        """
+        found = records.find(doc, self.name)
+        if not found:
+            raise ValueError(Errors.META_NO_MEMBER_VECTORS.format(name=self.name, text=doc.text[:50]))
+        return found
+
+    def vectors(self, stretches: Sequence[Doc | Span]) -> numpy.ndarray:
+        """float32 (n, width): the vectors of Docs, or of Spans of them."""
+        return numpy.stack([self._vector(stretch) for stretch in stretches])
+
+    def _vector(self, stretch: Doc | Span) -> numpy.ndarray:
+        if isinstance(stretch, Doc):
+            return records.doc_vector(stretch, self.found(stretch))[0]
+        return records.span_vector(stretch, self.found(stretch.doc))[0]
+
+
+class FunctionMember:
+    """A registered function from Docs, or Spans, to vectors."""
+
+    def __init__(self, name: str, function: Any):
+        """RAISES (ValueError): if function is none."""
+        if not callable(function):
+            raise ValueError(Errors.META_NO_FUNCTION.format(name=name, given=type(function).__name__))
+        self.name = name
+        self.function = function
+
+    def vectors(self, stretches: Sequence[Doc | Span]) -> numpy.ndarray:
+        """float32 (n, width): what the function gives.
+
+        RAISES (ValueError): if that is not a row for each.
+        """
+        found = as_numpy(self.function(list(stretches)))
+        if found.ndim != 2 or len(found) != len(stretches):
+            raise ValueError(
+                Errors.META_BAD_FUNCTION.format(name=self.name, given=found.shape, expected=len(stretches))
+            )
+        return found.astype("float32", copy=False)
+
+
+Member = PipeMember | FunctionMember
+
+
+@dataclass
+class Rows:
+    """The rows of a Doc, as the first pipe among the members has them.
+
+    places: int32 (rows, 2), the characters of each. has_text: bool (rows,). truncated: whether a row was cut.
+    """
+
+    places: numpy.ndarray
+    has_text: numpy.ndarray
+    truncated: bool
+
+    def cut(self, doc: Doc) -> Iterator[Doc | Span]:
+        """Each row as a Span, or the Doc itself where it is the only one."""
+        if len(self.places) == 1 and tuple(self.places[0].tolist()) == records.trimmed(doc.text, 0):
+            yield doc
+            return
+        for start, end in self.places.tolist():
+            yield doc.char_span(start, end, alignment_mode="expand")

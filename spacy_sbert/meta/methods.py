@@ -1,0 +1,52 @@
+"""The methods by the names that configs and the command line use, and estimators as bytes."""
+
+from typing import Any
+
+import srsly
+
+from ..errors import Errors
+from .autoencoder import CrossViewAutoencoder
+from .average import Average
+from .concatenation import Concatenation
+from .estimator import MetaEmbedding
+from .gcca import GCCA
+from .svd import SVD
+
+METHODS: dict[str, type[MetaEmbedding]] = {
+    kind.method: kind for kind in (Concatenation, Average, SVD, GCCA, CrossViewAutoencoder)
+}
+
+
+def make_estimator(method: str, **settings: Any) -> MetaEmbedding:
+    """Make a meta-embedding that is not fitted.
+
+    method (str): one of METHODS.
+    settings: arguments of its class.
+    RAISES (ValueError): for an unknown method, or a setting that the method does not have.
+    """
+    if method not in METHODS:
+        raise ValueError(Errors.META_UNKNOWN_METHOD.format(given=method, expected=", ".join(METHODS)))
+    kind = METHODS[method]
+    known = kind().settings
+    unknown = sorted(settings.keys() - known.keys())
+    if unknown:
+        expected = ", ".join(known)
+        raise ValueError(Errors.META_UNKNOWN_OPTION.format(given=", ".join(unknown), method=method, expected=expected))
+    return kind(**settings)
+
+
+def estimator_to_bytes(estimator: MetaEmbedding) -> bytes:
+    """An estimator, its settings and what it learned, as MessagePack."""
+    parts = {"method": estimator.method, "settings": estimator.settings, **estimator.state()}
+    return srsly.msgpack_dumps(parts)
+
+
+def estimator_from_bytes(data: bytes) -> MetaEmbedding:
+    """The estimator that `estimator_to_bytes` was given.
+
+    RAISES (ValueError): if these are not such bytes, or arrays in them do not fit its settings.
+    """
+    parts = srsly.msgpack_loads(data)
+    if not (isinstance(parts, dict) and isinstance(parts.get("settings"), dict)):
+        raise ValueError(Errors.META_BAD_STATE.format(what="method, settings and state", given=type(parts).__name__))
+    return make_estimator(parts.get("method", ""), **parts["settings"]).set_state(parts)

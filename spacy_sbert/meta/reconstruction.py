@@ -1,0 +1,37 @@
+"""How far a reconstructed vector is from a member's: the losses of the cross-view autoencoder."""
+
+from collections.abc import Callable
+
+import torch
+from torch.nn import functional
+
+Reconstruction = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+def mean_squared_error(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+    """1 / (n d) sum_i |x_i - y_i|^2, of reconstructions and members' vectors, (n, d) each."""
+    return functional.mse_loss(found, wanted)
+
+
+def mean_absolute_error(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+    """1 / (n d) sum_i |x_i - y_i|_1, of reconstructions and members' vectors, (n, d) each."""
+    return functional.l1_loss(found, wanted)
+
+
+def kl_divergence(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+    """1 / n sum_i KL(softmax(y_i) || softmax(x_i)), of reconstructions x and members' vectors y, (n, d) each."""
+    given, target = functional.log_softmax(found, dim=1), functional.log_softmax(wanted, dim=1)
+    return functional.kl_div(given, target, reduction="batchmean", log_target=True)
+
+
+def squared_cosine_distance(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+    """1 / n sum_i (1 - cos(x_i, y_i))^2, of reconstructions and members' vectors, (n, d) each."""
+    return (1 - functional.cosine_similarity(found, wanted, dim=1)).square().mean()
+
+
+LOSSES: dict[str, Reconstruction] = {
+    "mse": mean_squared_error,
+    "mae": mean_absolute_error,
+    "kld": kl_divergence,
+    "cosine": squared_cosine_distance,
+}

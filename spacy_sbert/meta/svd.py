@@ -1,0 +1,28 @@
+"""Truncated singular value decomposition of the concatenation."""
+
+import numpy
+from scipy import linalg
+
+from .projection import LinearMeta
+
+
+class SVD(LinearMeta):
+    """The directions in which the centred concatenation varies most.
+
+    X - mean = U S V', F(s) = V_d' ([F_1(s); ...; F_J(s)] - mean), with X the n normalised concatenations; V is found
+    as the eigenvectors of their covariance. values_ are the singular values S_d over sqrt(n - 1).
+
+    SOURCE: Poerner et al. 2020, section 3.2; Yin and Schuetze 2016, Learning Word Meta-Embeddings.
+    """
+
+    method = "svd"
+
+    def _solve(
+        self, covariance: numpy.ndarray, widths: list[int], size: int
+    ) -> tuple[numpy.ndarray, numpy.ndarray, int]:
+        total = len(covariance)
+        variances, vectors = linalg.eigh(covariance)
+        rounding = total * numpy.finfo("float64").eps * variances[-1]
+        rank = int((variances > rounding).sum())
+        best = variances[::-1][:size], vectors.T[::-1][:size]
+        return numpy.sqrt(numpy.maximum(best[0], 0.0)), best[1], rank

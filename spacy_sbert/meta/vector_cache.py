@@ -1,0 +1,85 @@
+"""The members' vectors of a corpus on disk, computed once: more than fits into memory may be read from there."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from ..errors import Errors
+
+MANIFEST = "vectors.json"
+
+
+class VectorCache:
+    """A folder with one file of float32 rows for each member, and what they were made of.
+
+    folder (Path): where; it is made. key (str): a digest of pipeline and corpus, which decides whether what is there
+    can be used.
+    """
+
+    def __init__(self, folder: Path, key: str):
+        self.folder = folder / key[:16]
+        self.key = key
+
+    def read(self, names: Sequence[str]) -> list[numpy.ndarray] | None:
+        """The members' vectors, memory-mapped, float32 (n, d_j) each; None if they are not there, or not whole."""
+        manifest = self._manifest()
+        if manifest is None or manifest.get("key") != self.key or manifest.get("names") != list(names):
+            return None
+        n, widths = int(manifest["n"]), [int(width) for width in manifest["widths"]]
+        views = []
+        for i, width in enumerate(widths):
+            path = self._path(i)
+            if not path.is_file() or path.stat().st_size != 4 * n * width:
+                return None
+            views.append(numpy.memmap(path, dtype="<f4", mode="r", shape=(n, width)) if n else numpy.zeros((0, width)))
+        return views
+
+    def write(self, names: Sequence[str], blocks: Iterable[Sequence[numpy.ndarray]]) -> list[numpy.ndarray]:
+        """Keep blocks of the members' vectors, float32 (b, d_j) each, as they come; then `read` them.
+
+        RAISES (ValueError): if a member's vectors change their width, or there is no block.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / MANIFEST).unlink(missing_ok=True)  # it comes last, when all is whole
+        n, widths = 0, [0] * len(names)
+        files = [self._path(i).open("wb") for i in range(len(names))]
+        try:
+            for block in blocks:
+                for i, (name, rows) in enumerate(zip(names, block, strict=True)):
+                    if n and rows.shape[1] != widths[i]:
+                        message = Errors.META_CHANGED_WIDTH.format(name=name, first=widths[i], given=rows.shape[1])
+                        raise ValueError(message)
+                    widths[i] = rows.shape[1]
+                    files[i].write(numpy.ascontiguousarray(rows, dtype="<f4").data)
+                n += len(block[0])
+        finally:
+            for file in files:
+                file.close()
+        if not n:
+            raise ValueError(Errors.META_EMPTY_CORPUS)
+        manifest = {"key": self.key, "names": list(names), "n": n, "widths": widths}
+        (self.folder / MANIFEST).write_text(json.dumps(manifest) + "\n", encoding="utf8")
+        views = self.read(names)
+        if views is None:
+            raise OSError(Errors.META_CACHE_CHANGED.format(folder=self.folder))
+        return views
+
+    def _path(self, member: int) -> Path:
+        return self.folder / f"{member}.f32"  # a number: names may hold what file systems do not
+
+    def _manifest(self) -> dict[str, Any] | None:
+        path = self.folder / MANIFEST
+        return json.loads(path.read_text(encoding="utf8")) if path.is_file() else None
+
+
+def digest(parts: Iterable[str | bytes]) -> str:
+    """SHA-256 of several strings, each with its length before it."""
+    found = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf8") if isinstance(part, str) else part
+        found.update(len(data).to_bytes(8, "big") + data)
+    return found.hexdigest()

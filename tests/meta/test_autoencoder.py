@@ -1,0 +1,109 @@
+"""Cross-view autoencoders: gradients by finite differences, losses by hand, training that trains."""
+
+import numpy
+import pytest
+import torch
+from gradients import finite_differences, relative_error
+from made_views import make_views, unit
+
+from spacy_sbert.meta.autoencoder import LAYERS, CrossViewAutoencoder, CrossViewNetwork
+from spacy_sbert.meta.reconstruction import LOSSES
+
+X, Y = torch.tensor([[3.0, 4.0], [1.0, 0.0]]), torch.tensor([[1.0, 4.0], [0.0, -1.0]])
+
+
+@pytest.mark.parametrize(
+    ("loss", "expected"),
+    [("mse", (4 + 0 + 1 + 1) / 4), ("mae", (2 + 0 + 1 + 1) / 4), ("cosine", ((1 - 19 / (5 * 17**0.5)) ** 2 + 1) / 2)],
+)
+def test_losses_by_hand(loss, expected):
+    assert float(LOSSES[loss](X, Y)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_kl_divergence_by_hand():
+    def softmax(row):
+        return numpy.exp(row) / numpy.exp(row).sum()
+
+    each = [
+        (q * numpy.log(q / p)).sum()
+        for p, q in ((softmax(x), softmax(y)) for x, y in zip(X.numpy(), Y.numpy(), strict=True))
+    ]
+    assert float(LOSSES["kld"](X, Y)) == pytest.approx(numpy.mean(each), rel=1e-5)
+    assert float(LOSSES["kld"](X, X)) == pytest.approx(0, abs=1e-7)
+
+
+@pytest.mark.parametrize("hidden_layers", LAYERS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_gradients(loss, hidden_layers):
+    torch.manual_seed(3)
+    network = CrossViewNetwork([4, 3], 3, hidden_layers).double()
+    views = [torch.from_numpy(view[:6, :width].astype("f8")) for view, width in zip(make_views(), (4, 3), strict=False)]
+    network.loss(views, loss).backward()
+    for name, parameter in network.named_parameters():
+
+        def value(x, parameter=parameter):
+            with torch.no_grad():
+                kept = parameter.clone()
+                parameter.copy_(torch.from_numpy(x))
+                found = float(network.loss(views, loss).detach())
+                parameter.copy_(kept)
+            return found
+
+        expected = finite_differences(value, parameter.detach().numpy().copy())
+        if abs(expected).max() < 1e-9:  # behind a ReLU that no row opens
+            assert abs(parameter.grad.numpy()).max() < 1e-9, name
+        else:
+            assert relative_error(parameter.grad.numpy(), expected) < 1e-6, name
+
+
+def test_the_loss_is_over_all_pairs_of_members_and_the_code_is_the_sum():
+    torch.manual_seed(4)
+    network = CrossViewNetwork([4, 3], 2, 1).double()
+    views = [torch.from_numpy(view[:5, :width].astype("f8")) for view, width in zip(make_views(), (4, 3), strict=False)]
+    codes = [network.encoders[j](views[j]) for j in range(2)]
+    expected = sum(((network.decoders[k](codes[j]) - views[k]) ** 2).mean() for j in range(2) for k in range(2))
+    assert float(network.loss(views, "mse").detach()) == pytest.approx(float(expected.detach()), rel=1e-12)
+    assert torch.equal(network(views), codes[0] + codes[1])
+
+
+@pytest.mark.parametrize("hidden_layers", LAYERS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_training_trains(loss, hidden_layers):
+    settings = {"size": 5, "hidden_layers": hidden_layers, "loss": loss, "epochs": 60, "learn_rate": 0.01}
+    views = make_views()
+    fitted = CrossViewAutoencoder(**settings, batch_size=100).fit(views)
+    assert fitted.losses_.shape == (60,)
+    assert fitted.losses_[-5:].mean() < 0.7 * fitted.losses_[0]
+    given = [torch.from_numpy(unit(view)).float() for view in views]
+    assert float(fitted._network.loss(given, loss)) == pytest.approx(fitted.losses_[-1], rel=0.2)
+
+
+def test_a_seed_decides_everything_and_nobody_elses_numbers_change():
+    views = make_views()
+    torch.manual_seed(7)
+    before = torch.random.get_rng_state()
+    one, same, other = (CrossViewAutoencoder(size=4, epochs=3, batch_size=64, seed=s).fit(views) for s in (1, 1, 2))
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert numpy.array_equal(one.transform(views), same.transform(views))
+    assert not numpy.allclose(one.transform(views), other.transform(views))
+
+
+def test_a_linear_autoencoder_finds_what_the_views_share():
+    """Without hidden layers and with enough directions, each view is predicted as well as by least squares."""
+    views = make_views(n=500)
+    fitted = CrossViewAutoencoder(
+        size=16, epochs=600, learn_rate=0.02, batch_size=500, dtype="float64", normalize=False
+    ).fit(views)
+    rows = [numpy.column_stack([view.astype("f8"), numpy.ones(500)]) for view in views]
+    best = 0.0
+    for x in rows:
+        for y in rows:
+            residual = y[:, :-1] - x @ numpy.linalg.lstsq(x, y[:, :-1], rcond=None)[0]
+            best += float((residual**2).mean())
+    assert best <= fitted.losses_[-1] < 1.02 * best
+
+
+def test_a_loss_that_explodes_is_an_error():
+    views = [1e20 * view for view in make_views()]
+    with pytest.raises(ValueError, match="not finite in epoch 1"):
+        CrossViewAutoencoder(size=3, epochs=2, normalize=False).fit(views)

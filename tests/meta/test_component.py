@@ -1,0 +1,272 @@
+"""The `sbert_meta` pipe: members side by side, one vector out, through fitting, saving and bad input."""
+
+import pickle
+
+import numpy
+import pytest
+import spacy
+from made_views import SENTENCES as CORPUS
+from made_views import WORDS
+from pipelines import make_example
+from spacy.tokens import Doc, DocBin
+from spacy.util import registry
+
+from spacy_sbert import restore
+from spacy_sbert.meta.fitting import fit_meta
+
+TEXT = "A man is eating food. The cat sat on the mat."
+PAIRS = (("A man.", "The cat.", 0.1), (TEXT, "a dog", 0.9), ("go", "Go", 1))
+METHODS = {"conc": {}, "avg": {}, "svd": {"size": 6}, "gcca": {"size": 6}, "ae": {"size": 6, "options": {"epochs": 3}}}
+SHARED = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}
+
+
+def unit(row):
+    return row / numpy.linalg.norm(row)
+
+
+@pytest.fixture
+def make_meta(make_nlp, tiny_bert):
+    """A pipeline of a mean and a max encoder, and a meta-embedding of both."""
+
+    def make(encoder="own", fit=True, unit="doc", **config):
+        nlp = make_nlp(encoder, unit=unit, model={"normalize": False})
+        spans = {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": unit}
+        model = {"name": str(tiny_bert), "get_spans": spans} if encoder == "own" else SHARED
+        nlp.add_pipe("sbert", name="sbert_max", config={"model": {**model, "pooling": "max", "normalize": False}})
+        nlp.add_pipe("sbert_meta", config=config)
+        if encoder == "shared":
+            nlp.initialize(lambda: [make_example(nlp, *CORPUS[i : i + 2]) for i in range(0, 80, 2)])
+        elif fit and config.get("method", "conc") in ("svd", "gcca", "ae"):
+            fit_meta(nlp, "sbert_meta", lambda: CORPUS)
+        return nlp
+
+    return make
+
+
+def add_vectors(nlp):
+    """Static vectors of the words, width 5."""
+    for word in WORDS:
+        nlp.vocab.set_vector(word, numpy.random.default_rng(len(word) + ord(word[0])).normal(size=5).astype("f4"))
+
+
+def test_the_meta_embedding_answers_and_members_keep_their_own(make_meta):
+    nlp = make_meta()
+    doc = nlp(TEXT)
+    mean, highest = doc._.sbert_vector, doc._.sbert_max_vector
+    assert mean.shape == highest.shape == (16,) and not numpy.allclose(mean, highest)
+    expected = numpy.concatenate([unit(mean), unit(highest)])
+    assert doc.vector == pytest.approx(expected, abs=1e-6) and doc.vector.dtype == "float32"
+    assert numpy.array_equal(doc._.sbert_meta_vector, doc.vector)
+    with nlp.select_pipes(disable="sbert_meta"):
+        assert numpy.array_equal(nlp(TEXT)._.sbert_vector, mean)
+    other = nlp("He can go.")
+    cosine = unit(doc.vector) @ unit(other.vector)
+    assert doc.similarity(other) == pytest.approx(cosine, abs=1e-6)
+    assert doc.has_vector and doc.vector_norm == pytest.approx(2**0.5, abs=1e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_docs_get_what_the_estimator_gives(make_meta, method):
+    nlp = make_meta(method=method, **METHODS[method])
+    estimator = nlp.get_pipe("sbert_meta").estimator
+    docs = list(nlp.pipe([*CORPUS[:5], "", TEXT]))
+    views = [numpy.stack([doc._.get(f"{name}_vector") for doc in docs]) for name in ("sbert", "sbert_max")]
+    found = estimator.transform(views)
+    for i in (0, 1, 4, 6):
+        assert docs[i].vector == pytest.approx(found[i], abs=1e-6)
+    assert docs[5].vector.tolist() == [0.0] * estimator.width and not docs[5].has_vector
+    assert nlp(TEXT).vector == pytest.approx(docs[6].vector, abs=1e-6)
+
+
+def test_sentences_and_other_spans(make_meta):
+    nlp = make_meta(unit="sent")
+    doc = nlp(TEXT)
+    pipe = nlp.get_pipe("sbert_meta")
+    for sent in doc.sents:
+        expected = numpy.concatenate([unit(sent._.sbert_vector), unit(sent._.sbert_max_vector)])
+        assert sent.vector == pytest.approx(expected, abs=1e-6)
+    assert doc.vector == pytest.approx(numpy.mean([sent.vector for sent in doc.sents], axis=0), abs=1e-6)
+    with pytest.raises(ValueError, match=r"'man is' is no row .* nlp.get_pipe\('sbert_meta'\).vector\(span\)"):
+        _ = doc[1:3].vector
+    expected = numpy.concatenate([unit(doc[1:3]._.sbert_vector), unit(doc[1:3]._.sbert_max_vector)])
+    assert pipe.vector(doc[1:3]) == pytest.approx(expected, abs=1e-6)
+
+
+def test_members_of_pairs_are_rows_and_are_scored(make_meta):
+    nlp = make_meta()
+    examples = [
+        make_example(nlp, *pair) for pair in (("A man.", "The cat.", 0.1), (TEXT, "a dog", 0.9), ("go", "Go", 1))
+    ]
+    scores = nlp.evaluate(examples)
+    docs = [nlp(example.predicted) for example in examples]
+    members = [doc.spans["sbert"] for doc in docs]
+    cosines = [pair[0].similarity(pair[1]) for pair in members]
+    assert members[0][0].vector.shape == (32,)
+    expected = numpy.corrcoef(numpy.argsort(numpy.argsort(cosines)), [0, 1, 2])[0, 1]
+    assert scores["sts_spearman"] == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_bytes_and_disk_keep_the_vectors(make_meta, method, tmp_path):
+    nlp = make_meta(method=method, **METHODS[method])
+    vector = nlp(TEXT).vector
+    nlp.to_disk(tmp_path / "nlp")
+    assert numpy.array_equal(spacy.load(tmp_path / "nlp")(TEXT).vector, vector)
+    again = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
+    assert numpy.array_equal(again(TEXT).vector, vector)
+
+
+@pytest.mark.filterwarnings("ignore:.*W109")
+def test_docs_survive_transport(make_meta):
+    nlp = make_meta(method="svd", size=4)
+    doc = nlp(TEXT)
+    assert numpy.array_equal(pickle.loads(pickle.dumps(doc)).vector, doc.vector)
+    carried = restore(Doc(nlp.vocab).from_bytes(doc.to_bytes()))
+    assert numpy.array_equal(carried.vector, doc.vector)
+    data = DocBin(docs=[doc], store_user_data=True).to_bytes()
+    (carried,) = DocBin().from_bytes(data).get_docs(nlp.vocab)
+    assert numpy.array_equal(carried._.sbert_meta_vector, doc.vector)
+    assert numpy.array_equal(carried._.sbert_max_vector, doc._.sbert_max_vector)
+
+
+def test_one_transformer_and_one_forward_pass(make_meta, monkeypatch):
+    from spacy_sbert.encoder.packed_bert import PackedBert
+
+    calls, stock = [], PackedBert.__call__
+    monkeypatch.setattr(PackedBert, "__call__", lambda *args: calls.append(1) or stock(*args))
+    nlp = make_meta("shared", method="gcca", size=4)
+    calls.clear()
+    docs = list(nlp.pipe(CORPUS[:6]))
+    assert len(calls) == 1
+    assert docs[0].vector.shape == (4,) and docs[0]._.sbert_vector.shape == (16,)
+
+
+def test_initialize_fits_on_a_corpus(make_meta, tmp_path):
+    (tmp_path / "corpus.tsv").write_text("".join(f"made\t{text}\n" for text in CORPUS) + "\n", encoding="utf8")
+    nlp = make_meta(method="svd", size=5, fit=False)
+    with pytest.raises(ValueError, match="has not been fitted"):
+        nlp(TEXT)
+    settings = {"corpus": str(tmp_path / "corpus.tsv"), "column": 2, "cache": str(tmp_path / "cache")}
+    nlp.config["initialize"]["components"]["sbert_meta"] = settings
+    nlp.initialize()
+    by_hand = make_meta(method="svd", size=5)
+    assert numpy.array_equal(nlp(TEXT).vector, by_hand(TEXT).vector)
+    assert len(list((tmp_path / "cache").rglob("*.f32"))) == 2
+
+
+def test_vectors_are_computed_once(make_meta, tmp_path):
+    nlp = make_meta(method="svd", size=5)
+    views = fit_meta(nlp, "sbert_meta", lambda: CORPUS, cache=tmp_path)
+    first = nlp(TEXT).vector
+    assert [view.shape for view in views] == [(120, 16), (120, 16)]
+    files = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.f32")}
+    fit_meta(nlp, "sbert_meta", lambda: CORPUS, cache=tmp_path)
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.f32")} == files and len(files) == 2
+    assert numpy.array_equal(nlp(TEXT).vector, first)
+    fit_meta(nlp, "sbert_meta", lambda: CORPUS[:60], cache=tmp_path)  # another corpus
+    assert len(list(tmp_path.rglob("*.f32"))) == 4
+    damaged = next(iter(files))
+    damaged.write_bytes(damaged.read_bytes()[:-4])
+    fit_meta(nlp, "sbert_meta", lambda: CORPUS, cache=tmp_path)
+    assert numpy.array_equal(nlp(TEXT).vector, first)
+
+
+def test_functions_are_members(make_nlp, tmp_path):
+    nlp = make_nlp()
+    add_vectors(nlp)
+    functions = {"static": {"@misc": "spacy-sbert.MeanStaticVectors.v1"}}
+    nlp.add_pipe("sbert_meta", config={"functions": functions})
+    doc = nlp("a cat ran")
+    mean = numpy.mean([nlp.vocab.get_vector(word) for word in ("a", "cat", "ran")], axis=0)
+    assert doc.vector == pytest.approx(numpy.concatenate([unit(doc._.sbert_vector), unit(mean)]), abs=1e-6)
+    nlp.to_disk(tmp_path)
+    assert numpy.array_equal(spacy.load(tmp_path)("a cat ran").vector, doc.vector)
+
+
+def test_sif_learns_from_the_corpus_and_survives(make_nlp, tmp_path):
+    nlp = make_nlp()
+    add_vectors(nlp)
+    functions = {"sif": {"@misc": "spacy-sbert.SmoothInverseFrequency.v1", "a": 0.01}}
+    nlp.add_pipe("sbert_meta", config={"functions": functions})
+    with pytest.raises(ValueError, match="smooth inverse frequency are not known yet"):
+        nlp(TEXT)
+    nlp.initialize(lambda: [make_example(nlp, *CORPUS[i : i + 2]) for i in range(0, 120, 2)])
+    words = [token.lower_ for text in CORPUS for token in nlp.make_doc(text)]
+
+    def weighted(text):
+        tokens = [token for token in nlp.make_doc(text) if nlp.vocab.has_vector(token.orth)]
+        weights = [0.01 / (0.01 + words.count(token.lower_) / len(words)) for token in tokens]
+        return numpy.sum([w * nlp.vocab.get_vector(t.orth) for w, t in zip(weights, tokens, strict=True)], 0) / len(
+            tokens
+        )
+
+    first = numpy.linalg.svd(numpy.stack([weighted(text) for text in CORPUS]))[2][0]
+    expected = weighted("the cat ran") - first * (first @ weighted("the cat ran"))
+    doc = nlp("the cat ran")
+    assert doc.vector[16:] == pytest.approx(unit(expected), abs=1e-5)
+    nlp.to_disk(tmp_path)
+    assert numpy.array_equal(spacy.load(tmp_path)("the cat ran").vector, doc.vector)
+
+
+def test_a_function_of_ones_own(make_nlp):
+    @registry.misc("made_lengths.v1")
+    def make_lengths():
+        return lambda stretches: numpy.array([[len(stretch), len(stretch.text), 1.0] for stretch in stretches])
+
+    nlp = make_nlp()
+    nlp.add_pipe("sbert_meta", config={"functions": {"lengths": {"@misc": "made_lengths.v1"}}, "normalize": False})
+    assert nlp("The cat sat.").vector[16:].tolist() == [4.0, 12.0, 1.0]
+
+
+def test_one_member_alone_or_twice(make_nlp):
+    nlp = make_nlp()
+    with pytest.raises(ValueError, match=r"at least two members, given: sbert\. Add another"):
+        nlp.add_pipe("sbert_meta")
+    with pytest.raises(ValueError, match="names of their own, given: sbert, sbert"):
+        nlp.add_pipe("sbert_meta", config={"pipes": ["sbert", "sbert"]})
+    with pytest.raises(ValueError, match="'static' of a meta-embedding is no function but a str"):
+        nlp.add_pipe("sbert_meta", config={"functions": {"static": "mean"}})
+
+
+def test_a_member_that_is_missing(make_meta, tmp_path):
+    make_meta(method="svd", size=4, pipes=["sbert", "sbert_max"]).to_disk(tmp_path)
+    with pytest.raises(ValueError, match=r"combines the pipe sbert_max, which .* does not have \(it has: sbert\)"):
+        spacy.load(tmp_path, exclude=["sbert_max"])
+    disabled = spacy.load(tmp_path, disable=["sbert_max"])
+    with pytest.raises(ValueError, match=r"'sbert_max' of a meta-embedding left no vector .* disabled"):
+        disabled(TEXT)
+
+
+def test_a_member_that_is_missing_by_default(make_meta, tmp_path):
+    make_meta(method="svd", size=4).to_disk(tmp_path)
+    with pytest.raises(ValueError, match=r"at least two members, given: sbert\. Add another"):
+        spacy.load(tmp_path, exclude=["sbert_max"])
+
+
+def test_other_members_or_settings_than_it_was_fitted_with(make_meta):
+    nlp = make_meta(method="svd", size=4)
+    data = nlp.get_pipe("sbert_meta").to_bytes()
+    other = make_meta(method="svd", size=4, pipes=["sbert_max", "sbert"], fit=False).get_pipe("sbert_meta")
+    with pytest.raises(ValueError, match=r"on the members \('sbert', 'sbert_max'\), .* \('sbert_max', 'sbert'\)"):
+        other.from_bytes(data)
+    with pytest.raises(ValueError, match=r"saved with .*'size': 4.* config says .*'size': 3"):
+        make_meta(method="svd", size=3, fit=False).get_pipe("sbert_meta").from_bytes(data)
+
+
+def test_a_member_with_nan(make_meta):
+    nlp = make_meta()
+    pipe = nlp.get_pipe("sbert_meta")
+    doc = nlp(TEXT)
+    next(record for key, record in doc.user_data.items() if key[1] == "spacy-sbert:sbert_max")["vectors"][0, 3] = (
+        numpy.nan
+    )
+    with pytest.raises(ValueError, match=r"'sbert_max' .* has a number that is not finite .* 'A man is"):
+        pipe(doc)
+
+
+def test_an_empty_corpus(make_meta):
+    nlp = make_meta(method="svd", size=4, fit=False)
+    with pytest.raises(ValueError, match="no sentence to fit the meta-embedding on"):
+        fit_meta(nlp, "sbert_meta", list)
+    with pytest.raises(ValueError, match="'sbert' is no 'sbert_meta' but a SentenceBert"):
+        fit_meta(nlp, "sbert", list)

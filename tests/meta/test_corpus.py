@@ -1,0 +1,105 @@
+"""Corpora of plain sentences, and the command that fits on them."""
+
+import gzip
+
+import numpy
+import pytest
+import spacy
+from made_views import SENTENCES as CORPUS
+from typer.testing import CliRunner
+
+from spacy_sbert.cli import app
+from spacy_sbert.meta.corpus import ShortSentences, read_sentences
+
+
+def test_layouts(tmp_path):
+    (tmp_path / "plain.txt").write_text("\ufeffOne. \n\n  Two.\r\n", encoding="utf8")
+    assert list(read_sentences(tmp_path / "plain.txt")) == ["One.", "Two."]
+    with gzip.open(tmp_path / "table.tsv.gz", "wt", encoding="utf8") as file:
+        file.write("made\tOne.\nmade\t \nmade\tTwo.\tmore\n")
+    assert list(read_sentences(tmp_path / "table.tsv.gz", 2)) == ["One.", "Two."]
+    (tmp_path / "objects.jsonl").write_text('{"text": "One."}\n{"text": " Two.", "id": 1}\n', encoding="utf8")
+    assert list(read_sentences(tmp_path / "objects.jsonl")) == ["One.", "Two."]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "column", "message"),
+    [
+        ("a.tsv", "made\tOne.\nTwo.\n", 2, "a.tsv.*line 2"),
+        ("a.jsonl", '{"text": "One."}\n{"texts": "Two."}\n', None, 'line 2: expected an object with a string "text"'),
+        ("a.jsonl", "One.\n", None, "line 1: expected a JSON object"),
+    ],
+)
+def test_damaged_lines_are_named(tmp_path, name, text, column, message):
+    (tmp_path / name).write_text(text, encoding="utf8")
+    with pytest.raises(ValueError, match=message):
+        list(read_sentences(tmp_path / name, column))
+
+
+def test_long_sentences_are_left_out_and_counted():
+    nlp = spacy.blank("en")
+    sentences = ShortSentences(nlp, lambda: ["one two", "one two three", "one"], 3)
+    assert list(sentences()) == list(sentences()) == ["one two", "one"]
+    assert sentences.n_left_out == 1
+    assert list(ShortSentences(nlp, lambda: ["one two", "one two three"], 0)()) == ["one two", "one two three"]
+
+
+@pytest.fixture
+def two_encoders(make_nlp, tiny_bert, tmp_path):
+    nlp = make_nlp()
+    nlp.add_pipe("sbert", name="sbert_max", config={"model": {"name": str(tiny_bert), "pooling": "max"}})
+    nlp.to_disk(tmp_path / "in")
+    (tmp_path / "corpus.txt").write_text("\n".join([*CORPUS, "a " * 61]) + "\n", encoding="utf8")
+    return tmp_path
+
+
+def fit(folder, *options, source="in", target="out"):
+    given = ["fit-meta", str(folder / source), str(folder / "corpus.txt"), str(folder / target), *options]
+    return CliRunner().invoke(app, given)
+
+
+def test_the_command_fits_and_saves(two_encoders):
+    done = fit(
+        two_encoders, "--method", "gcca", "--size", "5", "--option", "tau=0.5", "--cache", str(two_encoders / "c")
+    )
+    assert done.exit_code == 0, done.output
+    assert "1 sentences of 60 tokens or more were left out" in " ".join(done.output.split())
+    nlp = spacy.load(two_encoders / "out")
+    pipe = nlp.get_pipe("sbert_meta")
+    assert nlp.pipe_names == ["sbert", "sbert_max", "sbert_meta"]
+    assert pipe.estimator.settings == {"size": 5, "normalize": True, "tau": 0.5}
+    views = [numpy.memmap(two_encoders.joinpath(*file), dtype="f4").reshape(120, 16) for file in _files(two_encoders)]
+    from spacy_sbert.meta import GCCA
+
+    by_hand = GCCA(size=5, tau=0.5).fit(views)
+    assert numpy.array_equal(by_hand.components_, pipe.estimator.components_)
+    again = fit(two_encoders, "--option", "tau=2.0", source="out", target="again")
+    assert again.exit_code == 0, again.output
+    nlp = spacy.load(two_encoders / "again")
+    assert nlp.pipe_names == ["sbert", "sbert_max", "sbert_meta"]
+    assert nlp.get_pipe("sbert_meta").estimator.settings == {"size": 5, "normalize": True, "tau": 2.0}
+    assert fit(two_encoders, "--method", "svd", source="out", target="svd").exit_code == 0
+    assert spacy.load(two_encoders / "svd").get_pipe("sbert_meta").estimator.settings == {
+        "size": None,
+        "normalize": True,
+    }
+
+
+def _files(folder):
+    return sorted(file.relative_to(folder).parts for file in (folder / "c").rglob("*.f32"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--method", "pca"), "Unknown method 'pca'"),
+        (("--method", "svd", "--option", "tau=1"), "'svd' has no setting tau"),
+        (("--option", "tau"), "Bad value 'tau' for --option: expected such as tau=1.0"),
+        (("--method", "svd", "--size", "33"), "only 32 directions"),
+        (("--name", "sbert"), "'sbert' is no 'sbert_meta'"),
+    ],
+)
+def test_the_command_says_what_is_wrong(two_encoders, options, message):
+    done = fit(two_encoders, *options)
+    assert done.exit_code == 1 and message in " ".join(done.output.split())
+    assert not (two_encoders / "out").exists()
