@@ -9,7 +9,6 @@ inverse frequency. The pipe `sbert_meta` concatenates all until it is fitted.
 """
 
 import argparse
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,8 @@ def make_ensemble(
         nlp.get_pipe(name).token_vectors = False  # type: ignore[attr-defined]
     functions = {}
     if counts is not None:
-        set_vectors(nlp, next(iter(encoders)), list(islice(read_counts(counts), words)))
+        counted = read_counts(counts)
+        set_vectors(nlp, first, sorted(counted, key=counted.__getitem__, reverse=True)[:words])
         functions["sif"] = {"@misc": "spacy-sbert.SmoothInverseFrequency.v1"}
     nlp.add_pipe("sbert_meta", config={"pipes": [*models, *trained], "functions": functions})
     return nlp
@@ -61,7 +61,7 @@ def set_vectors(nlp: Language, pipe: str, words: list[str]) -> None:
     """Static vectors of words: the mean of the input embeddings of their wordpieces."""
     nlp("A text.")  # loads the encoder
     encoder: Any = find_encoder(pipe, nlp.get_pipe(pipe).model)  # type: ignore[attr-defined]
-    shim = encoder.shims[0]
+    shim = encoder.shim
     embeddings = shim._model.get_input_embeddings().weight.detach().numpy()
     found = shim._hfmodel.tokenizer(words, add_special_tokens=False, verbose=False)["input_ids"]
     vectors = numpy.stack([embeddings[ids].mean(axis=0) if ids else numpy.zeros(embeddings.shape[1]) for ids in found])

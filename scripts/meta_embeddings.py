@@ -13,8 +13,7 @@ what it was made of. The members' vectors are made once and kept in the output f
 import argparse
 import json
 from collections.abc import Sequence
-from functools import partial
-from itertools import islice
+from itertools import compress, product
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +24,11 @@ from spacy.language import Language
 
 from spacy_sbert.correlation import pearson, spearman
 from spacy_sbert.evaluation import Settings, evaluate_suites
+from spacy_sbert.evaluation.environment import versions
 from spacy_sbert.meta import METHODS, MetaEmbedding, make_estimator
 from spacy_sbert.meta.autoencoder import LAYERS
 from spacy_sbert.meta.component import SentenceMeta
-from spacy_sbert.meta.corpus import ShortSentences, read_sentences
+from spacy_sbert.meta.corpus import ShortSentences, Texts, read_sentences
 from spacy_sbert.meta.fitting import fit_meta
 from spacy_sbert.meta.reconstruction import LOSSES
 from spacy_sbert.readers.sts import read_sts
@@ -36,6 +36,16 @@ from spacy_sbert.similarity import cosine
 
 TAUS = (1e-2, 1e-1, 1.0, 1e1, 1e2)
 Scores = dict[str, Any]
+
+
+def sample(path: Path, column: int | None, n: int, seed: int) -> Texts:
+    """The sentences of a file, or n of them drawn at random, in their order; as often as it is called."""
+    if not n:
+        return lambda: read_sentences(path, column)
+    total = sum(1 for _ in read_sentences(path, column))
+    chosen = numpy.zeros(total, dtype=bool)
+    chosen[numpy.random.default_rng(seed).permutation(total)[:n]] = True
+    return lambda: compress(read_sentences(path, column), chosen)
 
 
 class Members:
@@ -75,11 +85,42 @@ class Combined:
         return (views[0] if self.estimator is None else self.estimator.transform(views)).astype("float32")
 
 
-def fitted(
-    views: Sequence[numpy.ndarray], names: Sequence[str], chosen: Sequence[int], **settings: Any
-) -> MetaEmbedding:
-    """An estimator fitted on some of the members."""
-    return make_estimator(**settings).fit([views[i] for i in chosen], [names[i] for i in chosen])
+class Ensemble:
+    """Members by their vectors of the corpus and of whatever is scored; every method is fitted here."""
+
+    def __init__(self, members: Members, views: list[numpy.ndarray], data: Path):
+        self.members, self.views, self.data = members, views, data
+        self.everyone = list(range(len(members.names)))
+
+    def combined(self, chosen: list[int], *, n: int = 0, **settings: Any) -> Combined:
+        """Some members, combined by a method that is fitted on all sentences, or on n of them spread over all."""
+        rows = numpy.linspace(0, len(self.views[0]) - 1, n).astype(int) if n else slice(None)
+        views, names = [self.views[i][rows] for i in chosen], [self.members.names[i] for i in chosen]
+        return Combined(self.members, chosen, make_estimator(**settings).fit(views, names))
+
+    def sources(self) -> dict[str, dict[str, Scores]]:
+        """Each member, and projected up to the width of all together."""
+        up = f"up-{sum(view.shape[1] for view in self.views)}"
+        found = {name: on_sts(Combined(self.members, [i]), self.data, ("own", up)) for i, name in self.numbered}
+        own = {name: scores["own"] for name, scores in found.items()}
+        return {**own, **{f"{name}, projected up": scores[up] for name, scores in found.items()}}
+
+    @property
+    def numbered(self) -> list[tuple[int, str]]:
+        return list(enumerate(self.members.names))
+
+    def methods(self, settings: dict[str, Scores]) -> dict[str, dict[str, Scores]]:
+        """Each method on all members."""
+        return {name: on_sts(self.combined(self.everyone, **one), self.data)["own"] for name, one in settings.items()}
+
+    def without(self, settings: dict[str, Scores]) -> dict[str, Scores]:
+        """Each method without one of the members, on average; none where that would leave one."""
+        found: dict[str, Scores] = {}
+        for out, name in self.numbered if len(self.everyone) > 2 else []:
+            left = [i for i in self.everyone if i != out]
+            scores = {key: on_sts(self.combined(left, **one), self.data)["own"] for key, one in settings.items()}
+            found[name] = {key: average(one) for key, one in scores.items()}
+        return found
 
 
 def on_dev(source: Combined, file: Path) -> Scores:
@@ -113,27 +154,27 @@ def average(tasks: Scores) -> Scores:
     return {name: float(numpy.mean([one[name] for one in tasks.values()])) for name in ("pearson", "spearman")}
 
 
-def search(fit: Any, everyone: Sequence[int], evaluate: Any, sizes: Sequence[int], epochs: int) -> dict[str, Scores]:
-    """Table 1: the hyper-parameters of the methods that have some, and what they score."""
+def search(ensemble: Ensemble, dev: Path, sizes: Sequence[int], n: int, training: Scores) -> dict[str, Scores]:
+    """Table 1: the hyper-parameters of the methods that have some, and what they score; autoencoders on n sentences."""
     grid: list[Scores] = [{"method": "svd", "size": size} for size in sizes]
     grid += [
         {"method": "gcca", "size": size, "tau": tau, "normalize": normalize}
-        for size in sizes
-        for normalize in (True, False)
-        for tau in TAUS
+        for size, normalize, tau in product(sizes, (True, False), TAUS)
     ]
     grid += [
-        {"method": "ae", "size": sizes[0], "loss": loss, "hidden_layers": layers, "epochs": epochs}
-        for loss in LOSSES
-        for layers in LAYERS
+        {"method": "ae", "size": sizes[0], "loss": loss, "hidden_layers": layers, **training}
+        for loss, layers in product(LOSSES, LAYERS)
     ]
-    found = {}
-    for settings in grid:
-        found[json.dumps(settings)] = evaluate(fit(everyone, **settings))
+    found: dict[str, Scores] = {}
+
+    def score(settings: Scores) -> None:
+        combined = ensemble.combined(ensemble.everyone, n=n if settings["method"] == "ae" else 0, **settings)
+        found[json.dumps(settings)] = on_dev(combined, dev)
         print(cell(found[json.dumps(settings)]), settings, flush=True)
-    best = max((key for key in found if '"ae"' in key), key=lambda key: found[key]["spearman"])
-    settings = {**json.loads(best), "normalize": False}
-    found[json.dumps(settings)] = evaluate(fit(everyone, **settings))
+
+    for settings in grid:
+        score(settings)
+    score({**best_of(found, "ae"), "normalize": False})
     return found
 
 
@@ -143,64 +184,50 @@ def best_of(found: dict[str, Scores], method: str) -> Scores:
     return json.loads(max(keys, key=lambda key: found[key]["spearman"]))
 
 
-def main() -> None:
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="The tables of sentence meta-embeddings.")
     parser.add_argument("pipeline", type=Path, help="with an sbert_meta pipe")
     parser.add_argument("--corpus", type=Path, required=True, help="plain sentences")
     parser.add_argument("--column", type=int, help="of the sentences in a table, from 1")
-    parser.add_argument("--sentences", type=int, default=0, help="the first so many of the corpus, 0 for all")
+    parser.add_argument("--sentences", type=int, default=0, help="so many of the corpus, drawn at random, 0 for all")
+    parser.add_argument("--seed", type=int, default=0, help="of what is drawn")
     parser.add_argument("--grid-sentences", type=int, default=0, help="autoencoders are searched on, 0 for all")
-    parser.add_argument(
-        "--sizes", nargs="*", type=int, help="of svd and gcca, by default the width of the widest member"
-    )
+    parser.add_argument("--sizes", nargs="*", type=int, help="of svd and gcca; the first of ae; by default the widest")
     parser.add_argument("--epochs", type=int, default=500, help="of autoencoders")
     parser.add_argument("--grid-epochs", type=int, default=0, help="of autoencoders while searched, 0 for --epochs")
+    parser.add_argument("--batch-size", type=int, default=10_000, help="of autoencoders")
     parser.add_argument("--dev", type=Path, help="STS benchmark dev, by default that of --data")
     parser.add_argument("--data", type=Path, required=True, help="folder of the STS data sets")
     parser.add_argument("--output", type=Path, default=Path("metrics/meta"))
-    args = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    args = arguments()
     args.output.mkdir(parents=True, exist_ok=True)
     nlp = spacy.load(args.pipeline)
     pipe: Any = nlp.get_pipe("sbert_meta")
-    texts = ShortSentences(nlp, lambda: islice(read_sentences(args.corpus, args.column), args.sentences or None))
+    texts = ShortSentences(nlp, sample(args.corpus, args.column, args.sentences, args.seed))
     views = fit_meta(nlp, "sbert_meta", texts, cache=args.output / "vectors")
-    members = Members(nlp, pipe)
-    everyone = list(range(len(members.names)))
-    dev = args.dev or next(args.data.rglob("sts-dev.csv"))
-    subset = [view[: args.grid_sentences or None] for view in views]
-    on_subset = partial(fitted, subset, members.names)
-    sizes = args.sizes or [max(view.shape[1] for view in views)]
-    grid_epochs = args.grid_epochs or args.epochs
-    grid = search(on_subset, everyone, lambda one: on_dev(Combined(members, everyone, one), dev), sizes, grid_epochs)
-    chosen: Scores = {"conc": {}, "avg": {}, **{method: best_of(grid, method) for method in ("svd", "gcca", "ae")}}
-    chosen["ae"]["epochs"] = args.epochs
-    settings = {method: {**chosen[method], "method": method} for method in METHODS}
-    width = sum(view.shape[1] for view in views)
-    up = f"up-{width}"
-    table2 = {name: on_sts(Combined(members, [i]), args.data, ("own", up)) for i, name in enumerate(members.names)}
-    rows: Scores = {name: found["own"] for name, found in table2.items()}
-    rows.update({f"{name}, projected up": found[up] for name, found in table2.items()})
-    for method in METHODS:
-        estimator = fitted(views, members.names, everyone, **settings[method])
-        rows[method] = on_sts(Combined(members, everyone, estimator), args.data)["own"]
-        print(method, cell(average(rows[method])), flush=True)
-    without: Scores = {}
-    for out in everyone if len(everyone) > 2 else []:
-        left = [i for i in everyone if i != out]
-        for method in METHODS:
-            estimator = fitted(views, members.names, left, **settings[method])
-            found = on_sts(Combined(members, left, estimator), args.data)["own"]
-            without.setdefault(members.names[out], {})[method] = average(found)
+    ensemble = Ensemble(Members(nlp, pipe), views, args.data)
+    widths = {name: view.shape[1] for (_, name), view in zip(ensemble.numbered, views, strict=True)}
+    training = {"epochs": args.grid_epochs or args.epochs, "batch_size": args.batch_size}
+    dev, sizes = args.dev or next(args.data.rglob("sts-dev.csv")), args.sizes or [max(widths.values())]
+    grid = search(ensemble, dev, sizes, args.grid_sentences, training)
+    best = {method: best_of(grid, method) for method in ("svd", "gcca", "ae")}
+    settings: dict[str, Scores] = {method: {"method": method, **best.get(method, {})} for method in METHODS}
+    settings["ae"]["epochs"] = args.epochs
     found = {
         "sentences": len(views[0]),
         "left_out": texts.n_left_out,
-        "grid_sentences": len(subset[0]),
-        "widths": dict(zip(members.names, (view.shape[1] for view in views), strict=True)),
+        "grid_sentences": args.grid_sentences or len(views[0]),
+        "seed": args.seed,
+        "widths": widths,
         "settings": settings,
+        "versions": versions(),
         "table1": grid,
-        "table2": rows,
-        "table3": without,
-        "versions": {name: nlp.meta.get(name) for name in ("spacy_version",)},
+        "table2": {**ensemble.sources(), **ensemble.methods(settings)},
+        "table3": ensemble.without(settings),
     }
     (args.output / "scores.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf8")
     write_tables(args.output, found)
