@@ -115,6 +115,10 @@ class Errors:
     META_NO_TEXT = '{path}, line {line}: expected an object with a string "text", found {given}.'
     META_NOT_A_META = "The pipe '{name}' is no 'sbert_meta' but a {given}: name the pipe to fit."
     META_NO_PIPELINE = "To fit '{name}', its pipes are needed: call nlp.initialize, or give initialize the nlp."
+    META_ROW_OUTSIDE = (
+        "A member's row, characters {start} to {end}, reaches beyond the Doc '{text}', which is a part of another one. "
+        "Process its text again."
+    )
     META_SPAN = (
         "The span '{text}' is no row (a whole Doc, a sentence, or a member of a pair), and the meta-embedding '{name}' "
         "stores vectors of rows alone. Ask the pipe: nlp.get_pipe('{name}').vector(span)."

@@ -20,7 +20,7 @@ from .estimator import MetaEmbedding
 from .members import FunctionMember, Member, PipeMember, Rows
 from .methods import estimator_from_bytes, estimator_to_bytes, make_estimator
 
-DEFAULT_CONFIG = {
+DEFAULT_CONFIG: dict[str, Any] = {
     "pipes": [],
     "functions": {},
     "method": "conc",

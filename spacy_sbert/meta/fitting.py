@@ -61,7 +61,7 @@ def member_vectors(nlp: Language, pipe: SentenceMeta, texts: Texts, folder: Path
 
 def _parts(nlp: Language, pipe: SentenceMeta) -> Iterator[str | bytes]:
     """All that the members' vectors depend on, but the sentences."""
-    yield nlp.lang
+    yield str(nlp.lang)
     yield nlp.tokenizer.to_bytes(exclude=["vocab"])  # type: ignore[union-attr]
     if nlp.vocab.vectors.size:
         yield nlp.vocab.vectors.to_bytes(exclude=["strings"])

@@ -81,4 +81,7 @@ class Rows:
             yield doc
             return
         for start, end in self.places.tolist():
-            yield doc.char_span(start, end, alignment_mode="expand")
+            span = doc.char_span(start, end, alignment_mode="expand")
+            if span is None:
+                raise ValueError(Errors.META_ROW_OUTSIDE.format(start=start, end=end, text=doc.text[:50]))
+            yield span
