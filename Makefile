@@ -1,4 +1,4 @@
-# make demo   train, evaluate, package and install on the shipped sample (5 to 10 minutes)
+# make demo   train, evaluate, package and install on the shipped sample (3 to 5 minutes)
 # make test   lint, check types and run all tests
 # make slow   the tests that take longer: one epoch on STSb, a package in a fresh environment
 

@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ def member_vectors(nlp: Language, pipe: SentenceMeta, texts: Texts, folder: Path
     names = [member.name for member in pipe.members]
     with nlp.select_pipes(enable=before):
         nlp("A text.")  # what is loaded on first use is, so that use changes no byte
-        cache = VectorCache(folder, digest([*_parts(nlp, pipe), *texts()]))
+        cache = VectorCache(folder, digest(chain(_parts(nlp, pipe), texts())))
         found = cache.read(names)
         return found if found is not None else cache.write(names, _blocks(nlp, pipe, texts))
 

@@ -73,7 +73,13 @@ class VectorCache:
 
     def _manifest(self) -> dict[str, Any] | None:
         path = self.folder / MANIFEST
-        return json.loads(path.read_text(encoding="utf8")) if path.is_file() else None
+        if not path.is_file():
+            return None
+        try:
+            found = json.loads(path.read_text(encoding="utf8"))
+        except ValueError:  # it was not written to its end: the vectors are made again
+            return None
+        return found if isinstance(found, dict) else None
 
 
 def digest(parts: Iterable[str | bytes]) -> str:

@@ -169,6 +169,9 @@ def test_vectors_are_computed_once(make_meta, tmp_path):
     damaged.write_bytes(damaged.read_bytes()[:-4])
     fit_meta(nlp, "sbert_meta", lambda: CORPUS, cache=tmp_path)
     assert numpy.array_equal(nlp(TEXT).vector, first)
+    (damaged.parent / "vectors.json").write_text('{"key": ', encoding="utf8")
+    fit_meta(nlp, "sbert_meta", lambda: CORPUS, cache=tmp_path)
+    assert numpy.array_equal(nlp(TEXT).vector, first)
 
 
 def test_functions_are_members(make_nlp, tmp_path):
