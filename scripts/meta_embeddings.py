@@ -13,6 +13,7 @@ what it was made of. The members' vectors are made once and kept in the output f
 import argparse
 import json
 from collections.abc import Sequence
+from functools import partial
 from itertools import compress, product
 from pathlib import Path
 from typing import Any
@@ -88,8 +89,9 @@ class Combined:
 class Ensemble:
     """Members by their vectors of the corpus and of whatever is scored; every method is fitted here."""
 
-    def __init__(self, members: Members, views: list[numpy.ndarray], data: Path):
-        self.members, self.views, self.data = members, views, data
+    def __init__(self, members: Members, views: list[numpy.ndarray], data: Path, any_count: bool):
+        self.members, self.views = members, views
+        self.score = partial(on_sts, data=data, any_count=any_count)
         self.everyone = list(range(len(members.names)))
 
     def combined(self, chosen: list[int], *, n: int = 0, **settings: Any) -> Combined:
@@ -101,7 +103,7 @@ class Ensemble:
     def sources(self) -> dict[str, dict[str, Scores]]:
         """Each member, and projected up to the width of all together."""
         up = f"up-{sum(view.shape[1] for view in self.views)}"
-        found = {name: on_sts(Combined(self.members, [i]), self.data, ("own", up)) for i, name in self.numbered}
+        found = {name: self.score(Combined(self.members, [i]), sizes=("own", up)) for i, name in self.numbered}
         own = {name: scores["own"] for name, scores in found.items()}
         return {**own, **{f"{name}, projected up": scores[up] for name, scores in found.items()}}
 
@@ -111,14 +113,14 @@ class Ensemble:
 
     def methods(self, settings: dict[str, Scores]) -> dict[str, dict[str, Scores]]:
         """Each method on all members."""
-        return {name: on_sts(self.combined(self.everyone, **one), self.data)["own"] for name, one in settings.items()}
+        return {name: self.score(self.combined(self.everyone, **one))["own"] for name, one in settings.items()}
 
     def without(self, settings: dict[str, Scores]) -> dict[str, Scores]:
         """Each method without one of the members, on average; none where that would leave one."""
         found: dict[str, Scores] = {}
         for out, name in self.numbered if len(self.everyone) > 2 else []:
             left = [i for i in self.everyone if i != out]
-            scores = {key: on_sts(self.combined(left, **one), self.data)["own"] for key, one in settings.items()}
+            scores = {key: self.score(self.combined(left, **one))["own"] for key, one in settings.items()}
             found[name] = {key: average(one) for key, one in scores.items()}
         return found
 
@@ -130,9 +132,11 @@ def on_dev(source: Combined, file: Path) -> Scores:
     return {"pearson": 100 * (pearson(cosines, gold) or 0), "spearman": 100 * (spearman(cosines, gold) or 0)}
 
 
-def on_sts(source: Combined, data: Path, sizes: tuple[str, ...] = ("own",)) -> dict[str, Scores]:
+def on_sts(source: Combined, data: Path, any_count: bool, sizes: tuple[str, ...] = ("own",)) -> dict[str, Scores]:
     """Correlations x 100 by task and sub-set: all of a task (a year's mean over sub-sets), for each size."""
-    found = evaluate_suites(source, data, ["sts"], settings=Settings(bootstrap=0, sizes=sizes))
+    found = evaluate_suites(source, data, ["sts"], settings=Settings(bootstrap=0, sizes=sizes, any_count=any_count))
+    if found["failed"] or not found["tasks"]:
+        raise SystemExit(f"Not scored: {found['failed'] or 'no STS data set in the folder'}")
     scores: dict[str, Scores] = {size: {} for size in sizes}
     for task, result in found["tasks"].items():
         for variant in result["variants"]:
@@ -198,6 +202,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--batch-size", type=int, default=10_000, help="of autoencoders")
     parser.add_argument("--dev", type=Path, help="STS benchmark dev, by default that of --data")
     parser.add_argument("--data", type=Path, required=True, help="folder of the STS data sets")
+    parser.add_argument("--any-count", action="store_true", help="take data sets that are not whole")
     parser.add_argument("--output", type=Path, default=Path("metrics/meta"))
     return parser.parse_args()
 
@@ -209,7 +214,7 @@ def main() -> None:
     pipe: Any = nlp.get_pipe("sbert_meta")
     texts = ShortSentences(nlp, sample(args.corpus, args.column, args.sentences, args.seed))
     views = fit_meta(nlp, "sbert_meta", texts, cache=args.output / "vectors")
-    ensemble = Ensemble(Members(nlp, pipe), views, args.data)
+    ensemble = Ensemble(Members(nlp, pipe), views, args.data, args.any_count)
     widths = {name: view.shape[1] for (_, name), view in zip(ensemble.numbered, views, strict=True)}
     training = {"epochs": args.grid_epochs or args.epochs, "batch_size": args.batch_size}
     dev, sizes = args.dev or next(args.data.rglob("sts-dev.csv")), args.sizes or [max(widths.values())]

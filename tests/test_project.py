@@ -116,6 +116,8 @@ def test_meta_embeddings_workflow(project, tiny_bert):
     assert list(found["table2"]) == [*members, *(f"{name}, projected up" for name in members), *methods]
     assert list(found["table3"]) == members and all(list(row) == methods for row in found["table3"].values())
     assert len(found["table1"]) == 1 + 2 * 5 + 12 + 1
+    assert all(-100 <= row["STSb-dev"]["spearman"] <= 100 for row in found["table2"].values())
+    assert all(-100 <= scores["pearson"] <= 100 for row in found["table3"].values() for scores in row.values())
     text = (project / "metrics" / "meta" / "table2.md").read_text(encoding="utf8")
     assert [line.split(" | ")[0].strip("| ") for line in text.splitlines()[2:]] == list(found["table2"])
     nlp = spacy.load(project / "training" / "meta")
