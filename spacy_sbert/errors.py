@@ -559,6 +559,7 @@ class Warnings:
         'doc._.sbert_truncated is True for their Docs. Set overflow = "windows" in the encoder\'s config to average '
         'over windows instead, or unit = "sent" to encode sentences.'
     )
+    META_LEFT_OUT = "{count} sentences of {limit} tokens or more were left out; set max_tokens to take longer ones."
     TRAINING_CUT = "While training the 'sbert' pipe '{name}': in this batch, and maybe in later ones, "
     OTHER_POOLING = (
         "The encoder '{name}' was made for {expected} pooling, this pipeline uses {given} pooling: vectors differ from "

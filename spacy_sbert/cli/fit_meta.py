@@ -30,6 +30,7 @@ def fit_meta_cli(
     import spacy
     from spacy.cli._util import setup_gpu
 
+    from ..errors import Warnings
     from ..meta.corpus import ShortSentences, read_sentences
     from ..meta.fitting import fit_meta, set_method
 
@@ -44,7 +45,7 @@ def fit_meta_cli(
     except ValueError as error:
         msg.fail(str(error), exits=1)
     if sentences.n_left_out:
-        msg.warn(f"{sentences.n_left_out} sentences of {max_tokens} tokens or more were left out")
+        msg.warn(Warnings.META_LEFT_OUT.format(count=sentences.n_left_out, limit=max_tokens))
     nlp.to_disk(output)
     msg.good(f"Saved the pipeline to {output}")
 

@@ -1,5 +1,6 @@
 """The `sbert_meta` pipe: several members' vectors of a Doc become one, which `doc.vector` answers with."""
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 
 from .. import hooks, records
-from ..errors import Errors
+from ..errors import Errors, Warnings
 from ..spans import SPANS_KEY, members
 from .corpus import MAX_TOKENS, ShortSentences, read_sentences
 from .estimator import MetaEmbedding
@@ -67,7 +68,7 @@ def make_sbert_meta(
         raise ValueError(message)
     found: list[Member] = [PipeMember(other) for other in pipes]
     found += [FunctionMember(key, function) for key, function in functions.items()]
-    estimator = make_estimator(method, size=size, normalize=normalize, **options)
+    estimator = make_estimator(method, **{"size": size, "normalize": normalize, **options})
     return SentenceMeta(nlp.vocab, found, estimator, name, scorer=scorer, set_hooks=set_hooks, spans_key=spans_key)
 
 
@@ -217,7 +218,10 @@ class SentenceMeta(Pipe):
                 return read_sentences(Path(corpus), column)
             return (text for example in get_examples() for text in _texts_of(example, self.spans_key))
 
-        fit_meta(nlp, self.name, ShortSentences(nlp, texts, max_tokens), cache=Path(cache) if cache else None)
+        sentences = ShortSentences(nlp, texts, max_tokens)
+        fit_meta(nlp, self.name, sentences, cache=Path(cache) if cache else None)
+        if sentences.n_left_out:
+            warnings.warn(Warnings.META_LEFT_OUT.format(count=sentences.n_left_out, limit=max_tokens), stacklevel=2)
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """Score the pairs among the examples with the pipe's scorer."""

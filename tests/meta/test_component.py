@@ -142,13 +142,15 @@ def test_one_transformer_and_one_forward_pass(make_meta, monkeypatch):
 
 
 def test_initialize_fits_on_a_corpus(make_meta, tmp_path):
-    (tmp_path / "corpus.tsv").write_text("".join(f"made\t{text}\n" for text in CORPUS) + "\n", encoding="utf8")
+    lines = [f"made\t{text}\n" for text in [*CORPUS, "a " * 60]]
+    (tmp_path / "corpus.tsv").write_text("".join(lines) + "\n", encoding="utf8")
     nlp = make_meta(method="svd", size=5, fit=False)
     with pytest.raises(ValueError, match="has not been fitted"):
         nlp(TEXT)
     settings = {"corpus": str(tmp_path / "corpus.tsv"), "column": 2, "cache": str(tmp_path / "cache")}
     nlp.config["initialize"]["components"]["sbert_meta"] = settings
-    nlp.initialize()
+    with pytest.warns(UserWarning, match="1 sentences of 60 tokens or more were left out"):
+        nlp.initialize()
     by_hand = make_meta(method="svd", size=5)
     assert numpy.array_equal(nlp(TEXT).vector, by_hand(TEXT).vector)
     assert len(list((tmp_path / "cache").rglob("*.f32"))) == 2
