@@ -22,7 +22,7 @@ def make_record(doc: Doc, encoded: EncodedDoc, *, width: int, set_hooks: bool) -
     set_hooks (bool): whether the pipe answers `doc.vector`.
     RETURNS (dict): rows int32 (rows, 2), vectors float32 (rows, width), has_text bool (rows,), width, pooling,
         normalize, set_hooks, truncated; with token vectors also states float32 (wordpieces, width), special tokens
-        left out, and characters int32 (wordpieces, 2).
+        left out, and characters int32 (wordpieces, 2); with a dense layer dense, which is True.
     """
     rows = encoded.rows
     record = {
@@ -35,6 +35,8 @@ def make_record(doc: Doc, encoded: EncodedDoc, *, width: int, set_hooks: bool) -
         "set_hooks": set_hooks,
         "truncated": bool(was_cut(doc, rows).any()),
     }
+    if encoded.dense:
+        record["dense"] = True
     if encoded.wordpieces is not None:
         states, characters = _states_and_characters(doc, encoded.wordpieces)
         record.update(states=states, characters=characters)

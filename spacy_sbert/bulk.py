@@ -19,7 +19,7 @@ from .annotations import CutCounter
 from .encoder.transformer import EncoderModel, load
 from .encoder.wordpieces import Wordpieces
 from .errors import Errors
-from .layers.encode_texts import encode_wordpieces
+from .layers.encode_texts import AS_CONFIGURED, Call, encode_wordpieces
 from .layers.sentence_pooling import SentencePooling
 from .similarity import as_numpy
 
@@ -30,19 +30,27 @@ Encoded = tuple[numpy.ndarray, int]  # float32 (texts, width), and how many text
 class TextEncoder:
     """From texts to vectors.
 
-    transformer: the encoder. pooling: what makes a vector of its states.
+    transformer: the encoder. pooling: what makes a vector of its states. call: what is not as the config says.
     """
 
     transformer: EncoderModel
     pooling: SentencePooling
+    call: Call = AS_CONFIGURED
+
+    @property
+    def width(self) -> int:
+        """Of the vectors."""
+        settings = load(self.transformer).settings
+        return self.call.truncate_dim or self.pooling.width(self.transformer.get_dim("nO"), settings)
 
     def tokenize(self, texts: list[str]) -> Wordpieces:
         """The wordpieces of texts."""
-        return self.transformer.wordpiece_tokenizer(texts, offsets=False)
+        prompt = self.transformer.prompt(self.call.prompt)
+        return self.transformer.wordpiece_tokenizer(texts, offsets=False, prompt=prompt)
 
     def encode(self, wordpieces: Wordpieces) -> Encoded:
         """The vectors of texts, on the CPU, and how many were longer than the encoder's limit."""
-        found = encode_wordpieces(self.transformer, self.pooling, wordpieces)
+        found = encode_wordpieces(self.transformer, self.pooling, wordpieces, call=self.call)
         return as_numpy(found.vectors), int((found.rows.n_cut > 0).sum())
 
 
@@ -71,7 +79,7 @@ def encode_all(
     n_workers = max(n_process, len(gpu_ids))
     in_turn = n_workers == 1 and not gpu_ids
     encoded = _encode(encoder, windows) if in_turn else _encode_in_processes(encoder, windows, n_workers, gpu_ids)
-    parts = [numpy.zeros((0, encoder.transformer.get_dim("nO")), dtype="float32")]
+    parts = [numpy.zeros((0, encoder.width), dtype="float32")]
     total = len(texts) if isinstance(texts, Sequence) else None
     with tqdm(total=total, disable=not progress, unit=" texts") as bar:
         for vectors, n_cut in encoded:

@@ -8,8 +8,9 @@ from typing import Any, cast
 import numpy
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc, Span, Token
 from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.util import minibatch
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
@@ -19,7 +20,9 @@ from .annotations import CutCounter, make_record
 from .bulk import TextEncoder, encode_all
 from .errors import Errors, Warnings
 from .heads import find_heads, label_pairs, probabilities_of
+from .layers.encode_texts import Call
 from .layers.encoded import EncodedDoc
+from .layers.sentence_encoder import predict
 from .layers.with_loss import finish_update, with_loss
 from .notices import Notices
 from .objectives import BatchLoss, Labels, batch_loss, initialize_objectives, needs_labels, needs_width
@@ -137,23 +140,84 @@ class SentenceBert(TrainablePipe):
 
     # From text to vector
 
-    def __call__(self, doc: Doc) -> Doc:
-        """Set the vectors of one Doc."""
-        with self._notices.one_for_cuts():
-            return super().__call__(doc)
+    def __call__(
+        self, doc: Doc, *, prompt_name: str | None = None, prompt: str | None = None, truncate_dim: int | None = None
+    ) -> Doc:
+        """Set the vectors of one Doc; for the settings see predict."""
+        return next(self.pipe([doc], prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim), doc)
 
-    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Set the vectors of a stream of Docs, batch by batch; they come out in order."""
+    def pipe(
+        self,
+        stream: Iterable[Doc],
+        *,
+        batch_size: int = 128,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        truncate_dim: int | None = None,
+    ) -> Iterator[Doc]:
+        """Set the vectors of a stream of Docs, batch by batch; they come out in order. For the settings see predict."""
+        call = self._call(prompt_name, prompt, truncate_dim)
+        error_handler = self.get_error_handler()
         with self._notices.one_for_cuts():
-            yield from super().pipe(stream, batch_size=batch_size)
+            for docs in minibatch(stream, batch_size):
+                try:
+                    self.set_annotations(docs, self._predict(docs, call))
+                    yield from docs
+                except Exception as error:
+                    error_handler(self.name, self, docs, error)
 
-    def predict(self, docs: Iterable[Doc]) -> list[EncodedDoc]:
+    def predict(
+        self,
+        docs: Iterable[Doc],
+        *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        truncate_dim: int | None = None,
+    ) -> list[EncodedDoc]:
         """Encode Docs without changing them.
 
+        The settings reach it through `nlp(text, component_cfg={"sbert": {"prompt_name": "query"}})` and the like.
+
+        prompt_name (str): which of the encoder's prompts is put before each row; by default the one of the config.
+        prompt (str): the prompt itself, in place of a name.
+        truncate_dim (int): how many dimensions of the vectors are kept; by default as many as the config says.
         RETURNS (list[EncodedDoc]): one for each Doc.
+        RAISES (ValueError): if there is no such prompt, the transformer is shared and so takes none, or the vectors
+            have no so many dimensions.
         """
+        return self._predict(list(docs), self._call(prompt_name, prompt, truncate_dim))
+
+    def _predict(self, docs: list[Doc], call: Call) -> list[EncodedDoc]:
         self.model.get_ref("pooling").attrs["token_vectors"] = self.token_vectors
-        return self.model.predict(list(docs))
+        return predict(self.model.get_ref("encoder"), docs, call)
+
+    def _call(self, prompt_name: str | None, prompt: str | None, truncate_dim: int | None) -> Call:
+        if prompt_name is not None and prompt is not None:
+            raise ValueError(Errors.TWO_PROMPTS.format(name=prompt_name, prompt=prompt))
+        if truncate_dim is not None and truncate_dim < 1:
+            raise ValueError(Errors.NOT_POSITIVE.format(name="truncate_dim", given=truncate_dim))
+        if prompt_name is not None:
+            encoder = find_encoder(self.name, self.model)
+            prompt = encoder.prompts.find(encoder.shim.load(), prompt_name)
+        return Call(prompt, truncate_dim)
+
+    def vector(self, obj: Doc | Span | Token) -> numpy.ndarray:
+        """The vector of a Doc, Span or Token that the pipe has processed.
+
+        As `obj.vector`, and also that of any Span and Token where the encoder has a dense layer, which no Doc carries.
+
+        RETURNS (float32 array of shape (width,)): zeros where there is no text.
+        RAISES (ValueError): if the Doc carries no vectors of this pipe, or none for this Span.
+        """
+        return hooks.vector(obj, self.name, None if self._dense is None else self._through_dense)
+
+    @property
+    def _dense(self) -> Model[Floats2d, Floats2d] | None:
+        return cast(Any, self.model.get_ref("pooling")).dense
+
+    def _through_dense(self, pooled: numpy.ndarray) -> numpy.ndarray:
+        dense = cast(Model[Floats2d, Floats2d], self._dense)
+        return as_numpy(dense.predict(dense.ops.asarray2f(cast(Any, pooled[None]))))[0]
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[EncodedDoc]) -> None:
         """Store the vectors on the Docs, as NumPy arrays whatever the device, and set hooks.
@@ -162,8 +226,9 @@ class SentenceBert(TrainablePipe):
         """
         docs = list(docs)
         hooks.install_extensions(self.name)  # the pipe may have got another name since it was made
+        shared = bool(find_listeners(self.model))
         for doc, encoded in zip(docs, scores, strict=True):
-            self._notices.of_vectors(doc, encoded)
+            self._notices.of_vectors(doc, encoded, shared=shared)
             record = make_record(doc, encoded, width=self._width(encoded), set_hooks=self.set_hooks)
             records.store(doc, self.name, record)
             if self.set_hooks:
@@ -178,6 +243,9 @@ class SentenceBert(TrainablePipe):
         progress: bool = False,
         n_process: int = 1,
         gpu_ids: Sequence[int] = (),
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        truncate_dim: int | None = None,
     ) -> numpy.ndarray:
         """The vectors of texts without Docs, for bulk work: that of each text is the one that `nlp(text).vector` is
         where the row is the whole Doc.
@@ -188,10 +256,12 @@ class SentenceBert(TrainablePipe):
         n_process (int): processes to work in; each loads the encoder. As with all that spawns, the main module must be
             guarded by `if __name__ == "__main__"`.
         gpu_ids (Sequence[int]): GPUs to work on, a process for each.
+        prompt_name, prompt (str), truncate_dim (int): see predict.
         RETURNS (float32 (n, width)): on the CPU, in the order of the texts; zeros for a text without wordpieces.
         RAISES (TypeError, ValueError): if what is given is no text, or the transformer is not of this package.
         """
-        encoder = TextEncoder(find_encoder(self.name, self.model), cast(Any, self.model.get_ref("pooling")))
+        call = self._call(prompt_name, prompt, truncate_dim)
+        encoder = TextEncoder(find_encoder(self.name, self.model), cast(Any, self.model.get_ref("pooling")), call)
         cuts = CutCounter()
         vectors = encode_all(
             encoder, texts, window=window, progress=progress, n_process=n_process, gpu_ids=gpu_ids, cuts=cuts

@@ -125,7 +125,40 @@ class Errors:
     )
 
     # Configuration
-    UNKNOWN_POOLING = "Unknown pooling '{given}': expected one of {expected}."
+    UNKNOWN_POOLING = (
+        "Unknown pooling '{given}': expected one of {expected}, or several joined with '+', such as cls+mean."
+    )
+    UNKNOWN_ACTIVATION = "Unknown activation '{given}' of a dense layer: expected one of {expected}."
+    DENSE_WIDTH = (
+        "The dense layer takes vectors of width {expected}, but the pooled ones have width {given}. Set nI to that: "
+        "the encoder's width, times the number of poolings."
+    )
+    DENSE_NOT_INITIALIZED = (
+        "The dense layer of the sentence encoder has no weights yet: call nlp.initialize() to draw them and train, or "
+        "load a pipeline that has them (python -m spacy sbert import)."
+    )
+    DENSE_SPAN = (
+        "The span '{text}' is no row (a whole Doc, a sentence, or a member of a pair), and its vector needs the dense "
+        "layer of the pipe '{name}'. Ask the pipe: nlp.get_pipe('{name}').vector(span)."
+    )
+    TRUNCATE_DIM = "Cannot truncate vectors to {given} dimensions: they have {width}. Set truncate_dim to at most that."
+    UNKNOWN_PROMPT = (
+        "The encoder has no prompt '{given}': expected one of {expected}. Name it in the encoder's config, prompts = "
+        '{{"{given}": "..."}}, or give the text itself as prompt.'
+    )
+    TWO_PROMPTS = "Got both prompt_name = {name!r} and prompt = {prompt!r}: give one of them."
+    SHARED_PROMPT = (
+        "Cannot put the prompt '{prompt}' before Docs: other components read the output of a shared transformer, too. "
+        "Use spacy-sbert.SentenceEncoder.v1, which has an encoder of its own, or encode(texts)."
+    )
+    PROMPT_WINDOWS = (
+        'include_prompt = false and overflow = "windows" do not go together: only the first window of a text begins '
+        'with the prompt. Set overflow = "truncate".'
+    )
+    PROMPT_POOLING = (
+        "include_prompt = false leaves the first wordpieces out, which has no one meaning with pooling = '{given}': "
+        "expected {expected}."
+    )
     UNKNOWN_UNIT = "Unknown unit '{given}': expected one of {expected}."
     UNKNOWN_OVERFLOW = "Unknown overflow '{given}': expected one of {expected}."
     UNKNOWN_NORMALIZE = 'Unknown value {given!r} for normalize: expected true, false or "auto".'
@@ -154,9 +187,10 @@ class Errors:
     # Finding and loading an encoder
     UNKNOWN_MODULES = (
         'The folder {folder} describes a sentence encoder with {unknown}, and normalize = "auto" follows what the '
-        "folder says; supported are Transformer, Pooling and Normalize. Set normalize = true or false to use the "
-        "transformer and the pooling without {unknown}."
+        "folder says, which is Transformer, Pooling and Normalize. A Dense layer comes with python -m spacy sbert "
+        "import {folder} OUT; set normalize = true or false to use the transformer and the pooling without {unknown}."
     )
+    BAD_FOLDER_FILE = "Cannot read {file}, a part of the encoder's folder: {reason}. Get the encoder anew."
     UNSAFE_PATH = "The file {file} names '{path}', which lies outside of its folder. Use an encoder that you trust."
     ENCODER_NOT_FOUND = (
         "The encoder '{name}' was found in none of the four places that are searched:\n"
@@ -560,6 +594,10 @@ class Warnings:
         'over windows instead, or unit = "sent" to encode sentences.'
     )
     META_LEFT_OUT = "{count} sentences of {limit} tokens or more were left out; set max_tokens to take longer ones."
+    SHARED_DEFAULT_PROMPT = (
+        "The authors of '{name}' put the prompt '{prompt}' before texts, which a shared transformer cannot do: vectors "
+        "differ from theirs. Use spacy-sbert.SentenceEncoder.v1, which has an encoder of its own."
+    )
     TRAINING_CUT = "While training the 'sbert' pipe '{name}': in this batch, and maybe in later ones, "
     OTHER_POOLING = (
         "The encoder '{name}' was made for {expected} pooling, this pipeline uses {given} pooling: vectors differ from "

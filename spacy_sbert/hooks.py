@@ -43,7 +43,7 @@ def restore(doc: Doc) -> Doc:
     return doc
 
 
-def vector(obj: Doc | Span | Token, name: str | None = None) -> numpy.ndarray:
+def vector(obj: Doc | Span | Token, name: str | None = None, dense: records.Dense | None = None) -> numpy.ndarray:
     """The stored vector of a Doc, Span or Token.
 
     A Doc's is its pooled row, or the mean of its rows; a Span's its row if it is one, otherwise, as a Token's, the
@@ -51,10 +51,11 @@ def vector(obj: Doc | Span | Token, name: str | None = None) -> numpy.ndarray:
 
     obj (Doc, Span or Token): what to look up.
     name (str): the pipe whose vector is wanted; by default that of the pipe that answers `doc.vector`.
+    dense (Callable): the dense layer of the pipe, if it has one: the vector of a Span or Token that is no row needs it.
     RETURNS (float32 array of shape (width,)): the vector; zeros where there is no text.
     RAISES (ValueError): if the Doc carries no stored vectors, or none for this Span.
     """
-    return _look_up(obj, name)[0]
+    return _look_up(obj, name, dense)[0]
 
 
 def has_vector(obj: Doc | Span | Token) -> bool:
@@ -113,13 +114,14 @@ def _doc_of(obj: Doc | Span | Token) -> Doc:
     return obj if isinstance(obj, Doc) else obj.doc
 
 
-def _look_up(obj: Doc | Span | Token, name: str | None = None) -> Vectorised:
+def _look_up(obj: Doc | Span | Token, name: str | None = None, dense: records.Dense | None = None) -> Vectorised:
     doc = _doc_of(obj)
     found = records.find(doc, name)
     if found:
         if isinstance(obj, Doc):
-            return records.doc_vector(obj, found)
-        return records.span_vector(obj, found) if isinstance(obj, Span) else records.token_vector(obj, found)
+            return records.doc_vector(obj, found, dense)
+        of = records.span_vector if isinstance(obj, Span) else records.token_vector
+        return cast(Any, of)(obj, found, dense)
     if isinstance(obj, Doc) and name in (None, "sbert") and _is_detached(obj):
         detached = cast(Any, obj)._vector
         return detached, bool(detached.any())

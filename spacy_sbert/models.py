@@ -11,16 +11,14 @@ from thinc.api import Model, chain
 from thinc.types import Floats2d, Ragged
 
 from .encoder.listener import SentenceListener
+from .encoder.prompts import Prompts
 from .encoder.transformer import EncoderModel
 from .errors import Errors
-from .layers.cls_pooling import cls_pooling
-from .layers.max_pooling import max_pooling
-from .layers.mean_pooling import mean_pooling
 from .layers.sentence_encoder import SentenceEncoder
 from .layers.sentence_encoder import sentence_encoder as build_encoder
 from .layers.sentence_pooling import SentencePooling
 
-POOLING = {"mean": mean_pooling, "max": max_pooling, "cls": cls_pooling}
+POOLED_AFTER_PROMPT = {"mean", "max", "mean_sqrt_len", "lasttoken"}
 DEFAULT_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 SENTENCE_SPANS = SimpleFrozenDict({"@span_getters": "spacy-sbert.sentence_spans.v1"})
 SENTENCE_LISTENER = SimpleFrozenDict({"@architectures": "spacy-sbert.SentenceListener.v1"})
@@ -45,12 +43,18 @@ def sentence_encoder(
     mini_batch_size: int = 0,
     frozen: Sequence[str] = (),
     max_grad_norm: float = 0.0,
+    dense: Model[Floats2d, Floats2d] | None = None,
+    truncate_dim: int = 0,
+    prompts: dict[str, str] = NO_SETTINGS,
+    default_prompt_name: str | None = None,
+    include_prompt: bool = True,
 ) -> SentenceEncoder:
     """A sentence encoder with a transformer of its own.
 
     name (str): any Hugging Face encoder: a folder, or a name that is looked for in the hub's cache, in installed
         packages and on the hub.
-    pooling (str): "mean", "max" or "cls".
+    pooling (str): "mean", "max", "cls", "mean_sqrt_len", "weightedmean" or "lasttoken"; several, joined with "+", are
+        concatenated: "cls+mean".
     normalize (bool or "auto"): whether vectors get unit length; "auto" as the encoder's modules.json says.
     overflow (str): "truncate" cuts rows at the encoder's limit, "windows" averages over windows of them, weighted by
         the wordpieces in each.
@@ -67,15 +71,27 @@ def sentence_encoder(
         such as ["embeddings", "encoder.layer.0"].
     max_grad_norm (float): the norm that the gradient of the whole transformer is scaled down to, where it is larger; 0
         for no limit. (grad_clip of Thinc's optimizers limits each parameter's alone.)
+    dense (Model): from pooled vectors to others, before they are normalised: spacy-sbert.Dense.v1, or several in
+        Thinc's chain.v1.
+    truncate_dim (int): how many dimensions of the vectors are kept, before they are normalised; 0 for all, or as many
+        as the encoder's folder says.
+    prompts (dict): what is put before texts, by name: {"query": "query: "}, beside those that the folder names.
+    default_prompt_name (str): the prompt of texts for which nobody asks for another; "" for none, None for that of the
+        folder, if it names one.
+    include_prompt (bool): whether the wordpieces of a prompt are pooled with those of the text.
     RETURNS (Model): from Docs to one EncodedDoc each. The weights are loaded on first use.
-    RAISES (ValueError): for an unknown pooling, normalize or overflow.
+    RAISES (ValueError): for an unknown pooling, normalize or overflow, a negative truncate_dim, and where
+        include_prompt = false has no meaning.
     SOURCE: Reimers and Gurevych 2019, section 3.
     """
+    if not include_prompt and not POOLED_AFTER_PROMPT.issuperset(pooling.split("+")):
+        raise ValueError(Errors.PROMPT_POOLING.format(given=pooling, expected=", ".join(sorted(POOLED_AFTER_PROMPT))))
     transformer = EncoderModel(
         name,
         get_spans,
         overflow=overflow,
         max_batch_items=max_batch_items,
+        prompts=Prompts(prompts, default_prompt_name, include_prompt),
         tokenizer_config=tokenizer_config,
         transformer_config=transformer_config,
         mixed_precision=mixed_precision,
@@ -87,7 +103,7 @@ def sentence_encoder(
         frozen=frozen,
         max_grad_norm=max_grad_norm,
     )
-    return build_encoder(transformer, _pooling(pooling, normalize))
+    return build_encoder(transformer, _pooling(pooling, normalize, dense, truncate_dim))
 
 
 @registry.architectures("spacy-sbert.SharedSentenceEncoder.v1")
@@ -95,17 +111,22 @@ def shared_sentence_encoder(
     pooling: str = "mean",
     normalize: bool | Literal["auto"] = "auto",
     tok2vec: Model = SENTENCE_LISTENER,  # type: ignore[assignment]
+    dense: Model[Floats2d, Floats2d] | None = None,
+    truncate_dim: int = 0,
 ) -> SentenceEncoder:
     """A sentence encoder that listens to the pipeline's `transformer`, and adds no forward pass.
 
-    pooling, normalize: see spacy-sbert.SentenceEncoder.v1.
+    pooling, normalize, dense, truncate_dim: see spacy-sbert.SentenceEncoder.v1.
     tok2vec (Model): the listener, spacy-sbert.SentenceListener.v1; after `nlp.replace_listeners` a transformer. The
         name is the one under which spaCy looks for listeners.
     RETURNS (Model): from Docs to one EncodedDoc each.
-    RAISES (ValueError): for an unknown pooling or normalize.
+    RAISES (ValueError): for an unknown pooling or normalize, or a negative truncate_dim.
     """
     source = chain(tok2vec, split_trf_batch()) if isinstance(tok2vec, TransformerModel) else tok2vec
-    return _pooled(source, pooling, normalize)
+    pool = _pooling(pooling, normalize, dense, truncate_dim)
+    encoder: SentenceEncoder = chain(source, pool)
+    encoder.set_ref("pooling", pool)  # by which the component says what to keep of each token
+    return encoder
 
 
 @registry.architectures("spacy-sbert.SentenceListener.v1")
@@ -203,17 +224,10 @@ def tok2vec_transformer(
     return chain(chain(transformer, split_trf_batch()), trfs2arrays(pooling, grad_factor))
 
 
-def _pooled(source: Model[list[Doc], list[TransformerData]], pooling: str, normalize: bool | str) -> SentenceEncoder:
-    pool = _pooling(pooling, normalize)
-    encoder: SentenceEncoder = chain(source, pool)
-    encoder.set_ref("pooling", pool)  # by which the component says what to keep of each token
-    return encoder
-
-
-def _pooling(pooling: str, normalize: bool | str) -> SentencePooling:
-    if pooling not in POOLING:
-        raise ValueError(Errors.UNKNOWN_POOLING.format(given=pooling, expected=", ".join(POOLING)))
+def _pooling(
+    pooling: str, normalize: bool | str, dense: Model[Floats2d, Floats2d] | None, truncate_dim: int
+) -> SentencePooling:
     if normalize not in (True, False, "auto"):
         raise ValueError(Errors.UNKNOWN_NORMALIZE.format(given=normalize))
     unit = None if normalize == "auto" else bool(normalize)
-    return SentencePooling(POOLING[pooling](), pooling, unit)
+    return SentencePooling(pooling, unit, dense=dense, truncate_dim=truncate_dim)

@@ -29,12 +29,16 @@ class Notices:
             self._said.add(message)
             warnings.warn(message, stacklevel=3)
 
-    def of_vectors(self, doc: Doc, encoded: EncodedDoc) -> None:
-        """Say what is unusual about the rows of a Doc."""
+    def of_vectors(self, doc: Doc, encoded: EncodedDoc, *, shared: bool) -> None:
+        """Say what is unusual about the rows of a Doc; shared (bool): whether others read the transformer's output."""
         self._cuts.add(doc, encoded)
         if encoded.rows.foreign:
             self.once(Warnings.FOREIGN_ROWS)
         settings = encoded.rows.settings
+        if shared and settings and settings.default_prompt_name:
+            prompt = settings.prompts.get(settings.default_prompt_name, "")
+            if prompt:
+                self.once(Warnings.SHARED_DEFAULT_PROMPT.format(name=settings.name, prompt=prompt))
         if settings and settings.pooling not in (None, encoded.pooling) and "pooling" not in self._said:
             self._said.add("pooling")
             logger.warning(

@@ -6,7 +6,7 @@ counts characters from the record's start, so that a record stays true wherever 
 NumPy arrays and plain scalars, which msgpack and pickle know.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -14,9 +14,10 @@ import numpy
 from spacy.tokens import Doc, Span, Token
 
 from .errors import Errors
-from .span_pooling import finish, pool_wordpieces
+from .span_pooling import covering, finished, stretch_vector
 
 PREFIX = "spacy-sbert:"
+Dense = Callable[[numpy.ndarray], numpy.ndarray]  # what a dense layer makes of a pooled vector
 
 
 @dataclass
@@ -63,13 +64,13 @@ def names(doc: Doc) -> list[str]:
     return list(dict.fromkeys(record.name for record in _iterate(doc)))
 
 
-def doc_vector(doc: Doc, records: list[PlacedRecord]) -> tuple[numpy.ndarray, bool]:
+def doc_vector(doc: Doc, records: list[PlacedRecord], dense: Dense | None = None) -> tuple[numpy.ndarray, bool]:
     """Vector of a whole Doc, and whether it has one: the row, the mean of the rows, or zeros where there is no text."""
     length = _length(doc)
     if len(records) == 1 and len(records[0].data["vectors"]) == 1 and (records[0].start, records[0].end) == (0, length):
         return records[0].data["vectors"][0], bool(records[0].data["has_text"][0])  # as most Docs have it
     if any(record.start < 0 or record.end > length for record in records):
-        return _stretch_vector(*trimmed(doc.text, 0), records, doc.text)  # a part of a longer Doc: Span.as_doc
+        return _stretch_vector(*trimmed(doc.text, 0), records, doc.text, dense)  # a part of a longer Doc: Span.as_doc
     width = max(record.data["width"] for record in records)
     vectors = [record.data["vectors"][record.data["has_text"]] for record in records]
     if any(len(rows) and rows.shape[1] != width for rows in vectors):
@@ -83,11 +84,11 @@ def doc_vector(doc: Doc, records: list[PlacedRecord]) -> tuple[numpy.ndarray, bo
     return numpy.concatenate([rows for rows in vectors if len(rows)]).mean(axis=0), True
 
 
-def span_vector(span: Span, records: list[PlacedRecord]) -> tuple[numpy.ndarray, bool]:
+def span_vector(span: Span, records: list[PlacedRecord], dense: Dense | None = None) -> tuple[numpy.ndarray, bool]:
     """Vector of a Span, and whether it has one: its row, or its wordpieces pooled in context."""
     if span.start == 0 and span.end == len(span.doc):
-        return doc_vector(span.doc, records)
-    return _stretch_vector(*trimmed(span.text, span.start_char), records, span.text)
+        return doc_vector(span.doc, records, dense)
+    return _stretch_vector(*trimmed(span.text, span.start_char), records, span.text, dense)
 
 
 def trimmed(text: str, start: int) -> tuple[int, int]:
@@ -99,9 +100,9 @@ def trimmed(text: str, start: int) -> tuple[int, int]:
     return first, max(first, start + len(text.rstrip()))
 
 
-def token_vector(token: Token, records: list[PlacedRecord]) -> tuple[numpy.ndarray, bool]:
+def token_vector(token: Token, records: list[PlacedRecord], dense: Dense | None = None) -> tuple[numpy.ndarray, bool]:
     """Vector of a Token, and whether it has one: its wordpieces pooled in context."""
-    return _stretch_vector(token.idx, token.idx + len(token), records, token.text)
+    return _stretch_vector(token.idx, token.idx + len(token), records, token.text, dense)
 
 
 def _length(doc: Doc) -> int:
@@ -121,7 +122,9 @@ def _is_record(key: Any, name: str | None = None) -> bool:
     return key[1].startswith(PREFIX) if name is None else key[1] == PREFIX + name
 
 
-def _stretch_vector(start: int, end: int, records: list[PlacedRecord], text: str) -> tuple[numpy.ndarray, bool]:
+def _stretch_vector(
+    start: int, end: int, records: list[PlacedRecord], text: str, dense: Dense | None
+) -> tuple[numpy.ndarray, bool]:
     if start == end:
         return numpy.zeros((records[0].data["width"],), dtype="float32"), False
     records = [record for record in records if record.start < end and record.end > start] or records[:1]
@@ -129,14 +132,19 @@ def _stretch_vector(start: int, end: int, records: list[PlacedRecord], text: str
         row = record.row_at(start, end)
         if row is not None:
             return row, bool(row.any())
-    parts = []
+    states = []
     for record in records:
         if "combined_by" in record.data:
             raise ValueError(Errors.META_SPAN.format(text=text[:50], name=record.data["combined_by"]))
         if "states" not in record.data:
             raise ValueError(Errors.NO_TOKEN_VECTORS.format(text=text[:50]))
+        if record.data.get("dense") and dense is None:
+            raise ValueError(Errors.DENSE_SPAN.format(text=text[:50], name=record.name))
         data, at = record.data, record.start
-        parts.append(pool_wordpieces(data["states"], data["characters"], start - at, end - at, data["pooling"]))
-    first = records[0].data
-    vector = finish(parts, first["pooling"], first["normalize"])
-    return (numpy.zeros((first["width"],), dtype="float32"), False) if vector is None else (vector, True)
+        states.append(covering(data["states"], data["characters"], start - at, end - at))
+    found, first = numpy.concatenate(states), records[0].data
+    if not len(found):
+        return numpy.zeros((first["width"],), dtype="float32"), False
+    vector = stretch_vector(found, first["pooling"])
+    vector = vector if dense is None else dense(vector)
+    return finished(vector, first["width"], first["normalize"]), True

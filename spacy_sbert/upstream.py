@@ -1,6 +1,7 @@
 """The transformer component that an `sbert` pipe listens to."""
 
 from collections.abc import Iterable
+from typing import cast
 
 from spacy.language import Language
 from spacy.training import Example
@@ -13,8 +14,10 @@ from .encoder.resolve import find_local
 from .encoder.settings import read_settings
 from .encoder.transformer import EncoderModel
 from .errors import Errors
+from .layers.sentence_pooling import SentencePooling
 from .pairs import check_rows
 from .spans import members
+from .types import EncoderSettings
 
 
 def find_listeners(model: Model) -> list[SentenceListener]:
@@ -91,6 +94,17 @@ def cache_encoders(model: Model, loss: Model | None) -> None:
 
 def encoder_width(nlp: Language | None, name: str, model: Model) -> int:
     """The width of the vectors that an initialised encoder, own or shared, makes."""
+    pooling = cast(SentencePooling, model.get_ref("pooling"))
+    return pooling.width(_hidden_width(nlp, name, model), _settings(nlp, name, model))
+
+
+def _settings(nlp: Language | None, name: str, model: Model) -> EncoderSettings | None:
+    listeners = find_listeners(model)
+    nodes = [find_upstream(nlp, name, listeners[0]).model] if nlp is not None and listeners else model.walk()
+    return next((node.shim.settings for node in nodes if isinstance(node, EncoderModel)), None)
+
+
+def _hidden_width(nlp: Language | None, name: str, model: Model) -> int:
     listeners = find_listeners(model)
     if nlp is not None and listeners:
         upstream = find_upstream(nlp, name, listeners[0]).model

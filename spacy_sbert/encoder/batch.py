@@ -14,18 +14,19 @@ from .wordpieces import Wordpieces, WordpieceTokenizer
 
 
 def encode_spans(
-    tokenizer: WordpieceTokenizer, spans: list[list[Span]]
+    tokenizer: WordpieceTokenizer, spans: list[list[Span]], prompt: str = ""
 ) -> tuple[list[list[Span]], Wordpieces, RowBatch, Ragged]:
     """Tokenise the rows of a batch of Docs.
 
     tokenizer (WordpieceTokenizer): of the encoder.
     spans (list[list[Span]]): the rows of each Doc, in the order of the text.
+    prompt (str): what is put before each.
     RETURNS (list[list[Span]], Wordpieces, RowBatch, Ragged): the rows once for each of their windows, the wordpieces,
         the same in a padded batch, and for each token of the Docs the indices of its wordpieces in the flattened batch.
     """
     flat = [span for doc_spans in spans for span in doc_spans]
     texts = [span.text for span in flat]
-    wordpieces = tokenizer(texts, offsets=True)
+    wordpieces = tokenizer(texts, offsets=True, prompt=prompt)
     places = padded_places(wordpieces)
     batch = _pad(tokenizer, wordpieces, places, flat, texts)
     doc_of = [number for number, doc_spans in enumerate(spans) for _ in doc_spans]
@@ -98,6 +99,7 @@ def _pad(
         row_characters=row_characters(spans, texts)[text_of],
         characters=None if characters is None else _pad_characters(characters, places, shape),
         settings=tokenizer.settings,
+        n_lead=wordpieces.n_lead,
     )
 
 

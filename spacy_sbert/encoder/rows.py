@@ -19,6 +19,7 @@ class RowBatch(WordpieceBatch):
     row_characters: int64 (windows, 2), where each window's Span begins and ends in its Doc, white space left out.
     characters: int32 (windows, wordpieces, 2), those of each wordpiece in its Doc; None for a slow tokenizer.
     settings: of the encoder that made the batch.
+    n_lead: how many wordpieces at the start of each window are not pooled.
     """
 
     spans: numpy.ndarray
@@ -27,13 +28,14 @@ class RowBatch(WordpieceBatch):
     row_characters: numpy.ndarray
     characters: numpy.ndarray | None
     settings: EncoderSettings
+    n_lead: int = 0
 
     def __getitem__(self, index: int | slice) -> "RowBatch":
         part = slice(index, index + 1) if isinstance(index, int) else index
         base = super().__getitem__(part)
         ours = {name: getattr(self, name)[part] for name in ("spans", "n_text", "n_cut", "row_characters")}
         characters = None if self.characters is None else self.characters[part]
-        return RowBatch(**vars(base), **ours, characters=characters, settings=self.settings)
+        return RowBatch(**vars(base), **ours, characters=characters, settings=self.settings, n_lead=self.n_lead)
 
 
 @dataclass

@@ -19,6 +19,7 @@ from .batch import encode_spans
 from .forks import use_one_thread_in_forks
 from .output import RowsOutput
 from .packed_bert import is_packable
+from .prompts import Prompts
 from .replace_listeners import replace_listener, replace_listener_cfg
 from .runner import run
 from .shim import EncoderShim
@@ -36,11 +37,19 @@ class EncoderModel(TransformerModel):
     get_spans (Callable): from Docs to the Spans that are its rows.
     overflow (str): "truncate" or "windows", for rows longer than the limit.
     max_batch_items (int): the most wordpieces in a forward pass in use, see run; 0 for what suits the device.
+    prompts (Prompts): what may be put before texts; None where other components read the states, too.
     For the others see EncoderShim.
     """
 
     def __init__(
-        self, name: str, get_spans: SpanGetter, *, overflow: str, max_batch_items: int = 0, **shim_config: Any
+        self,
+        name: str,
+        get_spans: SpanGetter,
+        *,
+        overflow: str,
+        max_batch_items: int = 0,
+        prompts: Prompts | None = None,
+        **shim_config: Any,
     ):
         if overflow not in OVERFLOWS:
             raise ValueError(Errors.UNKNOWN_OVERFLOW.format(given=overflow, expected=", ".join(OVERFLOWS)))
@@ -49,9 +58,12 @@ class EncoderModel(TransformerModel):
             raise ValueError(Errors.NEGATIVE.format(name="max_batch_items", given=max_batch_items))
         self.overflow = overflow  # no attr: those are saved, and would win over the config when loaded
         self.max_batch_items = max_batch_items
+        self.prompts = prompts or Prompts(default_name="")
+        if overflow == "windows" and not self.prompts.include:
+            raise ValueError(Errors.PROMPT_WINDOWS)
         self._tokenizer: tuple[Any, WordpieceTokenizer] | None = None
         own = {"name": name, "get_spans": get_spans, "overflow": overflow, "max_batch_items": max_batch_items}
-        self._config = {**own, **shim_config}
+        self._config = {**own, "prompts": prompts, **shim_config}
         huggingface: Model = Model(
             "hf-pytorch",
             pytorch_forward,
@@ -84,8 +96,14 @@ class EncoderModel(TransformerModel):
         """The encoder's tokenizer, for whole batches."""
         settings, tokenizer = self.shim.load(), self.shim._hfmodel.tokenizer
         if self._tokenizer is None or self._tokenizer[0] is not tokenizer:
-            self._tokenizer = tokenizer, WordpieceTokenizer(tokenizer, settings, self.overflow)
+            include = self.prompts.include
+            own = WordpieceTokenizer(tokenizer, settings, self.overflow, include_prompt=include)
+            self._tokenizer = tokenizer, own
         return self._tokenizer[1]
+
+    def prompt(self, prompt: str | None = None) -> str:
+        """What is put before texts: the prompt that is given, or else the default one of the config or the folder."""
+        return self.prompts.find(self.shim.load()) if prompt is None else prompt
 
     def to_dict(self) -> dict:
         """The model's state; loads the weights first, so that its width is saved with them."""
@@ -121,9 +139,10 @@ def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfor
     spans = model.attrs["get_spans"](docs)
     if not any(spans):
         return FullTransformerBatch.empty(len(docs)), lambda d_output: docs
-    spans, wordpieces, batch, align = encode_spans(cast(EncoderModel, model).wordpiece_tokenizer, spans)
+    encoder = cast(EncoderModel, model)
+    spans, wordpieces, batch, align = encode_spans(encoder.wordpiece_tokenizer, spans, encoder.prompt())
     if not is_train and is_packable(shim._model):
-        output = _run_packed(shim, wordpieces, cast(EncoderModel, model).max_batch_items)
+        output = _run_packed(shim, wordpieces, encoder.max_batch_items)
         return RowsOutput(spans=spans, wordpieces=batch, model_output=output, align=align), lambda d_output: docs
     model_output, backprop_huggingface = model.layers[0](batch, is_train)
 

@@ -20,10 +20,11 @@ class Wordpieces:
     text_of: int64 (n,), the text each window is of; a text's windows follow one another.
     lengths: int64 (n,), wordpieces in each window, special tokens included.
     ids: int64 (N,); type_ids too, None if they are all 0 or the encoder has none.
-    special: bool (N,), whether a wordpiece is a special token.
+    special: bool (N,), whether a wordpiece is a special token, or of the prompt.
     offsets: int64 (N, 2), the characters of each wordpiece in its text, as a row of NumPy arrays; None for a slow
         tokenizer, and where nobody asked.
     n_cut: int64 (n,), wordpieces of the text that were cut off behind a window.
+    n_lead: how many wordpieces at the start of each window are not pooled.
     """
 
     text_of: numpy.ndarray
@@ -33,6 +34,7 @@ class Wordpieces:
     special: numpy.ndarray
     offsets: numpy.ndarray | None
     n_cut: numpy.ndarray
+    n_lead: int = 0
 
     @property
     def starts(self) -> numpy.ndarray:
@@ -56,11 +58,14 @@ class WordpieceTokenizer:
     settings (EncoderSettings): of the encoder; max_length limits a window.
     overflow (str): what happens to a text that is longer: "truncate" cuts its end, "windows" makes several windows of
         it. Every window begins and ends with the special tokens.
+    include_prompt (bool): whether the wordpieces of a prompt are pooled.
     """
 
-    def __init__(self, tokenizer: Any, settings: EncoderSettings, overflow: str):
+    def __init__(self, tokenizer: Any, settings: EncoderSettings, overflow: str, *, include_prompt: bool = True):
         self.settings = settings
         self.overflow = overflow
+        self.include_prompt = include_prompt
+        self._special_ids = set(tokenizer.all_special_ids)
         self._slow: Any = None if tokenizer.is_fast else tokenizer
         self._fast: Any = None
         n_ids = max(len(tokenizer), *(i + 1 for i in tokenizer.get_vocab().values()))  # some ids may be nobody's
@@ -74,15 +79,31 @@ class WordpieceTokenizer:
             if settings.max_length is not None:
                 self._fast.enable_truncation(settings.max_length)
 
-    def __call__(self, texts: Sequence[str], *, offsets: bool) -> Wordpieces:
+    def __call__(self, texts: Sequence[str], *, offsets: bool, prompt: str = "") -> Wordpieces:
         """Tokenise texts.
 
         texts: n strings, not none.
         offsets (bool): whether to say what characters the wordpieces cover.
+        prompt (str): what is put before each text; its wordpieces count as special tokens do.
         """
         if self.settings.lowercase:
-            texts = [_lower(text) for text in texts]
-        return self._tokenize(texts, offsets) if self._slow is None else self._tokenize_slowly(texts)
+            prompt, texts = _lower(prompt), [_lower(text) for text in texts]
+        if not prompt:
+            return self._tokenize(texts, offsets) if self._slow is None else self._tokenize_slowly(texts, 0)
+        prompted = [prompt + text for text in texts]
+        if self._slow is not None:
+            n_prompt = len(self._slow.encode(prompt, add_special_tokens=False, verbose=False))
+            wordpieces = self._tokenize_slowly(prompted, n_prompt)
+        else:
+            wordpieces = _without_prompt(self._tokenize(prompted, True), len(prompt))
+        if not self.include_prompt:
+            wordpieces.n_lead = self._n_lead(prompt)
+        return wordpieces
+
+    def _n_lead(self, prompt: str) -> int:
+        """The wordpieces of a prompt alone, with the special tokens before it."""
+        ids = self._fast.encode(prompt).ids if self._slow is None else self._slow.encode(prompt, verbose=False)
+        return len(ids) - (ids[-1] in self._special_ids)
 
     def _tokenize(self, texts: Sequence[str], offsets: bool) -> Wordpieces:
         encode = self._fast.encode_batch if offsets else self._fast.encode_batch_fast
@@ -108,7 +129,7 @@ class WordpieceTokenizer:
             n_cut=n_cut,
         )
 
-    def _tokenize_slowly(self, texts: Sequence[str]) -> Wordpieces:
+    def _tokenize_slowly(self, texts: Sequence[str], n_prompt: int) -> Wordpieces:
         tokenizer, limit = self._slow, self.settings.max_length
         pieces = [tokenizer.encode(text, add_special_tokens=False, verbose=False) for text in texts]
         body = max(map(len, pieces)) if limit is None else limit - tokenizer.num_special_tokens_to_add()
@@ -121,12 +142,17 @@ class WordpieceTokenizer:
             tokenizer.prepare_for_model(pieces[i][at : at + body], return_special_tokens_mask=True) for i, at in places
         ]
         type_ids = _flat(window.get("token_type_ids", [0]) for window in windows)
+        masks = [window["special_tokens_mask"] for window in windows]
+        firsts = [mask for mask, (_, at) in zip(masks, places, strict=True) if at == 0 and n_prompt]
+        for mask in firsts:
+            for place in [place for place, special in enumerate(mask) if not special][:n_prompt]:
+                mask[place] = 1
         return Wordpieces(
             text_of=numpy.array([i for i, _ in places]),
             lengths=numpy.array([len(window["input_ids"]) for window in windows]),
             ids=_flat(window["input_ids"] for window in windows),
             type_ids=type_ids if type_ids.any() else None,
-            special=_flat(window["special_tokens_mask"] for window in windows).astype(bool),
+            special=_flat(masks).astype(bool),
             offsets=None,
             n_cut=n_cut,
         )
@@ -139,6 +165,15 @@ class WordpieceTokenizer:
 
 def _flat(parts: Iterable[Iterable[int]]) -> numpy.ndarray:
     return numpy.fromiter(chain.from_iterable(parts), dtype="int64")
+
+
+def _without_prompt(wordpieces: Wordpieces, length: int) -> Wordpieces:
+    """The same, with offsets from behind the prompt on; a wordpiece that reaches over its end is of the text."""
+    offsets: Any = wordpieces.offsets
+    of_prompt = offsets[:, 1] <= length  # and special tokens, which have none
+    wordpieces.offsets = numpy.maximum(offsets - length, 0)
+    wordpieces.special = wordpieces.special | of_prompt
+    return wordpieces
 
 
 def _count_text(window: Any) -> int:

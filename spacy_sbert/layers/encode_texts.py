@@ -13,7 +13,23 @@ from ..encoder.runner import Part, run
 from ..encoder.transformer import EncoderModel, load
 from ..encoder.windows import spread
 from ..encoder.wordpieces import Wordpieces
+from .leading import without_leading
 from .sentence_pooling import SentencePooling, vectors_of_windows
+
+
+@dataclass(frozen=True)
+class Call:
+    """What one call asks for in place of what the config says.
+
+    prompt: what is put before each text, "" for nothing; None for the config's.
+    truncate_dim: how many dimensions of the vectors are kept; None for the config's.
+    """
+
+    prompt: str | None = None
+    truncate_dim: int | None = None
+
+
+AS_CONFIGURED = Call()
 
 
 @dataclass
@@ -36,36 +52,49 @@ class EncodedTexts:
 
 
 def encode_texts(
-    transformer: EncoderModel, pooling: SentencePooling, texts: Sequence[str], *, keep_states: bool = False
+    transformer: EncoderModel,
+    pooling: SentencePooling,
+    texts: Sequence[str],
+    *,
+    call: Call = AS_CONFIGURED,
+    keep_states: bool = False,
 ) -> EncodedTexts:
-    """The vector of each text: tokenise, encode, pool its windows, average and normalise these.
+    """The vector of each text: tokenise, encode, pool its windows, average and finish these.
 
     transformer (EncoderModel): the encoder.
     pooling (SentencePooling): the pooling.
     texts: n strings, not none.
+    call (Call): what is not as the config says.
     keep_states (bool): whether to return the states of wordpieces, too, and what characters they cover.
     """
     load(transformer)
-    wordpieces = transformer.wordpiece_tokenizer(texts, offsets=keep_states)
-    return encode_wordpieces(transformer, pooling, wordpieces, keep_states=keep_states)
+    wordpieces = transformer.wordpiece_tokenizer(texts, offsets=keep_states, prompt=transformer.prompt(call.prompt))
+    return encode_wordpieces(transformer, pooling, wordpieces, call=call, keep_states=keep_states)
 
 
 def encode_wordpieces(
-    transformer: EncoderModel, pooling: SentencePooling, wordpieces: Wordpieces, *, keep_states: bool = False
+    transformer: EncoderModel,
+    pooling: SentencePooling,
+    wordpieces: Wordpieces,
+    *,
+    call: Call = AS_CONFIGURED,
+    keep_states: bool = False,
 ) -> EncodedTexts:
     """The same of texts that are tokenised already."""
     shim = load(transformer)
-    windows: Any = pooling.ops.alloc2f(len(wordpieces.lengths), transformer.get_dim("nO"))
+    windows: Any = pooling.ops.alloc2f(len(wordpieces.lengths), pooling.pooled_width(transformer.get_dim("nO")))
     states: list[Any] = [None] * len(windows) if keep_states else []
     for part in run(shim.inference_encoder(), wordpieces, budget=transformer.max_batch_items):
         of_part = cast(Floats2d, torch2xp(part.states))
-        lengths = pooling.ops.asarray1i(cast(Any, part.lengths))
-        windows[part.windows] = pooling.layers[0].predict(Ragged(of_part, lengths))
+        pooled, lengths, _ = without_leading(of_part, part.lengths, wordpieces.n_lead)
+        ragged = Ragged(pooled, pooling.ops.asarray1i(cast(Any, lengths)))
+        windows[part.windows] = pooling.layers[0].predict(ragged)
         if keep_states:
             _keep(states, wordpieces, part)
     rows = _rows_of(wordpieces, transformer)
     normalize = pooling.normalizes(shim.settings)
-    (vectors,), _ = vectors_of_windows(pooling, windows, [rows], normalize=normalize, is_train=False)
+    finishing = pooling.finishing(shim.settings, normalize, call.truncate_dim)
+    (vectors,), _ = vectors_of_windows(pooling, windows, [rows], finishing, is_train=False)
     return EncodedTexts(vectors, normalize, rows, wordpieces, states)
 
 

@@ -29,9 +29,10 @@ class EncodedDoc:
 
     rows: where they stand, in the order of the text.
     vectors: float32 (rows, width) on the model's device; zero for a row without wordpieces.
-    pooling: "mean", "max" or "cls".
+    pooling: see make_pooling.
     normalize: whether the vectors have unit length.
     wordpieces: for the vectors of other Spans and of Tokens; None in training and with token_vectors = false.
+    dense: whether a dense layer made the vectors of pooled ones.
     """
 
     rows: Rows
@@ -39,3 +40,4 @@ class EncodedDoc:
     pooling: str
     normalize: bool
     wordpieces: WordpieceStates | None
+    dense: bool = False

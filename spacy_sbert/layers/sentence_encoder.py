@@ -14,9 +14,10 @@ from thinc.types import Ragged
 from ..encoder.batch import align_wordpieces, doc_characters, row_characters, span_places
 from ..encoder.rows import Rows
 from ..encoder.transformer import EncoderModel, load
-from .encode_texts import EncodedTexts, encode_texts
+from ..errors import Errors
+from .encode_texts import AS_CONFIGURED, Call, EncodedTexts, encode_texts
 from .encoded import EncodedDoc, WordpieceStates
-from .sentence_pooling import SentencePooling
+from .sentence_pooling import SentencePooling, pool_docs
 
 SentenceEncoder = Model[list[Doc], list[EncodedDoc]]
 Stretch = tuple[int, int]
@@ -40,16 +41,37 @@ def init(model: SentenceEncoder, X: Any = None, Y: Any = None) -> None:
 def forward(model: SentenceEncoder, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], Callable]:
     if is_train:
         return model.layers[0](docs, is_train)
+    return encode_docs(model, docs, AS_CONFIGURED), lambda d_vectors: []
+
+
+def predict(model: SentenceEncoder, docs: list[Doc], call: Call) -> list[EncodedDoc]:
+    """Encode the rows of Docs, as one call asks for.
+
+    model (Model): with a transformer of its own, or one that listens to a shared one.
+    RAISES (ValueError): for a prompt where the transformer is shared.
+    """
+    if call == AS_CONFIGURED:
+        return model.predict(docs)
+    if model.has_ref("transformer"):
+        return encode_docs(model, docs, call)
+    if call.prompt is not None:
+        raise ValueError(Errors.SHARED_PROMPT.format(prompt=call.prompt))
+    source, pooling = model.layers
+    return pool_docs(cast(SentencePooling, pooling), source.predict(docs), False, truncate_dim=call.truncate_dim)[0]
+
+
+def encode_docs(model: SentenceEncoder, docs: list[Doc], call: Call) -> list[EncodedDoc]:
+    """Encode the rows of Docs with a transformer of its own; call (Call): what is not as the config says."""
     transformer = cast(EncoderModel, model.get_ref("transformer"))
     pooling = cast(SentencePooling, model.get_ref("pooling"))
-    load(transformer)
-    pooling.attrs["width"] = transformer.get_dim("nO")
+    settings = load(transformer).settings
+    pooling.attrs["width"] = call.truncate_dim or pooling.width(transformer.get_dim("nO"), settings)
     spans = transformer.attrs["get_spans"](docs)
     flat = [span for doc_spans in spans for span in doc_spans]
     if not flat:
-        return [pooling.without_rows() for _ in docs], lambda d_vectors: []
+        return [pooling.without_rows() for _ in docs]
     texts = [span.text for span in flat]
-    found = encode_texts(transformer, pooling, texts, keep_states=pooling.attrs["token_vectors"])
+    found = encode_texts(transformer, pooling, texts, call=call, keep_states=pooling.attrs["token_vectors"])
     rows = replace(found.rows, spans=span_places(flat), characters=row_characters(flat, texts))
     borders = [0, *accumulate(map(len, spans))]
     window_borders = numpy.searchsorted(rows.row_of, borders).tolist()
@@ -60,8 +82,10 @@ def forward(model: SentenceEncoder, docs: list[Doc], is_train: bool) -> tuple[li
             encoded.append(pooling.without_rows())
             continue
         vectors = found.vectors[slice(*row)]
-        encoded.append(EncodedDoc(_part(rows, row, window), vectors, pooling.pooling_name, found.normalize, own))
-    return encoded, lambda d_vectors: []
+        of_doc = _part(rows, row, window)
+        dense = pooling.dense is not None
+        encoded.append(EncodedDoc(of_doc, vectors, pooling.pooling_name, found.normalize, own, dense))
+    return encoded
 
 
 def _part(rows: Rows, row: Stretch, window: Stretch) -> Rows:

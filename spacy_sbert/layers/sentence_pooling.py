@@ -14,38 +14,86 @@ from transformers.file_utils import ModelOutput
 from ..encoder.rows import RowBatch, Rows, rows_of
 from ..errors import Errors
 from ..similarity import as_numpy
-from ..span_pooling import finish
+from ..span_pooling import stretch_vector
 from ..types import EncoderSettings
 from .encoded import EncodedDoc, WordpieceStates
-from .mean_pooling import Pooling
+from .leading import without_leading
+from .pooling import make_pooling
 from .row_vectors import row_vectors
+from .truncation import truncation
 from .unit_length import unit_length
 
 
 class SentencePooling(Model[list[TransformerData], list[EncodedDoc]]):
-    """Pool each row of each Doc, average the windows of a row that was too long for one, and normalise.
+    """Pool each row of each Doc, average the windows of a row that was too long for one, and finish: a dense layer,
+    truncation, normalisation, as far as there are any.
 
     Input: one TransformerData a Doc. Output: one EncodedDoc a Doc. Its backprop takes the gradient of each EncodedDoc's
     vectors, float (rows, width), and returns the gradient of each TransformerData that has rows. Its attrs:
     token_vectors, whether to return what other Spans and Tokens need; width, of the vectors, once known;
     upstream_normalize, what the folder of a transformer says that does not tell it with its output.
 
-    pooling (Model): from the states of windows to one vector each: mean_pooling, max_pooling or cls_pooling.
-    pooling_name (str): "mean", "max" or "cls", for the Spans that are no rows.
+    pooling (str): see make_pooling.
     normalize (bool): whether vectors get unit length; None to do as the encoder's folder says.
+    dense (Model): from pooled vectors to others; None for none.
+    truncate_dim (int): how many dimensions of a vector are kept; 0 for all, or as many as the encoder's folder says.
     """
 
-    def __init__(self, pooling: Pooling, pooling_name: str, normalize: bool | None):
+    def __init__(
+        self,
+        pooling: str,
+        normalize: bool | None,
+        *,
+        dense: Model[Floats2d, Floats2d] | None = None,
+        truncate_dim: int = 0,
+    ):
+        if truncate_dim < 0:
+            raise ValueError(Errors.NEGATIVE.format(name="truncate_dim", given=truncate_dim))
         attrs = {"token_vectors": True, "width": 0, "upstream_normalize": False}
-        super().__init__("sentence_pooling", forward, layers=[pooling, unit_length()], attrs=attrs)
-        self.pooling_name = pooling_name  # no attrs: those are saved, and would win over the config when loaded
+        layers: list[Model] = [make_pooling(pooling), unit_length(), *([] if dense is None else [dense])]
+        super().__init__("sentence_pooling", forward, init=init, layers=layers, attrs=attrs)
+        self.pooling_name = pooling  # no attrs: those are saved, and would win over the config when loaded
         self.normalize = normalize
+        self.truncate_dim = truncate_dim
+
+    @property
+    def dense(self) -> Model[Floats2d, Floats2d] | None:
+        """The dense layer, None if there is none."""
+        return self.layers[2] if len(self.layers) > 2 else None
 
     def copy(self) -> "SentencePooling":
         """A copy with attrs of its own."""
-        copied = SentencePooling(self.layers[0].copy(), self.pooling_name, self.normalize)
+        dense = None if self.dense is None else self.dense.copy()
+        copied = SentencePooling(self.pooling_name, self.normalize, dense=dense, truncate_dim=self.truncate_dim)
         copied.attrs.update(self.attrs)
         return copied
+
+    def pooled_width(self, hidden: int) -> int:
+        """The width of pooled vectors, before a dense layer; hidden (int): that of the encoder's states."""
+        return hidden * len(self.pooling_name.split("+"))
+
+    def width(self, hidden: int, settings: EncoderSettings | None = None) -> int:
+        """The width of the vectors; hidden, settings: of the encoder."""
+        width = self.pooled_width(hidden) if self.dense is None else self.dense.get_dim("nO")
+        return self._truncated(settings, None) or width
+
+    def finishing(
+        self, settings: EncoderSettings | None, normalize: bool, truncate_dim: int | None
+    ) -> list[Model[Floats2d, Floats2d]]:
+        """The layers that finish a pooled vector.
+
+        settings (EncoderSettings): of the encoder; None if nobody knows. normalize (bool): whether to normalise.
+        truncate_dim (int): in place of the pipe's own, None for that.
+        """
+        width = self._truncated(settings, truncate_dim)
+        layers = [] if self.dense is None else [self.dense]
+        return [*layers, *([truncation(width)] if width else []), *([self.layers[1]] if normalize else [])]
+
+    def _truncated(self, settings: EncoderSettings | None, truncate_dim: int | None) -> int:
+        """To how many dimensions vectors are truncated; 0 for not at all."""
+        if truncate_dim is not None:
+            return truncate_dim
+        return self.truncate_dim or (settings.truncate_dim if settings else 0)
 
     def normalizes(self, settings: EncoderSettings | None) -> bool:
         """Whether vectors get unit length, which the folder of the encoder may say.
@@ -67,26 +115,40 @@ class SentencePooling(Model[list[TransformerData], list[EncodedDoc]]):
         return EncodedDoc(Rows.none(), self.ops.alloc2f(0, self.attrs["width"]), self.pooling_name, False, None)
 
 
+def init(model: SentencePooling, X: Any = None, Y: Any = None) -> None:
+    if model.dense is not None:
+        model.dense.initialize()
+
+
 def forward(model: SentencePooling, datas: list[TransformerData], is_train: bool) -> tuple[list[EncodedDoc], Callable]:
+    return pool_docs(model, datas, is_train)
+
+
+def pool_docs(
+    model: SentencePooling, datas: list[TransformerData], is_train: bool, *, truncate_dim: int | None = None
+) -> tuple[list[EncodedDoc], Callable]:
+    """See SentencePooling; truncate_dim (int): in place of the pipe's own."""
     held = {i: data for i, data in enumerate(datas) if "last_hidden_state" in data.model_output}
     batch = list(held.values())
-    if batch:
-        model.attrs["width"] = batch[0].width
-    encoded = [model.without_rows() for _ in datas]
     if not batch:
-        return encoded, lambda d_vectors: []
+        return [model.without_rows() for _ in datas], lambda d_vectors: []
     rows = [rows_of(data) for data in batch]
-    unit = model.normalizes(rows[0].settings)
+    settings = rows[0].settings
+    unit = model.normalizes(settings)
+    finishing = model.finishing(settings, unit, truncate_dim)
+    model.attrs["width"] = model.width(batch[0].width, settings)
+    encoded = [model.without_rows() for _ in datas]
     places = [numpy.flatnonzero(as_numpy(data.wordpieces.attention_mask)) for data in batch]
     states = [_flat_states(model, data, kept) for data, kept in zip(batch, places, strict=True)]
     lengths = numpy.concatenate([as_numpy(d.wordpieces.attention_mask).sum(axis=1) for d in batch]).astype("int32")
-    vectors, backprop_vectors = pool_rows(model, states, lengths, rows, unit, is_train)
+    lead = max((getattr(data.wordpieces, "n_lead", 0) for data in batch), default=0)
+    vectors, backprop_vectors = pool_rows(model, states, lengths, rows, lead, finishing, is_train)
     for i, data, r, kept, own, found in zip(held, batch, rows, places, states, vectors, strict=True):
         wordpieces = None if is_train else _wordpieces(data, kept, own, r.foreign)
         if wordpieces is not None and r.foreign:
-            found = _pool_tokens(model, wordpieces, unit)
+            found = _pool_tokens(model, wordpieces, finishing)
         wanted = wordpieces if model.attrs["token_vectors"] else None
-        encoded[i] = EncodedDoc(r, found, model.pooling_name, unit, wanted)
+        encoded[i] = EncodedDoc(r, found, model.pooling_name, unit, wanted, model.dense is not None)
 
     def backprop(d_vectors: list[Floats2d]) -> list[TransformerData]:
         # A Doc without rows is not in the transformer's batch: positions shift.
@@ -101,7 +163,8 @@ def pool_rows(
     states: list[Floats2d],
     lengths: numpy.ndarray,
     rows: list[Rows],
-    normalize: bool,
+    lead: int,
+    finishing: list[Model[Floats2d, Floats2d]],
     is_train: bool,
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Floats2d]]]:
     """The vectors of the rows of several Docs, and from their gradient to that of the states.
@@ -109,28 +172,35 @@ def pool_rows(
     states (list[float (wordpieces, width)]): of each Doc's windows, one after another.
     lengths (int32 (windows,)): the wordpieces in each window of all Docs.
     rows (list[Rows]): of each Doc.
+    lead (int): how many wordpieces at the start of each window are not pooled. finishing (list[Model]): see
+        row_vectors.
     """
     pool, xp = model.layers[0], model.ops.xp
-    windows, backprop_pool = pool(Ragged(xp.concatenate(states), model.ops.asarray1i(cast(Any, lengths))), is_train)
-    vectors, backprop_rows = vectors_of_windows(model, windows, rows, normalize=normalize, is_train=is_train)
+    pooled, pooled_lengths, backprop_lead = without_leading(xp.concatenate(states), lengths, lead)
+    windows, backprop_pool = pool(Ragged(pooled, model.ops.asarray1i(cast(Any, pooled_lengths))), is_train)
+    vectors, backprop_rows = vectors_of_windows(model, windows, rows, finishing, is_train=is_train)
     borders = [0, *accumulate(len(own) for own in states)]
 
     def backprop(d_vectors: list[Floats2d]) -> list[Floats2d]:
-        d_states = backprop_pool(backprop_rows(xp.concatenate(d_vectors))).dataXd
+        d_states = backprop_lead(backprop_pool(backprop_rows(xp.concatenate(d_vectors))).dataXd)
         return [d_states[start:end] for start, end in pairwise(borders)]
 
     return vectors, backprop
 
 
 def vectors_of_windows(
-    model: SentencePooling, windows: Floats2d, rows: list[Rows], *, normalize: bool, is_train: bool
+    model: SentencePooling,
+    windows: Floats2d,
+    rows: list[Rows],
+    finishing: list[Model[Floats2d, Floats2d]],
+    *,
+    is_train: bool,
 ) -> tuple[list[Floats2d], Callable[[Floats2d], Floats2d]]:
     """The vectors of the rows of each Doc, float (rows, width), from those of all their windows; see row_vectors."""
     borders = [0, *accumulate(len(r.spans) for r in rows)]
     row_of = numpy.concatenate([r.row_of + first for r, first in zip(rows, borders, strict=False)])
     weights = numpy.concatenate([r.window_weights * r.has_text[r.row_of] for r in rows])
-    unit = model.layers[1]
-    vectors, backprop = row_vectors(unit, windows, row_of, weights, normalize=normalize, is_train=is_train)
+    vectors, backprop = row_vectors(model.ops, finishing, windows, row_of, weights, is_train=is_train)
     return [vectors[start:end] for start, end in pairwise(borders)], backprop
 
 
@@ -177,11 +247,14 @@ def _each_token_once(
     return pieces[kept], numpy.bincount(tokens[kept], minlength=len(align_lengths))
 
 
-def _pool_tokens(model: SentencePooling, found: WordpieceStates, unit: bool) -> Floats2d:
+def _pool_tokens(
+    model: SentencePooling, found: WordpieceStates, finishing: list[Model[Floats2d, Floats2d]]
+) -> Floats2d:
     """The vector of a Doc whose windows overlap: each token once, without special tokens."""
     chosen = as_numpy(found.states)[numpy.unique(cast(Any, found.align).dataXd)]
     if not len(chosen):
-        return model.ops.alloc2f(1, found.states.shape[1])
-    value = chosen.max(axis=0) if model.pooling_name == "max" else chosen.sum(axis=0)
-    vector = cast(numpy.ndarray, finish([(value, len(chosen))], model.pooling_name, unit))
-    return model.ops.asarray2f(cast(Floats2d, vector.reshape(1, -1)))
+        return model.ops.alloc2f(1, model.attrs["width"])
+    vector = model.ops.asarray2f(cast(Floats2d, stretch_vector(chosen, model.pooling_name)[None]))
+    for layer in finishing:
+        vector = layer.predict(vector)
+    return vector

@@ -3,6 +3,7 @@
 import numpy
 import pytest
 from gradients import finite_differences, relative_error
+from thinc.api import NumpyOps
 
 from spacy_sbert.layers.row_vectors import row_vectors
 from spacy_sbert.layers.unit_length import unit_length
@@ -12,7 +13,8 @@ WEIGHTS = numpy.array([22, 22, 6, 3, 0, 5, 0, 1])  # the third row has no text, 
 
 
 def vectors_of(windows, row_of=ROW_OF, weights=WEIGHTS, normalize=False, is_train=False):
-    return row_vectors(unit_length(), windows, row_of, weights, normalize=normalize, is_train=is_train)
+    finishing = [unit_length()] if normalize else []
+    return row_vectors(NumpyOps(), finishing, windows, row_of, weights, is_train=is_train)
 
 
 def test_by_hand():

@@ -8,8 +8,8 @@ from thinc.types import Ragged
 from transformers.file_utils import ModelOutput
 
 from spacy_sbert.encoder.rows import RowBatch
+from spacy_sbert.layers.pooling import POOLING
 from spacy_sbert.layers.sentence_pooling import SentencePooling
-from spacy_sbert.models import POOLING
 from spacy_sbert.types import EncoderSettings
 
 MASK = numpy.array([[1, 1, 1, 1], [1, 1, 1, 0], [1, 1, 0, 0], [1, 1, 0, 0]], dtype="float32")
@@ -41,7 +41,7 @@ def data(states):
 def test_gradient(pooling, normalize):
     rng = numpy.random.default_rng(3)
     states, upstream = rng.normal(size=(4, 4, 3)), rng.normal(size=(3, 3))
-    layer = SentencePooling(POOLING[pooling](), pooling, normalize)
+    layer = SentencePooling(pooling, normalize)
     (encoded, empty), backprop = layer.begin_update([data(states), TransformerData.empty()])
     assert encoded.vectors.shape == (3, 3) and empty.vectors.shape == (0, 3)
 
@@ -63,13 +63,13 @@ def test_padding_on_the_left():
     given.wordpieces.n_text = numpy.array([1])
     given.model_output["last_hidden_state"] = states
     given.align = Ragged(numpy.array([2, 3], dtype="i"), numpy.array([1, 1], dtype="i"))
-    (encoded,) = SentencePooling(POOLING["cls"](), "cls", False).predict([given])
+    (encoded,) = SentencePooling("cls", False).predict([given])
     assert encoded.vectors.tolist() == [[6.0, 7.0, 8.0]]
 
 
 def test_windows_are_averaged_by_their_wordpieces_and_empty_rows_are_zero():
     states = numpy.arange(48, dtype="float32").reshape(4, 4, 3)
-    layer = SentencePooling(POOLING["cls"](), "cls", False)
+    layer = SentencePooling("cls", False)
     (encoded,) = layer.predict([data(states)])
     assert encoded.vectors == pytest.approx(numpy.array([[4.0, 5.0, 6.0], [24.0, 25.0, 26.0], [0.0, 0.0, 0.0]]))
     assert encoded.rows.spans.tolist() == [[0, 3], [3, 5], [5, 6]]
@@ -79,7 +79,7 @@ def test_windows_are_averaged_by_their_wordpieces_and_empty_rows_are_zero():
 @pytest.mark.parametrize("pooling", POOLING)
 def test_half_precision_states(pooling):
     states = numpy.random.default_rng(4).normal(size=(4, 4, 3))
-    layer = SentencePooling(POOLING[pooling](), pooling, True)
+    layer = SentencePooling(pooling, True)
     half = states.astype("float16")
     (expected,) = layer.predict([data(half.astype("float32"))])
     (encoded,), backprop = layer.begin_update([data(half)])
