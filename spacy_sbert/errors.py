@@ -184,6 +184,27 @@ class Errors:
     NOT_POSITIVE = "Cannot use {name} = {given}: expected 1 or more."
     NOT_STR = "Cannot encode text number {number}, {given}: expected str."
 
+    # Folders of sentence-transformers
+    IMPORT_MODULE = (
+        "The folder {folder} has the module {given}, which is unknown here: expected Transformer, Pooling, any number "
+        "of Dense, and maybe Normalize, in this order, all of sentence_transformers. Code that comes with a folder is "
+        "never run."
+    )
+    IMPORT_ORDER = (
+        "The folder {folder} has the modules {given}: expected Transformer, Pooling, any number of Dense, and maybe "
+        "Normalize, in this order."
+    )
+    IMPORT_POOLING = (
+        "The Pooling module of {folder} asks for something unknown here, in {file}: expected some of {expected}."
+    )
+    IMPORT_DENSE = "The Dense module {folder} cannot be imported: {reason}."
+    EXPORT_PIPE = "The pipe '{name}' is {given}: expected an 'sbert' pipe, of those in the pipeline: {expected}."
+    FOLDER_EXISTS = "There is something at {path} already: give the name of a new folder, or remove it."
+    EXPORT_DENSE = (
+        "The dense layer of the pipe '{name}' has the layer '{given}', which sentence-transformers has no module for: "
+        "expected spacy-sbert.Dense.v1, or several in chain.v1."
+    )
+
     # Finding and loading an encoder
     UNKNOWN_MODULES = (
         'The folder {folder} describes a sentence encoder with {unknown}, and normalize = "auto" follows what the '
@@ -206,6 +227,7 @@ class Errors:
         "with config.json, weights (model.safetensors or pytorch_model.bin) and the tokenizer's files, as "
         "save_pretrained writes them."
     )
+    BAD_WEIGHTS = "The file of weights {file} is damaged or not whole ({reason}). Copy or download it again."
     WRONG_DIGEST = (
         "The weights {file} of the installed package {package} are not the published ones of '{name}': expected "
         "SHA-256 {expected}, got {given}. Reinstall the package from a source you trust."
@@ -597,6 +619,10 @@ class Warnings:
     SHARED_DEFAULT_PROMPT = (
         "The authors of '{name}' put the prompt '{prompt}' before texts, which a shared transformer cannot do: vectors "
         "differ from theirs. Use spacy-sbert.SentenceEncoder.v1, which has an encoder of its own."
+    )
+    EXPORT_WINDOWS = (
+        "The pipe '{name}' averages over windows of long texts (overflow = \"windows\"), which sentence-transformers "
+        "cannot: it will cut texts at {limit} wordpieces."
     )
     TRAINING_CUT = "While training the 'sbert' pipe '{name}': in this batch, and maybe in later ones, "
     OTHER_POOLING = (

@@ -73,8 +73,8 @@ def sentence_encoder(
         for no limit. (grad_clip of Thinc's optimizers limits each parameter's alone.)
     dense (Model): from pooled vectors to others, before they are normalised: spacy-sbert.Dense.v1, or several in
         Thinc's chain.v1.
-    truncate_dim (int): how many dimensions of the vectors are kept, before they are normalised; 0 for all, or as many
-        as the encoder's folder says.
+    truncate_dim (int): how many dimensions of the vectors are kept, after they were normalised, as
+        sentence-transformers does it; 0 for all, or as many as the encoder's folder says.
     prompts (dict): what is put before texts, by name: {"query": "query: "}, beside those that the folder names.
     default_prompt_name (str): the prompt of texts for which nobody asks for another; "" for none, None for that of the
         folder, if it names one.

@@ -34,11 +34,11 @@ def stretch_vector(states: numpy.ndarray, pooling: str) -> numpy.ndarray:
 
 
 def finished(vector: numpy.ndarray, width: int, normalize: bool) -> numpy.ndarray:
-    """A pooled vector as the rows are: truncated, and of unit length.
+    """A pooled vector as the rows are: scaled to unit length, and truncated.
 
     width (int): to which it is truncated. normalize (bool): whether to scale it.
     """
-    return unit_length(vector[None, :width])[0] if normalize else vector[:width]
+    return (unit_length(vector[None])[0] if normalize else vector)[:width]
 
 
 def _pooled(states: numpy.ndarray, name: str) -> numpy.ndarray:

@@ -3,10 +3,14 @@
 from spacy.cli._util import app as spacy_app
 from typer import Typer
 
-app = Typer(
-    name="sbert", help="Sentence-BERT: convert pairs, evaluate sentence vectors, combine encoders", no_args_is_help=True
-)
+app = Typer(name="sbert", help="Sentence-BERT: sentence vectors, from data to index", no_args_is_help=True)
 
-from . import convert, evaluate, fit_meta  # noqa: E402, F401  they register their commands on app
+from . import (  # noqa: E402  they register their commands on app
+    convert,  # noqa: F401
+    evaluate,  # noqa: F401
+    export_folder,  # noqa: F401
+    fit_meta,  # noqa: F401
+    import_folder,  # noqa: F401
+)
 
 spacy_app.add_typer(app)

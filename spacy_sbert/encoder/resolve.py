@@ -8,6 +8,7 @@ from pathlib import Path
 
 import huggingface_hub
 from huggingface_hub.errors import HFValidationError
+from safetensors import SafetensorError, safe_open
 
 from ..errors import Errors
 
@@ -71,7 +72,18 @@ def check_folder(folder: Path) -> Path:
         raise OSError(Errors.NO_WEIGHTS.format(folder=folder, missing="a file of weights"))
     if not any(any(inner.glob(pattern)) for pattern in ("tokenizer*", "vocab*", "*.model")):
         raise OSError(Errors.NO_WEIGHTS.format(folder=folder, missing="the tokenizer"))
+    for weights in sorted(inner.glob("*.safetensors")):
+        check_safetensors(weights)
     return folder
+
+
+def check_safetensors(file: Path) -> None:
+    """RAISES (ValueError): if a file of weights is damaged or not whole, as far as its header tells."""
+    try:
+        with safe_open(file, framework="numpy"):
+            pass
+    except (OSError, SafetensorError) as error:
+        raise ValueError(Errors.BAD_WEIGHTS.format(file=file, reason=error)) from error
 
 
 def _has_weights(folder: Path) -> bool:

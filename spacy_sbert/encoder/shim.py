@@ -145,11 +145,16 @@ class EncoderShim(HFShim):
         """The files of the encoder's folder: config, weights as safetensors, tokenizer and settings; no pickle."""
         settings = self.load()
         with tempfile.TemporaryDirectory() as folder:
-            self._hfmodel.transformer.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
-            self._save_tokenizer(Path(folder))
+            self.save_pretrained(Path(folder))
             (Path(folder) / SETTINGS_FILE).write_text(json.dumps(asdict(settings)), encoding="utf8")
             files = {file.name: file.read_bytes() for file in sorted(Path(folder).iterdir()) if file.is_file()}
         return srsly.msgpack_dumps({"files": files})
+
+    def save_pretrained(self, folder: Path) -> None:
+        """Write config, weights as safetensors and tokenizer to a folder, as Hugging Face lays them out."""
+        self.load()
+        self._hfmodel.transformer.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
+        self._save_tokenizer(folder)
 
     def from_bytes(self, bytes_data: bytes) -> "EncoderShim":
         """Load an encoder that to_bytes wrote.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any, cast
 
 from spacy.util import registry
 from thinc.api import Model, glorot_uniform_init
@@ -47,6 +48,11 @@ def Dense(nI: int, nO: int, activation: str = "tanh", bias: bool = True) -> Mode
         dims={"nI": nI, "nO": nO},
         params={"W": None, "b": None},
     )
+
+
+def activation_of(layer: Model[Vectors, Vectors]) -> str:
+    """The activation of a dense layer."""
+    return cast(Any, layer._func).keywords["activation"]  # no attr: those are saved, and would win over the config
 
 
 def forward(

@@ -22,7 +22,7 @@ def row_vectors(
 
     y_r = f(sum_i w_i x_i / sum_i w_i) over the windows i of row r, and 0 where no window has a wordpiece
 
-    finishing (list[Model]): f, one after another: a dense layer, truncation, normalisation, or nothing.
+    finishing (list[Model]): f, one after another: a dense layer, normalisation, truncation, or nothing.
     windows (float (windows, width)): x.
     row_of (int64 (windows,)): the row of each window; ascending, each row has one.
     weights (int64 (windows,)): w, the wordpieces in each window, special tokens left out.

@@ -26,7 +26,7 @@ from .unit_length import unit_length
 
 class SentencePooling(Model[list[TransformerData], list[EncodedDoc]]):
     """Pool each row of each Doc, average the windows of a row that was too long for one, and finish: a dense layer,
-    truncation, normalisation, as far as there are any.
+    normalisation, truncation, as far as there are any.
 
     Input: one TransformerData a Doc. Output: one EncodedDoc a Doc. Its backprop takes the gradient of each EncodedDoc's
     vectors, float (rows, width), and returns the gradient of each TransformerData that has rows. Its attrs:
@@ -87,7 +87,7 @@ class SentencePooling(Model[list[TransformerData], list[EncodedDoc]]):
         """
         width = self._truncated(settings, truncate_dim)
         layers = [] if self.dense is None else [self.dense]
-        return [*layers, *([truncation(width)] if width else []), *([self.layers[1]] if normalize else [])]
+        return [*layers, *([self.layers[1]] if normalize else []), *([truncation(width)] if width else [])]
 
     def _truncated(self, settings: EncoderSettings | None, truncate_dim: int | None) -> int:
         """To how many dimensions vectors are truncated; 0 for not at all."""

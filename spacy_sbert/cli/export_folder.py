@@ -1,0 +1,27 @@
+"""`python -m spacy sbert export`: from a pipeline to a folder of sentence-transformers."""
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+from wasabi import msg
+
+from . import app
+
+
+@app.command("export")
+def export_cli(
+    pipeline: Annotated[str, Argument(help="A folder or an installed package with an sbert pipe")],
+    output: Annotated[Path, Argument(help="Folder for SentenceTransformer(OUTPUT); must not be there yet")],
+    name: Annotated[str | None, Option("--name", "-n", help="Which sbert pipe, if there are several")] = None,
+) -> None:
+    """Write the encoder of a pipeline as a folder that sentence-transformers loads, with the same vectors."""
+    from spacy.util import load_model
+
+    from ..interchange import export_folder
+
+    try:
+        export_folder(load_model(pipeline), output, name=name)
+    except (OSError, ValueError) as error:
+        msg.fail(f"Cannot export {pipeline}", str(error), exits=1)
+    msg.good(f"Saved the folder to {output}: SentenceTransformer({str(output)!r}) loads it")

@@ -1,0 +1,91 @@
+"""The files of a Dense module: its config and its weights."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+from safetensors.numpy import load_file, save_file
+
+from ..encoder.resolve import check_safetensors
+from ..encoder.settings import read_json
+from ..errors import Errors
+from .modules import ACTIVATIONS
+
+
+@dataclass
+class DenseFile:
+    """A dense layer: y = a(x W^T + b).
+
+    activation: a, as spacy-sbert.Dense.v1 calls it. W: float32 (nO, nI). b: float32 (nO,), None for none.
+    """
+
+    activation: str
+    W: numpy.ndarray
+    b: numpy.ndarray | None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The arguments of spacy-sbert.Dense.v1."""
+        nO, nI = self.W.shape
+        return {"nI": nI, "nO": nO, "activation": self.activation, "bias": self.b is not None}
+
+
+def read_dense(folder: Path) -> DenseFile:
+    """Read a Dense module.
+
+    folder (Path): of the module.
+    RAISES (ValueError): if a file is missing or damaged, or the layer is none that spacy-sbert.Dense.v1 can be.
+    """
+    config = read_json(folder / "config.json", None)
+    if not isinstance(config, dict):
+        raise ValueError(Errors.IMPORT_DENSE.format(folder=folder, reason="it has no config.json"))
+    activation = ACTIVATIONS.get(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
+    if activation is None:
+        reason = f"its activation {config['activation_function']} is none of {', '.join(ACTIVATIONS)}"
+        raise ValueError(Errors.IMPORT_DENSE.format(folder=folder, reason=reason))
+    for key in ("module_input_name", "module_output_name"):
+        if config.get(key) not in (None, "sentence_embedding"):
+            reason = f"its {key} is {config[key]}, not sentence_embedding"
+            raise ValueError(Errors.IMPORT_DENSE.format(folder=folder, reason=reason))
+    weights = _read_weights(folder)
+    W, b = weights.get("linear.weight"), weights.get("linear.bias")
+    shape = (config.get("out_features"), config.get("in_features"))
+    if W is None or W.shape != shape or (b is not None and b.shape != shape[:1]):
+        given = {key: value.shape for key, value in weights.items()}
+        reason = f"its weights are {given}, its config says linear.weight of {shape}"
+        raise ValueError(Errors.IMPORT_DENSE.format(folder=folder, reason=reason))
+    return DenseFile(activation, W.astype("float32"), None if b is None else b.astype("float32"))
+
+
+def write_dense(folder: Path, dense: DenseFile) -> None:
+    """Write a Dense module: config.json and model.safetensors."""
+    folder.mkdir()
+    names = {ours: theirs for theirs, ours in ACTIVATIONS.items()}
+    config = {
+        "in_features": dense.settings["nI"],
+        "out_features": dense.settings["nO"],
+        "bias": dense.settings["bias"],
+        "activation_function": names[dense.activation],
+    }
+    (folder / "config.json").write_text(json.dumps(config, indent=2), encoding="utf8")
+    weights = {"linear.weight": dense.W} if dense.b is None else {"linear.weight": dense.W, "linear.bias": dense.b}
+    save_file({key: numpy.ascontiguousarray(value) for key, value in weights.items()}, folder / "model.safetensors")
+
+
+def _read_weights(folder: Path) -> dict[str, numpy.ndarray]:
+    file = folder / "model.safetensors"
+    if file.is_file():
+        check_safetensors(file)
+        return load_file(file)
+    file = folder / "pytorch_model.bin"
+    if not file.is_file():
+        reason = "it has neither model.safetensors nor pytorch_model.bin"
+        raise ValueError(Errors.IMPORT_DENSE.format(folder=folder, reason=reason))
+    try:
+        tensors = torch.load(file, map_location="cpu", weights_only=True)  # reads tensors, and runs no pickled code
+        return {key: tensor.float().numpy() for key, tensor in tensors.items()}
+    except Exception as error:  # it raises whatever the bytes lead it to
+        raise ValueError(Errors.BAD_WEIGHTS.format(file=file, reason=error)) from error

@@ -1,0 +1,122 @@
+"""From a pipeline to a folder of sentence-transformers with the same vectors."""
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+from spacy.language import Language
+from thinc.api import Model
+
+from .. import __version__
+from ..component import SentenceBert
+from ..encoder.settings import POOLING_FLAGS, POOLING_MODES
+from ..encoder.transformer import EncoderModel, load
+from ..errors import Errors, Warnings
+from ..layers.dense import activation_of
+from ..layers.sentence_pooling import SentencePooling
+from ..new_folder import new_folder
+from ..similarity import as_numpy
+from ..upstream import find_encoder
+from .dense import DenseFile, write_dense
+from .modules import LIMITS_FILE, MODULES_FILE, SHARED_FILE, module_type
+
+
+def export_folder(nlp: Language, path: Path, *, name: str | None = None, card: str | None = None) -> None:
+    """Write the encoder of an `sbert` pipe as a folder that `SentenceTransformer(path)` loads, with the same vectors.
+
+    It holds safetensors, the tokenizer and the classic layout that every version and every server reads. The vectors
+    are those of single rows: of a text, not the mean over its sentences.
+
+    nlp (Language): the pipeline.
+    path (Path): of the folder, which must not be there yet; it is written whole or not at all.
+    name (str): of the pipe; by default the only one, or "sbert".
+    card (str): the README.md.
+    RAISES (ValueError): if there is no such pipe, or its transformer is not of this package; (FileExistsError): if
+        there is something at the path; (OSError): if it cannot be written.
+    """
+    pipe, name = _find_pipe(nlp, name)
+    encoder = find_encoder(name, pipe.model)
+    settings = load(encoder).settings
+    pooling: Any = pipe.model.get_ref("pooling")
+    if encoder.overflow == "windows":
+        limit = settings.max_length if settings else None
+        warnings.warn(Warnings.EXPORT_WINDOWS.format(name=name, limit=limit), stacklevel=2)
+    with new_folder(path) as folder:
+        encoder.shim.save_pretrained(folder)
+        modules = [("Transformer", ""), ("Pooling", "1_Pooling")]
+        _write(folder / "1_Pooling" / "config.json", _pooling_config(pooling, encoder))
+        for layer in _dense_layers(pooling, name):
+            modules.append(("Dense", f"{len(modules)}_Dense"))
+            write_dense(folder / modules[-1][1], _dense_file(layer))
+        if pooling.normalizes(settings):
+            modules.append(("Normalize", f"{len(modules)}_Normalize"))
+        listed = [
+            {"idx": i, "name": str(i), "path": path, "type": module_type(kind)}
+            for i, (kind, path) in enumerate(modules)
+        ]
+        _write(folder / MODULES_FILE, listed)
+        limits = {"max_seq_length": settings.max_length, "do_lower_case": settings.lowercase} if settings else {}
+        _write(folder / LIMITS_FILE, limits)
+        _write(folder / SHARED_FILE, _shared_config(encoder, pooling))
+        if card is not None:
+            (folder / "README.md").write_text(card, encoding="utf8")
+
+
+def _find_pipe(nlp: Language, name: str | None) -> tuple[SentenceBert, str]:
+    known = [key for key, pipe in nlp.pipeline if isinstance(pipe, SentenceBert)]
+    chosen = name or (known[0] if len(known) == 1 else "sbert")
+    if chosen not in known:
+        given = f"a {type(nlp.get_pipe(chosen)).__name__}" if chosen in nlp.pipe_names else "not there"
+        raise ValueError(Errors.EXPORT_PIPE.format(name=chosen, given=given, expected=", ".join(known) or "none"))
+    return nlp.get_pipe(chosen), chosen  # type: ignore[return-value]
+
+
+def _pooling_config(pooling: SentencePooling, encoder: EncoderModel) -> dict[str, Any]:
+    modes = pooling.pooling_name.split("+")
+    width, include = encoder.get_dim("nO"), encoder.prompts.include
+    in_order = [mode for mode in POOLING_FLAGS.values() if mode in modes]
+    if modes != in_order:  # flags have an order of their own, which only the latest versions let one change
+        names = {ours: theirs for theirs, ours in POOLING_MODES.items()}
+        return {
+            "embedding_dimension": width,
+            "pooling_mode": [names[mode] for mode in modes],
+            "include_prompt": include,
+        }
+    flags = {flag: mode in modes for flag, mode in POOLING_FLAGS.items()}
+    return {"word_embedding_dimension": width, **flags, "include_prompt": include}
+
+
+def _dense_layers(pooling: SentencePooling, name: str) -> list[Model]:
+    layers = [] if pooling.dense is None else [node for node in pooling.dense.walk() if not node.layers]
+    for layer in layers:
+        if layer.name != "dense":
+            raise ValueError(Errors.EXPORT_DENSE.format(name=name, given=layer.name))
+    return layers
+
+
+def _dense_file(layer: Model) -> DenseFile:
+    if not layer.has_param("W"):
+        raise ValueError(Errors.DENSE_NOT_INITIALIZED)
+    b = as_numpy(layer.get_param("b")) if layer.has_param("b") else None
+    return DenseFile(activation_of(layer), as_numpy(layer.get_param("W")), b)
+
+
+def _shared_config(encoder: EncoderModel, pooling: SentencePooling) -> dict[str, Any]:
+    settings: Any = encoder.shim.settings
+    prompts = {**settings.prompts, **encoder.prompts.own}
+    default = encoder.prompts.default_name
+    default = settings.default_prompt_name if default is None else default
+    config = {
+        "__version__": {"spacy_sbert": __version__},
+        "prompts": prompts,
+        "default_prompt_name": default or None,
+        "similarity_fn_name": "cosine",
+    }
+    width = pooling.truncate_dim or settings.truncate_dim
+    return {**config, "truncate_dim": width} if width else config
+
+
+def _write(file: Path, content: Any) -> None:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(content, indent=2), encoding="utf8")

@@ -1,0 +1,91 @@
+"""From a folder of sentence-transformers to a pipeline with the same vectors."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import spacy
+from spacy.language import Language
+from thinc.api import Model
+
+from ..encoder.resolve import resolve
+from ..encoder.settings import PoolingSettings, inside, read_modules, read_pooling, read_settings
+from ..errors import Errors
+from ..layers.pooling import POOLING
+from .dense import DenseFile, read_dense
+from .modules import PACKAGE
+
+ORDER = re.compile(r"Transformer( Pooling( Dense)*( Normalize)?)?")
+
+
+def import_folder(source: str, *, lang: str = "en", name: str = "sbert") -> Language:
+    """A pipeline that gives the vectors of a sentence encoder.
+
+    Nothing of the folder is run. Its transformer, pooling, dense layers, normalisation, limit, lower-casing, prompts
+    and truncation become the settings of an `sbert` pipe; a folder without modules is a transformer with mean pooling,
+    as there.
+
+    source (str): a folder, or a name that is looked for as any encoder's is, see resolve.
+    lang (str): the language whose tokenizer makes the Docs.
+    name (str): of the pipe.
+    RETURNS (Language): with the weights loaded.
+    RAISES (OSError): if it is not found; (ValueError): if a module is unknown, or a file damaged.
+    """
+    folder = resolve(source)
+    modules = read_modules(folder)
+    _check_modules(folder, modules)
+    settings = read_settings(folder, source)
+    dense = [read_dense(inside(folder, module["path"])) for module in modules if module["type"].endswith(".Dense")]
+    pooling = _pooling_of(folder, modules)
+    config: dict[str, Any] = {
+        "name": source,
+        "pooling": pooling.name,
+        "normalize": settings.normalize,
+        "truncate_dim": settings.truncate_dim,
+        "prompts": settings.prompts,
+        "default_prompt_name": settings.default_prompt_name,
+        "include_prompt": pooling.include_prompt,
+    }
+    if dense:
+        config["dense"] = _dense_config(dense)
+    nlp = spacy.blank(lang)
+    pipe: Any = nlp.add_pipe("sbert", name=name, config={"model": config})
+    pipe.model.get_ref("encoder").get_ref("transformer").shim.load()
+    for layer, found in zip(_dense_layers(pipe.model), dense, strict=True):
+        layer.set_param("W", layer.ops.asarray2f(found.W))  # type: ignore[arg-type]
+        if found.b is not None:
+            layer.set_param("b", layer.ops.asarray1f(found.b))  # type: ignore[arg-type]
+    return nlp
+
+
+def _check_modules(folder: Path, modules: list[dict[str, str]]) -> None:
+    kinds = []
+    for module in modules:
+        package, _, kind = module["type"].rpartition(".")
+        if package.split(".")[0] != PACKAGE or kind not in ("Transformer", "Pooling", "Dense", "Normalize"):
+            raise ValueError(Errors.IMPORT_MODULE.format(folder=folder, given=module["type"]))
+        kinds.append(kind)
+    if kinds and not ORDER.fullmatch(" ".join(kinds)):
+        raise ValueError(Errors.IMPORT_ORDER.format(folder=folder, given=", ".join(kinds)))
+
+
+def _pooling_of(folder: Path, modules: list[dict[str, str]]) -> PoolingSettings:
+    for module in modules:
+        if module["type"].endswith(".Pooling"):
+            found = read_pooling(folder, module["path"])
+            if found is None or found.name is None:
+                file = inside(folder, module["path"]) / "config.json"
+                raise ValueError(Errors.IMPORT_POOLING.format(folder=folder, file=file, expected=", ".join(POOLING)))
+            return found
+    return PoolingSettings("mean")
+
+
+def _dense_config(dense: list[DenseFile]) -> dict[str, Any]:
+    layers = [{"@layers": "spacy-sbert.Dense.v1", **found.settings} for found in dense]
+    if len(layers) == 1:
+        return layers[0]
+    return {"@layers": "chain.v1", "*": {f"dense{number}": layer for number, layer in enumerate(layers, start=1)}}
+
+
+def _dense_layers(model: Model) -> list[Model]:
+    return [node for node in model.walk() if node.name == "dense"]

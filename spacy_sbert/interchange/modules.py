@@ -1,0 +1,18 @@
+"""What the modules of a sentence-transformers folder are called there and here."""
+
+PACKAGE = "sentence_transformers"
+ACTIVATIONS = {  # of Dense, in its config.json, and here
+    "torch.nn.modules.activation.Tanh": "tanh",
+    "torch.nn.modules.linear.Identity": "identity",
+    "torch.nn.modules.activation.ReLU": "relu",
+    "torch.nn.modules.activation.Sigmoid": "sigmoid",
+}
+# In the layout that every version and every server reads, not only the latest.
+MODULES_FILE = "modules.json"
+SHARED_FILE = "config_sentence_transformers.json"
+LIMITS_FILE = "sentence_bert_config.json"
+
+
+def module_type(name: str) -> str:
+    """The type of a module in modules.json."""
+    return f"{PACKAGE}.models.{name}"

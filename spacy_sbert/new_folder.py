@@ -1,0 +1,31 @@
+"""A folder that is there whole or not at all."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .errors import Errors
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A folder to write to, which gets its name when the block has ended without an error.
+
+    path (Path): the name; an empty folder may be there.
+    YIELDS (Path): a folder beside it.
+    RAISES (FileExistsError): if there is something already.
+    """
+    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+        raise FileExistsError(Errors.FOLDER_EXISTS.format(path=path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    try:
+        made.chmod(0o755)  # mkdtemp's is its owner's alone
+        yield made
+        if path.exists():
+            path.rmdir()
+        made.rename(path)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
