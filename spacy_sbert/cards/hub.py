@@ -18,9 +18,6 @@ def hub_metadata(facts: PipelineFacts, *, library: str = "spacy") -> ModelCardDa
 
     library (str): what loads the model: "spacy" or "sentence-transformers".
     """
-    results = list(eval_results(facts))
-    for result in results:
-        result.dataset_name = clean(result.dataset_name)
     return ModelCardData(
         language=facts.languages,
         license=_license(facts) or None,
@@ -29,7 +26,7 @@ def hub_metadata(facts: PipelineFacts, *, library: str = "spacy") -> ModelCardDa
         base_model=_base_models(facts) or None,
         pipeline_tag=TASK,
         model_name=clean(facts.name),
-        eval_results=results or None,
+        eval_results=list(eval_results(facts)) or None,
     )
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from huggingface_hub import EvalResult
 
+from ..evaluation.report.document import clean
 from .facts import PipelineFacts
 
 
@@ -43,7 +44,7 @@ def eval_results(facts: PipelineFacts) -> Iterator[EvalResult]:
         measure, of = _measure(key)
         if measure:
             _, task, metric = MEASURES[measure]
-            name = f"{dataset}, {of}" if of else dataset
+            name = clean(f"{dataset}, {of}" if of else dataset)
             yield EvalResult(
                 task_type=_slug(task, "-"),
                 task_name=task,
