@@ -205,6 +205,13 @@ class Errors:
         "expected spacy-sbert.Dense.v1, or several in chain.v1."
     )
 
+    # Model cards
+    CARD_NO_ENCODER = (
+        "Nothing to write a card about: none of the pipes makes sentence vectors (given: {given}). Expected a pipeline "
+        "with an 'sbert' or 'sbert_meta' pipe."
+    )
+    CARD_NO_PIPE = "The pipe '{name}' makes no sentence vectors: expected one of {given}."
+
     # Finding and loading an encoder
     UNKNOWN_MODULES = (
         'The folder {folder} describes a sentence encoder with {unknown}, and normalize = "auto" follows what the '

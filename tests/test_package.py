@@ -11,6 +11,7 @@ import pytest
 from made_views import SENTENCES, WORDS
 from pipelines import ENCODERS
 
+from spacy_sbert.cards import describe, package_card, write_readme
 from spacy_sbert.meta.fitting import fit_meta
 
 ROOT = Path(__file__).parent.parent
@@ -44,6 +45,8 @@ def test_wheel(make_nlp, tmp_path, encoder):
     nlp = ensemble(make_nlp) if encoder == "ensemble" else make_nlp(encoder)
     expected = nlp(TEXT).vector
     nlp.to_disk(tmp_path / "nlp")
+    card = package_card(describe(nlp, folder=tmp_path / "nlp", name="tiny", version="1.2.3"))
+    assert write_readme(tmp_path / "nlp", card)
     (tmp_path / "packages").mkdir()
     command = [sys.executable, "-m", "spacy", "package", tmp_path / "nlp", tmp_path / "packages"]
     options = ["--name", "tiny", "--version", "1.2.3", "--build", "wheel"]
@@ -53,6 +56,8 @@ def test_wheel(make_nlp, tmp_path, encoder):
     with ZipFile(wheel) as archive:
         metadata = next(name for name in archive.namelist() if name.endswith("METADATA"))
         requirements = archive.read(metadata).decode()
+        readme = archive.read("en_tiny/en_tiny-1.2.3/README.md").decode()
+    assert readme.startswith(card) and readme in requirements  # what PyPI shows
     major, minor, _ = version("spacy-sbert").split(".")
     assert f"Requires-Dist: spacy-sbert<{major}.{int(minor) + 1}.0,>={version('spacy-sbert')}" in requirements
 

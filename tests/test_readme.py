@@ -1,10 +1,15 @@
-"""The Python blocks of README and docs run as they stand, from top to bottom."""
+"""The Python blocks of README and docs run as they stand, from top to bottom; shell lines name what there is."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+import srsly
 from thinc.api import Config
+from typer.main import get_command
+
+from spacy_sbert.cli import app
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -41,6 +46,78 @@ def test_files_that_the_docs_name_are_there():
     for page in PAGES:
         named = set(re.findall(r"\b(?:configs|scripts|benchmarks|docs|tests)/[\w/]+\.(?:cfg|py|md)", page.read_text()))
         assert [name for name in named if not (ROOT / name).is_file()] == [], page
+
+
+def test_links_lead_somewhere():
+    for page in PAGES:
+        links = re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf8"))
+        local = [link for link in links if not re.match(r"\w+:", link)]
+        assert [link for link in local if not (page.parent / link).exists()] == [], page
+
+
+def parse(words):
+    """The command of ours that a line names, the values of its parameters, and what is left; nothing runs.
+
+    RAISES: if there is no such command or option.
+    """
+    group = get_command(app)
+    name, command, rest = group.resolve_command(group.context_class(group), words)
+    values, left, _ = command.make_parser(command.context_class(command, info_name=name)).parse_args(rest)
+    return command, values, left
+
+
+def shell_lines(page):
+    """The commands in the blocks of a page, continued lines joined, as words."""
+    text = "\n".join(blocks(page, "bash")).replace("\\\n", " ")
+    for line in text.splitlines():
+        yield from (shlex.split(part, comments=True) for part in line.split(" && "))
+
+
+OURS = ["python", "-m", "spacy", "sbert"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_shell_blocks_name_commands_and_options_that_are_there(page):
+    for words in shell_lines(page):
+        if words[:4] == OURS:
+            command, values, left = parse(words[4:])
+            needed = [p.name for p in command.params if p.param_type_name == "argument" and p.required]
+            assert not left and all(values.get(name) is not None for name in needed), words
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_in_the_text_are_there(page):
+    """Between backticks a command may stand without its arguments."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf8"), flags=re.DOTALL)
+    for line in re.findall(r"`([^`]*)`", text):
+        words = shlex.split(line.replace("\n", " ")) if line.startswith("python -m spacy sbert ") else []
+        if words and "..." not in words:
+            parse(words[4:])
+
+
+def test_projects_and_targets_that_the_docs_name_are_there():
+    project = srsly.read_yaml(ROOT / "project.yml")
+    known = {command["name"] for command in project["commands"]} | set(project["workflows"])
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf8"), re.MULTILINE))
+    for page in PAGES:
+        text = page.read_text(encoding="utf8")
+        assert set(re.findall(r"spacy\s+project\s+run\s+([\w-]+)", text)) <= known, page
+        assert set(re.findall(r"^make (\w+)", "\n".join(blocks(page, "bash")), re.MULTILINE)) <= targets, page
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("nonsense PIPELINE", "No such command"),
+        ("card PIPELINE --nonsense", "No such option"),
+        ("card PIPELINE --name", "requires an argument"),
+    ],
+)
+def test_the_check_of_commands_can_fail(line, message):
+    with pytest.raises(Exception, match=message):
+        parse(shlex.split(line))
+    command, values, left = parse(shlex.split("card PIPELINE SURPLUS --force"))
+    assert (command.name, values["pipeline"], values["force"], left) == ("card", "PIPELINE", True, ["SURPLUS"])
 
 
 def test_first_example_says_what_it_prints():

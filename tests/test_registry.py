@@ -141,7 +141,9 @@ FLOORS = [
     {"heads"},
     {"models", "upstream", "scorer", "readers"},
     {"component", "static_vectors"},
-    {"evaluation", "search", "meta", "interchange"},
+    {"evaluation", "search", "meta"},
+    {"cards"},
+    {"interchange"},
     {"cli"},
 ]
 

@@ -6,6 +6,7 @@ from typer import Typer
 app = Typer(name="sbert", help="Sentence-BERT: sentence vectors, from data to index", no_args_is_help=True)
 
 from . import (  # noqa: E402  they register their commands on app
+    card,  # noqa: F401
     convert,  # noqa: F401
     evaluate,  # noqa: F401
     export_folder,  # noqa: F401

@@ -9,6 +9,7 @@ from spacy.language import Language
 from thinc.api import Model
 
 from .. import __version__
+from ..cards import sentence_transformers_card
 from ..component import SentenceBert
 from ..encoder.settings import POOLING_FLAGS, POOLING_MODES
 from ..encoder.transformer import EncoderModel, load
@@ -22,16 +23,15 @@ from .dense import DenseFile, write_dense
 from .modules import LIMITS_FILE, MODULES_FILE, SHARED_FILE, module_type
 
 
-def export_folder(nlp: Language, path: Path, *, name: str | None = None, card: str | None = None) -> None:
+def export_folder(nlp: Language, path: Path, *, name: str | None = None) -> None:
     """Write the encoder of an `sbert` pipe as a folder that `SentenceTransformer(path)` loads, with the same vectors.
 
-    It holds safetensors, the tokenizer and the classic layout that every version and every server reads. The vectors
-    are those of single rows: of a text, not the mean over its sentences.
+    It holds safetensors, the tokenizer, a model card with scores, and the classic layout that every version and every
+    server reads. The vectors are those of single rows: of a text, not the mean over its sentences.
 
     nlp (Language): the pipeline.
     path (Path): of the folder, which must not be there yet; it is written whole or not at all.
     name (str): of the pipe; by default the only one, or "sbert".
-    card (str): the README.md.
     RAISES (ValueError): if there is no such pipe, or its transformer is not of this package; (FileExistsError): if
         there is something at the path; (OSError): if it cannot be written.
     """
@@ -59,8 +59,7 @@ def export_folder(nlp: Language, path: Path, *, name: str | None = None, card: s
         limits = {"max_seq_length": settings.max_length, "do_lower_case": settings.lowercase} if settings else {}
         _write(folder / LIMITS_FILE, limits)
         _write(folder / SHARED_FILE, _shared_config(encoder, pooling))
-        if card is not None:
-            (folder / "README.md").write_text(card, encoding="utf8")
+        (folder / "README.md").write_text(sentence_transformers_card(nlp, name, folder=path.name), encoding="utf8")
 
 
 def _find_pipe(nlp: Language, name: str | None) -> tuple[SentenceBert, str]:

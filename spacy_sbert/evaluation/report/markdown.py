@@ -25,7 +25,7 @@ def render(document: Document) -> str:
     """A document in Markdown."""
     blocks = [f"# {escape(document.title)}", *map(escape, document.paragraphs)]
     for table in document.tables:
-        blocks += [f"## {escape(table.title)}", _table(table)]
+        blocks += [f"## {escape(table.title)}", render_table(table)]
         blocks += [escape(table.caption)] if table.caption else []
     if document.notes:
         notes = "\n".join(f"- {_marks((number,))} {escape(note)}" for number, note in enumerate(document.notes, 1))
@@ -39,7 +39,8 @@ def escape(text: str) -> str:
     return MARKUP.sub(r"\\\g<0>", text)
 
 
-def _table(table: Table) -> str:
+def render_table(table: Table) -> str:
+    """The columns and rows of a table in Markdown."""
     rule = ["---" if column < table.texts else "---:" for column in range(len(table.columns))]
     rows = [
         [escape(name) for name in table.columns],

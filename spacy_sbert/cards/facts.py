@@ -1,0 +1,177 @@
+"""What a card says of a pipeline: read from its meta.json and config, counted and measured on the pipeline itself."""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub.errors import HFValidationError
+from huggingface_hub.utils import validate_repo_id
+from spacy.language import Language
+from spacy_transformers.layers import TransformerModel
+
+from .. import records
+from ..component import SentenceBert
+from ..encoder.transformer import EncoderModel
+from ..errors import Errors
+from ..meta.component import SentenceMeta
+from ..upstream import find_listeners
+from .data import Corpus, read_corpora
+
+README = "README.md"
+PROBE = "a"  # any text with a wordpiece: the width of its vector is that of all
+
+
+@dataclass(frozen=True)
+class EncoderFacts:
+    """The sentence vectors of one pipe.
+
+    pipe: its name. base_model: the encoder's name, of a local folder the last part alone. is_on_hub: whether that can
+        be a name on the Hugging Face hub. pooling: the mode, or the method of a meta-embedding. normalized: whether
+        vectors get unit length. width: of the vectors, measured. max_length: wordpieces of a row, None if unknown.
+    objectives: the loss layers of the config with their settings, empty where no training is recorded.
+    """
+
+    pipe: str
+    base_model: str
+    is_on_hub: bool
+    pooling: str
+    normalized: bool
+    width: int
+    max_length: int | None
+    objectives: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PipelineFacts:
+    """A pipeline with sentence vectors.
+
+    name, version: of its package. meta: its meta.json. components: names of the pipes.
+    encoders: those that make sentence vectors. answering: the one that `doc.vector` answers with.
+    corpora: what it was trained and scored on. scores: as `spacy train` left them, from 0 to 1; finite ones alone.
+    n_parameters: of all components. size: bytes of its folder, None if it has none.
+    """
+
+    name: str
+    version: str
+    meta: dict[str, Any]
+    components: tuple[str, ...]
+    encoders: tuple[EncoderFacts, ...]
+    answering: str
+    corpora: tuple[Corpus, ...]
+    scores: dict[str, float]
+    n_parameters: int
+    size: int | None
+
+    @property
+    def languages(self) -> str:
+        return "multilingual" if self.meta["lang"] == "xx" else self.meta["lang"]
+
+
+def describe(
+    nlp: Language, *, folder: Path | None = None, name: str | None = None, version: str | None = None
+) -> PipelineFacts:
+    """Find out what a card says of a pipeline.
+
+    nlp (Language): with at least one `sbert` or `sbert_meta` pipe. It encodes a text, to see how wide vectors are.
+    folder (Path): where it is saved, for its size.
+    name, version (str): of the package, as `spacy package` takes them; by default those of meta.json.
+    RAISES (ValueError): if no pipe of the pipeline makes sentence vectors.
+    """
+    doc = nlp(PROBE)
+    widths = {pipe: records.find(doc, pipe)[0].data["width"] for pipe in records.names(doc)}
+    if not widths:
+        raise ValueError(Errors.CARD_NO_ENCODER.format(given=", ".join(nlp.pipe_names) or "none"))
+    performance = nlp.meta.get("performance") or {}
+    encoders = tuple(_describe_encoder(nlp, pipe, width, performance) for pipe, width in widths.items())
+    name = name or nlp.meta["name"]
+    trained = any(encoder.objectives for encoder in encoders)
+    return PipelineFacts(
+        name=name if name.startswith(f"{nlp.lang}_") else f"{nlp.lang}_{name}",
+        version=version or nlp.meta["version"],
+        meta=dict(nlp.meta),
+        components=tuple(nlp.pipe_names),
+        encoders=encoders,
+        answering=records.find(doc)[0].name,
+        corpora=tuple(read_corpora(nlp.config)) if trained else (),
+        scores=dict(_finite_scores(performance)),
+        n_parameters=count_parameters(pipe.model for _, pipe in nlp.pipeline if hasattr(pipe, "model")),
+        size=None if folder is None else folder_size(folder),
+    )
+
+
+def count_parameters(models: Iterable[Any]) -> int:
+    """The number of parameters in models of Thinc, those inside PyTorch among them, shared ones once."""
+    sizes: dict[int, int] = {}
+    for node in (node for model in models for node in model.walk()):
+        arrays = [node.get_param(name) for name in node.param_names if node.has_param(name)]
+        tensors = [p for shim in node.shims if hasattr(shim._model, "parameters") for p in shim._model.parameters()]
+        sizes.update({id(array): array.size for array in arrays})
+        sizes.update({id(tensor): tensor.numel() for tensor in tensors})
+    return sum(sizes.values())
+
+
+def folder_size(folder: Path) -> int:
+    """Bytes of the files in a folder, its README.md left out, which the size is to stand in."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and file != folder / README)
+
+
+def _describe_encoder(nlp: Language, name: str, width: int, performance: dict[str, Any]) -> EncoderFacts:
+    pipe, config = nlp.get_pipe(name), nlp.config["components"][name]
+    if isinstance(pipe, SentenceMeta):
+        members = ", ".join(member.name for member in pipe.members)
+        return EncoderFacts(name, members, False, config["method"], config["normalize"], width, None, ())
+    if not isinstance(pipe, SentenceBert):
+        raise ValueError(Errors.CARD_NO_ENCODER.format(given=name))
+    transformer = _find_transformer(pipe)
+    settings = transformer.shim.load() if isinstance(transformer, EncoderModel) else None
+    base_model = str(transformer.attrs["name"])
+    pooling = pipe.model.get_ref("pooling")
+    loss = config.get("loss") if f"{name}_loss" in performance else None
+    return EncoderFacts(
+        pipe=name,
+        base_model=base_model if _is_hub_name(base_model) else Path(base_model).name,
+        is_on_hub=_is_hub_name(base_model),
+        pooling=pooling.pooling_name,  # type: ignore[attr-defined]
+        normalized=pooling.normalizes(settings),  # type: ignore[attr-defined]
+        width=width,
+        max_length=settings.max_length if settings else None,
+        objectives=tuple(_objectives(loss)) if loss else (),
+    )
+
+
+def _find_transformer(pipe: SentenceBert) -> TransformerModel:
+    """The transformer of a pipe, its own or the one it shares, whoever made it."""
+    heard = [listener.encoder for listener in find_listeners(pipe.model)]
+    return next(node for node in heard or pipe.model.walk() if isinstance(node, TransformerModel))
+
+
+def _is_hub_name(name: str) -> bool:
+    """Whether a name can be one on the hub: those of local folders would tell of somebody's machine."""
+    if "/" not in name or Path(name).exists():
+        return False
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        return False
+    return True
+
+
+def _objectives(block: dict[str, Any], name: str = "") -> Iterator[str]:
+    """The loss layers of a config, each with its settings, those inside another after it."""
+    plain = {key: value for key, value in block.items() if key != "@layers" and not isinstance(value, dict)}
+    settings = ", ".join(f"{key} = {value}" for key, value in plain.items())
+    if "@layers" in block:
+        yield (f"{name}: " if name else "") + block["@layers"] + (f" ({settings})" if settings else "")
+    for key, value in block.items():
+        if isinstance(value, dict):
+            yield from _objectives(value, key)
+
+
+def _finite_scores(performance: dict[str, Any]) -> Iterator[tuple[str, float]]:
+    for key, value in performance.items():
+        if key.endswith("_loss") or key == "speed" or isinstance(value, bool):
+            continue
+        if isinstance(value, int | float) and math.isfinite(value):
+            yield key, float(value)

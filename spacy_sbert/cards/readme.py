@@ -1,0 +1,110 @@
+"""The README.md of a pipeline, which `spacy package` carries along."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..evaluation.report.document import Table, clean
+from ..evaluation.report.markdown import escape, render_table
+from .facts import README, PipelineFacts
+from .tables import data_section, encoder_table, score_section, versions_text
+
+MARK = "<!-- Written by python -m spacy sbert card, which replaces it as long as nobody changes it: {digest} -->\n"
+
+
+def package_card(facts: PipelineFacts) -> str:
+    """The README of a pipeline's package, in Markdown."""
+    return "\n\n".join(_blocks(facts)) + "\n"
+
+
+def write_readme(folder: Path, text: str, *, force: bool = False) -> bool:
+    """Write a card as README.md into the folder of a pipeline, unless somebody wrote or changed the one that is there.
+
+    RETURNS (bool): whether it was written.
+    """
+    path = folder / README
+    if path.exists() and not force and not _is_ours(path):
+        return False
+    temporary = path.with_suffix(".md.tmp")
+    try:
+        temporary.write_text(f"{text}\n{_mark(text)}", encoding="utf8", newline="\n")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return True
+
+
+def _is_ours(path: Path) -> bool:
+    text, _, mark = path.read_bytes().decode("utf8", errors="replace").rpartition("\n<!--")
+    return f"<!--{mark}" == _mark(text)
+
+
+def _mark(text: str) -> str:
+    return MARK.format(digest=hashlib.sha256(text.encode("utf8")).hexdigest()[:16])
+
+
+def _blocks(facts: PipelineFacts) -> Iterator[str]:
+    meta = facts.meta
+    yield f"# {escape(facts.name)}"
+    if meta.get("description"):
+        yield escape(meta["description"])
+    yield (
+        "Sentence vectors in a spaCy pipeline, made with spacy-sbert: `doc.vector`, `span.vector`, `token.vector` and "
+        "`similarity` answer with them."
+    )
+    yield _use(facts)
+    yield "## Pipeline"
+    yield render_table(Table("", ["", ""], list(_pipeline_rows(facts)), texts=2))
+    yield "## Sentence vectors"
+    yield encoder_table(facts.encoders)
+    if len(facts.encoders) > 1:
+        yield escape(f"doc.vector answers with {facts.answering}; each has its own vector, doc._.<name>_vector.")
+    yield from data_section(facts)
+    yield from score_section(facts)
+    labels = [(pipe, ", ".join(map(str, found))) for pipe, found in (meta.get("labels") or {}).items() if found]
+    if labels:
+        yield "## Labels"
+        yield render_table(Table("", ["Component", "Labels"], labels, texts=2))
+    if meta.get("notes"):
+        yield escape(meta["notes"])
+
+
+def _use(facts: PipelineFacts) -> str:
+    width = next(encoder.width for encoder in facts.encoders if encoder.pipe == facts.answering)
+    return f"""```bash
+pip install {clean(facts.name)}-{clean(facts.version)}-py3-none-any.whl
+```
+
+```python
+import spacy
+
+nlp = spacy.load({json.dumps(facts.name)})
+doc = nlp("A man is eating food.")
+print(doc.vector.shape)  # ({width},)
+print(doc.similarity(nlp("Someone is having a meal.")))
+```"""
+
+
+def _pipeline_rows(facts: PipelineFacts) -> Iterator[tuple[str, str]]:
+    meta = facts.meta
+    yield "Name", facts.name
+    yield "Version", facts.version
+    yield "Languages", facts.languages
+    yield "Components", ", ".join(facts.components)
+    yield "Parameters", f"{facts.n_parameters:,}"
+    if facts.size is not None:
+        yield "Size on disk", f"{facts.size / 1e6:,.1f} MB"
+    yield "spaCy", meta.get("spacy_version") or "not stated"
+    yield "Made with", versions_text()
+    if meta.get("sources"):
+        yield "Sources", _sources(meta["sources"])
+    yield "Licence", meta.get("license") or "not stated"
+    author = ", ".join(str(meta[key]) for key in ("author", "email", "url") if meta.get(key))
+    yield "Author", author or "not stated"
+
+
+def _sources(sources: Any) -> str:
+    named = [source.get("name") if isinstance(source, dict) else source for source in sources]
+    return ", ".join(str(name) for name in named if name)

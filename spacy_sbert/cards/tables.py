@@ -1,0 +1,53 @@
+"""The tables that cards have in common."""
+
+from collections.abc import Iterator, Sequence
+
+from ..evaluation.environment import versions
+from ..evaluation.report.document import Table
+from ..evaluation.report.markdown import escape, render_table
+from .facts import EncoderFacts, PipelineFacts
+from .scores import score_rows, scored_on
+
+PACKAGES = ("spacy-sbert", "spacy", "spacy-transformers", "transformers", "torch")
+NOT_RECORDED = "no training by spacy train is recorded"
+
+
+def encoder_table(encoders: Sequence[EncoderFacts]) -> str:
+    """The settings of one or several encoders, a column each."""
+    rows = [
+        ("Base model", *(encoder.base_model for encoder in encoders)),
+        ("Pooling", *(encoder.pooling for encoder in encoders)),
+        ("Normalisation", *("unit length" if encoder.normalized else "none" for encoder in encoders)),
+        ("Width", *(str(encoder.width) for encoder in encoders)),
+        ("Longest text, in wordpieces", *(str(encoder.max_length or "not stated") for encoder in encoders)),
+        ("Objective", *("; ".join(encoder.objectives) or NOT_RECORDED for encoder in encoders)),
+    ]
+    columns = ["", *(encoder.pipe for encoder in encoders)]
+    return render_table(Table("", columns, rows, texts=len(columns)))
+
+
+def data_section(facts: PipelineFacts) -> Iterator[str]:
+    """What was trained and scored on."""
+    if facts.corpora:
+        rows = [
+            (corpus.role, corpus.file, "not known" if corpus.count is None else f"{corpus.count:,}")
+            for corpus in facts.corpora
+        ]
+        yield "## Data"
+        yield render_table(Table("", ["Corpus", "File", "Examples"], rows, texts=2))
+        yield "Examples as counted in the files when this card was written."
+
+
+def score_section(facts: PipelineFacts) -> Iterator[str]:
+    """The scores that training left in meta.json."""
+    if facts.scores:
+        yield "## Scores"
+        where = scored_on(facts)
+        yield escape(f"x 100, as spacy train measured them{f' on {where}' if where else ''}.")
+        yield render_table(Table("", ["Measure", "Name", "Score"], score_rows(facts), texts=2))
+
+
+def versions_text() -> str:
+    """The packages that were at work when the card was written."""
+    found = versions()
+    return ", ".join(f"{name} {found[name]}" for name in PACKAGES)

@@ -1,0 +1,62 @@
+"""`python -m spacy sbert card` and `hub-card`: what a pipeline is, for its package and for the Hugging Face hub."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Argument, Option
+from wasabi import msg
+
+from . import app
+
+PIPELINE = Argument(help="Folder of the pipeline", exists=True, file_okay=False)
+NAME = Option("--name", "-n", help="Of the package; by default that of meta.json")
+VERSION = Option("--version", "-v", help="Of the package; by default that of meta.json")
+
+
+@app.command("card")
+def card_cli(
+    pipeline: Annotated[Path, PIPELINE],
+    name: Annotated[str | None, NAME] = None,
+    version: Annotated[str | None, VERSION] = None,
+    front_matter: Annotated[bool, Option("--front-matter", help="For a folder that is uploaded to the hub")] = False,
+    force: Annotated[bool, Option("--force", "-F", help="Replace a README.md that was written by hand")] = False,
+) -> None:
+    """Write the README.md that `spacy package` puts into the package of a pipeline."""
+    from ..cards import hub_card, package_card, write_readme
+
+    facts = _describe(pipeline, name, version)
+    if write_readme(pipeline, (hub_card if front_matter else package_card)(facts), force=force):
+        msg.good(f"Wrote {pipeline / 'README.md'}")
+    else:
+        msg.warn(f"Kept {pipeline / 'README.md'}, which was written or changed by hand", "--force replaces it.")
+
+
+@app.command("hub-card")
+def hub_card_cli(
+    repo: Annotated[str, Argument(help="On the hub, such as organisation/en_sbert_sts")],
+    pipeline: Annotated[Path, PIPELINE],
+    name: Annotated[str | None, NAME] = None,
+    version: Annotated[str | None, VERSION] = None,
+) -> None:
+    """Tag a model that `spacy huggingface-hub push` uploaded with sentence similarity, base model and scores."""
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    from ..cards import hub_metadata, update_hub
+
+    metadata = hub_metadata(_describe(pipeline, name, version))
+    try:
+        update_hub(repo, metadata)
+    except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
+        msg.fail(f"Cannot update the card of {repo}", str(error), exits=1)
+    msg.good(f"Updated the card of {repo}")
+
+
+def _describe(pipeline: Path, name: str | None, version: str | None) -> Any:
+    import spacy
+
+    from ..cards import describe
+
+    try:
+        return describe(spacy.load(pipeline), folder=pipeline, name=name, version=version)
+    except (OSError, ValueError) as error:
+        msg.fail(f"Cannot describe {pipeline}", str(error), exits=1)

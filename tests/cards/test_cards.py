@@ -1,0 +1,290 @@
+"""Model cards: values of a made meta.json, names that would break Markdown or YAML, and what is left alone."""
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+import spacy
+from huggingface_hub import ModelCard
+from typer.testing import CliRunner
+
+from spacy_sbert import cards
+from spacy_sbert.cards import describe, hub_card, hub_metadata, package_card, sentence_transformers_card, write_readme
+from spacy_sbert.cli import app
+from spacy_sbert.upstream import find_encoder
+
+ASSETS = Path(__file__).parents[2] / "assets"
+NASTY = "a\"b|c\n---\n```\n# <b>[x](y)': *d* \u202e"
+SCORES = {"sts_spearman": 0.75125, "nli_acc": None, "sbert_loss": 0.25, "ents_f": 0.5}
+
+
+def trained(nlp, path=ASSETS / "pairs-train.csv", performance=SCORES):
+    """A pipeline as `spacy train` leaves it."""
+    reader = {"@readers": "spacy-sbert.PairCorpus.v1", "format": "sts"}
+    config = nlp.config
+    config["corpora"] = {
+        "train": {"@readers": "spacy-sbert.MultiCorpus.v1", "corpora": {"sts": {**reader, "path": str(path)}}},
+        "dev": {**reader, "path": str(ASSETS / "pairs-dev.csv")},
+    }
+    nlp.config = config
+    nlp.meta["performance"] = performance
+    return nlp
+
+
+def rows(card):
+    """The cells of each row of each table."""
+    lines = [line for line in card.splitlines() if line.startswith("| ")]
+    return [re.split(r"(?<!\\)\|", line)[1:-1] for line in lines]
+
+
+def cells(card):
+    return {row[0].strip(): [cell.strip() for cell in row[1:]] for row in rows(card)}
+
+
+def test_facts(make_nlp, tiny_bert, tmp_path):
+    nlp = trained(make_nlp("own", model={"pooling": "max", "normalize": True}))
+    nlp.to_disk(tmp_path / "nlp")
+    facts = describe(nlp, folder=tmp_path / "nlp", name="mine", version="1.2.3")
+    assert (facts.name, facts.version, facts.languages, facts.answering) == ("en_mine", "1.2.3", "en", "sbert")
+    (encoder,) = facts.encoders
+    assert (encoder.width, encoder.max_length, encoder.pooling, encoder.normalized) == (16, 24, "max", True)
+    assert (encoder.base_model, encoder.is_on_hub) == (tiny_bert.name, False)
+    assert encoder.objectives == ("spacy-sbert.CosineSimilarityLoss.v1",)
+    transformer = find_encoder("sbert", nlp.get_pipe("sbert").model).shim._model
+    assert facts.n_parameters == sum(p.numel() for p in transformer.parameters()) > 5000
+    assert facts.size == sum(file.stat().st_size for file in (tmp_path / "nlp").rglob("*") if file.is_file())
+    assert facts.scores == {"sts_spearman": 0.75125, "ents_f": 0.5}
+    found = [(corpus.role, corpus.file, corpus.count) for corpus in facts.corpora]
+    assert found == [("train, sts", "pairs-train.csv", 480), ("dev", "pairs-dev.csv", 160)]
+
+
+def test_package_card(make_nlp, tiny_bert):
+    card = package_card(describe(trained(make_nlp(), performance={**SCORES, "sts_pearson": math.nan})))
+    table = cells(card)
+    assert table["Width"] == ["16"] and table["Longest text, in wordpieces"] == ["24"]
+    assert table["dev"] == ["pairs-dev.csv", "160"] and table["train, sts"] == ["pairs-train.csv", "480"]
+    assert table["Spearman correlation of cosine and gold score"] == ["sts_spearman", "75.12"]
+    assert table["ents_f"] == ["ents_f", "50.00"]
+    assert "on pairs-dev.csv" in card and 'spacy.load("en_pipeline")' in card
+    assert not re.search(r"\b(nan|None|null)\b", card)
+    assert str(tiny_bert.parent) not in card and str(ASSETS) not in card  # nobody's folders
+
+
+def test_data_that_is_gone_is_not_counted(make_nlp, tmp_path):
+    facts = describe(trained(make_nlp(), path=tmp_path / "gone.csv"))
+    assert [corpus.count for corpus in facts.corpora] == [None, 160]
+    (tmp_path / "other.csv").write_text("no such layout\n", encoding="utf8")
+    assert describe(trained(make_nlp(), path=tmp_path / "other.csv")).corpora[0].count is None
+
+
+def test_what_was_not_trained_says_so(make_nlp):
+    card = package_card(describe(trained(make_nlp(), performance={})))
+    assert cells(card)["Objective"] == ["no training by spacy train is recorded"]
+    assert "## Data" not in card and "## Scores" not in card
+
+
+def test_objectives_inside_others(make_nlp):
+    inner = {"@layers": "spacy-sbert.TripletLoss.v1", "distance": "cosine", "margin": 0.5}
+    losses = {"sts": {"@layers": "spacy-sbert.CoSENTLoss.v1"}, "triplets": inner}
+    nlp = trained(make_nlp(loss={"@layers": "spacy-sbert.MultiTaskLoss.v1", "objectives": losses}))
+    assert [text.split(" (")[0] for text in describe(nlp).encoders[0].objectives] == [
+        "spacy-sbert.MultiTaskLoss.v1",
+        "sts: spacy-sbert.CoSENTLoss.v1",
+        "triplets: spacy-sbert.TripletLoss.v1",
+    ]
+    assert "margin = 0.5" in describe(nlp).encoders[0].objectives[2]
+
+
+def test_several_encoders(make_nlp):
+    nlp = make_nlp("shared")
+    nlp.add_pipe("sbert", name="other", config={"model": nlp.config["components"]["sbert"]["model"]})
+    nlp.add_pipe("sbert_meta")
+    facts = describe(nlp)
+    assert [(encoder.pipe, encoder.width) for encoder in facts.encoders] == [
+        ("sbert", 16),
+        ("other", 16),
+        ("sbert_meta", 32),
+    ]
+    assert facts.answering == "sbert_meta" and "(32,)" in package_card(facts)
+    assert cells(package_card(facts))["Base model"][2] == "sbert, other"
+    assert facts.n_parameters == describe(make_nlp("shared")).n_parameters  # the transformer counts once
+
+
+def test_no_encoder():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    with pytest.raises(ValueError, match=r"none of the pipes makes sentence vectors \(given: sentencizer\)"):
+        describe(nlp)
+
+
+def nasty(nlp):
+    nlp.meta.update({key: NASTY for key in ("name", "description", "author", "license", "notes")})
+    nlp.meta["labels"] = {NASTY: [NASTY]}
+    nlp.meta["sources"] = [NASTY, {"name": NASTY}]
+    config = nlp.config
+    config["corpora"]["dev"]["path"] = f"somewhere/{NASTY}"
+    nlp.config = config
+    return nlp
+
+
+@pytest.mark.parametrize("make", [lambda nlp: hub_card(describe(nlp)), sentence_transformers_card])
+def test_names_break_neither_tables_nor_yaml(make_nlp, make):
+    plain, strange = make(trained(make_nlp())), make(nasty(trained(make_nlp())))
+    widths = {len(row) for row in rows(plain)}
+    assert {len(row) for row in rows(strange)} == widths
+    assert strange.count("```\n") == plain.count("```\n")
+    heads = re.compile(r"^#+ ", re.MULTILINE)
+    extra = strange.count("## Labels")
+    assert len(heads.findall(strange)) == len(heads.findall(plain)) + extra
+    read = ModelCard(strange)
+    assert read.data["pipeline_tag"] == "sentence-similarity"
+    assert read.data.model_name == "en_" + NASTY.replace("\n", " ").replace("\u202e", " ")
+    assert read.data.eval_results[0].metric_value == 0.75125
+    assert read.text.strip().startswith("# en\\_" if "\\_" in read.text.splitlines()[1] else "# en_")
+    assert "<b>" not in read.text.split("```")[0]
+
+
+def test_front_matter(make_nlp):
+    nlp = trained(make_nlp(), performance={**SCORES, "sts_spearman_sick": 0.5, "triplet_acc": 1.0})
+    find_encoder("sbert", nlp.get_pipe("sbert").model).attrs["name"] = "organisation/encoder"
+    nlp.meta["license"] = "GNU GPL 3.0"
+    data = ModelCard(hub_card(describe(nlp, name="mine"))).data.to_dict()
+    assert data.pop("model-index") == [
+        {
+            "name": "en_mine",
+            "results": [
+                result("Semantic Similarity", "pairs-dev.csv", ("Spearman Cosine", 0.75125)),
+                result("Semantic Similarity", "pairs-dev.csv, sick", ("Spearman Cosine", 0.5)),
+                result("Triplet", "pairs-dev.csv", ("Euclidean Accuracy", 1.0)),
+            ],
+        }
+    ]
+    assert data == {
+        "language": "en",
+        "license": "gpl-3.0",
+        "library_name": "spacy",
+        "tags": ["spacy", "sentence-similarity", "feature-extraction"],
+        "base_model": ["organisation/encoder"],
+        "pipeline_tag": "sentence-similarity",
+    }
+
+
+def result(task, dataset, *metrics):
+    return {
+        "task": {"type": task.lower().replace(" ", "-"), "name": task},
+        "dataset": {"type": re.sub(r"\W+", "-", dataset), "name": dataset},
+        "metrics": [{"type": name.lower().replace(" ", "_"), "value": value, "name": name} for name, value in metrics],
+    }
+
+
+def test_base_models_of_folders_and_strange_names_are_left_out(make_nlp):
+    assert hub_metadata(describe(make_nlp())).base_model is None
+
+
+# What spacy-huggingface-hub 0.0.10 puts before the README.md of a package.
+PUSHED = """---
+tags:
+- spacy
+- token-classification
+language:
+- en
+license: mit
+model-index:
+- name: en_pipeline
+  results: []
+---
+# Written by hand
+
+---
+
+Stays.
+"""
+
+
+def test_update_of_a_pushed_card(make_nlp, monkeypatch):
+    pushed = {}
+    monkeypatch.setattr(cards.hub.ModelCard, "load", lambda repo: ModelCard(PUSHED))
+    monkeypatch.setattr(
+        cards.hub.ModelCard, "push_to_hub", lambda card, repo, commit_message: pushed.update({repo: str(card)})
+    )
+    cards.update_hub("organisation/en_pipeline", hub_metadata(describe(trained(make_nlp()))))
+    card = ModelCard(pushed["organisation/en_pipeline"])
+    assert card.text == PUSHED.split("---\n", 2)[2]
+    assert card.data["pipeline_tag"] == "sentence-similarity" and card.data["license"] == "mit"
+    assert card.data["tags"] == ["spacy", "token-classification", "sentence-similarity", "feature-extraction"]
+    assert [result.metric_value for result in card.data.eval_results] == [0.75125]
+
+
+def test_sentence_transformers_card(make_nlp):
+    nlp = make_nlp("shared")
+    nlp.add_pipe("sbert", name="other", config={"model": nlp.config["components"]["sbert"]["model"]})
+    scores = {"sts_spearman": 0.5, "sbert_sts_spearman": 0.25, "ents_f": 0.5, "sbert_loss": 1.0, "other_loss": 1.0}
+    trained(nlp, performance=scores)
+    for pipe, score in (("sbert", 0.25), ("other", 0.5)):
+        card = ModelCard(sentence_transformers_card(nlp, pipe, folder="organisation/mine"))
+        assert card.data["library_name"] == "sentence-transformers"
+        assert card.data["tags"] == ["sentence-transformers", "sentence-similarity", "feature-extraction"]
+        assert [found.metric_value for found in card.data.eval_results] == [score]
+        assert 'SentenceTransformer("organisation/mine")' in card.text and "ents_f" not in card.text
+        assert cells(card.text)["Width"] == ["16"]
+    with pytest.raises(ValueError, match="'ner' makes no sentence vectors: expected one of sbert, other"):
+        sentence_transformers_card(nlp, "ner")
+
+
+def test_what_somebody_wrote_is_kept(tmp_path):
+    path = tmp_path / "README.md"
+    assert write_readme(tmp_path, "# First\n") and write_readme(tmp_path, "# Second\n")
+    assert path.read_text(encoding="utf8").startswith("# Second\n\n<!-- Written by python -m spacy sbert card")
+    path.write_text(path.read_text(encoding="utf8").replace("Second", "Changed"), encoding="utf8")
+    assert not write_readme(tmp_path, "# Third\n") and "# Changed" in path.read_text(encoding="utf8")
+    path.write_bytes(b"# By hand \xff\n")
+    assert not write_readme(tmp_path, "# Third\n") and path.read_bytes() == b"# By hand \xff\n"
+    assert write_readme(tmp_path, "# Third\n", force=True) and "# Third" in path.read_text(encoding="utf8")
+
+
+def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch):
+    write_readme(tmp_path, "# First\n")
+    before = (tmp_path / "README.md").read_bytes()
+
+    def write_half(path, text, **settings):
+        path.write_bytes(text.encode("utf8")[:10])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", write_half)
+    with pytest.raises(OSError, match="No space left"):
+        write_readme(tmp_path, "# Second\n")
+    assert (tmp_path / "README.md").read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["README.md"]
+
+
+def test_commands(make_nlp, tmp_path, monkeypatch):
+    trained(make_nlp()).to_disk(tmp_path / "nlp")
+    path = tmp_path / "nlp" / "README.md"
+    run = lambda *arguments: CliRunner().invoke(app, list(map(str, arguments)))  # noqa: E731
+    assert run("card", tmp_path / "nlp", "--name", "mine", "--version", "1.2.3", "--front-matter").exit_code == 0
+    card = ModelCard(path.read_text(encoding="utf8"))
+    assert card.data.model_name == "en_mine" and cells(card.text)["Version"] == ["1.2.3"]
+    size = cells(card.text)["Size on disk"]
+    assert run("card", tmp_path / "nlp").exit_code == 0
+    assert (
+        path.read_text(encoding="utf8").startswith("# en_pipeline") and cells(path.read_text())["Size on disk"] == size
+    )
+    path.write_text("# By hand\n", encoding="utf8")
+    kept = run("card", tmp_path / "nlp")
+    assert kept.exit_code == 0 and "Kept" in kept.stdout and path.read_text(encoding="utf8") == "# By hand\n"
+    assert run("card", tmp_path / "nlp", "--force").exit_code == 0 and "By hand" not in path.read_text(encoding="utf8")
+
+    updated = []
+    monkeypatch.setattr(cards, "update_hub", lambda repo, metadata: updated.append((repo, metadata.model_name)))
+    assert run("hub-card", "organisation/en_mine", tmp_path / "nlp", "--name", "mine").exit_code == 0
+    assert updated == [("organisation/en_mine", "en_mine")]
+    (tmp_path / "empty").mkdir()
+    failed = run("card", tmp_path / "empty")
+    assert failed.exit_code == 1 and not (tmp_path / "empty" / "README.md").exists()
+
+
+def test_hub_that_is_not_there(make_nlp, tmp_path):
+    make_nlp().to_disk(tmp_path / "nlp")
+    failed = CliRunner().invoke(app, ["hub-card", "organisation/en_mine", str(tmp_path / "nlp")])
+    assert failed.exit_code == 1 and "Cannot update the card of organisation/en_mine" in failed.stdout
