@@ -144,7 +144,10 @@ class SentenceBert(TrainablePipe):
         self, doc: Doc, *, prompt_name: str | None = None, prompt: str | None = None, truncate_dim: int | None = None
     ) -> Doc:
         """Set the vectors of one Doc; for the settings see predict."""
-        return next(self.pipe([doc], prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim), doc)
+        call = self._call(prompt_name, prompt, truncate_dim)
+        with self._notices.one_for_cuts():
+            self._annotate([doc], call)
+        return doc
 
     def pipe(
         self,
@@ -157,14 +160,10 @@ class SentenceBert(TrainablePipe):
     ) -> Iterator[Doc]:
         """Set the vectors of a stream of Docs, batch by batch; they come out in order. For the settings see predict."""
         call = self._call(prompt_name, prompt, truncate_dim)
-        error_handler = self.get_error_handler()
         with self._notices.one_for_cuts():
             for docs in minibatch(stream, batch_size):
-                try:
-                    self.set_annotations(docs, self._predict(docs, call))
+                if self._annotate(docs, call):
                     yield from docs
-                except Exception as error:
-                    error_handler(self.name, self, docs, error)
 
     def predict(
         self,
@@ -186,6 +185,15 @@ class SentenceBert(TrainablePipe):
             have no so many dimensions.
         """
         return self._predict(list(docs), self._call(prompt_name, prompt, truncate_dim))
+
+    def _annotate(self, docs: list[Doc], call: Call) -> bool:
+        """Set the vectors of a batch; False if the pipe's error handler was given it instead, and did not raise."""
+        try:
+            self.set_annotations(docs, self._predict(docs, call))
+        except Exception as error:  # as every pipe of spaCy does
+            self.get_error_handler()(self.name, self, docs, error)
+            return False
+        return True
 
     def _predict(self, docs: list[Doc], call: Call) -> list[EncodedDoc]:
         self.model.get_ref("pooling").attrs["token_vectors"] = self.token_vectors

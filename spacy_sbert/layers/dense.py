@@ -46,7 +46,7 @@ def Dense(nI: int, nO: int, activation: str = "tanh", bias: bool = True) -> Mode
         partial(forward, activation=activation),
         init=partial(init, bias=bias),
         dims={"nI": nI, "nO": nO},
-        params={"W": None, "b": None},
+        params={"W": None, "b": None} if bias else {"W": None},
     )
 
 

@@ -1,0 +1,355 @@
+"""Folders of sentence-transformers, both ways: the same vectors, and what is refused."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+import spacy
+import torch
+from pipelines import MINILM, make_example
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Dense, LayerNorm, Normalize, Pooling, Transformer
+from transformers import BertModel
+from typer.testing import CliRunner
+
+from spacy_sbert.cli import app
+from spacy_sbert.encoder.resolve import resolve
+from spacy_sbert.interchange import export_folder, import_folder
+
+ASSETS = Path(__file__).parent.parent.parent / "assets"
+CASES = {
+    "mean": ("mean", [], False),
+    "max": ("max", [], False),
+    "cls": ("cls", [], False),
+    "mean_sqrt_len": ("mean_sqrt_len_tokens", [], False),
+    "weightedmean": ("weightedmean", [], False),
+    "lasttoken": ("lasttoken", [], False),
+    "cls+max+mean": (["cls", "max", "mean"], [], False),
+    "mean+cls": (["mean", "cls"], [], False),  # not in the order of the flags
+    "Dense": ("mean", [8], False),
+    "Normalize": ("mean", [], True),
+    "all": (["cls", "mean"], [24, 8], True),
+}
+
+
+@pytest.fixture(scope="module")
+def base(tiny_bert, tmp_path_factory):
+    """The tiny BERT with smaller weights: its own are so large that rounding grows."""
+    folder = tmp_path_factory.mktemp("base") / "bert"
+    shutil.copytree(tiny_bert, folder)
+    model = BertModel.from_pretrained(folder)
+    for name, parameter in model.named_parameters():
+        if "LayerNorm" not in name:
+            parameter.data *= 0.2
+    model.save_pretrained(folder)
+    return folder
+
+
+def sentences():
+    lines = [line for file in ("texts-train.txt", "texts-dev.txt") for line in (ASSETS / file).read_text().splitlines()]
+    pairs = (ASSETS / "pairs-train.csv").read_text().splitlines()
+    return list(dict.fromkeys([*lines, *(line.split("\t")[5] for line in pairs)]))[:500]
+
+
+def make(base, path, case="mean", **settings):
+    """A folder as sentence-transformers saves it."""
+    modes, widths, normalize = CASES[case]
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        transformer = Transformer(str(base))
+        width = transformer.get_embedding_dimension()
+        modules = [transformer, Pooling(width, modes, include_prompt=settings.pop("include_prompt", True))]
+        width *= len(modes) if isinstance(modes, list) else 1
+        for given, wanted in zip([width, *widths], widths, strict=False):
+            modules.append(Dense(given, wanted, activation_function=torch.nn.Tanh() if wanted == 8 else None))
+        modules += [Normalize()] if normalize else []
+    SentenceTransformer(modules=modules, device="cpu", **settings).save(str(path))
+    return path
+
+
+def encode(path, texts, **settings):
+    return SentenceTransformer(str(path), device="cpu").encode(texts, **settings)
+
+
+def largest_difference(ours, theirs):
+    """Relative to the largest number: vectors of mean_sqrt_len are several times as long as others."""
+    assert ours.shape == theirs.shape
+    return float(numpy.abs(ours - theirs).max() / max(1.0, numpy.abs(theirs).max()))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_both_ways(case, base, tmp_path):
+    texts = sentences()
+    assert len(texts) == 500
+    theirs = encode(make(base, tmp_path / "in", case), texts)
+    nlp = import_folder(str(tmp_path / "in"))
+    assert largest_difference(nlp.get_pipe("sbert").encode(texts), theirs) < 1e-6
+    nlp.to_disk(tmp_path / "nlp")
+    shutil.rmtree(tmp_path / "in")
+    loaded = spacy.load(tmp_path / "nlp")
+    docs = list(loaded.pipe(texts))
+    assert largest_difference(numpy.stack([doc.vector for doc in docs]), theirs) < 1e-6
+    export_folder(loaded, tmp_path / "out")
+    assert largest_difference(encode(tmp_path / "out", texts), theirs) < 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_both_ways_with_the_real_model(case, tmp_path):
+    texts = sentences()
+    theirs = encode(make(resolve(MINILM), tmp_path / "in", case), texts)
+    nlp = import_folder(str(tmp_path / "in"))
+    bound = 2e-6 if case == "lasttoken" else 1e-6  # sentence-transformers with other batches differs by 0.7e-6
+    assert largest_difference(nlp.get_pipe("sbert").encode(texts), theirs) < bound
+    export_folder(nlp, tmp_path / "out")
+    assert largest_difference(encode(tmp_path / "out", texts), theirs) < 1e-6
+
+
+def test_prompts_and_truncation_travel(base, tmp_path):
+    texts = ["a man is eating food", "the cat sat on the mat"]
+    prompts = {"query": "a cat: ", "passage": "the dog: "}
+    make(base, tmp_path / "in", "all", prompts=prompts, default_prompt_name="query", truncate_dim=5)
+    nlp = import_folder(str(tmp_path / "in"))
+    export_folder(nlp, tmp_path / "out")
+    ours = nlp.get_pipe("sbert")
+    for folder in ("in", "out"):
+        theirs = SentenceTransformer(str(tmp_path / folder), device="cpu")
+        assert largest_difference(ours.encode(texts), theirs.encode(texts)) < 1e-6
+        for settings in ({"prompt_name": "passage"}, {"prompt": ""}, {"prompt": "he: ", "truncate_dim": 3}):
+            expected = theirs.encode(texts, **settings)
+            assert largest_difference(ours.encode(texts, **settings), expected) < 1e-6
+            docs = list(nlp.pipe(texts, component_cfg={"sbert": settings}))
+            assert largest_difference(numpy.stack([doc.vector for doc in docs]), expected) < 1e-6
+    assert not numpy.allclose(ours.encode(texts), ours.encode(texts, prompt=""), atol=1e-3)
+
+
+@pytest.mark.parametrize("case", ["mean", "max", "mean_sqrt_len", "lasttoken"])
+def test_prompts_that_are_not_pooled(case, base, tmp_path):
+    texts = ["a man is eating food", "cat"]
+    make(base, tmp_path / "in", case, include_prompt=False, prompts={"query": "the dog: "})
+    nlp = import_folder(str(tmp_path / "in"))
+    export_folder(nlp, tmp_path / "out")
+    given = nlp.get_pipe("sbert").encode(texts, prompt_name="query")
+    for folder in ("in", "out"):
+        assert largest_difference(given, encode(tmp_path / folder, texts, prompt_name="query", batch_size=1)) < 1e-6
+    pooled = import_folder(str(make(base, tmp_path / "pooled", case))).get_pipe("sbert")
+    assert case == "lasttoken" or not numpy.allclose(given, pooled.encode(texts, prompt="the dog: "), atol=1e-4)
+
+
+def test_limits_of_older_folders(base, tmp_path):
+    """max_seq_length and do_lower_case in sentence_bert_config.json, flags of Pooling, the encoder in its own part."""
+    folder = tmp_path / "old"
+    shutil.copytree(base, folder / "0_BERT")
+    (folder / "0_BERT" / "sentence_bert_config.json").write_text('{"max_seq_length": 7, "do_lower_case": true}')
+    (folder / "1_Pooling").mkdir()
+    flags = {"word_embedding_dimension": 16, "pooling_mode_cls_token": True, "pooling_mode_mean_sqrt_len_tokens": True}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(flags))
+    types = [("0_BERT", "Transformer"), ("1_Pooling", "Pooling")]
+    modules = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in types]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    nlp = import_folder(str(folder))
+    assert nlp.config["components"]["sbert"]["model"]["pooling"] == "cls+mean_sqrt_len"
+    text = "A man is EATING food on the mat and the dog ran fast"
+    with pytest.warns(UserWarning, match="limit of 7"):
+        given = nlp(text).vector
+    assert largest_difference(given, nlp(text.lower()[:18]).vector) > 0
+    assert numpy.allclose(given, nlp("a man is eating food").vector, atol=1e-6)  # five words and two special tokens
+    export_folder(nlp, tmp_path / "out")
+    limits = json.loads((tmp_path / "out" / "sentence_bert_config.json").read_text())
+    assert limits == {"max_seq_length": 7, "do_lower_case": True}
+    assert largest_difference(encode(tmp_path / "out", [text])[0], given) < 1e-6
+
+
+def test_a_plain_encoder_is_pooled_by_mean(tiny_bert):
+    nlp = import_folder(str(tiny_bert))
+    theirs = encode(tiny_bert, ["a man is eating"])
+    assert largest_difference(nlp.get_pipe("sbert").encode(["a man is eating"]), theirs) < 1e-6
+
+
+def test_a_shared_transformer_is_exported(make_nlp, tmp_path):
+    nlp = make_nlp("shared", model={"pooling": "max", "normalize": True})
+    text = "a man is eating food"
+    vector = nlp(text).vector
+    export_folder(nlp, tmp_path / "out")
+    assert largest_difference(encode(tmp_path / "out", [text])[0], vector) < 1e-6
+    assert "pipeline_tag: sentence-similarity" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_the_library_is_not_needed(base, tmp_path):
+    make(base, tmp_path / "in", "all")
+    code = (
+        "import sys; sys.modules['sentence_transformers'] = None\n"
+        "from pathlib import Path; from spacy_sbert.interchange import export_folder, import_folder\n"
+        "export_folder(import_folder(sys.argv[1]), Path(sys.argv[2]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "in", tmp_path / "out"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    texts = ["a man is eating food", "the cat sat"]
+    assert largest_difference(encode(tmp_path / "out", texts), encode(tmp_path / "in", texts)) < 1e-6
+
+
+def test_commands(base, tmp_path):
+    def run(*arguments):
+        return CliRunner().invoke(app, list(map(str, arguments)))
+
+    make(base, tmp_path / "in", "all")
+    done = run("import", tmp_path / "in", tmp_path / "nlp", "--lang", "de", "--name", "vectors")
+    assert done.exit_code == 0, done.output
+    assert spacy.load(tmp_path / "nlp").pipe_names == ["vectors"] and spacy.load(tmp_path / "nlp").lang == "de"
+    assert run("export", tmp_path / "nlp", tmp_path / "out").exit_code == 0
+    texts = ["a man is eating food", "the cat sat"]
+    assert largest_difference(encode(tmp_path / "out", texts), encode(tmp_path / "in", texts)) < 1e-6
+    for arguments in (("export", tmp_path / "nlp", tmp_path / "out"), ("import", tmp_path / "in", tmp_path / "out")):
+        again = run(*arguments)
+        assert again.exit_code == 1 and "There is something at" in again.output
+    assert run("import", tmp_path / "nowhere", tmp_path / "new").exit_code == 1 and not (tmp_path / "new").exists()
+
+
+def test_dense_layers_are_trained_and_saved(base, tmp_path):
+    nlp = import_folder(str(make(base, tmp_path / "in", "all")))
+    layers = [node for node in nlp.get_pipe("sbert").model.walk() if node.name == "dense"]
+    before = [layer.get_param("W").copy() for layer in layers]
+    examples = [make_example(nlp, "a man is eating", "he ran", 0.1), make_example(nlp, "the cat sat", "the cat", 0.9)]
+    optimizer = nlp.resume_training()
+    optimizer.learn_rate = 0.01
+    losses = [nlp.update(examples, sgd=optimizer)["sbert"] for _ in range(8)]
+    assert losses[-1] < 0.5 * losses[0]
+    assert len(layers) == 2
+    assert all((layer.get_param("W") != kept).any() for layer, kept in zip(layers, before, strict=True))
+    nlp.to_disk(tmp_path / "nlp")
+    text = "the man ran"
+    assert numpy.array_equal(spacy.load(tmp_path / "nlp")(text).vector, nlp(text).vector)
+
+
+def test_spans_through_a_dense_layer(base, tmp_path):
+    nlp = import_folder(str(make(base, tmp_path / "in", "all")))
+    doc = nlp("the man ran fast")
+    with pytest.raises(ValueError, match=r"nlp\.get_pipe\('sbert'\)\.vector\(span\)"):
+        _ = doc[1:3].vector
+    pipe = nlp.get_pipe("sbert")
+    assert numpy.array_equal(pipe.vector(doc), doc.vector)
+    vector = pipe.vector(doc[1:3])
+    assert vector.shape == (8,) and numpy.linalg.norm(vector) == pytest.approx(1, abs=1e-6)
+    assert not numpy.allclose(vector, pipe.vector(doc[2]))
+
+
+def broken(path, change):
+    file, key, value = change
+    config = json.loads((path / file).read_text())
+    if key is None:
+        (path / file).write_text(value)
+    else:
+        (config[key[0]] if isinstance(key, tuple) else config)[key[1] if isinstance(key, tuple) else key] = value
+        (path / file).write_text(json.dumps(config))
+
+
+LINEAR = "2_Dense/config.json"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            ("modules.json", (3, "type"), "custom_module.Normalize"),
+            "the module custom_module.Normalize, which is unknown",
+        ),
+        (("modules.json", (3, "type"), "sentence_transformers.models.CNN"), "models.CNN, which is unknown"),
+        (("modules.json", (1, "type"), "sentence_transformers.models.Normalize"), "in this order"),
+        (("modules.json", (1, "path"), "../elsewhere"), "lies outside of its folder"),
+        (("modules.json", (1, "path"), 3), "expected a list of objects with 'type' and 'path'"),
+        (("modules.json", None, "[{"), "modules.json, a part of the encoder's folder"),
+        (("1_Pooling/config.json", "pooling_mode", "median"), "Pooling module of .* something unknown here"),
+        ((LINEAR, "activation_function", "os.system"), "its activation os.system is none of torch.nn"),
+        ((LINEAR, "out_features", 99), r"its config says linear.weight of \(99, 16\)"),
+        ((LINEAR, "module_input_name", "token_embeddings"), "its module_input_name is token_embeddings"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_what_cannot_be_imported(change, message, base, tmp_path):
+    make(base, tmp_path / "in", "Dense")
+    modules = json.loads((tmp_path / "in" / "modules.json").read_text())
+    modules.append({"path": "3_Normalize", "type": "sentence_transformers.models.Normalize"})
+    (tmp_path / "in" / "modules.json").write_text(json.dumps(modules))
+    assert import_folder(str(tmp_path / "in"))
+    broken(tmp_path / "in", change)
+    with pytest.raises(ValueError, match=message):
+        import_folder(str(tmp_path / "in"))
+
+
+def test_a_module_that_is_unknown_is_named(base, tmp_path):
+    transformer = Transformer(str(base))
+    modules = [transformer, Pooling(16), LayerNorm(16)]
+    SentenceTransformer(modules=modules, device="cpu").save(str(tmp_path / "in"))
+    with pytest.raises(ValueError, match=r"modules\.layer_norm\.LayerNorm"):
+        import_folder(str(tmp_path / "in"))
+
+
+def test_code_in_a_folder_is_not_run(base, tmp_path):
+    make(base, tmp_path / "in")
+    config = json.loads((tmp_path / "in" / "config.json").read_text())
+    config["auto_map"] = {"AutoModel": "modeling.Model", "AutoConfig": "modeling.Config"}
+    config["model_type"] = "of_its_own"
+    (tmp_path / "in" / "config.json").write_text(json.dumps(config))
+    (tmp_path / "in" / "modeling.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Model: ...")
+    with pytest.raises(ValueError, match="trust_remote_code"):
+        import_folder(str(tmp_path / "in"))
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "2_Dense/model.safetensors"])
+@pytest.mark.parametrize("damage", ["truncated", "garbage", "too long a header"])
+def test_damaged_weights(file, damage, base, tmp_path):
+    weights = make(base, tmp_path / "in", "Dense") / file
+    content = weights.read_bytes()
+    made = {"truncated": content[:-10], "garbage": b"\x00" * 100, "too long a header": b"\xff" * 8 + content[8:]}
+    weights.write_bytes(made[damage])
+    with pytest.raises(ValueError, match="damaged or not whole"):
+        import_folder(str(tmp_path / "in"))
+
+
+def test_pickled_code_in_dense_weights_is_not_run(base, tmp_path):
+    class Evil:
+        def __reduce__(self):
+            return open, (str(tmp_path / "ran"), "w")
+
+    folder = make(base, tmp_path / "in", "Dense") / "2_Dense"
+    weights = {"linear.weight": torch.zeros(8, 16), "linear.bias": torch.zeros(8)}
+    (folder / "model.safetensors").unlink()
+    torch.save(weights, folder / "pytorch_model.bin")
+    assert not import_folder(str(tmp_path / "in"))("a man").vector.any()  # tanh(0)
+    torch.save({**weights, "evil": Evil()}, folder / "pytorch_model.bin")
+    with pytest.raises(ValueError, match="damaged or not whole"):
+        import_folder(str(tmp_path / "in"))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_nothing_half_written_is_left(make_nlp, tmp_path, monkeypatch):
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("spacy_sbert.interchange.exporting._write", full)
+    with pytest.raises(OSError, match="No space left"):
+        export_folder(make_nlp(), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_exported(make_nlp, tmp_path):
+    nlp = make_nlp()
+    nlp.add_pipe("sentencizer")
+    with pytest.raises(ValueError, match=r"'sentencizer' is a Sentencizer: expected an 'sbert' pipe, .*: sbert"):
+        export_folder(nlp, tmp_path / "out", name="sentencizer")
+    with pytest.raises(ValueError, match="'other' is not there"):
+        export_folder(nlp, tmp_path / "out", name="other")
+    with pytest.warns(UserWarning, match="averages over windows"):
+        export_folder(make_nlp(model={"overflow": "windows"}), tmp_path / "out")
+    dense = {"@layers": "Linear.v1", "nO": 4, "nI": 16}
+    linear = make_nlp(model={"dense": dense})
+    linear.initialize()
+    with pytest.raises(ValueError, match="has the layer 'linear'"):
+        export_folder(linear, tmp_path / "linear")

@@ -1,0 +1,152 @@
+"""Prompts and truncation: in the config and for a call, with Docs and without, and where they cannot be."""
+
+import threading
+
+import numpy
+import pytest
+import spacy
+from pipelines import make_example
+from spacy.tokens import Doc
+
+TEXTS = ["a man is eating food", "the cat sat on the mat", " ", "cannot go"]
+PROMPTS = {"query": "the dog ran: ", "passage": "he is "}
+
+
+def prompted(make_nlp, **model):
+    return make_nlp(model={"prompts": PROMPTS, **model})
+
+
+def of_call(nlp, texts=TEXTS, **settings):
+    return numpy.stack([doc.vector for doc in nlp.pipe(texts, component_cfg={"sbert": settings})])
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls+max"])
+def test_a_prompt_is_text_before_the_text(make_nlp, pooling):
+    plain, nlp = make_nlp(model={"pooling": pooling}), prompted(make_nlp, pooling=pooling)
+    whole = [TEXTS[0], TEXTS[1], TEXTS[3]]
+    expected = plain.get_pipe("sbert").encode([PROMPTS["query"] + text for text in whole])
+    assert numpy.allclose(of_call(nlp, whole, prompt_name="query"), expected, atol=1e-6)
+    assert numpy.allclose(nlp.get_pipe("sbert").encode(whole, prompt_name="query"), expected, atol=1e-6)
+    assert numpy.allclose(nlp.get_pipe("sbert").encode(whole, prompt=PROMPTS["query"]), expected, atol=1e-6)
+    single = nlp(whole[0], component_cfg={"sbert": {"prompt_name": "query"}})
+    assert numpy.allclose(single.vector, expected[0], atol=1e-6)
+    assert numpy.allclose(of_call(nlp), of_call(plain), atol=1e-6)  # no default prompt
+
+
+def test_the_default_prompt_and_doing_without(make_nlp):
+    nlp = prompted(make_nlp, default_prompt_name="passage")
+    assert numpy.array_equal(of_call(nlp), of_call(nlp, prompt_name="passage"))
+    assert not numpy.allclose(of_call(nlp)[0], of_call(nlp, prompt="")[0], atol=1e-3)
+    assert numpy.array_equal(of_call(nlp, prompt=""), of_call(make_nlp()))
+
+
+def test_a_text_without_wordpieces_has_no_vector_with_a_prompt_either(make_nlp):
+    nlp = prompted(make_nlp, default_prompt_name="query")
+    docs = list(nlp.pipe(TEXTS))
+    assert [doc.has_vector for doc in docs] == [True, True, False, True]
+    assert not docs[2].vector.any() and not nlp.get_pipe("sbert").encode([" "]).any()
+
+
+def test_spans_and_tokens_leave_the_prompt_out(make_nlp):
+    """Their wordpieces are those of the text, in the context of the prompt."""
+    nlp = prompted(make_nlp, normalize=False)
+    doc = nlp("cat sat", component_cfg={"sbert": {"prompt": "the dog ran fast: "}})
+    other = make_nlp(model={"normalize": False})("the dog ran fast: cat sat")
+    assert numpy.allclose(doc[0].vector, other[-2].vector, atol=1e-6)
+    assert not numpy.allclose(doc[0].vector, doc.vector, atol=1e-3)
+
+
+def test_a_prompt_counts_for_the_limit(make_nlp):
+    nlp = prompted(make_nlp)
+    with pytest.warns(UserWarning, match="1 of 1 rows were longer"):
+        nlp("a man " * 9, component_cfg={"sbert": {"prompt": "the dog ran fast on the mat "}})
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_truncation_keeps_the_first_dimensions(make_nlp, normalize):
+    plain, nlp = (make_nlp(model={"normalize": normalize, **config}) for config in ({}, {"truncate_dim": 5}))
+    assert numpy.array_equal(of_call(nlp), of_call(plain)[:, :5])
+    assert numpy.array_equal(of_call(nlp, truncate_dim=9), of_call(plain)[:, :9])  # the call's comes first
+    encoded = nlp.get_pipe("sbert").encode(TEXTS)
+    assert numpy.array_equal(encoded, plain.get_pipe("sbert").encode(TEXTS)[:, :5])
+    assert nlp.get_pipe("sbert").encode(TEXTS, truncate_dim=2).shape == (4, 2)
+    assert nlp.get_pipe("sbert").encode([]).shape == (0, 5)
+    span, whole = nlp(TEXTS[0])[1:3], plain(TEXTS[0])[1:3]
+    assert numpy.allclose(span.vector, whole.vector[:5], atol=1e-7)
+    assert nlp("").vector.shape == (5,)
+
+
+def test_truncation_of_a_shared_transformer(make_nlp):
+    plain, nlp = make_nlp("shared"), make_nlp("shared", model={"truncate_dim": 5})
+    assert numpy.array_equal(of_call(nlp), of_call(plain)[:, :5])
+    assert numpy.array_equal(of_call(plain, truncate_dim=3), of_call(plain)[:, :3])
+
+
+def test_training_sees_what_use_sees(make_nlp):
+    """The loss is that of the prompted, truncated vectors, and its gradient moves the encoder."""
+    nlp = prompted(make_nlp, default_prompt_name="query", truncate_dim=4)
+    examples = [make_example(nlp, "a man is eating", "he ran", 0.1), make_example(nlp, "the cat sat", "the cat", 0.9)]
+    pipe = nlp.get_pipe("sbert")
+    nlp.initialize(lambda: examples)
+    trained, _ = pipe.model.begin_update([eg.predicted for eg in examples])
+    for eg, encoded in zip(examples, trained, strict=True):
+        texts = [span.text for span in eg.predicted.spans["sbert"]]
+        assert numpy.allclose(encoded.vectors, pipe.encode(texts), atol=1e-5)
+    losses = []
+    optimizer = nlp.resume_training()
+    optimizer.learn_rate = 0.005
+    for _ in range(6):
+        losses.append(nlp.update(examples, sgd=optimizer)["sbert"])
+    assert losses[-1] < losses[0]
+
+
+def test_calls_at_the_same_time_keep_to_themselves(make_nlp):
+    nlp = prompted(make_nlp)
+    expected = {name: of_call(nlp, prompt_name=name) for name in PROMPTS}
+    streams = {
+        name: nlp.pipe(TEXTS * 5, batch_size=2, component_cfg={"sbert": {"prompt_name": name}}) for name in PROMPTS
+    }
+    for i, docs in enumerate(zip(*streams.values(), strict=True)):
+        for name, doc in zip(streams, docs, strict=True):
+            assert numpy.allclose(doc.vector, expected[name][i % 4], atol=1e-6)
+    found = {}
+
+    def work(name):
+        found[name] = numpy.stack([of_call(nlp, prompt_name=name) for _ in range(10)])
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in PROMPTS]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for name in PROMPTS:
+        assert numpy.allclose(found[name], expected[name], atol=1e-6)
+
+
+def test_prompts_survive_saving(make_nlp, tmp_path):
+    nlp = prompted(make_nlp, default_prompt_name="query", truncate_dim=7)
+    nlp.to_disk(tmp_path / "nlp")
+    loaded = spacy.load(tmp_path / "nlp")
+    assert numpy.array_equal(of_call(loaded), of_call(nlp))
+    assert numpy.array_equal(of_call(loaded, prompt_name="passage"), of_call(nlp, prompt_name="passage"))
+
+
+def test_what_cannot_be(make_nlp):
+    nlp, shared = prompted(make_nlp), make_nlp("shared")
+    doc = Doc(nlp.vocab, words=["a"])
+    with pytest.raises(ValueError, match="no prompt 'document': expected one of 'query', 'passage'"):
+        nlp.get_pipe("sbert").predict([doc], prompt_name="document")
+    with pytest.raises(ValueError, match="Got both prompt_name = 'query' and prompt = 'x'"):
+        nlp.get_pipe("sbert").encode(["a"], prompt_name="query", prompt="x")
+    with pytest.raises(ValueError, match="to 17 dimensions: they have 16"):
+        nlp("a man", component_cfg={"sbert": {"truncate_dim": 17}})
+    with pytest.raises(ValueError, match="truncate_dim = 0"):
+        nlp.get_pipe("sbert").encode(["a"], truncate_dim=0)
+    with pytest.raises(ValueError, match="other components read the output of a shared transformer"):
+        shared("a man", component_cfg={"sbert": {"prompt": "query: "}})
+    expected = make_nlp().get_pipe("sbert").encode(["he ran"])
+    assert numpy.allclose(shared.get_pipe("sbert").encode(["ran"], prompt="he "), expected, atol=1e-6)  # no Docs
+    with pytest.raises(ValueError, match="include_prompt = false leaves the first wordpieces out"):
+        prompted(make_nlp, include_prompt=False, pooling="cls")
+    with pytest.raises(ValueError, match="do not go together"):
+        prompted(make_nlp, include_prompt=False, overflow="windows")
