@@ -103,8 +103,9 @@ def test_both_ways_with_the_real_model(case, tmp_path):
     texts = sentences()
     theirs = encode(make(resolve(MINILM), tmp_path / "in", case), texts)
     nlp = import_folder(str(tmp_path / "in"))
-    bound = 2e-6 if case == "lasttoken" else 1e-6  # sentence-transformers with other batches differs by 0.7e-6
-    assert largest_difference(nlp.get_pipe("sbert").encode(texts), theirs) < bound
+    # Rounding: theirs differs by 0.7 of that in batches of another size. "all" makes 8 numbers of 768, and scales them.
+    bounds = {"Normalize": 3e-7, "mean_sqrt_len": 1.5e-6, "lasttoken": 2e-6, "all": 2e-6}
+    assert largest_difference(nlp.get_pipe("sbert").encode(texts), theirs) < bounds.get(case, 1e-6)
     export_folder(nlp, tmp_path / "out")
     assert largest_difference(encode(tmp_path / "out", texts), theirs) < 1e-6
 
