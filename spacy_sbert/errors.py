@@ -204,6 +204,9 @@ class Errors:
     )
     SEARCH_NO_TEXTS = "The index in {folder} was saved without texts. Give the corpus that it was built of."
     SEARCH_EMPTY_CORPUS = "{path} holds no text: expected one a line, or .jsonl with text."
+    SEARCH_SURROGATE = (
+        "{path}, text number {number}, {text}, has half a surrogate pair in it, which is no character. Repair the text."
+    )
     SEARCH_SINGLE_TEXT = "{path} holds one text: expected two or more, to compare them."
     SEARCH_NOT_SBERT = (
         "The pipeline has no 'sbert' pipe {name}to encode texts with (its pipes: {pipes}). Name one, or add it with "
@@ -214,6 +217,11 @@ class Errors:
         "Cannot write text number {number}, '{text}', to a .tsv file: it has a tab or a line end in it. Write .jsonl."
     )
     SEARCH_BAD_METHOD = "Unknown method '{given}': expected one of {expected}."
+    SEARCH_NO_COUNT = "k-means needs to know how many clusters to find: give n_clusters (--n-clusters)."
+    SEARCH_TOO_MANY = (
+        "Cannot cluster {given} texts hierarchically: all their distances are kept, so at most {most} are expected. "
+        'Use the method "communities" or "kmeans", or take a part of the texts.'
+    )
     SEARCH_UNUSED_OPTIONS = "The method '{method}' takes no {given}: expected some of {expected}."
 
     # Finding and loading an encoder

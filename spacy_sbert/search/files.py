@@ -5,6 +5,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tokenize import TokenError
 from typing import BinaryIO
 
 import numpy
@@ -46,7 +47,7 @@ def read_arrays(path: Path, expected: Mapping[str, tuple[str, int]]) -> dict[str
         _check_sizes(path)
         with numpy.load(path, allow_pickle=False) as saved:
             found = {name: saved[name] for name in expected}
-    except (EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+    except (EOFError, KeyError, SyntaxError, TokenError, ValueError, zipfile.BadZipFile) as error:  # as NumPy has it
         raise ValueError(Errors.SEARCH_BAD_ARRAYS.format(path=path, reason=error)) from error
     for name, (dtype, ndim) in expected.items():
         if found[name].dtype != dtype or found[name].ndim != ndim:

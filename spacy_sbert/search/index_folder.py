@@ -80,9 +80,7 @@ def write_folder(folder: Path, manifest: Manifest, index: Any, rows: Sequence[In
     build = uuid.uuid4().hex
     made = [_index_file(folder, build), _rows_file(folder, build)]
     try:
-        sha256 = _write_hashed(
-            made[0], lambda write: faiss.write_index(index, cast(Any, faiss).PyCallbackIOWriter(write))
-        )
+        sha256 = _write_hashed(made[0], lambda write: faiss.write_index(index, faiss.PyCallbackIOWriter(write)))
         rows_sha256 = None if rows is None else _write_hashed(made[1], lambda write: _write_rows(rows, write))
         said = {**asdict(manifest), "build": build, "sha256": sha256, "rows_sha256": rows_sha256}
         with whole_file(folder / MANIFEST) as file:

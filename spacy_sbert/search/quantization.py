@@ -127,7 +127,7 @@ class BinaryVectors:
         RETURNS (float32 array of shape (n, k), int64 array of shape (n, k)): the cosines that decided, and the rows.
         RAISES (ValueError): see `nearest`; if vectors are not those that are stored, or rescore is negative.
         """
-        rows = unit_length(checked(queries, "queries"))
+        rows = checked(queries, "queries")
         _check_width(rows, self.width)
         check_count(k, len(self.bits), f"nearest of {len(self.bits)} vectors")
         if rescore < 0:
