@@ -1,8 +1,6 @@
 """The commands `search`, `mine` and `cluster`, as a user types them."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -45,10 +43,9 @@ def test_search_builds_an_index_and_finds_it_again(nlp, tmp_path):
     assert code == 0 and "1.0000 4 the dog ran" in output
 
 
-def test_mine_and_cluster_as_a_process(nlp, tmp_path):
-    command = [sys.executable, "-m", "spacy", "sbert", "mine", "nlp", "corpus.txt", "pairs.tsv", "-k", "2"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_mine(nlp, tmp_path):
+    code, output = run("mine", tmp_path / "nlp", tmp_path / "corpus.txt", tmp_path / "pairs.tsv", "-k", 2)
+    assert code == 0 and "Wrote 2 rows" in output
     header, first, second = (tmp_path / "pairs.tsv").read_text(encoding="utf8").splitlines()
     assert header.split("\t") == ["score", "first_row", "second_row", "first", "second"]
     assert float(first.split("\t")[0]) >= float(second.split("\t")[0])

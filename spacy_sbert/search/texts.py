@@ -105,7 +105,7 @@ def search_texts(
     corpus (Path): a file of texts, see read_sentences, or the folder of a saved index with texts.
     k (int): how many texts for each query; all if there are fewer.
     index (Path): the folder of an index of the file; it is built and saved there if there is none. None to search
-        exactly, without one. kind (str): of the index to build, see VectorIndex.build.
+        exactly, without one. kind (str): of the index if it is built, see VectorIndex.build.
     column (int): of a table, see read_sentences. progress (bool): whether to show a progress bar.
     RETURNS (list of lists of FoundText): the best first.
     RAISES (ValueError): if a file cannot be read or holds nothing, a query has no text, or the index does not fit.
@@ -113,19 +113,20 @@ def search_texts(
     wanted = pipe.encode(queries)
     if not wanted.any(axis=1).all():
         raise ValueError(Errors.SEARCH_EMPTY_QUERY)
-    if corpus.is_dir() or index is not None:
-        if corpus.is_dir():
-            found = VectorIndex.load(corpus, encoder=identify(pipe))
-        else:
-            found = open_index(pipe, corpus, index or corpus, kind=kind, column=column, progress=progress)
-        texts = [row.text for row in found.rows or () if row.text is not None]
-        if len(texts) < len(found):
-            raise ValueError(Errors.SEARCH_NO_TEXTS.format(folder=corpus))
-        scores, indices = found.search(wanted, k=min(k, len(texts)))
-    else:
+    opened = None
+    if corpus.is_dir():
+        opened = VectorIndex.load(corpus, encoder=identify(pipe))
+    elif index is not None:
+        opened = open_index(pipe, corpus, index, kind=kind, column=column, progress=progress)
+    if opened is None:
         texts = read_texts(corpus, column)
         vectors = numpy.concatenate(list(encode_texts(pipe, texts, progress=progress)))
         scores, indices = nearest(wanted, vectors, k=min(k, len(texts)))
+    else:
+        texts = [row.text for row in opened.rows or () if row.text is not None]
+        if len(texts) < len(opened):
+            raise ValueError(Errors.SEARCH_NO_TEXTS.format(folder=corpus))
+        scores, indices = opened.search(wanted, k=min(k, len(texts)))
     return [
         [FoundText(float(score), int(i), texts[i]) for score, i in zip(*best, strict=True)]
         for best in zip(scores, indices, strict=True)

@@ -7,7 +7,15 @@ import numpy
 import pytest
 import spacy
 
-from spacy_sbert.search import communities, hierarchical_clusters, kmeans_clusters, most_similar_pairs, nearest
+from spacy_sbert.search import (
+    VectorIndex,
+    communities,
+    hierarchical_clusters,
+    identify,
+    kmeans_clusters,
+    most_similar_pairs,
+    nearest,
+)
 from spacy_sbert.search import texts as module
 from spacy_sbert.search.texts import cluster_texts, find_sbert, mine_texts, read_texts, search_texts, write_table
 
@@ -53,6 +61,12 @@ def test_an_index_of_other_texts_or_another_encoder(pipe, corpus, make_nlp, tmp_
     corpus.write_text("\n".join(TEXTS[1:]), encoding="utf8")
     with pytest.raises(ValueError, match=r"was built of other texts than those of .*corpus\.txt"):
         search_texts(pipe, corpus, ["dog"], index=tmp_path / "index")
+
+
+def test_an_index_without_texts(pipe, tmp_path):
+    VectorIndex.build(pipe.encode(TEXTS), encoder=identify(pipe), ids=range(6)).save(tmp_path)
+    with pytest.raises(ValueError, match="was saved without texts"):
+        search_texts(pipe, tmp_path, ["dog"])
 
 
 def test_jsonl_gzip_and_columns(tmp_path):
