@@ -3,8 +3,10 @@
 from importlib.metadata import version
 
 from .hooks import install_extensions, restore
+from .most_similar import install
 
 __version__ = version("spacy-sbert")
 __all__ = ["__version__", "restore"]
 
 install_extensions()
+install()

@@ -15,7 +15,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
-from . import hooks, records
+from . import hooks, pipes, records
 from .annotations import CutCounter, make_record
 from .bulk import TextEncoder, encode_all
 from .errors import Errors, Warnings
@@ -137,6 +137,7 @@ class SentenceBert(TrainablePipe):
         self._notices = Notices(name)
         cache_encoders(self.model, loss)
         hooks.install_extensions(name)
+        pipes.register(self)
 
     # From text to vector
 
@@ -235,6 +236,7 @@ class SentenceBert(TrainablePipe):
         docs = list(docs)
         hooks.install_extensions(self.name)  # the pipe may have got another name since it was made
         shared = bool(find_listeners(self.model))
+        pipes.register(self)  # or be a copy
         for doc, encoded in zip(docs, scores, strict=True):
             self._notices.of_vectors(doc, encoded, shared=shared)
             record = make_record(doc, encoded, width=self._width(encoded), set_hooks=self.set_hooks)

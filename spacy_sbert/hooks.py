@@ -78,12 +78,28 @@ def similarity(ours: Doc | Span | Token, theirs: Any) -> float:
     RETURNS (float): the similarity, from -1 to 1.
     RAISES (ValueError): if either side has no vectors, or the two have unequal width.
     """
-    u, v = vector(ours), _vector_of_other(theirs)
+    u, v = vector(ours), vector_of(theirs)
     if not u.any() or not v.any():
         return 0.0
     if u.shape != v.shape:
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=u.shape[0], theirs=v.shape[0]))
     return float(numpy.clip(float(cosine(u[None], v[None])[0]), -1.0, 1.0))  # rounding may go beyond
+
+
+def vector_of(other: Any) -> numpy.ndarray:
+    """The stored vector of a Doc, Span or Token, or the one that spaCy has for it, or for a Lexeme.
+
+    RAISES (ValueError): if it has none.
+    """
+    if isinstance(other, (Doc, Span, Token)):
+        doc = _doc_of(other)
+        if records.find(doc) or _is_detached(doc):
+            return vector(other)
+        if not other.has_vector:
+            raise ValueError(Errors.NO_VECTORS.format(kind=type(other).__name__, which=""))
+    elif not getattr(other, "has_vector", False):
+        raise ValueError(Errors.NOT_COMPARABLE.format(given=f"a {type(other).__name__} without a vector"))
+    return as_numpy(other.vector)
 
 
 def install_extensions(pipe: str = "sbert") -> None:
@@ -132,16 +148,3 @@ def _look_up(obj: Doc | Span | Token, name: str | None = None, dense: records.De
 def _is_detached(doc: Doc) -> bool:
     """Whether a Doc comes from `Span.as_doc`, which hands on our hooks and sets the Span's vector, but no user data."""
     return doc.user_hooks.get("vector") is vector and cast(Any, doc)._vector is not None
-
-
-def _vector_of_other(other: Any) -> numpy.ndarray:
-    """The stored vector of the other side of a similarity, or the one that spaCy has for it."""
-    if isinstance(other, (Doc, Span, Token)):
-        doc = _doc_of(other)
-        if records.find(doc) or _is_detached(doc):
-            return vector(other)
-        if not other.has_vector:
-            raise ValueError(Errors.NO_VECTORS.format(kind=type(other).__name__, which=""))
-    elif not getattr(other, "has_vector", False):
-        raise ValueError(Errors.NOT_COMPARABLE.format(given=f"a {type(other).__name__} without a vector"))
-    return as_numpy(other.vector)

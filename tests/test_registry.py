@@ -134,7 +134,8 @@ def test_model_that_is_no_encoder():
 # Rooms, from the ground up: a module may import from its own room and those before it.
 FLOORS = [
     {"errors", "types", "similarity", "correlation", "span_pooling", "new_folder"},
-    {"records", "hooks", "spans", "schedules", "batchers", "progress"},
+    {"records", "hooks", "spans", "schedules", "batchers", "progress", "pipes"},
+    {"most_similar"},
     {"encoder"},
     {"layers", "losses", "pairs", "annotations"},
     {"objectives", "notices", "bulk"},

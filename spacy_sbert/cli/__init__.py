@@ -12,6 +12,7 @@ from . import (  # noqa: E402  they register their commands on app
     export_folder,  # noqa: F401
     fit_meta,  # noqa: F401
     import_folder,  # noqa: F401
+    search,  # noqa: F401
 )
 
 spacy_app.add_typer(app)

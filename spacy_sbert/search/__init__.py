@@ -1,7 +1,29 @@
-"""Search among sentence vectors by cosine similarity, exact and in bounded memory."""
+"""Search among sentence vectors by cosine similarity: exact in bounded memory, or through a saved index; clusters."""
 
 from .clustering import hierarchical_clusters
+from .communities import communities
+from .encoder import EncoderIdentity, identify
+from .index import VectorIndex
+from .kmeans import kmeans_clusters
 from .nearest import nearest
+from .quantization import BinaryVectors, Int8Vectors
+from .recall import first_found, recall
 from .similar_pairs import most_similar_pairs
+from .spans import SpanSearch, collect_spans
 
-__all__ = ["hierarchical_clusters", "most_similar_pairs", "nearest"]
+__all__ = [
+    "BinaryVectors",
+    "EncoderIdentity",
+    "Int8Vectors",
+    "SpanSearch",
+    "VectorIndex",
+    "collect_spans",
+    "communities",
+    "first_found",
+    "hierarchical_clusters",
+    "identify",
+    "kmeans_clusters",
+    "most_similar_pairs",
+    "nearest",
+    "recall",
+]

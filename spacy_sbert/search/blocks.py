@@ -51,6 +51,11 @@ def slices(n: int, size: int, start: int = 0) -> Iterator[slice]:
     return (slice(first, min(first + size, n)) for first in range(start, n, size))
 
 
+def upper_blocks(n: int, size: int) -> Iterator[tuple[slice, slice]]:
+    """The blocks of a square on and above its diagonal."""
+    return ((left, right) for left in slices(n, size) for right in slices(n, size, left.start))
+
+
 def rounding(width: int) -> float:
     """How much lower than another score a product may be, and yet be the better pair once both are scored alike.
 

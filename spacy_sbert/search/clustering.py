@@ -48,7 +48,13 @@ def hierarchical_clusters(
     if n_clusters is not None:
         merges[:, 2] = numpy.arange(1, n)  # merges are counted, for equal distances would give fewer clusters
         threshold = n - n_clusters
-    return _by_appearance(fcluster(merges, threshold, criterion="distance"))
+    return by_appearance(fcluster(merges, threshold, criterion="distance"))
+
+
+def by_appearance(labels: numpy.ndarray) -> numpy.ndarray:
+    """The same clusters, int64 (n,), numbered from 0 in the order of appearance."""
+    _, first, inverse = numpy.unique(labels, return_index=True, return_inverse=True)
+    return numpy.argsort(numpy.argsort(first))[inverse]
 
 
 def _distances(rows: numpy.ndarray) -> numpy.ndarray:
@@ -61,8 +67,3 @@ def _distances(rows: numpy.ndarray) -> numpy.ndarray:
         distances[filled : filled + len(above)] = 1 - above
         filled += len(above)
     return numpy.maximum(distances, 0, out=distances)  # that of equal vectors may be rounded to less
-
-
-def _by_appearance(labels: numpy.ndarray) -> numpy.ndarray:
-    _, first, inverse = numpy.unique(labels, return_index=True, return_inverse=True)
-    return numpy.argsort(numpy.argsort(first))[inverse]

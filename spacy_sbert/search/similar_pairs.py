@@ -1,12 +1,11 @@
 """The most similar pairs of a collection: paraphrases, duplicates."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy
 
 from ..similarity import unit_length
-from .blocks import BLOCK_BYTES, check_count, checked, rounding, scores_of, side, slices
+from .blocks import BLOCK_BYTES, check_count, checked, rounding, scores_of, side, upper_blocks
 
 
 def most_similar_pairs(
@@ -32,7 +31,7 @@ def most_similar_pairs(
     n, width = rows.shape
     check_count(k, n * (n - 1) // 2, f"most similar pairs of {n} vectors")
     scores, pairs = numpy.empty(0, dtype="float32"), numpy.empty((0, 2), dtype="int64")
-    for left, right in _upper_blocks(n, side(block_bytes)):
+    for left, right in upper_blocks(n, side(block_bytes)):
         products = rows[left] @ rows[right].T
         if left == right:
             products[numpy.tri(len(products), dtype=bool)] = -numpy.inf
@@ -44,11 +43,6 @@ def most_similar_pairs(
         order = numpy.lexsort((pairs[:, 1], pairs[:, 0], -scores))[:k]
         scores, pairs = scores[order], pairs[order]
     return scores, pairs
-
-
-def _upper_blocks(n: int, size: int) -> Iterator[tuple[slice, slice]]:
-    """The blocks of a square on and above its diagonal."""
-    return ((left, right) for left in slices(n, size) for right in slices(n, size, left.start))
 
 
 def _candidates(products: numpy.ndarray, worst: float, k: int, margin: float) -> tuple[numpy.ndarray, numpy.ndarray]:

@@ -1,0 +1,115 @@
+"""`doc._.most_similar("query", k=3)`: the sentences of a Doc or Span that are most similar to a query."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, cast
+
+import numpy
+from spacy.tokens import Doc, Span
+
+from . import records
+from .errors import Errors
+from .hooks import vector_of
+from .pipes import find_pipe
+from .similarity import cosine
+
+Query = str | Doc | Span
+
+
+class SimilarSpan(NamedTuple):
+    """A Span that was found, which knows its Doc and its place in it, and its cosine similarity to the query."""
+
+    span: Span
+    score: float
+
+
+def install() -> None:
+    """Register `doc._.most_similar` and `span._.most_similar`, unless there are others of this name."""
+    for kind in (Doc, Span):
+        if not kind.has_extension("most_similar"):
+            kind.set_extension("most_similar", method=most_similar)
+
+
+def most_similar(text: Doc | Span, query: Query, k: int = 3) -> list[SimilarSpan]:
+    """The k sentences of a Doc or Span that are most similar to a query, the best first.
+
+    argsort_s (-cos(query, s), s), its first k
+
+    Where there are no sentence boundaries, the encoder's rows take the place of sentences. Sentences without a vector,
+    of white space alone, are left out.
+
+    text (Doc or Span): processed by an `sbert` pipe. query (str, Doc or Span): a str is encoded by the pipe that made
+        the vectors of the text, if it is still there.
+    k (int): how many, 1 or more; all if there are fewer.
+    RETURNS (list[SimilarSpan]): the Spans and their similarities.
+    RAISES (ValueError): if the text carries no sentence vectors, the query has none, or it is a str and there is no
+        pipe to encode it.
+    """
+    check_k(k)
+    doc = text.doc if isinstance(text, Span) else text
+    if not records.find(doc):
+        raise ValueError(Errors.NO_VECTORS.format(kind=type(text).__name__, which=""))
+    spans, vectors = with_vectors(_sentences(text))
+    wanted = query_vector(query, doc)
+    if not spans:
+        return []
+    rows = numpy.stack(vectors)
+    if rows.shape[1] != len(wanted):
+        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=rows.shape[1], theirs=len(wanted)))
+    scores = cosine(numpy.broadcast_to(wanted, rows.shape), rows)
+    return [SimilarSpan(spans[i], float(scores[i])) for i in numpy.argsort(-scores, kind="stable")[:k]]
+
+
+def check_k(k: int) -> None:
+    """RAISES (ValueError): if k is not a whole number of at least 1."""
+    if not (isinstance(k, int | numpy.integer) and k >= 1):
+        raise ValueError(Errors.NOT_POSITIVE.format(name="k", given=k))
+
+
+def query_vector(query: Query, doc: Doc) -> numpy.ndarray:
+    """The vector of a query that is to be compared with the vectors of a Doc.
+
+    query (str, Doc or Span): a str is encoded by the living pipe that the Doc's vectors are of.
+    RETURNS (float32 (width,)).
+    RAISES (TypeError, ValueError): if the query is something else, has no vector, or there is no such pipe.
+    """
+    if not isinstance(query, str | Doc | Span):
+        raise TypeError(Errors.SEARCH_QUERY.format(given=repr(query)[:50]))
+    vector = _encoded(query, doc) if isinstance(query, str) else vector_of(query)
+    if not vector.any():
+        raise ValueError(Errors.SEARCH_EMPTY_QUERY)
+    return vector
+
+
+def with_vectors(spans: Iterable[Span]) -> tuple[list[Span], list[numpy.ndarray]]:
+    """The Spans that have a vector, and their vectors, float32 (width,) each.
+
+    RAISES (ValueError): if a Doc carries no vectors, or none for one of its Spans.
+    """
+    kept, vectors = [], []
+    for span in spans:
+        vector = vector_of(span)
+        if vector.any():
+            kept.append(span)
+            vectors.append(vector)
+    return kept, vectors
+
+
+def _encoded(query: str, doc: Doc) -> numpy.ndarray:
+    found = records.find(doc)
+    if not found:
+        raise ValueError(Errors.NO_VECTORS.format(kind="Doc", which=""))
+    pipe = find_pipe(doc.vocab, found[0].name)
+    if pipe is None:
+        raise ValueError(Errors.SEARCH_NO_PIPE.format(name=found[0].name))
+    return pipe.encode([query])[0]
+
+
+def _sentences(text: Doc | Span) -> list[Span]:
+    doc = text.doc if isinstance(text, Span) else text
+    if doc.has_annotation("SENT_START"):
+        return list(cast(Any, text).sents)
+    start, end = (text.start_char, text.end_char) if isinstance(text, Span) else (0, len(doc.text))
+    places = [row for record in records.find(doc) for row in record.rows.tolist()]
+    inside = [(first, last) for first, last in places if start <= first < last <= end]
+    rows = [doc.char_span(first, last, alignment_mode="expand") for first, last in inside]
+    return [row for row in rows if row is not None]

@@ -1,0 +1,22 @@
+"""The living `sbert` pipes: who made the vectors of a Doc can encode a text to compare with them."""
+
+from itertools import count
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from spacy.vocab import Vocab
+
+_pipes: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # when each was last registered
+_times = count()
+
+
+def register(pipe: Any) -> None:
+    """Remember a pipe as long as it lives; it has a name, a vocab and encode."""
+    _pipes[pipe] = next(_times)
+
+
+def find_pipe(vocab: Vocab, name: str) -> Any | None:
+    """The pipe of this name in a pipeline with this vocab; of several, one may have replaced the other, the last that
+    was made or at work."""
+    found = [(time, pipe) for pipe, time in list(_pipes.items()) if pipe.vocab is vocab and pipe.name == name]
+    return max(found, key=lambda one: one[0])[1] if found else None

@@ -1,0 +1,69 @@
+"""Which encoder made vectors, so that those of another one are never searched."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+
+from ..component import SentenceBert
+from ..encoder.transformer import EncoderModel, load
+from ..layers.sentence_pooling import SentencePooling
+from ..similarity import as_numpy
+from ..upstream import find_encoder
+
+CONFIG = ("model_type", "hidden_act", "num_attention_heads", "layer_norm_eps")  # what shapes of weights do not tell
+
+
+@dataclass(frozen=True)
+class EncoderIdentity:
+    """What tells the vectors of one encoder from those of another.
+
+    name (str): that of the transformer, for messages. width (int): of the vectors. digest (str): SHA-256 of all that
+        the vectors depend on but the arithmetic: weights, vocabulary, and how they are pooled, cut and normalised.
+    """
+
+    name: str
+    width: int
+    digest: str
+
+
+def identify(pipe: SentenceBert) -> EncoderIdentity:
+    """The identity of the encoder of an `sbert` pipe; it changes with training, not with use or saving.
+
+    RAISES (OSError, ValueError): if the encoder is not found, or the transformer is not of this package.
+    """
+    encoder = find_encoder(pipe.name, pipe.model)
+    pooling: Any = pipe.model.get_ref("pooling")
+    settings = load(encoder).settings
+    width = len(pipe.encode(["a"])[0])
+    return EncoderIdentity(settings.name if settings else pipe.name, width, _digest(encoder, pooling))
+
+
+def _digest(encoder: EncoderModel, pooling: SentencePooling) -> str:
+    shim = encoder.shim
+    settings = shim.load()
+    tokenizer = shim._hfmodel.tokenizer
+    how = {
+        "pooling": pooling.pooling_name,
+        "normalize": pooling.normalizes(settings),
+        "overflow": encoder.overflow,
+        "max_length": settings.max_length,
+        "lowercase": settings.lowercase,
+        "config": {key: getattr(shim._model.config, key, None) for key in CONFIG},
+        "vocabulary": sorted(tokenizer.get_vocab().items()),
+    }
+    found = hashlib.sha256(json.dumps(how, sort_keys=True).encode("utf8"))
+    for name, parameter in sorted(shim._model.named_parameters()):
+        _add(found, name, parameter.detach().float().cpu().numpy())
+    for number, node in enumerate(pooling.walk()):
+        for name in node.param_names:
+            if node.has_param(name):
+                _add(found, f"{number} {name}", as_numpy(node.get_param(name)))
+    return found.hexdigest()
+
+
+def _add(found: Any, name: str, array: numpy.ndarray) -> None:
+    found.update(f"{name} {array.dtype.str} {array.shape};".encode())
+    found.update(numpy.ascontiguousarray(array).data)

@@ -1,0 +1,203 @@
+"""A saved index of vectors through FAISS, for collections that exact search is too slow for."""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from ..errors import Errors
+from ..similarity import unit_length
+from .blocks import check_count, checked, slices
+from .encoder import EncoderIdentity
+from .index_folder import KINDS, IndexRow, Manifest, import_faiss, read_index, read_manifest, read_rows, write_folder
+from .nearest import Best
+
+BLOCK_ROWS = 2**14
+HNSW_LINKS = 32  # of a vector to others, in each layer
+HNSW_BUILD = 80  # candidates for them
+HNSW_SEARCH = 128  # candidates for the nearest: recall@10 of 0.99 among 100,000 sentences
+IVF_TRAINING = 64  # vectors a list is trained on; FAISS asks for 39 at least
+IVF_STREAMED = 2**16  # vectors of a stream that its lists are trained on
+IVF_PROBED = 12  # one list of so many is searched: recall@10 of 0.97 among 100,000 sentences
+
+
+class VectorIndex:
+    """Vectors of length 1 in a FAISS index by inner product, which is their cosine similarity.
+
+    index (faiss.Index): the index. kind (str): "flat", "hnsw" or "ivf".
+    encoder (EncoderIdentity): what made the vectors; None if nobody said.
+    rows (Sequence[IndexRow]): text and id of each vector, None if there are none.
+    """
+
+    def __init__(
+        self, index: Any, kind: str, *, encoder: EncoderIdentity | None = None, rows: Sequence[IndexRow] | None = None
+    ):
+        if encoder is not None and encoder.width != index.d:
+            raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=index.d, theirs=encoder.width))
+        if rows is not None and len(rows) != index.ntotal:
+            raise ValueError(Errors.SEARCH_ROW_COUNT.format(given=len(rows), expected=index.ntotal))
+        self.index = index
+        self.kind = kind
+        self.encoder = encoder
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return int(self.index.ntotal)
+
+    @property
+    def width(self) -> int:
+        """Of the vectors."""
+        return int(self.index.d)
+
+    @classmethod
+    def build(
+        cls,
+        vectors: Any,
+        *,
+        kind: str = "flat",
+        encoder: EncoderIdentity | None = None,
+        texts: Sequence[str] | None = None,
+        ids: Sequence[str | int] | None = None,
+    ) -> "VectorIndex":
+        """Make an index of a collection.
+
+        vectors (float array of shape (n, width), or an iterator of such): the collection, maybe memory-mapped, or
+            blocks of it, so that it need not be in memory beside the index.
+        kind (str): "flat", exact; "hnsw", a graph of neighbours, the quickest to search and slow to build; "ivf",
+            lists of near vectors, of which those near the query are searched. The lists of blocks are trained on the
+            first 65,536 vectors, those of an array on vectors drawn from all of it.
+        encoder (EncoderIdentity): what made the vectors, see `identify`.
+        texts (Sequence[str]), ids (Sequence[str or int]): of each vector, saved beside them.
+        RETURNS (VectorIndex).
+        RAISES (ValueError): if the shape is another, there is no vector, a number is not finite, widths or counts
+            differ, or the kind is unknown; (ImportError): if FAISS is not installed.
+        SOURCE: Malkov and Yashunin 2018 (hnsw); Jégou et al. 2011, section 4 (ivf); Douze et al. 2024, FAISS.
+        """
+        if kind not in KINDS:
+            raise ValueError(Errors.SEARCH_UNKNOWN_KIND.format(given=kind, expected=", ".join(KINDS)))
+        parts = vectors if isinstance(vectors, Iterator) else _parts(vectors)
+        blocks = _unit_blocks(parts)
+        first = next(blocks, None)
+        if first is None:
+            raise ValueError(Errors.NOT_ROWS.format(name="vectors", given=(0,)))
+        blocks = chain([first], blocks)
+        if kind == "ivf":
+            training, n, blocks = _training(vectors, blocks)
+            index = _trained_ivf(training, n)
+        else:
+            index = _empty(kind, first.shape[1])
+        for block in blocks:
+            index.add(block)
+        return cls(index, kind, encoder=encoder, rows=_rows(texts, ids))
+
+    def search(self, queries: Any, *, k: int) -> Best:
+        """The k vectors most similar to each query, the best first: as `nearest`, but not exactly unless flat.
+
+        queries (float array of shape (n, width), NumPy or CuPy): what to search for, a vector a row. k (int): how many
+            to find of each, from 1 to as many as there are.
+        RETURNS (float32 array of shape (n, k), int64 array of shape (n, k)): the similarities, and the rows.
+        RAISES (ValueError): if the array has not that shape or a number that is not finite, if its width is another,
+            or there are no k vectors.
+        """
+        rows = unit_length(checked(queries, "queries"))
+        if rows.shape[1] != self.width:
+            raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=rows.shape[1], theirs=self.width))
+        check_count(k, len(self), f"nearest of {len(self)} vectors")
+        scores, indices = self.index.search(rows, k)
+        short = (indices < 0).any(axis=1)  # fewer than k came into view
+        if short.any():
+            scores[short], indices[short] = self._search_all(rows[short], k)
+        return scores, indices
+
+    def _search_all(self, rows: numpy.ndarray, k: int) -> Best:
+        if self.kind == "hnsw":
+            return import_faiss().downcast_index(self.index.storage).search(rows, k)
+        return self.index.search(rows, k, params=import_faiss().SearchParametersIVF(nprobe=self.index.nlist))
+
+    def save(self, folder: str | Path) -> None:
+        """Write the index, what is known of it, and the rows to a folder; what stood there is replaced when all is
+        written, and stays if that fails.
+
+        RAISES (OSError): if it cannot be written.
+        """
+        manifest = Manifest(kind=self.kind, width=self.width, count=len(self), encoder=self.encoder)
+        write_folder(Path(folder), manifest, self.index, self.rows)
+
+    @classmethod
+    def load(cls, folder: str | Path, *, encoder: EncoderIdentity | None = None) -> "VectorIndex":
+        """Read what `save` wrote. An index is data that FAISS parses: take it from those you trust.
+
+        encoder (EncoderIdentity): what will make the queries; None not to check that it made the vectors.
+        RAISES (ValueError): if the vectors are of another encoder or width, or a file is damaged, cut short or
+            changed; (OSError): if there is none; (ImportError): if FAISS is not installed.
+        """
+        folder = Path(folder)
+        manifest = read_manifest(folder)
+        if encoder is not None:
+            manifest.check_encoder(encoder, folder)
+        index = read_index(folder, manifest)
+        return cls(index, manifest.kind, encoder=manifest.encoder, rows=read_rows(folder, manifest))
+
+
+def _parts(vectors: Any) -> Iterator[Any]:
+    if numpy.ndim(vectors) != 2:
+        raise ValueError(Errors.NOT_ROWS.format(name="vectors", given=numpy.shape(vectors)))
+    return (vectors[part] for part in slices(len(vectors), BLOCK_ROWS))
+
+
+def _unit_blocks(blocks: Iterator[Any]) -> Iterator[numpy.ndarray]:
+    start, width = 0, None
+    for block in blocks:
+        rows = unit_length(checked(block, f"vectors from row {start} on"))
+        if width is not None and rows.shape[1] != width:
+            raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=width, theirs=rows.shape[1]))
+        start, width = start + len(rows), rows.shape[1]
+        yield rows
+
+
+def _empty(kind: str, width: int) -> Any:
+    faiss = import_faiss()
+    if kind == "flat":
+        return faiss.IndexFlatIP(width)
+    index = faiss.IndexHNSWFlat(width, HNSW_LINKS, faiss.METRIC_INNER_PRODUCT)
+    index.hnsw.efConstruction, index.hnsw.efSearch = HNSW_BUILD, HNSW_SEARCH
+    return index
+
+
+def _n_lists(n: int) -> int:
+    """4 sqrt(n), as FAISS advises, or fewer where they would have too few vectors to be trained on."""
+    return max(1, min(int(4 * n**0.5), n // IVF_TRAINING))
+
+
+def _training(vectors: Any, blocks: Iterator[numpy.ndarray]) -> tuple[numpy.ndarray, int, Iterator[numpy.ndarray]]:
+    """Vectors to train lists on, how many there are as far as is known, and all blocks again."""
+    if not isinstance(vectors, Iterator):
+        n = len(vectors)
+        drawn = numpy.random.default_rng(0).choice(n, min(n, IVF_TRAINING * _n_lists(n)), replace=False)
+        return unit_length(checked(vectors[numpy.sort(drawn)], "vectors")), n, blocks
+    held: list[numpy.ndarray] = []
+    while sum(map(len, held)) < IVF_STREAMED and (block := next(blocks, None)) is not None:
+        held.append(block)
+    rows = numpy.concatenate(held)
+    return rows, len(rows), chain(held, blocks)
+
+
+def _trained_ivf(training: numpy.ndarray, n: int) -> Any:
+    """An empty index with lists for n vectors."""
+    faiss = import_faiss()
+    width, n_lists = training.shape[1], _n_lists(n)
+    index = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, n_lists, faiss.METRIC_INNER_PRODUCT)
+    index.train(training)
+    index.nprobe = min(n_lists, max(8, n_lists // IVF_PROBED))
+    return index
+
+
+def _rows(texts: Sequence[str] | None, ids: Sequence[str | int] | None) -> list[IndexRow] | None:
+    if texts is None and ids is None:
+        return None
+    if texts is not None and ids is not None and len(texts) != len(ids):
+        raise ValueError(Errors.SEARCH_ROW_COUNT.format(given=len(ids), expected=len(texts)))
+    n = len(texts if texts is not None else ids or ())
+    return [IndexRow(texts[i] if texts is not None else None, ids[i] if ids is not None else None) for i in range(n)]

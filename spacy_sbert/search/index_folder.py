@@ -1,0 +1,222 @@
+"""The folder of a saved index: index.json says what is in it, and names the files beside it by a number of its own.
+
+index.json is replaced last, so that the folder always holds one whole index.
+"""
+
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from ..errors import Errors
+from .encoder import EncoderIdentity
+from .files import whole_file
+
+MANIFEST = "index.json"
+FORMAT = "spacy-sbert index 1"
+KINDS = ("flat", "hnsw", "ivf")
+LIMIT = 2**20  # bytes of index.json
+
+
+class IndexRow(NamedTuple):
+    """What stands beside a vector: its text, and an id of the user's, each None if there is none."""
+
+    text: str | None
+    id: str | int | None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What index.json says.
+
+    kind (str), width (int), count (int): of the index. encoder (EncoderIdentity): what made the vectors, if known.
+    build (str): 32 hexadecimal digits in the names of the other files. sha256, rows_sha256 (str): of the index, and of
+        the texts and ids, None where there are none.
+    """
+
+    kind: str
+    width: int
+    count: int
+    encoder: EncoderIdentity | None
+    build: str = ""
+    sha256: str = ""
+    rows_sha256: str | None = None
+
+    def check_encoder(self, encoder: EncoderIdentity, folder: Path) -> None:
+        """RAISES (ValueError): if the vectors are not of this encoder."""
+        if self.encoder is None:
+            raise ValueError(Errors.SEARCH_NO_ENCODER.format(folder=folder, name=encoder.name))
+        if self.width != encoder.width:
+            raise ValueError(
+                Errors.SEARCH_OTHER_WIDTH.format(
+                    folder=folder, theirs=self.width, name=self.encoder.name, ours=encoder.width, given=encoder.name
+                )
+            )
+        if self.encoder.digest != encoder.digest:
+            raise ValueError(
+                Errors.SEARCH_OTHER_ENCODER.format(folder=folder, name=self.encoder.name, given=encoder.name)
+            )
+
+
+def import_faiss() -> Any:
+    """RAISES (ImportError): if FAISS is not installed."""
+    try:
+        import faiss
+    except ImportError as error:
+        raise ImportError(Errors.SEARCH_NO_FAISS) from error
+    return faiss
+
+
+def write_folder(folder: Path, manifest: Manifest, index: Any, rows: Sequence[IndexRow] | None) -> None:
+    """Write an index, and remove the one that it replaces.
+
+    manifest (Manifest): kind, width, count and encoder. index (faiss.Index), rows: what is written.
+    """
+    faiss: Any = import_faiss()
+    build = uuid.uuid4().hex
+    made = [_index_file(folder, build), _rows_file(folder, build)]
+    try:
+        sha256 = _write_hashed(made[0], lambda write: faiss.write_index(index, faiss.PyCallbackIOWriter(write)))
+        rows_sha256 = None if rows is None else _write_hashed(made[1], lambda write: _write_rows(rows, write))
+        said = {**asdict(manifest), "build": build, "sha256": sha256, "rows_sha256": rows_sha256}
+        with whole_file(folder / MANIFEST) as file:
+            file.write((json.dumps({"format": FORMAT, **said}, indent=2) + "\n").encode("utf8"))
+    except BaseException:
+        for path in made:
+            path.unlink(missing_ok=True)
+        raise
+    for path in folder.iterdir():
+        if re.fullmatch(r"(index-[0-9a-f]{32}\.faiss|rows-[0-9a-f]{32}\.jsonl)", path.name) and path not in made:
+            path.unlink(missing_ok=True)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """RAISES (OSError): if there is no index; (ValueError): if index.json is not what `write_folder` writes."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise FileNotFoundError(Errors.SEARCH_NO_INDEX.format(folder=folder))
+    with path.open("rb") as file:
+        raw = file.read(LIMIT + 1)
+    try:
+        if len(raw) > LIMIT:
+            raise ValueError(f"more than {LIMIT} bytes")
+        return _parse(json.loads(raw))
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason=repr(error)[:200])) from error
+
+
+def read_index(folder: Path, manifest: Manifest) -> Any:
+    """The index, whose digest is compared before FAISS sees a byte of it.
+
+    RAISES (ValueError): if it is not the one that was written; (ImportError): if FAISS is not installed.
+    """
+    faiss = import_faiss()
+    path = _index_file(folder, manifest.build)
+    _check_digest(path, manifest.sha256)
+    try:
+        index = faiss.read_index(str(path))
+    except RuntimeError as error:
+        raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason=str(error)[:200])) from error
+    kinds = {"flat": faiss.IndexFlat, "hnsw": faiss.IndexHNSWFlat, "ivf": faiss.IndexIVFFlat}
+    is_as_said = isinstance(index, kinds[manifest.kind]) and index.metric_type == faiss.METRIC_INNER_PRODUCT
+    if not is_as_said or (index.d, index.ntotal) != (manifest.width, manifest.count):
+        reason = f"{type(index).__name__} of {index.ntotal} vectors of width {index.d}, {MANIFEST} says {manifest}"
+        raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason=reason))
+    return index
+
+
+def read_rows(folder: Path, manifest: Manifest) -> list[IndexRow] | None:
+    """Texts and ids, None if there are none. RAISES (ValueError): if they are not those that were written."""
+    if manifest.rows_sha256 is None:
+        return None
+    path = _rows_file(folder, manifest.build)
+    _check_digest(path, manifest.rows_sha256)
+    with path.open(encoding="utf8", newline="\n") as file:
+        try:
+            return [IndexRow(**json.loads(line)) for line in file]
+        except (TypeError, ValueError) as error:
+            raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason=error)) from error
+
+
+def texts_digest(texts: Sequence[str]) -> str:
+    """What rows_sha256 is for an index that was saved with these texts and no ids."""
+    found = hashlib.sha256()
+    _write_rows([IndexRow(text, None) for text in texts], found.update)
+    return found.hexdigest()
+
+
+def _parse(said: Any) -> Manifest:
+    if said["format"] != FORMAT:
+        raise ValueError(f"the format is {said['format']!r}, expected {FORMAT!r}")
+    encoder = None if said["encoder"] is None else EncoderIdentity(**said["encoder"])
+    found = Manifest(encoder=encoder, **{key: said[key] for key in Manifest.__annotations__ if key != "encoder"})
+    if encoder is not None and not _has_types(encoder, {"name": str, "width": int, "digest": str}):
+        raise ValueError(f"the encoder is {encoder}")
+    types = {"kind": str, "width": int, "count": int, "build": str, "sha256": str, "rows_sha256": str | None}
+    if not _has_types(found, types) or not re.fullmatch("[0-9a-f]{32}", found.build):
+        raise ValueError(f"it says {found}")
+    if found.kind not in KINDS or (encoder is not None and encoder.width != found.width):
+        raise ValueError(f"it says {found}")
+    return found
+
+
+def _has_types(values: Any, types: dict[str, Any]) -> bool:
+    return all(isinstance(getattr(values, name), kind) for name, kind in types.items())
+
+
+def _index_file(folder: Path, build: str) -> Path:
+    return folder / f"index-{build}.faiss"
+
+
+def _rows_file(folder: Path, build: str) -> Path:
+    return folder / f"rows-{build}.jsonl"
+
+
+def _write_rows(rows: Sequence[IndexRow], write: Callable[[bytes], Any]) -> None:
+    for row in rows:
+        write((json.dumps(row._asdict()) + "\n").encode("utf8"))
+
+
+def _write_hashed(path: Path, work: Callable[[Callable[[bytes], int]], Any]) -> str:
+    """Have a file written, and take its SHA-256 on the way."""
+    found = hashlib.sha256()
+    failures: list[OSError] = []
+    with whole_file(path) as file:
+
+        def write(data: bytes) -> int:
+            try:
+                file.write(data)
+            except OSError as error:  # FAISS would say "py err" alone
+                failures.append(error)
+                raise
+            found.update(data)
+            return len(data)
+
+        try:
+            work(write)
+        except RuntimeError:
+            if failures:
+                raise failures[0] from None
+            raise
+    return found.hexdigest()
+
+
+def _check_digest(path: Path, expected: str) -> None:
+    if not path.is_file():
+        raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason="it is missing"))
+    with path.open("rb") as file:
+        given = _digest(file)
+    if given != expected:
+        reason = f"its SHA-256 is {given}, {MANIFEST} says {expected}"
+        raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason=reason))
+
+
+def _digest(file: BinaryIO) -> str:
+    found = hashlib.sha256()
+    while block := file.read(2**20):
+        found.update(block)
+    return found.hexdigest()

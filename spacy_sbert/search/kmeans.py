@@ -1,0 +1,34 @@
+"""k-means clusters of a collection."""
+
+from typing import Any
+
+import numpy
+
+from ..errors import Errors
+from ..similarity import unit_length
+from .blocks import check_count, checked
+from .clustering import by_appearance
+
+
+def kmeans_clusters(vectors: Any, *, n_clusters: int, seed: int = 0, n_init: int = 10) -> numpy.ndarray:
+    """Clusters whose vectors, made of length 1, are as near to their mean as k-means can bring them.
+
+    minimise sum_i ||v_i / ||v_i|| - m_c(i)||^2, where m_c is the mean of cluster c
+
+    vectors (float array of shape (n, width), NumPy or CuPy): the collection, a vector a row.
+    n_clusters (int): how many clusters, from 1 to n; of equal vectors scikit-learn finds fewer, and warns.
+    seed (int): of the means to begin with. n_init (int): how many beginnings are tried, of which the best is kept.
+    RETURNS (int64 array of shape (n,)): the cluster of each vector, numbered from 0 in the order of appearance.
+    RAISES (ValueError): if the array has not that shape or a number that is not finite, or a count is out of range;
+        (ImportError): if scikit-learn is not installed.
+    SOURCE: Lloyd 1982; Arthur and Vassilvitskii 2007, k-means++, for the beginnings.
+    """
+    rows = unit_length(checked(vectors, "vectors"))
+    check_count(n_clusters, len(rows), f"clusters of {len(rows)} vectors")
+    if n_init < 1:
+        raise ValueError(Errors.NOT_POSITIVE.format(name="n_init", given=n_init))
+    try:
+        from sklearn.cluster import KMeans
+    except ImportError as error:
+        raise ImportError(Errors.SEARCH_NO_SKLEARN) from error
+    return by_appearance(KMeans(n_clusters, n_init=n_init, random_state=seed).fit(rows).labels_)

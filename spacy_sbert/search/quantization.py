@@ -1,0 +1,213 @@
+"""Vectors stored in fewer bytes: a byte a dimension, or a bit; and search among them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial, reduce
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from ..errors import Errors
+from ..similarity import unit_length
+from .blocks import BLOCK_BYTES, check_count, checked, slices
+from .files import read_arrays, write_arrays
+from .nearest import Best, nearest
+
+LEVELS = 255  # steps between the 256 codes of a byte
+RESCORED = 4  # candidates for each vector wanted
+
+
+@dataclass(frozen=True)
+class Int8Vectors:
+    """Vectors of length 1 in a byte a dimension, a quarter of float32.
+
+    codes (int8 (n, width)): round((v - low) / step) - 128. low, step (float32 (width,)): of each dimension.
+    """
+
+    codes: numpy.ndarray
+    low: numpy.ndarray
+    step: numpy.ndarray
+
+    @classmethod
+    def fit(cls, sample: Any) -> "Int8Vectors":
+        """Learn the range of each dimension, for `apply`: low = min v, step = (max v - min v) / 255.
+
+        sample (float array of shape (n, width), NumPy or CuPy): vectors such as will be stored.
+        RETURNS (Int8Vectors): the ranges, and no vectors.
+        RAISES (ValueError): if the array has not that shape, or a number that is not finite, or a vector is zero.
+        SOURCE: Jacob et al. 2018, Quantization and training of neural networks, section 2.1.
+        """
+        rows = _unit_rows(sample, "sample")
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        step = (high - low) / numpy.float32(LEVELS)
+        return cls(numpy.zeros((0, rows.shape[1]), dtype="int8"), low, numpy.where(step > 0, step, numpy.float32(1)))
+
+    def apply(self, vectors: Any) -> "Int8Vectors":
+        """Quantise vectors by these ranges; what lies outside them gets the code of the end of the range.
+
+        vectors (float array of shape (n, width), NumPy or CuPy).
+        RETURNS (Int8Vectors): the vectors, in place of those that were there.
+        RAISES (ValueError): see fit; if the width is another.
+        """
+        rows = _unit_rows(vectors, "vectors")
+        _check_width(rows, len(self.low))
+        codes = numpy.rint((rows - self.low) / self.step).clip(0, LEVELS) - 128
+        return Int8Vectors(codes.astype("int8"), self.low, self.step)
+
+    def decode(self, rows: slice | numpy.ndarray = slice(None)) -> numpy.ndarray:
+        """low + step (code + 128), of the rows asked for: float32 (rows, width)."""
+        return self.low + self.step * (self.codes[rows].astype("float32") + 128)
+
+    def search(self, queries: Any, *, k: int, block_bytes: int = BLOCK_BYTES) -> Best:
+        """The k vectors most similar to each query, by the cosine of the query and the decoded vector.
+
+        For arguments, results and errors see `nearest`.
+        """
+        n, width = self.codes.shape
+        check_count(k, n, f"nearest of {n} vectors")
+
+        def search_block(block: slice) -> Best:
+            own = min(k, block.stop - block.start)
+            scores, indices = nearest(queries, self.decode(block), k=own, block_bytes=block_bytes)
+            return scores, indices + block.start
+
+        blocks = slices(n, max(1, block_bytes // (4 * width)))
+        return reduce(partial(_best_of, k=k), map(search_block, blocks))
+
+    def save(self, path: str | Path) -> None:
+        """Write codes, low and step as plain arrays (.npz), whole or not at all."""
+        write_arrays(Path(path), {"codes": self.codes, "low": self.low, "step": self.step})
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Int8Vectors":
+        """Read what `save` wrote. RAISES (ValueError): if the file is damaged, or another."""
+        found = read_arrays(Path(path), {"codes": ("int8", 2), "low": ("float32", 1), "step": ("float32", 1)})
+        widths = {found["codes"].shape[1], len(found["low"]), len(found["step"])}
+        if len(widths) > 1:
+            raise ValueError(Errors.SEARCH_BAD_ARRAYS.format(path=path, reason=f"they have the widths {widths}"))
+        return cls(**found)
+
+
+@dataclass(frozen=True)
+class BinaryVectors:
+    """Vectors in a bit a dimension, a 32nd of float32: whether the number is positive.
+
+    bits (uint8 (n, ceil(width / 8))): the first dimension is the highest bit. width (int): of the vectors.
+    """
+
+    bits: numpy.ndarray
+    width: int
+
+    @classmethod
+    def of(cls, vectors: Any) -> "BinaryVectors":
+        """Quantise vectors.
+
+        vectors (float array of shape (n, width), NumPy or CuPy).
+        RAISES (ValueError): if the array has not that shape, or a number that is not finite, or a vector is zero.
+        SOURCE: Charikar 2002, Similarity estimation techniques from rounding algorithms, section 3: signs keep angles.
+        """
+        rows = _unit_rows(vectors, "vectors")
+        return cls(numpy.packbits(rows > 0, axis=1), rows.shape[1])
+
+    def decode(self, rows: slice | numpy.ndarray = slice(None)) -> numpy.ndarray:
+        """1 for a positive number and -1 for another, of the rows asked for: float32 (rows, width)."""
+        return numpy.unpackbits(self.bits[rows], axis=1, count=self.width).astype("float32") * 2 - 1
+
+    def search(self, queries: Any, *, k: int, rescore: int = RESCORED, vectors: Any = None) -> Best:
+        """The k vectors most similar to each query: the nearest by Hamming distance, put in order by the query itself.
+
+        h(q, v) = number of dimensions whose signs differ; the cosine of the signs is 1 - 2 h / width
+
+        queries (float array of shape (n, width), NumPy or CuPy): what to search for. k (int): how many of each.
+        rescore (int): of rescore * k candidates by Hamming distance the best k by cosine(query, signs of v) are kept;
+            0 to keep the k nearest by Hamming distance, the lower index first of equal ones.
+        vectors (float array of shape (m, width)): the stored vectors, maybe memory-mapped, to rescore by in place of
+            their signs.
+        RETURNS (float32 array of shape (n, k), int64 array of shape (n, k)): the cosines that decided, and the rows.
+        RAISES (ValueError): see `nearest`; if vectors are not those that are stored, or rescore is negative.
+        """
+        rows = checked(queries, "queries")
+        _check_width(rows, self.width)
+        check_count(k, len(self.bits), f"nearest of {len(self.bits)} vectors")
+        if rescore < 0:
+            raise ValueError(Errors.NEGATIVE.format(name="rescore", given=rescore))
+        if vectors is not None and numpy.shape(vectors) != (len(self.bits), self.width):
+            expected = (len(self.bits), self.width)
+            raise ValueError(Errors.SEARCH_OTHER_VECTORS.format(given=numpy.shape(vectors), expected=expected))
+        n_candidates = min(len(self.bits), max(1, rescore) * k)
+        words = numpy.ascontiguousarray(_words(self.bits).T)  # (words, n): a pass over each word of all vectors
+        near = [_nearest_by_hamming(words, query, n_candidates) for query in _words(numpy.packbits(rows > 0, axis=1))]
+        if rescore == 0:
+            distances, indices = zip(*near, strict=True)
+            return (1 - numpy.stack(distances) * numpy.float32(2 / self.width)), numpy.stack(indices)
+        at = self.decode if vectors is None else numpy.asanyarray(vectors).__getitem__  # of memory-mapped ones a few
+        found = [_rescored(query, candidates, at, k) for query, (_, candidates) in zip(rows, near, strict=True)]
+        scores, indices = zip(*found, strict=True)
+        return numpy.concatenate(scores), numpy.concatenate(indices)
+
+    def save(self, path: str | Path) -> None:
+        """Write bits and width as plain arrays (.npz), whole or not at all."""
+        write_arrays(Path(path), {"bits": self.bits, "width": numpy.array([self.width], dtype="int64")})
+
+    @classmethod
+    def load(cls, path: str | Path) -> "BinaryVectors":
+        """Read what `save` wrote. RAISES (ValueError): if the file is damaged, or another."""
+        found = read_arrays(Path(path), {"bits": ("uint8", 2), "width": ("int64", 1)})
+        width = int(found["width"][0]) if len(found["width"]) == 1 else 0
+        if width < 1 or found["bits"].shape[1] != -(-width // 8):
+            reason = f"bits of shape {found['bits'].shape} and the width {found['width'].tolist()}"
+            raise ValueError(Errors.SEARCH_BAD_ARRAYS.format(path=path, reason=reason))
+        return cls(found["bits"], width)
+
+
+def _unit_rows(vectors: Any, name: str) -> numpy.ndarray:
+    rows = unit_length(checked(vectors, name))
+    zero = ~rows.any(axis=1)
+    if zero.any():
+        raise ValueError(Errors.SEARCH_ZERO_VECTOR.format(row=int(zero.argmax()), name=name))
+    return rows
+
+
+def _check_width(rows: numpy.ndarray, width: int) -> None:
+    if rows.shape[1] != width:
+        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=rows.shape[1], theirs=width))
+
+
+def _best_of(best: Best, more: Best, k: int) -> Best:
+    """The k best of two results, of which the first has the lower indices."""
+    scores, indices = (numpy.concatenate(both, axis=1) for both in zip(best, more, strict=True))
+    order = numpy.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return numpy.take_along_axis(scores, order, axis=1), numpy.take_along_axis(indices, order, axis=1)
+
+
+def _words(bits: numpy.ndarray) -> numpy.ndarray:
+    """The same bits, filled up with zeros, in words of 8 bytes: uint64 (n, words)."""
+    filled = numpy.pad(bits, ((0, 0), (0, -bits.shape[1] % 8)))
+    return numpy.ascontiguousarray(filled).view("uint64")
+
+
+def _nearest_by_hamming(words: numpy.ndarray, query: numpy.ndarray, k: int) -> Best:
+    """Distances uint16 (k,) and indices int64 (k,); words uint64 (words, n), query uint64 (words,)."""
+    distances = numpy.zeros(words.shape[1], dtype="uint16")
+    for row, word in zip(words, query, strict=True):
+        distances += _count_bits(row ^ word)
+    near = numpy.flatnonzero(distances <= numpy.partition(distances, k - 1)[k - 1])
+    near = near[numpy.argsort(distances[near], kind="stable")[:k]]
+    return distances[near], near
+
+
+def _count_bits(words: numpy.ndarray) -> numpy.ndarray:
+    """How many bits are set in each word: uint8 (n,)."""
+    if hasattr(numpy, "bitwise_count"):  # from NumPy 2
+        return numpy.bitwise_count(words)
+    return numpy.unpackbits(words.view("uint8").reshape(-1, 8), axis=1).sum(axis=1, dtype="uint8")
+
+
+def _rescored(
+    query: numpy.ndarray, candidates: numpy.ndarray, at: Callable[[numpy.ndarray], numpy.ndarray], k: int
+) -> Best:
+    """The k best of candidates by cosine, scores float32 (1, k) and indices int64 (1, k)."""
+    candidates = numpy.sort(candidates)
+    scores, places = nearest(query[None], at(candidates), k=k)
+    return scores, candidates[places]

@@ -1,0 +1,77 @@
+"""Search over Spans of Docs: "which sentence in these documents says this?"."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy
+from spacy.tokens import Doc, Span
+
+from ..errors import Errors
+from ..most_similar import Query, SimilarSpan, check_k, query_vector, with_vectors
+from .index import VectorIndex
+from .nearest import Best, nearest
+
+Unit = str | Callable[[Doc], Iterable[Span]]
+UNITS: dict[str, Callable[[Doc], Iterable[Span]]] = {
+    "doc": lambda doc: [doc[:]],
+    "sent": lambda doc: doc.sents,
+    "noun_chunks": lambda doc: doc.noun_chunks,
+    "ents": lambda doc: doc.ents,
+}
+
+
+def collect_spans(docs: Iterable[Doc], unit: Unit = "sent") -> Iterator[Span]:
+    """The sentences, or other Spans, of Docs, in order.
+
+    docs (Iterable[Doc]): the documents; those without tokens have none.
+    unit (str or Callable): "doc", "sent", "noun_chunks", "ents", or a function from a Doc to Spans, such as
+        `lambda doc: doc.spans["sc"]`.
+    YIELDS (Span).
+    RAISES (ValueError): for an unknown unit, or from spaCy if a Doc has no sentence boundaries or no parse.
+    """
+    if isinstance(unit, str) and unit not in UNITS:
+        raise ValueError(Errors.UNKNOWN_UNIT.format(given=unit, expected=", ".join(UNITS)))
+    spans_of = UNITS[unit] if isinstance(unit, str) else unit
+    return (span for doc in docs if len(doc) for span in spans_of(doc))
+
+
+class SpanSearch:
+    """Search among Spans by the vectors that they carry.
+
+    spans (Iterable[Span]): of Docs that a pipeline processed, see collect_spans; those without a vector, of white
+        space alone, are left out.
+    kind (str): "exact", or the kind of a FAISS index, see VectorIndex.build.
+    index (VectorIndex): one of the same Spans, such as was saved, in place of a new one.
+    RAISES (ValueError): if a Doc carries no vectors, no Span has one, widths differ, or the index is of other Spans.
+    """
+
+    def __init__(self, spans: Iterable[Span], *, kind: str = "exact", index: VectorIndex | None = None):
+        self.spans, vectors = with_vectors(spans)
+        if not self.spans:
+            raise ValueError(Errors.SEARCH_NO_SPANS)
+        widths = {len(vector) for vector in vectors}
+        if len(widths) > 1:
+            raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=min(widths), theirs=max(widths)))
+        if index is not None and len(index) != len(self.spans):
+            raise ValueError(Errors.SEARCH_SPAN_COUNT.format(given=len(index), expected=len(self.spans)))
+        self.vectors = numpy.stack(vectors)  # (spans, width)
+        self.index = VectorIndex.build(self.vectors, kind=kind) if index is None and kind != "exact" else index
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    def search(self, query: Query | numpy.ndarray, k: int = 10) -> list[SimilarSpan]:
+        """The k Spans most similar to a query, the best first.
+
+        query (str, Doc, Span or float array of shape (width,)): a str is encoded by the pipe that made the vectors of
+            the first Doc, if it is still there.
+        k (int): how many, 1 or more; all if there are fewer.
+        RETURNS (list[SimilarSpan]): each has `span`, which knows its `doc`, `start_char` and `end_char`, and `score`.
+        RAISES (TypeError, ValueError): if the query is something else, or has no vector or another width.
+        """
+        vector = query if isinstance(query, numpy.ndarray) else query_vector(query, self.spans[0].doc)
+        check_k(k)
+        scores, indices = self._best(numpy.asarray(vector)[None], min(k, len(self.spans)))
+        return [SimilarSpan(self.spans[i], float(score)) for i, score in zip(indices[0], scores[0], strict=True)]
+
+    def _best(self, queries: numpy.ndarray, k: int) -> Best:
+        return nearest(queries, self.vectors, k=k) if self.index is None else self.index.search(queries, k=k)

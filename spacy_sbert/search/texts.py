@@ -1,0 +1,240 @@
+"""Search, pairs and clusters of the texts of a file: what the commands `search`, `mine` and `cluster` do."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy
+from spacy.language import Language
+from tqdm import tqdm
+
+from ..component import SentenceBert
+from ..errors import Errors
+from ..meta.corpus import read_sentences
+from .blocks import slices
+from .clustering import hierarchical_clusters
+from .communities import communities
+from .encoder import identify
+from .files import whole_file
+from .index import VectorIndex
+from .index_folder import MANIFEST, read_manifest, texts_digest
+from .kmeans import kmeans_clusters
+from .nearest import nearest
+from .similar_pairs import most_similar_pairs
+
+WINDOW = 2**14  # texts whose vectors are in memory beside an index that is built
+MAX_HIERARCHICAL = 30_000  # texts, whose distances take 3.6 GB, and SciPy's copy of them as much
+NO_CLUSTER = -1
+
+
+class FoundText(NamedTuple):
+    """A text that was found: cosine similarity to the query, row in the corpus (from 0), text."""
+
+    score: float
+    row: int
+    text: str
+
+
+def find_sbert(nlp: Language, name: str | None = None) -> SentenceBert:
+    """The `sbert` pipe of a pipeline: the one of this name, or the last.
+
+    RAISES (ValueError): if there is none.
+    """
+    pipes = [(given, pipe) for given, pipe in nlp.pipeline if isinstance(pipe, SentenceBert)]
+    found = [pipe for given, pipe in pipes if name is None or given == name]
+    if not found:
+        named = "" if name is None else f"named '{name}' "
+        raise ValueError(Errors.SEARCH_NOT_SBERT.format(name=named, pipes=", ".join(nlp.pipe_names) or "none"))
+    return found[-1]
+
+
+def read_texts(path: Path, column: int | None = None) -> list[str]:
+    """The texts of a file, see read_sentences. RAISES (ValueError): if it holds none, or cannot be read."""
+    texts = list(read_sentences(path, column))
+    if not texts:
+        raise ValueError(Errors.SEARCH_EMPTY_CORPUS.format(path=path))
+    for number, text in enumerate(texts, start=1):
+        if any("\ud800" <= character <= "\udfff" for character in text):  # JSON can escape what UTF-8 cannot hold
+            raise ValueError(Errors.SEARCH_SURROGATE.format(path=path, number=number, text=ascii(text)[:50]))
+    return texts
+
+
+def encode_texts(pipe: SentenceBert, texts: Sequence[str], *, progress: bool = False) -> Iterator[numpy.ndarray]:
+    """The vectors of texts in blocks, float32 (b, width) each. progress (bool): whether to show a progress bar."""
+    with tqdm(total=len(texts), disable=not progress, unit=" texts") as bar:
+        for part in slices(len(texts), WINDOW):
+            yield pipe.encode(texts[part])
+            bar.update(part.stop - part.start)
+
+
+def open_index(
+    pipe: SentenceBert, corpus: Path, folder: Path, *, kind: str, column: int | None = None, progress: bool = False
+) -> VectorIndex:
+    """The index of a file of texts: the one in the folder, or a new one that is saved there.
+
+    For arguments see search_texts.
+    RAISES (ValueError): if the index there is damaged, or of another encoder or other texts.
+    """
+    texts, encoder = read_texts(corpus, column), identify(pipe)
+    if not (folder / MANIFEST).exists():
+        blocks = encode_texts(pipe, texts, progress=progress)
+        index = VectorIndex.build(blocks, kind=kind, encoder=encoder, texts=texts)
+        index.save(folder)
+        return index
+    read_manifest(folder).check_encoder(encoder, folder)
+    if read_manifest(folder).rows_sha256 != texts_digest(texts):
+        raise ValueError(Errors.SEARCH_OTHER_TEXTS.format(folder=folder, corpus=corpus))
+    return VectorIndex.load(folder, encoder=encoder)
+
+
+def search_texts(
+    pipe: SentenceBert,
+    corpus: Path,
+    queries: Sequence[str],
+    *,
+    k: int = 10,
+    index: Path | None = None,
+    kind: str = "hnsw",
+    column: int | None = None,
+    progress: bool = False,
+) -> list[list[FoundText]]:
+    """The texts that are most similar to each query.
+
+    pipe (SentenceBert): what encodes. queries (Sequence[str]): what to search for.
+    corpus (Path): a file of texts, see read_sentences, or the folder of a saved index with texts.
+    k (int): how many texts for each query; all if there are fewer.
+    index (Path): the folder of an index of the file; it is built and saved there if there is none. None to search
+        exactly, without one. kind (str): of the index if it is built, see VectorIndex.build.
+    column (int): of a table, see read_sentences. progress (bool): whether to show a progress bar.
+    RETURNS (list of lists of FoundText): the best first.
+    RAISES (ValueError): if a file cannot be read or holds nothing, a query has no text, or the index does not fit.
+    """
+    wanted = pipe.encode(queries)
+    if not wanted.any(axis=1).all():
+        raise ValueError(Errors.SEARCH_EMPTY_QUERY)
+    opened = None
+    if corpus.is_dir():
+        opened = VectorIndex.load(corpus, encoder=identify(pipe))
+    elif index is not None:
+        opened = open_index(pipe, corpus, index, kind=kind, column=column, progress=progress)
+    if opened is None:
+        texts = read_texts(corpus, column)
+        vectors = numpy.concatenate(list(encode_texts(pipe, texts, progress=progress)))
+        scores, indices = nearest(wanted, vectors, k=min(k, len(texts)))
+    else:
+        texts = [row.text for row in opened.rows or () if row.text is not None]
+        if len(texts) < len(opened):
+            raise ValueError(Errors.SEARCH_NO_TEXTS.format(folder=corpus))
+        scores, indices = opened.search(wanted, k=min(k, len(texts)))
+    return [
+        [FoundText(float(score), int(i), texts[i]) for score, i in zip(*best, strict=True)]
+        for best in zip(scores, indices, strict=True)
+    ]
+
+
+def mine_texts(
+    pipe: SentenceBert,
+    corpus: Path,
+    *,
+    k: int = 100,
+    min_score: float = -1.0,
+    column: int | None = None,
+    progress: bool = False,
+) -> list[tuple[float, int, int, str, str]]:
+    """The most similar pairs of the texts of a file: paraphrases and duplicates.
+
+    k (int): how many pairs; all if there are fewer. min_score (float): the least cosine similarity.
+    For the other arguments see search_texts.
+    RETURNS (list of (score, row, row, text, text)): the best first.
+    RAISES (ValueError): if the file cannot be read, or holds fewer than two texts.
+    """
+    if not -1 <= min_score <= 1:
+        raise ValueError(Errors.SEARCH_BAD_COSINE.format(given=min_score))
+    texts = read_texts(corpus, column)
+    if len(texts) < 2:
+        raise ValueError(Errors.SEARCH_SINGLE_TEXT.format(path=corpus))
+    vectors = numpy.concatenate(list(encode_texts(pipe, texts, progress=progress)))
+    scores, pairs = most_similar_pairs(vectors, k=min(k, len(texts) * (len(texts) - 1) // 2))
+    found = zip(scores.tolist(), pairs.tolist(), strict=True)
+    return [(score, i, j, texts[i], texts[j]) for score, (i, j) in found if score >= min_score]
+
+
+def cluster_texts(
+    pipe: SentenceBert,
+    corpus: Path,
+    *,
+    method: str = "communities",
+    column: int | None = None,
+    progress: bool = False,
+    **options: Any,
+) -> list[tuple[int, int, str]]:
+    """The cluster of each text of a file.
+
+    method (str): "communities" (options threshold, min_size), "hierarchical" (n_clusters or threshold, linkage) or
+        "kmeans" (n_clusters, seed): see communities, hierarchical_clusters and kmeans_clusters.
+    For the other arguments see search_texts.
+    RETURNS (list of (cluster, row, text)): clusters from 0, of communities the largest; -1 for texts in none.
+    RAISES (ValueError): if the file cannot be read, holds no text, or options are not those of the method;
+        (ImportError): if a package is not installed.
+    """
+    if method not in METHODS:
+        raise ValueError(Errors.SEARCH_BAD_METHOD.format(given=method, expected=", ".join(METHODS)))
+    work, known = METHODS[method]
+    unknown = ", ".join(sorted(set(options) - set(known)))
+    if unknown:
+        raise ValueError(Errors.SEARCH_UNUSED_OPTIONS.format(method=method, given=unknown, expected=", ".join(known)))
+    if method == "kmeans" and "n_clusters" not in options:
+        raise ValueError(Errors.SEARCH_NO_COUNT)
+    texts = read_texts(corpus, column)
+    if method == "hierarchical" and len(texts) > MAX_HIERARCHICAL:
+        raise ValueError(Errors.SEARCH_TOO_MANY.format(given=len(texts), most=MAX_HIERARCHICAL))
+    labels = work(numpy.concatenate(list(encode_texts(pipe, texts, progress=progress))), **options)
+    return list(zip(labels.tolist(), range(len(texts)), texts, strict=True))
+
+
+def write_table(path: Path, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Write rows as .tsv, the names first, or as .jsonl, whole or not at all.
+
+    RAISES (ValueError): if the name of the file ends otherwise, or a text has a tab or line end in it that .tsv cannot
+        hold.
+    """
+    check_output(path)
+    with whole_file(path) as file:
+        if path.suffix == ".tsv":
+            file.write(("\t".join(names) + "\n").encode("utf8"))
+        for number, row in enumerate(rows, start=1):
+            if path.suffix == ".jsonl":
+                line = json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False)
+            else:
+                line = "\t".join(_cell(value, number) for value in row)
+            file.write((line + "\n").encode("utf8"))
+
+
+def check_output(path: Path) -> None:
+    """RAISES (ValueError): if the name of a file does not end in .tsv or .jsonl."""
+    if path.suffix not in (".tsv", ".jsonl"):
+        raise ValueError(Errors.SEARCH_BAD_OUTPUT.format(path=path))
+
+
+def _cell(value: Any, number: int) -> str:
+    if isinstance(value, float):
+        return f"{value:.6f}"
+    if any(character in str(value) for character in "\t\r\n"):
+        raise ValueError(Errors.SEARCH_TAB.format(number=number, text=str(value)[:50]))
+    return str(value)
+
+
+def _communities(vectors: numpy.ndarray, **options: Any) -> numpy.ndarray:
+    """The community of each vector, int64 (n,)."""
+    labels = numpy.full(len(vectors), NO_CLUSTER)
+    for number, group in enumerate(communities(vectors, **options)):
+        labels[group] = number
+    return labels
+
+
+METHODS: dict[str, tuple[Callable[..., numpy.ndarray], tuple[str, ...]]] = {
+    "communities": (_communities, ("threshold", "min_size")),
+    "hierarchical": (hierarchical_clusters, ("n_clusters", "threshold", "linkage")),
+    "kmeans": (kmeans_clusters, ("n_clusters", "seed")),
+}

@@ -1,0 +1,217 @@
+"""A saved index: parity with exact search, streams, files that are not what was saved, and a full disk."""
+
+import json
+import sys
+from contextlib import contextmanager
+
+import faiss
+import numpy
+import pytest
+
+from spacy_sbert.search import EncoderIdentity, VectorIndex, nearest, recall
+
+RNG = numpy.random.default_rng(0)
+CENTRES = RNG.standard_normal((50, 24))
+VECTORS = (CENTRES[RNG.integers(50, size=2000)] + 0.8 * RNG.standard_normal((2000, 24))).astype("float32")
+QUERIES = (3 * VECTORS[:40] + 0.1).astype("float64")
+ENCODER = EncoderIdentity("model-a", 24, "a" * 64)
+TEXTS = [f"text {i}\n\ud800" for i in range(2000)]
+KINDS = pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf"])
+
+
+@pytest.fixture(scope="module")
+def indexes():
+    return {
+        kind: VectorIndex.build(VECTORS, kind=kind, encoder=ENCODER, texts=TEXTS, ids=range(2000))
+        for kind in ("flat", "hnsw", "ivf")
+    }
+
+
+@KINDS
+def test_recall_against_exact_search(indexes, kind):
+    scores, indices = indexes[kind].search(QUERIES, k=10)
+    exact_scores, exact = nearest(QUERIES, VECTORS, k=10)
+    assert (scores.dtype, indices.dtype, scores.shape, indices.shape) == ("float32", "int64", (40, 10), (40, 10))
+    assert recall(indices, exact) >= (1.0 if kind == "flat" else 0.95)
+    assert numpy.allclose(scores[indices == exact], exact_scores[indices == exact], atol=1e-6)
+    assert (numpy.diff(scores, axis=1) <= 0).all()
+
+
+@KINDS
+def test_a_stream_of_blocks_is_the_same_index(indexes, kind):
+    blocks = (VECTORS[start : start + 300] for start in range(0, 2000, 300))
+    streamed = VectorIndex.build(blocks, kind=kind)
+    assert len(streamed) == 2000
+    scores, indices = streamed.search(QUERIES, k=5)
+    expected_scores, expected = indexes[kind].search(QUERIES, k=5)
+    assert recall(indices, expected) > 0.97  # lists are trained on the same vectors in another order
+    assert numpy.allclose(scores[indices == expected], expected_scores[indices == expected], atol=1e-6)
+
+
+@KINDS
+def test_all_that_there_are(indexes, kind):
+    """Lists and graphs alone would not show all: -1 must never come out."""
+    scores, indices = indexes[kind].search(QUERIES[:3], k=2000)
+    assert (numpy.sort(indices, axis=1) == numpy.arange(2000)).all()
+    assert numpy.isfinite(scores).all()
+
+
+@KINDS
+@pytest.mark.parametrize("vectors", [numpy.ones((300, 4)), numpy.zeros((300, 4)), numpy.ones((1, 4))])
+def test_equal_zero_and_single_vectors(kind, vectors):
+    found = VectorIndex.build(vectors, kind=kind).search([[1.0, 1, 1, 1]], k=len(vectors))
+    assert numpy.allclose(found[0], float(vectors[0, 0])) and sorted(found[1][0]) == list(range(len(vectors)))
+
+
+@KINDS
+def test_saved_and_loaded(indexes, kind, tmp_path):
+    folder = tmp_path / "sub" / "index"
+    indexes[kind].save(folder)
+    loaded = VectorIndex.load(folder, encoder=ENCODER)
+    for ours, theirs in zip(loaded.search(QUERIES, k=7), indexes[kind].search(QUERIES, k=7), strict=True):
+        assert numpy.array_equal(ours, theirs)
+    assert (loaded.kind, loaded.width, loaded.encoder, len(loaded)) == (kind, 24, ENCODER, 2000)
+    assert loaded.rows[1999] == ("text 1999\n\ud800", 1999)
+    said = json.loads((folder / "index.json").read_text())
+    assert (said["count"], said["width"], said["encoder"]["name"]) == (2000, 24, "model-a")
+
+
+def test_saved_over_another(indexes, tmp_path):
+    VectorIndex.build(VECTORS[:5]).save(tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    indexes["flat"].save(tmp_path)
+    assert len(VectorIndex.load(tmp_path)) == 2000
+    kinds = sorted(path.name.split("-")[0] for path in tmp_path.iterdir())
+    assert kinds == ["index", "index.json", "notes.txt", "rows"]
+
+
+@contextmanager
+def no_file_over(size):
+    """As on a full disk: what is written beyond so many bytes fails."""
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.parametrize(("n", "size"), [(1, 250), (2000, 50_000), (2000, 195_000)])  # in index.json, index, rows
+def test_a_full_disk_leaves_what_was_there(tmp_path, n, size):
+    VectorIndex.build(VECTORS[:5]).save(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    index = VectorIndex.build(VECTORS[:n], texts=["x" * 100] * n if n > 1 else None)
+    with no_file_over(size), pytest.raises(OSError, match="File too large"):
+        index.save(tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert len(VectorIndex.load(tmp_path)) == 5
+
+
+@pytest.mark.parametrize("file", ["index-*.faiss", "rows-*.jsonl"])
+def test_damaged_files_never_reach_faiss(indexes, tmp_path, file, monkeypatch):
+    indexes["hnsw"].save(tmp_path)
+    if file.startswith("index"):
+        monkeypatch.setattr(faiss, "read_index", None)
+    (path,) = tmp_path.glob(file)
+    whole = path.read_bytes()
+    changed = bytearray(whole)
+    changed[len(whole) // 2] ^= 1
+    for damaged in (bytes(changed), whole[:-1], b"", whole + b" "):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"The index is damaged: .*its SHA-256 is"):
+            VectorIndex.load(tmp_path)
+    path.unlink()
+    with pytest.raises(ValueError, match=r"The index is damaged: .*it is missing"):
+        VectorIndex.load(tmp_path)
+
+
+def changed_manifest(folder, **values):
+    said = json.loads((folder / "index.json").read_text())
+    (folder / "index.json").write_text(json.dumps({**said, **values}))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"format": "spacy-sbert index 2"},
+        {"kind": "pickle"},
+        {"kind": "hnsw"},
+        {"count": 1999},
+        {"count": "2000"},
+        {"width": 23},
+        {"build": "../../secret"},
+        {"sha256": None},
+        {"encoder": {"name": "model-a"}},
+        {"encoder": {"name": "model-a", "width": 3, "digest": "a"}},
+        {"encoder": "model-a"},
+    ],
+    ids=str,
+)
+def test_a_manifest_that_is_not_true(indexes, tmp_path, values):
+    indexes["flat"].save(tmp_path)
+    changed_manifest(tmp_path, **values)
+    with pytest.raises(ValueError, match="The index is damaged"):
+        VectorIndex.load(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", '"a"', "{}", "[" * 200_000, " " * 2**21])
+def test_a_manifest_that_is_none(indexes, tmp_path, text):
+    indexes["flat"].save(tmp_path)
+    (tmp_path / "index.json").write_text(text)
+    with pytest.raises(ValueError, match="The index is damaged"):
+        VectorIndex.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "message"),
+    [
+        (EncoderIdentity("model-b", 384, "b" * 64), "width 24, made by 'model-a', but 'model-b' makes .* width 384"),
+        (EncoderIdentity("model-b", 24, "b" * 64), "another encoder, 'model-a', .* not those of 'model-b'"),
+    ],
+)
+def test_another_encoder(indexes, tmp_path, encoder, message, monkeypatch):
+    indexes["flat"].save(tmp_path)
+    monkeypatch.setattr(faiss, "read_index", None)
+    with pytest.raises(ValueError, match=message):
+        VectorIndex.load(tmp_path, encoder=encoder)
+
+
+def test_an_encoder_that_nobody_named(tmp_path):
+    VectorIndex.build(VECTORS).save(tmp_path)
+    assert VectorIndex.load(tmp_path).encoder is None
+    with pytest.raises(ValueError, match="does not say which encoder"):
+        VectorIndex.load(tmp_path, encoder=ENCODER)
+
+
+def test_no_index(tmp_path):
+    with pytest.raises(FileNotFoundError, match="There is no index in"):
+        VectorIndex.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("work", "message"),
+    [
+        (lambda: VectorIndex.build(VECTORS, kind="lsh"), "Unknown kind of index 'lsh': expected one of flat, hnsw"),
+        (lambda: VectorIndex.build(VECTORS[0]), r"Cannot search vectors of shape \(24,\)"),
+        (lambda: VectorIndex.build(VECTORS[:0]), r"Cannot search vectors of shape"),
+        (lambda: VectorIndex.build(iter([])), r"Cannot search vectors of shape"),
+        (lambda: VectorIndex.build(iter([VECTORS, VECTORS[:, :3]])), "unequal width: 24 and 3"),
+        (lambda: VectorIndex.build(iter([VECTORS, numpy.nan * VECTORS])), "Row 0 of the vectors from row 2000 on"),
+        (lambda: VectorIndex.build(VECTORS, texts=["a"]), "Given 1 texts or ids for 2000 vectors"),
+        (lambda: VectorIndex.build(VECTORS, texts=TEXTS, ids=[1]), "Given 1 texts or ids for 2000"),
+        (lambda: VectorIndex.build(VECTORS[:, :3], encoder=ENCODER), "unequal width: 3 and 24"),
+        (lambda: VectorIndex.build(VECTORS).search(QUERIES[:, :3], k=1), "unequal width: 3 and 24"),
+        (lambda: VectorIndex.build(VECTORS).search(QUERIES, k=2001), "Cannot find 2001 nearest of 2000"),
+        (lambda: VectorIndex.build(VECTORS).search(QUERIES * numpy.inf, k=1), "Row 0 of the queries"),
+    ],
+)
+def test_refused(work, message):
+    with pytest.raises(ValueError, match=message):
+        work()
+
+
+def test_without_faiss(monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(ImportError, match=r"pip install spacy-sbert\[search\]"):
+        VectorIndex.build(VECTORS)

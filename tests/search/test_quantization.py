@@ -1,0 +1,172 @@
+"""Quantised vectors: by hand, the bound of the error, parity with search among decoded vectors, files, what is lost."""
+
+import zipfile
+
+import numpy
+import pytest
+
+from spacy_sbert.search import BinaryVectors, Int8Vectors, nearest, recall
+from spacy_sbert.similarity import unit_length
+
+RNG = numpy.random.default_rng(0)
+CENTRES = RNG.standard_normal((40, 64))
+VECTORS = (CENTRES[RNG.integers(40, size=900)] + 0.7 * RNG.standard_normal((900, 64))).astype("float32")
+QUERIES = (CENTRES + 0.7 * RNG.standard_normal((40, 64))).astype("float32")
+INT8 = Int8Vectors.fit(VECTORS).apply(VECTORS)
+BINARY = BinaryVectors.of(VECTORS)
+
+
+def assert_equal(found, expected):
+    assert [array.dtype for array in found] == ["float32", "int64"]
+    assert all(numpy.array_equal(ours, theirs) for ours, theirs in zip(found, expected, strict=True))
+
+
+def test_int8_by_hand():
+    ranges = Int8Vectors.fit([[1.0, 0.0], [-1.0, 0.0]])
+    assert ranges.low.tolist() == [-1, 0] and ranges.step.tolist() == [numpy.float32(2 / 255), 1]
+    stored = ranges.apply([[3.0, 0.0], [-0.5, 0.0]])
+    assert stored.codes.tolist() == [[127, -128], [-128, -128]] and stored.codes.dtype == "int8"
+    assert numpy.allclose(stored.decode(), [[1, 0], [-1, 0]])
+
+
+def test_int8_is_off_by_half_a_step_at_most():
+    error = numpy.abs(INT8.decode() - unit_length(VECTORS))
+    assert (error <= INT8.step / 2 * (1 + 1e-4)).all() and error.max() > 0
+    assert INT8.codes.nbytes * 4 == VECTORS.nbytes
+
+
+def test_int8_outside_the_range_of_the_sample():
+    stored = Int8Vectors.fit(VECTORS[:20]).apply(VECTORS)
+    low, high = stored.low, stored.low + 255 * stored.step
+    assert numpy.allclose(stored.decode(), unit_length(VECTORS).clip(low, high), atol=stored.step.max() / 2)
+
+
+@pytest.mark.parametrize("k", [1, 10, 900])
+@pytest.mark.parametrize("block_bytes", [4 * 64, 4 * 64 * 37, 2**20])
+def test_int8_search_is_that_among_decoded_vectors(k, block_bytes):
+    assert_equal(INT8.search(QUERIES, k=k, block_bytes=block_bytes), nearest(QUERIES, INT8.decode(), k=k))
+
+
+def test_int8_the_lower_index_first_of_equal_ones():
+    stored = Int8Vectors.fit(VECTORS).apply(numpy.repeat(VECTORS[:3], 50, axis=0))
+    assert stored.search(VECTORS[1:2], k=4, block_bytes=4 * 64 * 7)[1].tolist() == [[50, 51, 52, 53]]
+
+
+def test_binary_by_hand():
+    stored = BinaryVectors.of([[1, -1, 1, 1, 1, 1, 1, 1, -1, 1.0], [-1] * 9 + [1.0]])
+    assert stored.bits.tolist() == [[0b10111111, 0b01000000], [0, 0b01000000]]
+    assert stored.decode().tolist() == [[1, -1, 1, 1, 1, 1, 1, 1, -1, 1], [-1] * 9 + [1]]
+    scores, indices = stored.search([[1.0] * 10], k=2, rescore=0)
+    assert indices.tolist() == [[0, 1]] and numpy.allclose(scores, [[1 - 2 * 2 / 10, 1 - 2 * 9 / 10]])
+
+
+@pytest.mark.parametrize("k", [1, 10, 900])
+@pytest.mark.parametrize("width", [64, 61, 3])
+def test_hamming_search_is_that_by_the_cosine_of_signs(k, width):
+    signs = numpy.where(VECTORS[:, :width] > 0, 1, -1)
+    wanted = numpy.where(QUERIES[:, :width] > 0, 1, -1)
+    distances = (wanted[:, None] != signs[None]).sum(axis=2)
+    indices = numpy.argsort(distances, axis=1, kind="stable")[:, :k]
+    scores, found = BinaryVectors.of(VECTORS[:, :width]).search(QUERIES[:, :width], k=k, rescore=0)
+    assert numpy.array_equal(found, indices) and scores.dtype == "float32" and found.dtype == "int64"
+    assert numpy.allclose(scores, 1 - 2 * numpy.take_along_axis(distances, indices, axis=1) / width, atol=1e-6)
+
+
+def test_bits_are_counted_without_numpy_2(monkeypatch):
+    expected = BINARY.search(QUERIES, k=10, rescore=0)
+    monkeypatch.delattr(numpy, "bitwise_count", raising=False)
+    assert_equal(BINARY.search(QUERIES, k=10, rescore=0), expected)
+
+
+def test_all_rescored_is_exact():
+    every = BINARY.search(QUERIES, k=10, rescore=90)
+    assert_equal(every, nearest(QUERIES, BINARY.decode(), k=10))
+    assert_equal(BINARY.search(QUERIES, k=10, rescore=90, vectors=VECTORS), nearest(QUERIES, VECTORS, k=10))
+
+
+def test_rescored_by_vectors_on_disk(tmp_path):
+    numpy.save(tmp_path / "vectors.npy", VECTORS)
+    mapped = numpy.load(tmp_path / "vectors.npy", mmap_mode="r")
+    expected = BINARY.search(QUERIES, k=10, vectors=VECTORS)
+    assert_equal(BINARY.search(QUERIES, k=10, vectors=mapped), expected)
+
+
+def test_what_is_lost():
+    _, exact = nearest(QUERIES, VECTORS, k=10)
+    of_signs, rescored, by_vectors = (
+        recall(BINARY.search(QUERIES, k=10, **how)[1], exact)
+        for how in ({"rescore": 0}, {"rescore": 8}, {"rescore": 8, "vectors": VECTORS})
+    )
+    assert recall(INT8.search(QUERIES, k=10)[1], exact) > 0.97
+    assert of_signs < rescored < by_vectors and by_vectors > 0.9
+
+
+@pytest.mark.parametrize("stored", [INT8, BINARY])
+def test_saved_and_loaded(stored, tmp_path):
+    stored.save(tmp_path / "new" / "vectors.npz")
+    loaded = type(stored).load(tmp_path / "new" / "vectors.npz")
+    assert_equal(loaded.search(QUERIES, k=5), stored.search(QUERIES, k=5))
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["vectors.npz"]
+
+
+@pytest.mark.parametrize("stored", [INT8, BINARY])
+def test_damaged_files(stored, tmp_path):
+    path = tmp_path / "vectors.npz"
+    stored.save(path)
+    whole = path.read_bytes()
+    other = (BinaryVectors if stored is INT8 else Int8Vectors).load
+    with pytest.raises(ValueError, match=r"vectors\.npz holds no quantised vectors"):
+        other(path)
+    changed = bytearray(whole)
+    changed[300] ^= 1
+    for damaged in (b"", b"text", whole[:-30], whole[: len(whole) // 2], bytes(changed)):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"vectors\.npz holds no quantised vectors"):
+            type(stored).load(path)
+
+
+@pytest.mark.parametrize("shape", ["(1000000000000, 64)", "(900, 64", "(900, 64), 'descr': '|O'"])
+def test_a_header_that_promises_terabytes_or_nonsense(shape, tmp_path):
+    path = tmp_path / "vectors.npz"
+    INT8.save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    header = f"{{'descr': '|i1', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    members["codes.npy"] = b"\x93NUMPY\x01\x00\x76\x00" + header.encode() + bytes(900 * 64)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    with pytest.raises(ValueError, match="holds no quantised vectors"):
+        Int8Vectors.load(path)
+
+
+def test_objects_are_not_unpickled(tmp_path):
+    numpy.savez(tmp_path / "vectors.npz", codes=numpy.array([{}]), low=numpy.zeros(1), step=numpy.zeros(1))
+    with pytest.raises(ValueError, match="holds no quantised vectors"):
+        Int8Vectors.load(tmp_path / "vectors.npz")
+
+
+@pytest.mark.parametrize("arrays", [{"step": INT8.step[1:]}, {"codes": INT8.codes[0]}, {"low": INT8.low.astype("f8")}])
+def test_arrays_that_do_not_fit(arrays, tmp_path):
+    numpy.savez(tmp_path / "vectors.npz", **{"codes": INT8.codes, "low": INT8.low, "step": INT8.step, **arrays})
+    with pytest.raises(ValueError, match="holds no quantised vectors"):
+        Int8Vectors.load(tmp_path / "vectors.npz")
+
+
+@pytest.mark.parametrize(
+    ("work", "message"),
+    [
+        (lambda: Int8Vectors.fit([[1.0, 2.0], [0.0, 0.0]]), "Cannot quantise row 1 of the sample: it is zero"),
+        (lambda: INT8.apply(VECTORS * [[0]]), "Cannot quantise row 0 of the vectors: it is zero"),
+        (lambda: BinaryVectors.of(VECTORS * numpy.nan), "Row 0 of the vectors is not finite"),
+        (lambda: INT8.apply(VECTORS[:, :3]), "unequal width: 3 and 64"),
+        (lambda: BINARY.search(QUERIES[:, :3], k=1), "unequal width: 3 and 64"),
+        (lambda: INT8.search(QUERIES, k=901), "Cannot find 901 nearest of 900 vectors"),
+        (lambda: BINARY.search(QUERIES, k=0), "Cannot find 0 nearest of 900 vectors"),
+        (lambda: BINARY.search(QUERIES, k=1, rescore=-1), "rescore = -1"),
+        (lambda: BINARY.search(QUERIES, k=1, vectors=VECTORS[1:]), r"of shape \(899, 64\): expected \(900, 64\)"),
+    ],
+)
+def test_refused(work, message):
+    with pytest.raises(ValueError, match=message):
+        work()

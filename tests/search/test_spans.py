@@ -1,0 +1,111 @@
+"""Search over Spans: units, parity with similarity, places in the text, and what is refused."""
+
+import numpy
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin, Span
+
+from spacy_sbert.search import SpanSearch, VectorIndex, collect_spans
+
+TEXTS = ["A man is eating food. The cat sat on the mat.", "", "He cannot go. \n The dog ran fast. ", "The man ran."]
+
+
+@pytest.fixture
+def nlp(make_nlp):
+    nlp = make_nlp()
+    nlp.add_pipe("sentencizer", first=True)
+    return nlp
+
+
+@pytest.fixture
+def docs(nlp):
+    return list(nlp.pipe(TEXTS))
+
+
+def test_units(nlp, docs):
+    docs[0].ents = [Span(docs[0], 1, 2, label="PERSON")]
+    docs[2].spans["mine"] = [docs[2][0:2], docs[2][4:6]]
+    assert [span.text for span in collect_spans(docs, "doc")] == [docs[i][:].text for i in (0, 2, 3)]
+    assert [span.text for span in collect_spans(docs)][:2] == ["A man is eating food.", "The cat sat on the mat."]
+    assert [span.text for span in collect_spans(docs, "ents")] == ["man"]
+    mine = collect_spans(docs[2:3], lambda doc: doc.spans["mine"])
+    assert list(mine) == list(docs[2].spans["mine"])
+    words = ["the", "cat", "sat"]
+    parsed = Doc(
+        spacy.blank("en").vocab, words, heads=[1, 2, 2], deps=["det", "nsubj", "ROOT"], pos=["DET", "NOUN", "VERB"]
+    )
+    assert [span.text for span in collect_spans([parsed], "noun_chunks")] == ["the cat"]
+
+
+@pytest.mark.parametrize("kind", ["exact", "flat", "hnsw", "ivf"])
+@pytest.mark.parametrize("query", ["str", "doc", "span", "vector"])
+def test_which_sentence_says_this(nlp, docs, kind, query):
+    search = SpanSearch(collect_spans(docs), kind=kind)
+    assert len(search) == 5
+    doc = nlp("The dog ran fast.")
+    found = search.search({"str": doc.text, "doc": doc, "span": doc[:], "vector": doc.vector}[query], k=3)
+    scores = [doc.similarity(span) for span in search.spans]
+    assert [one.score for one in found] == pytest.approx(sorted(scores, reverse=True)[:3], abs=1e-6)
+    assert [doc.similarity(one.span) for one in found] == pytest.approx([one.score for one in found], abs=1e-6)
+    places = [(one.span.doc, docs[2].text[one.span.start_char : one.span.end_char]) for one in found]
+    assert any(doc is docs[2] and "The dog ran fast." in text for doc, text in places)
+
+
+def test_as_many_as_there_are(docs):
+    found = SpanSearch(collect_spans(docs)).search("the cat", k=100)
+    assert len(found) == 5 and [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+
+
+def test_docs_that_lost_their_hooks(nlp, docs):
+    data = DocBin(docs=docs, store_user_data=True).to_bytes()
+    loaded = list(DocBin().from_bytes(data).get_docs(nlp.vocab))
+    expected = SpanSearch(collect_spans(docs)).search("the cat", k=5)
+    found = SpanSearch(collect_spans(loaded)).search("the cat", k=5)
+    assert [(one.span.text, one.score) for one in found] == [(one.span.text, one.score) for one in expected]
+
+
+def test_static_vectors_of_spacy():
+    nlp = spacy.blank("en")
+    nlp.vocab.set_vector("cat", numpy.array([1.0, 0.0], dtype="f"))
+    nlp.vocab.set_vector("dog", numpy.array([0.0, 1.0], dtype="f"))
+    search = SpanSearch([nlp("cat")[:], nlp("dog")[:]])
+    assert search.search(nlp("dog"), k=1)[0].span.text == "dog"
+    with pytest.raises(ValueError, match="carries no sentence vectors"):
+        search.search("dog")
+
+
+def test_a_saved_index_of_the_same_spans(docs, tmp_path):
+    spans = list(collect_spans(docs))
+    VectorIndex.build(SpanSearch(spans).vectors).save(tmp_path)
+    found = SpanSearch(spans, index=VectorIndex.load(tmp_path)).search("the cat", k=2)
+    expected = SpanSearch(spans).search("the cat", k=2)
+    assert [one.span for one in found] == [one.span for one in expected]
+    with pytest.raises(ValueError, match="The index holds 5 vectors, but there are 4 Spans"):
+        SpanSearch(spans[1:], index=VectorIndex.load(tmp_path))
+
+
+def test_refused(make_nlp, docs):
+    search = SpanSearch(collect_spans(docs))
+    for query, error, message in [
+        (3, TypeError, "Cannot search for 3: expected a str, a Doc"),
+        ("  ", ValueError, "it has no text"),
+        (docs[1], ValueError, "it has no text"),
+        (spacy.blank("en")("a"), ValueError, "carries no sentence vectors"),
+        (numpy.ones(3), ValueError, "unequal width: 3 and 16"),
+        (numpy.ones((2, 16)), ValueError, r"Cannot search queries of shape \(1, 2, 16\)"),
+    ]:
+        with pytest.raises(error, match=message):
+            search.search(query)
+    for k in (0, 1.5):
+        with pytest.raises(ValueError, match=f"k = {k}: expected 1 or more"):
+            search.search("a", k=k)
+    for spans, message in [
+        ([], "no Span with a vector"),
+        ([docs[2][5:6]], "no Span with a vector"),  # white space
+        (collect_spans(spacy.blank("en").pipe(["a"]), "doc"), "carries no sentence vectors"),
+        (collect_spans([make_nlp()("a b")]), "Sentence boundaries unset"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            SpanSearch(spans)
+    with pytest.raises(ValueError, match="Unknown unit 'page': expected one of doc, sent, noun_chunks, ents"):
+        collect_spans(docs, "page")

@@ -1,0 +1,180 @@
+"""What the commands do with files of texts: parity with search among vectors, saved indexes, and bad input."""
+
+import gzip
+import json
+
+import numpy
+import pytest
+import spacy
+
+from spacy_sbert.search import (
+    VectorIndex,
+    communities,
+    hierarchical_clusters,
+    identify,
+    kmeans_clusters,
+    most_similar_pairs,
+    nearest,
+)
+from spacy_sbert.search import texts as module
+from spacy_sbert.search.texts import cluster_texts, find_sbert, mine_texts, read_texts, search_texts, write_table
+
+TEXTS = ["A man is eating food.", "The cat sat on the mat.", "He cannot go.", "The dog ran fast.", "the dog ran", "he"]
+
+
+@pytest.fixture
+def pipe(make_nlp):
+    return make_nlp().get_pipe("sbert")
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    path = tmp_path / "corpus.txt"
+    path.write_text("\n\n".join(TEXTS) + "\r\n", encoding="utf8")
+    return path
+
+
+@pytest.mark.parametrize("index", [None, "index"])
+def test_search(pipe, corpus, index, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "WINDOW", 4)
+    folder = None if index is None else tmp_path / index
+    vectors = pipe.encode(TEXTS)
+    scores, rows = nearest(pipe.encode(["dog", "a cat"]), vectors, k=3)
+    for _ in range(2):  # the second time with the index that is there
+        found = search_texts(pipe, corpus, ["dog", "a cat"], k=3, index=folder, kind="flat")
+        assert [[one.row for one in best] for best in found] == rows.tolist()
+        assert numpy.allclose([[one.score for one in best] for best in found], scores, atol=1e-6)
+        assert [one.text for one in found[0]] == [TEXTS[i] for i in rows[0]]
+    assert len(search_texts(pipe, corpus, ["dog"], k=50, index=folder)[0]) == len(TEXTS)
+    if folder is not None:
+        monkeypatch.setattr(module, "encode_texts", None)  # nothing is encoded again
+        search_texts(pipe, corpus, ["dog"], index=folder)
+        assert search_texts(pipe, folder, ["dog", "a cat"], k=3) == found
+
+
+def test_an_index_of_other_texts_or_another_encoder(pipe, corpus, make_nlp, tmp_path):
+    search_texts(pipe, corpus, ["dog"], index=tmp_path / "index")
+    other = make_nlp(model={"pooling": "cls"}).get_pipe("sbert")
+    for where in ({"corpus": corpus, "index": tmp_path / "index"}, {"corpus": tmp_path / "index"}):
+        with pytest.raises(ValueError, match="was built with another encoder"):
+            search_texts(other, queries=["dog"], **where)
+    corpus.write_text("\n".join(TEXTS[1:]), encoding="utf8")
+    with pytest.raises(ValueError, match=r"was built of other texts than those of .*corpus\.txt"):
+        search_texts(pipe, corpus, ["dog"], index=tmp_path / "index")
+
+
+def test_an_index_without_texts(pipe, tmp_path):
+    VectorIndex.build(pipe.encode(TEXTS), encoder=identify(pipe), ids=range(6)).save(tmp_path)
+    with pytest.raises(ValueError, match="was saved without texts"):
+        search_texts(pipe, tmp_path, ["dog"])
+
+
+def test_jsonl_gzip_and_columns(tmp_path):
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text, "n": 1}) + "\n" for text in TEXTS))
+    with gzip.open(tmp_path / "a.tsv.gz", "wt", encoding="utf8") as file:
+        file.write("".join(f"x\t{text}\n" for text in TEXTS))
+    assert read_texts(tmp_path / "a.jsonl") == read_texts(tmp_path / "a.tsv.gz", 2) == TEXTS
+
+
+def test_mine(pipe, corpus):
+    scores, pairs = most_similar_pairs(pipe.encode(TEXTS), k=4)
+    found = mine_texts(pipe, corpus, k=4)
+    assert [row[1:3] for row in found] == [tuple(pair) for pair in pairs.tolist()]
+    assert [row[0] for row in found] == scores.tolist()
+    assert found[0][3:] == tuple(TEXTS[i] for i in pairs[0])
+    assert mine_texts(pipe, corpus, k=4, min_score=float(scores[1])) == found[:2]
+    assert len(mine_texts(pipe, corpus, k=1000)) == 15
+
+
+def test_cluster(pipe, corpus):
+    vectors = pipe.encode(TEXTS)
+    of_two = [label for label, _, _ in cluster_texts(pipe, corpus, method="hierarchical", n_clusters=2)]
+    assert of_two == hierarchical_clusters(vectors, n_clusters=2).tolist()
+    by_kmeans = [label for label, _, _ in cluster_texts(pipe, corpus, method="kmeans", n_clusters=3, seed=1)]
+    assert by_kmeans == kmeans_clusters(vectors, n_clusters=3, seed=1).tolist()
+    threshold = float(most_similar_pairs(vectors)[0][0]) - 1e-3
+    found = cluster_texts(pipe, corpus, threshold=threshold, min_size=2)
+    (group,) = communities(vectors, threshold=threshold, min_size=2)
+    assert [row for label, row, _ in found if label == 0] == sorted(group.tolist())
+    assert [text for _, _, text in found] == TEXTS and {label for label, _, _ in found} == {0, -1}
+
+
+@pytest.mark.parametrize("name", ["out.tsv", "out.jsonl"])
+def test_write_table(tmp_path, name):
+    path = tmp_path / "new" / name
+    write_table(path, ("score", "row", "text"), [(0.25, 3, "Käse \u2028 a"), (1.0, 4, "b")])
+    lines = path.read_text(encoding="utf8").split("\n")
+    if name.endswith("tsv"):
+        assert lines == ["score\trow\ttext", "0.250000\t3\tKäse \u2028 a", "1.000000\t4\tb", ""]
+    else:
+        assert json.loads(lines[0]) == {"score": 0.25, "row": 3, "text": "Käse \u2028 a"}
+
+
+def test_a_tab_is_not_written_and_what_was_there_stays(tmp_path):
+    path = tmp_path / "out.tsv"
+    path.write_text("before")
+    with pytest.raises(ValueError, match="Cannot write text number 2, 'a\tb', to a"):
+        write_table(path, ("text",), [("fine",), ("a\tb",)])
+    assert path.read_text() == "before" and list(tmp_path.iterdir()) == [path]
+    with pytest.raises(ValueError, match=r"ends in \.tsv or \.jsonl"):
+        write_table(tmp_path / "out.csv", ("text",), [])
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "message"),
+    [
+        (b"one\ntwo\nM\xfcnchen\n", "a.txt", r"a\.txt, line 3: not UTF-8"),
+        (b"", "a.txt", r"a\.txt holds no text"),
+        (b" \n\n\r\n", "a.txt", r"a\.txt holds no text"),
+        (b'{"text": "a"}\n{"txt": "b"}\n', "a.jsonl", r"a\.jsonl, line 2: expected an object with a string \"text\""),
+        (b'{"text": "a"}\n{"text": "\\ud800"}\n', "a.jsonl", r"a\.jsonl, text number 2, '\\ud800', has half"),
+        (b"x" * 2**24 + b"\n", "a.txt", r"a\.txt, line 1: longer than"),
+    ],
+    ids=["latin-1", "empty", "blank", "other objects", "surrogate", "a line of 16 MiB"],
+)
+def test_bad_files(pipe, tmp_path, data, name, message):
+    (tmp_path / name).write_bytes(data)
+    for work in (lambda path: search_texts(pipe, path, ["a"]), lambda path: mine_texts(pipe, path)):
+        with pytest.raises(ValueError, match=message):
+            work(tmp_path / name)
+
+
+@pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")
+def test_a_line_of_a_megabyte(pipe, tmp_path):
+    (tmp_path / "a.txt").write_text("the cat " * 2**17 + "\nthe dog\n")
+    found = search_texts(pipe, tmp_path / "a.txt", ["the dog"])[0]
+    assert [one.row for one in found] == [1, 0] and len(found[1].text) == 2**20 - 1
+
+
+def test_refused(pipe, corpus, tmp_path):
+    (tmp_path / "one.txt").write_text("a\n")
+    for work, message in [
+        (lambda: search_texts(pipe, corpus, ["a", " "]), "query without a vector"),
+        (lambda: search_texts(pipe, corpus, ["a"], index=tmp_path / "i", kind="lsh"), "Unknown kind of index 'lsh'"),
+        (lambda: mine_texts(pipe, tmp_path / "one.txt"), "holds one text"),
+        (lambda: mine_texts(pipe, corpus, min_score=2), "threshold 2: expected a cosine"),
+        (lambda: cluster_texts(pipe, corpus, method="dbscan"), "Unknown method 'dbscan': expected one of communities"),
+        (lambda: cluster_texts(pipe, corpus, method="kmeans"), "how many clusters"),
+        (
+            lambda: cluster_texts(pipe, corpus, linkage="single"),
+            "'communities' takes no linkage: .* threshold, min_size",
+        ),
+        (lambda: cluster_texts(pipe, corpus, method="hierarchical"), "expected exactly one"),
+        (lambda: find_sbert(spacy.blank("en")), r"no 'sbert' pipe to encode texts with \(its pipes: none\)"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            work()
+
+
+def test_too_many_for_a_hierarchy(pipe, corpus, monkeypatch):
+    monkeypatch.setattr(module, "MAX_HIERARCHICAL", 5)
+    with pytest.raises(ValueError, match=r"Cannot cluster 6 texts hierarchically: .* at most 5"):
+        cluster_texts(pipe, corpus, method="hierarchical", n_clusters=2)
+
+
+def test_find_sbert(make_nlp, tiny_bert):
+    nlp = make_nlp()
+    second = nlp.add_pipe("sbert", name="second", config={"model": {"name": str(tiny_bert)}})
+    assert find_sbert(nlp) is second and find_sbert(nlp, "sbert") is nlp.get_pipe("sbert")
+    with pytest.raises(ValueError, match="no 'sbert' pipe named 'third' to encode"):
+        find_sbert(nlp, "third")
