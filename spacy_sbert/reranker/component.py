@@ -135,12 +135,11 @@ class SentenceReranker(TrainablePipe):
         if pairs and self.model.shim.has_new_head:
             self._warn_once(Warnings.RERANKER_NEW_HEAD.format(name=self.name))
         self._cuts = self._cuts[0] + found.n_cut, self._cuts[1] + len(pairs)
-        scores = as_numpy(self.model.scores(found.logits))
-        bad = numpy.flatnonzero(~numpy.isfinite(scores).all(axis=1))
+        bad = numpy.flatnonzero(~numpy.isfinite(as_numpy(found.logits)).all(axis=1))
         if len(bad):
             first, second = (text[:50] for text in pairs[int(bad[0])])
             raise ValueError(Errors.RERANKER_NOT_FINITE.format(name=self.name, first=first, second=second))
-        return scores
+        return as_numpy(self.model.scores(found.logits))
 
     # Docs
 
@@ -180,9 +179,8 @@ class SentenceReranker(TrainablePipe):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels of the outputs, if there are several; loads the weights."""
-        self.model.shim.load()
-        return self.model.shim.labels
+        """The labels of the outputs, if there are several; none before the weights are loaded, as spaCy asks often."""
+        return self.model.shim.labels if self.model.shim.is_loaded else ()
 
     @property
     def label_data(self) -> list[str]:

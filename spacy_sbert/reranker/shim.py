@@ -107,6 +107,8 @@ class ClassifierShim(EncoderShim):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             model, loading = AutoModelForSequenceClassification.from_pretrained(str(folder), **options)
+        for weight in model.parameters():
+            weight.data = weight.data.clone()  # where it lies in a file decides the last bit of its products
         if loading["missing_keys"]:
             model.config.has_new_head = True
         is_saved = (folder / SETTINGS_FILE).is_file()  # with the head that was trained, whatever n_outputs says
