@@ -1,6 +1,5 @@
 """Training of a reranker: from gold to gradient, heads, seeds, the training loop, and what is refused."""
 
-import json
 import warnings
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import torch
 from pipelines import PAIRS, make_example, weights
 from spacy.cli.train import train
 from spacy.training import Example
-from thinc.api import Adam, Config
+from thinc.api import Adam
 
 from spacy_sbert.evaluation import evaluate
 from spacy_sbert.readers import example_doc
@@ -24,6 +23,7 @@ LABELLED = [
     ("the cat sat", "the dog ran fast", "neutral"),
     ("he can go", "he cannot go", "contradiction"),
 ]
+NLI = {"format": "nli", "limit": 30}
 pytestmark = pytest.mark.filterwarnings("ignore:.*(has a new head|longer than the)")
 
 
@@ -236,6 +236,7 @@ def test_labels_that_do_not_fit(make_reranker, tiny_bert):
         regression.get_pipe(PIPE).initialize(lambda: graded(regression), nlp=regression, labels=["a", "b"])
 
 
+@pytest.mark.filterwarnings("ignore:invalid value encountered")
 def test_a_loss_that_is_not_finite(make_reranker):
     nlp = make_reranker()
     nlp.initialize(lambda: graded(nlp))
@@ -262,31 +263,23 @@ def fit(tiny_bert, tmp_path, monkeypatch):
     return run
 
 
-def test_the_shipped_config_trains(fit, tiny_bert):
-    """The same seed gives the same weights, whatever ran before; the file says what the pipeline reaches."""
-    first, second = (fit(f"out{i}") for i in range(2))
+def test_the_shipped_config_trains(fit):
+    """And the seed gives the weights, whatever ran before; `evaluate` reports what training reported."""
+    first, second = (fit(f"out{i}", **{"corpora.dev.limit": 20}) for i in range(2))
     performance = first.meta["performance"]
     assert performance["sbert_reranker_loss"] > 0
-    scores = evaluate(first, ROOT / "assets" / "pairs-dev.csv")
-    assert scores["pairs"] == 160
+    scores = evaluate(first, ROOT / "assets" / "pairs-dev.csv", limit=20)
+    assert scores["pairs"] == 20
     assert scores["sts_spearman"] == pytest.approx(performance["sts_spearman"], abs=1e-6)
     ours, again = weights(first, PIPE), weights(second, PIPE)
-    assert all(numpy.array_equal(ours[key], again[key]) for key in ours)
-    start = json.loads((tiny_bert / "config.json").read_text())
-    assert start["architectures"] == ["BertModel"] and len(ours) == 41 and "classifier.weight" in ours
+    assert "classifier.weight" in ours and all(numpy.array_equal(ours[key], again[key]) for key in ours)
 
 
 def test_labels_in_the_training_loop(fit):
-    config = {"components.sbert_reranker.objective": "classification", "corpora.train.format": "nli"}
-    paths = {"paths.train": "assets/nli-train.jsonl", "paths.dev": "assets/nli-dev.jsonl", "corpora.dev.format": "nli"}
-    weights = {"training.score_weights": {"nli_acc": 1.0, "sts_spearman": None, "sts_pearson": None}}
-    nlp = fit("out", **config, **paths, **weights)
-    doc = nlp.evaluate  # loads nothing by itself
-    assert doc and 0 < nlp.meta["performance"]["nli_acc"] <= 1
+    data = {f"paths.{part}": f"assets/nli-{part}.jsonl" for part in ("train", "dev")}
+    data.update({f"corpora.{part}.{key}": value for part in ("train", "dev") for key, value in NLI.items()})
+    score_weights = {"nli_acc": 1.0, "sts_spearman": None, "sts_pearson": None}
+    objective = {"components.sbert_reranker.objective": "classification"}
+    nlp = fit("out", **objective, **data, **{"training.score_weights": score_weights})
+    assert 0 < nlp.meta["performance"]["nli_acc"] <= 1
     assert nlp.get_pipe(PIPE).labels == ("contradiction", "entailment", "neutral")
-
-
-def test_the_config_is_complete():
-    config = Config().from_disk(ROOT / "configs" / "reranker.cfg")
-    filled = spacy.util.load_model_from_config(config, auto_fill=True, validate=True).config["components"][PIPE]
-    assert filled["objective"] == "regression" and filled["model"]["max_grad_norm"] == 1.0
