@@ -30,34 +30,34 @@ class Objective:
     loss: Callable[[CrossEncoder, Floats2d, list[Example], str], Loss]
 
 
-def no_labels(examples: Iterable[Example], spans_key: str) -> list[str]:
+def _no_labels(examples: Iterable[Example], spans_key: str) -> list[str]:
     return []
 
 
-def one_output(labels: Sequence[str], there: int) -> int:
+def _one_output(labels: Sequence[str], there: int) -> int:
     if labels:
         raise ValueError(Errors.RERANKER_LABELS_OF_SCORES.format(given=", ".join(labels)))
     return 1
 
 
-def regression_loss(model: CrossEncoder, logits: Floats2d, examples: list[Example], spans_key: str) -> Loss:
+def _regression_loss(model: CrossEncoder, logits: Floats2d, examples: list[Example], spans_key: str) -> Loss:
     if logits.shape[1] != 1:
         raise ValueError(Errors.RERANKER_NOT_INITIALIZED.format(objective="regression", given=logits.shape[1]))
     gold = gold_values(examples, "score", model.ops, spans_key)
     return binary_cross_entropy(logits, gold)
 
 
-def found_labels(examples: Iterable[Example], spans_key: str) -> list[str]:
+def _found_labels(examples: Iterable[Example], spans_key: str) -> list[str]:
     return sorted(set(labels_of(list(examples), spans_key)))
 
 
-def output_a_label(labels: Sequence[str], there: int) -> int:
+def _output_a_label(labels: Sequence[str], there: int) -> int:
     if len(labels) == 1:
         raise ValueError(Errors.SINGLE_CLASS.format(loss="classification", given=labels[0]))
     return len(labels) or there  # none: nlp.initialize() without a corpus
 
 
-def classification_loss(model: CrossEncoder, logits: Floats2d, examples: list[Example], spans_key: str) -> Loss:
+def _classification_loss(model: CrossEncoder, logits: Floats2d, examples: list[Example], spans_key: str) -> Loss:
     if logits.shape[1] == 1:
         raise ValueError(Errors.RERANKER_NOT_INITIALIZED.format(objective="classification", given=1))
     index = {label: i for i, label in enumerate(model.shim.labels)}
@@ -71,7 +71,7 @@ def classification_loss(model: CrossEncoder, logits: Floats2d, examples: list[Ex
 OBJECTIVES = {
     each.name: each
     for each in (
-        Objective("regression", no_labels, one_output, regression_loss),
-        Objective("classification", found_labels, output_a_label, classification_loss),
+        Objective("regression", _no_labels, _one_output, _regression_loss),
+        Objective("classification", _found_labels, _output_a_label, _classification_loss),
     )
 }
