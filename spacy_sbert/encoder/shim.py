@@ -129,7 +129,7 @@ class EncoderShim(HFShim):
         output, backward = forward(self._model, inputs.kwargs, precision=self.precision)
 
         def backprop(grads: ArgsKwargs) -> ArgsKwargs:
-            self._backward_scaled(backward, grads.kwargs["grad_tensors"][0])
+            self._backward_scaled(backward, next(iter(grads.kwargs["grad_tensors"])))
             return inputs  # wordpieces have no gradient
 
         return output, backprop
