@@ -170,6 +170,7 @@ class Errors:
     RERANKER_NO_PAIR = (
         "Cannot score pair number {number}, {given}: expected two texts (str, Doc or Span), such as (query, passage)."
     )
+    RERANKER_ONE_TEXT = "Cannot rank {given}: expected several texts, such as a list. Put a single text into a list."
     RERANKER_SEVERAL_OUTPUTS = (
         "Cannot rank with '{name}', whose cross-encoder gives {given} numbers a pair: expected one. Use score_pairs "
         "and choose a column, or a cross-encoder with n_outputs = 1."

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
@@ -116,22 +116,25 @@ class SentenceReranker(TrainablePipe):
         texts (Iterable): str, Docs or Spans, such as those that a search found.
         k (int): how many to return, by default all.
         RETURNS (list[Ranked]): the best first, the earlier first of equal ones.
-        RAISES (ValueError): if there are no k texts, or the cross-encoder has several outputs.
+        RAISES (TypeError): if a single text is given. (ValueError): if there are no k texts, or the cross-encoder has
+            several outputs.
         """
+        if isinstance(texts, (str, Doc, Span)):
+            raise TypeError(Errors.RERANKER_ONE_TEXT.format(given=repr(texts)[:100]))
         texts = list(texts)
         if k is not None:
             check_count(k, len(texts), f"best of {len(texts)} texts")
+        self.model.shim.load()
+        if self.model.shim.config.num_labels > 1:
+            given = self.model.shim.config.num_labels
+            raise ValueError(Errors.RERANKER_SEVERAL_OUTPUTS.format(name=self.name, given=given))
         scores = self.score_pairs((query, text) for text in texts)
-        if scores.ndim > 1:
-            raise ValueError(Errors.RERANKER_SEVERAL_OUTPUTS.format(name=self.name, given=scores.shape[1]))
         order = numpy.argsort(-scores, kind="stable")[:k].tolist()
         return [Ranked(texts[i], float(scores[i]), i) for i in order]
 
     def _score_window(self, pairs: list[Pair]) -> numpy.ndarray:
-        return self._activated(pairs, self.model.predict(pairs))
-
-    def _activated(self, pairs: list[Pair], found: PairLogits) -> numpy.ndarray:
         """The scores, float32 (n, outputs)."""
+        found = self.model.predict(pairs)
         if pairs and self.model.shim.has_new_head:
             self._warn_once(Warnings.RERANKER_NEW_HEAD.format(name=self.name))
         self._cuts = self._cuts[0] + found.n_cut, self._cuts[1] + len(pairs)

@@ -270,6 +270,13 @@ def test_wrong_k(make_reranker, k):
         reranker_of(make_reranker()).rank("a", ["a", "b", "c"], k)
 
 
+def test_a_single_text_is_not_ranked(make_reranker):
+    nlp = make_reranker()
+    for text in ("ab", nlp.make_doc("ab")):
+        with pytest.raises(TypeError, match=r"Cannot rank '?ab'?: expected several texts"):
+            reranker_of(nlp).rank("a", text)
+
+
 def test_several_outputs_give_no_order(make_reranker, make_classifier):
     with pytest.raises(ValueError, match="gives 3 numbers a pair: expected one"):
         reranker_of(make_reranker(make_classifier(3))).rank("a", ["a", "b"])
