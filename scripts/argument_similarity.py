@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy
 from runs import (
+    RERANKER,
     Scores,
     add_options,
     count_steps,
@@ -79,8 +80,18 @@ def leave_out(name: str, rows: Sequence[ArgumentRow], test: Sequence[int]) -> Sp
     return Split(name, tuple(train), tuple(sorted(test)))
 
 
+def chosen(splits: list[Split], only: Sequence[str]) -> list[Split]:
+    """Those of the names asked for, or all."""
+    unknown = set(only) - {split.name for split in splits}
+    if unknown:
+        raise SystemExit(f"--only {', '.join(unknown)}: expected some of {', '.join(split.name for split in splits)}")
+    return [split for split in splits if not only or split.name in only]
+
+
 def similarities(nlp: Language, rows: Sequence[ArgumentRow]) -> numpy.ndarray:
-    """The cosine of each pair; each distinct text is encoded once."""
+    """The cosine of each pair, each distinct text being encoded once; or the scores of a cross-encoder."""
+    if nlp.has_pipe(RERANKER):
+        return nlp.get_pipe(RERANKER).score_pairs(row.members for row in rows)  # type: ignore[attr-defined]
     first, second = zip(*(row.members for row in rows), strict=True)
     encode = VectorStore(PipelineSource(nlp), None, lambda items, name: items)
     return cosine(*numpy.split(encode([*first, *second]), 2))
@@ -108,7 +119,7 @@ def fit_and_score(args: argparse.Namespace, rows: Sequence[ArgumentRow], split: 
         for part in ("train", "dev"):
             columns = {"format": "table", "members": ["first", "second"], "score": "score"}
             overrides.update({f"corpora__{part}__{key}": value for key, value in columns.items()})
-        nlp = fit(args.config, Path(folder) / "model", args, **overrides, **encoder_override(args))
+        nlp = fit(args.config, Path(folder) / "model", args, **overrides, **encoder_override(args.config, args.encoder))
         test = [rows[i] for i in split.test]
         return correlate(similarities(nlp, test), test)
 
@@ -153,6 +164,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--layout", choices=list(LAYOUTS), default="ukp")
     parser.add_argument("--protocols", nargs="+", choices=list(PROTOCOLS), default=list(PROTOCOLS))
     parser.add_argument("--folds", type=int, default=10)
+    parser.add_argument("--only", nargs="+", default=[], help='some of the splits, such as "fold 1" or a topic')
     return parser.parse_args()
 
 
@@ -165,7 +177,7 @@ def main() -> None:
     settings: dict[str, Any] = {name: getattr(args, name) for name in names}
     settings.update(config=digest(args.config), data=digest(*files(args.data)))
     plans = {"folds": lambda: split_folds(rows, args.folds), "topics": lambda: split_topics(rows)}
-    splits = {protocol: plans[protocol]() for protocol in args.protocols}
+    splits = {protocol: chosen(plans[protocol](), args.only) for protocol in args.protocols}
     found: dict[str, dict[str, dict[str, list[Scores]]]] = {}
     for protocol, each in splits.items():
         file = args.output / f"{protocol}-untrained.json"

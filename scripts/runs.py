@@ -14,6 +14,7 @@ from spacy.cli.train import train
 from spacy.language import Language
 from spacy.util import load_config, load_model_from_config
 
+RERANKER = "sbert_reranker"
 BATCH = 16  # pairs, as in Reimers and Gurevych 2019, section 3.1
 Scores = dict[str, Any]
 
@@ -71,21 +72,30 @@ def fit(config: Path, folder: Path, args: argparse.Namespace, **overrides: Any) 
     }
     given.update({name.replace("__", "."): value for name, value in overrides.items()})
     train(config, folder, use_gpu=args.gpu_id, overrides=given)
-    return spacy.load(folder / "model-last", config={"components.sbert.token_vectors": False})
+    return without_tokens(spacy.load(folder / "model-last"))
 
 
-def encoder_override(args: argparse.Namespace) -> dict[str, Any]:
-    """The override of a config that sets its encoder."""
-    return {"components__transformer__model__name": args.encoder} if args.encoder else {}
+def without_tokens(nlp: Language) -> Language:
+    """The same pipeline, whose `sbert` pipe keeps no more than the vectors of rows."""
+    if nlp.has_pipe("sbert"):
+        nlp.get_pipe("sbert").token_vectors = False  # type: ignore[attr-defined]
+    return nlp
+
+
+def encoder_override(config: Path, encoder: str | None) -> dict[str, Any]:
+    """The override of a config that sets its encoder: that of the shared transformer, or of the cross-encoder."""
+    if not encoder:
+        return {}
+    pipe = RERANKER if RERANKER in load_config(config)["components"] else "transformer"
+    return {f"components__{pipe}__model__name": encoder}
 
 
 def untrained(config: Path, args: argparse.Namespace) -> Language:
     """The pipeline of a config before any training."""
     if args.gpu_id >= 0:
         spacy.require_gpu(args.gpu_id)
-    overrides = {name.replace("__", "."): value for name, value in encoder_override(args).items()}
-    settings = load_config(config, overrides={**overrides, "components.sbert.token_vectors": False})
-    return load_model_from_config(settings, auto_fill=True)
+    overrides = {name.replace("__", "."): value for name, value in encoder_override(config, args.encoder).items()}
+    return without_tokens(load_model_from_config(load_config(config, overrides=overrides), auto_fill=True))
 
 
 def mean_and_deviation(values: Sequence[float | None]) -> tuple[str, str]:

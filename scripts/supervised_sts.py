@@ -44,7 +44,7 @@ def score(nlp: Language, files: list[Path]) -> Scores:
 def fit_sts(args: argparse.Namespace, seed: int) -> Scores:
     """Train on graded pairs."""
     with tempfile.TemporaryDirectory() as folder:
-        nlp = fit(args.config, Path(folder), args, **on_sts(args, seed), **encoder_override(args))
+        nlp = fit(args.config, Path(folder), args, **on_sts(args, seed), **encoder_override(args.config, args.encoder))
         return {"sts": score(nlp, args.score)}
 
 
@@ -52,7 +52,8 @@ def fit_nli_then_sts(args: argparse.Namespace, seed: int) -> Scores:
     """Train on NLI pairs, then on graded pairs from its transformer."""
     with tempfile.TemporaryDirectory() as folder:
         first, second = Path(folder) / "nli", Path(folder) / "sts"
-        nlp = fit(args.nli_config, first, args, **on_nli(args, seed), **encoder_override(args))
+        override = encoder_override(args.nli_config, args.encoder)
+        nlp = fit(args.nli_config, first, args, **on_nli(args, seed), **override)
         scores = {"nli": score(nlp, args.score)}
         checkpoint = str(first / "model-last")
         nlp = fit(args.second_config, second, args, **on_sts(args, seed), paths__checkpoint=checkpoint)

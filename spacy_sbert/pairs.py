@@ -19,6 +19,11 @@ def predicted_label(name: str) -> str:
     return f"{name}_label"
 
 
+def predicted_score(name: str) -> str:
+    """Under which name a reranker notes the score of a pair, beside its members; "sbert_reranker_score"."""
+    return f"{name}_score"
+
+
 def member_rows(doc: Doc, rows: Rows, spans_key: str) -> list[int]:
     """The row of each member of an example, in the order of the members; empty if the Doc is no example.
 

@@ -10,7 +10,7 @@ from spacy.util import registry
 from . import records
 from .correlation import pearson, spearman
 from .errors import Errors
-from .pairs import attribute, gold_value, labels_of, objective_of, predicted_label
+from .pairs import attribute, gold_value, labels_of, objective_of, predicted_label, predicted_score
 from .similarity import cosine
 from .spans import SPANS_KEY, members
 
@@ -50,6 +50,7 @@ def score_pairs(
 def _measures(examples: Sequence[Example], name: str | None, spans_key: str) -> Scores:
     pairs, triplets = ([eg for eg in examples if len(members(eg.predicted, spans_key)) == n] for n in (2, 3))
     graded = [eg for eg in pairs if attribute(eg.reference, "score", spans_key) is not None]
+    graded = [eg for eg in graded if not isinstance(_noted(eg, name, spans_key), list)]  # those are of labels
     scores = score_sts(graded, name=name, spans_key=spans_key)
     scores.update(pair_ap=None, nli_acc=None, triplet_acc=None)
     gold = numpy.array([gold_value(eg, "score", spans_key) for eg in graded])
@@ -90,10 +91,11 @@ def make_sts_scorer() -> Callable[..., Scores]:
 def score_sts(
     examples: Iterable[Example], *, name: str | None = None, spans_key: str = SPANS_KEY, **kwargs: Any
 ) -> Scores:
-    """Spearman and Pearson correlation between the cosine of each pair and its gold score.
+    """Spearman and Pearson correlation between the cosine of each pair, or a reranker's score, and its gold score.
 
-    examples (Iterable[Example]): those whose predicted Doc has two members and stored vectors count.
-    name (str): the pipe whose vectors are compared; by default the one that answers `doc.vector`.
+    examples (Iterable[Example]): those whose predicted Doc has two members and stored vectors, or a score, count.
+    name (str): the pipe whose vectors are compared, or whose scores are taken; by default the one that answers
+        `doc.vector`.
     spans_key (str): where the members stand, doc.spans[spans_key].
     RETURNS (dict): sts_spearman and sts_pearson, from -1 to 1; None where they are not defined: fewer than two pairs,
         or all similarities or all gold scores alike.
@@ -109,8 +111,16 @@ def score_sts(
 
 
 def _similarity(example: Example, name: str | None, spans_key: str) -> float:
+    """The score that the pipe, a reranker, gave to a pair, or the cosine of the vectors that it gave to its members."""
+    noted = _noted(example, name, spans_key)
+    if noted is not None:
+        return noted
     first, second = _vectors(example, name, spans_key)
     return float(cosine(first[None], second[None])[0])
+
+
+def _noted(example: Example, name: str | None, spans_key: str) -> Any:
+    return attribute(example.predicted, predicted_score(name), spans_key) if name else None
 
 
 def _is_right(example: Example, name: str | None, spans_key: str) -> bool | None:

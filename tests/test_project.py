@@ -68,6 +68,15 @@ def test_two_step_workflow(project, tiny_bert):
     assert 0 < max(moved) < 1e-3  # it went on from there: two steps of at most 2e-5
 
 
+def test_reranker_workflow(project, tiny_bert):
+    use_tiny_bert(project, tiny_bert)
+    succeed(project, "reranker")
+    scores = json.loads((project / "metrics" / "reranker.json").read_text())
+    performance = spacy.load(project / "training" / "reranker" / "model-best").meta["performance"]
+    assert scores["pairs"] == 160
+    assert scores["sts_spearman"] == pytest.approx(performance["sts_spearman"], abs=1e-6)
+
+
 def test_ablation_workflow(project, tiny_bert):
     use_tiny_bert(project, tiny_bert)
     succeed(project, "ablation", "--vars.poolings", "mean cls", "--vars.steps", 1, "--vars.limit", 32)

@@ -81,8 +81,9 @@ def test_shipped_configs_are_complete(file, make_nlp, tmp_path):
         make_nlp("shared").to_disk(tmp_path / "nlp")
     config = Config().from_disk(file, overrides={"paths.checkpoint": str(tmp_path / "nlp")} if sourced else {})
     nlp = load_model_from_config(config, auto_fill=True, validate=True)
-    assert "sbert" in nlp.pipe_names
-    for block in ("sbert",) if sourced else ("transformer", "sbert"):
+    expected = ["sbert_reranker"] if file.stem == "reranker" else ["sbert"] if sourced else ["transformer", "sbert"]
+    assert set(expected) <= set(nlp.pipe_names)
+    for block in expected:
         filled = nlp.config["components"][block]
         for key, value in config["components"][block].items():
             assert key in filled, (file, block, key, value)
@@ -97,7 +98,8 @@ def test_shipped_configs_differ_in_what_they_are_for_alone():
             for key, value in base[section].items():
                 assert key in own.get(section, ()) or config[section][key] == value, (file, section, key)
         rate = config["training"]["optimizer"]["learn_rate"]
-        assert rate == {**base["training"]["optimizer"]["learn_rate"], "total_steps": rate["total_steps"]}
+        own_rate = {"total_steps": rate["total_steps"]} | ({"initial_rate": 5e-5} if file.stem == "reranker" else {})
+        assert rate == {**base["training"]["optimizer"]["learn_rate"], **own_rate}
         assert f"configs/{file.name} --output training/{file.stem}" in file.read_text(encoding="utf8")
 
 
@@ -142,7 +144,7 @@ FLOORS = [
     {"heads"},
     {"models", "upstream", "scorer", "readers"},
     {"component", "static_vectors"},
-    {"evaluation", "search", "meta"},
+    {"evaluation", "search", "meta", "reranker"},
     {"cards"},
     {"interchange"},
     {"cli"},

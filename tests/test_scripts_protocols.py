@@ -155,6 +155,21 @@ def test_argument_similarity(load, tiny_bert, tmp_path, monkeypatch):
     assert (output / "table.md").read_text().splitlines()[2:] == table
 
 
+def test_argument_similarity_of_a_cross_encoder(load, tiny_bert, tmp_path, monkeypatch):
+    """One split of several, by the scores of pairs."""
+    script = load("argument_similarity")
+    options = ["--config", "configs/reranker.cfg", "--encoder", tiny_bert, "--output", tmp_path, "--steps", 1]
+    options += ["--limit", 16, "--protocols", "topics", "--only", "city tolls"]
+    monkeypatch.setattr(sys, "argv", ["argument_similarity.py", *map(str, options)])
+    script.main()
+    saved = json.loads((tmp_path / "topics-city-tolls-1.json").read_text())["scores"]
+    table = (tmp_path / "table.md").read_text().splitlines()[2:]
+    assert table[1].split(" | ")[:3] == ["| leave one topic out (1)", "arguments", f"{100 * saved['pearson']:.2f}"]
+    monkeypatch.setattr(sys, "argv", [*sys.argv[:-1], "moon"])
+    with pytest.raises(SystemExit, match="--only moon: expected some of city tolls"):
+        script.main()
+
+
 def test_supervised_sts(load, tiny_bert, tmp_path, monkeypatch):
     script = load("supervised_sts")
     output = tmp_path / "out"

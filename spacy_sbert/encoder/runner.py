@@ -60,7 +60,7 @@ def run(encoder: Any, wordpieces: Wordpieces, *, budget: int = 0) -> Iterator[Pa
     device = encoder.words.device if is_packed else encoder.device
     budget = budget or (_cpu_budget(len(wordpieces.ids)) if device.type == "cpu" else GPU_BUDGET)
     windows, twins = _find_twins(wordpieces)
-    passes = (_packed_passes if is_packed else _padded_passes)(wordpieces.lengths, windows, budget)
+    passes = (_packed_passes if is_packed else padded_passes)(wordpieces.lengths, windows, budget)
     encode = partial(_encode_packed if is_packed else _encode_padded, encoder, wordpieces, device)
     # Other models keep things of a pass that another thread would change.
     in_parallel = is_packed and device.type == "cpu" and len(passes) > 1
@@ -108,8 +108,8 @@ def _packed_passes(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int) 
     return passes
 
 
-def _padded_passes(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int) -> list[Pass]:
-    """Windows of similar length, each a row of its own."""
+def padded_passes(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int) -> list[Pass]:
+    """Windows of similar length, each a row of its own, of at most so many wordpieces a pass."""
     windows = windows[numpy.argsort(-lengths[windows], kind="stable")]
     passes, first = [], 0
     while first < len(windows):
@@ -131,13 +131,17 @@ def _encode_packed(encoder: PackedBert, wordpieces: Wordpieces, device: torch.de
 @torch.no_grad()  # what some models keep of a pass would be of no use to training in inference mode
 def _encode_padded(encoder: Any, wordpieces: Wordpieces, device: torch.device, rows: Pass) -> torch.Tensor:
     """The states of a pass, (rows * width, hidden)."""
+    return encoder(**padded_inputs(encoder, wordpieces, device, rows)).last_hidden_state.flatten(0, 1)
+
+
+def padded_inputs(encoder: Any, wordpieces: Wordpieces, device: torch.device, rows: Pass) -> dict[str, torch.Tensor]:
+    """What a Hugging Face model takes of a pass, int64 (rows, width)."""
     ids, _, types, owners = _lay_out(wordpieces, rows)
     ids[owners < 0] = encoder.config.pad_token_id or 0
     inputs = {"input_ids": ids, "attention_mask": (owners >= 0).astype("int64")}
     if types is not None:
         inputs["token_type_ids"] = types
-    output = encoder(**{key: torch.from_numpy(value).to(device) for key, value in inputs.items()})
-    return output.last_hidden_state.flatten(0, 1)
+    return {key: torch.from_numpy(value).to(device) for key, value in inputs.items()}
 
 
 def _lay_out(

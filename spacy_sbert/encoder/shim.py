@@ -129,14 +129,17 @@ class EncoderShim(HFShim):
         output, backward = forward(self._model, inputs.kwargs, precision=self.precision)
 
         def backprop(grads: ArgsKwargs) -> ArgsKwargs:
-            d_states = cast(list, self._grad_scaler.scale(list(grads.kwargs["grad_tensors"]), inplace=True))[0]
-            # What earlier parts of an accumulated batch left is unscaled already, and will be once more.
-            self._grad_scaler.scale(self._gradients(), inplace=True)
-            backward(d_states)
-            self._grad_scaler.unscale(self._gradients())
+            self._backward_scaled(backward, next(iter(grads.kwargs["grad_tensors"])))
             return inputs  # wordpieces have no gradient
 
         return output, backprop
+
+    def _backward_scaled(self, backward: Callable[[torch.Tensor], None], d_output: torch.Tensor) -> None:
+        scaled = cast(list, self._grad_scaler.scale([d_output], inplace=True))[0]
+        # What earlier parts of an accumulated batch left is unscaled already, and will be once more.
+        self._grad_scaler.scale(self._gradients(), inplace=True)
+        backward(scaled)
+        self._grad_scaler.unscale(self._gradients())
 
     def _gradients(self) -> list[torch.Tensor]:
         return [parameter.grad for parameter in self._model.parameters() if parameter.grad is not None]
@@ -238,16 +241,19 @@ class EncoderShim(HFShim):
         )
         if config.is_encoder_decoder:
             raise ValueError(Errors.ENCODER_DECODER.format(name=settings.name, kind=config.model_type))
-        transformer = AutoModel.from_pretrained(str(folder), config=config, **trust)
+        transformer = self._load_transformer(folder, config)
         transformer.config._name_or_path = tokenizer.name_or_path = settings.name
         objects.vocab_file_contents = _vocab_file_contents(tokenizer)
         objects.tokenizer, objects.transformer = tokenizer, transformer
         self._model = transformer.to(get_torch_default_device())
         self._inference.drop()
         self._prepare_training()
-        limits = [settings.max_length, _position_limit(transformer), tokenizer.model_max_length]
+        limits = [settings.max_length, position_limit(transformer), tokenizer.model_max_length]
         known = [int(limit) for limit in limits if limit and 0 < limit < NO_LIMIT]
         self.settings = replace(settings, max_length=min(known, default=None))  # last: now it is loaded
+
+    def _load_transformer(self, folder: Path, config: Any) -> Any:
+        return AutoModel.from_pretrained(str(folder), config=config, trust_remote_code=self.trust_remote_code)
 
     def _prepare_training(self) -> None:
         if self.gradient_checkpointing:
@@ -273,9 +279,10 @@ def _vocab_file_contents(tokenizer: Any) -> bytes | None:
     return Path(file).read_bytes() if file and Path(file).is_file() else None
 
 
-def _position_limit(transformer: Any) -> int | None:
+def position_limit(transformer: Any) -> int | None:
     """How many positions the encoder has; RoBERTa and its like count theirs from padding_idx + 1 on."""
-    positions = getattr(getattr(transformer, "embeddings", None), "position_embeddings", None)
+    encoder = getattr(transformer, "base_model", transformer)  # without the head of a classifier
+    positions = getattr(getattr(encoder, "embeddings", None), "position_embeddings", None)
     if positions is not None and hasattr(positions, "num_embeddings"):
         skipped = 0 if positions.padding_idx is None else positions.padding_idx + 1
         return positions.num_embeddings - skipped

@@ -87,7 +87,7 @@ class WordpieceTokenizer:
         prompt (str): what is put before each text; its wordpieces count as special tokens do.
         """
         if self.settings.lowercase:
-            prompt, texts = _lower(prompt), [_lower(text) for text in texts]
+            prompt, texts = lower_case(prompt), [lower_case(text) for text in texts]
         if not prompt:
             return self._tokenize(texts, offsets) if self._slow is None else self._tokenize_slowly(texts, 0)
         prompted = [prompt + text for text in texts]
@@ -118,14 +118,14 @@ class WordpieceTokenizer:
         elif longer:
             n_cut[longer] = [sum(map(_count_text, firsts[i].overflowing)) for i in longer]
         lengths = numpy.array([len(window) for window in windows])
-        type_ids = _flat(window.type_ids for window in windows)
+        type_ids = flat(window.type_ids for window in windows)
         return Wordpieces(
             text_of=text_of,
             lengths=lengths,
-            ids=_flat(window.ids for window in windows),
+            ids=flat(window.ids for window in windows),
             type_ids=type_ids if type_ids.any() else None,
-            special=_flat(window.special_tokens_mask for window in windows).astype(bool),
-            offsets=_flat(chain.from_iterable(w.offsets) for w in windows).reshape(-1, 2) if offsets else None,
+            special=flat(window.special_tokens_mask for window in windows).astype(bool),
+            offsets=flat(chain.from_iterable(w.offsets) for w in windows).reshape(-1, 2) if offsets else None,
             n_cut=n_cut,
         )
 
@@ -141,7 +141,7 @@ class WordpieceTokenizer:
         windows = [
             tokenizer.prepare_for_model(pieces[i][at : at + body], return_special_tokens_mask=True) for i, at in places
         ]
-        type_ids = _flat(window.get("token_type_ids", [0]) for window in windows)
+        type_ids = flat(window.get("token_type_ids", [0]) for window in windows)
         masks = [window["special_tokens_mask"] for window in windows]
         firsts = [mask for mask, (_, at) in zip(masks, places, strict=True) if at == 0 and n_prompt]
         for mask in firsts:
@@ -150,20 +150,20 @@ class WordpieceTokenizer:
         return Wordpieces(
             text_of=numpy.array([i for i, _ in places]),
             lengths=numpy.array([len(window["input_ids"]) for window in windows]),
-            ids=_flat(window["input_ids"] for window in windows),
+            ids=flat(window["input_ids"] for window in windows),
             type_ids=type_ids if type_ids.any() else None,
-            special=_flat(masks).astype(bool),
+            special=flat(masks).astype(bool),
             offsets=None,
             n_cut=n_cut,
         )
 
     def pieces_of(self, texts: Sequence[str]) -> list[list[str]]:
         """The wordpieces of a slow tokenizer, special tokens left out, before anything is cut."""
-        texts = [_lower(text) for text in texts] if self.settings.lowercase else texts
+        texts = [lower_case(text) for text in texts] if self.settings.lowercase else texts
         return [self._slow.tokenize(text) for text in texts]
 
 
-def _flat(parts: Iterable[Iterable[int]]) -> numpy.ndarray:
+def flat(parts: Iterable[Iterable[int]]) -> numpy.ndarray:
     return numpy.fromiter(chain.from_iterable(parts), dtype="int64")
 
 
@@ -180,6 +180,6 @@ def _count_text(window: Any) -> int:
     return len(window) - sum(window.special_tokens_mask)
 
 
-def _lower(text: str) -> str:
+def lower_case(text: str) -> str:
     """The text in lower case, character by character, so that each stays where it is (some get longer: İ)."""
     return "".join(lower if len(lower := character.lower()) == 1 else character for character in text)

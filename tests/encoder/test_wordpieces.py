@@ -177,7 +177,7 @@ def test_roberta_positions(tmp_path, tiny_bert):
     """RoBERTa counts positions from padding_idx + 1: 514 of them are room for 512 wordpieces."""
     from transformers import RobertaConfig, RobertaModel
 
-    from spacy_sbert.encoder.shim import _position_limit
+    from spacy_sbert.encoder.shim import position_limit
 
     config = RobertaConfig(
         vocab_size=30,
@@ -189,7 +189,7 @@ def test_roberta_positions(tmp_path, tiny_bert):
         pad_token_id=1,
     )
     model = RobertaModel(config).eval()
-    limit = _position_limit(model)
+    limit = position_limit(model)
     assert limit == 32
     model(torch.full((1, limit), 5))
     with pytest.raises(IndexError):

@@ -1,0 +1,75 @@
+"""From the numbers that a classifier gives for a pair to its scores."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from thinc.util import get_array_module
+
+from ..errors import Errors
+from ..losses.cross_entropy import softmax
+
+ACTIVATIONS = ("sigmoid", "identity", "softmax")
+CONFIG_FILE = "config_sentence_transformers.json"
+OLD_KEY = "sbert_ce_default_activation_function"
+
+
+def sigmoid(logits: Any) -> Any:
+    """1 / (1 + exp(-x)), without overflow, of the dtype and device of x."""
+    xp = get_array_module(logits)
+    return xp.exp(-xp.logaddexp(xp.zeros_like(logits), -logits))
+
+
+def activate(logits: Any, activation: str) -> Any:
+    """The scores of pairs.
+
+    logits (float (n, k)): what the classifier gives.
+    activation (str): "sigmoid", "softmax" over the k, or "identity".
+    RETURNS (float (n, k)).
+    """
+    if activation == "identity":
+        return logits
+    return sigmoid(logits) if activation == "sigmoid" else softmax(logits)
+
+
+def resolve_activation(activation: str, config: Any) -> str:
+    """What "auto" stands for: what the folder says, else sigmoid for one output and identity for more.
+
+    activation (str): what was asked for.
+    config: of the Hugging Face model, see note_activation.
+    RETURNS (str): one of ACTIVATIONS.
+    RAISES (ValueError): if the folder names another one, or softmax was asked for of one output.
+    """
+    saved = activation_noted(config)
+    if activation != "auto":
+        found = activation
+    elif saved is None:
+        found = "sigmoid" if config.num_labels == 1 else "identity"
+    else:
+        found = saved.rsplit(".", 1)[-1].lower()
+    if found not in ACTIVATIONS:
+        raise ValueError(Errors.RERANKER_FOREIGN_ACTIVATION.format(given=saved, expected=", ".join(ACTIVATIONS)))
+    if found == "softmax" and config.num_labels == 1:
+        raise ValueError(Errors.RERANKER_SOFTMAX_OF_ONE)
+    return found
+
+
+def note_activation(config: Any, folder: Path) -> None:
+    """Have the config of a model say what a file beside it says of its activation, so that it is saved with it."""
+    file = folder / CONFIG_FILE
+    saved = json.loads(file.read_text(encoding="utf8")).get("activation_fn") if file.is_file() else None
+    if saved is not None and activation_noted(config) is None:
+        config.sentence_transformers = {"activation_fn": saved}
+
+
+def forget_activation(config: Any) -> None:
+    """Take out of the config of a model what it says of its activation."""
+    for key in ("sentence_transformers", OLD_KEY):
+        if hasattr(config, key):
+            delattr(config, key)
+
+
+def activation_noted(config: Any) -> str | None:
+    """The activation in the config of a cross-encoder of sentence-transformers, since version 4 and before."""
+    newer = getattr(config, "sentence_transformers", None) or {}
+    return newer.get("activation_fn") or getattr(config, OLD_KEY, None)

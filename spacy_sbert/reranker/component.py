@@ -1,0 +1,299 @@
+"""The `sbert_reranker` pipe: nothing but spaCy's protocol around a cross-encoder, and ranking."""
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+import numpy
+from spacy.language import Language
+from spacy.pipeline import TrainablePipe
+from spacy.tokens import Doc, Span
+from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.vocab import Vocab
+from thinc.api import Model, Optimizer, set_dropout_rate
+from thinc.types import Floats2d
+
+from .. import records
+from ..errors import Errors, Warnings
+from ..pairs import batch_size_of
+from ..search.blocks import check_count
+from ..similarity import as_numpy
+from ..spans import SPANS_KEY, members
+from .annotations import install_extension, note
+from .cross_encoder import CrossEncoder, PairLogits
+from .objectives import OBJECTIVES
+from .texts import Ranked, Text, TextT, read_windows
+from .tokenizer import Pair
+
+DEFAULT_CONFIG = {
+    "model": {
+        "@architectures": "spacy-sbert.CrossEncoder.v1",
+        "name": "sentence-transformers/all-MiniLM-L6-v2",
+        "n_outputs": 0,
+        "activation": "auto",
+        "max_length": 0,
+    },
+    "objective": "regression",
+    "scorer": {"@scorers": "spacy-sbert.pair_scorer.v1"},
+    "spans_key": SPANS_KEY,
+}
+
+
+@Language.factory(
+    "sbert_reranker",
+    assigns=["doc._.sbert_reranker_score"],
+    default_config=DEFAULT_CONFIG,
+    default_score_weights={"sts_spearman": 1.0, "sts_pearson": 0.0},
+)
+def make_sbert_reranker(
+    nlp: Language, name: str, model: Model, objective: str, scorer: Callable | None, spans_key: str
+) -> "SentenceReranker":
+    """Build the `sbert_reranker` pipe, see SentenceReranker."""
+    return SentenceReranker(nlp.vocab, model, name, objective=objective, scorer=scorer, spans_key=spans_key)
+
+
+class SentenceReranker(TrainablePipe):
+    """Scores pairs of texts, by reading both at once: slower than to compare two vectors, and more precise.
+
+    vocab (Vocab): the pipeline's.
+    model (Model): a cross-encoder, spacy-sbert.CrossEncoder.v1.
+    name (str): the pipe's name, under which it notes scores and labels.
+    objective (str): what it is trained on: "regression", by binary cross-entropy, on scores from 0 to 1;
+        "classification", by softmax cross-entropy, on labels.
+    scorer (Callable): what to report of pairs.
+    spans_key (str): where the members of a pair stand, doc.spans[spans_key].
+    RAISES (ValueError): if model is no cross-encoder, or for an unknown objective.
+    SOURCE: Reimers and Gurevych 2019, sections 4.2 and 4.3 (BERT-STSb and BERT-AFS).
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model,
+        name: str = "sbert_reranker",
+        *,
+        objective: str = "regression",
+        scorer: Callable | None = None,
+        spans_key: str = SPANS_KEY,
+    ):
+        if not isinstance(model, CrossEncoder):
+            raise ValueError(Errors.RERANKER_NO_MODEL.format(name=name, given=model.name))
+        if objective not in OBJECTIVES:
+            expected = ", ".join(OBJECTIVES)
+            raise ValueError(Errors.RERANKER_UNKNOWN_OBJECTIVE.format(given=objective, expected=expected))
+        self.vocab = vocab
+        self.model: CrossEncoder = model
+        self.name = name
+        self.objective = OBJECTIVES[objective]
+        self.scorer = scorer
+        self.spans_key = spans_key
+        self.cfg: dict[str, Any] = {}
+        self.examples_seen = 0  # in training, for who reports the speed of it
+        self._said: set[str] = set()
+        self._cuts = (0, 0)
+        install_extension(name)
+
+    # Pairs and ranks
+
+    def score_pairs(self, pairs: Iterable[tuple[Text, Text]]) -> numpy.ndarray:
+        """The scores of pairs of texts, such as query and passage.
+
+        pairs (Iterable[tuple]): n pairs of str, Doc or Span, from wherever; they are read window by window.
+        RETURNS (float32 (n,), or (n, outputs) of several): on the CPU, in the order of the pairs.
+        RAISES (TypeError): if one is no pair of texts. (ValueError): if a score is not finite.
+        """
+        with self._one_warning_for_cuts():
+            found = [self._score_window(window) for window in read_windows(pairs)]
+        scores = numpy.concatenate(found) if found else self._score_window([])
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def rank(self, query: Text, texts: Iterable[TextT], k: int | None = None) -> list[Ranked[TextT]]:
+        """Order texts by how well they answer a query.
+
+        query (str, Doc or Span): stands first in every pair.
+        texts (Iterable): str, Docs or Spans, such as those that a search found.
+        k (int): how many to return, by default all.
+        RETURNS (list[Ranked]): the best first, the earlier first of equal ones.
+        RAISES (TypeError): if a single text is given. (ValueError): if there are no k texts, or the cross-encoder has
+            several outputs.
+        """
+        if isinstance(texts, (str, Doc, Span)):
+            raise TypeError(Errors.RERANKER_ONE_TEXT.format(given=repr(texts)[:100]))
+        texts = list(texts)
+        if k is not None:
+            check_count(k, len(texts), f"best of {len(texts)} texts")
+        self.model.shim.load()
+        if self.model.shim.config.num_labels > 1:
+            given = self.model.shim.config.num_labels
+            raise ValueError(Errors.RERANKER_SEVERAL_OUTPUTS.format(name=self.name, given=given))
+        scores = self.score_pairs((query, text) for text in texts)
+        order = numpy.argsort(-scores, kind="stable")[:k].tolist()
+        return [Ranked(texts[i], float(scores[i]), i) for i in order]
+
+    def _score_window(self, pairs: list[Pair]) -> numpy.ndarray:
+        """The scores, float32 (n, outputs)."""
+        found = self.model.predict(pairs)
+        if pairs and self.model.shim.has_new_head:
+            self._warn_once(Warnings.RERANKER_NEW_HEAD.format(name=self.name))
+        self._cuts = self._cuts[0] + found.n_cut, self._cuts[1] + len(pairs)
+        bad = numpy.flatnonzero(~numpy.isfinite(as_numpy(found.logits)).all(axis=1))
+        if len(bad):
+            first, second = (text[:50] for text in pairs[int(bad[0])])
+            raise ValueError(Errors.RERANKER_NOT_FINITE.format(name=self.name, first=first, second=second))
+        return as_numpy(self.model.scores(found.logits))
+
+    # Docs
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Score the pair that a Doc holds; leave other Docs as they are."""
+        with self._one_warning_for_cuts():
+            return super().__call__(doc)
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """Score the pairs in a stream of Docs, batch by batch; they come out in order."""
+        with self._one_warning_for_cuts():
+            yield from super().pipe(stream, batch_size=batch_size)
+
+    def predict(self, docs: Iterable[Doc]) -> list[numpy.ndarray | None]:
+        """Score the Docs that have two members, without changing them.
+
+        RETURNS (list): float32 (outputs,) for each, None for a Doc that is no pair.
+        """
+        docs = list(docs)
+        pairs = [self._pair(doc) for doc in docs]
+        known = [pair for pair in pairs if pair is not None]
+        scores = iter(self._score_window(known) if known else [])  # no weights are loaded for nothing
+        return [None if pair is None else next(scores) for pair in pairs]
+
+    def set_annotations(self, docs: Iterable[Doc], scores: list[numpy.ndarray | None]) -> None:
+        """Note scores and labels beside the members of pairs, see note."""
+        install_extension(self.name)  # the pipe may have got another name since it was made
+        for doc, of_doc in zip(docs, scores, strict=True):
+            if of_doc is not None:
+                note(doc, self.name, self.spans_key, of_doc, self.labels)
+
+    def _pair(self, doc: Doc) -> Pair | None:
+        pair = members(doc, self.spans_key)
+        return (pair[0].text, pair[1].text) if len(pair) == 2 else None
+
+    # Training
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the outputs, if there are several; none before the weights are loaded, as spaCy asks often."""
+        return self.model.shim.labels if self.model.shim.is_loaded else ()
+
+    @property
+    def label_data(self) -> list[str]:
+        """The labels as `initialize` takes them, for `spacy init labels`."""
+        return list(self.labels)
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        labels: Sequence[str] | None = None,
+    ) -> None:
+        """Load the weights, and make a head if there is none that fits. A head that was trained for the objective, and
+        the same labels, stays.
+
+        nlp (Language): whose training.seed decides the weights of a new head.
+        labels (list[str]): of the classification objective; by default those of the examples.
+        RAISES (OSError, ValueError): if the encoder is not found, or there is but one label.
+        """
+        validate_get_examples(get_examples, "SentenceReranker.initialize")
+        self.model.initialize()
+        shim = self.model.shim
+        if labels is None:
+            pairs = (example for example in get_examples() if self._pair(example.predicted) is not None)
+            labels = self.objective.labels_of(pairs, self.spans_key)
+        n_outputs = self.objective.n_outputs(labels, shim.config.num_labels)
+        if shim.has_new_head or n_outputs != shim.config.num_labels or set(labels) - set(shim.labels):
+            seed = 0 if nlp is None else nlp.config.interpolate()["training"]["seed"]
+            shim.make_head(n_outputs, labels, seed or 0)
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optimizer | None = None,
+        losses: dict[str, float] | None = None,
+    ) -> dict[str, float]:
+        """Learn from a batch of examples whose Docs have two members; others are left out.
+
+        losses (dict): gets the loss under the pipe's name.
+        RAISES (ValueError): if a pair has no gold value, or the loss is not finite.
+        """
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, "SentenceReranker.update")
+        self.examples_seen += len(examples)
+        learning = [example for example in examples if self._pair(example.predicted) is not None]
+        if not learning:
+            self._warn_once(Warnings.RERANKER_NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key))
+            return losses
+        set_dropout_rate(self.model, drop)
+        pairs = [cast(Pair, self._pair(example.predicted)) for example in learning]
+        found, backprop = self.model.begin_update(pairs)
+        if found.n_cut:
+            self._warn_once(Warnings.RERANKER_TRAINING_CUT.format(name=self.name, limit=self._limit))
+        loss, d_logits = self.get_loss(learning, found)
+        backprop(cast(Any, d_logits))
+        if sgd not in (None, False):
+            self.finish_update(sgd)
+        losses[self.name] += loss
+        return losses
+
+    def get_loss(self, examples: Iterable[Example], scores: PairLogits) -> tuple[float, Floats2d]:
+        """The loss of a batch, and its gradient by the logits of each pair.
+
+        examples (Iterable[Example]): n pairs; gold values stand on the reference.
+        scores (PairLogits): what the cross-encoder gave for them.
+        RETURNS (float, float32 (n, outputs)): of a part of a batch, its share in them.
+        RAISES (ValueError): if a pair has no gold value, or the loss is not finite.
+        """
+        examples = list(examples)
+        loss, d_logits = self.objective.loss(self.model, scores.logits, examples, self.spans_key)
+        if not math.isfinite(loss):
+            text = examples[0].reference.text[:50]
+            raise ValueError(Errors.LOSS_NOT_FINITE.format(loss=self.objective.name, text=text))
+        share = len(examples) / batch_size_of(examples[0], self.spans_key, default=len(examples))
+        return loss * share, d_logits * share
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """Score the pairs among the examples with the pipe's scorer.
+
+        RETURNS (dict): the scores; under the pipe's name if another pipe answers `doc.vector`.
+        """
+        if self.scorer is None:
+            return {}
+        pairs = [example for example in examples if self._pair(example.predicted) is not None]
+        scores = self.scorer(pairs, name=self.name, spans_key=self.spans_key, **kwargs)
+        if not any(records.find(example.predicted) for example in pairs):
+            return scores
+        return {f"{self.name}_{key}": value for key, value in scores.items()}
+
+    @property
+    def _limit(self) -> int | None:
+        return self.model.pair_tokenizer.limit
+
+    def _warn_once(self, message: str) -> None:
+        if message not in self._said:
+            self._said.add(message)
+            warnings.warn(message, stacklevel=4)
+
+    @contextmanager
+    def _one_warning_for_cuts(self) -> Iterator[None]:
+        """Count the cut pairs of a call for one warning."""
+        try:
+            yield
+        finally:
+            (count, total), self._cuts = self._cuts, (0, 0)
+            if count:
+                message = Warnings.RERANKER_TRUNCATED.format(count=count, total=total, limit=self._limit)
+                warnings.warn(message, stacklevel=4)

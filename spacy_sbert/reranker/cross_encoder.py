@@ -1,0 +1,165 @@
+"""The registered architecture of a cross-encoder: a Hugging Face sequence classifier over pairs of texts."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from spacy.util import SimpleFrozenDict, registry
+from thinc.api import Model, torch2xp, xp2torch
+from thinc.types import Floats2d
+
+from ..encoder.forks import use_one_thread_in_forks
+from ..encoder.shim import position_limit
+from ..errors import Errors
+from .activation import ACTIVATIONS, activate, resolve_activation
+from .shim import ClassifierShim
+from .tokenizer import Pair, PairTokenizer
+
+NO_SETTINGS: dict[str, Any] = SimpleFrozenDict()
+SHORTEST = 8  # a pair has up to four special tokens, and some text of both is to be read
+
+
+@dataclass(frozen=True)
+class PairLogits:
+    """What a cross-encoder gives for n pairs.
+
+    logits: float32 (n, outputs), before the activation.
+    n_cut: how many pairs were longer than the limit and were cut.
+    """
+
+    logits: Floats2d
+    n_cut: int
+
+
+class CrossEncoder(Model[list[Pair], PairLogits]):
+    """Read pairs of texts with a sequence classifier that is loaded on first use.
+
+    For the arguments see cross_encoder and ClassifierShim.
+    """
+
+    def __init__(self, name: str, *, activation: str, max_length: int, **shim_config: Any):
+        if activation not in (*ACTIVATIONS, "auto"):
+            expected = ", ".join((*ACTIVATIONS, "auto"))
+            raise ValueError(Errors.RERANKER_UNKNOWN_ACTIVATION.format(given=activation, expected=expected))
+        for setting in ("n_outputs", "max_batch_items"):
+            if shim_config[setting] < 0:
+                raise ValueError(Errors.NEGATIVE.format(name=setting, given=shim_config[setting]))
+        use_one_thread_in_forks()
+        self._settings = {"name": name, "activation": activation, "max_length": max_length, **shim_config}
+        self._activation = activation  # no attrs: those are saved, and would win over the config when loaded
+        self._max_length = max_length
+        self._tokenizer: tuple[Any, PairTokenizer] | None = None
+        super().__init__("cross_encoder", forward, init=init, shims=[ClassifierShim(name, **shim_config)])
+
+    @property
+    def shim(self) -> ClassifierShim:
+        return cast(ClassifierShim, self.shims[0])
+
+    @property
+    def activation(self) -> str:
+        """ "sigmoid", "identity" or "softmax"."""
+        self.shim.load()
+        return resolve_activation(self._activation, self.shim.config)
+
+    @property
+    def pair_tokenizer(self) -> PairTokenizer:
+        """The classifier's tokenizer, for whole batches."""
+        settings, tokenizer = self.shim.load(), self.shim._hfmodel.tokenizer
+        if self._tokenizer is None or self._tokenizer[0] is not tokenizer:
+            limit = self._limit(settings.max_length)
+            self._tokenizer = tokenizer, PairTokenizer(tokenizer, settings, limit)
+        return self._tokenizer[1]
+
+    def scores(self, logits: Floats2d) -> Floats2d:
+        """The logits after the activation."""
+        return activate(logits, self.activation)
+
+    def _limit(self, of_folder: int | None) -> int | None:
+        if not self._max_length:
+            return of_folder
+        most = position_limit(self.shim._model)
+        if self._max_length < SHORTEST or (most is not None and self._max_length > most):
+            expected = f"{SHORTEST} to {most}" if most else f"{SHORTEST} or more"
+            raise ValueError(Errors.RERANKER_MAX_LENGTH.format(given=self._max_length, expected=expected))
+        return self._max_length
+
+    def to_dict(self) -> dict:
+        """The model's state; loads the weights first, if they are not."""
+        self.shim.load()
+        return super().to_dict()
+
+    def copy(self) -> "CrossEncoder":
+        """A copy with weights of its own."""
+        copied = CrossEncoder(**self._settings)
+        copied.shims[0] = self.shim.copy()
+        return copied
+
+
+@registry.architectures("spacy-sbert.CrossEncoder.v1")
+def cross_encoder(
+    name: str = "sentence-transformers/all-MiniLM-L6-v2",
+    n_outputs: int = 0,
+    activation: str = "auto",
+    max_length: int = 0,
+    max_batch_items: int = 0,
+    tokenizer_config: dict[str, Any] = NO_SETTINGS,
+    transformer_config: dict[str, Any] = NO_SETTINGS,
+    trust_remote_code: bool = False,
+    precision: str = "float32",
+    gradient_checkpointing: bool = False,
+    frozen: Sequence[str] = (),
+    max_grad_norm: float = 0.0,
+) -> CrossEncoder:
+    """A cross-encoder: both texts of a pair are read at once, [CLS] first [SEP] second [SEP].
+
+    name (str): any Hugging Face sequence classifier, or a plain encoder, which gets a new head: a folder, or a name
+        that is looked for in the hub's cache, in installed packages and on the hub.
+    n_outputs (int): how many numbers a pair gets; 0 for as many as the folder's head gives, or 1. Another number makes
+        a new head.
+    activation (str): what makes scores of them: "sigmoid", "identity" or "softmax"; "auto" as the folder says, or else
+        sigmoid of one and identity of more, as sentence-transformers does.
+    max_length (int): the most wordpieces of a pair, special tokens included; 0 as the folder says. Of longer pairs the
+        longer text is cut.
+    max_batch_items, tokenizer_config, transformer_config, trust_remote_code, precision, gradient_checkpointing, frozen,
+        max_grad_norm: see spacy-sbert.SentenceEncoder.v1. The names in frozen are those of the whole classifier.
+    RETURNS (Model): from pairs of texts to PairLogits. The weights are loaded on first use.
+    RAISES (ValueError): for an unknown activation, or a negative number.
+    SOURCE: Reimers and Gurevych 2019, section 2 (cross-encoder); Devlin et al. 2019, section 4.1.
+    """
+    return CrossEncoder(
+        name,
+        n_outputs=n_outputs,
+        activation=activation,
+        max_length=max_length,
+        max_batch_items=max_batch_items,
+        tokenizer_config=tokenizer_config,
+        transformer_config=transformer_config,
+        trust_remote_code=trust_remote_code,
+        precision=precision,
+        gradient_checkpointing=gradient_checkpointing,
+        frozen=frozen,
+        max_grad_norm=max_grad_norm,
+    )
+
+
+def init(model: Model, X: Any = None, Y: Any = None) -> None:
+    cast(CrossEncoder, model).shim.load()
+
+
+def forward(model: Model, pairs: list[Pair], is_train: bool) -> tuple[PairLogits, Callable[[Floats2d], list[Pair]]]:
+    encoder = cast(CrossEncoder, model)
+    encoder.shim.load()
+    if not pairs:
+        empty = model.ops.alloc2f(0, encoder.shim.config.num_labels)
+        return PairLogits(empty, 0), lambda d_logits: pairs
+    wordpieces = encoder.pair_tokenizer.tokenize_pairs(pairs)
+    n_cut = int((wordpieces.n_cut > 0).sum())
+    if not is_train:
+        return PairLogits(cast(Any, torch2xp(encoder.shim.logits(wordpieces))), n_cut), lambda d_logits: pairs
+    logits, backward = encoder.shim.begin_logits(wordpieces)
+
+    def backprop(d_logits: Floats2d) -> list[Pair]:
+        backward(xp2torch(d_logits))
+        return pairs  # texts have no gradient
+
+    return PairLogits(cast(Any, torch2xp(logits)), n_cut), backprop

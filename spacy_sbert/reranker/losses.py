@@ -1,0 +1,35 @@
+"""What a cross-encoder learns from: the score of a pair, or its label."""
+
+from typing import Any
+
+from thinc.types import Floats1d, Floats2d, Ints1d
+from thinc.util import get_array_module
+
+from ..losses.cross_entropy import cross_entropy
+from .activation import sigmoid
+
+
+def binary_cross_entropy(logits: Floats2d, gold: Floats1d) -> tuple[float, Floats2d]:
+    """How far the sigmoid of the one output is from the gold score.
+
+    loss = -1/n sum_i (y_i log sigmoid(s_i) + (1 - y_i) log(1 - sigmoid(s_i)))
+
+    logits (float (n, 1)): s. gold (float (n,)): y, from 0 to 1.
+    RETURNS (float, float (n, 1)): the loss, and its derivative by s.
+    """
+    xp = get_array_module(logits)
+    scores: Any = logits[:, 0]
+    losses = xp.logaddexp(xp.zeros_like(scores), scores) - gold * scores
+    return float(losses.mean()), ((sigmoid(scores) - gold) / len(gold))[:, None]
+
+
+def label_cross_entropy(logits: Floats2d, targets: Ints1d) -> tuple[float, Floats2d]:
+    """How unlikely the gold label is, by the softmax of the outputs.
+
+    loss = -1/n sum_i log softmax(s_i)[y_i]
+
+    logits (float (n, labels)): s. targets (int (n,)): y, the index of each label.
+    RETURNS (float, float (n, labels)): the loss, and its derivative by s.
+    """
+    losses, d_logits = cross_entropy(logits, targets)
+    return float(losses.mean()), d_logits / len(targets)

@@ -1,0 +1,77 @@
+"""The two objectives of a reranker: the score of a pair, or its label."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from spacy.training import Example
+from thinc.types import Floats2d
+
+from ..errors import Errors
+from ..pairs import gold_values, labels_of
+from .cross_encoder import CrossEncoder
+from .losses import binary_cross_entropy, label_cross_entropy
+
+Loss = tuple[float, Floats2d]
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What a reranker learns.
+
+    name: in the config.
+    labels_of: from pairs and the spans key to the labels that outputs are made for.
+    n_outputs: from labels, and how many outputs there are, to how many there have to be.
+    loss: from the cross-encoder, its logits, examples and the spans key to the loss and its gradient by the logits.
+    """
+
+    name: str
+    labels_of: Callable[[Iterable[Example], str], list[str]]
+    n_outputs: Callable[[Sequence[str], int], int]
+    loss: Callable[[CrossEncoder, Floats2d, list[Example], str], Loss]
+
+
+def _no_labels(examples: Iterable[Example], spans_key: str) -> list[str]:
+    return []
+
+
+def _one_output(labels: Sequence[str], there: int) -> int:
+    if labels:
+        raise ValueError(Errors.RERANKER_LABELS_OF_SCORES.format(given=", ".join(labels)))
+    return 1
+
+
+def _regression_loss(model: CrossEncoder, logits: Floats2d, examples: list[Example], spans_key: str) -> Loss:
+    if logits.shape[1] != 1:
+        raise ValueError(Errors.RERANKER_NOT_INITIALIZED.format(objective="regression", given=logits.shape[1]))
+    gold = gold_values(examples, "score", model.ops, spans_key)
+    return binary_cross_entropy(logits, gold)
+
+
+def _found_labels(examples: Iterable[Example], spans_key: str) -> list[str]:
+    return sorted(set(labels_of(list(examples), spans_key)))
+
+
+def _output_a_label(labels: Sequence[str], there: int) -> int:
+    if len(labels) == 1:
+        raise ValueError(Errors.SINGLE_CLASS.format(loss="classification", given=labels[0]))
+    return len(labels) or there  # none: nlp.initialize() without a corpus
+
+
+def _classification_loss(model: CrossEncoder, logits: Floats2d, examples: list[Example], spans_key: str) -> Loss:
+    if logits.shape[1] == 1:
+        raise ValueError(Errors.RERANKER_NOT_INITIALIZED.format(objective="classification", given=1))
+    index = {label: i for i, label in enumerate(model.shim.labels)}
+    gold = labels_of(examples, spans_key)
+    for label in gold:
+        if label not in index:
+            raise ValueError(Errors.RERANKER_UNKNOWN_LABEL.format(given=label, known=", ".join(index)))
+    return label_cross_entropy(logits, model.ops.asarray1i([index[label] for label in gold]))
+
+
+OBJECTIVES = {
+    each.name: each
+    for each in (
+        Objective("regression", _no_labels, _one_output, _regression_loss),
+        Objective("classification", _found_labels, _output_a_label, _classification_loss),
+    )
+}

@@ -1,0 +1,45 @@
+"""The texts of pairs as they are given, and as they are returned."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Generic, TypeVar
+
+from spacy.tokens import Doc, Span
+
+from ..errors import Errors
+from .tokenizer import Pair
+
+Text = str | Doc | Span
+TextT = TypeVar("TextT", bound=Text)
+WINDOW = 4096  # pairs that are tokenised and sorted together
+
+
+@dataclass(frozen=True)
+class Ranked(Generic[TextT]):
+    """One of the texts that were ranked.
+
+    text: as it was given. score: that of its pair with the query. index: its place among those given.
+    """
+
+    text: TextT
+    score: float
+    index: int
+
+
+def read_windows(pairs: Iterable[tuple[Text, Text]]) -> Iterator[list[Pair]]:
+    """The texts of pairs, so many at a time.
+
+    RAISES (TypeError): if one is no pair of texts.
+    """
+    stream = (_texts_of(pair, number) for number, pair in enumerate(pairs))
+    while window := list(islice(stream, WINDOW)):
+        yield window
+
+
+def _texts_of(pair: Any, number: int) -> Pair:
+    is_pair = isinstance(pair, (tuple, list)) and len(pair) == 2
+    if not is_pair or not all(isinstance(text, (str, Doc, Span)) for text in pair):
+        raise TypeError(Errors.RERANKER_NO_PAIR.format(number=number, given=repr(pair)[:100]))
+    first, second = (text if isinstance(text, str) else text.text for text in pair)
+    return first, second

@@ -1,0 +1,56 @@
+"""The objectives by hand, and their gradients by finite differences in float64."""
+
+import math
+
+import numpy
+import pytest
+import torch
+from gradients import finite_differences, relative_error
+
+from spacy_sbert.reranker.activation import sigmoid
+from spacy_sbert.reranker.losses import binary_cross_entropy, label_cross_entropy
+
+RNG = numpy.random.default_rng(0)
+LOGITS = RNG.normal(size=(5, 1), scale=3)
+GOLD = numpy.array([0.0, 1.0, 0.3, 0.5, 0.9])
+
+
+def test_sigmoid():
+    assert sigmoid(numpy.zeros(1)) == 0.5
+    extreme = sigmoid(numpy.array([-1000.0, 1000.0, -100.0], dtype="float32"))
+    assert extreme.dtype == "float32" and numpy.allclose(extreme, [0, 1, math.exp(-100)])
+
+
+def test_binary_cross_entropy_by_hand():
+    loss, d_logits = binary_cross_entropy(numpy.array([[0.0], [math.log(3)]]), numpy.array([1.0, 0.0]))
+    assert loss == pytest.approx((math.log(2) + math.log(4)) / 2)
+    assert numpy.allclose(d_logits, [[-0.25], [0.375]])
+
+
+def test_binary_cross_entropy_is_that_of_pytorch():
+    logits = torch.tensor(LOGITS[:, 0], requires_grad=True)
+    expected = torch.nn.functional.binary_cross_entropy_with_logits(logits, torch.tensor(GOLD))
+    expected.backward()
+    loss, d_logits = binary_cross_entropy(LOGITS, GOLD)
+    assert loss == pytest.approx(expected.item(), abs=1e-12)
+    assert numpy.allclose(d_logits[:, 0], logits.grad.numpy(), atol=1e-12)
+
+
+def test_gradient_of_binary_cross_entropy():
+    expected = finite_differences(lambda x: binary_cross_entropy(x, GOLD)[0], LOGITS.copy())
+    assert relative_error(binary_cross_entropy(LOGITS, GOLD)[1], expected) < 1e-8
+
+
+def test_a_right_score_has_no_gradient():
+    gold = numpy.array([0.25])
+    _, d_logits = binary_cross_entropy(numpy.log(gold / (1 - gold))[:, None], gold)
+    assert numpy.allclose(d_logits, 0, atol=1e-15)
+
+
+def test_label_cross_entropy():
+    """Equal outputs: ln of the number of labels."""
+    targets = numpy.array([0, 2, 1])
+    assert label_cross_entropy(numpy.zeros((3, 4)), targets)[0] == pytest.approx(math.log(4))
+    logits = RNG.normal(size=(3, 4))
+    expected = finite_differences(lambda x: label_cross_entropy(x, targets)[0], logits.copy())
+    assert relative_error(label_cross_entropy(logits, targets)[1], expected) < 1e-8

@@ -1,0 +1,325 @@
+"""Scores of pairs: parity with sentence-transformers, cut pairs, activations, ranking, and what is refused."""
+
+import json
+import warnings
+
+import numpy
+import pytest
+import spacy
+import torch
+from pipelines import MINILM
+from sentence_transformers import CrossEncoder
+from transformers import AutoTokenizer, BertTokenizer
+from transformers.models.bert.modeling_bert import BertForSequenceClassification
+
+from spacy_sbert.encoder.resolve import resolve
+from spacy_sbert.encoder.settings import read_settings
+from spacy_sbert.reranker import Ranked
+from spacy_sbert.reranker.tokenizer import PairTokenizer, shares
+from spacy_sbert.search import nearest
+
+WORDS = [
+    "a",
+    "man",
+    "is",
+    "eating",
+    "food",
+    "someone",
+    "having",
+    "meal",
+    "the",
+    "cat",
+    "sat",
+    "on",
+    "mat",
+    "dog",
+    "fast",
+]
+RNG = numpy.random.default_rng(0)
+TEXTS = [" ".join(RNG.choice(WORDS, size=n)) for n in RNG.integers(0, 40, size=80)]
+PAIRS = list(zip(TEXTS[:40], TEXTS[40:], strict=True))
+SHORT = [(first[:20], second[:20]) for first, second in PAIRS[:4]]
+NEW_HEAD = pytest.mark.filterwarnings("ignore:.*has a new head")
+CUT = pytest.mark.filterwarnings("ignore:.*longer than the cross-encoder's limit")
+
+
+def reranker_of(nlp):
+    return nlp.get_pipe("sbert_reranker")
+
+
+@CUT
+@pytest.mark.parametrize(("n_outputs", "kind"), [(1, "bert"), (3, "bert"), (1, "distilbert")])
+def test_parity_with_sentence_transformers(make_reranker, make_classifier, n_outputs, kind):
+    """Among the pairs are empty texts, and some of which one text or both are cut."""
+    folder = make_classifier(n_outputs, kind)
+    ours = reranker_of(make_reranker(folder)).score_pairs(iter(PAIRS))
+    theirs = CrossEncoder(str(folder), device="cpu").predict(PAIRS, batch_size=7)
+    assert ours.dtype == "float32" and ours.shape == theirs.shape == ((40,) if n_outputs == 1 else (40, 3))
+    assert numpy.allclose(ours, theirs, atol=1e-5, rtol=0)
+    assert numpy.ptp(ours) > 0.1
+
+
+@NEW_HEAD
+def test_a_plain_encoder_gets_a_new_head():
+    """3 outputs on MiniLM: the encoder is the published one, and the same head is drawn each time."""
+    settings = {"model": {"name": MINILM, "n_outputs": 3}}
+    rerankers = [spacy.blank("en").add_pipe("sbert_reranker", config=settings) for _ in range(2)]
+    pairs = [("A man is eating food.", "Someone is having a meal."), ("A dog.", "The stock market fell sharply.")]
+    first, second = (reranker.score_pairs(pairs) for reranker in rerankers)
+    assert first.shape == (2, 3) and numpy.array_equal(first, second)
+    model = BertForSequenceClassification.from_pretrained(resolve(MINILM), num_labels=3).eval()
+    model.classifier.load_state_dict(rerankers[0].model.shim._model.classifier.state_dict())
+    inputs = AutoTokenizer.from_pretrained(resolve(MINILM))(*map(list, zip(*pairs, strict=True)), padding=True)
+    with torch.no_grad():
+        expected = model(**{key: torch.tensor(value) for key, value in inputs.items()}).logits
+    assert numpy.allclose(first, expected.numpy(), atol=1e-5)
+
+
+def test_a_new_head_says_that_it_is_new(make_reranker, tiny_bert):
+    reranker = reranker_of(make_reranker(tiny_bert))
+    with pytest.warns(UserWarning, match="has a new head, drawn at random") as seen:
+        reranker.score_pairs([("a", "b")])
+        reranker.score_pairs([("a", "b")])
+    assert len(seen) == 1
+
+
+def test_another_number_of_outputs_makes_a_new_head(make_reranker, make_classifier):
+    folder = make_classifier(3)
+    kept, other = (reranker_of(make_reranker(folder, model={"n_outputs": n})) for n in (3, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert kept.score_pairs([("a", "b")]).shape == (1, 3)
+    with pytest.warns(UserWarning, match="has a new head"):
+        assert other.score_pairs([("a", "b")]).shape == (1, 2)
+    ours, theirs = (r.model.shim._model.bert.state_dict() for r in (kept, other))
+    assert all(torch.equal(ours[key], theirs[key]) for key in ours)
+
+
+# Cut pairs
+
+
+def test_shares_of_the_longest_first():
+    assert shares(3, 4, 10) == (3, 4)
+    assert shares(3, 9, 10) == (3, 7) and shares(9, 3, 10) == (7, 3)
+    assert shares(8, 9, 11) == (5, 6) and shares(9, 8, 11) == (6, 5)
+    assert shares(0, 99, 5) == (0, 5)
+
+
+@pytest.mark.parametrize("kind", [AutoTokenizer, BertTokenizer])
+def test_pairs_are_cut_as_transformers_cuts_them(tiny_bert, kind):
+    """By a fast and by a slow tokenizer, both against the fast one."""
+    tokenizer = kind.from_pretrained(tiny_bert)
+    found = PairTokenizer(tokenizer, read_settings(tiny_bert, "tiny"), 15).tokenize_pairs(PAIRS)
+    fast = AutoTokenizer.from_pretrained(tiny_bert)
+    expected = fast(*map(list, zip(*PAIRS, strict=True)), truncation="longest_first", max_length=15)
+    assert found.ids.tolist() == [i for ids in expected["input_ids"] for i in ids]
+    assert found.type_ids.tolist() == [i for types in expected["token_type_ids"] for i in types]
+    whole = fast(*map(list, zip(*PAIRS, strict=True)))["input_ids"]
+    assert found.n_cut.tolist() == [max(len(ids) - 15, 0) for ids in whole] and found.n_cut.any()
+
+
+def test_one_warning_a_call_for_cut_pairs(make_reranker):
+    reranker = reranker_of(make_reranker())
+    long = " ".join(["cat"] * 30)
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="2 of 3 pairs were longer than the cross-encoder's limit of 24") as seen:
+            reranker.score_pairs([(long, "a"), ("a", "b"), (long, long)])
+        assert len(seen) == 1 and seen[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        reranker.score_pairs([("a", "b")])
+
+
+def test_texts_of_half_a_megabyte_are_cut(make_reranker):
+    """Of two long texts the tokenizer's own truncation would make as many windows as the product of theirs."""
+    long = "cat sat " * 60_000
+    with pytest.warns(UserWarning, match="2 of 2 pairs"):
+        scores = reranker_of(make_reranker()).score_pairs([(long, long), (long[:200], long[:200])])
+    assert scores[0] == pytest.approx(scores[1], abs=1e-6)
+
+
+def test_max_length(make_reranker):
+    reranker = reranker_of(make_reranker(model={"max_length": 10}))
+    with pytest.warns(UserWarning, match="limit of 10 wordpieces"):
+        cut = reranker.score_pairs([("cat sat on the mat is", "dog ran fast")])
+    assert cut == pytest.approx(reranker.score_pairs([("cat sat on the", "dog ran fast")]), abs=1e-6)
+    for wrong in (4, 25):
+        with pytest.raises(ValueError, match=f"max_length = {wrong} wordpieces: expected 8 to 24"):
+            reranker_of(make_reranker(model={"max_length": wrong})).score_pairs([("a", "b")])
+
+
+# Batches
+
+
+@CUT
+def test_scores_are_the_same_whatever_the_batches(make_reranker, monkeypatch):
+    whole = reranker_of(make_reranker()).score_pairs(PAIRS)
+    monkeypatch.setattr("spacy_sbert.reranker.texts.WINDOW", 7)
+    parts = reranker_of(make_reranker(model={"max_batch_items": 30})).score_pairs(pair for pair in PAIRS)
+    assert numpy.allclose(whole, parts, atol=1e-6)
+
+
+def test_no_pairs(make_reranker, make_classifier):
+    assert reranker_of(make_reranker()).score_pairs([]).shape == (0,)
+    assert reranker_of(make_reranker(make_classifier(3))).score_pairs(iter([])).shape == (0, 3)
+    assert reranker_of(make_reranker()).rank("a", []) == []
+
+
+def test_bfloat16_is_near(make_reranker):
+    exact, near = (
+        reranker_of(make_reranker(model={"precision": p})).score_pairs(SHORT) for p in ("float32", "bfloat16")
+    )
+    assert near.dtype == "float32" and numpy.allclose(exact, near, atol=0.05) and not numpy.array_equal(exact, near)
+
+
+# Activations
+
+
+@CUT
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_activations(make_reranker, make_classifier, n_outputs):
+    folder = make_classifier(n_outputs)
+
+    def scores(activation):
+        found = reranker_of(make_reranker(folder, model={"activation": activation})).score_pairs(PAIRS)
+        return found.reshape(len(PAIRS), n_outputs).astype("float64")
+
+    logits = scores("identity")
+    assert numpy.allclose(scores("sigmoid"), 1 / (1 + numpy.exp(-logits)), atol=1e-6)
+    assert numpy.array_equal(scores("auto"), scores("sigmoid" if n_outputs == 1 else "identity"))
+    if n_outputs == 3:
+        exponentials = numpy.exp(logits)
+        assert numpy.allclose(scores("softmax"), exponentials / exponentials.sum(axis=1, keepdims=True), atol=1e-6)
+
+
+@pytest.mark.parametrize("where", ["new", "old", "file"])
+def test_auto_follows_the_folder(make_reranker, make_classifier, where):
+    """As do the ms-marco cross-encoders, whose scores are logits; in the places that sentence-transformers writes."""
+    folder = make_classifier(1)
+    identity = "torch.nn.modules.linear.Identity"
+    if where == "file":
+        (folder / "config_sentence_transformers.json").write_text(json.dumps({"activation_fn": identity}))
+    else:
+        config = json.loads((folder / "config.json").read_text())
+        new = {"sentence_transformers": {"activation_fn": identity}}
+        config.update(new if where == "new" else {"sbert_ce_default_activation_function": identity})
+        (folder / "config.json").write_text(json.dumps(config))
+    nlp = make_reranker(folder)
+    logits = reranker_of(make_reranker(folder, model={"activation": "identity"})).score_pairs(SHORT)
+    assert numpy.array_equal(reranker_of(nlp).score_pairs(SHORT), logits)
+    loaded = make_reranker("not there").from_bytes(nlp.to_bytes())
+    assert numpy.array_equal(reranker_of(loaded).score_pairs(SHORT), logits)
+
+
+def test_foreign_activations_are_not_run(make_reranker, make_classifier):
+    folder = make_classifier(1)
+    config = json.loads((folder / "config.json").read_text())
+    config["sentence_transformers"] = {"activation_fn": "os.getcwd"}
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=r"names the activation 'os\.getcwd', which is not supported"):
+        reranker_of(make_reranker(folder)).score_pairs([("a", "b")])
+    own = {"model": {"activation": "sigmoid"}}
+    assert reranker_of(make_reranker(folder, **own)).score_pairs([("a", "b")]).shape == (1,)
+
+
+# Ranks
+
+
+def test_rank_is_best_first(make_reranker):
+    nlp = make_reranker()
+    reranker = reranker_of(nlp)
+    texts = ["the cat sat", "a man is eating", "the cat sat", "dog"]
+    scores = reranker.score_pairs([("a man", text) for text in texts])
+    ranked = reranker.rank("a man", texts)
+    assert [r.index for r in ranked] == sorted(range(4), key=lambda i: (-scores[i], i))
+    assert ranked[0] == Ranked(texts[ranked[0].index], float(scores.max()), ranked[0].index)
+    assert reranker.rank("a man", iter(texts), k=2) == ranked[:2]
+
+
+def test_rank_returns_the_spans_that_it_was_given(make_reranker):
+    nlp = make_reranker()
+    doc = nlp.make_doc("the cat sat . a man is eating . dog")
+    spans = [doc[:4], doc[4:9], doc[9:]]
+    ranked = reranker_of(nlp).rank(nlp.make_doc("a man"), spans)
+    by_text = reranker_of(nlp).rank("a man", [span.text for span in spans])
+    assert [(r.text.text, r.score) for r in ranked] == [(r.text, r.score) for r in by_text]
+    assert all(r.text is spans[r.index] for r in ranked)
+
+
+def test_search_with_reranking(minilm, make_reranker):
+    texts = ["Someone is having a meal.", "The cat sat on the mat.", "A man is eating.", "He cannot go."]
+    vectors = numpy.stack([doc.vector for doc in minilm.pipe(texts)])
+    _, found = nearest(minilm("A man is eating food.").vector[None], vectors, k=2)
+    assert set(found[0]) == {0, 2}
+    ranked = reranker_of(make_reranker()).rank("A man is eating food.", [texts[i] for i in found[0]], k=1)
+    assert ranked[0].text in (texts[0], texts[2])
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("wrong", ["ab", ("a",), ("a", "b", "c"), ("a", None), ("a", 1.0), None, {"a": "b"}])
+def test_no_pair(make_reranker, wrong):
+    with pytest.raises(TypeError, match=r"Cannot score pair number 1, .*expected two texts"):
+        reranker_of(make_reranker()).score_pairs([("a", "b"), wrong])
+
+
+@pytest.mark.parametrize("k", [0, 4, -1, 1.5])
+def test_wrong_k(make_reranker, k):
+    with pytest.raises(ValueError, match="best of 3 texts: expected a whole number, at least 1 and at most 3"):
+        reranker_of(make_reranker()).rank("a", ["a", "b", "c"], k)
+
+
+def test_a_single_text_is_not_ranked(make_reranker):
+    nlp = make_reranker()
+    for text in ("ab", nlp.make_doc("ab")):
+        with pytest.raises(TypeError, match=r"Cannot rank '?ab'?: expected several texts"):
+            reranker_of(nlp).rank("a", text)
+
+
+def test_several_outputs_give_no_order(make_reranker, make_classifier):
+    with pytest.raises(ValueError, match="gives 3 numbers a pair: expected one"):
+        reranker_of(make_reranker(make_classifier(3))).rank("a", ["a", "b"])
+
+
+def test_scores_that_are_not_finite(make_reranker):
+    reranker = reranker_of(make_reranker())
+    reranker.score_pairs([("a", "b")])
+    with torch.no_grad():
+        reranker.model.shim._model.classifier.weight.fill_(torch.nan)
+    with pytest.raises(ValueError, match=r"gives to the pair \('a', 'b'\) is not finite"):
+        reranker.score_pairs([("a", "b")])
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (
+            {"objective": "ranking"},
+            "Unknown objective 'ranking' of a reranker: expected one of regression, classification",
+        ),
+        ({"model": {"activation": "tanh"}}, "Unknown activation 'tanh'"),
+        ({"model": {"n_outputs": -1}}, "Cannot use n_outputs = -1"),
+        ({"model": {"max_batch_items": -1}}, "Cannot use max_batch_items = -1"),
+        ({"model": {"precision": "float8"}}, "Unknown precision 'float8'"),
+    ],
+)
+def test_unknown_settings(make_reranker, config, message):
+    with pytest.raises(ValueError, match=message):
+        make_reranker(**config)
+
+
+def test_a_model_that_is_no_cross_encoder():
+    model = {"@architectures": "spacy-sbert.SentenceEncoder.v1"}
+    with pytest.raises(ValueError, match="is no cross-encoder: expected the architecture spacy-sbert"):
+        spacy.blank("en").add_pipe("sbert_reranker", config={"model": model})
+
+
+def test_softmax_of_one_output(make_reranker):
+    with pytest.raises(ValueError, match="Softmax of a single output is always 1"):
+        reranker_of(make_reranker(model={"activation": "softmax"})).score_pairs([("a", "b")])
+
+
+def test_an_encoder_that_is_not_there(make_reranker):
+    with pytest.raises(OSError, match="The encoder 'not there' was found in none of the four places"):
+        reranker_of(make_reranker("not there")).score_pairs([("a", "b")])

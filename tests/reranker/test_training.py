@@ -1,0 +1,285 @@
+"""Training of a reranker: from gold to gradient, heads, seeds, the training loop, and what is refused."""
+
+import warnings
+from pathlib import Path
+
+import numpy
+import pytest
+import spacy
+import torch
+from pipelines import PAIRS, make_example, weights
+from spacy.cli.train import train
+from spacy.training import Example
+from thinc.api import Adam
+
+from spacy_sbert.evaluation import evaluate
+from spacy_sbert.readers import example_doc
+from spacy_sbert.readers.docs import make_example as as_example
+
+ROOT = Path(__file__).parent.parent.parent
+PIPE = "sbert_reranker"
+LABELLED = [
+    ("a man is eating", "someone is eating", "entailment"),
+    ("the cat sat", "the dog ran fast", "neutral"),
+    ("he can go", "he cannot go", "contradiction"),
+]
+NLI = {"format": "nli", "limit": 30}
+pytestmark = pytest.mark.filterwarnings("ignore:.*(has a new head|longer than the)")
+
+
+def graded(nlp):
+    return [make_example(nlp, *pair) for pair in PAIRS]
+
+
+def labelled(nlp):
+    return [as_example(example_doc(nlp, (first, second), label=label)) for first, second, label in LABELLED]
+
+
+def gradients_of(model):
+    return {key: value.grad.numpy().copy() for key, value in model.named_parameters() if value.grad is not None}
+
+
+@pytest.mark.parametrize("objective", ["regression", "classification"])
+def test_gradient_is_that_of_autograd(make_reranker, make_classifier, objective):
+    """Of every parameter, encoder and head, also where a batch is read in several passes."""
+    nlp = make_reranker(make_classifier(1 if objective == "regression" else 3), objective=objective)
+    examples = (graded if objective == "regression" else labelled)(nlp)
+    nlp.initialize(lambda: examples)
+    shim = nlp.get_pipe(PIPE).model.shim
+    losses = nlp.update(examples, sgd=False)
+    given = gradients_of(shim._model)
+    shim._model.zero_grad()
+    texts = [[span.text for span in example.predicted.spans["sbert"]] for example in examples]
+    inputs = shim._hfmodel.tokenizer(*map(list, zip(*texts, strict=True)), padding=True, truncation=True, max_length=24)
+    logits = shim._model(**{key: torch.tensor(value) for key, value in inputs.items()}).logits
+    if objective == "regression":
+        gold = torch.tensor([pair[2] for pair in PAIRS])
+        expected = torch.nn.functional.binary_cross_entropy_with_logits(logits[:, 0], gold)
+    else:
+        gold = torch.tensor([sorted(pair[2] for pair in LABELLED).index(pair[2]) for pair in LABELLED])
+        expected = torch.nn.functional.cross_entropy(logits, gold)
+    expected.backward()
+    assert losses[PIPE] == pytest.approx(expected.item(), abs=1e-6)
+    autograd = gradients_of(shim._model)
+    assert given.keys() == autograd.keys() == dict(shim._model.named_parameters()).keys()
+    assert all(numpy.allclose(given[key], autograd[key], atol=1e-6) for key in given)
+
+
+def test_passes_of_a_batch_add_up(make_reranker, monkeypatch):
+    found = []
+    for budget in (1000, 10):
+        monkeypatch.setattr("spacy_sbert.reranker.shim.CPU_TRAINING_BUDGET", budget)
+        nlp = make_reranker()
+        nlp.update(graded(nlp), sgd=False)
+        found.append(gradients_of(nlp.get_pipe(PIPE).model.shim._model))
+    assert all(numpy.allclose(found[0][key], found[1][key], atol=1e-6) for key in found[0])
+
+
+def test_parts_of_a_batch_add_up(make_reranker):
+    """As training.accumulate_gradient shows them; the batcher notes the size of the whole."""
+    nlp = make_reranker()
+    examples = graded(nlp)
+    whole = nlp.update(examples, sgd=False)
+    shim = nlp.get_pipe(PIPE).model.shim
+    expected = gradients_of(shim._model)
+    shim._model.zero_grad()
+    for example in examples:
+        example.reference.spans["sbert"].attrs["batch_size"] = len(examples)
+    losses = {}
+    for part in (examples[:2], examples[2:]):
+        nlp.update(part, sgd=False, losses=losses)
+    assert losses[PIPE] == pytest.approx(whole[PIPE], abs=1e-6)
+    given = gradients_of(shim._model)
+    assert all(numpy.allclose(given[key], expected[key], atol=1e-6) for key in expected)
+
+
+@pytest.mark.parametrize("objective", ["regression", "classification"])
+def test_three_pairs_are_learned_by_heart(make_reranker, tiny_bert, objective):
+    nlp = make_reranker(tiny_bert, objective=objective)
+    examples = (graded if objective == "regression" else labelled)(nlp)
+    optimizer = nlp.initialize(lambda: examples)
+    optimizer.learn_rate = 0.01
+    before = weights(nlp, PIPE)
+    for _ in range(60):
+        nlp.update(examples, sgd=optimizer)
+    after = weights(nlp, PIPE)
+    assert all(not numpy.array_equal(before[key], after[key]) for key in before)
+    scores = nlp.evaluate(examples)
+    if objective == "regression":
+        assert scores["sts_spearman"] == pytest.approx(1.0) and scores["sts_pearson"] > 0.95
+    else:
+        assert scores["nli_acc"] == 1.0 and scores["sts_spearman"] is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the head is no new one
+        assert len(nlp.get_pipe(PIPE).score_pairs([("a", "b")])) == 1
+
+
+# Heads
+
+
+def test_labels_are_those_of_the_examples(make_reranker, tiny_bert):
+    nlp = make_reranker(tiny_bert, objective="classification")
+    reranker = nlp.get_pipe(PIPE)
+    assert reranker.labels == () and not reranker.model.shim.is_loaded
+    nlp.initialize(lambda: labelled(nlp))
+    assert reranker.labels == ("contradiction", "entailment", "neutral") == tuple(reranker.label_data)
+    assert reranker.score_pairs([("a", "b")]).shape == (1, 3)
+
+
+def test_labels_that_are_given(make_reranker, tiny_bert):
+    nlp = make_reranker(tiny_bert, objective="classification")
+    nlp.config["initialize"]["components"][PIPE] = {"labels": ["no", "yes"]}
+    nlp.initialize()
+    assert nlp.get_pipe(PIPE).labels == ("no", "yes")
+
+
+def test_a_trained_head_of_the_same_labels_stays(make_reranker, make_classifier):
+    """In the order of the folder, which is not that of the alphabet."""
+    names = ["entailment", "neutral", "contradiction"]
+    folder = make_classifier(3, id2label=dict(enumerate(names)), label2id={name: i for i, name in enumerate(names)})
+    nlp = make_reranker(folder, objective="classification")
+    before = nlp.get_pipe(PIPE).score_pairs([("a", "b")])
+    nlp.initialize(lambda: labelled(nlp))
+    assert nlp.get_pipe(PIPE).labels == tuple(names)
+    assert numpy.array_equal(nlp.get_pipe(PIPE).score_pairs([("a", "b")]), before)
+
+
+def test_a_head_of_other_labels_goes(make_reranker, make_classifier):
+    nlp = make_reranker(make_classifier(3), objective="classification")
+    reranker = nlp.get_pipe(PIPE)
+    before = reranker.score_pairs([("a", "b")])
+    nlp.initialize(lambda: labelled(nlp))
+    assert reranker.model.shim.has_new_head and not numpy.allclose(reranker.score_pairs([("a", "b")]), before)
+    regression = make_reranker(make_classifier(3))
+    regression.initialize(lambda: graded(regression))
+    assert regression.get_pipe(PIPE).score_pairs([("a", "b")]).shape == (1,)
+
+
+def test_a_new_head_is_of_the_seed_of_the_pipeline(make_reranker, tiny_bert):
+    found = []
+    for seed in (1, 1, 2):
+        nlp = make_reranker(tiny_bert)
+        nlp.config["training"]["seed"] = seed
+        torch.manual_seed(len(found))  # is not what it depends on
+        state = torch.get_rng_state()
+        nlp.initialize(lambda nlp=nlp: graded(nlp))
+        assert torch.equal(torch.get_rng_state(), state)
+        found.append(weights(nlp, PIPE))
+    assert all(numpy.array_equal(found[0][key], found[1][key]) for key in found[0])
+    different = {key for key in found[0] if not numpy.array_equal(found[0][key], found[2][key])}
+    assert different == {"classifier.weight"}
+
+
+# What examples do
+
+
+def test_examples_that_are_no_pairs_are_left_out(make_reranker):
+    nlp = make_reranker()
+    plain = Example(nlp.make_doc("the cat"), nlp.make_doc("the cat"))
+    assert nlp.update([plain, *graded(nlp)], sgd=False)[PIPE] == nlp.update(graded(nlp), sgd=False)[PIPE] > 0
+    with pytest.warns(UserWarning, match="got a training batch without pairs") as seen:
+        assert nlp.update([plain], sgd=False) == {PIPE: 0.0}
+        nlp.update([plain], sgd=False)
+    assert len(seen) == 1
+
+
+def test_frozen_parts_stay(make_reranker, tiny_bert):
+    nlp = make_reranker(tiny_bert, model={"frozen": ["bert"]})
+    optimizer = nlp.initialize(lambda: graded(nlp))
+    before = weights(nlp, PIPE)
+    nlp.update(graded(nlp), sgd=optimizer)
+    after = weights(nlp, PIPE)
+    moved = {key for key in before if not numpy.array_equal(before[key], after[key])}
+    assert moved == {"classifier.weight", "classifier.bias"}
+
+
+def test_without_an_optimizer_nothing_moves(make_reranker):
+    nlp = make_reranker()
+    nlp.initialize(lambda: graded(nlp))
+    before = weights(nlp, PIPE)
+    for sgd in (False, None):
+        nlp.get_pipe(PIPE).update(graded(nlp), sgd=sgd)
+    assert all(numpy.array_equal(before[key], value) for key, value in weights(nlp, PIPE).items())
+
+
+@pytest.mark.parametrize(
+    ("objective", "make", "message"),
+    [
+        ("regression", labelled, "has no gold value 'score'"),
+        ("classification", graded, "has no gold value 'label'"),
+    ],
+)
+def test_gold_of_another_kind(make_reranker, make_classifier, objective, make, message):
+    nlp = make_reranker(make_classifier(1 if objective == "regression" else 3), objective=objective)
+    with pytest.raises(ValueError, match=message):
+        nlp.update(make(nlp), sgd=False)
+
+
+def test_outputs_that_do_not_fit(make_reranker, make_classifier):
+    nlp = make_reranker(objective="classification")
+    with pytest.raises(ValueError, match='1 outputs, which do not fit the objective "classification"'):
+        nlp.update(labelled(nlp), sgd=False)
+    nlp = make_reranker(make_classifier(3))
+    with pytest.raises(ValueError, match='3 outputs, which do not fit the objective "regression"'):
+        nlp.update(graded(nlp), sgd=False)
+
+
+def test_labels_that_do_not_fit(make_reranker, tiny_bert):
+    nlp = make_reranker(tiny_bert, objective="classification")
+    with pytest.raises(ValueError, match="all examples have the same: neutral"):
+        nlp.initialize(lambda: labelled(nlp)[1:2])
+    nlp.initialize(lambda: labelled(nlp)[:2])
+    with pytest.raises(ValueError, match="The label 'contradiction' is unknown to the reranker"):
+        nlp.update(labelled(nlp), sgd=False)
+    regression = make_reranker(tiny_bert)
+    with pytest.raises(ValueError, match='the objective "regression" learns scores'):
+        regression.get_pipe(PIPE).initialize(lambda: graded(regression), nlp=regression, labels=["a", "b"])
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered")
+def test_a_loss_that_is_not_finite(make_reranker):
+    nlp = make_reranker()
+    nlp.initialize(lambda: graded(nlp))
+    with torch.no_grad():
+        nlp.get_pipe(PIPE).model.shim._model.classifier.bias.fill_(torch.inf)
+    with pytest.raises(ValueError, match="The loss 'regression' is not finite in the batch that begins with 'A man is"):
+        nlp.update(graded(nlp), sgd=Adam(0.1))
+
+
+# The training loop
+
+
+@pytest.fixture
+def fit(tiny_bert, tmp_path, monkeypatch):
+    """Train configs/reranker.cfg on the random tiny BERT for two steps."""
+    monkeypatch.chdir(ROOT)
+
+    def run(output, **overrides):
+        steps = {"training.optimizer.learn_rate.total_steps": 2, "training.eval_frequency": 1}
+        name = {"components.sbert_reranker.model.name": str(tiny_bert)}
+        train("configs/reranker.cfg", tmp_path / output, overrides={**steps, **name, **overrides})
+        return spacy.load(tmp_path / output / "model-last")
+
+    return run
+
+
+def test_the_shipped_config_trains(fit):
+    """And the seed gives the weights, whatever ran before; `evaluate` reports what training reported."""
+    first, second = (fit(f"out{i}", **{"corpora.dev.limit": 20}) for i in range(2))
+    performance = first.meta["performance"]
+    assert performance["sbert_reranker_loss"] > 0
+    scores = evaluate(first, ROOT / "assets" / "pairs-dev.csv", limit=20)
+    assert scores["pairs"] == 20
+    assert scores["sts_spearman"] == pytest.approx(performance["sts_spearman"], abs=1e-6)
+    ours, again = weights(first, PIPE), weights(second, PIPE)
+    assert "classifier.weight" in ours and all(numpy.array_equal(ours[key], again[key]) for key in ours)
+
+
+def test_labels_in_the_training_loop(fit):
+    data = {f"paths.{part}": f"assets/nli-{part}.jsonl" for part in ("train", "dev")}
+    data.update({f"corpora.{part}.{key}": value for part in ("train", "dev") for key, value in NLI.items()})
+    score_weights = {"nli_acc": 1.0, "sts_spearman": None, "sts_pearson": None}
+    objective = {"components.sbert_reranker.objective": "classification"}
+    nlp = fit("out", **objective, **data, **{"training.score_weights": score_weights})
+    assert 0 < nlp.meta["performance"]["nli_acc"] <= 1
+    assert nlp.get_pipe(PIPE).labels == ("contradiction", "entailment", "neutral")
