@@ -180,8 +180,8 @@ class Errors:
         'which a browser can hold. Draw sentences, or fewer texts, or set options = {{"tokens": False}}.'
     )
     VISUAL_TOO_MANY_POINTS = (
-        "Cannot draw a map of {given} texts: expected at most {most}. Draw a random sample of them, such as "
-        "random.sample(docs, {most})."
+        "Cannot draw a map of more than {most} texts, which is what a browser can hold. Draw a random sample of them, "
+        "such as random.sample(texts, {most})."
     )
     VISUAL_TOO_MANY_LABELS = (
         "Cannot tell {given} labels apart in one picture: expected at most {most}. Put the rare ones together, such as "

@@ -4,9 +4,11 @@ from spacy.cli._util import app as spacy_app
 from typer import Typer
 
 app = Typer(
-    name="sbert", help="Sentence-BERT: convert pairs, evaluate sentence vectors, combine encoders", no_args_is_help=True
+    name="sbert",
+    help="Sentence-BERT: convert pairs, evaluate sentence vectors, combine encoders, draw pictures",
+    no_args_is_help=True,
 )
 
-from . import convert, evaluate, fit_meta  # noqa: E402, F401  they register their commands on app
+from . import convert, evaluate, fit_meta, visualize  # noqa: E402, F401  they register their commands on app
 
 spacy_app.add_typer(app)

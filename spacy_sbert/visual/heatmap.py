@@ -11,7 +11,7 @@ from ..markup import clean, safe
 from ..similarity import unit_length
 from .colours import STEPS, step
 from .picture import Picture
-from .rows import Text, as_rows, language, row_vectors, token_vectors
+from .rows import Text, as_rows, language, row_vector, token_vectors, unit_rows
 from .script import HEATMAP
 
 MOST = 64  # texts on a side: more cells than can be read
@@ -43,11 +43,11 @@ def heatmap(
     """
     if not (isfinite(low) and isfinite(high) and low < high and high > 0):
         raise ValueError(Errors.VISUAL_RANGE.format(low=low, high=high))
-    rows = as_rows(docs)
-    others = rows if columns is None else as_rows(columns)
+    rows = list(as_rows(docs))
+    others = rows if columns is None else list(as_rows(columns))
     _check_counts(len(rows), len(others), columns is None)
-    u = unit_length(row_vectors(rows))
-    v = u if columns is None else unit_length(row_vectors(others))
+    u = _vectors(rows)
+    v = u if columns is None else _vectors(others)
     if u.shape[1] != v.shape[1]:
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=u.shape[1], theirs=v.shape[1]))
     if tokens:
@@ -66,8 +66,12 @@ def heatmap(
         body=f'{_legend(low, high)}\n{table}\n<div class="pair" role="status"></div>',
         data=data,
         script=HEATMAP,
-        lang=language(rows),
+        lang=language(rows[0]),
     )
+
+
+def _vectors(rows: Sequence[Text]) -> numpy.ndarray:
+    return unit_rows([row_vector(row, number) for number, row in enumerate(rows)])
 
 
 def _check_counts(rows: int, columns: int, square: bool) -> None:

@@ -12,7 +12,7 @@ from ..svg import Axis, bottom_axis, left_axis, number, svg, ticks
 from .marks import MOST_LABELS, kind, outline
 from .picture import Picture
 from .projection import pca, tsne
-from .rows import Text, as_rows, language, row_vectors
+from .rows import Text, as_rows, language, row_vector, unit_rows
 from .script import MAP
 
 MOST = 20_000  # points
@@ -20,6 +20,11 @@ MOST_CHARACTERS = 500  # of a text that is shown
 WIDTH, HEIGHT = 760, 560
 LEFT, RIGHT, TOP, BASE = 52, WIDTH - 12, 34, HEIGHT - 44
 PROJECTIONS = ("pca", "tsne")
+PCA_NOTE = (
+    "The two axes hold {share:.1f} % of the variance of the vectors: texts that lie close together here may be far "
+    "apart along the other axes."
+)
+TSNE_NOTE = "t-SNE, seed {seed}: neighbours are similar; distances between groups, and their sizes, mean nothing."
 RING = '<circle class="ring" r="9" visibility="hidden"/>'
 TIP = '<div class="tip" role="status" hidden></div>'
 HINT = "Point at the map, or move along the texts with the arrow keys, to read them."
@@ -47,28 +52,11 @@ def scatter(
     """
     if projection not in PROJECTIONS:
         raise ValueError(Errors.VISUAL_PROJECTION.format(given=projection, expected=", ".join(PROJECTIONS)))
-    rows = as_rows(docs)
-    if len(rows) < 2:
-        raise ValueError(Errors.VISUAL_TOO_FEW.format(given=len(rows), least=2))
-    if len(rows) > MOST:
-        raise ValueError(Errors.VISUAL_TOO_MANY_POINTS.format(given=len(rows), most=MOST))
-    names, group = _groups(None if labels is None else [str(label) for label in labels], len(rows))
-    if projection == "pca":
-        points, shares = pca(row_vectors(rows))
-        axes = [
-            f"principal component {place}, {100 * share:.1f} % of the variance" for place, share in enumerate(shares, 1)
-        ]
-        held = 100 * shares.sum()
-        note = (
-            f"The two axes hold {held:.1f} % of the variance of the vectors: texts that lie close together here may be "
-            "far apart along the other axes."
-        )
-    else:
-        points = tsne(row_vectors(rows), seed=seed)
-        axes = []
-        note = f"t-SNE, seed {seed}: neighbours are similar, distances between groups and sizes of groups mean nothing."
+    texts, vectors, lang = _read(docs)
+    names, group = _groups(None if labels is None else [str(label) for label in labels], len(texts))
+    points, axes, note = _project(vectors, projection, seed)
     places, drawn = _place(points, axes)
-    title = title or f"Map of {len(rows)} texts"
+    title = title or f"Map of {len(texts)} texts"
     drawing = svg(title, note, HEIGHT, drawn + _points(places, group, len(names)) + RING, WIDTH)
     return Picture(
         title=title,
@@ -76,13 +64,38 @@ def scatter(
         body=f'<div class="map"><div class="plot" tabindex="0">{drawing}{TIP}</div>{_legend(names, group)}</div>',
         data={
             "places": [[round(x, 1), round(y, 1)] for x, y in places],
-            "texts": [_shortened(row.text) for row in rows],
+            "texts": texts,
             "names": [clean(name) for name in names],
             "group": group,
         },
         script=MAP,
-        lang=language(rows),
+        lang=lang,
     )
+
+
+def _read(docs: Text | Iterable[Text]) -> tuple[list[str], numpy.ndarray, str]:
+    """What is shown of each text, its vector of length 1, and the language; keeps no Doc, for there may be many."""
+    texts: list[str] = []
+    vectors: list[numpy.ndarray] = []
+    lang = ""
+    for row in as_rows(docs):
+        if len(texts) == MOST:
+            raise ValueError(Errors.VISUAL_TOO_MANY_POINTS.format(most=MOST))
+        vectors.append(row_vector(row, len(texts)))
+        texts.append(_shortened(row.text))
+        lang = lang or language(row)
+    if len(texts) < 2:
+        raise ValueError(Errors.VISUAL_TOO_FEW.format(given=len(texts), least=2))
+    return texts, unit_rows(vectors), lang
+
+
+def _project(vectors: numpy.ndarray, projection: str, seed: int) -> tuple[numpy.ndarray, list[str], str]:
+    """The points, the names of the axes if their numbers mean anything, and how to read them."""
+    if projection == "tsne":
+        return tsne(vectors, seed=seed), [], TSNE_NOTE.format(seed=seed)
+    points, shares = pca(vectors)
+    axes = [f"principal component {axis}, {100 * share:.1f} % of the variance" for axis, share in enumerate(shares, 1)]
+    return points, axes, PCA_NOTE.format(share=100 * shares.sum())
 
 
 def _groups(labels: list[str] | None, count: int) -> tuple[list[str], list[int]]:

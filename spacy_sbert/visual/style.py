@@ -37,7 +37,7 @@ STYLE = f"""
 .spacy-sbert .bar {{ display: flex; height: .9rem; border: 1px solid var(--rule); }}
 .spacy-sbert .bar i {{ flex: 1; }}
 .spacy-sbert .marks {{ display: flex; justify-content: space-between; font-size: 12px; color: var(--soft); }}
-.spacy-sbert .matrix {{ overflow: auto; max-width: 100%; max-height: max(75vh, 32rem); }}
+.spacy-sbert .matrix {{ overflow: auto; max-width: 100%; max-height: max(60vh, 28rem); }}
 .spacy-sbert .matrix table {{ border-collapse: separate; border-spacing: 1px; margin: 0; font-size: 12px; width: auto;
   border: 0; table-layout: auto; color: var(--text); }}
 .spacy-sbert .matrix tr, .spacy-sbert .matrix thead {{ background: none; border: 0; }}
@@ -64,7 +64,7 @@ STYLE = f"""
 .spacy-sbert .pair b {{ display: inline-block; min-width: 2em; text-indent: 0; color: var(--soft); }}
 .spacy-sbert .pair span {{ padding: .1em .12em; border-radius: 2px; text-indent: 0; }}
 .spacy-sbert .pair small {{ color: var(--soft); font-size: 12px; }}
-.spacy-sbert .map {{ max-width: 60rem; }}
+.spacy-sbert .map {{ max-width: 54rem; }}
 .spacy-sbert .plot {{ position: relative; }}
 .spacy-sbert .plot svg {{ display: block; width: 100%; height: auto; }}
 .spacy-sbert .plot:focus-visible {{ outline: 2px solid var(--soft); }}
@@ -91,5 +91,7 @@ STYLE = f"""
 .spacy-sbert .labels small {{ color: var(--soft); font-size: 12px; }}
 .spacy-sbert-page {{ margin: 0; background: #fff; }}
 @media (prefers-color-scheme: dark) {{ .spacy-sbert-page {{ background: #14171d; }} }}
+@media (max-width: 40rem) {{ .spacy-sbert .plot text {{ display: none; }}
+  .spacy-sbert .plot text.name {{ display: inline; font-size: 22px; }} }}
 @media print {{ .spacy-sbert .matrix {{ overflow: visible; max-height: none; }} }}
 """
