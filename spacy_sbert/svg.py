@@ -79,8 +79,8 @@ def left_axis(axis: Axis, marks: Sequence[float], left: float, right: float, nam
     return "".join([*lines, *words, text(4, axis.end - 10, name, "start", "name")])
 
 
-def svg(title: str, description: str, height: float, body: str, width: float = WIDTH) -> str:
-    """A plot; title and description say what a reader sees who sees nothing."""
+def svg(title: str, description: str, height: float, body: str) -> str:
+    """A plot of the common width; title and description say what a reader sees who sees nothing."""
     heading = f"<title>{safe(title)}</title><desc>{safe(description)}</desc>"
-    size = f'viewBox="0 0 {number(width)} {number(height)}"'
+    size = f'viewBox="0 0 {WIDTH} {number(height)}"'
     return f'<svg {size} role="img" aria-label="{safe(title)}. {safe(description)}">{heading}{body}</svg>'

@@ -8,7 +8,7 @@ import numpy
 
 from ..errors import Errors
 from ..markup import clean, safe
-from ..svg import Axis, bottom_axis, left_axis, number, svg, ticks
+from ..svg import Axis, bottom_axis, left_axis, number, ticks
 from .marks import MOST_LABELS, kind, outline
 from .picture import Picture
 from .projection import pca, tsne
@@ -26,6 +26,7 @@ PCA_NOTE = (
 )
 TSNE_NOTE = "t-SNE, seed {seed}: neighbours are similar; distances between groups, and their sizes, mean nothing."
 RING = '<circle class="ring" r="9" visibility="hidden"/>'
+PLOT = '<div class="plot" tabindex="0" role="group" aria-label="Texts, by the arrow keys">'
 TIP = '<div class="tip" role="status" hidden></div>'
 HINT = "Point at the map, or move along the texts with the arrow keys, to read them."
 
@@ -57,11 +58,11 @@ def scatter(
     points, axes, note = _project(vectors, projection, seed)
     places, drawn = _place(points, axes)
     title = title or f"Map of {len(texts)} texts"
-    drawing = svg(title, note, HEIGHT, drawn + _points(places, group, len(names)) + RING, WIDTH)
+    drawing = _svg(f"{title}. {note}", drawn + _points(places, group, len(names)) + RING)
     return Picture(
         title=title,
         note=f"{note} {HINT}",
-        body=f'<div class="map"><div class="plot" tabindex="0">{drawing}{TIP}</div>{_legend(names, group)}</div>',
+        body=f'<div class="map">{PLOT}{drawing}{TIP}</div>{_legend(names, group)}</div>',
         data={
             "places": [[round(x, 1), round(y, 1)] for x, y in places],
             "texts": texts,
@@ -138,6 +139,11 @@ def _points(places: Sequence[tuple[float, float]], group: Sequence[int], groups:
     for (x, y), place in zip(places, group, strict=True):
         paths[place].append(f"M{number(x)} {number(y)}{outlines[place]}")
     return "".join(f'<path class="points {kind(place)}" d="{"".join(path)}"/>' for place, path in enumerate(paths))
+
+
+def _svg(description: str, body: str) -> str:
+    """The drawing, without a title element, which browsers would show over the texts."""
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{safe(description)}">{body}</svg>'
 
 
 def _legend(names: Sequence[str], group: Sequence[int]) -> str:

@@ -64,7 +64,7 @@ STYLE = f"""
 .spacy-sbert .pair b {{ display: inline-block; min-width: 2em; text-indent: 0; color: var(--soft); }}
 .spacy-sbert .pair span {{ padding: .1em .12em; border-radius: 2px; text-indent: 0; }}
 .spacy-sbert .pair small {{ color: var(--soft); font-size: 12px; }}
-.spacy-sbert .map {{ max-width: 54rem; }}
+.spacy-sbert .map {{ max-width: 50rem; }}
 .spacy-sbert .plot {{ position: relative; }}
 .spacy-sbert .plot svg {{ display: block; width: 100%; height: auto; }}
 .spacy-sbert .plot:focus-visible {{ outline: 2px solid var(--soft); }}
@@ -80,8 +80,9 @@ STYLE = f"""
   font-size: 13px; box-shadow: 0 2px 8px rgb(0 0 0 / .3); pointer-events: none; }}
 .spacy-sbert .tip[hidden] {{ display: none; }}
 .spacy-sbert .tip b {{ display: block; }}
-.spacy-sbert .labels {{ display: flex; flex-wrap: wrap; gap: .3rem; margin: .6rem 0 0; padding: 0; list-style: none; }}
-.spacy-sbert .labels li {{ margin: 0; }}
+.spacy-sbert .map ul.labels {{ display: flex; flex-wrap: wrap; gap: .3rem; margin: .6rem 0 0; padding: 0;
+  list-style: none; }}
+.spacy-sbert .map ul.labels li {{ margin: 0; }}
 .spacy-sbert .labels button {{ display: flex; align-items: center; gap: .35rem; padding: .15rem .5rem; font: inherit;
   font-size: 13px; color: var(--text); background: var(--page); border: 1px solid var(--rule); border-radius: 4px;
   cursor: pointer; text-align: left; }}
