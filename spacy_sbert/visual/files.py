@@ -39,7 +39,10 @@ def write_page(path: Path, page: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        temporary.write_text(page, encoding="utf8")
+        with temporary.open("w", encoding="utf8") as file:
+            file.write(page)
+            file.flush()
+            os.fsync(file.fileno())  # a full disk may show no earlier
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
