@@ -10,6 +10,7 @@ from ..similarity import unit_length
 
 AXES = 2
 PERPLEXITY = 30.0
+FEW = 200  # points, for which t-SNE needs no approximation
 
 
 def pca(vectors: Any) -> tuple[numpy.ndarray, numpy.ndarray]:
@@ -44,7 +45,8 @@ def tsne(vectors: Any, *, seed: int = 0) -> numpy.ndarray:
     vectors (float array of shape (n, width), NumPy or CuPy): a vector a row. seed (int): of what is random.
     RETURNS (float64 array of shape (n, 2)): the points.
     RAISES (ValueError): as pca. RAISES (ImportError): if scikit-learn is not installed.
-    SOURCE: van der Maaten and Hinton 2008, Visualizing Data using t-SNE. Perplexity 30, or (n - 1) / 3 if that is less.
+    SOURCE: van der Maaten and Hinton 2008, Visualizing Data using t-SNE; 2014, Accelerating t-SNE using
+        Tree-Based Algorithms (more than 200 vectors). Perplexity 30, or (n - 1) / 3 if that is less.
     """
     try:
         from sklearn.manifold import TSNE
@@ -52,5 +54,7 @@ def tsne(vectors: Any, *, seed: int = 0) -> numpy.ndarray:
         raise ImportError(Errors.VISUAL_NO_SKLEARN) from error
     points = pca(vectors)[0]
     start = 1e-4 * points / points[:, 0].std()  # as scikit-learn scales its own, which is not exact
-    model = TSNE(AXES, perplexity=min(PERPLEXITY, (len(points) - 1) / 3), init=start, random_state=seed)
+    method = "exact" if len(points) <= FEW else "barnes_hut"
+    perplexity = min(PERPLEXITY, (len(points) - 1) / 3)
+    model = TSNE(AXES, perplexity=perplexity, init=start, method=method, random_state=seed)
     return model.fit_transform(unit_length(checked(vectors, "vectors", "float64"))).astype("float64")

@@ -152,7 +152,7 @@ def _legend(names: Sequence[str], group: Sequence[int]) -> str:
     items = "".join(
         f'<li><button type="button" aria-pressed="false"><svg viewBox="-8 -8 16 16" aria-hidden="true">'
         f'<path class="{kind(place)}" d="M0 0{outline(place, 6)}"/></svg>'
-        f'<span dir="auto">{safe(name)}</span> <small>{counts[place]}</small></button></li>'
+        f'<span dir="auto" title="{safe(name)}">{safe(name)}</span> <small>{counts[place]}</small></button></li>'
         for place, name in enumerate(names)
     )
     return f'<ul class="labels" aria-label="Labels">{items}</ul>' if names else ""

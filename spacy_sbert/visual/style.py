@@ -37,7 +37,7 @@ STYLE = f"""
 .spacy-sbert .bar {{ display: flex; height: .9rem; border: 1px solid var(--rule); }}
 .spacy-sbert .bar i {{ flex: 1; }}
 .spacy-sbert .marks {{ display: flex; justify-content: space-between; font-size: 12px; color: var(--soft); }}
-.spacy-sbert .matrix {{ overflow: auto; max-width: 100%; max-height: max(60vh, 28rem); }}
+.spacy-sbert .matrix {{ overflow: auto; max-width: 100%; max-height: max(70vh, 40rem); }}
 .spacy-sbert .matrix table {{ border-collapse: separate; border-spacing: 1px; margin: 0; font-size: 12px; width: auto;
   border: 0; table-layout: auto; color: var(--text); }}
 .spacy-sbert .matrix tr, .spacy-sbert .matrix thead {{ background: none; border: 0; }}
@@ -58,7 +58,8 @@ STYLE = f"""
 .spacy-sbert .matrix th.here, .spacy-sbert .matrix th.here b {{ background: var(--tint); color: var(--text);
   font-weight: 600; }}
 .spacy-sbert .matrix td.here {{ outline: 2px solid var(--text); outline-offset: -1px; position: relative; }}
-.spacy-sbert .pair {{ margin-top: .8rem; padding: .6rem .8rem; border: 1px solid var(--rule); max-width: 72rem; }}
+.spacy-sbert .pair {{ margin-top: .8rem; padding: .6rem .8rem; border: 1px solid var(--rule); max-width: 72rem;
+  max-height: 45vh; overflow: auto; position: sticky; bottom: 0; z-index: 3; background: var(--page); }}
 .spacy-sbert .pair:empty {{ display: none; }}
 .spacy-sbert .pair p {{ margin: .3rem 0 0; padding: 0 0 0 2em; text-indent: -2em; line-height: 1.7; color: inherit; }}
 .spacy-sbert .pair b {{ display: inline-block; min-width: 2em; text-indent: 0; color: var(--soft); }}
@@ -79,7 +80,7 @@ STYLE = f"""
   .6rem; background: var(--page); color: var(--text); border: 1px solid var(--soft); border-radius: 4px;
   font-size: 13px; box-shadow: 0 2px 8px rgb(0 0 0 / .3); pointer-events: none; }}
 .spacy-sbert .tip[hidden] {{ display: none; }}
-.spacy-sbert .tip b {{ display: block; }}
+.spacy-sbert .tip b {{ display: block; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }}
 .spacy-sbert .map ul.labels {{ display: flex; flex-wrap: wrap; gap: .3rem; margin: .6rem 0 0; padding: 0;
   list-style: none; }}
 .spacy-sbert .map ul.labels li {{ margin: 0; }}
@@ -89,6 +90,8 @@ STYLE = f"""
 .spacy-sbert .labels button:hover {{ background: var(--tint); }}
 .spacy-sbert .labels button[aria-pressed="true"] {{ border-color: var(--text); background: var(--tint); }}
 .spacy-sbert .labels svg {{ width: 14px; height: 14px; flex: none; }}
+.spacy-sbert .labels span {{ max-width: min(20rem, 60vw); overflow: hidden; text-overflow: ellipsis;
+  white-space: nowrap; }}
 .spacy-sbert .labels small {{ color: var(--soft); font-size: 12px; }}
 .spacy-sbert-page {{ margin: 0; background: #fff; }}
 @media (prefers-color-scheme: dark) {{ .spacy-sbert-page {{ background: #14171d; }} }}

@@ -45,7 +45,7 @@ def test_labels_have_a_colour_a_shape_and_a_button():
         assert path.count("M") == 4 == path.count(outline(group, 5))
     buttons = [values for tag, values in read(page).elements if tag == "button"]
     assert buttons == [{"type": "button", "aria-pressed": "false"}] * 3
-    assert re.findall(r"<span dir=\"auto\">(\w)</span> <small>(\d)</small>", page) == [
+    assert re.findall(r"<span dir=\"auto\" title=\"\w\">(\w)</span> <small>(\d)</small>", page) == [
         ("b", "4"),
         ("a", "4"),
         ("3", "4"),
