@@ -48,6 +48,9 @@ def test_train_workflow(project, tiny_bert):
     assert json.loads((project / "metrics" / "after.json").read_text())["pairs"] == 160
     succeed(project, "baseline")
     assert json.loads((project / "metrics" / "before.json").read_text())["pairs"] == 160
+    succeed(project, "visualize")
+    assert (project / "metrics" / "heatmap.html").read_text(encoding="utf8").count("data-cosine=") == 16 * 16
+    assert "Map of 120 texts" in (project / "metrics" / "map.html").read_text(encoding="utf8")
     succeed(project, "evaluate")
     results = json.loads((project / "metrics" / "evaluation.json").read_text())
     assert list(results["tasks"]) == ["STSb-dev", "wikisec", "UKP-ASPECT"] and not results["failed"]

@@ -13,6 +13,7 @@ from . import (  # noqa: E402  they register their commands on app
     fit_meta,  # noqa: F401
     import_folder,  # noqa: F401
     search,  # noqa: F401
+    visualize,  # noqa: F401
 )
 
 spacy_app.add_typer(app)

@@ -1,6 +1,5 @@
 """What a report is made of before it is Markdown or HTML: tables of cells, and notes that stand beside them."""
 
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -132,8 +131,3 @@ def splits(task: Mapping[str, Any]) -> str:
 def variant_name(entry: Mapping[str, Any]) -> str:
     """What to call a variant."""
     return f"{entry['normalization']}, {entry['size']}"
-
-
-def clean(text: Any) -> str:
-    """A text that any file can hold: control, format and half characters as spaces."""
-    return "".join(" " if unicodedata.category(character)[0] == "C" else character for character in str(text))

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ...markup import safe
 from .contents import contents
 from .document import Cell, Document, Table, as_cell
 from .figures import Plot, figures
 from .style import STYLE
-from .svg import safe
 
 
 def html(results: Mapping[str, Any]) -> str:

@@ -4,8 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ...markup import clean
 from .contents import contents
-from .document import Cell, Document, Table, as_cell, clean
+from .document import Cell, Document, Table, as_cell
 
 # What Markdown or HTML inside it could take for markup; _ only at the edge of a word.
 MARKUP = re.compile(r"([\\`*\[\]|~#!])|(?<![^\W_])_|_(?![^\W_])")

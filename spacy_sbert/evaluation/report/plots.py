@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ...svg import WIDTH, Axis, bottom_axis, box, left_axis, line, number, path, svg, text, ticks
 from .document import UNDEFINED
-from .svg import WIDTH, Axis, bottom_axis, box, left_axis, line, number, path, svg, text, ticks
 
 LEFT, RIGHT, TOP, BASE = 44, WIDTH - 12, 34, 296  # of the field where values stand
 HEIGHT = BASE + 40

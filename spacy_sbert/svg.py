@@ -3,9 +3,8 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
-from .document import clean
+from .markup import safe
 
 WIDTH = 420  # of every plot, so that text stays readable on a phone
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
@@ -85,8 +84,3 @@ def svg(title: str, description: str, height: float, body: str) -> str:
     heading = f"<title>{safe(title)}</title><desc>{safe(description)}</desc>"
     size = f'viewBox="0 0 {WIDTH} {number(height)}"'
     return f'<svg {size} role="img" aria-label="{safe(title)}. {safe(description)}">{heading}{body}</svg>'
-
-
-def safe(words: str) -> str:
-    """A text as HTML and SVG hold it."""
-    return escape(clean(words))

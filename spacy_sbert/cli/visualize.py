@@ -1,0 +1,52 @@
+"""`python -m spacy sbert visualize`: a heat map of similarity, or a map of a collection."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Argument, Option
+from wasabi import msg
+
+from . import app
+
+
+@app.command("visualize")
+def visualize_cli(
+    pipeline: Annotated[str, Argument(help="A folder or an installed package")],
+    texts_path: Annotated[Path, Argument(help="Texts, one a line, or a table", exists=True, dir_okay=False)],
+    output: Annotated[Path, Argument(help="The HTML file to write", dir_okay=False)],
+    style: Annotated[str, Option("--style", "-s", help="heatmap or map")] = "heatmap",
+    sentences: Annotated[bool, Option("--sentences", help="The file is one text: draw its sentences")] = False,
+    column: Annotated[str | None, Option("--column", "-c", help="Table: column of texts, by default text")] = None,
+    labels: Annotated[str | None, Option("--labels", "-l", help="Map of a table: column of labels")] = None,
+    limit: Annotated[int, Option("--limit", help="How many texts to take, 0 for all", min=0)] = 0,
+    projection: Annotated[str | None, Option("--projection", help="Map: pca or tsne")] = None,
+    seed: Annotated[int | None, Option("--seed", help="Map: of t-SNE")] = None,
+    low: Annotated[float | None, Option("--low", help="Heat map: similarity of the first colour")] = None,
+    high: Annotated[float | None, Option("--high", help="Heat map: similarity of the last colour")] = None,
+    title: Annotated[str | None, Option("--title", "-t", help="Above the picture")] = None,
+    gpu_id: Annotated[int, Option("--gpu-id", "-g", help="GPU to use, -1 for the CPU")] = -1,
+) -> None:
+    """Draw texts as one HTML file: the similarity of every two of them, or a map with a point for each."""
+    import spacy
+    from spacy.cli._util import setup_gpu
+
+    from ..visual import render
+    from ..visual.files import read_document, read_texts, write_page
+
+    if sentences and (column or labels or limit):
+        msg.fail("--sentences draws one whole text: leave --column, --labels and --limit out", exits=1)
+    setup_gpu(gpu_id)
+    given = {"projection": projection, "seed": seed, "low": low, "high": high, "title": title}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    try:
+        nlp = spacy.load(pipeline)
+        if sentences:
+            page = render(nlp(read_document(texts_path)), style, page=True, jupyter=False, options=options)
+        else:
+            texts, found = read_texts(texts_path, column=column, label=labels, limit=limit)
+            options |= {} if found is None else {"labels": found}
+            page = render(nlp.pipe(texts), style, page=True, jupyter=False, options=options)
+        write_page(output, str(page))
+    except (ImportError, OSError, ValueError) as error:
+        msg.fail(f"Cannot draw {texts_path}", str(error), exits=1)
+    msg.good(f"Saved the picture to {output}")

@@ -1,0 +1,62 @@
+"""The colours of similarities and of labels, for light and dark screens, safe for the colour-blind.
+
+Similarities below zero are orange, above it blue, and the further from zero the more contrast to it; numbers are
+written in black or white, whichever has more contrast.
+"""
+
+from collections.abc import Sequence
+
+STEPS = 20  # colours on either side of zero
+# A similarity of -1, -0.5, 0, 0.5 and 1.
+LIGHT = ("#7a2e00", "#e39246", "#f4f4f2", "#74acdb", "#0b2f6b")
+DARK = ("#ffd0a1", "#b0611c", "#2a2f38", "#2f76b8", "#bfe0ff")
+# Of labels.
+LIGHT_LABELS = ("#0b66b0", "#c04f00", "#007d5c", "#a8437f", "#7a6200", "#5b4bb5", "#b3261e", "#4a5563")
+DARK_LABELS = ("#6fb7f2", "#ff9f5a", "#4fd0a5", "#ee9bcb", "#e6cf5c", "#b7a9ff", "#ff8d85", "#b5c0ce")
+
+
+def step(value: float, low: float, high: float) -> int:
+    """Which colour a similarity has: round(STEPS value / max(-low, high)), from 0 if low is not negative.
+
+    value (float): a similarity; what lies beyond the ends has the colour of the end. low, high (float): the ends.
+    RETURNS (int): from -STEPS to STEPS.
+    """
+    share = value / max(-low, high) if low < 0 else (value - low) / (high - low)
+    return round(STEPS * max(-1.0 if low < 0 else 0.0, min(1.0, share)))
+
+
+def scale(stops: Sequence[str]) -> list[str]:
+    """The colours of all steps, from -STEPS to STEPS, between stops at equal distances."""
+    reach = 2 * STEPS // (len(stops) - 1)
+    return [
+        _mix(stops[at // reach], stops[min(at // reach + 1, len(stops) - 1)], at % reach / reach)
+        for at in range(2 * STEPS + 1)
+    ]
+
+
+def ink(colour: str) -> str:
+    """Black or white, whichever has more contrast on a colour: at least 4.58."""
+    return "#000" if contrast(colour, "#000000") >= contrast(colour, "#ffffff") else "#fff"
+
+
+def contrast(first: str, second: str) -> float:
+    """(L1 + 0.05) / (L2 + 0.05), L1 the higher relative luminance: from 1 to 21.
+
+    SOURCE: WCAG 2.2, contrast ratio and relative luminance.
+    """
+    low, high = sorted((_luminance(first), _luminance(second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    red, green, blue = (_linear(part / 255) for part in bytes.fromhex(colour[1:]))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _linear(part: float) -> float:
+    return part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+
+
+def _mix(first: str, second: str, share: float) -> str:
+    parts = zip(bytes.fromhex(first[1:]), bytes.fromhex(second[1:]), strict=True)
+    return "#" + bytes(round(a + share * (b - a)) for a, b in parts).hex()

@@ -1,0 +1,48 @@
+"""Texts from a file, and a page to a file."""
+
+import os
+from itertools import islice
+from pathlib import Path
+
+from ..errors import Errors
+from ..meta.corpus import read_sentences
+from ..readers.rows import format_suffix, read_lines
+from ..readers.table import TABLES, Columns, table_rows
+
+
+def read_texts(
+    path: Path, *, column: str | None = None, label: str | None = None, limit: int = 0
+) -> tuple[list[str], list[str] | None]:
+    """Read texts, and their labels if a column is named for them.
+
+    path (Path): one text a line, blank lines left out; or a table with a header, .csv, .tsv, .jsonl or .parquet.
+    column, label (str): columns of a table; by default texts are in "text". limit (int): how many to read, 0 for all.
+    RETURNS (list of str, list of str or None).
+    RAISES (ValueError): as the reader of tables, and for columns of what is no table.
+    """
+    end = limit or None
+    if format_suffix(path) in TABLES:
+        rows = list(islice(table_rows(path, Columns(members=(column or "text",), label=label)), end))
+        return [row.members[0] for row in rows], None if label is None else [str(row.label) for row in rows]
+    if column is not None or label is not None:
+        raise ValueError(Errors.UNKNOWN_TABLE.format(path=path, expected=", ".join(TABLES)))
+    return list(islice(read_sentences(path), end)), None
+
+
+def read_document(path: Path) -> str:
+    """The whole file as one text, in UTF-8."""
+    return "".join(line for _, line in read_lines(path))
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write a page, the whole of it or nothing, to a folder that is made where need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf8") as file:
+            file.write(page)
+            file.flush()
+            os.fsync(file.fileno())  # a full disk may show no earlier
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,28 @@
+"""How the points of a label look: a colour and a shape, so that it can be told without the colour."""
+
+from ..svg import number
+from .colours import LIGHT_LABELS
+
+# Corners around (0, 0), of about the same area as the circle of radius 1, which has none.
+CIRCLE: tuple[tuple[float, float], ...] = ()
+SQUARE = ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9))
+TRIANGLE = ((0.0, -1.3), (1.25, 0.9), (-1.25, 0.9))
+DIAMOND = ((0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0))
+TURNED = ((0.0, 1.3), (-1.25, -0.9), (1.25, -0.9))
+SHAPES = (CIRCLE, SQUARE, TRIANGLE, DIAMOND, TURNED)  # 5 and 8 colours have no common factor: 40 pairs
+MOST_LABELS = len(LIGHT_LABELS) * len(SHAPES)
+
+
+def kind(place: int) -> str:
+    """The CSS class with the colour of a label, by its place in the order of labels."""
+    return f"c{place % len(LIGHT_LABELS)}"
+
+
+def outline(place: int, size: float) -> str:
+    """The shape of a label, by its place in the order of labels, as an SVG path that goes on from its centre."""
+    corners = SHAPES[place % len(SHAPES)]
+    if not corners:
+        radius, across = number(size), number(2 * size)
+        return f"m-{radius} 0a{radius} {radius} 0 1 0 {across} 0a{radius} {radius} 0 1 0 -{across} 0z"
+    steps = [(x - a, y - b) for (x, y), (a, b) in zip(corners, ((0.0, 0.0), *corners), strict=False)]
+    return "m" + "l".join(f"{number(size * x)} {number(size * y)}" for x, y in steps) + "z"

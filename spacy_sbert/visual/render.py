@@ -1,0 +1,56 @@
+"""The entry: from Docs or Spans to a picture, in the manner of spacy.displacy."""
+
+from collections.abc import Callable, Iterable, Mapping
+from inspect import signature
+from typing import Any
+
+from spacy.tokens import Doc, Span
+from spacy.util import is_in_jupyter
+
+from ..errors import Errors
+from .heatmap import heatmap
+from .picture import Picture
+from .scatter import scatter
+
+STYLES: dict[str, Callable[..., Picture]] = {"heatmap": heatmap, "map": scatter}
+
+
+def render(
+    docs: Doc | Span | Iterable[Doc | Span],
+    style: str = "heatmap",
+    *,
+    page: bool = False,
+    jupyter: bool | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> str | None:
+    """Draw sentence vectors: one piece of HTML that fetches nothing.
+
+    docs (Doc, Span or Iterable of them): the texts; a single Doc or Span stands for its sentences.
+    style (str): "heatmap", the similarity of every two texts, or "map", the texts as points on two axes.
+    page (bool): whether to make a whole page, and no fragment of one.
+    jupyter (bool): whether to show the picture in a notebook; None to find out.
+    options (dict): of the style, see heatmap and scatter.
+    RETURNS (str): the HTML; None if it was shown in a notebook.
+    RAISES (ValueError): for an unknown style or option, too few or too many texts, or vectors that are missing, of
+        unequal widths or not finite.
+    RAISES (ImportError): if what an option or a notebook needs is not installed.
+    """
+    if style not in STYLES:
+        raise ValueError(Errors.VISUAL_STYLE.format(given=style, expected=", ".join(STYLES)))
+    known = list(signature(STYLES[style]).parameters)[1:]  # the first is the texts
+    unknown = [name for name in options or {} if name not in known]
+    if unknown:
+        raise ValueError(Errors.VISUAL_OPTION.format(given=unknown[0], style=style, expected=", ".join(known)))
+    picture = STYLES[style](docs, **(options or {}))
+    if jupyter or (jupyter is None and is_in_jupyter()):
+        _show(picture)
+        return None
+    return picture.page() if page else picture.fragment()
+
+
+def _show(picture: Picture) -> None:
+    try:
+        from IPython.display import HTML, display
+    except ImportError as error:
+        raise ImportError(Errors.VISUAL_NO_IPYTHON) from error
+    display(HTML(picture.fragment()))

@@ -1,0 +1,78 @@
+"""The texts of a picture, and their vectors."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, cast
+
+import numpy
+from spacy.tokens import Doc, Span, Token
+
+from .. import hooks, records
+from ..errors import Errors
+from ..search.blocks import checked
+from ..similarity import as_numpy, unit_length
+
+Text = Doc | Span
+EXCERPT = 50  # characters of a text in a message
+
+
+def as_rows(docs: Text | Iterable[Text]) -> Iterator[Text]:
+    """The texts that are drawn: those given, or the sentences of a single Doc or Span that are not blank.
+
+    YIELDS (Doc or Span): one text at a time, so that nlp.pipe can be given.
+    RAISES (ValueError): if that Doc has no sentence boundaries. RAISES (TypeError): for anything but Docs and Spans.
+    """
+    if isinstance(docs, (Doc, Span)):
+        doc = _doc_of(docs)
+        if not doc.has_annotation("SENT_START"):
+            raise ValueError(Errors.VISUAL_NO_SENTENCES.format(text=doc.text[:EXCERPT]))
+        docs = [sentence for sentence in cast(Any, docs).sents if sentence.text.strip()]
+    for number, row in enumerate(docs):
+        if not isinstance(row, (Doc, Span)):
+            raise TypeError(Errors.VISUAL_NOT_DOCS.format(number=number, given=f"{row!r:.{EXCERPT}}"))
+        yield row
+
+
+def row_vector(row: Text, number: int) -> numpy.ndarray:
+    """The vector of a text, a copy that keeps no Doc.
+
+    number (int): of the text, for messages.
+    RETURNS (float array of shape (width,)). RAISES (ValueError): if it has none.
+    """
+    vector = vector_of(row)
+    if vector is None:
+        raise ValueError(Errors.VISUAL_NO_VECTOR.format(number=number, text=row.text[:EXCERPT]))
+    return vector.copy()
+
+
+def unit_rows(vectors: Sequence[numpy.ndarray]) -> numpy.ndarray:
+    """The vectors of texts, brought to length 1.
+
+    RETURNS (float64 array of shape (n, width)): of length 1 or 0.
+    RAISES (ValueError): if widths differ, or a number is not finite.
+    """
+    for vector in vectors:
+        if vector.shape != vectors[0].shape:
+            raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=len(vectors[0]), theirs=len(vector)))
+    return unit_length(checked(numpy.stack(vectors), "vectors", "float64"))
+
+
+def vector_of(text: Text | Token) -> numpy.ndarray | None:
+    """The vector that is stored for a text, with hooks or without, or else spaCy's own; None if there is none."""
+    if records.find(_doc_of(text)):
+        return hooks.vector(text) if hooks.has_vector(text) else None
+    return as_numpy(text.vector) if text.has_vector else None
+
+
+def token_vectors(text: Text) -> list[numpy.ndarray | None]:
+    """The vector of each token; None for one without any, and for all where the pipe kept none."""
+    kept = all("states" in record.data for record in records.find(_doc_of(text)))
+    return [vector_of(token) if kept else None for token in text]
+
+
+def language(row: Text) -> str:
+    """The code of the language that a text is in."""
+    return _doc_of(row).lang_
+
+
+def _doc_of(text: Text | Token) -> Doc:
+    return text if isinstance(text, Doc) else text.doc

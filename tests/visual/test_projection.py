@@ -1,0 +1,75 @@
+"""Projections: identities of principal components, and their agreement with scikit-learn's."""
+
+import numpy
+import pytest
+
+from spacy_sbert.similarity import unit_length
+from spacy_sbert.visual.projection import pca, tsne
+
+RNG = numpy.random.default_rng(0)
+
+
+@pytest.mark.parametrize("shape", [(50, 8), (5, 40), (3, 3)])
+def test_pca_as_scikit_learn(shape):
+    decomposition = pytest.importorskip("sklearn.decomposition")
+    vectors = RNG.normal(size=shape)
+    points, shares = pca(vectors)
+    model = decomposition.PCA(2, svd_solver="full").fit(unit_length(vectors))
+    expected = model.transform(unit_length(vectors))
+    numpy.testing.assert_allclose(points, expected * numpy.sign(expected[0]) * numpy.sign(points[0]), atol=1e-12)
+    numpy.testing.assert_allclose(shares, model.explained_variance_ratio_, atol=1e-12)
+
+
+def test_pca_does_not_depend_on_length_or_order():
+    vectors = RNG.normal(size=(20, 6))
+    points, shares = pca(vectors)
+    order = RNG.permutation(20)
+    again, same = pca((vectors * RNG.uniform(0.1, 9, size=(20, 1)))[order])
+    numpy.testing.assert_allclose(again, points[order], atol=1e-12)
+    numpy.testing.assert_allclose(same, shares, atol=1e-12)
+
+
+def test_sign_of_an_axis():
+    """Its number of the largest absolute value is positive: what lies there has a positive coordinate."""
+    points, shares = pca([[0, 0, 1], [0.1, 0, 1], [0, 0.6, -1.0]])
+    assert shares.sum() == pytest.approx(1)
+    assert points[0, 0] > 0 > points[2, 0]
+    turned, _ = pca([[0, 0, -1], [-0.1, 0, -1], [0, -0.6, 1.0]])
+    numpy.testing.assert_allclose(numpy.abs(turned), numpy.abs(points), atol=1e-12)
+
+
+def test_two_vectors_have_one_axis():
+    points, shares = pca([[1, 0, 0], [0, 2, 0]])
+    numpy.testing.assert_allclose(numpy.abs(points[:, 0]), [0.5**0.5, 0.5**0.5])
+    assert points[:, 1].tolist() == [0.0, 0.0] and shares.tolist() == [1.0, 0.0]
+    assert pca([[1.0], [-2.0]])[0].tolist() == [[1.0, 0.0], [-1.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        ([[1.0, 2.0], [2.0, 4.0], [0.5, 1.0]], "All 3 vectors have the same direction"),
+        ([[0.0, 0.0], [0.0, 0.0]], "All 2 vectors have the same direction"),
+        ([[1.0, numpy.nan]], "Row 0 of the vectors is not finite"),
+        ([1.0, 2.0], r"shape \(2,\)"),
+    ],
+)
+def test_refused(vectors, message):
+    with pytest.raises(ValueError, match=message):
+        pca(vectors)
+
+
+def test_tsne_keeps_groups_together():
+    pytest.importorskip("sklearn")
+    centres = numpy.repeat(numpy.eye(4)[:2], 10, axis=0)
+    points = tsne(centres + RNG.normal(scale=0.05, size=(20, 4)))
+    distances = numpy.linalg.norm(points[:, None] - points[None], axis=2)
+    numpy.fill_diagonal(distances, numpy.inf)
+    assert ((distances.argmin(axis=1) < 10) == (numpy.arange(20) < 10)).all()
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_tsne_of_few(n):
+    pytest.importorskip("sklearn")
+    points = tsne(RNG.normal(size=(n, 4)))
+    assert points.shape == (n, 2) and numpy.isfinite(points).all()

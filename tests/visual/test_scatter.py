@@ -1,0 +1,98 @@
+"""The map: where its points stand, how they look, and what it says."""
+
+import re
+
+import numpy
+import pytest
+from made_pages import NLP, data_of, made, read
+
+from spacy_sbert import visual
+from spacy_sbert.visual.marks import MOST_LABELS, kind, outline
+from spacy_sbert.visual.projection import pca
+
+RNG = numpy.random.default_rng(0)
+VECTORS = RNG.normal(size=(12, 5)).astype("float32")
+DOCS = [made(f"Text {number}.", vector) for number, vector in enumerate(VECTORS)]
+
+
+def test_points_stand_where_pca_puts_them():
+    points, shares = pca(VECTORS)
+    page = visual.render(DOCS, "map")
+    places = numpy.array(data_of(page)["places"])
+    # pixels are an affine image of the points, as many a unit on both axes, y upwards
+    unit = (places[:, 0].max() - places[:, 0].min()) / (points[:, 0].max() - points[:, 0].min())
+    expected = points * [unit, -unit]
+    numpy.testing.assert_allclose(places - places.mean(axis=0), expected - expected.mean(axis=0), atol=0.2)
+    assert f"principal component 1, {100 * shares[0]:.1f} % of the variance" in page
+    assert f"principal component 2, {100 * shares[1]:.1f} % of the variance" in page
+    assert f"The two axes hold {100 * shares.sum():.1f} % of the variance" in page
+    drawn = re.findall(r"M(\S+) ([\d.]+)m", re.search(r'class="points c0" d="(.*?)"', page)[1])
+    numpy.testing.assert_allclose(numpy.array(drawn, dtype="float64"), places)
+
+
+def test_a_generator_is_read_once():
+    assert data_of(visual.render(iter(DOCS), "map"))["places"] == data_of(visual.render(DOCS, "map"))["places"]
+
+
+def test_labels_have_a_colour_a_shape_and_a_button():
+    labels = [("b", "a", 3)[number % 3] for number in range(12)]
+    page = visual.render(DOCS, "map", options={"labels": labels})
+    data = data_of(page)
+    assert data["names"] == ["b", "a", "3"] and data["group"] == [0, 1, 2] * 4
+    paths = re.findall(r'class="points (c\d)" d="(.*?)"', page)
+    assert [name for name, _ in paths] == ["c0", "c1", "c2"]
+    for group, (_, path) in enumerate(paths):
+        assert path.count("M") == 4 == path.count(outline(group, 5))
+    buttons = [values for tag, values in read(page).elements if tag == "button"]
+    assert buttons == [{"type": "button", "aria-pressed": "false"}] * 3
+    assert re.findall(r"<span dir=\"auto\" title=\"\w\">(\w)</span> <small>(\d)</small>", page) == [
+        ("b", "4"),
+        ("a", "4"),
+        ("3", "4"),
+    ]
+
+
+def test_no_two_labels_look_alike():
+    assert len({(kind(place), outline(place, 5)) for place in range(MOST_LABELS)}) == MOST_LABELS == 40
+
+
+def test_long_texts_are_shortened_and_it_is_said():
+    docs = [made("word " * 200, [1, 0]), made("Short\ntext.", [0, 1])]
+    long, short = data_of(visual.render(docs, "map"))["texts"]
+    assert long == ("word " * 100).ljust(500)[:500] + "… (999 characters)"
+    assert short == "Short text."
+
+
+def test_tsne_is_the_same_for_the_same_seed():
+    pytest.importorskip("sklearn")
+    pages = [visual.render(DOCS, "map", options={"projection": "tsne", "seed": seed}) for seed in (3, 3)]
+    places = [data_of(page)["places"] for page in pages]
+    assert places[0] == places[1] != data_of(visual.render(DOCS, "map"))["places"]
+    assert "t-SNE, seed 3" in pages[0] and "principal component" not in pages[0]
+
+
+def test_tsne_without_scikit_learn(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "sklearn.manifold", None)
+    with pytest.raises(ImportError, match=r"pip install spacy-sbert\[visual\]"):
+        visual.render(DOCS, "map", options={"projection": "tsne"})
+
+
+@pytest.mark.parametrize(
+    ("docs", "options", "message"),
+    [
+        (DOCS[:1], {}, "Cannot draw 1 texts: expected at least 2"),
+        ([], {}, "Cannot draw 0 texts"),
+        ([DOCS[0]] * 20_001, {}, "Cannot draw a map of more than 20000 texts"),
+        (DOCS, {"labels": ["a"]}, "Given 1 labels, expected one for each of the 12 texts"),
+        (DOCS * 4, {"labels": range(48)}, "Cannot tell 48 labels apart in one picture: expected at most 40"),
+        (DOCS, {"projection": "umap"}, "Unknown projection 'umap': expected one of pca, tsne"),
+        (DOCS, {"colour": "red"}, "The style 'map' has no option 'colour': expected some of labels, projection"),
+        ([made("One.", [1, 0]), made("Twice.", [2, 0])], {}, "All 2 vectors have the same direction"),
+        ([made("One.", [1, 0]), made("Two.", [0, 1, 0])], {}, "unequal width: 2 and 3"),
+        ([made("One.", [1, 0]), made("Two.", [0, numpy.nan])], {}, "Row 1 of the vectors is not finite"),
+        ([NLP("One."), NLP("Two.")], {}, "Number 0 .*has no vector"),
+    ],
+)
+def test_refused(docs, options, message):
+    with pytest.raises(ValueError, match=message):
+        visual.render(docs, "map", options=options)
