@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..evaluation.report.document import Table, clean
+from ..evaluation.report.document import Table
 from ..evaluation.report.markdown import escape, render_table
+from ..markup import clean
 from .facts import README, PipelineFacts
 from .tables import data_section, encoder_table, score_section, versions_text
 

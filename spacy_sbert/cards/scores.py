@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from huggingface_hub import EvalResult
 
-from ..evaluation.report.document import clean
+from ..markup import clean
 from .facts import PipelineFacts
 
 
