@@ -142,6 +142,7 @@ FLOORS = [
     {"models", "upstream", "scorer", "readers"},
     {"component", "static_vectors"},
     {"evaluation", "search", "meta"},
+    {"bulk_files"},
     {"cli"},
 ]
 

@@ -7,6 +7,6 @@ app = Typer(
     name="sbert", help="Sentence-BERT: convert pairs, evaluate sentence vectors, combine encoders", no_args_is_help=True
 )
 
-from . import convert, evaluate, fit_meta  # noqa: E402, F401  they register their commands on app
+from . import convert, encode, evaluate, fit_meta  # noqa: E402, F401  they register their commands on app
 
 spacy_app.add_typer(app)
