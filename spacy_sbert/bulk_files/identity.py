@@ -1,16 +1,20 @@
 """What the bits of a vector depend on, beside its text and those it is encoded with."""
 
 import hashlib
+import json
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import asdict
+from typing import Any, cast
 
 import torch
 
 from ..bulk import TextEncoder
 from ..encoder.runner import CPU_BUDGET, GPU_BUDGET
+from ..encoder.shim import EncoderShim
 from ..encoder.transformer import EncoderModel, load
 from ..errors import Errors
 from ..evaluation.environment import versions
+from ..layers.sentence_pooling import SentencePooling
 
 PACKAGES = ("spacy-sbert", "thinc", "torch", "transformers", "tokenizers", "numpy")
 
@@ -24,13 +28,10 @@ def describe(encoder: TextEncoder, budget: int, gpu_ids: Sequence[int]) -> dict[
     """
     transformer, pooling = encoder.transformer, encoder.pooling
     shim = load(transformer)
-    weights = hashlib.sha256(transformer.to_bytes())
-    for layer in pooling.layers:  # the attrs of the pooling itself change with use
-        weights.update(layer.to_bytes())
     found = {package: version for package, version in versions().items() if package in PACKAGES}
     return {
         "encoder": shim.name,
-        "weights (SHA-256)": weights.hexdigest(),
+        "weights (SHA-256)": _digest(shim, pooling),
         "pooling": pooling.pooling_name,
         "normalize": pooling.normalizes(shim.settings),
         "overflow": transformer.overflow,
@@ -56,6 +57,21 @@ def budget_of(transformer: EncoderModel, given: int, gpu_ids: Sequence[int]) -> 
     """
     on_gpu = bool(gpu_ids) or load(transformer).device.type != "cpu"
     return given or transformer.max_batch_items or (GPU_BUDGET if on_gpu else CPU_BUDGET)
+
+
+def _digest(shim: EncoderShim, pooling: SentencePooling) -> str:
+    """Of weights, configuration and tokenizer. Nothing is saved for it: the disk may be full."""
+    found = hashlib.sha256()
+    for name, weight in shim._model.state_dict().items():
+        found.update(f"{name} {weight.dtype} {tuple(weight.shape)} ".encode())
+        found.update(weight.cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    for layer in pooling.layers:  # the attrs of the pooling itself change with use
+        found.update(layer.to_bytes())
+    tokenizer = shim._hfmodel.tokenizer
+    vocabulary = tokenizer.backend_tokenizer.to_str() if tokenizer.is_fast else sorted(tokenizer.get_vocab().items())
+    described = [shim._model.config.to_json_string(), asdict(cast(Any, shim.settings)), vocabulary]
+    found.update(json.dumps(described, sort_keys=True).encode("utf8"))
+    return found.hexdigest()
 
 
 def _device(transformer: EncoderModel, gpu_ids: Sequence[int]) -> str:
