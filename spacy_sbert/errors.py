@@ -202,6 +202,7 @@ class Errors:
         "(--precision float32)."
     )
     BULK_NO_GPU = "There is no GPU {given}: {count} were found. Correct --gpu-ids, or leave it out to use the CPU."
+    BULK_BAD_GPU_IDS = "Cannot use --gpu-ids {given}: expected whole numbers with commas between, such as 0,1."
     BULK_NOT_SBERT = (
         "The pipeline has no 'sbert' pipe named '{name}': those it has are {expected}. Name one with --name."
     )

@@ -33,7 +33,7 @@ def encode_cli(
     from ..bulk_files import encode_file, load_pipe
 
     try:
-        gpus = [int(gpu_id) for gpu_id in gpu_ids.split(",") if gpu_id.strip()]
+        gpus = _gpu_ids(gpu_ids)
         report = encode_file(
             load_pipe(pipeline, name=name, precision=precision, gpu_ids=gpus),
             input_path,
@@ -61,3 +61,12 @@ def encode_cli(
         msg.info(f"{report.resumed} of them were there from an interrupted run")
     if report.zero:
         msg.info(f"{report.zero} are zero: their texts are empty")
+
+
+def _gpu_ids(given: str) -> list[int]:
+    from ..errors import Errors
+
+    try:
+        return [int(gpu_id) for gpu_id in given.split(",") if gpu_id.strip()]
+    except ValueError as error:
+        raise ValueError(Errors.BULK_BAD_GPU_IDS.format(given=given)) from error

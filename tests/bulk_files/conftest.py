@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+import spacy
 
 from spacy_sbert.component import SentenceBert
 
@@ -19,9 +20,11 @@ def texts() -> list[str]:
     return list(TEXTS)
 
 
-@pytest.fixture
-def sbert(make_nlp) -> SentenceBert:
-    return make_nlp().get_pipe("sbert")
+@pytest.fixture(scope="session")
+def sbert(tiny_bert) -> SentenceBert:
+    """One for all tests that do not change it."""
+    nlp = spacy.blank("en")
+    return nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
 
 
 @pytest.fixture

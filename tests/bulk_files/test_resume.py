@@ -12,9 +12,11 @@ from pathlib import Path
 import numpy
 import pytest
 import spacy
+import torch
 
 from spacy_sbert.bulk_files import encode_file, lock, run
 from spacy_sbert.bulk_files import vectors as vector_file
+from spacy_sbert.upstream import find_encoder
 
 N_TEXTS, WINDOW = 40, 4
 
@@ -145,8 +147,6 @@ def test_parquet_goes_on(sbert, given, interrupt, tmp_path):
 
 
 def test_threads_change_nothing(sbert, given, unbroken, tmp_path):
-    import torch
-
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(3 - min(before, 2))
@@ -201,15 +201,11 @@ def change_input(sbert, given):
 
 
 def change_weights(sbert, given):
-    from spacy_sbert.upstream import find_encoder
-
-    with __import__("torch").no_grad():
+    with torch.no_grad():
         next(find_encoder("sbert", sbert.model).shim._model.parameters())[3, 3] += 1e-3
 
 
 def change_precision(sbert, given):
-    from spacy_sbert.upstream import find_encoder
-
     find_encoder("sbert", sbert.model).shim.precision = "bfloat16"
 
 
@@ -225,11 +221,13 @@ def change_precision(sbert, given):
         (None, {"column": "id"}, "column was text, now id"),
     ],
 )
-def test_another_run_is_refused(sbert, given, interrupt, tmp_path, change, options, message):
+def test_another_run_is_refused(make_nlp, sbert, given, interrupt, tmp_path, change, options, message):
     output = tmp_path / "out.npy"
     interrupt(output, 2)
     kept = (tmp_path / "out.npy.partial" / "vectors.npy").read_bytes()
     if change is not None:
+        sbert = make_nlp().get_pipe("sbert")
+        sbert.encode(["dog"])
         change(sbert, given)
     with pytest.raises(ValueError, match=f"holds an interrupted run that was begun otherwise: {message}.*--restart"):
         encode_file(sbert, given, output, **{"window": WINDOW, **options})
