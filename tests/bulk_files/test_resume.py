@@ -146,7 +146,15 @@ def test_parquet_goes_on(sbert, given, interrupt, tmp_path):
     assert parquet.read_table(tmp_path / "out.parquet").equals(parquet.read_table(tmp_path / "unbroken.parquet"))
 
 
-def test_threads_change_nothing(sbert, given, unbroken, tmp_path):
+def test_threads_change_nothing(sbert, given, unbroken, tmp_path, monkeypatch):
+    """A forward pass holds as many wordpieces as ever: that of `encode` depends on the number of threads."""
+    transformer, budgets, whole = find_encoder("sbert", sbert.model), [], run.encode_windows
+
+    def watched(*args, **kwargs):
+        budgets.append(transformer.max_batch_items)
+        return whole(*args, **kwargs)
+
+    monkeypatch.setattr(run, "encode_windows", watched)
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(3 - min(before, 2))
@@ -154,6 +162,7 @@ def test_threads_change_nothing(sbert, given, unbroken, tmp_path):
     finally:
         torch.set_num_threads(before)
     assert (tmp_path / "out.npy").read_bytes() == unbroken
+    assert budgets == [2048] and transformer.max_batch_items == 0
 
 
 def test_damaged_windows_are_encoded_anew(sbert, given, unbroken, interrupt, tmp_path, monkeypatch):
