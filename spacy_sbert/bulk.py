@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Thread
 from typing import Any
 
 import numpy
@@ -69,16 +70,8 @@ def encode_all(
     cuts (CutCounter): is told of texts that were cut.
     The others, and what it raises: see SentenceBert.encode.
     """
-    if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
-        raise TypeError(Errors.NOT_TEXTS.format(given=repr(texts)[:50]))
-    for name, given in (("window", window), ("n_process", n_process)):
-        if given < 1:
-            raise ValueError(Errors.NOT_POSITIVE.format(name=name, given=given))
+    encoded = encode_windows(encoder, texts, window=window, n_process=n_process, gpu_ids=gpu_ids)
     settings = load(encoder.transformer).settings
-    windows = minibatch(_checked(texts), window)
-    n_workers = max(n_process, len(gpu_ids))
-    in_turn = n_workers == 1 and not gpu_ids
-    encoded = _encode(encoder, windows) if in_turn else _encode_in_processes(encoder, windows, n_workers, gpu_ids)
     parts = [numpy.zeros((0, encoder.width), dtype="float32")]
     total = len(texts) if isinstance(texts, Sequence) else None
     with tqdm(total=total, disable=not progress, unit=" texts") as bar:
@@ -87,6 +80,25 @@ def encode_all(
             cuts.add_rows(len(vectors), n_cut, settings.max_length if settings else None)
             bar.update(len(vectors))
     return numpy.concatenate(parts)
+
+
+def encode_windows(
+    encoder: TextEncoder, texts: Iterable[str], *, window: int, n_process: int, gpu_ids: Sequence[int]
+) -> Iterator[Encoded]:
+    """The vectors of texts, window by window, in order.
+
+    For the arguments, and what it raises, see SentenceBert.encode.
+    """
+    if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
+        raise TypeError(Errors.NOT_TEXTS.format(given=repr(texts)[:50]))
+    for name, given in (("window", window), ("n_process", n_process)):
+        if given < 1:
+            raise ValueError(Errors.NOT_POSITIVE.format(name=name, given=given))
+    load(encoder.transformer)
+    windows = minibatch(_checked(texts), window)
+    n_workers = max(n_process, len(gpu_ids))
+    in_turn = n_workers == 1 and not gpu_ids
+    return _encode(encoder, windows) if in_turn else _encode_in_processes(encoder, windows, n_workers, gpu_ids)
 
 
 def _checked(texts: Iterable[Any]) -> Iterator[str]:
@@ -134,6 +146,7 @@ _worker: TextEncoder  # of a process that encodes for another
 
 def _start(encoder: bytes, devices: Any, n_threads: int) -> None:
     global _worker
+    Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(n_threads)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false" if n_threads == 1 else "true")
     _worker = cloudpickle.loads(encoder)
@@ -142,6 +155,14 @@ def _start(encoder: bytes, devices: Any, n_threads: int) -> None:
         require_gpu(gpu_id)
         _worker.transformer.to_gpu(gpu_id)
         _worker.pooling.to_gpu(gpu_id)
+
+
+def _end_with_parent() -> None:
+    """Whoever was killed cannot tell its processes to end: they would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _encode_window(texts: list[str]) -> Encoded:

@@ -144,7 +144,7 @@ FLOORS = [
     {"heads"},
     {"models", "upstream", "scorer", "readers"},
     {"component", "static_vectors"},
-    {"evaluation", "search", "meta", "reranker", "visual"},
+    {"evaluation", "search", "meta", "reranker", "visual", "bulk_files"},
     {"cards"},
     {"interchange"},
     {"cli"},

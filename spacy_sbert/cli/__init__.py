@@ -8,6 +8,7 @@ app = Typer(name="sbert", help="Sentence-BERT: sentence vectors, from data to in
 from . import (  # noqa: E402  they register their commands on app
     card,  # noqa: F401
     convert,  # noqa: F401
+    encode,  # noqa: F401
     evaluate,  # noqa: F401
     export_folder,  # noqa: F401
     fit_meta,  # noqa: F401

@@ -1,0 +1,81 @@
+"""What the bits of a vector depend on, beside its text and those it is encoded with."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, cast
+
+import torch
+
+from ..bulk import TextEncoder
+from ..encoder.runner import CPU_BUDGET, GPU_BUDGET
+from ..encoder.shim import EncoderShim
+from ..encoder.transformer import EncoderModel, load
+from ..errors import Errors
+from ..evaluation.environment import versions
+from ..layers.sentence_pooling import SentencePooling
+
+PACKAGES = ("spacy-sbert", "thinc", "torch", "transformers", "tokenizers", "numpy")
+
+
+def describe(encoder: TextEncoder, budget: int, gpu_ids: Sequence[int]) -> dict[str, Any]:
+    """Name, weights and settings of an encoder, the device, and the versions of what computes.
+
+    encoder (TextEncoder): it is loaded. budget (int): wordpieces in a forward pass, see fixed_budget.
+    gpu_ids (Sequence[int]): GPUs it will work on.
+    RETURNS (dict): strings and numbers, by what messages call them.
+    """
+    transformer, pooling = encoder.transformer, encoder.pooling
+    shim = load(transformer)
+    found = {package: version for package, version in versions().items() if package in PACKAGES}
+    return {
+        "encoder": shim.name,
+        "weights (SHA-256)": _digest(shim, pooling),
+        "pooling": pooling.pooling_name,
+        "normalize": pooling.normalizes(shim.settings),
+        "overflow": transformer.overflow,
+        "precision": shim.precision,
+        "max_batch_items": budget,
+        "device": _device(transformer, gpu_ids),
+        **found,
+    }
+
+
+def check_gpus(gpu_ids: Sequence[int]) -> None:
+    """RAISES (ValueError): if there is no such GPU."""
+    count = torch.cuda.device_count()
+    for gpu_id in gpu_ids:
+        if not 0 <= gpu_id < count:
+            raise ValueError(Errors.BULK_NO_GPU.format(given=gpu_id, count=count))
+
+
+def budget_of(transformer: EncoderModel, given: int, gpu_ids: Sequence[int]) -> int:
+    """The most wordpieces in a forward pass, whatever the number of threads: passes must hold the same texts.
+
+    given (int): what was asked for; 0 for what the encoder was made with, or what suits the device.
+    """
+    on_gpu = bool(gpu_ids) or load(transformer).device.type != "cpu"
+    return given or transformer.max_batch_items or (GPU_BUDGET if on_gpu else CPU_BUDGET)
+
+
+def _digest(shim: EncoderShim, pooling: SentencePooling) -> str:
+    """Of weights, configuration and tokenizer. Nothing is saved for it: the disk may be full."""
+    found = hashlib.sha256()
+    for name, weight in shim._model.state_dict().items():
+        found.update(f"{name} {weight.dtype} {tuple(weight.shape)} ".encode())
+        found.update(weight.cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    for layer in pooling.layers:  # the attrs of the pooling itself change with use
+        found.update(layer.to_bytes())
+    tokenizer = shim._hfmodel.tokenizer
+    vocabulary = tokenizer.backend_tokenizer.to_str() if tokenizer.is_fast else sorted(tokenizer.get_vocab().items())
+    described = [shim._model.config.to_json_string(), asdict(cast(Any, shim.settings)), vocabulary]
+    found.update(json.dumps(described, sort_keys=True).encode("utf8"))
+    return found.hexdigest()
+
+
+def _device(transformer: EncoderModel, gpu_ids: Sequence[int]) -> str:
+    device = load(transformer).device
+    if not gpu_ids and device.type == "cpu":
+        return f"CPU, {torch.backends.cpu.get_cpu_capability()}"
+    return torch.cuda.get_device_name(gpu_ids[0] if gpu_ids else device)

@@ -1,0 +1,72 @@
+"""`python -m spacy sbert encode`: from a file of texts to a file of vectors."""
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Exit, Option
+from wasabi import msg
+
+from . import app
+
+
+@app.command("encode")
+def encode_cli(
+    input_path: Annotated[Path, Argument(help="Texts: .txt, .jsonl, .csv, .tsv (all also .gz) or .parquet")],
+    output_path: Annotated[Path, Argument(help="Vectors: .npy, or .parquet with row or id, text, vector")],
+    pipeline: Annotated[str | None, Option("--pipeline", "-p", help="A folder or package; else MiniLM")] = None,
+    name: Annotated[str, Option("--name", "-n", help="The sbert pipe of the pipeline")] = "sbert",
+    column: Annotated[str, Option("--column", "-c", help="Column or JSON field of the texts")] = "text",
+    no_header: Annotated[bool, Option("--no-header", help="Columns of .csv and .tsv are named 0, 1, ...")] = False,
+    id_column: Annotated[str | None, Option("--id-column", help=".parquet: a column to copy, named id")] = None,
+    with_text: Annotated[bool, Option("--with-text", help=".parquet: also the texts")] = False,
+    dtype: Annotated[str, Option("--dtype", help="Numbers in the output: float32 or float16")] = "float32",
+    precision: Annotated[str | None, Option("--precision", help="float32, bfloat16, float16 or auto")] = None,
+    window: Annotated[int, Option("--window", help="Texts encoded together, and saved at a time")] = 4096,
+    batch_items: Annotated[int, Option("--batch-items", help="Wordpieces in a forward pass, 0: what suits")] = 0,
+    n_process: Annotated[int, Option("--n-process", help="Processes to work in")] = 1,
+    gpu_ids: Annotated[str, Option("--gpu-ids", "-g", help="GPUs to work on, a process for each: 0,1")] = "",
+    overwrite: Annotated[bool, Option("--overwrite", help="Replace the output when all is done")] = False,
+    restart: Annotated[bool, Option("--restart", help="Begin anew, whatever an interrupted run has kept")] = False,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="No progress bar")] = False,
+) -> None:
+    """Write the vector of each text in a file to another file. After an interruption the same command goes on."""
+    from ..bulk_files import encode_file, load_pipe
+
+    try:
+        gpus = _gpu_ids(gpu_ids)
+        report = encode_file(
+            load_pipe(pipeline, name=name, precision=precision, gpu_ids=gpus),
+            input_path,
+            output_path,
+            column=column,
+            header=not no_header,
+            id_column=id_column,
+            with_text=with_text,
+            dtype=dtype,
+            window=window,
+            max_batch_items=batch_items,
+            n_process=n_process,
+            gpu_ids=gpus,
+            progress=not quiet,
+            overwrite=overwrite,
+            restart=restart,
+        )
+    except (ImportError, OSError, RuntimeError, ValueError) as error:
+        msg.fail(f"Cannot encode {input_path}", str(error), exits=1)
+    except KeyboardInterrupt:
+        msg.warn("Stopped", "Run the same command again to go on.")
+        raise Exit(130) from None
+    msg.good(f"Wrote {report.rows} vectors of width {report.width} to {output_path}")
+    if report.resumed:
+        msg.info(f"{report.resumed} of them were there from an interrupted run")
+    if report.zero:
+        msg.info(f"{report.zero} are zero: their texts are empty")
+
+
+def _gpu_ids(given: str) -> list[int]:
+    from ..errors import Errors
+
+    try:
+        return [int(gpu_id) for gpu_id in given.split(",") if gpu_id.strip()]
+    except ValueError as error:
+        raise ValueError(Errors.BULK_BAD_GPU_IDS.format(given=given)) from error

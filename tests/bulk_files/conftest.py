@@ -1,0 +1,59 @@
+"""Texts that formats find hard, written to files of each format."""
+
+import csv
+import gzip
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import spacy
+
+from spacy_sbert.component import SentenceBert
+
+# Empty ones, equal ones, quotes, commas, and what str.splitlines takes for the end of a line.
+TEXTS = ["A man is eating food.", "", 'the "cat", sat', "on\u2028the\x85mat", "A man is eating food.", " ", "dog", ""]
+
+
+@pytest.fixture
+def texts() -> list[str]:
+    return list(TEXTS)
+
+
+@pytest.fixture(scope="session")
+def sbert(tiny_bert) -> SentenceBert:
+    """One for all tests that do not change it."""
+    nlp = spacy.blank("en")
+    return nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
+
+
+@pytest.fixture
+def write_texts(tmp_path) -> Callable[[str, Sequence[str]], Path]:
+    """Write texts, and with them ids 0, 10, 20, ..., to a file whose name tells the format."""
+
+    def write(name: str, texts: Sequence[str]) -> Path:
+        path = tmp_path / name
+        rows = [{"id": 10 * i, "text": text} for i, text in enumerate(texts)]
+        if path.suffix == ".parquet":
+            pyarrow = pytest.importorskip("pyarrow")
+            parquet = pytest.importorskip("pyarrow.parquet")
+            parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+            return path
+        with (
+            gzip.open(path, "wt", encoding="utf8", newline="")
+            if path.suffix == ".gz"
+            else path.open("w", encoding="utf8", newline="") as file
+        ):
+            if ".csv" in name:
+                writer = csv.DictWriter(file, ["id", "text"])
+                writer.writeheader()
+                writer.writerows(rows)
+            elif ".jsonl" in name:
+                file.writelines(json.dumps(row) + "\n" for row in rows)
+            elif ".tsv" in name:
+                file.write("id\ttext\n" + "".join(f"{row['id']}\t{row['text']}\n" for row in rows))
+            else:
+                file.writelines(text + "\n" for text in texts)
+        return path
+
+    return write

@@ -1,0 +1,81 @@
+"""The command, beside the one that test_resume kills."""
+
+import numpy
+import pytest
+from typer.testing import CliRunner
+
+from spacy_sbert.bulk_files import load_pipe, run
+from spacy_sbert.cli import app
+
+
+@pytest.fixture
+def pipeline(make_nlp, tmp_path):
+    nlp = make_nlp()
+    nlp.rename_pipe("sbert", "encoder")
+    nlp.to_disk(tmp_path / "nlp")
+    return tmp_path / "nlp"
+
+
+def encode(*arguments):
+    found = CliRunner().invoke(app, ["encode", *map(str, arguments)])
+    return found.exit_code, " ".join(found.output.split())
+
+
+def test_encode(pipeline, sbert, texts, write_texts, tmp_path):
+    path, output = write_texts("a.csv", texts), tmp_path / "out.npy"
+    options = ["--pipeline", pipeline, "--name", "encoder"]
+    code, said = encode(path, output, *options, "--column", 1, "--no-header", "--dtype", "float16", "--window", 3)
+    assert code == 0 and "Wrote 9 vectors of width 16" in said and "3 are zero: their texts are empty" in said
+    assert "9/9" in said, "a bar"
+    expected = sbert.encode(["text", *texts])
+    assert numpy.allclose(numpy.load(output), expected, rtol=2**-10, atol=1e-5)
+    code, said = encode(path, output, *options, "--quiet")
+    assert code == 1 and "is there already" in said and "Traceback" not in said
+    code, said = encode(path, output, *options, "--quiet", "--overwrite")
+    assert code == 0 and "Wrote 8 vectors" in said and "9/9" not in said
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--name", "sbert"], "no 'sbert' pipe named 'sbert': those it has are encoder"),
+        (["--name", "encoder", "--precision", "int8"], "Unknown precision 'int8': expected one of float32"),
+        (["--name", "encoder", "--gpu-ids", "0,x"], "Cannot use --gpu-ids 0,x: expected whole numbers"),
+        (["--name", "encoder", "--column", "body"], "a.csv, line 1: expected a column 'body', got id, text"),
+    ],
+)
+def test_what_is_refused(pipeline, texts, write_texts, tmp_path, options, message):
+    code, said = encode(write_texts("a.csv", texts), tmp_path / "out.npy", "--pipeline", pipeline, *options)
+    assert code == 1 and message in said and not list(tmp_path.glob("out*"))
+
+
+def test_stopped_and_resumed(pipeline, texts, write_texts, tmp_path, monkeypatch):
+    path, output = write_texts("a.txt", texts), tmp_path / "out.npy"
+    options = ["--pipeline", pipeline, "--name", "encoder", "--window", 3, "--quiet"]
+    whole = run.encode_windows
+
+    def stopped(*args, **kwargs):
+        yield next(whole(*args, **kwargs))
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "encode_windows", stopped)
+        code, said = encode(path, output, *options)
+    assert code == 130 and "Run the same command again to go on" in said and not output.exists()
+    code, said = encode(path, output, *options)
+    assert code == 0 and "Wrote 8 vectors" in said and "3 of them were there from an interrupted run" in said
+
+
+def test_precision(pipeline):
+    """It is that of the config unless it is given."""
+    from spacy_sbert.encoder.inference import resolve_precision
+    from spacy_sbert.upstream import find_encoder
+
+    for given, expected in ((None, "float32"), ("bfloat16", "bfloat16"), ("auto", resolve_precision("auto", "cpu"))):
+        pipe = load_pipe(str(pipeline), name="encoder", precision=given)
+        assert find_encoder("encoder", pipe.model).shim.precision == expected
+
+
+def test_the_default_is_the_default_encoder():
+    pipe = load_pipe(name="mini")
+    assert pipe.name == "mini" and pipe.encode(["A man is eating."]).shape == (1, 384)
