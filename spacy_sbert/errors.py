@@ -376,6 +376,7 @@ class Errors:
     VISUAL_NO_IPYTHON = (
         "Showing a picture in a notebook needs IPython, which every notebook has. Without one set jupyter = False, and "
         "write the returned HTML to a file."
+    )
 
     # Bulk: files of texts to files of vectors
     BULK_UNKNOWN_INPUT = (
