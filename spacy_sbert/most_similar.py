@@ -29,7 +29,7 @@ def install() -> None:
             kind.set_extension("most_similar", method=most_similar)
 
 
-def most_similar(text: Doc | Span, query: Query, k: int = 3) -> list[SimilarSpan]:
+def most_similar(text: Doc | Span, query: Query, k: int = 3, *, prompt_name: str | None = None) -> list[SimilarSpan]:
     """The k sentences of a Doc or Span that are most similar to a query, the best first.
 
     argsort_s (-cos(query, s), s), its first k
@@ -40,6 +40,7 @@ def most_similar(text: Doc | Span, query: Query, k: int = 3) -> list[SimilarSpan
     text (Doc or Span): processed by an `sbert` pipe. query (str, Doc or Span): a str is encoded by the pipe that made
         the vectors of the text, if it is still there.
     k (int): how many, 1 or more; all if there are fewer.
+    prompt_name (str): the encoder's prompt for a query that is a str, such as "query".
     RETURNS (list[SimilarSpan]): the Spans and their similarities.
     RAISES (ValueError): if the text carries no sentence vectors, the query has none, or it is a str and there is no
         pipe to encode it.
@@ -49,7 +50,7 @@ def most_similar(text: Doc | Span, query: Query, k: int = 3) -> list[SimilarSpan
     if not records.find(doc):
         raise ValueError(Errors.NO_VECTORS.format(kind=type(text).__name__, which=""))
     spans, vectors = with_vectors(_sentences(text))
-    wanted = query_vector(query, doc)
+    wanted = query_vector(query, doc, prompt_name)
     if not spans:
         return []
     rows = numpy.stack(vectors)
@@ -65,16 +66,17 @@ def check_k(k: int) -> None:
         raise ValueError(Errors.NOT_POSITIVE.format(name="k", given=k))
 
 
-def query_vector(query: Query, doc: Doc) -> numpy.ndarray:
+def query_vector(query: Query, doc: Doc, prompt_name: str | None = None) -> numpy.ndarray:
     """The vector of a query that is to be compared with the vectors of a Doc.
 
     query (str, Doc or Span): a str is encoded by the living pipe that the Doc's vectors are of.
+    prompt_name (str): the encoder's prompt for a str; by default that of its config.
     RETURNS (float32 (width,)).
     RAISES (TypeError, ValueError): if the query is something else, has no vector, or there is no such pipe.
     """
     if not isinstance(query, str | Doc | Span):
         raise TypeError(Errors.SEARCH_QUERY.format(given=repr(query)[:50]))
-    vector = _encoded(query, doc) if isinstance(query, str) else vector_of(query)
+    vector = _encoded(query, doc, prompt_name) if isinstance(query, str) else vector_of(query)
     if not vector.any():
         raise ValueError(Errors.SEARCH_EMPTY_QUERY)
     return vector
@@ -94,14 +96,14 @@ def with_vectors(spans: Iterable[Span]) -> tuple[list[Span], list[numpy.ndarray]
     return kept, vectors
 
 
-def _encoded(query: str, doc: Doc) -> numpy.ndarray:
+def _encoded(query: str, doc: Doc, prompt_name: str | None) -> numpy.ndarray:
     found = records.find(doc)
     if not found:
         raise ValueError(Errors.NO_VECTORS.format(kind="Doc", which=""))
     pipe = find_pipe(doc.vocab, found[0].name)
     if pipe is None:
         raise ValueError(Errors.SEARCH_NO_PIPE.format(name=found[0].name))
-    return pipe.encode([query])[0]
+    return pipe.encode([query], prompt_name=prompt_name)[0]
 
 
 def _sentences(text: Doc | Span) -> list[Span]:

@@ -8,6 +8,11 @@ import spacy
 from pipelines import make_example
 from spacy.tokens import Doc
 
+from spacy_sbert.bulk_files import encode_file
+from spacy_sbert.search import identify
+from spacy_sbert.search.texts import search_texts
+from spacy_sbert.similarity import cosine
+
 TEXTS = ["a man is eating food", "the cat sat on the mat", " ", "cannot go"]
 PROMPTS = {"query": "the dog ran: ", "passage": "he is "}
 
@@ -150,3 +155,36 @@ def test_what_cannot_be(make_nlp):
         prompted(make_nlp, include_prompt=False, pooling="cls")
     with pytest.raises(ValueError, match="do not go together"):
         prompted(make_nlp, include_prompt=False, overflow="windows")
+
+
+def test_queries_have_a_prompt_of_their_own(make_nlp, tmp_path):
+    nlp = prompted(make_nlp, default_prompt_name="passage")
+    nlp.add_pipe("sentencizer", before="sbert")
+    doc = nlp("a man is eating food. the cat sat on the mat.")
+    pipe = nlp.get_pipe("sbert")
+    wanted = pipe.encode(["he ran"], prompt_name="query")[0]
+    rows = numpy.stack([sent.vector for sent in doc.sents])
+    cosines = rows @ wanted / numpy.linalg.norm(rows, axis=1) / numpy.linalg.norm(wanted)
+    found = doc._.most_similar("he ran", k=2, prompt_name="query")
+    assert numpy.allclose([score for _, score in found], sorted(cosines, reverse=True), atol=1e-6)
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS[:2]), encoding="utf8")
+    (best,) = search_texts(pipe, tmp_path / "texts.txt", ["he ran"], k=2, query_prompt="query")
+    expected = numpy.sort(cosine(pipe.encode(TEXTS[:2]), numpy.stack([wanted] * 2)))[::-1]
+    assert numpy.allclose([found.score for found in best], expected, atol=1e-6)
+
+
+def test_identities_know_the_prompt_and_the_width(make_nlp):
+    configs = ({}, {"default_prompt_name": "query"}, {"truncate_dim": 5}, {"default_prompt_name": "passage"})
+    identities = [identify(prompted(make_nlp, **config).get_pipe("sbert")) for config in configs]
+    assert len({identity.digest for identity in identities}) == 4
+    assert [identity.width for identity in identities] == [16, 16, 5, 16]
+
+
+def test_files_are_encoded_as_texts_are(make_nlp, tmp_path):
+    nlp = prompted(make_nlp)
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS), encoding="utf8")
+    settings = {"prompt_name": "query", "truncate_dim": 6}
+    report = encode_file(nlp.get_pipe("sbert"), tmp_path / "texts.txt", tmp_path / "out.npy", **settings)
+    assert report.width == 6
+    given = numpy.load(tmp_path / "out.npy")
+    assert numpy.allclose(given, nlp.get_pipe("sbert").encode(TEXTS, **settings), atol=1e-6)

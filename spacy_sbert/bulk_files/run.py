@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from tqdm import tqdm
 
@@ -14,7 +14,6 @@ from ..bulk import TextEncoder, encode_windows
 from ..component import SentenceBert
 from ..encoder.transformer import load
 from ..errors import Errors
-from ..upstream import find_encoder
 from .durable import replace, writing
 from .identity import budget_of, check_gpus, describe
 from .inputs import Columns
@@ -64,6 +63,9 @@ def encode_file(
     progress: bool = False,
     overwrite: bool = False,
     restart: bool = False,
+    prompt_name: str | None = None,
+    prompt: str | None = None,
+    truncate_dim: int | None = None,
 ) -> BulkReport:
     """Write the vectors of a file's texts, those of SentenceBert.encode, a row for each, to another file.
 
@@ -85,6 +87,7 @@ def encode_file(
     progress (bool): whether to show a progress bar.
     overwrite (bool): whether the output may be there already; it is replaced when all is done.
     restart (bool): whether to begin anew, whatever OUT.partial holds.
+    prompt_name, prompt (str), truncate_dim (int): see SentenceBert.predict.
     RETURNS (BulkReport): counts.
     RAISES (ValueError): for a bad row, with file and line; for an unknown format or option; for an interrupted run of
         another input, encoder or option.
@@ -97,7 +100,7 @@ def encode_file(
     workers = Workers(n_process, tuple(gpu_ids))
     _check_options(dtype, window, max_batch_items, workers)
     _check_output(source_path, output, overwrite)
-    encoder = TextEncoder(find_encoder(sbert.name, sbert.model), cast(Any, sbert.model.get_ref("pooling")))
+    encoder = sbert.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim)
     budget = budget_of(encoder.transformer, max_batch_items, workers.gpu_ids)
     with WorkFolder(output) as work:
         if restart:

@@ -23,6 +23,9 @@ def encode_cli(
     precision: Annotated[str | None, Option("--precision", help="float32, bfloat16, float16 or auto")] = None,
     window: Annotated[int, Option("--window", help="Texts encoded together, and saved at a time")] = 4096,
     batch_items: Annotated[int, Option("--batch-items", help="Wordpieces in a forward pass, 0: what suits")] = 0,
+    prompt_name: Annotated[str | None, Option("--prompt-name", help="Which of the encoder's prompts")] = None,
+    prompt: Annotated[str | None, Option("--prompt", help="What is put before each text")] = None,
+    truncate_dim: Annotated[int | None, Option("--truncate-dim", help="Dimensions to keep", min=1)] = None,
     n_process: Annotated[int, Option("--n-process", help="Processes to work in")] = 1,
     gpu_ids: Annotated[str, Option("--gpu-ids", "-g", help="GPUs to work on, a process for each: 0,1")] = "",
     overwrite: Annotated[bool, Option("--overwrite", help="Replace the output when all is done")] = False,
@@ -50,6 +53,9 @@ def encode_cli(
             progress=not quiet,
             overwrite=overwrite,
             restart=restart,
+            prompt_name=prompt_name,
+            prompt=prompt,
+            truncate_dim=truncate_dim,
         )
     except (ImportError, OSError, RuntimeError, ValueError) as error:
         msg.fail(f"Cannot encode {input_path}", str(error), exits=1)

@@ -18,7 +18,7 @@ def import_cli(
 ) -> None:
     """Make a pipeline of a sentence-transformers model, with the same vectors. Code that comes with it is not run."""
     from ..interchange import import_folder
-    from ..new_folder import new_folder
+    from ..whole import new_folder
 
     try:
         nlp = import_folder(source, lang=lang, name=name)

@@ -26,6 +26,7 @@ def search_cli(
     k: Annotated[int, Option("--k", "-k", help="Texts for each query", min=1)] = 10,
     index: Annotated[Path | None, Option("--index", "-i", help="Folder of an index; built there if need be")] = None,
     kind: Annotated[str, Option("--kind", help="Of the index to build: flat, hnsw or ivf")] = "hnsw",
+    query_prompt: Annotated[str | None, Option("--query-prompt", help="Name of the queries' prompt")] = None,
     output: Annotated[Path | None, Option("--output", "-o", help="A .tsv or .jsonl file for the results")] = None,
     pipe: Pipe = None,
     column: Column = None,
@@ -34,9 +35,8 @@ def search_cli(
     """Find the texts that are most similar to each query, exactly or through a saved index."""
     from ..search.texts import search_texts, write_table
 
-    found = _run(
-        pipeline, pipe, gpu_id, output, search_texts, corpus, queries, k=k, index=index, kind=kind, column=column
-    )
+    how = {"k": k, "index": index, "kind": kind, "column": column, "query_prompt": query_prompt}
+    found = _run(pipeline, pipe, gpu_id, output, search_texts, corpus, queries, **how)
     for query, best in zip(queries, found, strict=True):
         rows = [(f"{score:.4f}", str(row), text[:SHOWN]) for score, row, text in best]
         msg.table(rows, header=("Score", "Row", "Text"), title=query[:SHOWN], divider=True)

@@ -31,7 +31,8 @@ def visualize_cli(
     from spacy.cli._util import setup_gpu
 
     from ..visual import render
-    from ..visual.files import read_document, read_texts, write_page
+    from ..visual.files import read_document, read_texts
+    from ..whole import whole_file
 
     if sentences and (column or labels or limit):
         msg.fail("--sentences draws one whole text: leave --column, --labels and --limit out", exits=1)
@@ -46,7 +47,8 @@ def visualize_cli(
             texts, found = read_texts(texts_path, column=column, label=labels, limit=limit)
             options |= {} if found is None else {"labels": found}
             page = render(nlp.pipe(texts), style, page=True, jupyter=False, options=options)
-        write_page(output, str(page))
+        with whole_file(output) as file:
+            file.write(str(page).encode("utf8"))
     except (ImportError, OSError, ValueError) as error:
         msg.fail(f"Cannot draw {texts_path}", str(error), exits=1)
     msg.good(f"Saved the picture to {output}")

@@ -16,9 +16,9 @@ from ..encoder.transformer import EncoderModel, load
 from ..errors import Errors, Warnings
 from ..layers.dense import activation_of
 from ..layers.sentence_pooling import SentencePooling
-from ..new_folder import new_folder
 from ..similarity import as_numpy
 from ..upstream import find_encoder
+from ..whole import new_folder
 from .dense import DenseFile, write_dense
 from .modules import LIMITS_FILE, MODULES_FILE, SHARED_FILE, module_type
 

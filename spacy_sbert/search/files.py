@@ -1,34 +1,14 @@
-"""Files that are whole or not there, and arrays read from them with care."""
+"""Named arrays in files, read with care."""
 
-import os
 import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from tokenize import TokenError
-from typing import BinaryIO
 
 import numpy
 
 from ..errors import Errors
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write that gets its name when all is written; if writing fails, what stood there stays.
-
-    path (Path): the file; its folder is made.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+from ..whole import whole_file
 
 
 def write_arrays(path: Path, arrays: Mapping[str, numpy.ndarray]) -> None:

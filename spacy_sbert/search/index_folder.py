@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from ..errors import Errors
+from ..whole import whole_file
 from .encoder import EncoderIdentity
-from .files import whole_file
 
 MANIFEST = "index.json"
 FORMAT = "spacy-sbert index 1"

@@ -59,16 +59,17 @@ class SpanSearch:
     def __len__(self) -> int:
         return len(self.spans)
 
-    def search(self, query: Query | numpy.ndarray, k: int = 10) -> list[SimilarSpan]:
+    def search(self, query: Query | numpy.ndarray, k: int = 10, *, prompt_name: str | None = None) -> list[SimilarSpan]:
         """The k Spans most similar to a query, the best first.
 
         query (str, Doc, Span or float array of shape (width,)): a str is encoded by the pipe that made the vectors of
             the first Doc, if it is still there.
         k (int): how many, 1 or more; all if there are fewer.
+        prompt_name (str): the encoder's prompt for a query that is a str, such as "query".
         RETURNS (list[SimilarSpan]): each has `span`, which knows its `doc`, `start_char` and `end_char`, and `score`.
         RAISES (TypeError, ValueError): if the query is something else, or has no vector or another width.
         """
-        vector = query if isinstance(query, numpy.ndarray) else query_vector(query, self.spans[0].doc)
+        vector = query if isinstance(query, numpy.ndarray) else query_vector(query, self.spans[0].doc, prompt_name)
         check_k(k)
         scores, indices = self._best(numpy.asarray(vector)[None], min(k, len(self.spans)))
         return [SimilarSpan(self.spans[i], float(score)) for i, score in zip(indices[0], scores[0], strict=True)]

@@ -12,11 +12,11 @@ from tqdm import tqdm
 from ..component import SentenceBert
 from ..errors import Errors
 from ..meta.corpus import read_sentences
+from ..whole import whole_file
 from .blocks import slices
 from .clustering import hierarchical_clusters
 from .communities import communities
 from .encoder import identify
-from .files import whole_file
 from .index import VectorIndex
 from .index_folder import MANIFEST, read_manifest, texts_digest
 from .kmeans import kmeans_clusters
@@ -97,6 +97,7 @@ def search_texts(
     index: Path | None = None,
     kind: str = "hnsw",
     column: int | None = None,
+    query_prompt: str | None = None,
     progress: bool = False,
 ) -> list[list[FoundText]]:
     """The texts that are most similar to each query.
@@ -106,11 +107,12 @@ def search_texts(
     k (int): how many texts for each query; all if there are fewer.
     index (Path): the folder of an index of the file; it is built and saved there if there is none. None to search
         exactly, without one. kind (str): of the index if it is built, see VectorIndex.build.
-    column (int): of a table, see read_sentences. progress (bool): whether to show a progress bar.
+    column (int): of a table, see read_sentences. query_prompt (str): the encoder's prompt for the queries, by its name;
+        texts have the default one. progress (bool): whether to show a progress bar.
     RETURNS (list of lists of FoundText): the best first.
     RAISES (ValueError): if a file cannot be read or holds nothing, a query has no text, or the index does not fit.
     """
-    wanted = pipe.encode(queries)
+    wanted = pipe.encode(queries, prompt_name=query_prompt)
     if not wanted.any(axis=1).all():
         raise ValueError(Errors.SEARCH_EMPTY_QUERY)
     opened = None

@@ -1,6 +1,5 @@
-"""Texts from a file, and a page to a file."""
+"""Texts from a file."""
 
-import os
 from itertools import islice
 from pathlib import Path
 
@@ -32,17 +31,3 @@ def read_texts(
 def read_document(path: Path) -> str:
     """The whole file as one text, in UTF-8."""
     return "".join(line for _, line in read_lines(path))
-
-
-def write_page(path: Path, page: str) -> None:
-    """Write a page, the whole of it or nothing, to a folder that is made where need be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf8") as file:
-            file.write(page)
-            file.flush()
-            os.fsync(file.fileno())  # a full disk may show no earlier
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

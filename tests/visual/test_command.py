@@ -69,19 +69,3 @@ def test_what_has_no_columns(tmp_path):
     (tmp_path / "bad.txt").write_bytes(b"One.\n\xff\n")
     with pytest.raises(ValueError, match=r"bad\.txt, line 2: not UTF-8"):
         files.read_document(tmp_path / "bad.txt")
-
-
-def test_a_full_disk_leaves_the_old_page(tmp_path, monkeypatch):
-    path = tmp_path / "page.html"
-    files.write_page(path, "old")
-
-    def full(*arguments):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        files.write_page(path, "new")
-    assert path.read_text() == "old" and os.listdir(tmp_path) == ["page.html"]
-    monkeypatch.undo()
-    files.write_page(path, "new")
-    assert path.read_text() == "new" and os.listdir(tmp_path) == ["page.html"]

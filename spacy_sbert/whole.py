@@ -1,10 +1,12 @@
-"""A folder that is there whole or not at all."""
+"""Files and folders that are there whole or not at all."""
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from .errors import Errors
 
@@ -29,3 +31,21 @@ def new_folder(path: Path) -> Iterator[Path]:
         made.rename(path)
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write that gets its name when all is written; if writing fails, what stood there stays.
+
+    path (Path): the file; its folder is made.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,44 @@
+"""Files and folders that are there whole or not at all."""
+
+import os
+
+import pytest
+
+from spacy_sbert.whole import new_folder, whole_file
+
+
+def full(*arguments):
+    raise OSError(28, "No space left on device")
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "made" / "page.html"
+    with whole_file(path) as file:
+        file.write(b"old")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"), whole_file(path) as file:
+        file.write(b"new")
+    assert path.read_bytes() == b"old" and os.listdir(path.parent) == ["page.html"]
+    monkeypatch.undo()
+    with whole_file(path) as file:
+        file.write(b"new")
+    assert path.read_bytes() == b"new" and os.listdir(path.parent) == ["page.html"]
+
+
+def test_a_folder_is_there_when_all_is_written(tmp_path):
+    path = tmp_path / "made" / "folder"
+    with pytest.raises(OSError, match="No space left"), new_folder(path) as folder:
+        (folder / "file").write_text("half")
+        full()
+    assert os.listdir(path.parent) == []
+    with new_folder(path) as folder:
+        (folder / "file").write_text("whole")
+        assert not path.exists()
+    assert (path / "file").read_text() == "whole" and os.listdir(path.parent) == ["folder"]
+    with pytest.raises(FileExistsError, match="There is something at"), new_folder(path):
+        pass
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with new_folder(empty) as folder:
+        (folder / "file").touch()
+    assert os.listdir(empty) == ["file"]
