@@ -112,7 +112,7 @@ def test_every_objective_has_a_config():
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"pooling": "median"}, "Unknown pooling 'median': expected one of mean, max, cls"),
+        ({"pooling": "median"}, "Unknown pooling 'median': expected one of cls, max, mean, mean_sqrt_len"),
         ({"normalize": "yes"}, "normalize"),
         ({"get_spans": {"unit": "page"}}, "Unknown unit 'page': expected one of doc, sent"),
     ],
