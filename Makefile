@@ -3,6 +3,8 @@
 # make slow   the tests that take longer: one epoch on STSb, a package in a fresh environment
 
 PYTHON ?= python3
+# Test processes, each on one thread: two that use all cores wait for one another.
+JOBS ?= 2
 VENV := .venv
 RUN := $(VENV)/bin/python -m
 
@@ -22,7 +24,7 @@ test: install
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
 	$(RUN) mypy
-	$(RUN) pytest -m "not slow and not gpu"
+	OMP_NUM_THREADS=1 $(RUN) pytest -n $(JOBS) --dist worksteal -m "not slow and not gpu"
 
 slow: install
 	$(RUN) pytest -m slow
