@@ -272,3 +272,16 @@ class SentenceBert(TextPipe):
         vectors = [self.model.ops.asarray2f(cast(Any, hooks.vector(text, self.name)[None])) for text in (first, second)]
         probabilities = as_numpy(probabilities_of(head, *vectors))[0]
         return dict(zip(head.attrs["labels"], probabilities.tolist(), strict=True))
+
+
+def find_sbert(nlp: Language, name: str | None = None) -> SentenceBert:
+    """The `sbert` pipe of a pipeline: the one of this name, or the last.
+
+    RAISES (ValueError): if there is none.
+    """
+    pipes_of = {given: pipe for given, pipe in nlp.pipeline if isinstance(pipe, SentenceBert)}
+    found = pipes_of.get(name) if name is not None else next(reversed(pipes_of.values()), None)
+    if found is None:
+        named = "" if name is None else f" named '{name}'"
+        raise ValueError(Errors.NO_SBERT_PIPE.format(named=named, expected=", ".join(pipes_of) or "none"))
+    return found

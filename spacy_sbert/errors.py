@@ -175,6 +175,10 @@ class Errors:
     WARMUP = "Cannot warm up over {given} of the steps: expected a fraction from 0 to 1, such as 0.1."
 
     # Texts without Docs
+    NO_SBERT_PIPE = (
+        "The pipeline has no 'sbert' pipe{named}: those it has are {expected}. Name one of them, or add one with "
+        'nlp.add_pipe("sbert").'
+    )
     NO_TEXT_ENCODER = (
         "Cannot encode texts without Docs: the 'sbert' pipe '{name}' listens to a transformer that is not of this "
         "package, or is in no pipeline. Give the 'transformer' pipe the architecture "
@@ -198,7 +202,6 @@ class Errors:
         "The Pooling module of {folder} asks for something unknown here, in {file}: expected some of {expected}."
     )
     IMPORT_DENSE = "The Dense module {folder} cannot be imported: {reason}."
-    EXPORT_PIPE = "The pipe '{name}' is {given}: expected an 'sbert' pipe, of those in the pipeline: {expected}."
     FOLDER_EXISTS = "There is something at {path} already: give the name of a new folder, or remove it."
     EXPORT_DENSE = (
         "The dense layer of the pipe '{name}' has the layer '{given}', which sentence-transformers has no module for: "
@@ -269,10 +272,6 @@ class Errors:
         "{path}, text number {number}, {text}, has half a surrogate pair in it, which is no character. Repair the text."
     )
     SEARCH_SINGLE_TEXT = "{path} holds one text: expected two or more, to compare them."
-    SEARCH_NOT_SBERT = (
-        "The pipeline has no 'sbert' pipe {name}to encode texts with (its pipes: {pipes}). Name one, or add it with "
-        'nlp.add_pipe("sbert").'
-    )
     SEARCH_BAD_OUTPUT = "Cannot write to {path}: expected a name that ends in .tsv or .jsonl."
     SEARCH_TAB = (
         "Cannot write text number {number}, '{text}', to a .tsv file: it has a tab or a line end in it. Write .jsonl."
@@ -430,9 +429,6 @@ class Errors:
     )
     BULK_NO_GPU = "There is no GPU {given}: {count} were found. Correct --gpu-ids, or leave it out to use the CPU."
     BULK_BAD_GPU_IDS = "Cannot use --gpu-ids {given}: expected whole numbers with commas between, such as 0,1."
-    BULK_NOT_SBERT = (
-        "The pipeline has no 'sbert' pipe named '{name}': those it has are {expected}. Name one with --name."
-    )
 
     # Finding and loading an encoder
     UNKNOWN_MODULES = (

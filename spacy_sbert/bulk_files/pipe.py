@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import spacy
 
-from ..component import SentenceBert
+from ..component import SentenceBert, find_sbert
 from ..encoder.inference import resolve_precision
 from ..encoder.shim import PRECISIONS
 from ..encoder.transformer import load
@@ -13,12 +13,13 @@ from ..upstream import find_encoder
 
 
 def load_pipe(
-    pipeline: str | None = None, *, name: str = "sbert", precision: str | None = None, gpu_ids: Sequence[int] = ()
+    pipeline: str | None = None, *, name: str | None = None, precision: str | None = None, gpu_ids: Sequence[int] = ()
 ) -> SentenceBert:
     """Load a pipeline, and find its pipe.
 
     pipeline (str): a folder or an installed package; None for a blank pipeline with the default encoder.
-    name (str): of the pipe. precision (str): "float32", "bfloat16", "float16" or "auto", None as its config says.
+    name (str): of the pipe; by default the last.
+    precision (str): "float32", "bfloat16", "float16" or "auto"; None as its config says.
     gpu_ids (Sequence[int]): GPUs it will work on, for "auto".
     RAISES (ValueError): if there is no such pipe, or no such precision. RAISES (OSError): if there is no such pipeline.
     """
@@ -26,14 +27,11 @@ def load_pipe(
         raise ValueError(Errors.UNKNOWN_PRECISION.format(given=precision, expected=", ".join(PRECISIONS)))
     if pipeline is None:
         nlp = spacy.blank("en")
-        nlp.add_pipe("sbert", name=name)
+        nlp.add_pipe("sbert", name=name or "sbert")
     else:
         nlp = spacy.load(pipeline)
-    pipe = dict(nlp.pipeline).get(name)
-    if not isinstance(pipe, SentenceBert):
-        own = [name for name, pipe in nlp.pipeline if isinstance(pipe, SentenceBert)]
-        raise ValueError(Errors.BULK_NOT_SBERT.format(name=name, expected=", ".join(own) or "none"))
+    pipe = find_sbert(nlp, name)
     if precision is not None:
-        shim = load(find_encoder(name, pipe.model))
+        shim = load(find_encoder(pipe.name, pipe.model))
         shim.precision = resolve_precision(precision, "cuda" if gpu_ids else shim.device.type)
     return pipe

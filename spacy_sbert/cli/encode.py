@@ -14,7 +14,7 @@ def encode_cli(
     input_path: Annotated[Path, Argument(help="Texts: .txt, .jsonl, .csv, .tsv (all also .gz) or .parquet")],
     output_path: Annotated[Path, Argument(help="Vectors: .npy, or .parquet with row or id, text, vector")],
     pipeline: Annotated[str | None, Option("--pipeline", "-p", help="A folder or package; else MiniLM")] = None,
-    name: Annotated[str, Option("--name", "-n", help="The sbert pipe of the pipeline")] = "sbert",
+    name: Annotated[str | None, Option("--name", "-n", help="The sbert pipe, by default the last")] = None,
     column: Annotated[str, Option("--column", "-c", help="Column or JSON field of the texts")] = "text",
     no_header: Annotated[bool, Option("--no-header", help="Columns of .csv and .tsv are named 0, 1, ...")] = False,
     id_column: Annotated[str | None, Option("--id-column", help=".parquet: a column to copy, named id")] = None,

@@ -107,7 +107,8 @@ def _run(
     import spacy
     from spacy.cli._util import setup_gpu
 
-    from ..search.texts import check_output, find_sbert
+    from ..component import find_sbert
+    from ..search.texts import check_output
 
     setup_gpu(gpu_id)
     try:

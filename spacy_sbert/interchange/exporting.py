@@ -10,7 +10,7 @@ from thinc.api import Model
 
 from .. import __version__
 from ..cards import sentence_transformers_card
-from ..component import SentenceBert
+from ..component import find_sbert
 from ..encoder.settings import POOLING_FLAGS, POOLING_MODES
 from ..encoder.transformer import EncoderModel, load
 from ..errors import Errors, Warnings
@@ -31,11 +31,12 @@ def export_folder(nlp: Language, path: Path, *, name: str | None = None) -> None
 
     nlp (Language): the pipeline.
     path (Path): of the folder, which must not be there yet; it is written whole or not at all.
-    name (str): of the pipe; by default the only one, or "sbert".
+    name (str): of the pipe; by default the last.
     RAISES (ValueError): if there is no such pipe, or its transformer is not of this package; (FileExistsError): if
         there is something at the path; (OSError): if it cannot be written.
     """
-    pipe, name = _find_pipe(nlp, name)
+    pipe = find_sbert(nlp, name)
+    name = pipe.name
     encoder = find_encoder(name, pipe.model)
     settings = load(encoder).settings
     pooling: Any = pipe.model.get_ref("pooling")
@@ -60,15 +61,6 @@ def export_folder(nlp: Language, path: Path, *, name: str | None = None) -> None
         _write(folder / LIMITS_FILE, limits)
         _write(folder / SHARED_FILE, _shared_config(encoder, pooling))
         (folder / "README.md").write_text(sentence_transformers_card(nlp, name, folder=path.name), encoding="utf8")
-
-
-def _find_pipe(nlp: Language, name: str | None) -> tuple[SentenceBert, str]:
-    known = [key for key, pipe in nlp.pipeline if isinstance(pipe, SentenceBert)]
-    chosen = name or (known[0] if len(known) == 1 else "sbert")
-    if chosen not in known:
-        given = f"a {type(nlp.get_pipe(chosen)).__name__}" if chosen in nlp.pipe_names else "not there"
-        raise ValueError(Errors.EXPORT_PIPE.format(name=chosen, given=given, expected=", ".join(known) or "none"))
-    return nlp.get_pipe(chosen), chosen  # type: ignore[return-value]
 
 
 def _pooling_config(pooling: SentencePooling, encoder: EncoderModel) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy
-from spacy.language import Language
 from tqdm import tqdm
 
 from ..component import SentenceBert
@@ -34,19 +33,6 @@ class FoundText(NamedTuple):
     score: float
     row: int
     text: str
-
-
-def find_sbert(nlp: Language, name: str | None = None) -> SentenceBert:
-    """The `sbert` pipe of a pipeline: the one of this name, or the last.
-
-    RAISES (ValueError): if there is none.
-    """
-    pipes = [(given, pipe) for given, pipe in nlp.pipeline if isinstance(pipe, SentenceBert)]
-    found = [pipe for given, pipe in pipes if name is None or given == name]
-    if not found:
-        named = "" if name is None else f"named '{name}' "
-        raise ValueError(Errors.SEARCH_NOT_SBERT.format(name=named, pipes=", ".join(nlp.pipe_names) or "none"))
-    return found[-1]
 
 
 def read_texts(path: Path, column: int | None = None) -> list[str]:

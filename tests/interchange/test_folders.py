@@ -343,9 +343,9 @@ def test_nothing_half_written_is_left(make_nlp, tmp_path, monkeypatch):
 def test_what_cannot_be_exported(make_nlp, tmp_path):
     nlp = make_nlp()
     nlp.add_pipe("sentencizer")
-    with pytest.raises(ValueError, match=r"'sentencizer' is a Sentencizer: expected an 'sbert' pipe, .*: sbert"):
+    with pytest.raises(ValueError, match="no 'sbert' pipe named 'sentencizer': those it has are sbert"):
         export_folder(nlp, tmp_path / "out", name="sentencizer")
-    with pytest.raises(ValueError, match="'other' is not there"):
+    with pytest.raises(ValueError, match="no 'sbert' pipe named 'other'"):
         export_folder(nlp, tmp_path / "out", name="other")
     with pytest.warns(UserWarning, match="averages over windows"):
         export_folder(make_nlp(model={"overflow": "windows"}), tmp_path / "out")
