@@ -82,6 +82,14 @@ def encode_all(
     return numpy.concatenate(parts)
 
 
+def check_gpus(gpu_ids: Sequence[int]) -> None:
+    """RAISES (ValueError): if there is no such GPU."""
+    count = torch.cuda.device_count()
+    for gpu_id in gpu_ids:
+        if not 0 <= gpu_id < count:
+            raise ValueError(Errors.BULK_NO_GPU.format(given=gpu_id, count=count))
+
+
 def encode_windows(
     encoder: TextEncoder, texts: Iterable[str], *, window: int, n_process: int, gpu_ids: Sequence[int]
 ) -> Iterator[Encoded]:
@@ -94,6 +102,7 @@ def encode_windows(
     for name, given in (("window", window), ("n_process", n_process)):
         if given < 1:
             raise ValueError(Errors.NOT_POSITIVE.format(name=name, given=given))
+    check_gpus(gpu_ids)
     load(encoder.transformer)
     windows = minibatch(_checked(texts), window)
     n_workers = max(n_process, len(gpu_ids))

@@ -143,7 +143,7 @@ class Errors:
     )
     TRUNCATE_DIM = "Cannot truncate vectors to {given} dimensions: they have {width}. Set truncate_dim to at most that."
     UNKNOWN_PROMPT = (
-        "The encoder has no prompt '{given}': expected one of {expected}. Name it in the encoder's config, prompts = "
+        "The encoder has no prompt '{given}', those it has are {expected}. Name it in the encoder's config, prompts = "
         '{{"{given}": "..."}}, or give the text itself as prompt.'
     )
     TWO_PROMPTS = "Got both prompt_name = {name!r} and prompt = {prompt!r}: give one of them."
@@ -232,8 +232,8 @@ class Errors:
         "built of, in their order."
     )
     SEARCH_BAD_COSINE = "Cannot use the threshold {given}: expected a cosine similarity from -1 to 1."
-    SEARCH_NO_SKLEARN = "k-means needs scikit-learn. Install it: pip install spacy-sbert[search]."
-    SEARCH_NO_FAISS = "An index needs FAISS. Install it: pip install spacy-sbert[search]."
+    SEARCH_NO_SKLEARN = "k-means needs scikit-learn. Install it: pip install 'spacy-sbert[search]'."
+    SEARCH_NO_FAISS = "An index needs FAISS. Install it: pip install 'spacy-sbert[search]'."
     SEARCH_RECALL_SHAPES = (
         "Cannot compare what was found, of shape {found}, with what exact search finds, of shape {exact}: expected "
         "both of one shape (queries, k)."
@@ -266,11 +266,11 @@ class Errors:
         "The index in {folder} was built of other texts than those of {corpus}. Delete it to build it again, or give "
         "another folder."
     )
+    SEARCH_OTHER_KIND = (
+        "The index in {folder} is of the kind {theirs}, not {given}. Delete it to build another, or leave --kind out."
+    )
     SEARCH_NO_TEXTS = "The index in {folder} was saved without texts. Give the corpus that it was built of."
     SEARCH_EMPTY_CORPUS = "{path} holds no text: expected one a line, or .jsonl with text."
-    SEARCH_SURROGATE = (
-        "{path}, text number {number}, {text}, has half a surrogate pair in it, which is no character. Repair the text."
-    )
     SEARCH_SINGLE_TEXT = "{path} holds one text: expected two or more, to compare them."
     SEARCH_BAD_OUTPUT = "Cannot write to {path}: expected a name that ends in .tsv or .jsonl."
     SEARCH_TAB = (
@@ -371,7 +371,7 @@ class Errors:
         "All {n} vectors have the same direction, so there is nothing to map. Give texts that differ, or look for why "
         "the pipeline gives them the same vector."
     )
-    VISUAL_NO_SKLEARN = "t-SNE needs scikit-learn. Install it: pip install spacy-sbert[visual]."
+    VISUAL_NO_SKLEARN = "t-SNE needs scikit-learn. Install it: pip install 'spacy-sbert[visual]'."
     VISUAL_NO_IPYTHON = (
         "Showing a picture in a notebook needs IPython, which every notebook has. Without one set jupyter = False, and "
         "write the returned HTML to a file."
@@ -386,7 +386,7 @@ class Errors:
         "Cannot write ids or texts to {path}: an array has none. Give the output a name that ends in .parquet, or "
         "leave --id-column and --with-text out."
     )
-    BULK_NO_PYARROW = "Writing {path} needs pyarrow. Install it: pip install spacy-sbert[parquet]."
+    BULK_NO_PYARROW = "Writing {path} needs pyarrow. Install it: pip install 'spacy-sbert[parquet]'."
     BULK_UNKNOWN_DTYPE = "Unknown dtype '{given}' of the output: expected one of {expected}."
     BULK_NOT_A_NUMBER = (
         "{path} is read without a header, but a column was named '{given}': expected a number counted from 0, such as "
@@ -625,7 +625,7 @@ class Errors:
         "{path} is read without a header, but a column was named '{given}': expected numbers counted from 0, such as "
         'members = ["1", "2"]. Set header = true to go by names.'
     )
-    NO_PYARROW = "Reading {path} needs pyarrow. Install it: pip install spacy-sbert[parquet]."
+    NO_PYARROW = "Reading {path} needs pyarrow. Install it: pip install 'spacy-sbert[parquet]'."
     BAD_RANGE = "Cannot scale scores from {low} to {high}: expected min_score below max_score."
     NEGATIVE = "Cannot use {name} = {given}: expected 0 (off) or more."
     NO_PAIRS = "{path} holds no pairs: expected {expected}."
@@ -766,7 +766,7 @@ class Errors:
         "comma outside of quotes begins another column."
     )
     NO_HEADER = "{path}, line {line}: expected the names of the columns, got '{given}'. Put the header back."
-    NO_SKLEARN = "{task} needs scikit-learn. Install it: pip install spacy-sbert[evaluation]."
+    NO_SKLEARN = "{task} needs scikit-learn. Install it: pip install 'spacy-sbert[evaluation]'."
     ONE_CLASS = (
         "{task}: all training examples have the label '{given}', so there is nothing to tell apart. Check the "
         "files, or get them again."
@@ -800,7 +800,7 @@ class Errors:
     NO_PIPELINE_TO_TIME = (
         "Only pipelines are timed: a baseline is no pipeline that is used as it is. Leave the suite 'speed' out."
     )
-    NO_MTEB = "The adapter for mteb needs mteb 2. Install it: pip install spacy-sbert[mteb]."
+    NO_MTEB = "The adapter for mteb needs mteb 2. Install it: pip install 'spacy-sbert[mteb]'."
     NOT_TEXT_INPUT = (
         "The task '{task}' gave a batch with {given}, but no text: a pipeline encodes texts alone. Choose tasks whose "
         "modality is text."

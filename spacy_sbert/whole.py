@@ -12,13 +12,14 @@ from .errors import Errors
 
 
 @contextmanager
-def new_folder(path: Path) -> Iterator[Path]:
+def new_folder(path: Path | str) -> Iterator[Path]:
     """A folder to write to, which gets its name when the block has ended without an error.
 
     path (Path): the name; an empty folder may be there.
     YIELDS (Path): a folder beside it.
     RAISES (FileExistsError): if there is something already.
     """
+    path = Path(path)
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise FileExistsError(Errors.FOLDER_EXISTS.format(path=path))
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -105,3 +105,8 @@ def test_a_stock_transformer_is_refused(tiny_bert):
     nlp.initialize()
     with pytest.raises(ValueError, match="is not of this package"):
         nlp.get_pipe("sbert").encode(TEXTS)
+
+
+def test_a_gpu_that_is_not_there(make_nlp):
+    with pytest.raises(ValueError, match="There is no GPU 99"):
+        make_nlp().get_pipe("sbert").encode(["a man"], gpu_ids=[99])

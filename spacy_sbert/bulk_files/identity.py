@@ -12,7 +12,6 @@ from ..bulk import TextEncoder
 from ..encoder.runner import CPU_BUDGET, GPU_BUDGET
 from ..encoder.shim import EncoderShim
 from ..encoder.transformer import EncoderModel, load
-from ..errors import Errors
 from ..evaluation.environment import versions
 from ..layers.sentence_pooling import SentencePooling
 
@@ -43,14 +42,6 @@ def describe(encoder: TextEncoder, budget: int, gpu_ids: Sequence[int]) -> dict[
         "device": _device(transformer, gpu_ids),
         **found,
     }
-
-
-def check_gpus(gpu_ids: Sequence[int]) -> None:
-    """RAISES (ValueError): if there is no such GPU."""
-    count = torch.cuda.device_count()
-    for gpu_id in gpu_ids:
-        if not 0 <= gpu_id < count:
-            raise ValueError(Errors.BULK_NO_GPU.format(given=gpu_id, count=count))
 
 
 def budget_of(transformer: EncoderModel, given: int, gpu_ids: Sequence[int]) -> int:

@@ -10,12 +10,12 @@ from typing import Any
 from tqdm import tqdm
 
 from ..annotations import CutCounter
-from ..bulk import TextEncoder, encode_windows
+from ..bulk import TextEncoder, check_gpus, encode_windows
 from ..component import SentenceBert
 from ..encoder.transformer import load
 from ..errors import Errors
 from .durable import replace, writing
-from .identity import budget_of, check_gpus, describe
+from .identity import budget_of, describe
 from .inputs import Columns
 from .outputs import Result, writer_of
 from .source import Source

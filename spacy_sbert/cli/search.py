@@ -9,12 +9,13 @@ from wasabi import msg
 from . import app
 
 SHOWN = 100  # characters of a text
-CORPUS_HELP = "Texts, one a line (.txt, .gz), or .jsonl with text"
+CORPUS_HELP = "Texts: .txt, .jsonl, .csv, .tsv (all also .gz) or .parquet"
 Pipeline = Annotated[str, Argument(help="A folder or an installed package with an sbert pipe")]
 Corpus = Annotated[Path, Argument(help=CORPUS_HELP, exists=True, dir_okay=False)]
 Output = Annotated[Path, Argument(help="The .tsv or .jsonl file to write")]
-Pipe = Annotated[str | None, Option("--pipe", help="The sbert pipe to encode with; by default the last")]
-Column = Annotated[int | None, Option("--column", help="Column of the texts in a table, from 1")]
+Pipe = Annotated[str | None, Option("--name", help="The sbert pipe to encode with; by default the last")]
+Column = Annotated[str, Option("--column", "-c", help="Column or JSON field of the texts")]
+NoHeader = Annotated[bool, Option("--no-header", help="Columns of .csv and .tsv are named 0, 1, ...")]
 Gpu = Annotated[int, Option("--gpu-id", "-g", help="GPU to use, -1 for the CPU")]
 
 
@@ -25,18 +26,19 @@ def search_cli(
     queries: Annotated[list[str], Argument(help="What to search for")],
     k: Annotated[int, Option("--k", "-k", help="Texts for each query", min=1)] = 10,
     index: Annotated[Path | None, Option("--index", "-i", help="Folder of an index; built there if need be")] = None,
-    kind: Annotated[str, Option("--kind", help="Of the index to build: flat, hnsw or ivf")] = "hnsw",
+    kind: Annotated[str | None, Option("--kind", help="Of the index: flat, hnsw or ivf")] = None,
     query_prompt: Annotated[str | None, Option("--query-prompt", help="Name of the queries' prompt")] = None,
     output: Annotated[Path | None, Option("--output", "-o", help="A .tsv or .jsonl file for the results")] = None,
     pipe: Pipe = None,
-    column: Column = None,
+    column: Column = "text",
+    no_header: NoHeader = False,
     gpu_id: Gpu = -1,
 ) -> None:
     """Find the texts that are most similar to each query, exactly or through a saved index."""
     from ..search.texts import search_texts, write_table
 
-    how = {"k": k, "index": index, "kind": kind, "column": column, "query_prompt": query_prompt}
-    found = _run(pipeline, pipe, gpu_id, output, search_texts, corpus, queries, **how)
+    how = {"k": k, "index": index, "kind": kind, "column": column, "header": not no_header}
+    found = _run(pipeline, pipe, gpu_id, output, search_texts, corpus, queries, query_prompt=query_prompt, **how)
     for query, best in zip(queries, found, strict=True):
         rows = [(f"{score:.4f}", str(row), text[:SHOWN]) for score, row, text in best]
         msg.table(rows, header=("Score", "Row", "Text"), title=query[:SHOWN], divider=True)
@@ -53,13 +55,25 @@ def mine_cli(
     k: Annotated[int, Option("--k", "-k", help="The most pairs to write", min=1)] = 100,
     min_score: Annotated[float, Option("--min-score", help="Least cosine similarity of a pair")] = -1.0,
     pipe: Pipe = None,
-    column: Column = None,
+    column: Column = "text",
+    no_header: NoHeader = False,
     gpu_id: Gpu = -1,
 ) -> None:
     """Write the most similar pairs of texts: paraphrases, duplicates."""
     from ..search.texts import mine_texts, write_table
 
-    rows = _run(pipeline, pipe, gpu_id, output, mine_texts, corpus, k=k, min_score=min_score, column=column)
+    rows = _run(
+        pipeline,
+        pipe,
+        gpu_id,
+        output,
+        mine_texts,
+        corpus,
+        k=k,
+        min_score=min_score,
+        column=column,
+        header=not no_header,
+    )
     _write(write_table, output, ("score", "first_row", "second_row", "first", "second"), rows)
 
 
@@ -80,7 +94,8 @@ def cluster_cli(
     linkage: Annotated[str | None, Option("--linkage", help="hierarchical: average, complete or single")] = None,
     seed: Annotated[int | None, Option("--seed", help="kmeans: of the first means (0)")] = None,
     pipe: Pipe = None,
-    column: Column = None,
+    column: Column = "text",
+    no_header: NoHeader = False,
     gpu_id: Gpu = -1,
 ) -> None:
     """Write the cluster of each text, -1 for texts in none."""
@@ -88,7 +103,18 @@ def cluster_cli(
 
     given = {"threshold": threshold, "min_size": min_size, "n_clusters": n_clusters, "linkage": linkage, "seed": seed}
     options = {name: value for name, value in given.items() if value is not None}
-    rows = _run(pipeline, pipe, gpu_id, output, cluster_texts, corpus, method=method, column=column, **options)
+    rows = _run(
+        pipeline,
+        pipe,
+        gpu_id,
+        output,
+        cluster_texts,
+        corpus,
+        method=method,
+        column=column,
+        header=not no_header,
+        **options,
+    )
     _write(write_table, output, ("cluster", "row", "text"), rows)
     msg.info(f"{len({row[0] for row in rows} - {NO_CLUSTER})} clusters of {len(rows)} texts")
 

@@ -23,7 +23,7 @@ from .dense import DenseFile, write_dense
 from .modules import LIMITS_FILE, MODULES_FILE, SHARED_FILE, module_type
 
 
-def export_folder(nlp: Language, path: Path, *, name: str | None = None) -> None:
+def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -> None:
     """Write the encoder of an `sbert` pipe as a folder that `SentenceTransformer(path)` loads, with the same vectors.
 
     It holds safetensors, the tokenizer, a model card with scores, and the classic layout that every version and every
@@ -60,7 +60,9 @@ def export_folder(nlp: Language, path: Path, *, name: str | None = None) -> None
         limits = {"max_seq_length": settings.max_length, "do_lower_case": settings.lowercase} if settings else {}
         _write(folder / LIMITS_FILE, limits)
         _write(folder / SHARED_FILE, _shared_config(encoder, pooling))
-        (folder / "README.md").write_text(sentence_transformers_card(nlp, name, folder=path.name), encoding="utf8")
+        (folder / "README.md").write_text(
+            sentence_transformers_card(nlp, name, folder=Path(path).name), encoding="utf8"
+        )
 
 
 def _pooling_config(pooling: SentencePooling, encoder: EncoderModel) -> dict[str, Any]:

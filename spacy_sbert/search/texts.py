@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy
 from tqdm import tqdm
 
+from ..bulk_files.inputs import Columns, reader_of
 from ..component import SentenceBert
 from ..errors import Errors
-from ..meta.corpus import read_sentences
 from ..whole import whole_file
 from .blocks import slices
 from .clustering import hierarchical_clusters
@@ -22,6 +22,8 @@ from .kmeans import kmeans_clusters
 from .nearest import nearest
 from .similar_pairs import most_similar_pairs
 
+TEXT = "text"  # the column, where a table has one of that name
+KIND = "hnsw"  # of an index, if nobody asks for another
 WINDOW = 2**14  # texts whose vectors are in memory beside an index that is built
 MAX_HIERARCHICAL = 30_000  # texts, whose distances take 3.6 GB, and SciPy's copy of them as much
 NO_CLUSTER = -1
@@ -35,14 +37,18 @@ class FoundText(NamedTuple):
     text: str
 
 
-def read_texts(path: Path, column: int | None = None) -> list[str]:
-    """The texts of a file, see read_sentences. RAISES (ValueError): if it holds none, or cannot be read."""
-    texts = list(read_sentences(path, column))
+def read_texts(path: Path, column: str = TEXT, *, header: bool = True) -> list[str]:
+    """The texts of a file, without blank ones.
+
+    path (Path): .txt with a text a line, .jsonl, .csv, .tsv (each .gz or not) or .parquet.
+    column (str): the column or field of the texts. header (bool): whether .csv and .tsv have one; if not, columns are
+        named "0", "1", ...
+    RAISES (ValueError): if it holds none, or has a bad row, with its line.
+    """
+    rows = reader_of(path)(path, Columns(column, None, header))
+    texts = [row.text for row in rows if row.text and not row.text.isspace()]
     if not texts:
         raise ValueError(Errors.SEARCH_EMPTY_CORPUS.format(path=path))
-    for number, text in enumerate(texts, start=1):
-        if any("\ud800" <= character <= "\udfff" for character in text):  # JSON can escape what UTF-8 cannot hold
-            raise ValueError(Errors.SEARCH_SURROGATE.format(path=path, number=number, text=ascii(text)[:50]))
     return texts
 
 
@@ -55,20 +61,29 @@ def encode_texts(pipe: SentenceBert, texts: Sequence[str], *, progress: bool = F
 
 
 def open_index(
-    pipe: SentenceBert, corpus: Path, folder: Path, *, kind: str, column: int | None = None, progress: bool = False
+    pipe: SentenceBert,
+    corpus: Path,
+    folder: Path,
+    *,
+    kind: str | None,
+    column: str = TEXT,
+    header: bool = True,
+    progress: bool = False,
 ) -> VectorIndex:
     """The index of a file of texts: the one in the folder, or a new one that is saved there.
 
     For arguments see search_texts.
     RAISES (ValueError): if the index there is damaged, or of another encoder or other texts.
     """
-    texts, encoder = read_texts(corpus, column), identify(pipe)
+    texts, encoder = read_texts(corpus, column, header=header), identify(pipe)
     if not (folder / MANIFEST).exists():
         blocks = encode_texts(pipe, texts, progress=progress)
-        index = VectorIndex.build(blocks, kind=kind, encoder=encoder, texts=texts)
+        index = VectorIndex.build(blocks, kind=kind or KIND, encoder=encoder, texts=texts)
         index.save(folder)
         return index
     read_manifest(folder).check_encoder(encoder, folder)
+    if kind is not None and read_manifest(folder).kind != kind:
+        raise ValueError(Errors.SEARCH_OTHER_KIND.format(folder=folder, theirs=read_manifest(folder).kind, given=kind))
     if read_manifest(folder).rows_sha256 != texts_digest(texts):
         raise ValueError(Errors.SEARCH_OTHER_TEXTS.format(folder=folder, corpus=corpus))
     return VectorIndex.load(folder, encoder=encoder)
@@ -81,20 +96,22 @@ def search_texts(
     *,
     k: int = 10,
     index: Path | None = None,
-    kind: str = "hnsw",
-    column: int | None = None,
+    kind: str | None = None,
+    column: str = TEXT,
+    header: bool = True,
     query_prompt: str | None = None,
     progress: bool = False,
 ) -> list[list[FoundText]]:
     """The texts that are most similar to each query.
 
     pipe (SentenceBert): what encodes. queries (Sequence[str]): what to search for.
-    corpus (Path): a file of texts, see read_sentences, or the folder of a saved index with texts.
+    corpus (Path): a file of texts, see read_texts, or the folder of a saved index with texts.
     k (int): how many texts for each query; all if there are fewer.
     index (Path): the folder of an index of the file; it is built and saved there if there is none. None to search
-        exactly, without one. kind (str): of the index if it is built, see VectorIndex.build.
-    column (int): of a table, see read_sentences. query_prompt (str): the encoder's prompt for the queries, by its name;
-        texts have the default one. progress (bool): whether to show a progress bar.
+        exactly, without one. kind (str): of the index, see VectorIndex.build; None for "hnsw", or that of the index.
+    column (str), header (bool): of a table, see read_texts.
+    query_prompt (str): the encoder's prompt for the queries, by its name; texts have the default one.
+    progress (bool): whether to show a progress bar.
     RETURNS (list of lists of FoundText): the best first.
     RAISES (ValueError): if a file cannot be read or holds nothing, a query has no text, or the index does not fit.
     """
@@ -105,9 +122,9 @@ def search_texts(
     if corpus.is_dir():
         opened = VectorIndex.load(corpus, encoder=identify(pipe))
     elif index is not None:
-        opened = open_index(pipe, corpus, index, kind=kind, column=column, progress=progress)
+        opened = open_index(pipe, corpus, index, kind=kind, column=column, header=header, progress=progress)
     if opened is None:
-        texts = read_texts(corpus, column)
+        texts = read_texts(corpus, column, header=header)
         vectors = numpy.concatenate(list(encode_texts(pipe, texts, progress=progress)))
         scores, indices = nearest(wanted, vectors, k=min(k, len(texts)))
     else:
@@ -127,7 +144,8 @@ def mine_texts(
     *,
     k: int = 100,
     min_score: float = -1.0,
-    column: int | None = None,
+    column: str = TEXT,
+    header: bool = True,
     progress: bool = False,
 ) -> list[tuple[float, int, int, str, str]]:
     """The most similar pairs of the texts of a file: paraphrases and duplicates.
@@ -139,7 +157,7 @@ def mine_texts(
     """
     if not -1 <= min_score <= 1:
         raise ValueError(Errors.SEARCH_BAD_COSINE.format(given=min_score))
-    texts = read_texts(corpus, column)
+    texts = read_texts(corpus, column, header=header)
     if len(texts) < 2:
         raise ValueError(Errors.SEARCH_SINGLE_TEXT.format(path=corpus))
     vectors = numpy.concatenate(list(encode_texts(pipe, texts, progress=progress)))
@@ -153,7 +171,8 @@ def cluster_texts(
     corpus: Path,
     *,
     method: str = "communities",
-    column: int | None = None,
+    column: str = TEXT,
+    header: bool = True,
     progress: bool = False,
     **options: Any,
 ) -> list[tuple[int, int, str]]:
@@ -174,7 +193,7 @@ def cluster_texts(
         raise ValueError(Errors.SEARCH_UNUSED_OPTIONS.format(method=method, given=unknown, expected=", ".join(known)))
     if method == "kmeans" and "n_clusters" not in options:
         raise ValueError(Errors.SEARCH_NO_COUNT)
-    texts = read_texts(corpus, column)
+    texts = read_texts(corpus, column, header=header)
     if method == "hierarchical" and len(texts) > MAX_HIERARCHICAL:
         raise ValueError(Errors.SEARCH_TOO_MANY.format(given=len(texts), most=MAX_HIERARCHICAL))
     labels = work(numpy.concatenate(list(encode_texts(pipe, texts, progress=progress))), **options)
