@@ -198,7 +198,7 @@ def test_tf_idf_of_many_words_keeps_inner_products():
 
 def test_tf_idf_needs_scikit_learn(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.feature_extraction.text", None)
-    with pytest.raises(ImportError, match=r"'tf-idf' needs scikit-learn.*pip install spacy-sbert\[evaluation\]"):
+    with pytest.raises(ImportError, match=r"'tf-idf' needs scikit-learn.*pip install 'spacy-sbert\[evaluation\]"):
         make_baseline("tf-idf")
 
 

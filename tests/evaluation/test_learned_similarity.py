@@ -134,7 +134,7 @@ def test_a_constant_prediction_is_undefined():
 
 def test_without_scikit_learn(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.model_selection", None)
-    with pytest.raises(ImportError, match=r"pip install spacy-sbert\[evaluation\]"):
+    with pytest.raises(ImportError, match=r"pip install 'spacy-sbert\[evaluation\]"):
         fit_similarity(random_part(9, 0), None, 0)
 
 

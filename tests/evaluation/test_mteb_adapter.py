@@ -55,7 +55,7 @@ def test_a_pipeline_without_vectors_is_refused():
 
 def test_without_mteb(encoder, monkeypatch):
     monkeypatch.setitem(sys.modules, "mteb.models", None)
-    with pytest.raises(ImportError, match=r"pip install spacy-sbert\[mteb\]"):
+    with pytest.raises(ImportError, match=r"pip install 'spacy-sbert\[mteb\]"):
         _ = encoder.mteb_model_meta
 
 

@@ -151,7 +151,7 @@ def test_parquet(tmp_path, column):
 def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     (tmp_path / "a.parquet").write_bytes(b"")
-    with pytest.raises(ImportError, match=r"pip install spacy-sbert\[parquet\]"):
+    with pytest.raises(ImportError, match=r"pip install 'spacy-sbert\[parquet\]"):
         read(tmp_path / "a.parquet", members=["a"])
 
 

@@ -213,5 +213,5 @@ def test_refused(work, message):
 
 def test_without_faiss(monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(ImportError, match=r"pip install spacy-sbert\[search\]"):
+    with pytest.raises(ImportError, match=r"pip install 'spacy-sbert\[search\]"):
         VectorIndex.build(VECTORS)

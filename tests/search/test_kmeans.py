@@ -42,5 +42,5 @@ def test_refused(vectors, settings, message):
 
 def test_without_scikit_learn(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
-    with pytest.raises(ImportError, match=r"pip install spacy-sbert\[search\]"):
+    with pytest.raises(ImportError, match=r"pip install 'spacy-sbert\[search\]"):
         kmeans_clusters(VECTORS, n_clusters=2)

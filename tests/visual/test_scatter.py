@@ -73,7 +73,7 @@ def test_tsne_is_the_same_for_the_same_seed():
 
 def test_tsne_without_scikit_learn(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "sklearn.manifold", None)
-    with pytest.raises(ImportError, match=r"pip install spacy-sbert\[visual\]"):
+    with pytest.raises(ImportError, match=r"pip install 'spacy-sbert\[visual\]"):
         visual.render(DOCS, "map", options={"projection": "tsne"})
 
 
