@@ -56,13 +56,21 @@ def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     for line, text in read_lines(path):
         if not text.strip():
             continue
-        try:
-            record = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(Errors.BAD_JSON.format(path=path, line=line, reason=error)) from error
-        if not isinstance(record, dict):
-            raise ValueError(Errors.BAD_JSON.format(path=path, line=line, reason=f"a {type(record).__name__}"))
-        yield line, record
+        yield line, parse_object(text, path, line)
+
+
+def parse_object(text: str, path: Path, line: int) -> dict[str, Any]:
+    """A JSON object.
+
+    RAISES (ValueError): if the text is none.
+    """
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(Errors.BAD_JSON.format(path=path, line=line, reason=error)) from error
+    if not isinstance(record, dict):
+        raise ValueError(Errors.BAD_JSON.format(path=path, line=line, reason=f"a {type(record).__name__}"))
+    return record
 
 
 def get_field(record: dict[str, Any], name: str, path: Path, line: int) -> Any:

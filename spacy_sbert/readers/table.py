@@ -74,7 +74,7 @@ def _read_records(path: Path, columns: Columns) -> Iterator[Record]:
     if suffix in (".csv", ".tsv"):
         return _read_delimited(path, columns)
     if suffix == ".parquet":
-        return _read_parquet(path, columns)
+        return parquet_records(path, list(columns.names))
     raise ValueError(Errors.UNKNOWN_TABLE.format(path=path, expected=", ".join(TABLES)))
 
 
@@ -99,7 +99,11 @@ def _read_delimited(path: Path, columns: Columns) -> Iterator[Record]:
         yield line, pick(record, places, names, path, line)
 
 
-def _read_parquet(path: Path, columns: Columns) -> Iterator[Record]:
+def parquet_records(path: Path, names: Sequence[str]) -> Iterator[Record]:
+    """Read columns of a .parquet file; records are counted from 1, as lines are elsewhere.
+
+    RAISES (ValueError): for a missing column or a damaged file; (ImportError): without pyarrow.
+    """
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
@@ -108,9 +112,9 @@ def _read_parquet(path: Path, columns: Columns) -> Iterator[Record]:
     line = 0
     try:
         with ParquetFile(path) as file:
-            find_columns(file.schema_arrow.names, columns.names, path, line)
-            for batch in file.iter_batches(batch_size=BATCH, columns=list(columns.names)):
-                values = [batch.column(name).to_pylist() for name in columns.names]
+            find_columns(file.schema_arrow.names, names, path, line)
+            for batch in file.iter_batches(batch_size=BATCH, columns=list(names)):
+                values = [batch.column(name).to_pylist() for name in names]
                 for record in zip(*values, strict=True):
                     line += 1
                     yield line, record

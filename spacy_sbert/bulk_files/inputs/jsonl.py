@@ -1,11 +1,9 @@
 """JSON: an object a line."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...errors import Errors
-from ...readers.nli import get_field
+from ...readers.nli import get_field, parse_object
 from ...readers.rows import read_lines
 from .columns import Columns, Row
 
@@ -17,10 +15,5 @@ def read_jsonl(path: Path, columns: Columns) -> Iterator[Row]:
     RAISES (ValueError): for a line that is no JSON object, or lacks a field.
     """
     for line, text in read_lines(path):
-        try:
-            record = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(Errors.BAD_JSON.format(path=path, line=line, reason=error)) from error
-        if not isinstance(record, dict):
-            raise ValueError(Errors.BAD_JSON.format(path=path, line=line, reason=f"a {type(record).__name__}"))
+        record = parse_object(text, path, line)
         yield columns.row([get_field(record, name, path, line) for name in columns.names], path, line)
