@@ -163,6 +163,10 @@ class Errors:
     UNKNOWN_OVERFLOW = "Unknown overflow '{given}': expected one of {expected}."
     UNKNOWN_NORMALIZE = 'Unknown value {given!r} for normalize: expected true, false or "auto".'
     UNKNOWN_PRECISION = "Unknown precision '{given}': expected one of {expected}."
+    REFERENCE_BATCH = (
+        'max_batch_items = {given} and precision = "reference" do not go together: that encodes in the batches of '
+        'sentence-transformers. Leave max_batch_items out, or set precision = "float32".'
+    )
     FLOAT16_ON_CPU = (
         'precision = "float16" needs a GPU, and the CPU is in use: set precision = "bfloat16" or "float32", or run on '
         "a GPU (--gpu-id 0)."

@@ -62,8 +62,9 @@ def sentence_encoder(
     max_batch_items (int): the most wordpieces in a forward pass in use, padding included; 0 for what suits the device.
     tokenizer_config, transformer_config, mixed_precision, grad_scaler_config: as in spacy-transformers.
     trust_remote_code (bool): whether Python code that comes with the encoder may run.
-    precision (str): arithmetic of the transformer: "float32", "bfloat16" (CPU and GPU) or "float16" (GPU; training
-        scales the loss).
+    precision (str): arithmetic of the transformer: "float32", "bfloat16" (CPU and GPU), "float16" (GPU; training
+        scales the loss) or "auto", what the device is quick at; "reference" for float32 in the batches of
+        sentence-transformers, as slow as they are, and with the same vectors to a few bits.
     gradient_checkpointing (bool): whether training saves memory by computing each layer twice.
     mini_batch_size (int): the most rows whose activations training holds, for batches larger than memory; each row is
         then encoded twice. 0 for all at once.

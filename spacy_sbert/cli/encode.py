@@ -20,7 +20,9 @@ def encode_cli(
     id_column: Annotated[str | None, Option("--id-column", help=".parquet: a column to copy, named id")] = None,
     with_text: Annotated[bool, Option("--with-text", help=".parquet: also the texts")] = False,
     dtype: Annotated[str, Option("--dtype", help="Numbers in the output: float32 or float16")] = "float32",
-    precision: Annotated[str | None, Option("--precision", help="float32, bfloat16, float16 or auto")] = None,
+    precision: Annotated[
+        str | None, Option("--precision", help="As in the config: float32, bfloat16, auto, ...")
+    ] = None,
     window: Annotated[int, Option("--window", help="Texts encoded together, and saved at a time")] = 4096,
     batch_items: Annotated[int, Option("--batch-items", help="Wordpieces in a forward pass, 0: what suits")] = 0,
     prompt_name: Annotated[str | None, Option("--prompt-name", help="Which of the encoder's prompts")] = None,

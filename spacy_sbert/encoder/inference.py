@@ -1,11 +1,14 @@
 """The encoder as it is when nobody trains: packed or in half precision, and made anew when its weights change."""
 
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from .packed_bert import PackedBert, is_packable
+
+REFERENCE = "reference"  # precision, or rather batching; see Reference
 
 
 def resolve_precision(precision: str, device: str) -> str:
@@ -25,6 +28,16 @@ def resolve_precision(precision: str, device: str) -> str:
     return "bfloat16" if device == "cpu" and has_bfloat16 else "float32"
 
 
+@dataclass(frozen=True)
+class Reference:
+    """A model that encodes in the batches of sentence-transformers, to the last bit as it does; see reference_passes.
+
+    model: of Hugging Face, in evaluation mode.
+    """
+
+    model: Any
+
+
 class InferenceCache:
     """Keeps what was made of a model's weights for encoding, for as long as they stay the same.
 
@@ -38,14 +51,15 @@ class InferenceCache:
         """What encodes in a precision.
 
         model: of Hugging Face, in evaluation mode.
-        precision (str): "float32", "bfloat16" or "float16".
-        RETURNS: a PackedBert if it can stand for the model, else the model, a copy of it for half precision.
+        precision (str): "float32", "bfloat16", "float16" or "reference".
+        RETURNS: a Reference if that is asked for, a PackedBert if it can stand for the model, else the model, a copy of
+            it for half precision.
         """
         weights = [(weight.data_ptr(), weight._version) for weight in model.parameters()]
         key = (id(model), precision, weights)
         made = self._made  # another thread may drop it
         if made is None or made[0] != key:
-            made = self._made = key, _make(model, getattr(torch, precision))
+            made = self._made = key, _make(model, precision)
         return made[1]
 
     def drop(self) -> None:
@@ -58,7 +72,10 @@ class InferenceCache:
 
 
 @torch.no_grad()
-def _make(model: Any, dtype: torch.dtype) -> Any:
+def _make(model: Any, precision: str) -> Any:
+    if precision == REFERENCE:
+        return Reference(model)
+    dtype = getattr(torch, precision)
     if is_packable(model):
         return PackedBert(model, dtype)
     return model if dtype == torch.float32 else deepcopy(model).to(dtype)

@@ -8,15 +8,16 @@ from typing import Any
 import numpy
 import torch
 
+from .heap import note_work
+from .inference import Reference
 from .packed_bert import PackedBert
-from .packing import pack
+from .passes import Pass, packed_passes, padded_passes, reference_passes
 from .threads import parallel_map
 from .windows import spread
 from .wordpieces import Wordpieces
 
 CPU_BUDGET = 2048  # wordpieces whose states stay in the cache
 SMALLEST_BUDGET = 512  # less is not worth a thread
-SIMILAR = 0.75  # the narrowest row of a pass, as a share of the widest, to which it is padded
 GPU_BUDGET = 32768
 
 
@@ -34,34 +35,25 @@ class Part:
     states: torch.Tensor
 
 
-@dataclass
-class Pass:
-    """A forward pass: rows of similar width.
-
-    windows: int64 (k,), those in it.
-    starts: int64 (k,), where each begins in the flattened rows.
-    shape: rows and width.
-    """
-
-    windows: numpy.ndarray
-    starts: numpy.ndarray
-    shape: tuple[int, int]
-
-
 def run(encoder: Any, wordpieces: Wordpieces, *, budget: int = 0) -> Iterator[Part]:
     """Encode windows, equal ones once. Parts come in whatever order is quick; together they hold every window once.
 
-    encoder: a PackedBert, or a model of Hugging Face for all that is no BERT.
+    encoder: a PackedBert, or a model of Hugging Face for all that is no BERT; a Reference encodes equal windows each.
     wordpieces (Wordpieces): of n windows.
     budget (int): the most wordpieces in a forward pass, padding included, but a row at least; 0 for what suits the
-        device.
+        device. It is nothing to a Reference.
     """
     is_packed = isinstance(encoder, PackedBert)
-    device = encoder.words.device if is_packed else encoder.device
+    model = encoder.model if isinstance(encoder, Reference) else encoder
+    device = model.words.device if is_packed else model.device
     budget = budget or (_cpu_budget(len(wordpieces.ids)) if device.type == "cpu" else GPU_BUDGET)
-    windows, twins = _find_twins(wordpieces)
-    passes = (_packed_passes if is_packed else padded_passes)(wordpieces.lengths, windows, budget)
-    encode = partial(_encode_packed if is_packed else _encode_padded, encoder, wordpieces, device)
+    if isinstance(encoder, Reference):
+        twins, passes = {window: [window] for window in range(len(wordpieces.lengths))}, reference_passes(wordpieces)
+    else:
+        twins = _find_twins(wordpieces)
+        windows = numpy.fromiter(twins, dtype="int64")
+        passes = (packed_passes if is_packed else padded_passes)(wordpieces.lengths, windows, budget)
+    encode = partial(_encode_packed if is_packed else _encode_padded, model, wordpieces, device)
     # Other models keep things of a pass that another thread would change.
     in_parallel = is_packed and device.type == "cpu" and len(passes) > 1
     map_passes = parallel_map if in_parallel else map
@@ -71,6 +63,7 @@ def run(encoder: Any, wordpieces: Wordpieces, *, budget: int = 0) -> Iterator[Pa
         lengths = wordpieces.lengths[all_windows]
         places = spread(numpy.repeat(done.starts, [len(equal) for equal in same]), lengths)
         yield Part(all_windows, lengths, states[torch.from_numpy(places).to(device)].float())
+    note_work(len(wordpieces.ids))
 
 
 def _cpu_budget(n_wordpieces: int) -> int:
@@ -78,8 +71,8 @@ def _cpu_budget(n_wordpieces: int) -> int:
     return min(CPU_BUDGET, max(SMALLEST_BUDGET, n_wordpieces // (2 * torch.get_num_threads())))
 
 
-def _find_twins(wordpieces: Wordpieces) -> tuple[numpy.ndarray, dict[int, list[int]]]:
-    """The windows that differ, and for each all that are equal to it."""
+def _find_twins(wordpieces: Wordpieces) -> dict[int, list[int]]:
+    """For each of the windows that differ all that are equal to it."""
     starts, ids = wordpieces.starts.tolist(), wordpieces.ids
     if wordpieces.type_ids is not None:
         ids = numpy.column_stack([ids, wordpieces.type_ids])
@@ -88,36 +81,7 @@ def _find_twins(wordpieces: Wordpieces) -> tuple[numpy.ndarray, dict[int, list[i
     for window, (start, length) in enumerate(zip(starts, wordpieces.lengths.tolist(), strict=True)):
         first = seen.setdefault(ids[start : start + length].tobytes(), window)
         twins.setdefault(first, []).append(window)
-    return numpy.fromiter(twins, dtype="int64"), twins
-
-
-def _packed_passes(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int) -> list[Pass]:
-    """Several windows in a row."""
-    packing = pack(lengths[windows])
-    by_row = numpy.argsort(packing.row_of, kind="stable")
-    rows = packing.row_of[by_row]
-    passes, last = [], len(packing.widths)
-    while last:
-        width = max(1, int(packing.widths[last - 1]))  # of the widest row that is left
-        similar = int(numpy.searchsorted(packing.widths, SIMILAR * width))
-        first = max(similar, last - max(1, budget // width))
-        chosen = by_row[numpy.searchsorted(rows, first) : numpy.searchsorted(rows, last)]
-        starts = (packing.row_of[chosen] - first) * width + packing.column_of[chosen]
-        passes.append(Pass(windows[chosen], starts, (last - first, width)))
-        last = first
-    return passes
-
-
-def padded_passes(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int) -> list[Pass]:
-    """Windows of similar length, each a row of its own, of at most so many wordpieces a pass."""
-    windows = windows[numpy.argsort(-lengths[windows], kind="stable")]
-    passes, first = [], 0
-    while first < len(windows):
-        width = max(1, int(lengths[windows[first]]))
-        chosen = windows[first : first + max(1, budget // width)]
-        passes.append(Pass(chosen, numpy.arange(len(chosen)) * width, (len(chosen), width)))
-        first += len(chosen)
-    return passes
+    return twins
 
 
 @torch.inference_mode()

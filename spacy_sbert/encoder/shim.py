@@ -24,13 +24,13 @@ from ..errors import Errors
 from ..types import EncoderSettings
 from .forward import Forward, autocast, cached_forward, plain_forward
 from .fused_adam import can_fuse, update_fused
-from .inference import InferenceCache, resolve_precision
+from .inference import REFERENCE, InferenceCache, resolve_precision
 from .resolve import resolve
 from .settings import read_settings, transformer_folder
 
 SETTINGS_FILE = "spacy_sbert.json"
 LOADING = threading.Lock()  # Hugging Face's from_pretrained is not made for several threads at a time
-PRECISIONS = ("float32", "bfloat16", "float16", "auto")
+PRECISIONS = ("float32", "bfloat16", "float16", "auto", REFERENCE)
 NO_LIMIT = 1_000_000  # tokenizers that know no limit say 1e30
 
 
@@ -41,7 +41,8 @@ class EncoderShim(HFShim):
     tokenizer_config, transformer_config (dict): keyword arguments of the tokenizer and of the transformer's config.
     trust_remote_code (bool): whether Python code that comes with the encoder may run. Off unless asked for.
     precision (str): "float32", "bfloat16" or "float16" (GPU, with loss scaling) for the arithmetic, "auto" for what
-        the device is quick at; weights and output are float32.
+        the device is quick at; weights and output are float32. "reference" is float32 through the Hugging Face model in
+        the batches of sentence-transformers, where other precisions pack and sort rows.
     gradient_checkpointing (bool): whether training keeps the input of each layer alone, and computes it again.
     mini_batch_size (int): the most rows that training keeps activations of, see cached_forward; 0 for no limit.
     frozen (list[str]): parameters that are not trained, or the modules that hold them, such as "embeddings".
@@ -101,14 +102,20 @@ class EncoderShim(HFShim):
         return cast(EncoderSettings, self.settings)
 
     def inference_encoder(self) -> Any:
-        """What encodes without a graph, for run: a PackedBert or a Hugging Face model, in the precision asked for."""
+        """What encodes without a graph, for run, in the precision asked for; see InferenceCache."""
         self._model.eval()
-        return self._inference.encoder_of(self._model, self._inference_precision)
+        precision = REFERENCE if self.precision == REFERENCE else self._inference_precision
+        return self._inference.encoder_of(self._model, precision)
+
+    @property
+    def arithmetic(self) -> str:
+        """That of training: "float32", "bfloat16" or "float16"."""
+        return "float32" if self.precision == REFERENCE else self.precision
 
     @property
     def _inference_precision(self) -> str:
         """What was made for float16 runs on a CPU in float32."""
-        return "float32" if self.precision == "float16" and self.device.type == "cpu" else self.precision
+        return "float32" if self.precision == "float16" and self.device.type == "cpu" else self.arithmetic
 
     def predict(self, inputs: ArgsKwargs) -> ModelOutput:
         """Encode wordpieces without dropout and without a graph."""
@@ -126,7 +133,7 @@ class EncoderShim(HFShim):
         n_rows = len(inputs.kwargs["input_ids"])
         cached = 0 < self.mini_batch_size < n_rows
         forward: Forward = partial(cached_forward, mini_batch_size=self.mini_batch_size) if cached else plain_forward
-        output, backward = forward(self._model, inputs.kwargs, precision=self.precision)
+        output, backward = forward(self._model, inputs.kwargs, precision=self.arithmetic)
 
         def backprop(grads: ArgsKwargs) -> ArgsKwargs:
             self._backward_scaled(backward, next(iter(grads.kwargs["grad_tensors"])))

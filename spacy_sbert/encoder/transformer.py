@@ -17,6 +17,7 @@ from ..errors import Errors
 from ..types import SpanGetter
 from .batch import encode_spans
 from .forks import use_one_thread_in_forks
+from .inference import REFERENCE
 from .output import RowsOutput
 from .packed_bert import is_packable
 from .prompts import Prompts
@@ -56,6 +57,8 @@ class EncoderModel(TransformerModel):
         use_one_thread_in_forks()
         if max_batch_items < 0:
             raise ValueError(Errors.NEGATIVE.format(name="max_batch_items", given=max_batch_items))
+        if max_batch_items and shim_config.get("precision") == REFERENCE:
+            raise ValueError(Errors.REFERENCE_BATCH.format(given=max_batch_items))
         self.overflow = overflow  # no attr: those are saved, and would win over the config when loaded
         self.max_batch_items = max_batch_items
         self.prompts = prompts or Prompts(default_name="")
@@ -141,8 +144,8 @@ def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfor
         return FullTransformerBatch.empty(len(docs)), lambda d_output: docs
     encoder = cast(EncoderModel, model)
     spans, wordpieces, batch, align = encode_spans(encoder.wordpiece_tokenizer, spans, encoder.prompt())
-    if not is_train and is_packable(shim._model):
-        output = _run_packed(shim, wordpieces, encoder.max_batch_items)
+    if not is_train and (shim.precision == REFERENCE or is_packable(shim._model)):
+        output = _run(shim, wordpieces, encoder.max_batch_items)
         return RowsOutput(spans=spans, wordpieces=batch, model_output=output, align=align), lambda d_output: docs
     model_output, backprop_huggingface = model.layers[0](batch, is_train)
 
@@ -154,7 +157,7 @@ def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfor
 
 
 @torch.no_grad()
-def _run_packed(shim: EncoderShim, wordpieces: Wordpieces, budget: int) -> ModelOutput:
+def _run(shim: EncoderShim, wordpieces: Wordpieces, budget: int) -> ModelOutput:
     """The output of the Hugging Face model, with zeros at padding: states and, if it has a pooler, what that makes."""
     n_rows, row_width = len(wordpieces.lengths), int(wordpieces.lengths.max())
     states = torch.zeros(n_rows * row_width, shim._model.config.hidden_size, device=shim.device)

@@ -25,6 +25,7 @@ class Wordpieces:
         tokenizer, and where nobody asked.
     n_cut: int64 (n,), wordpieces of the text that were cut off behind a window.
     n_lead: how many wordpieces at the start of each window are not pooled.
+    n_characters: int64 (n,), those of the text that a window is of, a prompt included; None for pairs of texts.
     """
 
     text_of: numpy.ndarray
@@ -35,6 +36,7 @@ class Wordpieces:
     offsets: numpy.ndarray | None
     n_cut: numpy.ndarray
     n_lead: int = 0
+    n_characters: numpy.ndarray | None = None
 
     @property
     def starts(self) -> numpy.ndarray:
@@ -127,6 +129,7 @@ class WordpieceTokenizer:
             special=flat(window.special_tokens_mask for window in windows).astype(bool),
             offsets=flat(chain.from_iterable(w.offsets) for w in windows).reshape(-1, 2) if offsets else None,
             n_cut=n_cut,
+            n_characters=numpy.fromiter(map(len, texts), dtype="int64")[text_of],
         )
 
     def _tokenize_slowly(self, texts: Sequence[str], n_prompt: int) -> Wordpieces:
@@ -147,14 +150,16 @@ class WordpieceTokenizer:
         for mask in firsts:
             for place in [place for place, special in enumerate(mask) if not special][:n_prompt]:
                 mask[place] = 1
+        text_of = numpy.array([i for i, _ in places])
         return Wordpieces(
-            text_of=numpy.array([i for i, _ in places]),
+            text_of=text_of,
             lengths=numpy.array([len(window["input_ids"]) for window in windows]),
             ids=flat(window["input_ids"] for window in windows),
             type_ids=type_ids if type_ids.any() else None,
             special=flat(masks).astype(bool),
             offsets=None,
             n_cut=n_cut,
+            n_characters=numpy.fromiter(map(len, texts), dtype="int64")[text_of],
         )
 
     def pieces_of(self, texts: Sequence[str]) -> list[list[str]]:

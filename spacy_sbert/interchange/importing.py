@@ -8,6 +8,7 @@ import spacy
 from spacy.language import Language
 from thinc.api import Model
 
+from ..encoder.inference import REFERENCE
 from ..encoder.resolve import resolve
 from ..encoder.settings import PoolingSettings, inside, read_modules, read_pooling, read_settings
 from ..errors import Errors
@@ -18,7 +19,7 @@ from .modules import PACKAGE
 ORDER = re.compile(r"Transformer( Pooling( Dense)*( Normalize)?)?")
 
 
-def import_folder(source: str, *, lang: str = "en", name: str = "sbert") -> Language:
+def import_folder(source: str, *, lang: str = "en", name: str = "sbert", precision: str | None = None) -> Language:
     """A pipeline that gives the vectors of a sentence encoder.
 
     Nothing of the folder is run. Its transformer, pooling, dense layers, normalisation, limit, lower-casing, prompts
@@ -28,6 +29,8 @@ def import_folder(source: str, *, lang: str = "en", name: str = "sbert") -> Lang
     source (str): a folder, or a name that is looked for as any encoder's is, see resolve.
     lang (str): the language whose tokenizer makes the Docs.
     name (str): of the pipe.
+    precision (str): of its encoder, see spacy-sbert.SentenceEncoder.v1. By default "float32" where vectors are pooled
+        states of unit length: rounding is far below 1e-6 there; else "reference".
     RETURNS (Language): with the weights loaded.
     RAISES (OSError): if it is not found; (ValueError): if a module is unknown, or a file damaged.
     """
@@ -39,6 +42,7 @@ def import_folder(source: str, *, lang: str = "en", name: str = "sbert") -> Lang
     pooling = _pooling_of(folder, modules)
     config: dict[str, Any] = {
         "name": source,
+        "precision": precision or ("float32" if settings.normalize and not dense else REFERENCE),
         "pooling": pooling.name,
         "normalize": settings.normalize,
         "truncate_dim": settings.truncate_dim,

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from thinc.api import Model
 from thinc.types import Floats2d, Ragged
 
+from .row_sums import column, row_sums
+
 Pooling = Model[Ragged, Floats2d]
 
 
@@ -22,8 +24,9 @@ def mean_pooling() -> Pooling:
 
 def forward(model: Pooling, states: Ragged, is_train: bool) -> tuple[Floats2d, Callable]:
     lengths = states.lengths
+    sums = row_sums(model.ops, states.dataXd, lengths)  # type: ignore[arg-type]
 
     def backprop(d_pooled: Floats2d) -> Ragged:
         return Ragged(model.ops.backprop_reduce_mean(d_pooled, lengths), lengths)
 
-    return model.ops.reduce_mean(states.dataXd, lengths), backprop  # type: ignore[arg-type]
+    return sums / column(model.ops, lengths, sums), backprop

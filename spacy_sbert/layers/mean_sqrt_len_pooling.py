@@ -6,6 +6,7 @@ from thinc.api import Model
 from thinc.types import Floats2d, Ragged
 
 from .mean_pooling import Pooling
+from .row_sums import column, row_sums
 
 
 def mean_sqrt_len_pooling() -> Pooling:
@@ -22,10 +23,10 @@ def mean_sqrt_len_pooling() -> Pooling:
 
 def forward(model: Pooling, states: Ragged, is_train: bool) -> tuple[Floats2d, Callable]:
     lengths = states.lengths
-    pooled = model.ops.reduce_sum(states.dataXd, lengths)  # type: ignore[arg-type]
-    inverse_roots = (1 / model.ops.xp.sqrt(lengths))[:, None].astype(pooled.dtype)
+    sums = row_sums(model.ops, states.dataXd, lengths)  # type: ignore[arg-type]
+    roots = column(model.ops, model.ops.xp.sqrt(lengths), sums)
 
     def backprop(d_pooled: Floats2d) -> Ragged:
-        return Ragged(model.ops.backprop_reduce_sum(d_pooled * inverse_roots, lengths), lengths)
+        return Ragged(model.ops.backprop_reduce_sum(d_pooled / roots, lengths), lengths)
 
-    return pooled * inverse_roots, backprop
+    return sums / roots, backprop

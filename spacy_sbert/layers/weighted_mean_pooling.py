@@ -7,6 +7,7 @@ from thinc.api import Model
 from thinc.types import Floats2d, Ragged
 
 from .mean_pooling import Pooling
+from .row_sums import column, row_sums
 
 
 def weighted_mean_pooling() -> Pooling:
@@ -24,11 +25,10 @@ def weighted_mean_pooling() -> Pooling:
 def forward(model: Pooling, states: Ragged, is_train: bool) -> tuple[Floats2d, Callable]:
     xp, lengths = model.ops.xp, cast(Any, states.lengths)
     firsts = xp.repeat(xp.cumsum(lengths) - lengths, lengths.tolist())
-    positions = xp.arange(1, len(firsts) + 1) - firsts
-    totals = xp.repeat(lengths * (lengths + 1) / 2, lengths.tolist())
-    weights = (positions / totals)[:, None].astype(states.dataXd.dtype)
+    positions = (xp.arange(1, len(firsts) + 1) - firsts)[:, None].astype(states.dataXd.dtype)
+    totals = column(model.ops, lengths * (lengths + 1) / 2, cast(Any, states.dataXd))
 
     def backprop(d_pooled: Floats2d) -> Ragged:
-        return Ragged(model.ops.backprop_reduce_sum(d_pooled, lengths) * weights, lengths)
+        return Ragged(model.ops.backprop_reduce_sum(d_pooled / totals, lengths) * positions, lengths)
 
-    return model.ops.reduce_sum(cast(Any, states.dataXd * weights), lengths), backprop
+    return row_sums(model.ops, cast(Any, states.dataXd * positions), lengths) / totals, backprop

@@ -11,9 +11,12 @@ from thinc.api import Optimizer
 from transformers import AutoModelForSequenceClassification
 
 from ..encoder.forward import autocast
-from ..encoder.runner import CPU_BUDGET, GPU_BUDGET, Pass, padded_inputs, padded_passes
-from ..encoder.shim import SETTINGS_FILE, EncoderShim
+from ..encoder.inference import REFERENCE
+from ..encoder.passes import Pass, padded_passes
+from ..encoder.runner import CPU_BUDGET, GPU_BUDGET, padded_inputs
+from ..encoder.shim import PRECISIONS, SETTINGS_FILE, EncoderShim
 from ..encoder.wordpieces import Wordpieces
+from ..errors import Errors
 from .activation import forget_activation, note_activation
 
 CPU_TRAINING_BUDGET = 512  # wordpieces in a part of a batch; more would be padding
@@ -31,6 +34,9 @@ class ClassifierShim(EncoderShim):
     """
 
     def __init__(self, name: str, *, n_outputs: int, max_batch_items: int, **config: Any):
+        if config.get("precision") == REFERENCE:  # there is no such batching of pairs
+            expected = ", ".join(precision for precision in PRECISIONS if precision != REFERENCE)
+            raise ValueError(Errors.UNKNOWN_PRECISION.format(given=REFERENCE, expected=expected))
         super().__init__(name, mixed_precision=False, grad_scaler_config={}, **config)
         self.n_outputs = n_outputs
         self.max_batch_items = max_batch_items

@@ -1,0 +1,104 @@
+"""precision = "reference": float32 in the batches of sentence-transformers, to the last bit."""
+
+import numpy
+import pytest
+import torch
+from pipelines import ENCODERS, HOLDER, gradients
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+from spacy_sbert.encoder.passes import reference_passes
+from spacy_sbert.encoder.wordpieces import Wordpieces
+
+WORDS = ["a", "man", "is", "eating", "food", "the", "cat", "sat", "on", "the", "mat", "and", "he", "ran", "fast"]
+
+
+def make_texts(n):
+    """Of many lengths, in characters and in wordpieces, some equal."""
+    rng = numpy.random.default_rng(6)
+    return [" ".join(rng.choice(WORDS, rng.integers(1, 15))) for _ in range(n)]
+
+
+def make_pipeline(make_nlp, encoder="own", **settings):
+    place = "model" if encoder == "own" else "transformer"
+    model = {"pooling": "cls", "normalize": False}
+    given = {place: {"precision": "reference", **settings}}
+    given["model"] = {**model, **given.get("model", {})}
+    return make_nlp(encoder, **given)
+
+
+@pytest.fixture
+def theirs(tiny_bert):
+    transformer = Transformer(str(tiny_bert))
+    return SentenceTransformer(modules=[transformer, Pooling(16, "cls")], device="cpu")
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_the_same_bits(make_nlp, theirs, encoder):
+    texts = make_texts(300)
+    nlp = make_pipeline(make_nlp, encoder)
+    nlp.initialize()
+    expected = theirs.encode(texts)
+    piped = numpy.stack([doc.vector for doc in nlp.pipe(texts)])
+    if encoder == "own":
+        assert numpy.array_equal(piped, expected)
+    else:  # a `transformer` makes batches of its own from those of `nlp.pipe`
+        assert numpy.allclose(piped, expected, atol=3e-6)
+    assert numpy.array_equal(nlp.get_pipe("sbert").encode(texts), expected)
+    one = nlp(texts[5]).vector
+    assert numpy.array_equal(one, theirs.encode(texts[5]))
+
+
+def test_prompts(make_nlp, theirs):
+    texts = make_texts(100)
+    given = make_pipeline(make_nlp).get_pipe("sbert").encode(texts, prompt="the cat: ")
+    assert numpy.array_equal(given, theirs.encode(texts, prompt="the cat: "))
+
+
+def test_windows_have_the_states_they_have_otherwise(make_nlp):
+    text = " ".join(WORDS * 5)
+    vectors = [
+        make_nlp(model={"overflow": "windows", "precision": precision})(text).vector
+        for precision in ("float32", "reference")
+    ]
+    assert numpy.allclose(*vectors, atol=1e-5)
+
+
+def test_batches():
+    n_characters = numpy.random.default_rng(1).integers(1, 30, 100)
+    lengths = numpy.random.default_rng(2).integers(1, 9, 100)
+    nothing = numpy.zeros(100, dtype="int64")
+    pieces = numpy.zeros(lengths.sum(), dtype="int64")
+    passes = reference_passes(
+        Wordpieces(nothing, lengths, pieces, None, pieces > 0, None, nothing, n_characters=n_characters)
+    )
+    assert [len(one.windows) for one in passes] == [32, 32, 32, 4]
+    order = numpy.concatenate([one.windows for one in passes])
+    assert sorted(order) == list(range(100)) and (numpy.diff(n_characters[order]) <= 0).all()
+    for one in passes:
+        width = lengths[one.windows].max()
+        assert one.shape == (len(one.windows), width)
+        assert one.starts.tolist() == list(range(0, one.shape[0] * width, width))
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_training_is_that_of_float32(make_nlp, examples, encoder):
+    found = []
+    for precision in ("reference", "float32"):
+        nlp = make_pipeline(make_nlp, encoder, precision=precision, transformer_config={"hidden_dropout_prob": 0.0})
+        nlp.initialize()
+        torch.manual_seed(0)
+        nlp.update(examples(nlp), sgd=False)
+        found.append(gradients(nlp, HOLDER[encoder]))
+    assert found[0] and all(numpy.array_equal(found[0][key], found[1][key]) for key in found[1])
+
+
+def test_no_budget_beside_it(make_nlp):
+    with pytest.raises(ValueError, match='max_batch_items = 100 and precision = "reference" do not go together'):
+        make_pipeline(make_nlp, max_batch_items=100)
+
+
+def test_not_for_pairs(make_nlp, tiny_bert):
+    nlp = make_nlp()
+    with pytest.raises(ValueError, match="Unknown precision 'reference': expected one of float32"):
+        nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert), "precision": "reference"}})
