@@ -3,7 +3,8 @@
 Usage: python benchmarks/speed/encode.py --data FOLDER --output FILE.json [--comparison sentences] [--n 4000]
     [--rounds 5] [--gpu-id -1] [--only VARIANT ...]
 sentences: of the STS benchmark, shuffled, with the quality on STS benchmark dev. mixed: texts of 5 to 250 wordpieces,
-such sentences joined. shared: the same through a transformer that `sbert` shares, against spacy-transformers' own.
+such sentences joined. shared and shared_sentences: the same through a transformer that `sbert` shares, against
+spacy-transformers' own.
 "pipe" is nlp.pipe with Docs and hooks; "rows" the same with token_vectors = false; "encode" is without Docs.
 Needs sentence-transformers 5.x.
 """
@@ -26,6 +27,13 @@ OURS = {
     "pipe-float32-rows": partial(pipe, "float32", token_vectors=False),
     "pipe-bfloat16": partial(pipe, "bfloat16"),
     "pipe-bfloat16-rows": partial(pipe, "bfloat16", token_vectors=False),
+}
+
+
+SHARED = {
+    "stock-float32": partial(shared, STOCK),
+    "shared-float32": partial(shared, "float32"),
+    "shared-bfloat16": partial(shared, "bfloat16"),
 }
 
 
@@ -61,14 +69,13 @@ COMPARISONS = {
         mixed_texts,
         500,
         {
-            "stock-float32": partial(shared, STOCK),
+            **SHARED,
             "stock-float32-rows": partial(shared, STOCK, token_vectors=False),
-            "shared-float32": partial(shared, "float32"),
             "shared-float32-rows": partial(shared, "float32", token_vectors=False),
-            "shared-bfloat16": partial(shared, "bfloat16"),
             "shared-bfloat16-rows": partial(shared, "bfloat16", token_vectors=False),
         },
     ),
+    "shared_sentences": Comparison(lambda data, n: sts_sentences(data)[:n], 2000, SHARED),
 }
 
 

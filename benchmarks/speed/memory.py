@@ -19,6 +19,7 @@ from texts import questions
 from variants import own
 
 SBERT, SPACY = "sbert", "spacy"
+OFTEN = 100  # sentences between two looks at the memory, of which the most counts
 
 
 def resident() -> float:
@@ -28,14 +29,18 @@ def resident() -> float:
 
 
 def stream(args: Namespace) -> None:
-    """Print the number of sentences done and the memory, before the first of them and at every so many."""
+    """Print the number of sentences done and the memory: before the first of them, and the most of each stretch."""
     texts = questions(args.data, args.n)
     nlp = own(args.precision) if args.child == SBERT else spacy.blank("en")
     print(json.dumps([0, round(resident(), 1)]), flush=True)
+    most = 0.0
     for done, doc in enumerate(nlp.pipe(texts), 1):
         assert args.child != SBERT or len(doc.vector)
+        if done % OFTEN == 1 or done % args.every == 0:
+            most = max(most, resident())
         if done % args.every == 0:
-            print(json.dumps([done, round(resident(), 1)]), flush=True)
+            print(json.dumps([done, round(most, 1)]), flush=True)
+            most = 0.0
 
 
 def measure(kind: str) -> list[list[float]]:
@@ -53,7 +58,7 @@ def measure(kind: str) -> list[list[float]]:
 def main() -> None:
     parser = arguments(__doc__, rounds=None)
     parser.add_argument("--n", type=int, default=100_000, help="sentences")
-    parser.add_argument("--every", type=int, default=10_000, help="sentences between measurements")
+    parser.add_argument("--every", type=int, default=10_000, help="sentences in a stretch")
     parser.add_argument("--precision", default="bfloat16")
     parser.add_argument("--child", choices=(SBERT, SPACY), help="measure in this process, and print")
     args = parser.parse_args()

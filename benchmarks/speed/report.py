@@ -15,11 +15,18 @@ from measure import markdown, ratio
 
 Result = Mapping[str, Any]
 Found = tuple[str, bool]  # what was measured, in words, and whether it is what was asked for
-FILES = ("sentences", "mixed", "shared", "train", "search", "memory", "growth")
-UNITS = {"sentences": "sentences", "mixed": "texts", "shared": "texts", "train": "pairs"}
+FILES = ("sentences", "mixed", "shared", "shared_sentences", "train", "search", "memory", "growth")
+UNITS = {
+    "sentences": "sentences",
+    "mixed": "texts",
+    "shared": "texts",
+    "shared_sentences": "sentences",
+    "train": "pairs",
+}
 FLAT = 0.05  # by how much memory after the first sample may grow
 FULL, BEST = ("peer-float32-32",), ("peer-bfloat16-32", "peer-bfloat16-128")
 BARE = ", `token_vectors = false`"
+STOCK = "spacy-transformers float32"
 PEER, REDUCED = "sentence-transformers float32", "sentence-transformers bfloat16, its best batch"
 
 
@@ -81,7 +88,7 @@ def spearman(name: str, other: str, most: float) -> Callable[[Result], Found]:
 
 
 def memory(result: Result) -> Found:
-    """Resident memory at the first sample after the start, and the most of all later ones."""
+    """Resident memory at the start, the most of the first stretch, and the most of all later ones."""
     (_, start), (first, at_first), *_ = result["samples"]
     last, most = result["samples"][-1][0], max(size for _, size in result["samples"][1:])
     words = f"{start:.0f} MB at the start, {at_first:.0f} at {first}, at most {most:.0f} up to {last}"
@@ -104,6 +111,9 @@ def rows() -> Iterator[Row]:
     yield from quality_rows()
     yield from mixed_rows()
     yield from mixed_rows(BARE)
+    for precision in ("float32", "bfloat16"):
+        what, find = f"sentences, shared transformer, {precision}", faster(f"shared-{precision}", ("stock-float32",))
+        yield Row("shared_sentences", what, STOCK, "", find)
     for precision, least in (("float32", 1.2), ("bfloat16", 2.5)):
         name, peer = f"train-{precision}", "peer-float32"
         yield Row("train", f"training, {precision}", PEER, f"{least}x", faster(name, (peer,), least))
@@ -125,7 +135,7 @@ def sentence_rows(what: str, bare: str = "") -> Iterator[Row]:
 def mixed_rows(bare: str = "") -> Iterator[Row]:
     """The speed on mixed lengths; bare: without the vectors of tokens."""
     end = "-rows" if bare else ""
-    padded, stock, theirs = ("padded-float32",), (f"stock-float32{end}",), "spacy-transformers float32"
+    padded, stock, theirs = ("padded-float32",), (f"stock-float32{end}",), STOCK
     what, shared = "mixed lengths", "mixed lengths, shared transformer"
     order = "float32 in the given order, padded"
     yield Row("mixed", f"{what}, bfloat16{bare}", PEER, "4.5x", faster(f"pipe-bfloat16{end}", FULL, 4.5))
@@ -160,7 +170,12 @@ def targets(results: Mapping[str, Result]) -> str:
 def figures(results: Mapping[str, Result]) -> str:
     """The table of the speed of every variant."""
     table = [
-        (name, variant, *(f"{found['items'] / found[key]:.0f}" for key in ("median", "max", "min")), UNITS[name])
+        (
+            name,
+            variant,
+            *(f"{found['items'] / found[key]:.0f}" for key in ("median", "max", "min")),
+            UNITS.get(name, "sentences"),
+        )
         for name, result in results.items()
         for variant, found in result.get("timings", {}).items()
     ]

@@ -18,6 +18,11 @@ BENCHMARKS = {
     "sentences": ("encode.py", "", "--n 64 --pairs 32 --rounds 1"),
     "mixed": ("encode.py", "--comparison mixed", "--comparison mixed --n 16 --rounds 1"),
     "shared": ("encode.py", "--comparison shared", "--comparison shared --n 16 --rounds 1"),
+    "shared_sentences": (
+        "encode.py",
+        "--comparison shared_sentences",
+        "--comparison shared_sentences --n 64 --rounds 1",
+    ),
     "train": ("train.py", "--epoch", "--steps 4 --segment 2"),
     "memory": ("memory.py", "", "--n 128 --every 32"),
     "growth": ("growth.py", "", "--rounds 1 --sentences 32 64 --wordpieces 5 50 --budgets 512 2048 --total 500 --n 64"),
