@@ -19,37 +19,33 @@ from texts import questions
 from variants import own
 
 SBERT, SPACY = "sbert", "spacy"
-OFTEN = 100  # sentences between two looks at the memory, of which the most counts
 
 
-def resident() -> float:
-    """Resident memory now, MB."""
+def memory() -> tuple[float, float]:
+    """Resident memory now and the most so far, MB."""
     pages = int(Path("/proc/self/statm").read_text(encoding="utf8").split()[1])
-    return pages * resource.getpagesize() / 1e6
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # KiB
+    return round(pages * resource.getpagesize() / 1e6, 1), round(peak * 1024 / 1e6, 1)
 
 
 def stream(args: Namespace) -> None:
-    """Print the number of sentences done and the memory: before the first of them, and the most of each stretch."""
+    """Print the number of sentences done and the memory, before the first of them and at every so many."""
     texts = questions(args.data, args.n)
     nlp = own(args.precision) if args.child == SBERT else spacy.blank("en")
-    print(json.dumps([0, round(resident(), 1)]), flush=True)
-    most = 0.0
+    print(json.dumps([0, *memory()]), flush=True)
     for done, doc in enumerate(nlp.pipe(texts), 1):
         assert args.child != SBERT or len(doc.vector)
-        if done % OFTEN == 1 or done % args.every == 0:
-            most = max(most, resident())
         if done % args.every == 0:
-            print(json.dumps([done, round(most, 1)]), flush=True)
-            most = 0.0
+            print(json.dumps([done, *memory()]), flush=True)
 
 
 def measure(kind: str) -> list[list[float]]:
-    """Sentences done and resident memory, MB, of a process of its own."""
+    """Sentences done, resident memory and its peak so far, MB, of a process of its own."""
     samples = []
     with subprocess.Popen([sys.executable, *sys.argv, "--child", kind], stdout=subprocess.PIPE, text=True) as child:
         for line in child.stdout or ():
             samples.append(json.loads(line))
-            print("{}: {} sentences: {} MB".format(kind, *samples[-1]), flush=True)
+            print("{}: {} sentences: {} MB, peak {} MB".format(kind, *samples[-1]), flush=True)
     if child.returncode:
         raise SystemExit(child.returncode)
     return samples
@@ -58,7 +54,7 @@ def measure(kind: str) -> list[list[float]]:
 def main() -> None:
     parser = arguments(__doc__, rounds=None)
     parser.add_argument("--n", type=int, default=100_000, help="sentences")
-    parser.add_argument("--every", type=int, default=10_000, help="sentences in a stretch")
+    parser.add_argument("--every", type=int, default=10_000, help="sentences between measurements")
     parser.add_argument("--precision", default="bfloat16")
     parser.add_argument("--child", choices=(SBERT, SPACY), help="measure in this process, and print")
     args = parser.parse_args()

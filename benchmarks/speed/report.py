@@ -88,11 +88,12 @@ def spearman(name: str, other: str, most: float) -> Callable[[Result], Found]:
 
 
 def memory(result: Result) -> Found:
-    """Resident memory at the start, the most of the first stretch, and the most of all later ones."""
-    (_, start), (first, at_first), *_ = result["samples"]
-    last, most = result["samples"][-1][0], max(size for _, size in result["samples"][1:])
-    words = f"{start:.0f} MB at the start, {at_first:.0f} at {first}, at most {most:.0f} up to {last}"
-    return words, most <= (1 + FLAT) * at_first
+    """Resident memory and its peak so far at the first sample after the start, and the most of later ones."""
+    (_, start, _), (first, at_first, peak), *later = result["samples"]
+    most, (last, _, highest) = max(one[1] for one in later), later[-1]
+    words = f"{start:.0f} MB at the start; {at_first:.0f} after {first}, peak {peak:.0f}; "
+    words += f"at most {most:.0f} up to {last}, peak {highest:.0f}"
+    return words, highest <= (1 + FLAT) * peak
 
 
 def search(result: Result) -> Found:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 
-EVERY = 2**14  # wordpieces, a second of work; giving back takes some ms
+EVERY = 2**13  # wordpieces, half a second of work; giving back takes some ms
 _done = 0
 
 
