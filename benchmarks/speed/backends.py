@@ -16,6 +16,7 @@ import onnxruntime
 import openvino
 import torch
 from measure import Encode, arguments, compare, prepare, save
+from onnx import TensorProto
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from onnxruntime.transformers.optimizer import optimize_model
 from texts import SEED, sts_sentences
@@ -92,8 +93,9 @@ def of_onnx(quantized: bool, threads: int) -> Encode:
     options = {"model_type": "bert", "num_heads": config.num_attention_heads, "hidden_size": config.hidden_size}
     optimize_model(str(plain), **options).save_model_to_file(str(file))
     if quantized:
-        quantize_dynamic(file, plain.with_name("int8.onnx"), weight_type=QuantType.QInt8)
-        file = plain.with_name("int8.onnx")
+        fused, file = file, plain.with_name("int8.onnx")
+        known = {"DefaultTensorType": TensorProto.FLOAT}  # of the outputs of fused nodes
+        quantize_dynamic(fused, file, weight_type=QuantType.QInt8, extra_options=known)
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(str(file), settings, providers=["CPUExecutionProvider"])
