@@ -9,9 +9,11 @@ from typing import Any, cast
 import torch
 
 from ..bulk import TextEncoder
+from ..encoder.inference import REFERENCE
 from ..encoder.runner import CPU_BUDGET, GPU_BUDGET
 from ..encoder.shim import EncoderShim
 from ..encoder.transformer import EncoderModel, load
+from ..errors import Errors
 from ..evaluation.environment import versions
 from ..layers.sentence_pooling import SentencePooling
 
@@ -21,7 +23,7 @@ PACKAGES = ("spacy-sbert", "thinc", "torch", "transformers", "tokenizers", "nump
 def describe(encoder: TextEncoder, budget: int, gpu_ids: Sequence[int]) -> dict[str, Any]:
     """Name, weights and settings of an encoder, the device, and the versions of what computes.
 
-    encoder (TextEncoder): it is loaded. budget (int): wordpieces in a forward pass, see fixed_budget.
+    encoder (TextEncoder): it is loaded. budget (int): wordpieces in a forward pass, see budget_of.
     gpu_ids (Sequence[int]): GPUs it will work on.
     RETURNS (dict): strings and numbers, by what messages call them.
     """
@@ -48,9 +50,13 @@ def budget_of(transformer: EncoderModel, given: int, gpu_ids: Sequence[int]) -> 
     """The most wordpieces in a forward pass, whatever the number of threads: passes must hold the same texts.
 
     given (int): what was asked for; 0 for what the encoder was made with, or what suits the device.
+    RAISES (ValueError): for a number beside precision = "reference", whose batches are counted in texts.
     """
+    asked = given or transformer.max_batch_items
+    if asked and load(transformer).precision == REFERENCE:
+        raise ValueError(Errors.REFERENCE_BATCH.format(given=asked))
     on_gpu = bool(gpu_ids) or load(transformer).device.type != "cpu"
-    return given or transformer.max_batch_items or (GPU_BUDGET if on_gpu else CPU_BUDGET)
+    return asked or (GPU_BUDGET if on_gpu else CPU_BUDGET)
 
 
 def _digest(shim: EncoderShim, pooling: SentencePooling) -> str:

@@ -2,22 +2,25 @@
 
 import ctypes
 import sys
+import time
 from collections.abc import Callable
 from functools import cache
 
-EVERY = 2**13  # wordpieces, half a second of work; giving back takes some ms
-_done = 0
+EVERY = 2**13  # wordpieces; less frees too little
+REST = 0.5  # seconds between two times: giving back takes some ms, however fast the encoder is
+_done, _last = 0, 0.0
 
 
 def note_work(n_wordpieces: int) -> None:
-    """Count wordpieces that were encoded in this process, and give freed memory back after so many."""
-    global _done
+    """Count wordpieces that were encoded on the CPU in this process, and give freed memory back now and then."""
+    global _done, _last
     _done += n_wordpieces  # a count that another thread overwrites is only late
-    if _done >= EVERY:
-        _done = 0
-        give_back = _malloc_trim()
-        if give_back is not None:
-            give_back(0)
+    if _done < EVERY or time.monotonic() < _last + REST:
+        return
+    _done, _last = 0, time.monotonic()
+    give_back = _malloc_trim()
+    if give_back is not None:
+        give_back(0)
 
 
 @cache

@@ -63,7 +63,8 @@ def run(encoder: Any, wordpieces: Wordpieces, *, budget: int = 0) -> Iterator[Pa
         lengths = wordpieces.lengths[all_windows]
         places = spread(numpy.repeat(done.starts, [len(equal) for equal in same]), lengths)
         yield Part(all_windows, lengths, states[torch.from_numpy(places).to(device)].float())
-    note_work(len(wordpieces.ids))
+    if device.type == "cpu":
+        note_work(len(wordpieces.ids))
 
 
 def _cpu_budget(n_wordpieces: int) -> int:

@@ -144,7 +144,7 @@ def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfor
         return FullTransformerBatch.empty(len(docs)), lambda d_output: docs
     encoder = cast(EncoderModel, model)
     spans, wordpieces, batch, align = encode_spans(encoder.wordpiece_tokenizer, spans, encoder.prompt())
-    if not is_train and (shim.precision == REFERENCE or is_packable(shim._model)):
+    if not is_train and is_packable(shim._model):
         output = _run(shim, wordpieces, encoder.max_batch_items)
         return RowsOutput(spans=spans, wordpieces=batch, model_output=output, align=align), lambda d_output: docs
     model_output, backprop_huggingface = model.layers[0](batch, is_train)

@@ -11,6 +11,8 @@ from spacy_sbert.encoder import heap
 def given_back(monkeypatch):
     calls = []
     monkeypatch.setattr(heap, "_done", 0)
+    monkeypatch.setattr(heap, "_last", 0.0)
+    monkeypatch.setattr(heap, "REST", 0.0)
     monkeypatch.setattr(heap, "EVERY", 100)
     monkeypatch.setattr(heap, "_malloc_trim", lambda: calls.append)
     return calls
@@ -23,6 +25,17 @@ def test_after_so_many_wordpieces(given_back):
         found.append(len(given_back))
     assert found == [0, 0, 1, 1, 2, 2]
     assert given_back == [0, 0]  # how much glibc may keep, in bytes
+
+
+def test_not_all_the_time(given_back, monkeypatch):
+    monkeypatch.setattr(heap, "REST", 2.0)
+    seconds = iter([10.0, 10.0, 11.0, 11.9, 12.1, 12.1])  # where memory is given back the clock is read twice
+    monkeypatch.setattr(heap.time, "monotonic", lambda: next(seconds))
+    found = []
+    for _ in range(4):
+        heap.note_work(100)
+        found.append(len(given_back))
+    assert found == [1, 1, 1, 2]
 
 
 def test_encoding_counts(given_back, make_nlp):

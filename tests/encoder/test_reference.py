@@ -6,9 +6,12 @@ import torch
 from pipelines import ENCODERS, HOLDER, gradients
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+from transformers import BertTokenizerFast, DistilBertConfig, DistilBertModel
 
+from spacy_sbert.bulk_files.identity import budget_of
 from spacy_sbert.encoder.passes import reference_passes
 from spacy_sbert.encoder.wordpieces import Wordpieces
+from spacy_sbert.upstream import find_encoder
 
 WORDS = ["a", "man", "is", "eating", "food", "the", "cat", "sat", "on", "the", "mat", "and", "he", "ran", "fast"]
 
@@ -81,6 +84,19 @@ def test_batches():
         assert one.starts.tolist() == list(range(0, one.shape[0] * width, width))
 
 
+def test_a_shared_encoder_that_is_no_bert(make_nlp, tiny_bert, tmp_path):
+    folder = tmp_path / "distilbert"
+    names = ["input_ids", "attention_mask"]  # it knows no token types
+    tokenizer = BertTokenizerFast(str(tiny_bert / "vocab.txt"), model_max_length=24, model_input_names=names)
+    tokenizer.save_pretrained(folder)
+    sizes = {"dim": 16, "hidden_dim": 24, "n_heads": 2, "n_layers": 1}
+    DistilBertModel(DistilBertConfig(vocab_size=len(tokenizer), **sizes)).save_pretrained(folder)
+    vectors = [
+        make_pipeline(make_nlp, encoder, name=str(folder))("a man is eating").vector for encoder in ("own", "shared")
+    ]
+    assert numpy.allclose(*vectors, atol=1e-6) and vectors[0].any()
+
+
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_training_is_that_of_float32(make_nlp, examples, encoder):
     found = []
@@ -96,6 +112,11 @@ def test_training_is_that_of_float32(make_nlp, examples, encoder):
 def test_no_budget_beside_it(make_nlp):
     with pytest.raises(ValueError, match='max_batch_items = 100 and precision = "reference" do not go together'):
         make_pipeline(make_nlp, max_batch_items=100)
+    pipe = make_pipeline(make_nlp).get_pipe("sbert")
+    transformer = find_encoder(pipe.name, pipe.model)
+    with pytest.raises(ValueError, match='max_batch_items = 64 and precision = "reference"'):
+        budget_of(transformer, 64, [])
+    assert budget_of(transformer, 0, []) > 0
 
 
 def test_not_for_pairs(make_nlp, tiny_bert):
