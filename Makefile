@@ -1,5 +1,6 @@
 # make demo   train, evaluate, package and install on the shipped sample (3 to 5 minutes)
 # make test   lint, check types and run all tests
+# make reliability   every counted case, see docs/reliability.md
 # make slow   the tests that take longer: one epoch on STSb, a package in a fresh environment
 
 PYTHON ?= python3
@@ -8,7 +9,7 @@ JOBS ?= 2
 VENV := .venv
 RUN := $(VENV)/bin/python -m
 
-.PHONY: install demo test slow clean
+.PHONY: install demo test reliability slow clean
 
 install: $(VENV)/.installed
 
@@ -25,6 +26,10 @@ test: install
 	$(RUN) ruff format --check .
 	$(RUN) mypy
 	OMP_NUM_THREADS=1 $(RUN) pytest -n $(JOBS) --dist worksteal -m "not slow and not gpu"
+
+reliability: install
+	mkdir -p metrics
+	OMP_NUM_THREADS=1 $(RUN) pytest -n $(JOBS) --dist worksteal --counts metrics/reliability.json tests/reliability
 
 slow: install
 	$(RUN) pytest -m slow

@@ -20,6 +20,10 @@ WORDS = ["a", "man", "is", "eating", "food", "someone", "having", "meal", "the",
 WORDS += ["##not", "go", "##ing", "dog", "ran", "fast"]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--counts", help="a file for the counted cases of tests/reliability, as JSON")
+
+
 @pytest.fixture(scope="session")
 def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a random BERT: 2 layers, width 16, at most 24 wordpieces, no dropout."""

@@ -1,0 +1,47 @@
+"""Counts the cases of all reliability tests: `--counts FILE` writes them, by promise, as JSON."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from counting import COUNTS, SHOWN, Cases
+
+
+@pytest.fixture
+def counted(request: pytest.FixtureRequest) -> Callable:
+    """`with counted("promise") as cases:` counts cases and fails where one went wrong, or where there was none."""
+
+    @contextmanager
+    def count(promise: str) -> Iterator[Cases]:
+        cases = Cases(promise)
+        try:
+            yield cases
+        finally:
+            counts = request.config.stash.setdefault(COUNTS, {})
+            counts.setdefault(promise, Counter()).update(cases.counts)
+        assert cases.counts, f"no case of: {promise}"
+        assert not cases.failures, f"{len(cases.failures)} wrong of {cases.counts.total()}: " + "\n".join(
+            cases.failures[:SHOWN]
+        )
+
+    return count
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    counts = session.config.stash.get(COUNTS, {})
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:  # a process of pytest-xdist hands them to the one that writes
+        output["counts"] = {promise: dict(found) for promise, found in counts.items()}
+    elif session.config.getoption("--counts"):
+        table = {promise: dict(found) for promise, found in sorted(counts.items())}
+        Path(session.config.getoption("--counts")).write_text(json.dumps(table, indent=2) + "\n", encoding="utf8")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node) -> None:  # type: ignore[no-untyped-def]
+    counts = node.config.stash.setdefault(COUNTS, {})
+    for promise, found in getattr(node, "workeroutput", {}).get("counts", {}).items():
+        counts.setdefault(promise, Counter()).update(found)
