@@ -42,6 +42,8 @@ class CrossEncoder(Model[list[Pair], PairLogits]):
         if activation not in (*ACTIVATIONS, "auto"):
             expected = ", ".join((*ACTIVATIONS, "auto"))
             raise ValueError(Errors.RERANKER_UNKNOWN_ACTIVATION.format(given=activation, expected=expected))
+        if 0 < max_length < SHORTEST:
+            raise ValueError(Errors.RERANKER_MAX_LENGTH.format(given=max_length, expected=f"{SHORTEST} or more"))
         use_one_thread_in_forks()
         self._settings = {"name": name, "activation": activation, "max_length": max_length, **shim_config}
         self._activation = activation  # no attrs: those are saved, and would win over the config when loaded
@@ -76,8 +78,8 @@ class CrossEncoder(Model[list[Pair], PairLogits]):
         if not self._max_length:
             return of_folder
         most = position_limit(self.shim._model)
-        if self._max_length < SHORTEST or (most is not None and self._max_length > most):
-            expected = f"{SHORTEST} to {most}" if most else f"{SHORTEST} or more"
+        if most is not None and self._max_length > most:
+            expected = f"{SHORTEST} to {most}"
             raise ValueError(Errors.RERANKER_MAX_LENGTH.format(given=self._max_length, expected=expected))
         return self._max_length
 
