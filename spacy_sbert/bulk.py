@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Thread
@@ -98,7 +98,7 @@ def encode_windows(
 
     For the arguments, and what it raises, see SentenceBert.encode.
     """
-    if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
+    if isinstance(texts, (str, bytes, Mapping)) or not isinstance(texts, Iterable):
         raise TypeError(Errors.NOT_TEXTS.format(given=repr(texts)[:50]))
     check("window", window, Positive)
     check("n_process", n_process, Processes)
@@ -114,7 +114,7 @@ def _checked(texts: Iterable[Any]) -> Iterator[str]:
     for number, text in enumerate(texts, start=1):
         if not isinstance(text, str):
             raise TypeError(Errors.NOT_STR.format(number=number, given=repr(text)[:50]))
-        check_text(text, number)
+        check_text(text, f"text number {number}")
         yield text
 
 

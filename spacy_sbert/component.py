@@ -137,6 +137,7 @@ class SentenceBert(TextPipe):
 
     # From pairs to gradient
 
+    @validated
     def initialize(
         self,
         get_examples: Callable[[], Iterable[Example]],
@@ -260,6 +261,7 @@ class SentenceBert(TextPipe):
         found = {name: list(head.attrs["labels"]) for name, head in find_heads(self.model).items()}
         return found.get("", found)
 
+    @validated
     def classify(self, first: Doc | Span, second: Doc | Span, *, objective: str = "") -> dict[str, float]:
         """The probability of each label for a pair of texts.
 
@@ -269,6 +271,9 @@ class SentenceBert(TextPipe):
         RAISES (ValueError): if the pipe has no trained classification head, or a text no vector of this pipe.
         """
         heads = find_heads(self.model)
+        if objective and heads and objective not in heads:
+            names = ", ".join(f"'{known}'" for known in heads)
+            raise ValueError(Errors.NO_SUCH_HEAD.format(name=self.name, given=objective, names=names))
         if objective not in heads and len(heads) != 1:
             raise ValueError(Errors.NOT_ONE_HEAD.format(name=self.name, given=len(heads), names=", ".join(heads)))
         head = heads[objective] if objective in heads else next(iter(heads.values()))

@@ -177,7 +177,7 @@ class Errors:
         "The model of the 'sbert' pipe '{name}' is no sentence encoder: expected an architecture such as "
         "spacy-sbert.SentenceEncoder.v1 or spacy-sbert.SharedSentenceEncoder.v1, got the Thinc model '{given}'."
     )
-    BAD_SETTING = "Cannot use {name} = {given}: expected {expected}."
+    WRONG_SETTING = "Cannot use {name} = {given}: expected {expected}."
     WARMUP = "Cannot warm up over warmup = {given} of the steps: expected a fraction from 0 to 1, such as 0.1."
 
     # Texts without Docs
@@ -192,8 +192,9 @@ class Errors:
     )
     NOT_TEXTS = "Cannot encode {given}: expected several texts, such as a list of str. Put a single text into a list."
     NOT_STR = "Cannot encode text number {number}, {given}: expected str."
+    NOT_A_DOC = "There is no vector of {given}: expected a Doc, Span or Token that the pipeline has processed."
     HALF_CHARACTER = (
-        "Cannot encode text number {number}, {given}: it has half a character (a lone surrogate, U+D800 to U+DFFF) at "
+        "Cannot encode {what}, {given}: it has half a character (a lone surrogate, U+D800 to U+DFFF) at "
         "position {position}. Decode the bytes it comes from as UTF-8, or replace it: "
         "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')."
     )
@@ -233,6 +234,7 @@ class Errors:
         "came without its pipeline, or is of another kind of pipe. Give the query as a Doc, nlp(query), or read Docs "
         "with the vocab of the loaded pipeline: doc_bin.get_docs(nlp.vocab)."
     )
+    SEARCH_NOT_DOCS = "Cannot take Spans of {given}, number {number} (from 0) of docs: expected Docs, nlp.pipe(texts)."
     SEARCH_NO_SPANS = (
         "There is no Span with a vector to search in: the Docs are empty, or have no such unit. Give others, or "
         'another unit, such as unit = "doc".'
@@ -313,6 +315,7 @@ class Errors:
     RERANKER_NO_PAIR = (
         "Cannot score pair number {number}, {given}: expected two texts (str, Doc or Span), such as (query, passage)."
     )
+    RERANKER_NO_PAIRS = "Cannot score {given}: expected several pairs of texts, such as a list of (query, passage)."
     RERANKER_ONE_TEXT = "Cannot rank {given}: expected several texts, such as a list. Put a single text into a list."
     RERANKER_SEVERAL_OUTPUTS = (
         "Cannot rank with '{name}', whose cross-encoder gives {given} numbers a pair: expected one. Use score_pairs "
@@ -542,6 +545,9 @@ class Errors:
     LOSS_NOT_FINITE = (
         "The loss '{loss}' is not finite in the batch that begins with '{text}': training has diverged. Lower the "
         "learning rate, clip the gradient, or use float32 or bfloat16 in place of float16."
+    )
+    NO_SUCH_HEAD = (
+        "Cannot classify with the 'sbert' pipe '{name}' for the objective {given!r}: it has trained heads for {names}."
     )
     NOT_ONE_HEAD = (
         "Cannot classify with the 'sbert' pipe '{name}': it has {given} trained classification heads. Expected one; "
@@ -830,7 +836,6 @@ class Errors:
         "Cannot find {given} {what}: expected a whole number, at least 1 and at most {most}, as {name}. Ask for fewer, "
         "or give more vectors."
     )
-    SMALL_BLOCK = "Cannot search in blocks of {given} bytes: expected at least 4, and much more for speed (2**23)."
     UNKNOWN_LINKAGE = "Unknown linkage '{given}': expected one of {expected}."
     CLUSTERS_OR_THRESHOLD = (
         "Cannot cluster with n_clusters = {n_clusters} and threshold = {threshold}: expected exactly one of them."

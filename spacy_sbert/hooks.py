@@ -127,7 +127,11 @@ def _sbert_vector(obj: Doc | Span | Token) -> numpy.ndarray:
 
 
 def _doc_of(obj: Doc | Span | Token) -> Doc:
-    return obj if isinstance(obj, Doc) else obj.doc
+    if isinstance(obj, Doc):
+        return obj
+    if not isinstance(obj, (Span, Token)):
+        raise TypeError(Errors.NOT_A_DOC.format(given=repr(obj)[:50]))
+    return obj.doc
 
 
 def _look_up(obj: Doc | Span | Token, name: str | None = None, dense: records.Dense | None = None) -> Vectorised:

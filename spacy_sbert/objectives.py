@@ -14,8 +14,9 @@ from .errors import Errors
 from .layers.encoded import EncodedDoc
 from .pairs import batch_size_of, gold_values, labels_of, member_rows, objective_of
 from .spans import members
+from .validation import Name
 
-Labels = list[str] | dict[str, list[str]]
+Labels = list[Name] | dict[str, list[Name]]
 
 
 @dataclass(frozen=True)

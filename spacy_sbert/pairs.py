@@ -12,6 +12,7 @@ from thinc.api import Ops
 from .encoder.rows import Rows
 from .errors import Errors
 from .spans import members, row_order
+from .validation import is_text
 
 
 def predicted_label(name: str) -> str:
@@ -96,7 +97,7 @@ def labels_of(examples: Sequence[Example], spans_key: str) -> list[str]:
     """
     labels = [attribute(example.reference, "label", spans_key) for example in examples]
     for example, label in zip(examples, labels, strict=True):
-        if not isinstance(label, str) or not label:
+        if not is_text(label) or not label:
             text = example.reference.text[:50]
             raise ValueError(Errors.NO_GOLD.format(text=text, gold="label", kind="a label", key=spans_key))
     return labels

@@ -43,11 +43,12 @@ class TextPipe(TrainablePipe):
             self._annotate([doc], call)
         return doc
 
+    @validated
     def pipe(
         self,
         stream: Iterable[Doc],
         *,
-        batch_size: int = 128,
+        batch_size: Positive = 128,
         prompt_name: str | None = None,
         prompt: str | None = None,
         truncate_dim: int | None = None,

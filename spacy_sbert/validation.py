@@ -113,7 +113,10 @@ def check_fields(settings: Any) -> None:
 def check(name: str, value: Any, annotation: Any) -> None:
     """RAISES (ValueError): if the value of a setting is not what an annotation says."""
     if not _fits(value, annotation):
-        raise ValueError(bad_setting(name, value, describe(annotation)))
+        texts = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+        halved = any(isinstance(text, str) and half_character(text) is not None for text in texts)
+        hint = " (without lone surrogates, which are half characters)" if halved else ""
+        raise ValueError(bad_setting(name, value, describe(annotation) + hint))
 
 
 def check_weights(name: str, given: int, *widths: int) -> None:
@@ -137,7 +140,7 @@ def check_keywords(name: str, given: Mapping[str, Any], function: Callable[..., 
 
 def bad_setting(name: str, given: Any, expected: str) -> str:
     """The message for a setting that cannot be used."""
-    return Errors.BAD_SETTING.format(name=name, given=shown(given), expected=expected)
+    return Errors.WRONG_SETTING.format(name=name, given=shown(given), expected=expected)
 
 
 def shown(value: Any) -> str:
@@ -155,15 +158,15 @@ def is_text(value: Any) -> bool:
     return isinstance(value, str) and half_character(value) is None
 
 
-def check_text(text: str, number: int) -> None:
+def check_text(text: str, what: str) -> None:
     """Refuse a text that no tokenizer can read.
 
-    number (int): its place among the texts that were given, from 1.
+    what (str): what to call it, such as "text number 2".
     RAISES (ValueError): if it has half a character.
     """
     position = half_character(text)
     if position is not None:
-        raise ValueError(Errors.HALF_CHARACTER.format(number=number, given=shown(text), position=position))
+        raise ValueError(Errors.HALF_CHARACTER.format(what=what, given=shown(text), position=position))
 
 
 def half_character(text: str) -> int | None:

@@ -54,8 +54,8 @@ class Target:
     """Something with settings.
 
     name: in failures. call: takes settings. settings: those to try. given: what it needs besides.
-    allowed: values by setting that are right, beside those that every setting of its type takes.
     natural: values by setting that its annotation and default make right.
+    paths: settings that an error may name by the path that was given.
     """
 
     name: str
@@ -63,6 +63,7 @@ class Target:
     settings: list[str]
     given: dict[str, Any] = field(default_factory=dict)
     natural: dict[str, set[str]] = field(default_factory=dict)
+    paths: set[str] = field(default_factory=set)
 
     def cases(self) -> Iterator[tuple[str, str]]:
         """Every setting with every value."""
@@ -78,7 +79,7 @@ class Target:
         except REFUSALS as error:
             if label in allowed:
                 cases.wrong(f"{what}: is right, but {type(error).__name__}: {str(error)[:200]}")
-            elif setting not in str(error):
+            elif not self._names(error, setting, label):
                 cases.wrong(f"{what}: not named by {type(error).__name__}: {str(error)[:200]}")
             else:
                 cases.refused()
@@ -87,18 +88,23 @@ class Target:
         else:
             cases.check(label in allowed, f"{what}: accepted")
 
+    def _names(self, error: Exception, setting: str, label: str) -> bool:
+        """Whether the message has the name of the setting, in whatever case and with whatever dashes."""
+        message = str(error).replace("-", "_").lower()
+        return setting in message or (setting in self.paths and f"{VALUES[label]}" in str(error))
 
-def entry_points(groups: str = "") -> dict[str, Any]:
-    """What setup.cfg registers, by name; of the groups that begin so."""
+
+def entry_points() -> dict[str, tuple[str, Any]]:
+    """What setup.cfg registers: by name the registry, such as "layers", and what is registered."""
     parser = ConfigParser()
     parser.optionxform = str  # type: ignore[method-assign, assignment]
     parser.read(ROOT / "setup.cfg", encoding="utf8")
     found = {}
     for group, lines in parser["options.entry_points"].items():
-        for line in lines.strip().splitlines() if group.startswith(groups) and group != "spacy_cli" else []:
+        for line in lines.strip().splitlines() if group != "spacy_cli" else []:
             name, place = (part.strip() for part in line.split("="))
             module, attribute = place.split(":")
-            found[name] = getattr(import_module(module), attribute)
+            found[name] = group.split("_", 1)[1], getattr(import_module(module), attribute)
     return found
 
 
@@ -109,7 +115,8 @@ def target(name: str, function: Callable[..., Any], given: dict[str, Any], but: 
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     settings = [key for key, parameter in parameters.items() if parameter.kind not in variable and key not in but]
     natural = {key: _natural(hints.get(key, Any), parameters[key].default) for key in settings}
-    return Target(name, function, settings, given, natural)
+    paths = {key for key in settings if Path in _kinds(hints.get(key, Any))}
+    return Target(name, function, settings, given, natural, paths)
 
 
 def _natural(annotation: Any, default: Any) -> set[str]:

@@ -121,7 +121,8 @@ class SentenceMeta(Pipe):
         self._annotate([doc])
         return doc
 
-    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 1000) -> Iterator[Doc]:
+    @validated
+    def pipe(self, stream: Iterable[Doc], *, batch_size: Positive = 1000) -> Iterator[Doc]:
         """Set the vectors of a stream of Docs, batch by batch; they come out in order."""
         for batch in util.minibatch(stream, batch_size):
             docs = list(batch)

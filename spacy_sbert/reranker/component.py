@@ -21,7 +21,7 @@ from ..pairs import batch_size_of
 from ..search.blocks import check_count
 from ..similarity import as_numpy
 from ..spans import SPANS_KEY, members
-from ..validation import Name, validated
+from ..validation import Name, Positive, validated
 from .annotations import install_extension, note
 from .cross_encoder import CrossEncoder, PairLogits
 from .objectives import OBJECTIVES
@@ -122,7 +122,7 @@ class SentenceReranker(TrainablePipe):
         RAISES (TypeError): if a single text is given. (ValueError): if there are no k texts, or the cross-encoder has
             several outputs.
         """
-        if isinstance(texts, (str, Doc, Span)):
+        if isinstance(texts, (str, bytes, Doc, Span)) or not isinstance(texts, Iterable):
             raise TypeError(Errors.RERANKER_ONE_TEXT.format(given=repr(texts)[:100]))
         texts = list(texts)
         if k is not None:
@@ -154,7 +154,8 @@ class SentenceReranker(TrainablePipe):
         with self._one_warning_for_cuts():
             return super().__call__(doc)
 
-    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+    @validated
+    def pipe(self, stream: Iterable[Doc], *, batch_size: Positive = 128) -> Iterator[Doc]:
         """Score the pairs in a stream of Docs, batch by batch; they come out in order."""
         with self._one_warning_for_cuts():
             yield from super().pipe(stream, batch_size=batch_size)
@@ -193,12 +194,13 @@ class SentenceReranker(TrainablePipe):
         """The labels as `initialize` takes them, for `spacy init labels`."""
         return list(self.labels)
 
+    @validated
     def initialize(
         self,
         get_examples: Callable[[], Iterable[Example]],
         *,
         nlp: Language | None = None,
-        labels: Sequence[str] | None = None,
+        labels: Sequence[Name] | None = None,
     ) -> None:
         """Load the weights, and make a head if there is none that fits. A head that was trained for the objective, and
         the same labels, stays.

@@ -39,12 +39,7 @@ def check_count(given: int, most: int, what: str, name: str = "k") -> None:
 
 
 def side(block_bytes: int) -> int:
-    """How many rows and columns a square block of float32 products has.
-
-    RAISES (ValueError): if not one product fits.
-    """
-    if block_bytes < 4:
-        raise ValueError(Errors.SMALL_BLOCK.format(given=block_bytes))
+    """How many rows and columns a square block of float32 products has."""
     return isqrt(block_bytes // 4)
 
 

@@ -7,7 +7,7 @@ from spacy.tokens import Doc, Span
 
 from ..errors import Errors
 from ..most_similar import Query, SimilarSpan, query_vector, with_vectors
-from ..validation import Positive, validated
+from ..validation import Positive, shown, validated
 from .index import VectorIndex
 from .nearest import Best, nearest
 
@@ -20,6 +20,7 @@ UNITS: dict[str, Callable[[Doc], Iterable[Span]]] = {
 }
 
 
+@validated
 def collect_spans(docs: Iterable[Doc], unit: Unit = "sent") -> Iterator[Span]:
     """The sentences, or other Spans, of Docs, in order.
 
@@ -32,7 +33,14 @@ def collect_spans(docs: Iterable[Doc], unit: Unit = "sent") -> Iterator[Span]:
     if isinstance(unit, str) and unit not in UNITS:
         raise ValueError(Errors.UNKNOWN_UNIT.format(given=unit, expected=", ".join(UNITS)))
     spans_of = UNITS[unit] if isinstance(unit, str) else unit
-    return (span for doc in docs if len(doc) for span in spans_of(doc))
+    return (span for doc in _docs(docs) if len(doc) for span in spans_of(doc))
+
+
+def _docs(docs: Iterable[Doc]) -> Iterator[Doc]:
+    for number, doc in enumerate([docs] if isinstance(docs, Doc) else docs):
+        if not isinstance(doc, Doc):
+            raise TypeError(Errors.SEARCH_NOT_DOCS.format(given=shown(doc), number=number))
+        yield doc
 
 
 class SpanSearch:

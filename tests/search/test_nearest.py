@@ -87,5 +87,5 @@ def test_refused(queries, vectors, k, message):
 
 
 def test_a_block_that_holds_nothing():
-    with pytest.raises(ValueError, match="blocks of 3 bytes"):
+    with pytest.raises(ValueError, match="Cannot use block_bytes = 3: expected 4 or more"):
         nearest(QUERIES, VECTORS, k=1, block_bytes=3)
