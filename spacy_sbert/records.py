@@ -34,6 +34,15 @@ class PlacedRecord:
         """int32 (rows, 2): the characters of each row in the Doc."""
         return self.data["rows"] + self.start
 
+    @property
+    def vectors(self) -> numpy.ndarray:
+        """float32 (n, width): what the vector of its whole stretch is the mean of; no more than one where a row is
+        that stretch, and others are its sentences."""
+        rows, vectors, has_text = (self.data[key] for key in ("rows", "vectors", "has_text"))
+        if len(rows) > 1 and rows[0, 0] <= rows[:, 0].min() and rows[0, 1] >= rows[:, 1].max():
+            return vectors[:1][has_text[:1]]
+        return vectors[has_text]
+
     def row_at(self, start: int, end: int) -> numpy.ndarray | None:
         """The vector of the row that covers exactly the characters [start, end), if there is one."""
         hits = numpy.flatnonzero((self.rows == (start, end)).all(axis=1))
@@ -65,14 +74,15 @@ def names(doc: Doc) -> list[str]:
 
 
 def doc_vector(doc: Doc, records: list[PlacedRecord], dense: Dense | None = None) -> tuple[numpy.ndarray, bool]:
-    """Vector of a whole Doc, and whether it has one: the row, the mean of the rows, or zeros where there is no text."""
+    """Vector of a whole Doc, and whether it has one: its row, or the mean of its rows, or zeros where there is no
+    text."""
     length = _length(doc)
     if len(records) == 1 and len(records[0].data["vectors"]) == 1 and (records[0].start, records[0].end) == (0, length):
         return records[0].data["vectors"][0], bool(records[0].data["has_text"][0])  # as most Docs have it
     if any(record.start < 0 or record.end > length for record in records):
         return _stretch_vector(*trimmed(doc.text, 0), records, doc.text, dense)  # a part of a longer Doc: Span.as_doc
     width = max(record.data["width"] for record in records)
-    vectors = [record.data["vectors"][record.data["has_text"]] for record in records]
+    vectors = [record.vectors for record in records]
     if any(len(rows) and rows.shape[1] != width for rows in vectors):
         widths = sorted({record.data["width"] for record in records})
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=widths[0], theirs=widths[-1]))
@@ -89,6 +99,12 @@ def span_vector(span: Span, records: list[PlacedRecord], dense: Dense | None = N
     if span.start == 0 and span.end == len(span.doc):
         return doc_vector(span.doc, records, dense)
     return _stretch_vector(*trimmed(span.text, span.start_char), records, span.text, dense)
+
+
+def is_row(span: Span, records: list[PlacedRecord]) -> bool:
+    """Whether a Span was encoded by itself, white space at its ends left aside, or is nothing but white space."""
+    start, end = trimmed(span.text, span.start_char)
+    return start == end or any(record.row_at(start, end) is not None for record in records)
 
 
 def trimmed(text: str, start: int) -> tuple[int, int]:
