@@ -23,6 +23,23 @@ class Errors:
         "Cannot compare with {given}: expected a Doc, Span, Token or Lexeme that has a vector. Process the other text "
         "with the same pipeline."
     )
+    PART_NOT_PROCESSED = (
+        "This Doc was joined of several, and its part '{text}' carries no sentence vectors of the pipe '{name}'. "
+        "Process each Doc with the pipeline before Doc.from_docs joins them, or the joined text: nlp(doc.text)."
+    )
+    PART_CUT = (
+        "This Doc was joined of several, and whose vectors its part '{text}' has is not known: it was not processed by "
+        "the pipe '{name}', or Span.as_doc cut it out of a Doc beside another one, and nothing tells where one ends. "
+        "Process each Doc with the pipeline before Doc.from_docs joins them, or the joined text: nlp(doc.text)."
+    )
+    PART_WITHOUT_TEXT = (
+        "This Doc was cut or joined, and the vectors of its part '{text}' were stored by an earlier version of "
+        "spacy-sbert, without the text that they are of. Process the text again: nlp(doc.text)."
+    )
+    UNEQUAL_KINDS = (
+        "This Doc was joined of parts whose vectors are of several kinds ({ours}; {theirs}), which have no mean. "
+        "Process all of them with the same pipeline."
+    )
 
     # Meta-embeddings
     META_UNKNOWN_METHOD = "Unknown method '{given}' of meta-embedding: expected one of {expected}."

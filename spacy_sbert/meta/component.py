@@ -170,8 +170,7 @@ class SentenceMeta(Pipe):
         for member in self.members:
             if isinstance(member, PipeMember):
                 found = member.found(doc)
-                places = numpy.concatenate([record.rows for record in found])
-                has_text = numpy.concatenate([record.data["has_text"] for record in found])
+                places, has_text = records.rows_of(doc, found)
                 return Rows(places, has_text, any(record.data["truncated"] for record in found))
         start, end = records.trimmed(doc.text, 0)
         places = numpy.array([[start, end]] if start < end else [], dtype="int32").reshape(-1, 2)
