@@ -867,6 +867,17 @@ class Warnings:
         'doc._.sbert_truncated is True for their Docs. Set overflow = "windows" in the encoder\'s config to average '
         'over windows instead, or unit = "sent" to encode sentences.'
     )
+    POOLED_IN_CONTEXT = (
+        "The vector of a Span was pooled from its wordpieces in the context of its Doc: Spans of one Doc look alike, "
+        "whatever they say. For what a Span says by itself, take nlp(span.text).vector; sentences are encoded by "
+        'themselves with [components.{name}.model.get_spans] unit = "doc+sent" (of the component "transformer" where '
+        "that is shared) and sentence boundaries set before the encoder. The pipe '{name}' says this once."
+    )
+    BEHIND_LIMIT = (
+        "A Span or Token lies wholly or partly behind the encoder's limit, where its Doc was cut: it has no vector, or "
+        'that of its beginning alone. Set overflow = "windows" in the encoder\'s config; sentences are encoded by '
+        "themselves with unit = \"doc+sent\". The pipe '{name}' says this once."
+    )
     META_LEFT_OUT = "{count} sentences of {limit} tokens or more were left out; set max_tokens to take longer ones."
     SHARED_DEFAULT_PROMPT = (
         "The authors of '{name}' put the prompt '{prompt}' before texts, which a shared transformer cannot do: vectors "

@@ -102,6 +102,10 @@ class TextPipe(TrainablePipe):
             prompt = encoder.prompts.find(encoder.shim.load(), prompt_name)
         return Call(prompt, truncate_dim)
 
+    def notify(self, message: str) -> None:
+        """Warn of something about the vectors of the pipe, once."""
+        self._notices.once(message)
+
     def vector(self, obj: Doc | Span | Token) -> numpy.ndarray:
         """The vector of a Doc, Span or Token that the pipe has processed.
 
