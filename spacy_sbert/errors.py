@@ -244,6 +244,12 @@ class Errors:
         "came without its pipeline, or is of another kind of pipe. Give the query as a Doc, nlp(query), or read Docs "
         "with the vocab of the loaded pipeline: doc_bin.get_docs(nlp.vocab)."
     )
+    SEARCH_IN_CONTEXT = (
+        "The sentence '{text}' has no vector of its own: the encoder's rows are whole Docs, so that it would be pooled "
+        "in the context of its Doc, and sentences that have nothing in common look alike. Encode sentences, too: "
+        '[components.{name}.model.get_spans] unit = "doc+sent" (of the component "transformer" where that is shared), '
+        "and set sentence boundaries before the encoder."
+    )
     SEARCH_NO_SPANS = (
         "There is no Span with a vector to search in: the Docs are empty, or have no such unit. Give others, or "
         'another unit, such as unit = "doc".'

@@ -36,6 +36,15 @@ class PlacedRecord:
         """int32 (rows, 2): the characters of each row in the Doc."""
         return self.data["rows"] + self.start
 
+    @property
+    def vectors(self) -> numpy.ndarray:
+        """float32 (n, width): what the vector of its whole stretch is the mean of; no more than one where a row is
+        that stretch, and others are its sentences."""
+        rows, vectors, has_text = (self.data[key] for key in ("rows", "vectors", "has_text"))
+        if len(rows) > 1 and rows[0, 0] <= rows[:, 0].min() and rows[0, 1] >= rows[:, 1].max():
+            return vectors[:1][has_text[:1]]
+        return vectors[has_text]
+
     def row_at(self, start: int, end: int) -> numpy.ndarray | None:
         """The vector of the row that covers exactly the characters [start, end), if there is one."""
         hits = numpy.flatnonzero((self.rows == (start, end)).all(axis=1))
@@ -68,7 +77,8 @@ def names(doc: Doc) -> list[str]:
 
 
 def doc_vector(doc: Doc, records: list[PlacedRecord], dense: Dense | None = None) -> tuple[numpy.ndarray, bool]:
-    """Vector of a whole Doc, and whether it has one: the row, the mean of the rows, or zeros where there is no text.
+    """Vector of a whole Doc, and whether it has one: its row, or the mean of its rows, or zeros where there is no
+    text.
 
     Of a joined Doc the mean of its parts' rows; what `Span.as_doc` cut out is one row.
     RAISES (ValueError): if a part has no vector, or the parts are of unequal kind.
@@ -76,8 +86,8 @@ def doc_vector(doc: Doc, records: list[PlacedRecord], dense: Dense | None = None
     found = parts_of(doc, records)
     if found.is_one and len(records[0].data["vectors"]) == 1:
         return records[0].data["vectors"][0], bool(records[0].data["has_text"][0])  # as most Docs have it
-    parts = found.over(0, len(doc.text))
-    vectors = [_part_vectors(part, doc.text, dense) for part in parts]
+    parts = found.over(0, len(found.text))
+    vectors = [_part_vectors(part, found.text, dense) for part in parts]
     _check_one_kind([part.record for part, rows in zip(parts, vectors, strict=True) if len(rows)])
     count = sum(len(rows) for rows in vectors)
     if count == 0:
@@ -92,6 +102,15 @@ def span_vector(span: Span, records: list[PlacedRecord], dense: Dense | None = N
     if span.start == 0 and span.end == len(span.doc):
         return doc_vector(span.doc, records, dense)
     return _stretch_vector(span.doc, *trimmed(span.text, span.start_char), records, span.text, dense)
+
+
+def is_row(span: Span, records: list[PlacedRecord]) -> bool:
+    """Whether a Span was encoded by itself, white space at its ends left aside, or is nothing but white space.
+
+    RAISES (ValueError): if a part of it has no vector.
+    """
+    start, end = trimmed(span.text, span.start_char)
+    return start == end or _row(parts_of(span.doc, records).over(start, end), start, end) is not None
 
 
 def trimmed(text: str, start: int) -> tuple[int, int]:
@@ -115,7 +134,8 @@ def rows_of(doc: Doc, records: list[PlacedRecord]) -> tuple[numpy.ndarray, numpy
     RAISES (ValueError): if a part of the Doc has no vector.
     """
     places, has_text = [numpy.zeros((0, 2), dtype="int32")], [numpy.zeros((0,), dtype=bool)]
-    for part in parts_of(doc, records).over(0, len(doc.text)):
+    found = parts_of(doc, records)
+    for part in found.over(0, len(found.text)):
         places.append(part.record.rows if part.whole else numpy.array([[part.start, part.end]], dtype="int32"))
         has_text.append(part.record.data["has_text"] if part.whole else numpy.ones((1,), dtype=bool))
     return numpy.concatenate(places), numpy.concatenate(has_text)
@@ -142,22 +162,24 @@ def _stretch_vector(
     parts = found.over(start, end)
     if not parts:  # white space
         return numpy.zeros((records[0].data["width"],), dtype="float32"), False
-    if len(parts) == 1:
-        row = parts[0].record.row_at(start, end)
-        if row is not None:
-            return row, bool(row.any())
-    for part in parts:
-        if not part.in_context:
-            found.refuse(start, end)
+    row = _row(parts, start, end)
+    if row is not None:
+        return row, bool(row.any())
+    found.check_in_context(parts)
     _check_one_kind([part.record for part in parts])
     return _pooled(parts, start, end, text, dense)
+
+
+def _row(parts: list[Part], start: int, end: int) -> numpy.ndarray | None:
+    """The vector of the row that characters [start, end) are, if they are one."""
+    return parts[0].record.row_at(start, end) if len(parts) == 1 else None
 
 
 def _part_vectors(part: Part, text: str, dense: Dense | None) -> numpy.ndarray:
     """float32 (rows, width): the rows of a part that have text; of one that was cut, what is left of it as one row."""
     data = part.record.data
     if part.whole:
-        return data["vectors"][data["has_text"]]
+        return part.record.vectors
     row = part.record.row_at(part.start, part.end)
     if row is None:
         row, has_text = _pooled([part], part.start, part.end, text[part.start : part.end], dense)
