@@ -124,7 +124,7 @@ def _rows(text: Doc | Span) -> list[Span]:
     if doc.has_annotation("SENT_START"):
         return sentences(text)
     start, end = (text.start_char, text.end_char) if isinstance(text, Span) else (0, len(doc.text))
-    places = [row for record in records.find(doc) for row in record.rows.tolist()]
-    inside = [(first, last) for first, last in places if start <= first < last <= end]
+    places, _ = records.rows_of(doc, records.find(doc))
+    inside = [(first, last) for first, last in places.tolist() if start <= first < last <= end]
     rows = [doc.char_span(first, last, alignment_mode="expand") for first, last in inside]
     return [row for row in rows if row is not None]

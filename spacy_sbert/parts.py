@@ -4,8 +4,9 @@ spaCy shifts the place of a record and does not say what it cut off. So a record
 answers only where that text stands:
 
 1. A record whose whole text stands in its place answers for it.
-2. What lies between those, a gap, belongs to the one record whose text stands there all through: a part cut out by
-   `as_doc`. There must be only one, and no other place where its part may have been left.
+2. What lies between those, a gap, belongs to the one record whose text stands there all through, a part cut out by
+   `as_doc`, or to one whose text ends there and one whose text begins behind it. There must be no other that fits, and
+   no other place where its part may have been left.
 3. In any other gap a row, such as a sentence, whose whole text stands there answers for itself.
 4. What is left was not processed, or is a part of which nobody knows where it ends: its vector is refused.
 
@@ -45,22 +46,22 @@ class Part:
 
 
 class Parts:
-    """The parts of one Doc, in the order of its text.
+    """The parts of one Doc, in the order of its text, and that text.
 
     doc (Doc): the Doc. records (list): those of one pipe on it.
     """
 
     def __init__(self, doc: Doc, records: Sequence["PlacedRecord"]):
         self._records = list(records)
-        self._text = doc.text
+        self.text = doc.text
         self._parts: list[Part] = []
         first = self._records[0]
-        self.is_one = len(self._records) == 1 and _fills(first, self._text)  # as most Docs have it
+        self.is_one = len(self._records) == 1 and _fills(first, self.text)  # as most Docs have it
         if self.is_one:
             self._parts.append(Part(first.start, first.end, first, whole=True))
             return
-        self._owner = numpy.full(len(self._text), NOBODY, dtype="int32")
-        self._is_white = numpy.fromiter(map(str.isspace, self._text), dtype=bool, count=len(self._text))
+        self._owner = numpy.full(len(self.text), NOBODY, dtype="int32")
+        self._is_white = numpy.fromiter(map(str.isspace, self.text), dtype=bool, count=len(self.text))
         cut = self._claim_whole()
         self._claim_gaps(cut, [(token.idx, token.idx + len(token)) for token in doc if not token.is_space])
 
@@ -81,27 +82,31 @@ class Parts:
         owner = self._owner[start:end]
         lost = numpy.flatnonzero((owner < 0) & ~self._is_white[start:end])
         if len(lost):
-            self._refuse(start + int(lost[0]), end)
+            self._refuse(start + int(lost[0]))
         return sorted((self._parts[i] for i in numpy.unique(owner[owner >= 0])), key=lambda part: part.start)
 
-    def refuse(self, start: int, end: int) -> None:
-        """RAISES (ValueError): that nobody knows whose characters [start, end) are."""
-        raise ValueError(Errors.PART_CUT.format(text=self._text[start:end].strip()[:50], name=self._records[0].name))
+    def check_in_context(self, parts: Iterable[Part]) -> None:
+        """RAISES (ValueError): if pieces of a part cannot be pooled in context."""
+        for part in parts:
+            if not part.in_context:
+                self._refuse(part.start)
 
-    def _refuse(self, start: int, end: int) -> None:
-        owned = numpy.flatnonzero(self._owner[start:end] != self._owner[start])
-        end = start + int(owned[0]) if len(owned) else end
+    def _refuse(self, at: int) -> None:
+        """RAISES (ValueError): that the part around a character is of no record, or not known to be of one."""
+        borders = numpy.flatnonzero(numpy.diff(self._owner)) + 1
+        start = int(max(borders[borders <= at], default=0))
+        end = int(min(borders[borders > at], default=len(self.text)))
+        text, name = self.text[start:end].strip()[:50], self._records[0].name
         near = [record for record in self._records if record.start < end and record.end > start]
         if not near:
-            text = self._text[start:end].strip()[:50]
-            raise ValueError(Errors.PART_NOT_PROCESSED.format(text=text, name=self._records[0].name))
+            raise ValueError(Errors.PART_NOT_PROCESSED.format(text=text, name=name))
         if any("text" not in record.data for record in near):
-            raise ValueError(Errors.PART_WITHOUT_TEXT.format(text=self._text[start:end].strip()[:50]))
-        self.refuse(start, end)
+            raise ValueError(Errors.PART_WITHOUT_TEXT.format(text=text))
+        raise ValueError(Errors.PART_CUT.format(text=text, name=name))
 
     def _claim_whole(self) -> list["PlacedRecord"]:
         """Rule 1; gives the records that are cut."""
-        whole = [record for record in self._records if _is_whole(record, self._text)]
+        whole = [record for record in self._records if _is_whole(record, self.text)]
         untold = [record for record in self._records if "text" not in record.data]
         if untold and self._are_filled_by(whole + untold):
             whole += untold
@@ -113,15 +118,27 @@ class Parts:
     def _claim_gaps(self, cut: list["PlacedRecord"], tokens: list[tuple[int, int]]) -> None:
         """Rules 2 and 3. tokens: the characters of each token that is no white space."""
         gaps = self._gaps()
-        claimants = [[record for record in cut if self._stands(record, *gap)] for gap in gaps]
-        for i, (start, end) in enumerate(gaps):
-            others = [j for j in range(len(gaps)) if j != i]
-            if len(claimants[i]) == 1 and not any(
-                self._may_be_in(claimants[i][0], gaps[j], claimants[j], tokens) for j in others
+        fitting = [self._fitting(cut, *gap) for gap in gaps]
+        for i, gap in enumerate(gaps):
+            others = [(gaps[j], fitting[j]) for j in range(len(gaps)) if j != i]
+            if len(fitting[i]) == 1 and not any(
+                self._may_be_in(part.record, *other, tokens) for part in fitting[i][0] for other in others
             ):
-                self._add(Part(start, end, claimants[i][0]))
+                for part in fitting[i][0]:
+                    self._add(part)
             else:
-                self._claim_rows(cut, start, end)
+                self._claim_rows(cut, *gap)
+
+    def _fitting(self, cut: Sequence["PlacedRecord"], start: int, end: int) -> list[list[Part]]:
+        """All ways to fill a gap by one record, or by one that ends and one that begins there."""
+        ways = [[Part(start, end, record)] for record in cut if self._stands(record, start, end)]
+        lefts = [record for record in cut if record.end < end and self._stands(record, start, record.end)]
+        rights = [record for record in cut if start < record.start and self._stands(record, record.start, end)]
+        for left in lefts:
+            for right in rights:
+                if left.end <= right.start and self._is_white[left.end : right.start].all():
+                    ways.append([Part(start, left.end, left), Part(right.start, end, right)])
+        return ways
 
     def _claim_rows(self, cut: Iterable["PlacedRecord"], start: int, end: int) -> None:
         seen: set[tuple[int, int]] = set()
@@ -152,18 +169,18 @@ class Parts:
     def _stands(self, record: "PlacedRecord", start: int, end: int) -> bool:
         """Whether characters [start, end) are those of the record's text at that place."""
         at = record.start
-        return at <= start and end <= record.end and record.data["text"][start - at : end - at] == self._text[start:end]
+        return at <= start < end <= record.end and record.data["text"][start - at : end - at] == self.text[start:end]
 
     def _may_be_in(
         self,
         record: "PlacedRecord",
         gap: tuple[int, int],
-        claimants: list["PlacedRecord"],
+        fitting: list[list[Part]],
         tokens: list[tuple[int, int]],
     ) -> bool:
         """Whether what is left of a record may be in this gap, or a part of the gap."""
-        if len(claimants) == 1:
-            return claimants[0] is record
+        if len(fitting) == 1:
+            return any(part.record is record for part in fitting[0])
         return any(gap[0] <= first and last <= gap[1] and self._stands(record, first, last) for first, last in tokens)
 
     def _are_filled_by(self, records: Sequence["PlacedRecord"]) -> bool:
@@ -173,7 +190,7 @@ class Parts:
             if record.start < at or not self._is_white[at : record.start].all():
                 return False
             at = record.end
-        return at <= len(self._text) and bool(self._is_white[at:].all())
+        return at <= len(self.text) and bool(self._is_white[at:].all())
 
 
 _known: "WeakKeyDictionary[Doc, dict[str, Parts]]" = WeakKeyDictionary()  # a Doc's text never changes

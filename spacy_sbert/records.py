@@ -106,9 +106,12 @@ def span_vector(span: Span, records: list[PlacedRecord], dense: Dense | None = N
 
 
 def is_row(span: Span, records: list[PlacedRecord]) -> bool:
-    """Whether a Span was encoded by itself, white space at its ends left aside, or is nothing but white space."""
+    """Whether a Span was encoded by itself, white space at its ends left aside, or is nothing but white space.
+
+    RAISES (ValueError): if a part of it has no vector.
+    """
     start, end = trimmed(span.text, span.start_char)
-    return start == end or any(record.row_at(start, end) is not None for record in records)
+    return start == end or _row(parts_of(span.doc, records).over(start, end), start, end) is not None
 
 
 def trimmed(text: str, start: int) -> tuple[int, int]:
@@ -132,7 +135,8 @@ def rows_of(doc: Doc, records: list[PlacedRecord]) -> tuple[numpy.ndarray, numpy
     RAISES (ValueError): if a part of the Doc has no vector.
     """
     places, has_text = [numpy.zeros((0, 2), dtype="int32")], [numpy.zeros((0,), dtype=bool)]
-    for part in parts_of(doc, records).over(0, len(doc.text)):
+    found = parts_of(doc, records)
+    for part in found.over(0, len(found.text)):
         places.append(part.record.rows if part.whole else numpy.array([[part.start, part.end]], dtype="int32"))
         has_text.append(part.record.data["has_text"] if part.whole else numpy.ones((1,), dtype=bool))
     return numpy.concatenate(places), numpy.concatenate(has_text)
@@ -159,18 +163,20 @@ def _stretch_vector(
     parts = found.over(start, end)
     if not parts:  # white space
         return numpy.zeros((records[0].data["width"],), dtype="float32"), False
-    if len(parts) == 1:
-        row = parts[0].record.row_at(start, end)
-        if row is not None:
-            return row, bool(row.any())
-    for part in parts:
-        if not part.in_context:
-            found.refuse(start, end)
+    row = _row(parts, start, end)
+    if row is not None:
+        return row, bool(row.any())
+    found.check_in_context(parts)
     _check_one_kind([part.record for part in parts])
     return _pooled(piece, parts, start, end, dense)
 
 
-def _part_vectors(doc: Doc, part: Part, dense: Dense | None) -> numpy.ndarray:
+def _row(parts: list[Part], start: int, end: int) -> numpy.ndarray | None:
+    """The vector of the row that characters [start, end) are, if they are one."""
+    return parts[0].record.row_at(start, end) if len(parts) == 1 else None
+
+
+def _part_vectors(part: Part, text: str, dense: Dense | None) -> numpy.ndarray:
     """float32 (rows, width): the rows of a part that have text; of one that was cut, what is left of it as one row."""
     data = part.record.data
     if part.whole:
