@@ -558,6 +558,10 @@ class Errors:
         "train with spacy-sbert.SoftmaxLoss.v1, or name the objective of several: {names}."
     )
     BATCHER_SIZE = "Cannot make batches of {given} examples: expected a whole number of at least 1."
+    TRAINED_BY_TWO_THREADS = (
+        "The thread '{other}' is training this encoder: it has begun a step, and awaits its gradient. Train it in "
+        "one thread at a time; another may use it meanwhile (nlp, nlp.pipe, encode)."
+    )
 
     # Losses
     UNKNOWN_LOSS_SETTING = "Unknown {setting} '{given}' of the loss '{loss}': expected one of {expected}."

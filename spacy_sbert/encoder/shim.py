@@ -27,6 +27,7 @@ from .fused_adam import can_fuse, update_fused
 from .inference import REFERENCE, InferenceCache, resolve_precision
 from .resolve import resolve
 from .settings import read_settings, transformer_folder
+from .steps import Awaited, Steps
 
 SETTINGS_FILE = "spacy_sbert.json"
 LOADING = threading.Lock()  # Hugging Face's from_pretrained is not made for several threads at a time
@@ -81,6 +82,7 @@ class EncoderShim(HFShim):
         self.max_grad_norm = max_grad_norm
         self.settings: EncoderSettings | None = None
         self._inference = InferenceCache()
+        self._steps = Steps()
         objects = HFObjects(None, None, None, dict(tokenizer_config), dict(transformer_config))
         scaled = self.precision == "float16"
         super().__init__(objects, mixed_precision=scaled, grad_scaler_config=dict(grad_scaler_config))
@@ -129,17 +131,47 @@ class EncoderShim(HFShim):
 
     def begin_update(self, inputs: ArgsKwargs) -> tuple[ModelOutput, Callable[[ArgsKwargs], ArgsKwargs]]:
         """Encode wordpieces with dropout; the callback takes the gradient of their states to the parameters."""
-        self._model.train()
+        awaited = self._begin_step()
         n_rows = len(inputs.kwargs["input_ids"])
         cached = 0 < self.mini_batch_size < n_rows
         forward: Forward = partial(cached_forward, mini_batch_size=self.mini_batch_size) if cached else plain_forward
         output, backward = forward(self._model, inputs.kwargs, precision=self.arithmetic)
 
         def backprop(grads: ArgsKwargs) -> ArgsKwargs:
-            self._backward_scaled(backward, next(iter(grads.kwargs["grad_tensors"])))
+            self._end_step(awaited, backward, next(iter(grads.kwargs["grad_tensors"])))
             return inputs  # wordpieces have no gradient
 
         return output, backprop
+
+    def _begin_step(self) -> Awaited:
+        """To be called before a forward pass of training; what it returns is for _end_step.
+
+        RAISES (RuntimeError): if another thread is amid a step.
+        """
+        self._steps.check_thread()
+        self._settle()
+        self._model.train()
+        return self._steps.begin()
+
+    def _end_step(self, awaited: Awaited, backward: Callable[[torch.Tensor], None], d_output: torch.Tensor) -> None:
+        """Take a gradient back to the parameters, and make the updates that waited for it."""
+        self._model.train()  # it may have been used since, and what is computed again must drop out the same
+        self._backward_scaled(backward, d_output)
+        self._steps.end(awaited)
+        if not self._steps.awaits_gradient:
+            self._make_updates()
+
+    def _settle(self) -> None:
+        """Make the updates that wait for a gradient which will not come any more, as this thread goes on."""
+        if not self._steps.is_of_another_thread:
+            self._make_updates()
+
+    def _make_updates(self) -> None:
+        for optimizer in self._steps.take():
+            try:
+                self._update(optimizer)
+            finally:
+                self._inference.drop()
 
     def _backward_scaled(self, backward: Callable[[torch.Tensor], None], d_output: torch.Tensor) -> None:
         scaled = cast(list, self._grad_scaler.scale([d_output], inplace=True))[0]
@@ -163,6 +195,7 @@ class EncoderShim(HFShim):
     def save_pretrained(self, folder: Path) -> None:
         """Write config, weights as safetensors and tokenizer to a folder, as Hugging Face lays them out."""
         self.load()
+        self._settle()
         self._hfmodel.transformer.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
         self._save_tokenizer(folder)
 
@@ -187,6 +220,7 @@ class EncoderShim(HFShim):
 
     def copy(self) -> "EncoderShim":
         """A copy with weights of its own and an id of its own, by which optimizers tell parameters apart."""
+        self._settle()
         copied = super().copy()
         with Shim.global_id_lock:
             Shim.global_id += 1
@@ -194,12 +228,16 @@ class EncoderShim(HFShim):
         return copied
 
     def finish_update(self, optimizer: Optimizer) -> None:
+        """Update the weights: now, or when the gradient that a forward pass awaits has come; see Steps.
+
+        RAISES (RuntimeError): if another thread is amid a step.
+        """
         if not self.is_loaded:
             return
-        try:
-            self._update(optimizer)
-        finally:
-            self._inference.drop()
+        self._steps.check_thread()
+        self._steps.keep(optimizer)
+        if not self._steps.awaits_gradient:
+            self._make_updates()
 
     def _update(self, optimizer: Optimizer) -> None:
         overflow = self._grad_scaler.found_inf  # is no update at all
@@ -218,6 +256,8 @@ class EncoderShim(HFShim):
         if not self.is_loaded:
             yield
             return
+        self._steps.check_thread()
+        self._settle()
         others = {}
         for name in self._model.state_dict():
             for key in ((self.id, name), f"pytorch_{self.id}_{name}"):  # of Thinc's optimizers, and of its shims
@@ -254,6 +294,7 @@ class EncoderShim(HFShim):
         objects.tokenizer, objects.transformer = tokenizer, transformer
         self._model = transformer.to(get_torch_default_device())
         self._inference.drop()
+        self._steps = Steps()
         self._prepare_training()
         limits = [settings.max_length, position_limit(transformer), tokenizer.model_max_length]
         known = [int(limit) for limit in limits if limit and 0 < limit < NO_LIMIT]

@@ -79,7 +79,7 @@ class ClassifierShim(EncoderShim):
 
     def begin_logits(self, wordpieces: Wordpieces) -> tuple[torch.Tensor, Callable[[torch.Tensor], None]]:
         """The same with dropout; the callback takes the gradient of them to the parameters."""
-        self._model.train()
+        awaited = self._begin_step()
         budget = CPU_TRAINING_BUDGET if self.device.type == "cpu" else GPU_BUDGET
         with autocast(self.device, self.precision):
             parts = [(rows, self._logits_of(wordpieces, rows)) for rows in _passes(wordpieces, budget)]
@@ -89,7 +89,7 @@ class ClassifierShim(EncoderShim):
             if found:
                 torch.autograd.backward(found, [d_logits[torch.from_numpy(rows.windows)] for rows, _ in parts])
 
-        return self._gathered(wordpieces, parts), lambda d_logits: self._backward_scaled(backward, d_logits)
+        return self._gathered(wordpieces, parts), lambda d_logits: self._end_step(awaited, backward, d_logits)
 
     def _logits_of(self, wordpieces: Wordpieces, rows: Pass) -> torch.Tensor:
         return self._model(**padded_inputs(self._model, wordpieces, self.device, rows)).logits.float()
