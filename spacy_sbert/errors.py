@@ -489,6 +489,63 @@ class Errors:
         "encoder alone, such as BERT, MPNet or RoBERTa."
     )
     BAD_STATE = "The saved encoder is damaged: {reason}. Save the pipeline again, or load the encoder by its name."
+    REMOTE_CODE = (
+        "The encoder '{name}' comes with Python code of its own ({files} name it), which is not run: the config says "
+        "trust_remote_code = {asked}, and that is its author's word, not yours. If you trust the code, set "
+        "trust_remote_code = true and the environment variable SPACY_SBERT_TRUST_REMOTE_CODE=1; else use another "
+        "encoder. Transformers' stock classes are not taken in its place: they would give other vectors."
+    )
+    FOREIGN_TRANSFORMER = (
+        "The file {file} names the module {given}: expected sentence_transformers.models.Transformer. Other classes "
+        "are not run, and a stock one in its place would give other vectors. Use another encoder."
+    )
+    FOREIGN_CLASS = (
+        "The file {file} names the architecture {given}, for which Transformers would take a class that makes other "
+        "vectors: expected {expected}. Use another encoder, or correct architectures or model_type in that file."
+    )
+    MISSING_WEIGHTS = (
+        "The weights in {folder} lack {names}, which config.json asks for, and which would be random. Get the encoder "
+        "anew, or correct config.json."
+    )
+    UNEXPECTED_WEIGHTS = (
+        "The weights in {folder} hold {names}, which the encoder that config.json describes has no place for. Get the "
+        "encoder anew, or correct config.json; for fewer layers set num_hidden_layers in transformer_config."
+    )
+    UNFIT_WEIGHTS = (
+        "The weights in {folder} and its config.json do not make an encoder ({reason}). Get the encoder anew, or "
+        "correct config.json."
+    )
+    BAD_FOLDER_VALUE = (
+        "The file {file}, a part of the encoder's folder, says {key} = {given}: expected {expected}. Correct it, or "
+        "get the encoder anew."
+    )
+    BAD_TOKENIZER = (
+        "Cannot load the tokenizer of {folder} ({reason}): tokenizer.json, tokenizer_config.json or the vocabulary is "
+        "damaged, or not whole. Get the encoder anew."
+    )
+    BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
+    UNKNOWN_KEY = (
+        "Unknown key '{given}' in {setting}, which Transformers would ignore: did you mean {near}? Correct it in the "
+        "config of the model, or leave it out."
+    )
+    NO_ROOM = (
+        "The encoder in {folder} is limited to {given} wordpieces (max_seq_length, model_max_length or the number of "
+        "its positions), of which {special} are special tokens: no text fits. Expected more than {special}."
+    )
+    FROZEN_NOT_A_LIST = (
+        'Cannot freeze {given!r}: expected a list of names of modules or parameters, such as frozen = ["embeddings"].'
+    )
+
+    # Saved pipelines
+    DAMAGED_FILE = (
+        "The file {file} of the saved pipeline is damaged: {reason}. It was changed after it was written, or writing "
+        "or copying it was cut short. Save or copy the pipeline again{remedy}."
+    )
+    DAMAGED_BYTES = (
+        "The saved model (the file 'model' in the folder of its component, or bytes of it) is damaged: {reason}. It "
+        "was changed after it was written, or writing or copying it was cut short. Save or copy the pipeline again; "
+        "where 'spacy train' was stopped while it wrote model-last, model-best is whole."
+    )
 
     # Sharing a transformer
     NO_UPSTREAM = (

@@ -87,7 +87,7 @@ def doc_vector(doc: Doc, records: list[PlacedRecord], dense: Dense | None = None
     found = parts_of(doc, records)
     if found.is_one and len(records[0].data["vectors"]) == 1:
         return records[0].data["vectors"][0], bool(records[0].data["has_text"][0])  # as most Docs have it
-    parts = found.over(0, len(doc.text))
+    parts = found.over(0, len(found.text))
     vectors = [_part_vectors(doc, part, dense) for part in parts]
     _check_one_kind([part.record for part, rows in zip(parts, vectors, strict=True) if len(rows)])
     count = sum(len(rows) for rows in vectors)
@@ -176,7 +176,7 @@ def _row(parts: list[Part], start: int, end: int) -> numpy.ndarray | None:
     return parts[0].record.row_at(start, end) if len(parts) == 1 else None
 
 
-def _part_vectors(part: Part, text: str, dense: Dense | None) -> numpy.ndarray:
+def _part_vectors(doc: Doc, part: Part, dense: Dense | None) -> numpy.ndarray:
     """float32 (rows, width): the rows of a part that have text; of one that was cut, what is left of it as one row."""
     data = part.record.data
     if part.whole:

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import numpy
-from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span, Token
 from spacy.util import minibatch
 from thinc.api import Model
@@ -20,11 +19,12 @@ from .layers.encode_texts import Call
 from .layers.encoded import EncodedDoc
 from .layers.sentence_encoder import predict
 from .notices import Notices
+from .sealed import SealedPipe
 from .similarity import as_numpy
 from .upstream import find_encoder, find_listeners
 
 
-class TextPipe(TrainablePipe):
+class TextPipe(SealedPipe):
     """The use of a sentence encoder; see SentenceBert, which trains it, for what it is made of."""
 
     model: Model[list[Doc], list[EncodedDoc]]

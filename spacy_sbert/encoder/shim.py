@@ -1,23 +1,21 @@
 """The Hugging Face model and tokenizer inside a Thinc model: loaded on first use, saved as their folder's files."""
 
-import json
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-import srsly
 import torch
 from spacy_transformers.data_classes import HFObjects
 from spacy_transformers.layers.hf_shim import HFShim
 from thinc.api import Optimizer, get_torch_default_device, xp2torch
 from thinc.shims.shim import Shim
 from thinc.types import ArgsKwargs
-from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers import AutoModel
 from transformers.file_utils import ModelOutput
 
 from ..errors import Errors
@@ -25,14 +23,16 @@ from ..types import EncoderSettings
 from .forward import Forward, autocast, cached_forward, plain_forward
 from .fused_adam import can_fuse, update_fused
 from .inference import REFERENCE, InferenceCache, resolve_precision
+from .loading import Source, load_config, load_tokenizer, load_weights, model_max_length, room_for_text, try_once
+from .remote_code import may_run
 from .resolve import resolve
+from .saved import read_state, write_state
 from .settings import read_settings, transformer_folder
 from .steps import Awaited, Steps
+from .weights import check_architecture, check_weights
 
-SETTINGS_FILE = "spacy_sbert.json"
 LOADING = threading.Lock()  # Hugging Face's from_pretrained is not made for several threads at a time
 PRECISIONS = ("float32", "bfloat16", "float16", "auto", REFERENCE)
-NO_LIMIT = 1_000_000  # tokenizers that know no limit say 1e30
 
 
 class EncoderShim(HFShim):
@@ -49,7 +49,7 @@ class EncoderShim(HFShim):
     frozen (list[str]): parameters that are not trained, or the modules that hold them, such as "embeddings".
     max_grad_norm (float): the norm that the gradient of all parameters together is scaled down to; 0 for no limit.
     mixed_precision, grad_scaler_config: as in spacy-transformers.
-    RAISES (ValueError): for an unknown precision, or a negative mini_batch_size or max_grad_norm.
+    RAISES (ValueError): for an unknown precision, a negative mini_batch_size or max_grad_norm, or if frozen is no list.
     """
 
     def __init__(
@@ -72,6 +72,8 @@ class EncoderShim(HFShim):
                 raise ValueError(Errors.NEGATIVE.format(name=setting, given=given))
         if precision not in PRECISIONS:
             raise ValueError(Errors.UNKNOWN_PRECISION.format(given=precision, expected=", ".join(PRECISIONS)))
+        if isinstance(frozen, str):  # a sequence, too, of letters
+            raise ValueError(Errors.FROZEN_NOT_A_LIST.format(given=frozen))
         self.name = name
         self.trust_remote_code = trust_remote_code
         on_device = resolve_precision(precision, get_torch_default_device().type)
@@ -188,9 +190,7 @@ class EncoderShim(HFShim):
         settings = self.load()
         with tempfile.TemporaryDirectory() as folder:
             self.save_pretrained(Path(folder))
-            (Path(folder) / SETTINGS_FILE).write_text(json.dumps(asdict(settings)), encoding="utf8")
-            files = {file.name: file.read_bytes() for file in sorted(Path(folder).iterdir()) if file.is_file()}
-        return srsly.msgpack_dumps({"files": files})
+            return write_state(Path(folder), settings)
 
     def save_pretrained(self, folder: Path) -> None:
         """Write config, weights as safetensors and tokenizer to a folder, as Hugging Face lays them out."""
@@ -202,20 +202,14 @@ class EncoderShim(HFShim):
     def from_bytes(self, bytes_data: bytes) -> "EncoderShim":
         """Load an encoder that to_bytes wrote.
 
-        RAISES (ValueError): if the bytes are no such encoder, or a file's name leads out of its folder.
+        RAISES (ValueError): if the bytes are no such encoder, or not those that were written.
         """
-        files = srsly.msgpack_loads(bytes_data).get("files", {})
-        if SETTINGS_FILE not in files:
-            raise ValueError(Errors.BAD_STATE.format(reason=f"{SETTINGS_FILE} is missing"))
         # Windows keeps a file of weights open a while after it was read.
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            for name, content in files.items():
-                if name in ("", ".", "..") or Path(name).name != name:
-                    raise ValueError(Errors.BAD_STATE.format(reason=f"it names the file '{name}'"))
-                (Path(folder) / name).write_bytes(content)
-            saved = json.loads(files[SETTINGS_FILE])
-            saved["unknown_modules"] = tuple(saved["unknown_modules"])
-            self._load_folder(Path(folder), EncoderSettings(**saved))
+            try:
+                self._load_folder(Path(folder), read_state(bytes_data, Path(folder)), is_saved=True)
+            except ValueError as error:  # nobody knows the folder by that name
+                raise ValueError(str(error).replace(folder, "<the saved encoder>")) from error
         return self
 
     def copy(self) -> "EncoderShim":
@@ -279,16 +273,16 @@ class EncoderShim(HFShim):
             self._inference.drop()
             super().to_device(device_type, device_id)
 
-    def _load_folder(self, folder: Path, settings: EncoderSettings) -> None:
+    def _load_folder(self, folder: Path, settings: EncoderSettings, *, is_saved: bool = False) -> None:
         objects = self._hfmodel
-        trust = {"trust_remote_code": self.trust_remote_code}
-        tokenizer = AutoTokenizer.from_pretrained(str(folder), **trust, **objects._init_tokenizer_config)
-        config = AutoConfig.from_pretrained(
-            str(folder), **trust, **{**objects._init_transformer_config, "return_dict": True}
-        )
-        if config.is_encoder_decoder:
-            raise ValueError(Errors.ENCODER_DECODER.format(name=settings.name, kind=config.model_type))
-        transformer = self._load_transformer(folder, config)
+        trust = may_run(folder, name=settings.name, asked=self.trust_remote_code, is_saved=is_saved)
+        own = objects._init_tokenizer_config, objects._init_transformer_config
+        source = Source(folder, settings.name, *own, trust)
+        tokenizer, config = load_tokenizer(source), load_config(source)
+        transformer = self._load_transformer(source, config)
+        try_once(source, transformer, tokenizer)
+        limits = [settings.max_length, position_limit(transformer), model_max_length(source, tokenizer)]
+        limit = room_for_text(source, tokenizer, min(filter(None, limits), default=None))
         transformer.config._name_or_path = tokenizer.name_or_path = settings.name
         objects.vocab_file_contents = _vocab_file_contents(tokenizer)
         objects.tokenizer, objects.transformer = tokenizer, transformer
@@ -296,12 +290,14 @@ class EncoderShim(HFShim):
         self._inference.drop()
         self._steps = Steps()
         self._prepare_training()
-        limits = [settings.max_length, position_limit(transformer), tokenizer.model_max_length]
-        known = [int(limit) for limit in limits if limit and 0 < limit < NO_LIMIT]
-        self.settings = replace(settings, max_length=min(known, default=None))  # last: now it is loaded
+        self.settings = replace(settings, max_length=limit)  # last: now it is loaded
 
-    def _load_transformer(self, folder: Path, config: Any) -> Any:
-        return AutoModel.from_pretrained(str(folder), config=config, trust_remote_code=self.trust_remote_code)
+    def _load_transformer(self, source: Source, config: Any) -> Any:
+        transformer, loading = load_weights(source, AutoModel, config)
+        if not source.trust:
+            check_architecture(transformer, config, source.folder)
+        check_weights(transformer, loading, source.folder, head=False, cut=source.cuts_layers)
+        return transformer
 
     def _prepare_training(self) -> None:
         if self.gradient_checkpointing:

@@ -15,6 +15,7 @@ from spacy.vocab import Vocab
 
 from .. import hooks, records
 from ..errors import Errors, Warnings
+from ..sealed import naming, seal, unseal
 from ..spans import SPANS_KEY, members
 from .corpus import MAX_TOKENS, ShortSentences, read_sentences
 from .estimator import MetaEmbedding
@@ -249,12 +250,12 @@ class SentenceMeta(Pipe):
         return self
 
     def _parts(self) -> dict[str, tuple[Callable[[], bytes], Callable[[bytes], Any]]]:
-        """How each part is written and read."""
+        """How each part is written and read: as bytes that are sealed."""
         parts: dict[str, Any] = {"estimator": (lambda: estimator_to_bytes(self.estimator), self._set_estimator)}
         for i, member in enumerate(self.members):
             if isinstance(member, FunctionMember) and hasattr(member.function, "to_bytes"):
                 parts[f"function_{i}"] = member.function.to_bytes, member.function.from_bytes
-        return parts
+        return {key: (_sealed(write), _unsealed(read)) for key, (write, read) in parts.items()}
 
     def _set_estimator(self, data: bytes) -> None:
         found = estimator_from_bytes(data)
@@ -281,4 +282,16 @@ def _to_file(write: Callable[[], bytes]) -> Callable[[Path], Any]:
 
 
 def _from_file(read: Callable[[bytes], Any]) -> Callable[[Path], Any]:
-    return lambda path: read(path.read_bytes())
+    def from_file(path: Path) -> None:
+        with naming(path):
+            read(path.read_bytes())
+
+    return from_file
+
+
+def _sealed(write: Callable[[], bytes]) -> Callable[[], bytes]:
+    return lambda: seal(write())
+
+
+def _unsealed(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+    return lambda data: read(unseal(data))
