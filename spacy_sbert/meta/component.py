@@ -167,7 +167,7 @@ class SentenceMeta(Pipe):
                 hooks.install(doc)
 
     def _width(self, docs: list[Doc]) -> int:
-        """The width of the meta-embeddings; 0 where functions, which take no Doc without text, have yet to show theirs."""
+        """The width of the meta-embeddings; 0 where functions, which get no empty Doc, have yet to show theirs."""
         if not self.estimator.width and docs and all(isinstance(member, PipeMember) for member in self.members):
             return self._combine(self.member_vectors(docs[:1])).shape[1]
         return self.estimator.width
