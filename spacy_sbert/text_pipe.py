@@ -135,7 +135,7 @@ class TextPipe(SealedPipe):
         pipes.register(self)  # or be a copy
         for doc, encoded in zip(docs, scores, strict=True):
             self._notices.of_vectors(doc, encoded, shared=shared)
-            record = make_record(doc, encoded, width=self._width(encoded), set_hooks=self.set_hooks)
+            record = make_record(doc, encoded, set_hooks=self.set_hooks)
             records.store(doc, self.name, record)
             if self.set_hooks:
                 hooks.install(doc)
@@ -184,10 +184,3 @@ class TextPipe(SealedPipe):
         """
         call = self._call(prompt_name, prompt, truncate_dim)
         return TextEncoder(find_encoder(self.name, self.model), cast(Any, self.model.get_ref("pooling")), call)
-
-    def _width(self, encoded: EncodedDoc) -> int:
-        """Width of the vectors; 0 if the first Doc of all is empty and a shared transformer has yet to be loaded."""
-        if encoded.vectors.shape[1]:
-            return encoded.vectors.shape[1]
-        nodes = self.model.get_ref("encoder").walk()
-        return next((node.get_dim("nO") for node in nodes if node.has_dim("nO")), 0)

@@ -6,6 +6,7 @@ from thinc.types import Floats1d
 
 from .distances import paired_cosine
 from .layer import Backprop, LossLayer, Members, check_inputs
+from .squares import squares
 
 
 @registry.layers("spacy-sbert.CosineSimilarityLoss.v1")
@@ -32,4 +33,4 @@ def forward(model: Model, inputs: tuple[Members, Floats1d], is_train: bool) -> t
     def backprop(d_loss: float = 1.0) -> Members:
         return back_to_members(2 * error * d_loss / len(gold))
 
-    return float((error * error).mean()), backprop
+    return squares(error), backprop

@@ -157,7 +157,7 @@ class SentenceMeta(Pipe):
         if stretches:
             vectors = self._combine(self.member_vectors(stretches))
         else:
-            vectors = numpy.zeros((0, self.estimator.width), dtype="float32")
+            vectors = numpy.zeros((0, self._width(docs)), dtype="float32")
         hooks.install_extensions(self.name)  # the pipe may have got another name since it was made
         start = 0
         for doc, of_doc in zip(docs, rows, strict=True):
@@ -166,6 +166,12 @@ class SentenceMeta(Pipe):
             start = end
             if self.set_hooks:
                 hooks.install(doc)
+
+    def _width(self, docs: list[Doc]) -> int:
+        """The width of the meta-embeddings; 0 where functions, which get no empty Doc, have yet to show theirs."""
+        if not self.estimator.width and docs and all(isinstance(member, PipeMember) for member in self.members):
+            return self._combine(self.member_vectors(docs[:1])).shape[1]
+        return self.estimator.width
 
     def _rows(self, doc: Doc) -> Rows:
         for member in self.members:

@@ -3,21 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from thinc.util import get_array_module
-
 from ..encoder.settings import Values
 from ..errors import Errors
+from ..layers.sigmoid import sigmoid
 from ..losses.cross_entropy import softmax
 
 ACTIVATIONS = ("sigmoid", "identity", "softmax")
 CONFIG_FILE = "config_sentence_transformers.json"
 OLD_KEY = "sbert_ce_default_activation_function"
-
-
-def sigmoid(logits: Any) -> Any:
-    """1 / (1 + exp(-x)), without overflow, of the dtype and device of x."""
-    xp = get_array_module(logits)
-    return xp.exp(-xp.logaddexp(xp.zeros_like(logits), -logits))
 
 
 def activate(logits: Any, activation: str) -> Any:
