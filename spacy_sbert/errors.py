@@ -193,6 +193,7 @@ class Errors:
         "The model of the 'sbert' pipe '{name}' is no sentence encoder: expected an architecture such as "
         "spacy-sbert.SentenceEncoder.v1 or spacy-sbert.SharedSentenceEncoder.v1, got the Thinc model '{given}'."
     )
+    BAD_SETTING = "Cannot use {name} = {given}: expected {expected}."
     WARMUP = "Cannot warm up over {given} of the steps: expected a fraction from 0 to 1, such as 0.1."
 
     # Texts without Docs
@@ -206,8 +207,12 @@ class Errors:
         "spacy-sbert.TransformerModel.v1, or use nlp.pipe(texts)."
     )
     NOT_TEXTS = "Cannot encode {given}: expected several texts, such as a list of str. Put a single text into a list."
-    NOT_POSITIVE = "Cannot use {name} = {given}: expected 1 or more."
     NOT_STR = "Cannot encode text number {number}, {given}: expected str."
+    HALF_CHARACTER = (
+        "Cannot encode text number {number}, {given}: it has half a character (a lone surrogate, U+D800 to U+DFFF) at "
+        "position {position}. Decode the bytes it comes from as UTF-8, or replace it: "
+        "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')."
+    )
 
     # Folders of sentence-transformers
     IMPORT_MODULE = (
@@ -565,6 +570,13 @@ class Errors:
         "while training with a frozen transformer list it in [training.annotating_components]."
     )
 
+    OTHER_SPANS_KEY = (
+        "The 'sbert' pipe '{name}' has spans_key = '{key}', but the span getter of its encoder takes the members of an "
+        "example from doc.spans['{given}']: pairs would not be trained, or not scored. Set spans_key = '{key}' in "
+        "get_spans, spacy-sbert.sentence_spans.v1, too ([components.transformer.model.get_spans] when the transformer "
+        "is shared), or '{given}' in the pipe."
+    )
+
     # Training
     BAD_LOSS = (
         "The loss of the 'sbert' pipe '{name}' is no loss layer: expected a registered layer such as "
@@ -614,7 +626,6 @@ class Errors:
         "Cannot classify with the 'sbert' pipe '{name}': it has {given} trained classification heads. Expected one; "
         "train with spacy-sbert.SoftmaxLoss.v1, or name the objective of several: {names}."
     )
-    BATCHER_SIZE = "Cannot make batches of {given} examples: expected a whole number of at least 1."
     TRAINED_BY_TWO_THREADS = (
         "The thread '{other}' is training this encoder: it has begun a step, and awaits its gradient. Train it in "
         "one thread at a time; another may use it meanwhile (nlp, nlp.pipe, encode)."
@@ -773,7 +784,6 @@ class Errors:
     OTHER_WEIGHTS = "Weights were given for {given}, expected one for each of the corpora: {expected}."
     BAD_WEIGHT = "The weight of the corpus '{name}' is {given}: expected a finite number above zero."
     EMPTY_CORPUS = "The corpus '{name}' holds no examples. Check its path, or leave it out."
-    BAD_BATCH_SIZE = "Cannot process {given} texts at once: expected a batch_size of 1 or more."
     NO_TEACHER_VECTOR = (
         "The teacher '{teacher}' has no vector for '{text}' (none, zero, or not finite), so there is nothing to learn. "
         "Use a pipeline whose doc.vector is set, such as one with an 'sbert' pipe, or remove the text."
@@ -794,10 +804,9 @@ class Errors:
     )
     UNKNOWN_SETTING = "Unknown value '{given}' among the {name} of the evaluation: expected some of {expected}."
     REPEATED_SETTING = "The {name} of the evaluation are '{given}': expected at least one, and none twice."
-    NEGATIVE_BOOTSTRAP = "Cannot draw {given} bootstrap resamples: expected 0, for no intervals, or more, such as 1000."
     UNKNOWN_SIZE = (
         "Unknown size '{given}': expected own, pca-D (D principal components) or up-D (random up-projection to D "
-        "numbers), such as pca-128."
+        "numbers, at most 65536), such as pca-128."
     )
     NO_SIZE_FITS = (
         "None of the sizes {sizes} can be had from {rows} vectors of width {width}: up-D needs D of at least the "
@@ -877,8 +886,6 @@ class Errors:
         "en_core_web_md, or 'python -m spacy init vectors' to make one of a file of word vectors."
     )
     BAD_POWER = "Cannot take the power mean with p = {given}: expected whole numbers above 0, -inf and inf."
-    BAD_SMOOTHING = "Cannot weight words with a = {given}: expected a number above 0, such as 0.001."
-    BAD_WIDTH = "Cannot make vectors of width {given}: expected 1 or more, such as 2048."
     BAD_WORD_COUNT = (
         "{path}, line {line}: expected a word, white space and how often it was counted (1 or more), got '{given}'. "
         "Repair or remove the line."

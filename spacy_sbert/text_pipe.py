@@ -22,6 +22,7 @@ from .notices import Notices
 from .sealed import SealedPipe
 from .similarity import as_numpy
 from .upstream import find_encoder, find_listeners
+from .validation import NonNegative, Positive, Processes, Width, validated
 
 
 class TextPipe(SealedPipe):
@@ -92,11 +93,10 @@ class TextPipe(SealedPipe):
         self.model.get_ref("pooling").attrs["token_vectors"] = self.token_vectors
         return predict(self.model.get_ref("encoder"), docs, call)
 
-    def _call(self, prompt_name: str | None, prompt: str | None, truncate_dim: int | None) -> Call:
+    @validated
+    def _call(self, prompt_name: str | None, prompt: str | None, truncate_dim: Width | None) -> Call:
         if prompt_name is not None and prompt is not None:
             raise ValueError(Errors.TWO_PROMPTS.format(name=prompt_name, prompt=prompt))
-        if truncate_dim is not None and truncate_dim < 1:
-            raise ValueError(Errors.NOT_POSITIVE.format(name="truncate_dim", given=truncate_dim))
         if prompt_name is not None:
             encoder = find_encoder(self.name, self.model)
             prompt = encoder.prompts.find(encoder.shim.load(), prompt_name)
@@ -141,14 +141,15 @@ class TextPipe(SealedPipe):
                 hooks.install(doc)
         label_pairs(find_heads(self.model), docs, scores, self.spans_key, self.name)
 
+    @validated
     def encode(
         self,
         texts: Iterable[str],
         *,
-        window: int = 4096,
+        window: Positive = 4096,
         progress: bool = False,
-        n_process: int = 1,
-        gpu_ids: Sequence[int] = (),
+        n_process: Processes = 1,
+        gpu_ids: Sequence[NonNegative] = (),
         prompt_name: str | None = None,
         prompt: str | None = None,
         truncate_dim: int | None = None,

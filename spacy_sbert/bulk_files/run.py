@@ -14,6 +14,7 @@ from ..bulk import TextEncoder, check_gpus, encode_windows
 from ..component import SentenceBert
 from ..encoder.transformer import load
 from ..errors import Errors
+from ..validation import NonNegative, Positive, Processes, Width, validated
 from .durable import replace, writing
 from .identity import budget_of, describe
 from .inputs import Columns
@@ -46,6 +47,7 @@ class Workers:
     gpu_ids: tuple[int, ...]
 
 
+@validated
 def encode_file(
     sbert: SentenceBert,
     input_path: Path | str,
@@ -56,16 +58,16 @@ def encode_file(
     id_column: str | None = None,
     with_text: bool = False,
     dtype: str = "float32",
-    window: int = 4096,
-    max_batch_items: int = 0,
-    n_process: int = 1,
-    gpu_ids: Sequence[int] = (),
+    window: Positive = 4096,
+    max_batch_items: NonNegative = 0,
+    n_process: Processes = 1,
+    gpu_ids: Sequence[NonNegative] = (),
     progress: bool = False,
     overwrite: bool = False,
     restart: bool = False,
     prompt_name: str | None = None,
     prompt: str | None = None,
-    truncate_dim: int | None = None,
+    truncate_dim: Width | None = None,
 ) -> BulkReport:
     """Write the vectors of a file's texts, those of SentenceBert.encode, a row for each, to another file.
 
@@ -98,7 +100,7 @@ def encode_file(
     columns = Columns(column, id_column, header)
     write = writer_of(output, with_columns=with_text or id_column is not None)
     workers = Workers(n_process, tuple(gpu_ids))
-    _check_options(dtype, window, max_batch_items, workers)
+    _check_options(dtype, workers)
     _check_output(source_path, output, overwrite)
     encoder = sbert.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim)
     budget = budget_of(encoder.transformer, max_batch_items, workers.gpu_ids)
@@ -132,14 +134,9 @@ def encode_file(
     return report
 
 
-def _check_options(dtype: str, window: int, max_batch_items: int, workers: Workers) -> None:
+def _check_options(dtype: str, workers: Workers) -> None:
     if dtype not in DTYPES:
         raise ValueError(Errors.BULK_UNKNOWN_DTYPE.format(given=dtype, expected=", ".join(DTYPES)))
-    for name, given in (("window", window), ("n_process", workers.n_process)):
-        if given < 1:
-            raise ValueError(Errors.NOT_POSITIVE.format(name=name, given=given))
-    if max_batch_items < 0:
-        raise ValueError(Errors.NEGATIVE.format(name="max_batch_items", given=max_batch_items))
     check_gpus(workers.gpu_ids)
 
 

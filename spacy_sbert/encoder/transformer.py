@@ -16,6 +16,7 @@ from transformers.file_utils import ModelOutput
 from ..errors import Errors
 from ..sealed import SealedModel
 from ..types import SpanGetter
+from ..validation import NonNegative, check
 from .batch import encode_spans
 from .forks import use_one_thread_in_forks
 from .inference import REFERENCE
@@ -56,8 +57,7 @@ class EncoderModel(SealedModel, TransformerModel):
         if overflow not in OVERFLOWS:
             raise ValueError(Errors.UNKNOWN_OVERFLOW.format(given=overflow, expected=", ".join(OVERFLOWS)))
         use_one_thread_in_forks()
-        if max_batch_items < 0:
-            raise ValueError(Errors.NEGATIVE.format(name="max_batch_items", given=max_batch_items))
+        check("max_batch_items", max_batch_items, NonNegative)
         if max_batch_items and shim_config.get("precision") == REFERENCE:
             raise ValueError(Errors.REFERENCE_BATCH.format(given=max_batch_items))
         self.overflow = overflow  # no attr: those are saved, and would win over the config when loaded

@@ -9,6 +9,7 @@ from typing import Any
 from tqdm import tqdm
 
 from ..errors import Errors
+from ..validation import validated
 from . import arguments, learned_similarity, nli, probing, sick, speed, sts, transfer, triplets
 from .datasets import MissingData, digests
 from .environment import device, digest_of_parts, versions
@@ -32,6 +33,7 @@ SUITES: dict[str, Sequence[Task]] = {
 Save = Callable[[dict[str, Any]], None]
 
 
+@validated
 def evaluate_suites(
     source: Source,
     root: Path,

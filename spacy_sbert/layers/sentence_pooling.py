@@ -17,6 +17,7 @@ from ..errors import Errors
 from ..similarity import as_numpy
 from ..span_pooling import stretch_vector
 from ..types import EncoderSettings
+from ..validation import WidthOrOff, check
 from .encoded import EncodedDoc, WordpieceStates
 from .leading import without_leading
 from .pooling import make_pooling
@@ -48,8 +49,7 @@ class SentencePooling(Model[list[TransformerData], list[EncodedDoc]]):
         dense: Model[Floats2d, Floats2d] | None = None,
         truncate_dim: int = 0,
     ):
-        if truncate_dim < 0:
-            raise ValueError(Errors.NEGATIVE.format(name="truncate_dim", given=truncate_dim))
+        check("truncate_dim", truncate_dim, WidthOrOff)
         attrs = {"token_vectors": True, "upstream_normalize": False}
         layers: list[Model] = [make_pooling(pooling), unit_length(), *([] if dense is None else [dense])]
         super().__init__("sentence_pooling", forward, init=init, layers=layers, attrs=attrs)

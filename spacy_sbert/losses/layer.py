@@ -94,7 +94,7 @@ def choose(choices: Mapping[str, ChoiceT], given: str, *, loss: str, setting: st
 
     RAISES (ValueError): if it stands for nothing.
     """
-    if given not in choices:
+    if not isinstance(given, str) or given not in choices:
         expected = ", ".join(choices)
         raise ValueError(Errors.UNKNOWN_LOSS_SETTING.format(loss=loss, setting=setting, given=given, expected=expected))
     return choices[given]

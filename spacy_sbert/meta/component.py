@@ -17,6 +17,7 @@ from .. import hooks, records
 from ..errors import Errors, Warnings
 from ..sealed import naming, seal, unseal
 from ..spans import SPANS_KEY, members
+from ..validation import Name, NonNegative, Positive, Width, validated
 from .corpus import MAX_TOKENS, ShortSentences, read_sentences
 from .estimator import MetaEmbedding
 from .members import FunctionMember, Member, PipeMember, Rows
@@ -41,18 +42,19 @@ DEFAULT_CONFIG: dict[str, Any] = {
     default_config=DEFAULT_CONFIG,
     default_score_weights={"sts_spearman": 1.0, "sts_pearson": 0.0},
 )
+@validated
 def make_sbert_meta(
     nlp: Language,
     name: str,
     pipes: list[str],
     functions: dict[str, Any],
     method: str,
-    size: int | None,
+    size: Width | None,
     normalize: bool,
     options: dict[str, Any],
     scorer: Callable | None,
     set_hooks: bool,
-    spans_key: str,
+    spans_key: Name,
 ) -> "SentenceMeta":
     """Build the `sbert_meta` pipe.
 
@@ -89,6 +91,7 @@ class SentenceMeta(Pipe):
     SOURCE: Poerner et al. 2020.
     """
 
+    @validated
     def __init__(
         self,
         vocab: Vocab,
@@ -98,7 +101,7 @@ class SentenceMeta(Pipe):
         *,
         scorer: Callable | None = None,
         set_hooks: bool = True,
-        spans_key: str = SPANS_KEY,
+        spans_key: Name = SPANS_KEY,
     ):
         names = [member.name for member in members]
         if len(names) < 2:
@@ -194,15 +197,16 @@ class SentenceMeta(Pipe):
             "truncated": rows.truncated,
         }
 
+    @validated
     def initialize(
         self,
         get_examples: Callable[[], Iterable[Example]],
         *,
         nlp: Language | None = None,
-        corpus: str | None = None,
-        column: int | None = None,
-        max_tokens: int = MAX_TOKENS,
-        cache: str | None = None,
+        corpus: str | Path | None = None,
+        column: Positive | None = None,
+        max_tokens: NonNegative = MAX_TOKENS,
+        cache: str | Path | None = None,
     ) -> None:
         """Fit on sentences, with the pipes before this one as they are then.
 

@@ -10,6 +10,7 @@ import numpy
 from spacy.language import Language
 
 from ..errors import Errors
+from ..validation import Name, Width, validated
 from .component import SentenceMeta
 from .corpus import Texts
 from .members import FunctionMember
@@ -18,7 +19,8 @@ from .vector_cache import VectorCache, digest
 BLOCK = 1024  # Docs whose vectors are written at once
 
 
-def fit_meta(nlp: Language, name: str, texts: Texts, *, cache: Path | None = None) -> list[numpy.ndarray]:
+@validated
+def fit_meta(nlp: Language, name: Name, texts: Texts, *, cache: Path | None = None) -> list[numpy.ndarray]:
     """Fit an `sbert_meta` pipe, and the functions among its members, on sentences.
 
     nlp (Language): the pipeline; the pipes before the one to fit encode the sentences.
@@ -83,7 +85,8 @@ def _blocks(nlp: Language, pipe: SentenceMeta, texts: Texts) -> Iterator[list[nu
         yield pipe.member_vectors(block)
 
 
-def set_method(nlp: Language, name: str, method: str | None, size: int | None, options: dict[str, Any]) -> None:
+@validated
+def set_method(nlp: Language, name: Name, method: str | None, size: Width | None, options: dict[str, Any]) -> None:
     """Put an `sbert_meta` pipe with another method into a pipeline, in place of the one of this name or at the end.
 
     method (str), size (int), options (dict): see make_estimator; None for what the config of the pipe says. Options

@@ -5,6 +5,7 @@ from typing import Any
 import srsly
 
 from ..errors import Errors
+from ..validation import validated
 from .autoencoder import CrossViewAutoencoder
 from .average import Average
 from .concatenation import Concatenation
@@ -17,6 +18,7 @@ METHODS: dict[str, type[MetaEmbedding]] = {
 }
 
 
+@validated
 def make_estimator(method: str, **settings: Any) -> MetaEmbedding:
     """Make a meta-embedding that is not fitted.
 

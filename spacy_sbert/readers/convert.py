@@ -9,17 +9,19 @@ from spacy.language import Language
 from spacy.tokens import DocBin
 
 from ..errors import Errors
+from ..validation import Name, NonNegative, validated
 from .docs import example_doc
 from .layouts import AUTO, FORMATS, SPACY, find_format, read_rows
 from .table import Columns
 
 
+@validated
 def convert(
     input_path: Path,
     output_path: Path,
     *,
-    lang: str = "en",
-    expect: int | None = None,
+    lang: Name = "en",
+    expect: NonNegative | None = None,
     format: str = AUTO,
     members: Sequence[str] | None = None,
     score: str | None = None,
@@ -27,7 +29,7 @@ def convert(
     min_score: float = 0.0,
     max_score: float = 1.0,
     header: bool = True,
-    limit: int = 0,
+    limit: NonNegative = 0,
 ) -> int:
     """Convert pairs, triplets or single texts to .spacy.
 
@@ -54,8 +56,6 @@ def convert(
 
 
 def _read_docs(path: Path, nlp: Language, format: str, columns: Columns, limit: int) -> DocBin:
-    if limit < 0:
-        raise ValueError(Errors.NEGATIVE.format(name="limit", given=limit))
     format = find_format(path, format, columns)
     if format == SPACY:
         expected = ", ".join(name for name in FORMATS if name != SPACY)

@@ -10,10 +10,12 @@ from spacy.training import Example
 
 from ..errors import Errors
 from ..spans import SPANS_KEY
+from ..validation import validated
 
 OBJECTIVE = "objective"  # which data set an example comes from: the one attribute that is no gold
 
 
+@validated
 def example_doc(nlp: Language, members: Sequence[str], *, spans_key: str = SPANS_KEY, **gold: Any) -> Doc:
     """One Doc of several texts, with the texts as members and gold values beside them.
 
@@ -27,6 +29,7 @@ def example_doc(nlp: Language, members: Sequence[str], *, spans_key: str = SPANS
     return _build(nlp, *_tokenize(nlp, members), spans_key, gold)
 
 
+@validated
 def pair_doc(nlp: Language, first: str, second: str, score: float, *, spans_key: str = SPANS_KEY) -> Doc:
     """One Doc of two texts, with the texts as members and the score as gold.
 

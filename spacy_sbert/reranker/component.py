@@ -21,6 +21,7 @@ from ..sealed import SealedPipe
 from ..search.blocks import check_count
 from ..similarity import as_numpy
 from ..spans import SPANS_KEY, members
+from ..validation import Name, validated
 from .annotations import install_extension, note
 from .cross_encoder import CrossEncoder, PairLogits
 from .objectives import OBJECTIVES
@@ -47,8 +48,9 @@ DEFAULT_CONFIG = {
     default_config=DEFAULT_CONFIG,
     default_score_weights={"sts_spearman": 1.0, "sts_pearson": 0.0},
 )
+@validated
 def make_sbert_reranker(
-    nlp: Language, name: str, model: Model, objective: str, scorer: Callable | None, spans_key: str
+    nlp: Language, name: str, model: Model, objective: str, scorer: Callable | None, spans_key: Name
 ) -> "SentenceReranker":
     """Build the `sbert_reranker` pipe, see SentenceReranker."""
     return SentenceReranker(nlp.vocab, model, name, objective=objective, scorer=scorer, spans_key=spans_key)
@@ -68,6 +70,7 @@ class SentenceReranker(SealedPipe):
     SOURCE: Reimers and Gurevych 2019, sections 4.2 and 4.3 (BERT-STSb and BERT-AFS).
     """
 
+    @validated
     def __init__(
         self,
         vocab: Vocab,
@@ -76,7 +79,7 @@ class SentenceReranker(SealedPipe):
         *,
         objective: str = "regression",
         scorer: Callable | None = None,
-        spans_key: str = SPANS_KEY,
+        spans_key: Name = SPANS_KEY,
     ):
         if not isinstance(model, CrossEncoder):
             raise ValueError(Errors.RERANKER_NO_MODEL.format(name=name, given=model.name))

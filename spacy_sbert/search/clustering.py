@@ -9,11 +9,13 @@ from scipy.cluster.hierarchy import linkage as merge
 
 from ..errors import Errors
 from ..similarity import unit_length
+from ..validation import validated
 from .blocks import BLOCK_BYTES, check_count, checked, slices
 
 LINKAGES = ("average", "complete", "single")
 
 
+@validated
 def hierarchical_clusters(
     vectors: Any, *, n_clusters: int | None = None, threshold: float | None = None, linkage: str = "average"
 ) -> numpy.ndarray:

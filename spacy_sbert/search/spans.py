@@ -6,7 +6,8 @@ import numpy
 from spacy.tokens import Doc, Span
 
 from ..errors import Errors
-from ..most_similar import Query, SimilarSpan, check_k, query_vector, sentences, with_vectors
+from ..most_similar import Query, SimilarSpan, query_vector, sentences, with_vectors
+from ..validation import Positive, validated
 from .index import VectorIndex
 from .nearest import Best, nearest
 
@@ -45,6 +46,7 @@ class SpanSearch:
     RAISES (ValueError): if a Doc carries no vectors, no Span has one, widths differ, or the index is of other Spans.
     """
 
+    @validated
     def __init__(self, spans: Iterable[Span], *, kind: str = "exact", index: VectorIndex | None = None):
         self.spans, vectors = with_vectors(spans)
         if not self.spans:
@@ -60,7 +62,10 @@ class SpanSearch:
     def __len__(self) -> int:
         return len(self.spans)
 
-    def search(self, query: Query | numpy.ndarray, k: int = 10, *, prompt_name: str | None = None) -> list[SimilarSpan]:
+    @validated
+    def search(
+        self, query: Query | numpy.ndarray, k: Positive = 10, *, prompt_name: str | None = None
+    ) -> list[SimilarSpan]:
         """The k Spans most similar to a query, the best first.
 
         query (str, Doc, Span or float array of shape (width,)): a str is encoded by the pipe that made the vectors of
@@ -71,7 +76,6 @@ class SpanSearch:
         RAISES (TypeError, ValueError): if the query is something else, or has no vector or another width.
         """
         vector = query if isinstance(query, numpy.ndarray) else query_vector(query, self.spans[0].doc, prompt_name)
-        check_k(k)
         scores, indices = self._best(numpy.asarray(vector)[None], min(k, len(self.spans)))
         return [SimilarSpan(self.spans[i], float(score)) for i, score in zip(indices[0], scores[0], strict=True)]
 
