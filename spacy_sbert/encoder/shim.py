@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import srsly
 import torch
+from spacy.util import SimpleFrozenDict
 from spacy_transformers.data_classes import HFObjects
 from spacy_transformers.layers.hf_shim import HFShim
 from thinc.api import Optimizer, get_torch_default_device, xp2torch
@@ -83,6 +84,7 @@ class EncoderShim(HFShim):
         self.settings: EncoderSettings | None = None
         self._inference = InferenceCache()
         self._steps = Steps()
+        self._load_config = {"tokenizer": dict(tokenizer_config), "transformer": dict(transformer_config)}
         objects = HFObjects(None, None, None, dict(tokenizer_config), dict(transformer_config))
         scaled = self.precision == "float16"
         super().__init__(objects, mixed_precision=scaled, grad_scaler_config=dict(grad_scaler_config))
@@ -216,6 +218,8 @@ class EncoderShim(HFShim):
             saved = json.loads(files[SETTINGS_FILE])
             saved["unknown_modules"] = tuple(saved["unknown_modules"])
             self._load_folder(Path(folder), EncoderSettings(**saved))
+        self._hfmodel._init_tokenizer_config = SimpleFrozenDict()  # as in spacy-transformers: these are done with
+        self._hfmodel._init_transformer_config = SimpleFrozenDict()
         return self
 
     def copy(self) -> "EncoderShim":
@@ -282,9 +286,9 @@ class EncoderShim(HFShim):
     def _load_folder(self, folder: Path, settings: EncoderSettings) -> None:
         objects = self._hfmodel
         trust = {"trust_remote_code": self.trust_remote_code}
-        tokenizer = AutoTokenizer.from_pretrained(str(folder), **trust, **objects._init_tokenizer_config)
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), **trust, **self._load_config["tokenizer"])
         config = AutoConfig.from_pretrained(
-            str(folder), **trust, **{**objects._init_transformer_config, "return_dict": True}
+            str(folder), **trust, **{**self._load_config["transformer"], "return_dict": True}
         )
         if config.is_encoder_decoder:
             raise ValueError(Errors.ENCODER_DECODER.format(name=settings.name, kind=config.model_type))
