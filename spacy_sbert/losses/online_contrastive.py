@@ -9,6 +9,7 @@ from thinc.api import Model
 from thinc.types import Floats1d
 from thinc.util import get_array_module
 
+from ..types import SCORE_RANGE
 from .contrastive import alike_pairs, strains
 from .distances import DISTANCES, Paired
 from .layer import Backprop, LossLayer, Members, check_inputs, choose
@@ -37,6 +38,7 @@ def OnlineContrastiveLoss(distance: str = "cosine", margin: float = 0.5) -> Mode
         partial(forward, measure=measure, margin=margin),
         n_members=[2],
         gold="score",
+        score_range=SCORE_RANGE,
         whole_batch=True,
         is_sum=True,
     )
