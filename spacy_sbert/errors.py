@@ -626,6 +626,11 @@ class Errors:
         "Cannot classify with the 'sbert' pipe '{name}': it has {given} trained classification heads. Expected one; "
         "train with spacy-sbert.SoftmaxLoss.v1, or name the objective of several: {names}."
     )
+    GOLD_OUT_OF_RANGE = (
+        "The example '{text}' has the gold score {given}: expected one from {low:g} to {high:g} in "
+        "example.reference.spans['{key}'].attrs['score']. Scale it, as spacy-sbert.PairCorpus.v1 does by min_score and "
+        "max_score: scores from 0 to 5 are divided by 5."
+    )
     TRAINED_BY_TWO_THREADS = (
         "The thread '{other}' is training this encoder: it has begun a step, and awaits its gradient. Train it in "
         "one thread at a time; another may use it meanwhile (nlp, nlp.pipe, encode)."

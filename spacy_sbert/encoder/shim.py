@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
+from spacy.util import SimpleFrozenDict
 from spacy_transformers.data_classes import HFObjects
 from spacy_transformers.layers.hf_shim import HFShim
 from thinc.api import Optimizer, get_torch_default_device, xp2torch
@@ -85,6 +86,7 @@ class EncoderShim(HFShim):
         self.settings: EncoderSettings | None = None
         self._inference = InferenceCache()
         self._steps = Steps()
+        self._load_config = {"tokenizer": dict(tokenizer_config), "transformer": dict(transformer_config)}
         objects = HFObjects(None, None, None, dict(tokenizer_config), dict(transformer_config))
         scaled = self.precision == "float16"
         super().__init__(objects, mixed_precision=scaled, grad_scaler_config=dict(grad_scaler_config))
@@ -210,6 +212,8 @@ class EncoderShim(HFShim):
                 self._load_folder(Path(folder), read_state(bytes_data, Path(folder)), is_saved=True)
             except ValueError as error:  # nobody knows the folder by that name
                 raise ValueError(str(error).replace(folder, "<the saved encoder>")) from error
+        self._hfmodel._init_tokenizer_config = SimpleFrozenDict()  # as in spacy-transformers: these are done with
+        self._hfmodel._init_transformer_config = SimpleFrozenDict()
         return self
 
     def copy(self) -> "EncoderShim":
@@ -276,8 +280,7 @@ class EncoderShim(HFShim):
     def _load_folder(self, folder: Path, settings: EncoderSettings, *, is_saved: bool = False) -> None:
         objects = self._hfmodel
         trust = may_run(folder, name=settings.name, asked=self.trust_remote_code, is_saved=is_saved)
-        own = objects._init_tokenizer_config, objects._init_transformer_config
-        source = Source(folder, settings.name, *own, trust)
+        source = Source(folder, settings.name, self._load_config["tokenizer"], self._load_config["transformer"], trust)
         tokenizer, config = load_tokenizer(source), load_config(source)
         transformer = self._load_transformer(source, config)
         try_once(source, transformer, tokenizer)

@@ -8,6 +8,7 @@ from thinc.types import Floats1d
 from thinc.util import get_array_module
 
 from ..errors import Errors
+from ..types import SCORE_RANGE
 from ..validation import NonNegativeFloat, validated
 from .distances import DISTANCES, Paired
 from .layer import Backprop, LossLayer, Members, check_inputs, choose
@@ -30,7 +31,8 @@ def ContrastiveLoss(distance: str = "cosine", margin: NonNegativeFloat = 0.5) ->
     SOURCE: Hadsell, Chopra and LeCun 2006, section 2.1.
     """
     measure = choose(DISTANCES, distance, loss="ContrastiveLoss", setting="distance")
-    return LossLayer("ContrastiveLoss", partial(forward, measure=measure, margin=margin), n_members=[2], gold="score")
+    settings = partial(forward, measure=measure, margin=margin)
+    return LossLayer("ContrastiveLoss", settings, n_members=[2], gold="score", score_range=SCORE_RANGE)
 
 
 def forward(

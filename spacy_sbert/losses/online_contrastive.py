@@ -9,6 +9,7 @@ from thinc.api import Model
 from thinc.types import Floats1d
 from thinc.util import get_array_module
 
+from ..types import SCORE_RANGE
 from ..validation import NonNegativeFloat, validated
 from .contrastive import alike_pairs, strains
 from .distances import DISTANCES, Paired
@@ -42,6 +43,7 @@ def OnlineContrastiveLoss(
         partial(forward, measure=measure, margin=margin),
         n_members=[2],
         gold="score",
+        score_range=SCORE_RANGE,
         whole_batch=True,
         is_sum=True,
     )
