@@ -517,7 +517,7 @@ class Errors:
         "encoder anew, or correct config.json; for fewer layers set num_hidden_layers in transformer_config."
     )
     UNFIT_WEIGHTS = (
-        "The weights in {folder} and its config.json do not make an encoder ({reason}). Get the encoder anew, or "
+        "The weights in {folder} and the file {config} do not make an encoder ({reason}). Get the encoder anew, or "
         "correct config.json."
     )
     BAD_FOLDER_VALUE = (
@@ -530,8 +530,8 @@ class Errors:
     )
     BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
     UNKNOWN_KEY = (
-        "Unknown key '{given}' in {setting}, which Transformers would ignore: did you mean {near}? Correct it in the "
-        "config of the model, or leave it out."
+        "Unknown key '{given}' in {setting}, which Transformers would ignore{near}. Correct it in the config of the "
+        "model, or leave it out."
     )
     NO_ROOM = (
         "The encoder in {folder} is limited to {given} wordpieces (max_seq_length, model_max_length or the number of "
@@ -549,7 +549,7 @@ class Errors:
     DAMAGED_BYTES = (
         "The saved model (the file 'model' in the folder of its component, or bytes of it) is damaged: {reason}. It "
         "was changed after it was written, or writing or copying it was cut short. Save or copy the pipeline again; "
-        "where 'spacy train' was stopped while it wrote model-last, model-best is whole."
+        "if 'spacy train' was stopped while it wrote model-last, try model-best beside it."
     )
 
     # Sharing a transformer

@@ -2,9 +2,9 @@
 
 import difflib
 import inspect
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,10 @@ class Source:
         return any("layers" in key for key in self.transformer_config)
 
     @property
+    def config_file(self) -> Path:
+        return self.folder / "config.json"
+
+    @property
     def options(self) -> dict[str, Any]:
         return {"pretrained_model_name_or_path": str(self.folder), "trust_remote_code": self.trust}
 
@@ -58,7 +62,7 @@ def load_config(source: Source) -> Any:
 
     RAISES (ValueError): if it is damaged, of a type or a class that does not fit, or a setting is unknown.
     """
-    file, settings = source.folder / "config.json", dict(source.transformer_config)
+    file, settings = source.config_file, dict(source.transformer_config)
     raw = read_object(file)
     try:
         plain = AutoConfig.from_pretrained(**source.options)
@@ -67,16 +71,13 @@ def load_config(source: Source) -> Any:
     if plain.is_encoder_decoder:
         raise ValueError(Errors.ENCODER_DECODER.format(name=source.name, kind=plain.model_type))
     check_config(raw, plain, lambda key, given, expected: unexpected(file, key, given, expected))
-    try:
-        config, unknown = AutoConfig.from_pretrained(
-            **source.options, **{**settings, "return_dict": True}, return_unused_kwargs=True
-        )
-    except Exception as error:
-        raise ValueError(Errors.BAD_SETTING.format(setting="transformer_config", reason=_told(error))) from error
     known = {key for key in dir(plain) if not key.startswith("_") and not callable(getattr(type(plain), key, None))}
-    _check_known("transformer_config", settings, (known | set(plain.attribute_map)) - set(unknown))
+    _check_known("transformer_config", settings, known | set(plain.attribute_map) | {"attn_implementation"})
     check_config(settings, plain, lambda key, given, expected: _bad("transformer_config", key, given, expected))
-    return config
+    try:
+        return AutoConfig.from_pretrained(**source.options, **{**settings, "return_dict": True})
+    except Exception as error:  # whatever the values lead to
+        raise ValueError(Errors.BAD_SETTING.format(setting="transformer_config", reason=_told(error))) from error
 
 
 def load_tokenizer(source: Source) -> Any:
@@ -85,20 +86,14 @@ def load_tokenizer(source: Source) -> Any:
     RAISES (ValueError): if one of its files is damaged, or a setting is unknown or of a type that does not fit.
     """
     settings = dict(source.tokenizer_config)
+    raw = {file: read_object(source.folder / file) for file in TOKENIZER_FILES}["tokenizer_config.json"]
+    for given, error in _given(source, raw, "model_max_length"):
+        if not isinstance(given, int | float | None) or isinstance(given, bool) or (given is not None and given < 1):
+            raise error("a whole number above 0")
     tokenizer = _tokenizer_of(source, {key: settings[key] for key in settings.keys() & TOKENIZER_KEYS})
-    parameters = _parameters(type(tokenizer))
-    file = source.folder / "tokenizer_config.json"
-    raw = read_object(file)
-    for key, default in parameters.items():
-        if isinstance(default, bool):
-            if not isinstance(raw.get(key, default), bool):
-                raise unexpected(file, key, raw[key], "true or false")
-            if not isinstance(settings.get(key, default), bool):
-                raise _bad("tokenizer_config", key, settings[key], "true or false")
-    _check_known("tokenizer_config", settings, parameters.keys() | TOKENIZER_KEYS | raw.keys())
-    if settings.keys() - TOKENIZER_KEYS:
-        tokenizer = _tokenizer_of(source, settings)
-    return tokenizer
+    _check_flags(source, raw, type(tokenizer))
+    _check_known("tokenizer_config", settings, _parameters(type(tokenizer)).keys() | TOKENIZER_KEYS | raw.keys())
+    return _tokenizer_of(source, settings) if settings.keys() - TOKENIZER_KEYS else tokenizer
 
 
 def _tokenizer_of(source: Source, settings: Mapping[str, Any]) -> Any:
@@ -107,24 +102,55 @@ def _tokenizer_of(source: Source, settings: Mapping[str, Any]) -> Any:
         tokenizer("a")
         return tokenizer
     except Exception as error:  # whatever the files lead to
-        _name_tokenizer_file(source.folder)
+        _name_tokenizer_file(source)
         if settings:
             _tokenizer_of(source, {})  # is the folder to blame?
             raise ValueError(Errors.BAD_SETTING.format(setting="tokenizer_config", reason=_told(error))) from error
         raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=_told(error))) from error
 
 
-def _name_tokenizer_file(folder: Path) -> None:
-    """RAISES (ValueError): naming the file of a tokenizer that cannot be read, if it is one that can be told."""
-    for name in TOKENIZER_FILES:
-        read_object(folder / name)
-    file = folder / "tokenizer.json"
+def _name_tokenizer_file(source: Source) -> None:
+    """RAISES (ValueError): naming what cannot be read of a tokenizer, if it can be told."""
+    raw = read_object(source.folder / "tokenizer_config.json")
+    kind = getattr(transformers, str(raw.get("tokenizer_class")), None)
+    if isinstance(kind, type):
+        _check_flags(source, raw, kind)
+    file = source.folder / "tokenizer.json"
     if file.is_file():
         read_json(file, None)
         try:
             Tokenizer.from_file(str(file))
         except Exception as error:  # tokenizers raises nothing narrower
             raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=_told(error))) from error
+
+
+def _check_flags(source: Source, raw: Mapping[str, Any], kind: type) -> None:
+    """RAISES (ValueError): if what is true or false by default is something else."""
+    for key, default in _parameters(kind).items():
+        for given, error in _given(source, raw, key) if isinstance(default, bool) else ():
+            if not isinstance(given, bool):
+                raise error("true or false")
+
+
+def _given(source: Source, raw: Mapping[str, Any], key: str) -> Iterator[tuple[Any, Callable[[str], ValueError]]]:
+    """The values of a key, of tokenizer_config.json and of the setting, each with its error."""
+    if key in raw:
+        yield raw[key], partial(unexpected, source.folder / "tokenizer_config.json", key, raw[key])
+    if key in source.tokenizer_config:
+        given = source.tokenizer_config[key]
+        yield given, partial(_bad, "tokenizer_config", key, given)
+
+
+def check_vocabulary(source: Source, tokenizer: Any, model: Any) -> None:
+    """Whether a tokenizer has about as many wordpieces as the encoder; a few are often left unused.
+
+    RAISES (ValueError): if it is another one's, or cut.
+    """
+    ids = tokenizer.get_vocab().values()
+    known, rows = max(ids, default=-1) + 1, model.get_input_embeddings().weight.shape[0]
+    if len(ids) < 0.9 * rows or known > 2 * rows + 1000:
+        reason = f"it has {len(ids)} wordpieces with ids below {known}, the encoder has {rows}"
+        raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=reason))
 
 
 def load_weights(source: Source, model_class: Any, config: Any) -> tuple[Any, dict[str, Any]]:
@@ -136,7 +162,9 @@ def load_weights(source: Source, model_class: Any, config: Any) -> tuple[Any, di
     try:
         return model_class.from_pretrained(**source.options, config=config, output_loading_info=True)
     except Exception as error:  # whatever config and weights lead to
-        raise ValueError(Errors.UNFIT_WEIGHTS.format(folder=source.folder, reason=_told(error))) from error
+        raise ValueError(
+            Errors.UNFIT_WEIGHTS.format(folder=source.folder, config=source.config_file, reason=_told(error))
+        ) from error
 
 
 def try_once(source: Source, model: Any, tokenizer: Any) -> None:
@@ -153,9 +181,11 @@ def try_once(source: Source, model: Any, tokenizer: Any) -> None:
         found = output[0]
         reason = "" if torch.isfinite(found).all() else "what it gives is not finite"
     except Exception as error:  # whatever config and weights lead to
-        raise ValueError(Errors.UNFIT_WEIGHTS.format(folder=source.folder, reason=_told(error))) from error
+        raise ValueError(
+            Errors.UNFIT_WEIGHTS.format(folder=source.folder, config=source.config_file, reason=_told(error))
+        ) from error
     if reason:
-        raise ValueError(Errors.UNFIT_WEIGHTS.format(folder=source.folder, reason=reason))
+        raise _unfit(source, reason)
 
 
 def room_for_text(source: Source, tokenizer: Any, limit: int | None) -> int | None:
@@ -169,16 +199,9 @@ def room_for_text(source: Source, tokenizer: Any, limit: int | None) -> int | No
     return limit
 
 
-def model_max_length(source: Source, tokenizer: Any) -> int | None:
-    """The limit that the tokenizer knows; None if it knows none, which some say as 1e30.
-
-    RAISES (ValueError): if it is no number.
-    """
-    given: Any = tokenizer.model_max_length
-    if isinstance(given, bool) or not isinstance(given, int | float) or math.isnan(given) or given < 1:
-        if "model_max_length" in source.tokenizer_config:
-            raise _bad("tokenizer_config", "model_max_length", given, "a whole number above 0")
-        raise unexpected(source.folder / "tokenizer_config.json", "model_max_length", given, "a whole number above 0")
+def model_max_length(tokenizer: Any) -> int | None:
+    """The limit that the tokenizer knows; None if it knows none, which some say as 1e30."""
+    given = tokenizer.model_max_length
     return int(given) if given < NO_LIMIT else None
 
 
@@ -198,13 +221,19 @@ def _parameters(kind: type) -> dict[str, Any]:
 def _check_known(setting: str, given: Iterable[str], known: Iterable[str]) -> None:
     for key in given:
         if key not in known:
-            near = difflib.get_close_matches(key, sorted(known), n=3) or ["what Transformers documents"]
-            raise ValueError(Errors.UNKNOWN_KEY.format(setting=setting, given=key, near=", ".join(near)))
+            matches = " or ".join(difflib.get_close_matches(key, sorted(known), n=3))
+            near = f" (did you mean {matches}?)" if matches else ""
+            raise ValueError(Errors.UNKNOWN_KEY.format(setting=setting, given=key, near=near))
 
 
 def _bad(setting: str, key: str, given: Any, expected: str) -> ValueError:
     reason = f"{key} = {given!r}, expected {expected}"
     return ValueError(Errors.BAD_SETTING.format(setting=setting, reason=reason))
+
+
+def _unfit(source: Source, reason: str) -> ValueError:
+    message = Errors.UNFIT_WEIGHTS
+    return ValueError(message.format(folder=source.folder, config=source.config_file, reason=reason))
 
 
 def _told(error: Exception) -> str:

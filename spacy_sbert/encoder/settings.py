@@ -108,7 +108,7 @@ def transformer_folder(folder: Path) -> Path:
 def _kind(module: str) -> str:
     """The name of a module's class; with its package where that is not sentence_transformers."""
     package, _, name = module.rpartition(".")
-    return name if package.split(".")[0] == PACKAGE else module
+    return name if package.split(".")[0] == PACKAGE else f"{package or 'unknown'}.{name}"
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,16 @@ from ..types import EncoderSettings
 from .forward import Forward, autocast, cached_forward, plain_forward
 from .fused_adam import can_fuse, update_fused
 from .inference import REFERENCE, InferenceCache, resolve_precision
-from .loading import Source, load_config, load_tokenizer, load_weights, model_max_length, room_for_text, try_once
+from .loading import (
+    Source,
+    check_vocabulary,
+    load_config,
+    load_tokenizer,
+    load_weights,
+    model_max_length,
+    room_for_text,
+    try_once,
+)
 from .remote_code import may_run
 from .resolve import resolve
 from .saved import read_state, write_state
@@ -279,12 +288,14 @@ class EncoderShim(HFShim):
 
     def _load_folder(self, folder: Path, settings: EncoderSettings, *, is_saved: bool = False) -> None:
         objects = self._hfmodel
-        trust = may_run(folder, name=settings.name, asked=self.trust_remote_code, is_saved=is_saved)
-        source = Source(folder, settings.name, self._load_config["tokenizer"], self._load_config["transformer"], trust)
+        of_tokenizer, of_transformer = self._load_config["tokenizer"], self._load_config["transformer"]
+        trust = may_run(folder, of_transformer, name=settings.name, asked=self.trust_remote_code, is_saved=is_saved)
+        source = Source(folder, settings.name, of_tokenizer, of_transformer, trust)
         tokenizer, config = load_tokenizer(source), load_config(source)
         transformer = self._load_transformer(source, config)
+        check_vocabulary(source, tokenizer, transformer)
         try_once(source, transformer, tokenizer)
-        limits = [settings.max_length, position_limit(transformer), model_max_length(source, tokenizer)]
+        limits = [settings.max_length, position_limit(transformer), model_max_length(tokenizer)]
         limit = room_for_text(source, tokenizer, min(filter(None, limits), default=None))
         transformer.config._name_or_path = tokenizer.name_or_path = settings.name
         objects.vocab_file_contents = _vocab_file_contents(tokenizer)
