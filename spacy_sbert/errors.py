@@ -101,11 +101,12 @@ class Errors:
     )
     META_RANK = (
         "Asked for size {size}, but by the method '{method}' the members ({names}) have only {rank} directions to "
-        "give. Set size to at most that, or fit on more sentences."
+        "give on {n} sentences. Set size to at most that, or leave it out to take as many as there are. The directions "
+        "of each member, of the numbers in its vectors: {each}."
     )
     META_SINGULAR = (
-        "A member's covariance cannot be inverted with tau = {tau}: its vectors lie in fewer directions than they are "
-        "wide. Set tau higher, such as 0.1, or fit on more sentences."
+        "The covariance of the member '{name}' cannot be inverted with tau = {tau}: its vectors lie in {rank} "
+        "directions, of the {width} that they are wide. Set tau higher, such as 0.1."
     )
     META_DIVERGED = (
         "The loss of the autoencoder is not finite in epoch {epoch}. Set learn_rate lower than {learn_rate}, or "
@@ -139,6 +140,23 @@ class Errors:
     META_SPAN = (
         "The span '{text}' is no row (a whole Doc, a sentence, or a member of a pair), and the meta-embedding '{name}' "
         "stores vectors of rows alone. Ask the pipe: nlp.get_pipe('{name}').vector(span)."
+    )
+    META_SIZE = (
+        "size = {size}, but by the method '{method}' the members have at most {most} directions to give on {n} "
+        "sentences: {each}. Leave size out to take as many as there are."
+    )
+    META_MORE_SENTENCES = " More sentences may give more directions."
+    META_UNCORRELATED = (
+        "The members ({names}) have no direction to give by the method '{method}': on these {n} sentences no number of "
+        "one correlates with any of another. Use the method svd, or other members."
+    )
+    META_NO_MEMORY = (
+        "An autoencoder of size {size} for members of widths {widths} does not fit into memory. Set size lower, such "
+        "as the width of a member."
+    )
+    META_LARGE_NUMBERS = (
+        "The numbers in the vectors of the member '{name}' of a meta-embedding are too large for their squares. Set "
+        "normalize = true, or scale them down."
     )
 
     # Configuration
@@ -952,6 +970,10 @@ class Warnings:
         "themselves with unit = \"doc+sent\". The pipe '{name}' says this once."
     )
     META_LEFT_OUT = "{count} sentences of {limit} tokens or more were left out; set max_tokens to take longer ones."
+    META_FEWER_DIRECTIONS = (
+        "By the method '{method}' the members of '{name}' have {size} directions to give, fewer than the {widest} of "
+        "the widest member: its vectors are {size} wide. Set size for narrower ones."
+    )
     SHARED_DEFAULT_PROMPT = (
         "The authors of '{name}' put the prompt '{prompt}' before texts, which a shared transformer cannot do: vectors "
         "differ from theirs. Use spacy-sbert.SentenceEncoder.v1, which has an encoder of its own."

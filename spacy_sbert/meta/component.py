@@ -1,5 +1,6 @@
 """The `sbert_meta` pipe: several members' vectors of a Doc become one, which `doc.vector` answers with."""
 
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -229,7 +230,7 @@ class SentenceMeta(Pipe):
             return (text for example in get_examples() for text in _texts_of(example, self.spans_key))
 
         sentences = ShortSentences(nlp, texts, max_tokens)
-        fit_meta(nlp, self.name, sentences, cache=Path(cache) if cache else None)
+        fit_meta(nlp, self.name, sentences, cache=Path(cache) if cache else None, progress=sys.stderr.isatty())
         if sentences.n_left_out:
             warnings.warn(Warnings.META_LEFT_OUT.format(count=sentences.n_left_out, limit=max_tokens), stacklevel=2)
 
