@@ -178,7 +178,8 @@ class Errors:
     )
     TRUNCATE_DIM = "Cannot truncate vectors to {given} dimensions: they have {width}. Set truncate_dim to at most that."
     UNKNOWN_PROMPT = (
-        "The encoder has no prompt '{given}', those it has are {expected}. Name it in the encoder's config, prompts = "
+        "The encoder has no prompt '{given}' (prompt_name), those it has are {expected}. Name it in the encoder's "
+        "config, prompts = "
         '{{"{given}": "..."}}, or give the text itself as prompt.'
     )
     TWO_PROMPTS = "Got both prompt_name = {name!r} and prompt = {prompt!r}: give one of them."
@@ -212,7 +213,7 @@ class Errors:
         "spacy-sbert.SentenceEncoder.v1 or spacy-sbert.SharedSentenceEncoder.v1, got the Thinc model '{given}'."
     )
     BAD_SETTING = "Cannot use {name} = {given}: expected {expected}."
-    WARMUP = "Cannot warm up over {given} of the steps: expected a fraction from 0 to 1, such as 0.1."
+    WARMUP = "Cannot warm up over warmup = {given} of the steps: expected a fraction from 0 to 1, such as 0.1."
 
     # Texts without Docs
     NO_SBERT_PIPE = (
@@ -713,7 +714,7 @@ class Errors:
     )
     NOT_A_LOSS = (
         "The loss '{loss}' is built of loss layers, such as spacy-sbert.CosineSimilarityLoss.v1, got {given}. Set "
-        "@layers to one of them."
+        "@layers to one of them in {setting}."
     )
     NESTED_OBJECTIVES = (
         "The loss '{loss}' cannot hold '{given}', which has objectives of its own. Make '{given}' the outermost loss."
@@ -749,7 +750,6 @@ class Errors:
     )
     NO_PYARROW = "Reading {path} needs pyarrow. Install it: pip install 'spacy-sbert[parquet]'."
     BAD_RANGE = "Cannot scale scores from {low} to {high}: expected min_score below max_score."
-    NEGATIVE = "Cannot use {name} = {given}: expected 0 (off) or more."
     NO_PAIRS = "{path} holds no pairs: expected {expected}."
     MISSING_COLUMN = (
         "{path}, line {line}: expected 7 tab-separated columns (genre, file, year, id, score, sentence1, sentence2), "
@@ -799,7 +799,7 @@ class Errors:
         '[corpora.train.corpora.sts] @readers = "spacy-sbert.PairCorpus.v1".'
     )
     NOT_A_READER = (
-        "The corpus '{name}' is no reader: got {given!r}, expected what a registered reader builds, such as "
+        "The corpus '{name}' is no reader: got {given!r}, expected in corpora what a registered reader builds, such as "
         '@readers = "spacy-sbert.PairCorpus.v1" in its block.'
     )
     UNKNOWN_SAMPLING = "Unknown sampling '{given}': expected one of {expected}."
@@ -934,15 +934,17 @@ class Errors:
         "look for why the pipeline gives such a vector."
     )
     BAD_COUNT = (
-        "Cannot find {given} {what}: expected a whole number, at least 1 and at most {most}. Ask for fewer, or give "
-        "more vectors."
+        "Cannot find {given} {what}: expected a whole number, at least 1 and at most {most}, as {name}. Ask for fewer, "
+        "or give more vectors."
     )
     SMALL_BLOCK = "Cannot search in blocks of {given} bytes: expected at least 4, and much more for speed (2**23)."
     UNKNOWN_LINKAGE = "Unknown linkage '{given}': expected one of {expected}."
     CLUSTERS_OR_THRESHOLD = (
         "Cannot cluster with n_clusters = {n_clusters} and threshold = {threshold}: expected exactly one of them."
     )
-    BAD_THRESHOLD = "Cannot merge clusters up to the distance {given}: expected a cosine distance from 0 to 2."
+    BAD_THRESHOLD = (
+        "Cannot merge clusters up to the distance threshold = {given}: expected a cosine distance from 0 to 2."
+    )
 
 
 class Warnings:

@@ -93,6 +93,7 @@ def validated(function: FunctionT) -> FunctionT:
                 check(name, value, annotations[name])
         return function(*args, **kwargs)
 
+    cast(Any, checking).__signature__ = signature  # spaCy looks at factories without following what is wrapped
     return cast(FunctionT, checking)
 
 
@@ -120,6 +121,18 @@ def check_weights(name: str, given: int, *widths: int) -> None:
     if math.prod(widths) > MOST_WEIGHTS:
         expected = f"at most {MOST_WEIGHTS} weights in a layer, not {' x '.join(map(str, widths))}"
         raise ValueError(bad_setting(name, given, expected))
+
+
+def check_keywords(name: str, given: Mapping[str, Any], function: Callable[..., Any]) -> None:
+    """Check a setting that holds keyword arguments of a function.
+
+    RAISES (ValueError): if it takes no such argument, or not of this type.
+    """
+    known = {key: kind for key, kind in get_type_hints(function, include_extras=True).items() if key != "return"}
+    for key, value in given.items():
+        if key not in known:
+            raise ValueError(bad_setting(name, dict(given), f"some of {', '.join(known)}"))
+        check(f"{name}.{key}", value, known[key])
 
 
 def bad_setting(name: str, given: Any, expected: str) -> str:
@@ -244,7 +257,7 @@ def _is_number(value: Any) -> bool:
 
 def _is_path(value: Any) -> bool:
     try:
-        return b"\0" not in os.fsencode(value)
+        return value != "" and b"\0" not in os.fsencode(value)
     except (TypeError, UnicodeEncodeError):
         return False
 

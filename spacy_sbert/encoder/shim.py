@@ -13,7 +13,7 @@ import torch
 from spacy.util import SimpleFrozenDict
 from spacy_transformers.data_classes import HFObjects
 from spacy_transformers.layers.hf_shim import HFShim
-from thinc.api import Optimizer, get_torch_default_device, xp2torch
+from thinc.api import Optimizer, PyTorchGradScaler, get_torch_default_device, xp2torch
 from thinc.shims.shim import Shim
 from thinc.types import ArgsKwargs
 from transformers import AutoModel
@@ -21,6 +21,7 @@ from transformers.file_utils import ModelOutput
 
 from ..errors import Errors
 from ..types import EncoderSettings
+from ..validation import NonNegative, NonNegativeFloat, check, check_keywords
 from .forward import Forward, autocast, cached_forward, plain_forward
 from .fused_adam import can_fuse, update_fused
 from .inference import REFERENCE, InferenceCache, resolve_precision
@@ -77,9 +78,9 @@ class EncoderShim(HFShim):
         mixed_precision: bool,
         grad_scaler_config: dict[str, Any],
     ):
-        for setting, given in (("mini_batch_size", mini_batch_size), ("max_grad_norm", max_grad_norm)):
-            if given < 0:
-                raise ValueError(Errors.NEGATIVE.format(name=setting, given=given))
+        check("mini_batch_size", mini_batch_size, NonNegative)
+        check("max_grad_norm", max_grad_norm, NonNegativeFloat)
+        check_keywords("grad_scaler_config", grad_scaler_config, PyTorchGradScaler.__init__)
         if precision not in PRECISIONS:
             raise ValueError(Errors.UNKNOWN_PRECISION.format(given=precision, expected=", ".join(PRECISIONS)))
         if isinstance(frozen, str):  # a sequence, too, of letters

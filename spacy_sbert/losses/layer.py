@@ -81,14 +81,14 @@ def check_inputs(model: Model, members: Sequence[Sized], *gold_lengths: int) -> 
         raise ValueError(Errors.UNEQUAL_ROWS.format(loss=model.name, given=f"{', '.join(first)} and {last}"))
 
 
-def check_inner(layer: Any, *, loss: str) -> None:
+def check_inner(layer: Any, *, loss: str, setting: str) -> None:
     """Refuse what cannot stand inside another loss.
 
     RAISES (ValueError): if it is no loss layer, or takes a dict of inputs.
     """
     if not isinstance(layer, Model) or "n_members" not in layer.attrs:
         given = f"the Thinc model '{layer.name}'" if isinstance(layer, Model) else repr(layer)
-        raise ValueError(Errors.NOT_A_LOSS.format(loss=loss, given=given))
+        raise ValueError(Errors.NOT_A_LOSS.format(loss=loss, given=given, setting=setting))
     if not layer.attrs["n_members"]:
         raise ValueError(Errors.NESTED_OBJECTIVES.format(loss=loss, given=layer.name))
 

@@ -34,7 +34,7 @@ def MatryoshkaLoss(
         positive, or weights not as many; if the members are narrower than one of dims, or loss refuses its input.
     SOURCE: Kusupati et al. 2022, section 3.
     """
-    check_inner(loss, loss=NAME)
+    check_inner(loss, loss=NAME, setting="loss")
     if not dims or len(set(dims)) < len(dims):
         raise ValueError(_bad("dims", dims, "positive numbers, each once"))
     if weights is not None and len(weights) != len(dims):

@@ -50,7 +50,7 @@ def MultiTaskLoss(
     names = sorted(objectives)
     layers = [objectives[name] for name in names]
     for layer in layers:
-        check_inner(layer, loss=NAME)
+        check_inner(layer, loss=NAME, setting="objectives")
     _check_names(weights or {}, names, "weights")
     model = Objectives(
         NAME,

@@ -43,6 +43,8 @@ class CrossEncoder(SealedModel[list[Pair], PairLogits]):
         if activation not in (*ACTIVATIONS, "auto"):
             expected = ", ".join((*ACTIVATIONS, "auto"))
             raise ValueError(Errors.RERANKER_UNKNOWN_ACTIVATION.format(given=activation, expected=expected))
+        if 0 < max_length < SHORTEST:
+            raise ValueError(Errors.RERANKER_MAX_LENGTH.format(given=max_length, expected=f"{SHORTEST} or more"))
         use_one_thread_in_forks()
         self._settings = {"name": name, "activation": activation, "max_length": max_length, **shim_config}
         self._activation = activation  # no attrs: those are saved, and would win over the config when loaded

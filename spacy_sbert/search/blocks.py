@@ -32,10 +32,10 @@ def checked(vectors: Any, name: str, dtype: str = "float32") -> numpy.ndarray:
     return rows
 
 
-def check_count(given: int, most: int, what: str) -> None:
+def check_count(given: int, most: int, what: str, name: str = "k") -> None:
     """RAISES (ValueError): if what is asked for is not a whole number from 1 to `most`."""
     if isinstance(given, bool) or not (isinstance(given, int | numpy.integer) and 1 <= given <= most):
-        raise ValueError(Errors.BAD_COUNT.format(given=given, what=what, most=most))
+        raise ValueError(Errors.BAD_COUNT.format(given=given, what=what, most=most, name=name))
 
 
 def side(block_bytes: int) -> int:

@@ -9,7 +9,7 @@ import numpy
 
 from ..errors import Errors
 from ..similarity import unit_length
-from ..validation import validated
+from ..validation import check, validated
 from .blocks import check_count, checked, slices
 from .encoder import EncoderIdentity
 from .index_folder import KINDS, IndexRow, Manifest, import_faiss, read_index, read_manifest, read_rows, write_folder
@@ -53,7 +53,6 @@ class VectorIndex:
         return int(self.index.d)
 
     @classmethod
-    @validated
     def build(
         cls,
         vectors: Any,
@@ -77,6 +76,7 @@ class VectorIndex:
             differ, or the kind is unknown; (ImportError): if FAISS is not installed.
         SOURCE: Malkov and Yashunin 2018 (hnsw); Jégou et al. 2011, section 4 (ivf); Douze et al. 2024, FAISS.
         """
+        check("kind", kind, str)
         if kind not in KINDS:
             raise ValueError(Errors.SEARCH_UNKNOWN_KIND.format(given=kind, expected=", ".join(KINDS)))
         parts = vectors if isinstance(vectors, Iterator) else _parts(vectors)

@@ -30,7 +30,7 @@ def kmeans_clusters(
     SOURCE: Lloyd 1982; Arthur and Vassilvitskii 2007, k-means++, for the beginnings.
     """
     rows = unit_length(checked(vectors, "vectors"))
-    check_count(n_clusters, len(rows), f"clusters of {len(rows)} vectors")
+    check_count(n_clusters, len(rows), f"clusters of {len(rows)} vectors", "n_clusters")
     try:
         from sklearn.cluster import KMeans
     except ImportError as error:

@@ -11,7 +11,7 @@ from tqdm import tqdm
 from ..bulk_files.inputs import Columns, reader_of
 from ..component import SentenceBert
 from ..errors import Errors
-from ..validation import Positive, validated
+from ..validation import Cosine, Positive, validated
 from ..whole import whole_file
 from .blocks import slices
 from .clustering import hierarchical_clusters
@@ -148,7 +148,7 @@ def mine_texts(
     corpus: Path,
     *,
     k: Positive = 100,
-    min_score: float = -1.0,
+    min_score: Cosine = -1.0,
     column: str = TEXT,
     header: bool = True,
     progress: bool = False,
@@ -160,8 +160,6 @@ def mine_texts(
     RETURNS (list of (score, row, row, text, text)): the best first.
     RAISES (ValueError): if the file cannot be read, or holds fewer than two texts.
     """
-    if not -1 <= min_score <= 1:
-        raise ValueError(Errors.SEARCH_BAD_COSINE.format(given=min_score))
     texts = read_texts(corpus, column, header=header)
     if len(texts) < 2:
         raise ValueError(Errors.SEARCH_SINGLE_TEXT.format(path=corpus))

@@ -282,7 +282,7 @@ def test_text_that_leaves_no_token(write):
         ({"format": "nli", "members": ["a"]}, "is read as 'nli', which has fixed columns, but columns were named: a"),
         ({"format": "auto", "score": "s"}, "is read as 'sts', which has fixed columns"),
         ({"members": ["a"], "min_score": 1.0}, "from 1.0 to 1.0: expected min_score below max_score"),
-        ({"members": ["a"], "max_score": float("nan")}, "expected min_score below max_score"),
+        ({"members": ["a"], "max_score": float("nan")}, "max_score = nan: expected a finite number"),
         ({"limit": -1}, "limit = -1"),
         ({"shuffle_buffer": -1}, "shuffle_buffer = -1"),
     ],
