@@ -111,6 +111,7 @@ class Errors:
     META_CHANGED_WIDTH = (
         "The vectors of the member '{name}' of a meta-embedding change their width from {first} to {given} numbers."
     )
+    META_BAD_FILE = "Cannot load {path}: {reason}. Fit the pipe and save the pipeline again, or fetch it again."
     META_CACHE_CHANGED = "The members' vectors in {folder} changed while they were written. Give each run a folder."
     META_NO_TEXT = '{path}, line {line}: expected an object with a string "text", found {given}.'
     META_NOT_A_META = "The pipe '{name}' is no 'sbert_meta' but a {given}: name the pipe to fit."
@@ -433,6 +434,14 @@ class Errors:
     )
     BULK_NO_GPU = "There is no GPU {given}: {count} were found. Correct --gpu-ids, or leave it out to use the CPU."
     BULK_BAD_GPU_IDS = "Cannot use --gpu-ids {given}: expected whole numbers with commas between, such as 0,1."
+
+    # What stands under the name of a file
+    NOT_A_FILE = "{path} is {kind}: expected a file. Write what is to be read to one, and give its name."
+    NOT_TO_WRITE = (
+        "{path} is {kind}: expected nothing there, or a file of its own. Nothing was written through it. Remove it, or "
+        "give another name."
+    )
+    BAD_SEAL = "its SHA-256 is not the one that was saved with it: it was damaged or changed"
 
     # Finding and loading an encoder
     UNKNOWN_MODULES = (

@@ -15,6 +15,7 @@ from spacy.vocab import Vocab
 
 from .. import hooks, records
 from ..errors import Errors, Warnings
+from ..seals import sealed_bytes, unsealed_bytes
 from ..spans import SPANS_KEY, members
 from .corpus import MAX_TOKENS, ShortSentences, read_sentences
 from .estimator import MetaEmbedding
@@ -255,7 +256,7 @@ class SentenceMeta(Pipe):
         for i, member in enumerate(self.members):
             if isinstance(member, FunctionMember) and hasattr(member.function, "to_bytes"):
                 parts[f"function_{i}"] = member.function.to_bytes, member.function.from_bytes
-        return parts
+        return {key: _sealing(*part) for key, part in parts.items()}
 
     def _set_estimator(self, data: bytes) -> None:
         found = estimator_from_bytes(data)
@@ -277,9 +278,20 @@ def _learns(member: Member) -> bool:
     return isinstance(member, FunctionMember) and hasattr(member.function, "fit")
 
 
+def _sealing(write: Callable[[], bytes], read: Callable[[bytes], Any]) -> tuple[Callable, Callable]:
+    return lambda: sealed_bytes(write()), lambda data: read(unsealed_bytes(data))
+
+
 def _to_file(write: Callable[[], bytes]) -> Callable[[Path], Any]:
     return lambda path: path.write_bytes(write())
 
 
 def _from_file(read: Callable[[bytes], Any]) -> Callable[[Path], Any]:
-    return lambda path: read(path.read_bytes())
+    def load(path: Path) -> Any:
+        data = path.read_bytes()
+        try:
+            return read(data)
+        except ValueError as error:
+            raise ValueError(Errors.META_BAD_FILE.format(path=path, reason=error)) from error
+
+    return load

@@ -5,6 +5,7 @@ from typing import Any
 import srsly
 
 from ..errors import Errors
+from ..seals import unsealed_bytes
 from .autoencoder import CrossViewAutoencoder
 from .average import Average
 from .concatenation import Concatenation
@@ -42,11 +43,14 @@ def estimator_to_bytes(estimator: MetaEmbedding) -> bytes:
 
 
 def estimator_from_bytes(data: bytes) -> MetaEmbedding:
-    """The estimator that `estimator_to_bytes` was given.
+    """The estimator that `estimator_to_bytes` was given; the file `estimator` of a saved pipe holds such bytes.
 
     RAISES (ValueError): if these are not such bytes, or arrays in them do not fit its settings.
     """
-    parts = srsly.msgpack_loads(data)
+    try:
+        parts = srsly.msgpack_loads(unsealed_bytes(data))
+    except Exception as error:  # whatever msgpack and NumPy say of bytes that are none of theirs
+        raise ValueError(Errors.META_BAD_STATE.format(what="an estimator", given=error)) from error
     if not (isinstance(parts, dict) and isinstance(parts.get("settings"), dict)):
         raise ValueError(Errors.META_BAD_STATE.format(what="method, settings and state", given=type(parts).__name__))
     return make_estimator(parts.get("method", ""), **parts["settings"]).set_state(parts)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy
 
+from ..arrays import read_arrays, write_arrays
 from ..errors import Errors
 from ..similarity import unit_length
 from .blocks import BLOCK_BYTES, check_count, checked, slices
-from .files import read_arrays, write_arrays
 from .nearest import Best, nearest
 
 LEVELS = 255  # steps between the 256 codes of a byte
