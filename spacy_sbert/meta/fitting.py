@@ -1,5 +1,6 @@
 """From plain sentences to a fitted meta-embedding inside a pipeline."""
 
+import json
 import tempfile
 from collections.abc import Iterator
 from itertools import chain, islice
@@ -10,6 +11,8 @@ import numpy
 from spacy.language import Language
 
 from ..errors import Errors
+from ..evaluation.environment import device, versions
+from ..evaluation.sources import precisions
 from .component import SentenceMeta
 from .corpus import Texts
 from .members import FunctionMember
@@ -62,6 +65,8 @@ def member_vectors(nlp: Language, pipe: SentenceMeta, texts: Texts, folder: Path
 def _parts(nlp: Language, pipe: SentenceMeta) -> Iterator[str | bytes]:
     """All that the members' vectors depend on, but the sentences."""
     yield str(nlp.lang)
+    settings = {name: nlp.config["components"].get(name) for name in nlp.pipe_names}
+    yield json.dumps([settings, precisions(nlp), device(), versions()], sort_keys=True, default=str)
     yield nlp.tokenizer.to_bytes(exclude=["vocab"])  # type: ignore[union-attr]
     if nlp.vocab.vectors.size:
         yield nlp.vocab.vectors.to_bytes(exclude=["strings"])
