@@ -37,6 +37,10 @@ def read_arrays(
             found = {name: saved[name] for name in expected}
     except DAMAGED as error:
         raise ValueError(message.format(path=path, reason=error)) from error
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise ValueError(message.format(path=path, reason=error)) from error  # of a place before the file's beginning
     for name, (dtype, ndim) in expected.items():
         if found[name].dtype != dtype or found[name].ndim != ndim:
             reason = f"{name} is {found[name].dtype} of shape {found[name].shape}"
