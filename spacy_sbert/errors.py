@@ -481,6 +481,14 @@ class Errors:
     BULK_NO_GPU = "There is no GPU {given}: {count} were found. Correct --gpu-ids, or leave it out to use the CPU."
     BULK_BAD_GPU_IDS = "Cannot use --gpu-ids {given}: expected whole numbers with commas between, such as 0,1."
 
+    # What stands under the name of a file
+    NOT_A_FILE = "{path} is {kind}: expected a file. Write what is to be read to one, and give its name."
+    NOT_TO_WRITE = (
+        "{path} is {kind}: expected nothing there, or a file of its own. Nothing was written through it. Remove it, or "
+        "give another name."
+    )
+    BAD_SEAL = "its SHA-256 is not the one that was saved with it: it was damaged or changed"
+
     # Finding and loading an encoder
     UNKNOWN_MODULES = (
         'The folder {folder} describes a sentence encoder with {unknown}, and normalize = "auto" follows what the '

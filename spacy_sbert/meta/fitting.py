@@ -1,5 +1,6 @@
 """From plain sentences to a fitted meta-embedding inside a pipeline."""
 
+import json
 import tempfile
 from collections.abc import Iterator
 from functools import partial
@@ -13,6 +14,8 @@ from spacy.util import logger
 from tqdm import tqdm
 
 from ..errors import Errors, Warnings
+from ..evaluation.environment import device, versions
+from ..evaluation.sources import precisions
 from ..validation import Name, Width, validated
 from .component import SentenceMeta
 from .corpus import Texts
@@ -94,6 +97,8 @@ def member_vectors(
 def _parts(nlp: Language, pipe: SentenceMeta) -> Iterator[str | bytes]:
     """All that the members' vectors depend on, but the sentences."""
     yield str(nlp.lang)
+    settings = {name: nlp.config["components"].get(name) for name in nlp.pipe_names}
+    yield json.dumps([settings, precisions(nlp), device(), versions()], sort_keys=True, default=str)
     yield nlp.tokenizer.to_bytes(exclude=["vocab"])  # type: ignore[union-attr]
     if nlp.vocab.vectors.size:
         yield nlp.vocab.vectors.to_bytes(exclude=["strings"])
