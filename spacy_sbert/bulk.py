@@ -43,7 +43,8 @@ class TextEncoder:
     def width(self) -> int:
         """Of the vectors."""
         settings = load(self.transformer).settings
-        return self.call.truncate_dim or self.pooling.width(self.transformer.get_dim("nO"), settings)
+        hidden = self.transformer.get_dim("nO")
+        return self.pooling.width(hidden, settings, truncate_dim=self.call.truncate_dim)
 
     def tokenize(self, texts: list[str]) -> Wordpieces:
         """The wordpieces of texts."""

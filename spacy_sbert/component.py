@@ -31,7 +31,7 @@ DEFAULT_CONFIG = {
         "pooling": "mean",
         "normalize": "auto",
         "overflow": "truncate",
-        "get_spans": {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": "doc", "spans_key": SPANS_KEY},
+        "get_spans": {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": "doc+sent", "spans_key": SPANS_KEY},
     },
     "loss": {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"},
     "loss_weight": 1.0,

@@ -23,6 +23,23 @@ class Errors:
         "Cannot compare with {given}: expected a Doc, Span, Token or Lexeme that has a vector. Process the other text "
         "with the same pipeline."
     )
+    PART_NOT_PROCESSED = (
+        "This Doc was joined of several, and its part '{text}' carries no sentence vectors of the pipe '{name}'. "
+        "Process each Doc with the pipeline before Doc.from_docs joins them, or the joined text: nlp(doc.text)."
+    )
+    PART_CUT = (
+        "This Doc was joined of several, and whose vectors its part '{text}' has is not known: it was not processed by "
+        "the pipe '{name}', or Span.as_doc cut it out of a Doc beside another one, and nothing tells where one ends. "
+        "Process each Doc with the pipeline before Doc.from_docs joins them, or the joined text: nlp(doc.text)."
+    )
+    PART_WITHOUT_TEXT = (
+        "This Doc was cut or joined, and the vectors of its part '{text}' were stored by an earlier version of "
+        "spacy-sbert, without the text that they are of. Process the text again: nlp(doc.text)."
+    )
+    UNEQUAL_KINDS = (
+        "This Doc was joined of parts whose vectors are of several kinds ({ours}; {theirs}), which have no mean. "
+        "Process all of them with the same pipeline."
+    )
 
     # Meta-embeddings
     META_UNKNOWN_METHOD = "Unknown method '{given}' of meta-embedding: expected one of {expected}."
@@ -84,11 +101,12 @@ class Errors:
     )
     META_RANK = (
         "Asked for size {size}, but by the method '{method}' the members ({names}) have only {rank} directions to "
-        "give. Set size to at most that, or fit on more sentences."
+        "give on {n} sentences. Set size to at most that, or leave it out to take as many as there are. The directions "
+        "of each member, of the numbers in its vectors: {each}."
     )
     META_SINGULAR = (
-        "A member's covariance cannot be inverted with tau = {tau}: its vectors lie in fewer directions than they are "
-        "wide. Set tau higher, such as 0.1, or fit on more sentences."
+        "The covariance of the member '{name}' cannot be inverted with tau = {tau}: its vectors lie in {rank} "
+        "directions, of the {width} that they are wide. Set tau higher, such as 0.1."
     )
     META_DIVERGED = (
         "The loss of the autoencoder is not finite in epoch {epoch}. Set learn_rate lower than {learn_rate}, or "
@@ -122,6 +140,23 @@ class Errors:
     META_SPAN = (
         "The span '{text}' is no row (a whole Doc, a sentence, or a member of a pair), and the meta-embedding '{name}' "
         "stores vectors of rows alone. Ask the pipe: nlp.get_pipe('{name}').vector(span)."
+    )
+    META_SIZE = (
+        "size = {size}, but by the method '{method}' the members have at most {most} directions to give on {n} "
+        "sentences: {each}. Leave size out to take as many as there are."
+    )
+    META_MORE_SENTENCES = " More sentences may give more directions."
+    META_UNCORRELATED = (
+        "The members ({names}) have no direction to give by the method '{method}': on these {n} sentences no number of "
+        "one correlates with any of another. Use the method svd, or other members."
+    )
+    META_NO_MEMORY = (
+        "An autoencoder of size {size} for members of widths {widths} does not fit into memory. Set size lower, such "
+        "as the width of a member."
+    )
+    META_LARGE_NUMBERS = (
+        "The numbers in the vectors of the member '{name}' of a meta-embedding are too large for their squares. Set "
+        "normalize = true, or scale them down."
     )
 
     # Configuration
@@ -235,6 +270,12 @@ class Errors:
         "with the vocab of the loaded pipeline: doc_bin.get_docs(nlp.vocab)."
     )
     SEARCH_NOT_DOCS = "Cannot take Spans of {given}, number {number} (from 0) of docs: expected Docs, nlp.pipe(texts)."
+    SEARCH_IN_CONTEXT = (
+        "The sentence '{text}' has no vector of its own: the encoder's rows are whole Docs, so that it would be pooled "
+        "in the context of its Doc, and sentences that have nothing in common look alike. Encode sentences, too: "
+        '[components.{name}.model.get_spans] unit = "doc+sent" (of the component "transformer" where that is shared), '
+        "and set sentence boundaries before the encoder."
+    )
     SEARCH_NO_SPANS = (
         "There is no Span with a vector to search in: the Docs are empty, or have no such unit. Give others, or "
         'another unit, such as unit = "doc".'
@@ -443,6 +484,14 @@ class Errors:
     BULK_NO_GPU = "There is no GPU {given}: {count} were found. Correct --gpu-ids, or leave it out to use the CPU."
     BULK_BAD_GPU_IDS = "Cannot use --gpu-ids {given}: expected whole numbers with commas between, such as 0,1."
 
+    # What stands under the name of a file
+    NOT_A_FILE = "{path} is {kind}: expected a file. Write what is to be read to one, and give its name."
+    NOT_TO_WRITE = (
+        "{path} is {kind}: expected nothing there, or a file of its own. Nothing was written through it. Remove it, or "
+        "give another name."
+    )
+    BAD_SEAL = "its SHA-256 is not the one that was saved with it: it was damaged or changed"
+
     # Finding and loading an encoder
     UNKNOWN_MODULES = (
         'The folder {folder} describes a sentence encoder with {unknown}, and normalize = "auto" follows what the '
@@ -475,6 +524,63 @@ class Errors:
         "encoder alone, such as BERT, MPNet or RoBERTa."
     )
     BAD_STATE = "The saved encoder is damaged: {reason}. Save the pipeline again, or load the encoder by its name."
+    REMOTE_CODE = (
+        "The encoder '{name}' comes with Python code of its own ({files} name it), which is not run: the config says "
+        "trust_remote_code = {asked}, and that is its author's word, not yours. If you trust the code, set "
+        "trust_remote_code = true and the environment variable SPACY_SBERT_TRUST_REMOTE_CODE=1; else use another "
+        "encoder. Transformers' stock classes are not taken in its place: they would give other vectors."
+    )
+    FOREIGN_TRANSFORMER = (
+        "The file {file} names the module {given}: expected sentence_transformers.models.Transformer. Other classes "
+        "are not run, and a stock one in its place would give other vectors. Use another encoder."
+    )
+    FOREIGN_CLASS = (
+        "The file {file} names the architecture {given}, for which Transformers would take a class that makes other "
+        "vectors: expected {expected}. Use another encoder, or correct architectures or model_type in that file."
+    )
+    MISSING_WEIGHTS = (
+        "The weights in {folder} lack {names}, which config.json asks for, and which would be random. Get the encoder "
+        "anew, or correct config.json."
+    )
+    UNEXPECTED_WEIGHTS = (
+        "The weights in {folder} hold {names}, which the encoder that config.json describes has no place for. Get the "
+        "encoder anew, or correct config.json; for fewer layers set num_hidden_layers in transformer_config."
+    )
+    UNFIT_WEIGHTS = (
+        "The weights in {folder} and the file {config} do not make an encoder ({reason}). Get the encoder anew, or "
+        "correct config.json."
+    )
+    BAD_FOLDER_VALUE = (
+        "The file {file}, a part of the encoder's folder, says {key} = {given}: expected {expected}. Correct it, or "
+        "get the encoder anew."
+    )
+    BAD_TOKENIZER = (
+        "Cannot load the tokenizer of {folder} ({reason}): tokenizer.json, tokenizer_config.json or the vocabulary is "
+        "damaged, or not whole. Get the encoder anew."
+    )
+    BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
+    UNKNOWN_KEY = (
+        "Unknown key '{given}' in {setting}, which Transformers would ignore{near}. Correct it in the config of the "
+        "model, or leave it out."
+    )
+    NO_ROOM = (
+        "The encoder in {folder} is limited to {given} wordpieces (max_seq_length, model_max_length or the number of "
+        "its positions), of which {special} are special tokens: no text fits. Expected more than {special}."
+    )
+    FROZEN_NOT_A_LIST = (
+        'Cannot freeze {given!r}: expected a list of names of modules or parameters, such as frozen = ["embeddings"].'
+    )
+
+    # Saved pipelines
+    DAMAGED_FILE = (
+        "The file {file} of the saved pipeline is damaged: {reason}. It was changed after it was written, or writing "
+        "or copying it was cut short. Save or copy the pipeline again{remedy}."
+    )
+    DAMAGED_BYTES = (
+        "The saved model (the file 'model' in the folder of its component, or bytes of it) is damaged: {reason}. It "
+        "was changed after it was written, or writing or copying it was cut short. Save or copy the pipeline again; "
+        "if 'spacy train' was stopped while it wrote model-last, try model-best beside it."
+    )
 
     # Sharing a transformer
     NO_UPSTREAM = (
@@ -552,6 +658,15 @@ class Errors:
     NOT_ONE_HEAD = (
         "Cannot classify with the 'sbert' pipe '{name}': it has {given} trained classification heads. Expected one; "
         "train with spacy-sbert.SoftmaxLoss.v1, or name the objective of several: {names}."
+    )
+    GOLD_OUT_OF_RANGE = (
+        "The example '{text}' has the gold score {given}: expected one from {low:g} to {high:g} in "
+        "example.reference.spans['{key}'].attrs['score']. Scale it, as spacy-sbert.PairCorpus.v1 does by min_score and "
+        "max_score: scores from 0 to 5 are divided by 5."
+    )
+    TRAINED_BY_TWO_THREADS = (
+        "The thread '{other}' is training this encoder: it has begun a step, and awaits its gradient. Train it in "
+        "one thread at a time; another may use it meanwhile (nlp, nlp.pipe, encode)."
     )
 
     # Losses
@@ -858,7 +973,22 @@ class Warnings:
         'doc._.sbert_truncated is True for their Docs. Set overflow = "windows" in the encoder\'s config to average '
         'over windows instead, or unit = "sent" to encode sentences.'
     )
+    POOLED_IN_CONTEXT = (
+        "The vector of a Span was pooled from its wordpieces in the context of its Doc: Spans of one Doc look alike, "
+        "whatever they say. For what a Span says by itself, take nlp(span.text).vector; sentences are encoded by "
+        'themselves with [components.{name}.model.get_spans] unit = "doc+sent" (of the component "transformer" where '
+        "that is shared) and sentence boundaries set before the encoder. The pipe '{name}' says this once."
+    )
+    BEHIND_LIMIT = (
+        "A Span or Token lies wholly or partly behind the encoder's limit, where its Doc was cut: it has no vector, or "
+        'that of its beginning alone. Set overflow = "windows" in the encoder\'s config; sentences are encoded by '
+        "themselves with unit = \"doc+sent\". The pipe '{name}' says this once."
+    )
     META_LEFT_OUT = "{count} sentences of {limit} tokens or more were left out; set max_tokens to take longer ones."
+    META_FEWER_DIRECTIONS = (
+        "By the method '{method}' the members of '{name}' have {size} directions to give, fewer than the {widest} of "
+        "the widest member: its vectors are {size} wide. Set size for narrower ones."
+    )
     SHARED_DEFAULT_PROMPT = (
         "The authors of '{name}' put the prompt '{prompt}' before texts, which a shared transformer cannot do: vectors "
         "differ from theirs. Use spacy-sbert.SentenceEncoder.v1, which has an encoder of its own."

@@ -16,6 +16,7 @@ from .errors import Errors
 from .similarity import as_numpy, cosine
 
 Vectorised = tuple[numpy.ndarray, bool]
+SQUARABLE = 1e-15, 1e15  # numbers whose squares float32 adds up in full precision
 
 
 def install(doc: Doc) -> None:
@@ -67,7 +68,10 @@ def has_vector(obj: Doc | Span | Token) -> bool:
 
 def vector_norm(obj: Doc | Token) -> float:
     """Euclidean norm of the vector of a Doc or Token."""
-    return float(numpy.linalg.norm(vector(obj)))
+    found = vector(obj)
+    if not SQUARABLE[0] < abs(found).max(initial=0.0) < SQUARABLE[1]:
+        found = found.astype("float64")
+    return float(numpy.linalg.norm(found))
 
 
 def similarity(ours: Doc | Span | Token, theirs: Any) -> float:

@@ -14,6 +14,7 @@ from ..bulk import TextEncoder, check_gpus, encode_windows
 from ..component import SentenceBert
 from ..encoder.transformer import load
 from ..errors import Errors
+from ..regular import check_input, check_output
 from ..validation import NonNegative, Positive, Processes, Width, validated
 from .durable import replace, writing
 from .identity import budget_of, describe
@@ -92,7 +93,7 @@ def encode_file(
     prompt_name, prompt (str), truncate_dim (int): see SentenceBert.predict.
     RETURNS (BulkReport): counts.
     RAISES (ValueError): for a bad row, with file and line; for an unknown format or option; for an interrupted run of
-        another input, encoder or option.
+        another input, encoder or option; where something stands that is no file, or a link.
     RAISES (OSError): if a file cannot be read, is there already, or cannot be written, as on a full disk.
     RAISES (RuntimeError): if another process writes the same output.
     """
@@ -101,7 +102,7 @@ def encode_file(
     write = writer_of(output, with_columns=with_text or id_column is not None)
     workers = Workers(n_process, tuple(gpu_ids))
     _check_options(dtype, workers)
-    _check_output(source_path, output, overwrite)
+    _check_files(source_path, output, overwrite)
     encoder = sbert.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim)
     budget = budget_of(encoder.transformer, max_batch_items, workers.gpu_ids)
     with WorkFolder(output) as work:
@@ -140,10 +141,12 @@ def _check_options(dtype: str, workers: Workers) -> None:
     check_gpus(workers.gpu_ids)
 
 
-def _check_output(source: Path, output: Path, overwrite: bool) -> None:
+def _check_files(source: Path, output: Path, overwrite: bool) -> None:
+    check_input(source)  # before the work folder is made
     if output.exists() and source.exists() and output.samefile(source):
         raise ValueError(Errors.BULK_SAME_FILE.format(path=output))
-    if output.is_dir() or (output.exists() and not overwrite):
+    check_output(output)
+    if output.exists() and not overwrite:
         raise FileExistsError(Errors.BULK_OUTPUT_EXISTS.format(path=output))
 
 

@@ -14,6 +14,7 @@ from thinc.layers.pytorchwrapper import forward as pytorch_forward
 from transformers.file_utils import ModelOutput
 
 from ..errors import Errors
+from ..sealed import SealedModel
 from ..types import SpanGetter
 from ..validation import NonNegative, check
 from .batch import encode_spans
@@ -29,7 +30,7 @@ from .windows import spread
 from .wordpieces import OVERFLOWS, Wordpieces, WordpieceTokenizer
 
 
-class EncoderModel(TransformerModel):
+class EncoderModel(SealedModel, TransformerModel):
     """Encode the rows of Docs with a Hugging Face encoder that is loaded on first use.
 
     Beyond the model of spacy-transformers it looks a name up in installed packages too, knows the length limit that

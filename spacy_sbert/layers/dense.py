@@ -11,14 +11,15 @@ from thinc.util import get_array_module
 
 from ..errors import Errors
 from ..validation import Width, check_weights, validated
+from .sigmoid import sigmoid
 
 Vectors = Floats2d
 # From x to a(x), and from a(x) to a'(x).
 ACTIVATIONS: dict[str, tuple[Callable, Callable]] = {
     "identity": (lambda x: x, lambda y: get_array_module(y).ones_like(y)),
     "tanh": (lambda x: get_array_module(x).tanh(x), lambda y: 1 - y * y),
-    "relu": (lambda x: x * (x > 0), lambda y: (y > 0).astype(y.dtype)),
-    "sigmoid": (lambda x: 1 / (1 + get_array_module(x).exp(-x)), lambda y: y * (1 - y)),
+    "relu": (lambda x: get_array_module(x).maximum(x, 0), lambda y: (y > 0).astype(y.dtype)),
+    "sigmoid": (sigmoid, lambda y: y * (1 - y)),
 }
 
 

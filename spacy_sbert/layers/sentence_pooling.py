@@ -11,7 +11,8 @@ from thinc.types import Floats2d, Ragged
 from thinc.util import get_array_module
 from transformers.file_utils import ModelOutput
 
-from ..encoder.rows import RowBatch, Rows, rows_of
+from ..encoder.align import among
+from ..encoder.rows import RowBatch, Rows, outermost, rows_of
 from ..errors import Errors
 from ..similarity import as_numpy
 from ..span_pooling import stretch_vector
@@ -31,8 +32,8 @@ class SentencePooling(Model[list[TransformerData], list[EncodedDoc]]):
 
     Input: one TransformerData a Doc. Output: one EncodedDoc a Doc. Its backprop takes the gradient of each EncodedDoc's
     vectors, float (rows, width), and returns the gradient of each TransformerData that has rows. Its attrs:
-    token_vectors, whether to return what other Spans and Tokens need; width, of the vectors, once known;
-    upstream_normalize, what the folder of a transformer says that does not tell it with its output.
+    token_vectors, whether to return what other Spans and Tokens need; upstream_normalize, what the folder of a
+    transformer says that does not tell it with its output.
 
     pooling (str): see make_pooling.
     normalize (bool): whether vectors get unit length; None to do as the encoder's folder says.
@@ -49,7 +50,7 @@ class SentencePooling(Model[list[TransformerData], list[EncodedDoc]]):
         truncate_dim: int = 0,
     ):
         check("truncate_dim", truncate_dim, WidthOrOff)
-        attrs = {"token_vectors": True, "width": 0, "upstream_normalize": False}
+        attrs = {"token_vectors": True, "upstream_normalize": False}
         layers: list[Model] = [make_pooling(pooling), unit_length(), *([] if dense is None else [dense])]
         super().__init__("sentence_pooling", forward, init=init, layers=layers, attrs=attrs)
         self.pooling_name = pooling  # no attrs: those are saved, and would win over the config when loaded
@@ -72,10 +73,16 @@ class SentencePooling(Model[list[TransformerData], list[EncodedDoc]]):
         """The width of pooled vectors, before a dense layer; hidden (int): that of the encoder's states."""
         return hidden * len(self.pooling_name.split("+"))
 
-    def width(self, hidden: int, settings: EncoderSettings | None = None) -> int:
-        """The width of the vectors; hidden, settings: of the encoder."""
+    def width(self, hidden: int, settings: EncoderSettings | None = None, *, truncate_dim: int | None = None) -> int:
+        """The width of the vectors; hidden, settings: of the encoder. truncate_dim (int): in place of the pipe's own.
+
+        RAISES (ValueError): if they have no so many dimensions.
+        """
         width = self.pooled_width(hidden) if self.dense is None else self.dense.get_dim("nO")
-        return self._truncated(settings, None) or width
+        kept = self._truncated(settings, truncate_dim) or width
+        if kept > width:
+            raise ValueError(Errors.TRUNCATE_DIM.format(given=kept, width=width))
+        return kept
 
     def finishing(
         self, settings: EncoderSettings | None, normalize: bool, truncate_dim: int | None
@@ -110,9 +117,9 @@ class SentencePooling(Model[list[TransformerData], list[EncodedDoc]]):
             raise ValueError(Errors.UNKNOWN_MODULES.format(folder=settings.name, unknown=unknown))
         return settings.normalize
 
-    def without_rows(self) -> EncodedDoc:
-        """What a Doc without text gets."""
-        return EncodedDoc(Rows.none(), self.ops.alloc2f(0, self.attrs["width"]), self.pooling_name, False, None)
+    def without_rows(self, width: int) -> EncodedDoc:
+        """What a Doc without text gets; width (int): of the vectors of others."""
+        return EncodedDoc(Rows.none(), self.ops.alloc2f(0, width), self.pooling_name, False, None)
 
 
 def init(model: SentencePooling, X: Any = None, Y: Any = None) -> None:
@@ -131,22 +138,22 @@ def pool_docs(
     held = {i: data for i, data in enumerate(datas) if "last_hidden_state" in data.model_output}
     batch = list(held.values())
     if not batch:
-        return [model.without_rows() for _ in datas], lambda d_vectors: []
+        return [model.without_rows(0) for _ in datas], lambda d_vectors: []
     rows = [rows_of(data) for data in batch]
     settings = rows[0].settings
     unit = model.normalizes(settings)
     finishing = model.finishing(settings, unit, truncate_dim)
-    model.attrs["width"] = model.width(batch[0].width, settings)
-    encoded = [model.without_rows() for _ in datas]
+    width = model.width(batch[0].width, settings, truncate_dim=truncate_dim)
+    encoded = [model.without_rows(width) for _ in datas]
     places = [numpy.flatnonzero(as_numpy(data.wordpieces.attention_mask)) for data in batch]
     states = [_flat_states(model, data, kept) for data, kept in zip(batch, places, strict=True)]
     lengths = numpy.concatenate([as_numpy(d.wordpieces.attention_mask).sum(axis=1) for d in batch]).astype("int32")
     lead = max((getattr(data.wordpieces, "n_lead", 0) for data in batch), default=0)
     vectors, backprop_vectors = pool_rows(model, states, lengths, rows, lead, finishing, is_train)
     for i, data, r, kept, own, found in zip(held, batch, rows, places, states, vectors, strict=True):
-        wordpieces = None if is_train else _wordpieces(data, kept, own, r.foreign)
+        wordpieces = None if is_train else _wordpieces(data, kept, own, r)
         if wordpieces is not None and r.foreign:
-            found = _pool_tokens(model, wordpieces, finishing)
+            found = _pool_tokens(model, wordpieces, finishing, width)
         wanted = wordpieces if model.attrs["token_vectors"] else None
         encoded[i] = EncodedDoc(r, found, model.pooling_name, unit, wanted, model.dense is not None)
 
@@ -221,18 +228,21 @@ def _padded(data: TransformerData, kept: numpy.ndarray, d_own: Floats2d) -> Tran
     return TransformerData(data.wordpieces, ModelOutput(last_hidden_state=d_states), data.align)
 
 
-def _wordpieces(data: TransformerData, kept: numpy.ndarray, states: Floats2d, foreign: bool) -> WordpieceStates:
-    batch = data.wordpieces
+def _wordpieces(data: TransformerData, kept: numpy.ndarray, states: Floats2d, rows: Rows) -> WordpieceStates:
+    batch, foreign = data.wordpieces, rows.foreign
+    mask = as_numpy(batch.attention_mask)
+    lengths = mask.sum(axis=1).astype("int64")
+    context = numpy.repeat(outermost(rows.spans)[rows.row_of], lengths)  # (wordpieces,)
     if isinstance(batch, RowBatch) and batch.characters is not None and not foreign:
         characters = batch.characters.reshape(-1, 2)[kept]
-        of_text = numpy.flatnonzero(characters[:, 1] > characters[:, 0])
+        of_text = numpy.flatnonzero((characters[:, 1] > characters[:, 0]) & context)
         return WordpieceStates(cast(Any, states)[of_text], characters[of_text], None)
-    mask = as_numpy(data.wordpieces.attention_mask)
     align_lengths, flat_place = as_numpy(data.align.lengths), numpy.cumsum(mask.reshape(-1) > 0) - 1
     pieces = flat_place[as_numpy(data.align.dataXd).reshape(-1)]
     if foreign:
-        pieces, align_lengths = _each_token_once(pieces, align_lengths, mask.sum(axis=1).astype("int64"))
-    return WordpieceStates(states, None, Ragged(cast(Any, pieces), cast(Any, align_lengths)))
+        pieces, align_lengths = _each_token_once(pieces, align_lengths, lengths)
+    align = among(Ragged(cast(Any, pieces), cast(Any, align_lengths)), context)
+    return WordpieceStates(states if context.all() else cast(Any, states)[context], None, align)
 
 
 def _each_token_once(
@@ -248,12 +258,12 @@ def _each_token_once(
 
 
 def _pool_tokens(
-    model: SentencePooling, found: WordpieceStates, finishing: list[Model[Floats2d, Floats2d]]
+    model: SentencePooling, found: WordpieceStates, finishing: list[Model[Floats2d, Floats2d]], width: int
 ) -> Floats2d:
     """The vector of a Doc whose windows overlap: each token once, without special tokens."""
     chosen = as_numpy(found.states)[numpy.unique(cast(Any, found.align).dataXd)]
     if not len(chosen):
-        return model.ops.alloc2f(1, model.attrs["width"])
+        return model.ops.alloc2f(1, width)
     vector = model.ops.asarray2f(cast(Floats2d, stretch_vector(chosen, model.pooling_name)[None]))
     for layer in finishing:
         vector = layer.predict(vector)

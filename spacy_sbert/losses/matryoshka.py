@@ -49,6 +49,7 @@ def MatryoshkaLoss(
         gold=loss.attrs["gold"],
         whole_batch=loss.attrs["whole_batch"],
         is_sum=loss.attrs["is_sum"],
+        score_range=getattr(loss, "score_range", None),
         mini_batch_size=getattr(loss, "mini_batch_size", None),
     )
 

@@ -1,5 +1,6 @@
 """The `sbert_meta` pipe: several members' vectors of a Doc become one, which `doc.vector` answers with."""
 
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from spacy.vocab import Vocab
 
 from .. import hooks, records
 from ..errors import Errors, Warnings
+from ..sealed import naming, seal, unseal
 from ..spans import SPANS_KEY, members
 from ..validation import Name, NonNegative, Positive, Width, validated
 from .corpus import MAX_TOKENS, ShortSentences, read_sentences
@@ -160,7 +162,7 @@ class SentenceMeta(Pipe):
         if stretches:
             vectors = self._combine(self.member_vectors(stretches))
         else:
-            vectors = numpy.zeros((0, self.estimator.width), dtype="float32")
+            vectors = numpy.zeros((0, self._width(docs)), dtype="float32")
         hooks.install_extensions(self.name)  # the pipe may have got another name since it was made
         start = 0
         for doc, of_doc in zip(docs, rows, strict=True):
@@ -170,12 +172,17 @@ class SentenceMeta(Pipe):
             if self.set_hooks:
                 hooks.install(doc)
 
+    def _width(self, docs: list[Doc]) -> int:
+        """The width of the meta-embeddings; 0 where functions, which get no empty Doc, have yet to show theirs."""
+        if not self.estimator.width and docs and all(isinstance(member, PipeMember) for member in self.members):
+            return self._combine(self.member_vectors(docs[:1])).shape[1]
+        return self.estimator.width
+
     def _rows(self, doc: Doc) -> Rows:
         for member in self.members:
             if isinstance(member, PipeMember):
                 found = member.found(doc)
-                places = numpy.concatenate([record.rows for record in found])
-                has_text = numpy.concatenate([record.data["has_text"] for record in found])
+                places, has_text = records.rows_of(doc, found)
                 return Rows(places, has_text, any(record.data["truncated"] for record in found))
         start, end = records.trimmed(doc.text, 0)
         places = numpy.array([[start, end]] if start < end else [], dtype="int32").reshape(-1, 2)
@@ -224,7 +231,7 @@ class SentenceMeta(Pipe):
             return (text for example in get_examples() for text in _texts_of(example, self.spans_key))
 
         sentences = ShortSentences(nlp, texts, max_tokens)
-        fit_meta(nlp, self.name, sentences, cache=Path(cache) if cache else None)
+        fit_meta(nlp, self.name, sentences, cache=Path(cache) if cache else None, progress=sys.stderr.isatty())
         if sentences.n_left_out:
             warnings.warn(Warnings.META_LEFT_OUT.format(count=sentences.n_left_out, limit=max_tokens), stacklevel=2)
 
@@ -255,12 +262,12 @@ class SentenceMeta(Pipe):
         return self
 
     def _parts(self) -> dict[str, tuple[Callable[[], bytes], Callable[[bytes], Any]]]:
-        """How each part is written and read."""
+        """How each part is written and read: as bytes that are sealed."""
         parts: dict[str, Any] = {"estimator": (lambda: estimator_to_bytes(self.estimator), self._set_estimator)}
         for i, member in enumerate(self.members):
             if isinstance(member, FunctionMember) and hasattr(member.function, "to_bytes"):
                 parts[f"function_{i}"] = member.function.to_bytes, member.function.from_bytes
-        return parts
+        return {key: (_sealed(write), _unsealed(read)) for key, (write, read) in parts.items()}
 
     def _set_estimator(self, data: bytes) -> None:
         found = estimator_from_bytes(data)
@@ -287,4 +294,16 @@ def _to_file(write: Callable[[], bytes]) -> Callable[[Path], Any]:
 
 
 def _from_file(read: Callable[[bytes], Any]) -> Callable[[Path], Any]:
-    return lambda path: read(path.read_bytes())
+    def from_file(path: Path) -> None:
+        with naming(path):
+            read(path.read_bytes())
+
+    return from_file
+
+
+def _sealed(write: Callable[[], bytes]) -> Callable[[], bytes]:
+    return lambda: seal(write())
+
+
+def _unsealed(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+    return lambda data: read(unseal(data))

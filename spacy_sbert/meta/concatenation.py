@@ -30,7 +30,7 @@ class Concatenation(MetaEmbedding):
     def width(self) -> int:
         return sum(self.widths_)
 
-    def _fit(self, views: Views, names: Sequence[str]) -> None:
+    def _fit(self, views: Views, names: Sequence[str], progress: bool) -> None:
         for _ in self._blocks(views, names):  # what is not finite is found here, as by the other methods
             pass
 

@@ -10,6 +10,7 @@ from spacy.tokens import DocBin
 
 from ..errors import Errors
 from ..validation import Name, NonNegative, validated
+from ..whole import whole_file
 from .docs import example_doc
 from .layouts import AUTO, FORMATS, SPACY, find_format, read_rows
 from .table import Columns
@@ -43,6 +44,7 @@ def convert(
     format, members, score, label, min_score, max_score, header, limit: see PairCorpus.
     RETURNS (int): the number of examples written.
     RAISES (ValueError): if a line is not what it should be, or their number not as expected; nothing is written then.
+    RAISES (OSError): if the file cannot be written; what was there stays.
     """
     if output_path.suffix != ".spacy":
         raise ValueError(Errors.NOT_SPACY.format(path=output_path))
@@ -50,8 +52,8 @@ def convert(
     docs = _read_docs(input_path, spacy.blank(lang), format, columns, limit)
     if expect is not None and len(docs) != expect:
         raise ValueError(Errors.WRONG_COUNT.format(path=input_path, given=len(docs), expected=expect))
-    output_path.parent.mkdir(parents=True, exist_ok=True)
-    docs.to_disk(output_path)
+    with whole_file(output_path) as file:
+        file.write(docs.to_bytes())
     return len(docs)
 
 

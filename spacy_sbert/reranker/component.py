@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import numpy
 from spacy.language import Language
-from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
@@ -18,6 +17,7 @@ from thinc.types import Floats2d
 from .. import records
 from ..errors import Errors, Warnings
 from ..pairs import batch_size_of
+from ..sealed import SealedPipe
 from ..search.blocks import check_count
 from ..similarity import as_numpy
 from ..spans import SPANS_KEY, members
@@ -56,7 +56,7 @@ def make_sbert_reranker(
     return SentenceReranker(nlp.vocab, model, name, objective=objective, scorer=scorer, spans_key=spans_key)
 
 
-class SentenceReranker(TrainablePipe):
+class SentenceReranker(SealedPipe):
     """Scores pairs of texts, by reading both at once: slower than to compare two vectors, and more precise.
 
     vocab (Vocab): the pipeline's.

@@ -11,6 +11,7 @@ from thinc.types import Floats2d
 from ..encoder.forks import use_one_thread_in_forks
 from ..encoder.shim import position_limit
 from ..errors import Errors
+from ..sealed import SealedModel
 from ..validation import MOST_OUTPUTS, Name, NonNegative, NonNegativeFloat, Range, validated
 from .activation import ACTIVATIONS, activate, resolve_activation
 from .shim import ClassifierShim
@@ -32,7 +33,7 @@ class PairLogits:
     n_cut: int
 
 
-class CrossEncoder(Model[list[Pair], PairLogits]):
+class CrossEncoder(SealedModel[list[Pair], PairLogits]):
     """Read pairs of texts with a sequence classifier that is loaded on first use.
 
     For the arguments see cross_encoder and ClassifierShim.
@@ -75,13 +76,12 @@ class CrossEncoder(Model[list[Pair], PairLogits]):
         return activate(logits, self.activation)
 
     def _limit(self, of_folder: int | None) -> int | None:
-        if not self._max_length:
-            return of_folder
         most = position_limit(self.shim._model)
-        if most is not None and self._max_length > most:
-            expected = f"{SHORTEST} to {most}"
-            raise ValueError(Errors.RERANKER_MAX_LENGTH.format(given=self._max_length, expected=expected))
-        return self._max_length
+        given = self._max_length or of_folder
+        if given is not None and (given < SHORTEST or (most is not None and given > most)):
+            expected = f"{SHORTEST} to {most}" if most else f"{SHORTEST} or more"
+            raise ValueError(Errors.RERANKER_MAX_LENGTH.format(given=given, expected=expected))
+        return given
 
     def to_dict(self) -> dict:
         """The model's state; loads the weights first, if they are not."""

@@ -6,7 +6,7 @@ import numpy
 from spacy.tokens import Doc, Span
 
 from ..errors import Errors
-from ..most_similar import Query, SimilarSpan, query_vector, with_vectors
+from ..most_similar import Query, SimilarSpan, query_vector, sentences, with_vectors
 from ..validation import Positive, shown, validated
 from .index import VectorIndex
 from .nearest import Best, nearest
@@ -14,7 +14,7 @@ from .nearest import Best, nearest
 Unit = str | Callable[[Doc], Iterable[Span]]
 UNITS: dict[str, Callable[[Doc], Iterable[Span]]] = {
     "doc": lambda doc: [doc[:]],
-    "sent": lambda doc: doc.sents,
+    "sent": sentences,
     "noun_chunks": lambda doc: doc.noun_chunks,
     "ents": lambda doc: doc.ents,
 }
@@ -28,7 +28,8 @@ def collect_spans(docs: Iterable[Doc], unit: Unit = "sent") -> Iterator[Span]:
     unit (str or Callable): "doc", "sent", "noun_chunks", "ents", or a function from a Doc to Spans, such as
         `lambda doc: doc.spans["sc"]`.
     YIELDS (Span).
-    RAISES (ValueError): for an unknown unit, or from spaCy if a Doc has no sentence boundaries or no parse.
+    RAISES (ValueError): for an unknown unit, if a sentence is no row of the encoder, or from spaCy if a Doc has no
+        sentence boundaries or no parse.
     """
     if isinstance(unit, str) and unit not in UNITS:
         raise ValueError(Errors.UNKNOWN_UNIT.format(given=unit, expected=", ".join(UNITS)))

@@ -5,18 +5,12 @@ in signatures and in the commands, so that one that is added later is tried, too
 """
 
 import inspect
-import random
-from importlib import import_module
-from pkgutil import walk_packages
 
-import numpy
 import pytest
 import spacy
-import spacy_sbert
-from counting import parts
 from spacy.util import registry
 from thinc.api import reduce_mean
-from wrong_settings import MANY, NUMBERS, TEXTS, VALUES, Thing, entry_points, target
+from wrong_settings import MANY, entry_points, target
 
 from spacy_sbert.losses.cosine_similarity import CosineSimilarityLoss
 from spacy_sbert.models import sentence_listener
@@ -51,8 +45,8 @@ ALLOWED = {
     "output_file": LATER,  # a file that will be written
     "seed": {"minus one", *MANY},  # Python's generator takes any whole number
     # Blocks and lists that may be empty, or hold what their own function checks
-    **dict.fromkeys(("grad_scaler_config", "prompts"), {"dict"}),
-    **dict.fromkeys(("tokenizer_config", "transformer_config"), {"dict", "dict of things"}),  # read with the folder
+    **{key: {"dict"} for key in ("grad_scaler_config", "prompts")},
+    **{key: {"dict", "dict of things"} for key in ("tokenizer_config", "transformer_config")},  # read with the folder
     "frozen": {"list"},  # nothing
     "members": {"list"},  # no columns are named
 }
