@@ -65,9 +65,9 @@ class Target:
     natural: dict[str, set[str]] = field(default_factory=dict)
     paths: set[str] = field(default_factory=set)
 
-    def cases(self) -> Iterator[tuple[str, str]]:
-        """Every setting with every value."""
-        return ((setting, label) for setting in self.settings for label in VALUES)
+    def cases(self, but: str = "") -> Iterator[tuple[str, str]]:
+        """Every setting with every value, but one."""
+        return ((setting, label) for setting in self.settings for label in VALUES if label != but)
 
     def judge(self, cases: Cases, setting: str, label: str, allowed: set[str]) -> None:
         """Try one value: refused with an error that names the setting, or one that is allowed."""
@@ -91,7 +91,7 @@ class Target:
     def _names(self, error: Exception, setting: str, label: str) -> bool:
         """Whether the message has the name of the setting, in whatever case and with whatever dashes."""
         message = str(error).replace("-", "_").lower()
-        return setting in message or (setting in self.paths and f"{VALUES[label]}" in str(error))
+        return setting.lower() in message or (setting in self.paths and f"{VALUES[label]}" in str(error))
 
 
 def entry_points() -> dict[str, tuple[str, Any]]:
