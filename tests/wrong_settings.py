@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
+from pkgutil import walk_packages
 from types import NoneType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from counting import Cases
 
+import spacy_sbert
+
+PROMISE = "a wrong setting is refused with an error that names it"
 ROOT = Path(__file__).parent.parent
 BILLION, TRILLIONS = 10**9, 10**18
 
@@ -136,3 +140,15 @@ def _kinds(annotation: Any) -> Iterator[Any]:
             yield from _kinds(branch)
     else:
         yield annotation
+
+
+def validated_functions() -> dict[str, Callable[..., Any]]:
+    """Every function and method of the package that checks its arguments, by its name: those that people call."""
+    found = {}
+    for module in walk_packages(spacy_sbert.__path__, "spacy_sbert."):
+        for _, one in inspect.getmembers(import_module(module.name)):
+            for inner in [one, *(vars(one).values() if inspect.isclass(one) else ())]:
+                function = getattr(inner, "__func__", inner)
+                if "__signature__" in getattr(function, "__dict__", {}) and "spacy_sbert" in function.__module__:
+                    found[f"{function.__module__.removeprefix('spacy_sbert.')}.{function.__qualname__}"] = function
+    return found

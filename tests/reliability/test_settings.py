@@ -10,13 +10,12 @@ import pytest
 import spacy
 from spacy.util import registry
 from thinc.api import reduce_mean
-from wrong_settings import MANY, entry_points, target
+from wrong_settings import MANY, PROMISE, entry_points, target
 
 from spacy_sbert.losses.cosine_similarity import CosineSimilarityLoss
 from spacy_sbert.models import sentence_listener
 from spacy_sbert.spans import sentence_spans
 
-PROMISE = "a wrong setting is refused with an error that names it"
 RIGHT_FACTORS = {"zero", "one and a half", *MANY}  # a finite factor; a loss that is not finite is refused in training
 LATER = {"number as text", "unknown"}  # a name that only use can find to be unknown
 LIMITS = MANY  # a limit that nothing reaches
