@@ -84,13 +84,14 @@ def encode_wordpieces(
     shim = load(transformer)
     windows: Any = pooling.ops.alloc2f(len(wordpieces.lengths), pooling.pooled_width(transformer.get_dim("nO")))
     states: list[Any] = [None] * len(windows) if keep_states else []
-    for part in run(shim.inference_encoder(), wordpieces, budget=transformer.max_batch_items):
-        of_part = cast(Floats2d, torch2xp(part.states))
-        pooled, lengths, _ = without_leading(of_part, part.lengths, wordpieces.n_lead)
-        ragged = Ragged(pooled, pooling.ops.asarray1i(cast(Any, lengths)))
-        windows[part.windows] = pooling.layers[0].predict(ragged)
-        if keep_states:
-            _keep(states, wordpieces, part)
+    with shim.encoding() as encoder:
+        for part in run(encoder, wordpieces, budget=transformer.max_batch_items):
+            of_part = cast(Floats2d, torch2xp(part.states))
+            pooled, lengths, _ = without_leading(of_part, part.lengths, wordpieces.n_lead)
+            ragged = Ragged(pooled, pooling.ops.asarray1i(cast(Any, lengths)))
+            windows[part.windows] = pooling.layers[0].predict(ragged)
+            if keep_states:
+                _keep(states, wordpieces, part)
     rows = _rows_of(wordpieces, transformer)
     normalize = pooling.normalizes(shim.settings)
     finishing = pooling.finishing(shim.settings, normalize, call.truncate_dim)
