@@ -1,11 +1,10 @@
 """The Hugging Face model and tokenizer inside a Thinc model: loaded on first use, saved as their folder's files."""
 
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,7 +23,7 @@ from ..types import EncoderSettings
 from ..validation import NonNegative, NonNegativeFloat, check, check_keywords
 from .forward import Forward, autocast, cached_forward, plain_forward
 from .fused_adam import can_fuse, update_fused
-from .inference import REFERENCE, InferenceCache, resolve_precision
+from .inference import REFERENCE, InferenceCache, Reference, resolve_precision
 from .loading import (
     Source,
     check_vocabulary,
@@ -35,14 +34,16 @@ from .loading import (
     room_for_text,
     try_once,
 )
+from .packed_bert import PackedBert
 from .remote_code import may_run
 from .resolve import resolve
 from .saved import read_state, write_state
 from .settings import read_settings, transformer_folder
 from .steps import Awaited, Steps
+from .twins import Twins
 from .weights import check_architecture, check_weights
+from .weights_lock import WeightsLock
 
-LOADING = threading.Lock()  # Hugging Face's from_pretrained is not made for several threads at a time
 PRECISIONS = ("float32", "bfloat16", "float16", "auto", REFERENCE)
 
 
@@ -96,6 +97,8 @@ class EncoderShim(HFShim):
         self.settings: EncoderSettings | None = None
         self._inference = InferenceCache()
         self._steps = Steps()
+        self._twins = Twins()
+        self._weights = WeightsLock()
         self._load_config = {"tokenizer": dict(tokenizer_config), "transformer": dict(transformer_config)}
         objects = HFObjects(None, None, None, dict(tokenizer_config), dict(transformer_config))
         scaled = self.precision == "float16"
@@ -111,15 +114,27 @@ class EncoderShim(HFShim):
         RAISES (OSError, ValueError): if the encoder is not found, see resolve.
         """
         if self.settings is None:
-            with LOADING:
+            with _loading().writing():
                 if self.settings is None:
                     folder = resolve(self.name)
                     self._load_folder(transformer_folder(folder), read_settings(folder, self.name))
         return cast(EncoderSettings, self.settings)
 
+    @contextmanager
+    def encoding(self) -> Iterator[Any]:
+        """What encodes without a graph, for run, in the precision asked for. Meanwhile its weights stay as they are,
+        whatever another thread does."""
+        with self._weights.reading():
+            encoder = self.inference_encoder()
+            if isinstance(encoder, PackedBert):
+                yield encoder
+                return
+            is_reference = isinstance(encoder, Reference)
+            with self._twins.lend(encoder.model if is_reference else encoder) as twin:
+                yield Reference(twin) if is_reference else twin
+
     def inference_encoder(self) -> Any:
-        """What encodes without a graph, for run, in the precision asked for; see InferenceCache."""
-        self._model.eval()
+        """What encoding makes its encoder of; see InferenceCache."""
         precision = REFERENCE if self.precision == REFERENCE else self._inference_precision
         return self._inference.encoder_of(self._model, precision)
 
@@ -135,13 +150,18 @@ class EncoderShim(HFShim):
 
     def predict(self, inputs: ArgsKwargs) -> ModelOutput:
         """Encode wordpieces without dropout and without a graph."""
-        self._model.eval()  # and it stays so: another thread may be encoding
-        with torch.no_grad(), autocast(self.device, self._inference_precision):
-            output = self._model(**inputs.kwargs)
+        with self._using() as model, torch.no_grad(), autocast(self.device, self._inference_precision):
+            output = model(**inputs.kwargs)
         half = {key: value for key, value in output.items() if torch.is_tensor(value) and value.is_floating_point()}
         for key, value in half.items():
             output[key] = value.float()
         return output
+
+    @contextmanager
+    def _using(self) -> Iterator[Any]:
+        """The model for a pass without dropout, while another thread may train it."""
+        with self._weights.reading(), self._twins.lend(self._model) as twin:
+            yield twin
 
     def begin_update(self, inputs: ArgsKwargs) -> tuple[ModelOutput, Callable[[ArgsKwargs], ArgsKwargs]]:
         """Encode wordpieces with dropout; the callback takes the gradient of their states to the parameters."""
@@ -149,7 +169,8 @@ class EncoderShim(HFShim):
         n_rows = len(inputs.kwargs["input_ids"])
         cached = 0 < self.mini_batch_size < n_rows
         forward: Forward = partial(cached_forward, mini_batch_size=self.mini_batch_size) if cached else plain_forward
-        output, backward = forward(self._model, inputs.kwargs, precision=self.arithmetic)
+        with self._weights.reading():
+            output, backward = forward(self._model, inputs.kwargs, precision=self.arithmetic)
 
         def backprop(grads: ArgsKwargs) -> ArgsKwargs:
             self._end_step(awaited, backward, next(iter(grads.kwargs["grad_tensors"])))
@@ -169,8 +190,8 @@ class EncoderShim(HFShim):
 
     def _end_step(self, awaited: Awaited, backward: Callable[[torch.Tensor], None], d_output: torch.Tensor) -> None:
         """Take a gradient back to the parameters, and make the updates that waited for it."""
-        self._model.train()  # it may have been used since, and what is computed again must drop out the same
-        self._backward_scaled(backward, d_output)
+        with self._weights.reading():  # what was not kept is computed again
+            self._backward_scaled(backward, d_output)
         self._steps.end(awaited)
         if not self._steps.awaits_gradient:
             self._make_updates()
@@ -182,10 +203,11 @@ class EncoderShim(HFShim):
 
     def _make_updates(self) -> None:
         for optimizer in self._steps.take():
-            try:
-                self._update(optimizer)
-            finally:
-                self._inference.drop()
+            with self._weights.writing():
+                try:
+                    self._update(optimizer)
+                finally:
+                    self._inference.drop()
 
     def _backward_scaled(self, backward: Callable[[torch.Tensor], None], d_output: torch.Tensor) -> None:
         scaled = cast(list, self._grad_scaler.scale([d_output], inplace=True))[0]
@@ -208,7 +230,8 @@ class EncoderShim(HFShim):
         """Write config, weights as safetensors and tokenizer to a folder, as Hugging Face lays them out."""
         self.load()
         self._settle()
-        self._hfmodel.transformer.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
+        with self._weights.reading():
+            self._hfmodel.transformer.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
         self._save_tokenizer(folder)
 
     def from_bytes(self, bytes_data: bytes) -> "EncoderShim":
@@ -219,7 +242,8 @@ class EncoderShim(HFShim):
         # Windows keeps a file of weights open a while after it was read.
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             try:
-                self._load_folder(Path(folder), read_state(bytes_data, Path(folder)), is_saved=True)
+                with self._weights.writing():
+                    self._load_folder(Path(folder), read_state(bytes_data, Path(folder)), is_saved=True)
             except ValueError as error:  # nobody knows the folder by that name
                 raise ValueError(str(error).replace(folder, "<the saved encoder>")) from error
         self._hfmodel._init_tokenizer_config = SimpleFrozenDict()  # as in spacy-transformers: these are done with
@@ -229,7 +253,8 @@ class EncoderShim(HFShim):
     def copy(self) -> "EncoderShim":
         """A copy with weights of its own and an id of its own, by which optimizers tell parameters apart."""
         self._settle()
-        copied = super().copy()
+        with self._weights.reading():
+            copied = super().copy()
         with Shim.global_id_lock:
             Shim.global_id += 1
             copied.id = Shim.global_id
@@ -272,20 +297,24 @@ class EncoderShim(HFShim):
                 if key in params:
                     others[name] = params[key]
         kept = {name: weight.clone() for name, weight in self._model.state_dict().items() if name in others}
+        awaited = self._steps.begin()  # an update that another thread makes meanwhile would be lost
         try:
             self._load_weights({name: xp2torch(other).view_as(kept[name]) for name, other in others.items()})
             yield
         finally:
             self._load_weights(kept)
+            self._steps.end(awaited)
 
     def _load_weights(self, weights: dict[str, torch.Tensor]) -> None:
-        self._model.load_state_dict(weights, strict=False)
-        self._inference.drop()
+        with self._weights.writing():
+            self._model.load_state_dict(weights, strict=False)
+            self._inference.drop()
 
     def to_device(self, device_type: str, device_id: int) -> None:
         if self.is_loaded:
-            self._inference.drop()
-            super().to_device(device_type, device_id)
+            with self._weights.writing():
+                self._inference.drop()
+                super().to_device(device_type, device_id)
 
     def _load_folder(self, folder: Path, settings: EncoderSettings, *, is_saved: bool = False) -> None:
         objects = self._hfmodel
@@ -331,6 +360,12 @@ class EncoderShim(HFShim):
             tokenizer.vocab_file = str(folder / tokenizer.vocab_files_names["vocab_file"])
             Path(tokenizer.vocab_file).write_bytes(vocab)
         tokenizer.save_pretrained(str(folder))
+
+
+@cache
+def _loading() -> WeightsLock:
+    """Hugging Face's from_pretrained is not made for several threads at a time."""
+    return WeightsLock()
 
 
 def _vocab_file_contents(tokenizer: Any) -> bytes | None:
