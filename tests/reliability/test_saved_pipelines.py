@@ -28,6 +28,10 @@ WATCHED = [False]
 KINDS = ("own", "shared", "meta", "reranker")
 
 
+class Hangs(BaseException):
+    """What no code takes for a fault of what it reads."""
+
+
 def _watch(event: str, args: Any) -> None:
     if WATCHED[0] and event in RUNS_CODE:
         EXECUTED.append(event)
@@ -41,7 +45,7 @@ def limits() -> Iterator[None]:
     """An end to what hangs, and a list of what was executed."""
 
     def stop(number: int, frame: Any) -> None:
-        raise RuntimeError(f"it hangs: no end after {SECONDS} seconds")
+        raise Hangs(f"no end after {SECONDS} seconds")
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.alarm(SECONDS)
@@ -66,7 +70,7 @@ def judge(cases: Cases, case: str, use: Callable[[], numpy.ndarray], expected: A
             cases.wrong(f"{case}: the message does not name {missing}: {type(error).__name__}: {str(error)[:300]}")
         else:
             cases.refused()
-    except Exception as error:  # the case is judged, not the test ended
+    except (Exception, Hangs) as error:  # the case is judged, not the test ended
         cases.wrong(f"{case}: {type(error).__name__}: {str(error)[:300]}")
     else:
         same = expected is None or (vectors.shape == expected.shape and numpy.allclose(vectors, expected, atol=1e-5))
@@ -154,9 +158,9 @@ def named_in(file: Path) -> str:
     return "'model' in the folder of its component" if file.parent.name == "transformer" else str(file)
 
 
-@pytest.mark.parametrize("part", parts(8))
-@pytest.mark.parametrize("kind", KINDS)
-def test_flips_and_cuts_on_disk(kind, part, make, counted):
+@pytest.mark.parametrize("part", parts(60, quick=4))
+def test_flips_and_cuts_on_disk(part, make, counted):
+    kind = KINDS[part % len(KINDS)]
     folder, expected = make(kind)
     rng = random.Random(f"{kind} {part}")
     nlp = spacy.load(folder)
@@ -168,7 +172,7 @@ def test_flips_and_cuts_on_disk(kind, part, make, counted):
                 pipe.from_disk(place, exclude=["vocab"])
                 return answer(nlp)
 
-            for what, damaged in damages(whole, rng, 25 if file.name != "cfg" else 5):
+            for what, damaged in damages(whole, rng, 12 if file.name != "cfg" else 2):
                 file.write_bytes(damaged)
                 judge(cases, f"{kind} {file.name}: {what}", use, expected, named)
             judge(cases, f"{kind} {file.name}", lambda: answer(spacy.load(folder)), expected, named)  # as users do
@@ -176,9 +180,9 @@ def test_flips_and_cuts_on_disk(kind, part, make, counted):
             use()
 
 
-@pytest.mark.parametrize("part", parts(10))
-@pytest.mark.parametrize("kind", KINDS)
-def test_flips_and_cuts_in_bytes(kind, part, make, counted):
+@pytest.mark.parametrize("part", parts(40, quick=4))
+def test_flips_and_cuts_in_bytes(part, make, counted):
+    kind = KINDS[part % len(KINDS)]
     folder, expected = make(kind)
     rng = random.Random(f"bytes {kind} {part}")
     with counted("bytes of a pipe, damaged anywhere, give the same vectors or an error that says so") as cases:
@@ -209,12 +213,12 @@ def test_flips_in_an_encoder_that_another_pipe_saves(part, make_nlp, counted):
             judge(cases, what, lambda damaged=damaged: (shim.from_bytes(damaged), answer(nlp))[1], expected, "encoder")
 
 
-@pytest.mark.parametrize("part", parts(10))
-@pytest.mark.parametrize("kind", KINDS)
-def test_stopped_while_it_was_written(kind, part, make, counted):
+@pytest.mark.parametrize("part", parts(24, quick=4))
+def test_stopped_while_it_was_written(part, make, counted):
     """What `kill -9` leaves: every file before the one that is being written is whole, those behind are not there."""
+    kind = KINDS[part % len(KINDS)]
     folder, _ = make(kind)
-    rng = random.Random(f"stopped {kind} {part}")
+    rng = random.Random(f"stopped {part}")
     shutil.copytree(folder, folder.with_name("model-best"))
     shutil.copytree(folder, folder.with_name("whole"))
     with counted(
@@ -223,7 +227,8 @@ def test_stopped_while_it_was_written(kind, part, make, counted):
         for file in ours(folder):
             if file.name == "cfg":
                 continue
-            for length in (None, 0, 1, rng.randrange(2, file.stat().st_size), file.stat().st_size - 1):
+            size = file.stat().st_size
+            for length in (rng.choice((None, 0, 1, size - 1)), rng.randrange(2, size)):
                 shutil.rmtree(folder)
                 shutil.copytree(folder.with_name("whole"), folder)
                 whole = file.read_bytes()
@@ -287,17 +292,18 @@ def json_type(value: Any) -> str:
     return "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
 
 
-@pytest.mark.parametrize("part", parts(12))
+@pytest.mark.parametrize("part", parts(96))
 def test_values_of_other_types(part, folder, counted):
     expected = encode(folder)
     with counted("a value of another type in an encoder's folder is refused by name, or changes no vector") as cases:
         every = [(name, at) for name in FILES for at in places(json.loads((folder / name).read_text()))]
-        for name, at in every[part::12]:
+        for name, at in every[part::96]:
             whole = (folder / name).read_text()
             for value in VALUES:
                 content, before = replaced(json.loads(whole), at, value)
                 (folder / name).write_text(json.dumps(content))
-                is_same_type = json_type(before) == json_type(value)  # which is its author's word
+                # That is its author's word, and so is a step of the tokenizer that is left out.
+                is_same_type = json_type(before) == json_type(value) or (value is None and name == "tokenizer.json")
                 judge(
                     cases,
                     f"{name}: {at} = {value!r}, was {str(before)[:40]}",
@@ -308,20 +314,20 @@ def test_values_of_other_types(part, folder, counted):
             (folder / name).write_text(whole)
 
 
-@pytest.mark.parametrize("part", parts(6))
+@pytest.mark.parametrize("part", parts(16))
 def test_cut_files_of_a_folder(part, folder, counted):
     expected = encode(folder)
     rng = random.Random(part)
     with counted("a cut or empty file in an encoder's folder is refused by name, or changes no vector") as cases:
         for name in (*FILES, "model.safetensors", "vocab.txt"):
             whole = (folder / name).read_bytes()
-            for length in (0, 1, rng.randrange(2, len(whole) - 1), len(whole) - 2):
-                (folder / name).write_bytes(whole[:length])
-                judge(cases, f"{name}: {length} of {len(whole)}", lambda: encode(folder), expected, str(folder / name))
+            length = rng.choice((0, 1, rng.randrange(2, len(whole) - 1), len(whole) - 2))
+            (folder / name).write_bytes(whole[:length])
+            judge(cases, f"{name}: {length} of {len(whole)}", lambda: encode(folder), expected, str(folder / name))
             (folder / name).write_bytes(whole)
 
 
-@pytest.mark.parametrize("part", parts(6))
+@pytest.mark.parametrize("part", parts(20))
 def test_flips_in_the_header_of_weights(part, folder, counted):
     expected = encode(folder)
     rng = random.Random(part)
@@ -331,7 +337,7 @@ def test_flips_in_the_header_of_weights(part, folder, counted):
     with counted(
         "a flipped bit in the header of an encoder's weights is refused by name, or changes no vector"
     ) as cases:
-        for _ in range(50):
+        for _ in range(12):
             at, bit = rng.randrange(header), rng.randrange(8)
             damaged = bytearray(whole)
             damaged[at] ^= 1 << bit
