@@ -2,7 +2,7 @@
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -101,7 +101,9 @@ def _tokenizer_of(source: Source, settings: Mapping[str, Any]) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(**source.options, **settings)
         tokenizer("a")
         return tokenizer
-    except Exception as error:  # whatever the files lead to
+    except BaseException as error:  # whatever the files lead to; a panic in Rust is no Exception
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         _name_tokenizer_file(source)
         if settings:
             _tokenizer_of(source, {})  # is the folder to blame?
@@ -167,25 +169,24 @@ def load_weights(source: Source, model_class: Any, config: Any) -> tuple[Any, di
         ) from error
 
 
-def try_once(source: Source, model: Any, tokenizer: Any) -> None:
-    """Encode a letter, as much as the first text would show.
+def try_once(source: Source, model: Any, tokenizer: Any, texts: Sequence[str]) -> None:
+    """Encode a text, or a pair, as the first use would.
 
     RAISES (ValueError): if that fails, or gives numbers that are not finite.
     """
-    inputs = tokenizer("a", return_tensors="pt")
+    inputs = dict(tokenizer(*texts, return_tensors="pt"))
     if not inputs["input_ids"].numel():
-        return
+        reason = f"it makes no wordpiece of {texts}"
+        raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=reason))
+    if "token_type_ids" in inputs and not inputs["token_type_ids"].any():
+        del inputs["token_type_ids"]  # some encoders have none
     try:
         with torch.no_grad():
-            output = model(input_ids=inputs["input_ids"], attention_mask=torch.ones_like(inputs["input_ids"]))
-        found = output[0]
-        reason = "" if torch.isfinite(found).all() else "what it gives is not finite"
+            is_finite = bool(torch.isfinite(model(**inputs)[0]).all())
     except Exception as error:  # whatever config and weights lead to
-        raise ValueError(
-            Errors.UNFIT_WEIGHTS.format(folder=source.folder, config=source.config_file, reason=_told(error))
-        ) from error
-    if reason:
-        raise _unfit(source, reason)
+        raise _unfit(source, _told(error)) from error
+    if not is_finite:
+        raise _unfit(source, "what it gives is not finite")
 
 
 def room_for_text(source: Source, tokenizer: Any, limit: int | None) -> int | None:
@@ -236,6 +237,6 @@ def _unfit(source: Source, reason: str) -> ValueError:
     return ValueError(message.format(folder=source.folder, config=source.config_file, reason=reason))
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     """What an exception says, in one line that is not too long."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]

@@ -104,6 +104,8 @@ class EncoderShim(HFShim):
         scaled = self.precision == "float16"
         super().__init__(objects, mixed_precision=scaled, grad_scaler_config=dict(grad_scaler_config))
 
+    _trial: tuple[str, ...] = ("a",)  # a text to see whether the encoder works
+
     @property
     def is_loaded(self) -> bool:
         return self._hfmodel.transformer is not None
@@ -324,7 +326,7 @@ class EncoderShim(HFShim):
         tokenizer, config = load_tokenizer(source), load_config(source)
         transformer = self._load_transformer(source, config)
         check_vocabulary(source, tokenizer, transformer)
-        try_once(source, transformer, tokenizer)
+        try_once(source, transformer, tokenizer, self._trial)
         limits = [settings.max_length, position_limit(transformer), model_max_length(tokenizer)]
         limit = room_for_text(source, tokenizer, min(filter(None, limits), default=None))
         transformer.config._name_or_path = tokenizer.name_or_path = settings.name

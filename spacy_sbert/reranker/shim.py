@@ -43,6 +43,8 @@ class ClassifierShim(EncoderShim):
         self.n_outputs = n_outputs
         self.max_batch_items = max_batch_items
 
+    _trial = ("a", "a")
+
     @property
     def config(self) -> Any:
         """That of the loaded Hugging Face model, in which labels and activation are saved."""
