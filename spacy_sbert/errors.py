@@ -963,6 +963,16 @@ class Errors:
 class Warnings:
     """Messages of warnings."""
 
+    ARRIVED = (
+        "Docs with sentence vectors were read from bytes, a DocBin or another process (n_process), without their "
+        "hooks: until spacy_sbert.restore(doc) is called, doc.vector and similarity are spaCy's defaults, such as the "
+        "mean of doc.tensor or of static vectors. Call it for each Doc, or for all: spacy_sbert.restore(docs)."
+    )
+    JOINED = (
+        "Docs with sentence vectors were joined by Doc.from_docs, without their hooks: until spacy_sbert.restore(doc) "
+        "is called, doc.vector and similarity are spaCy's defaults, such as the mean of doc.tensor or of static "
+        "vectors."
+    )
     FOREIGN_ROWS = (
         "The shared transformer encodes overlapping windows, not whole Docs or sentences: vectors are pooled over the "
         "Doc's wordpieces instead, each token once, and differ from those of the encoder on its own. Set "
