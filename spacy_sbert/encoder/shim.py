@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
+from safetensors import SafetensorError
 from spacy.util import SimpleFrozenDict
 from spacy_transformers.data_classes import HFObjects
 from spacy_transformers.layers.hf_shim import HFShim
@@ -232,8 +233,11 @@ class EncoderShim(HFShim):
         """Write config, weights as safetensors and tokenizer to a folder, as Hugging Face lays them out."""
         self.load()
         self._settle()
-        with self._weights.reading():
-            self._hfmodel.transformer.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
+        try:
+            with self._weights.reading():
+                self._hfmodel.transformer.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
+        except SafetensorError as error:  # which is no OSError on a full disk
+            raise OSError(Errors.CANNOT_WRITE.format(path=folder, reason=error)) from error
         self._save_tokenizer(folder)
 
     def from_bytes(self, bytes_data: bytes) -> "EncoderShim":
