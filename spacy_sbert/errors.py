@@ -441,6 +441,10 @@ class Errors:
         "{path} is {kind}: expected nothing there, or a file of its own. Nothing was written through it. Remove it, or "
         "give another name."
     )
+    CANNOT_WRITE = (
+        "Cannot write {path}: {reason}. What was there before stays: make room (or mend what keeps the file from being "
+        "written), and run the same command again."
+    )
     BAD_SEAL = "its SHA-256 is not the one that was saved with it: it was damaged or changed"
 
     # Finding and loading an encoder

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import srsly
 import torch
+from safetensors import SafetensorError
 from spacy_transformers.data_classes import HFObjects
 from spacy_transformers.layers.hf_shim import HFShim
 from thinc.api import Optimizer, get_torch_default_device, xp2torch
@@ -163,7 +164,10 @@ class EncoderShim(HFShim):
     def save_pretrained(self, folder: Path) -> None:
         """Write config, weights as safetensors and tokenizer to a folder, as Hugging Face lays them out."""
         self.load()
-        self._hfmodel.transformer.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
+        try:
+            self._hfmodel.transformer.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
+        except SafetensorError as error:  # which is no OSError on a full disk
+            raise OSError(Errors.CANNOT_WRITE.format(path=folder, reason=error)) from error
         self._save_tokenizer(folder)
 
     def from_bytes(self, bytes_data: bytes) -> "EncoderShim":

@@ -23,7 +23,8 @@ FORMER = "spacy-sbert index 1"  # whose encoder's digest is what EncoderIdentity
 KINDS = ("flat", "hnsw", "ivf")
 LIMIT = 2**20  # bytes of index.json
 # The files of an index, and what a killed process left of one.
-OWN_FILES = r"index-[0-9a-f]{32}\.faiss|rows-[0-9a-f]{32}\.jsonl|\.(index|rows)(-[0-9a-f]{32})?\.(faiss|jsonl|json)\.\d+"
+BUILT = r"(index-[0-9a-f]{32}\.faiss|rows-[0-9a-f]{32}\.jsonl)"
+OWN_FILES = rf"{BUILT}|\.({BUILT}|index\.json)\.\d+"
 
 
 class IndexRow(NamedTuple):
