@@ -25,8 +25,6 @@ LIMIT = 2**20  # bytes of index.json
 # The files of an index, and what a killed process left of one.
 BUILT = r"(index-[0-9a-f]{32}\.faiss|rows-[0-9a-f]{32}\.jsonl)"
 OWN_FILES = rf"{BUILT}|\.({BUILT}|index\.json)\.\d+"
-    r"index-[0-9a-f]{32}\.faiss|rows-[0-9a-f]{32}\.jsonl|\.(index|rows)(-[0-9a-f]{32})?\.(faiss|jsonl|json)\.\d+"
-)
 
 
 class IndexRow(NamedTuple):
