@@ -47,12 +47,12 @@ class Part:
 class Parts:
     """The parts of one Doc, in the order of its text, and that text.
 
-    doc (Doc): the Doc. records (list): those of one pipe on it.
+    doc (Doc): the Doc. records (list): those of one pipe on it. text (str): the Doc's, if somebody made it.
     """
 
-    def __init__(self, doc: Doc, records: Sequence["PlacedRecord"]):
+    def __init__(self, doc: Doc, records: Sequence["PlacedRecord"], text: str | None = None):
         self._records = list(records)
-        self.text = doc.text
+        self.text = doc.text if text is None else text
         self._parts: list[Part] = []
         first = self._records[0]
         self.is_one = len(self._records) == 1 and _fills(first, self.text)  # as most Docs have it
@@ -210,6 +210,11 @@ def parts_of(doc: Doc, records: Sequence["PlacedRecord"]) -> Parts:
         found = Parts(doc, records)
         _known.setdefault(doc, {})[records[0].name] = found
     return found
+
+
+def know(doc: Doc, record: "PlacedRecord") -> None:
+    """Remember that a record was just made of a whole Doc."""
+    _known.setdefault(doc, {})[record.name] = Parts(doc, [record], record.data["text"])
 
 
 def _fills(record: "PlacedRecord", text: str) -> bool:

@@ -16,7 +16,7 @@ from spacy.tokens import Doc, Span, Token
 
 from .arrivals import Place
 from .errors import Errors
-from .parts import Part, parts_of
+from .parts import Part, know, parts_of
 from .span_pooling import covering, finished, stretch_vector
 
 PREFIX = "spacy-sbert:"
@@ -58,7 +58,9 @@ def store(doc: Doc, name: str, data: dict[str, Any]) -> None:
     for key in [key for key in user_data if _is_record(key, name)]:
         del user_data[key]
     data["text"] = doc.text
-    user_data[_key(name, 0, len(data["text"]), data)] = data
+    record = PlacedRecord(name, 0, len(data["text"]), data)
+    user_data[_key(name, record.start, record.end, data)] = data
+    know(doc, record)
 
 
 def welcome(doc: Doc) -> None:
