@@ -13,12 +13,11 @@ from .records import trimmed
 from .similarity import as_numpy
 
 
-def make_record(doc: Doc, encoded: EncodedDoc, *, width: int, set_hooks: bool) -> dict[str, Any]:
+def make_record(doc: Doc, encoded: EncodedDoc, *, set_hooks: bool) -> dict[str, Any]:
     """The record of a Doc: NumPy arrays and scalars, places in characters, see records.
 
     doc (Doc): the Doc that was encoded.
     encoded (EncodedDoc): its rows, on whatever device.
-    width (int): of the vectors, also where there are none.
     set_hooks (bool): whether the pipe answers `doc.vector`.
     RETURNS (dict): rows int32 (rows, 2), vectors float32 (rows, width), has_text bool (rows,), width, pooling,
         normalize, set_hooks, truncated; with token vectors also states float32 (wordpieces, width), special tokens
@@ -29,7 +28,7 @@ def make_record(doc: Doc, encoded: EncodedDoc, *, width: int, set_hooks: bool) -
         "rows": _row_characters(doc, rows),
         "vectors": as_numpy(encoded.vectors),
         "has_text": rows.has_text,
-        "width": width,
+        "width": encoded.vectors.shape[1],
         "pooling": encoded.pooling,
         "normalize": encoded.normalize,
         "set_hooks": set_hooks,

@@ -101,11 +101,12 @@ class Errors:
     )
     META_RANK = (
         "Asked for size {size}, but by the method '{method}' the members ({names}) have only {rank} directions to "
-        "give. Set size to at most that, or fit on more sentences."
+        "give on {n} sentences. Set size to at most that, or leave it out to take as many as there are. The directions "
+        "of each member, of the numbers in its vectors: {each}."
     )
     META_SINGULAR = (
-        "A member's covariance cannot be inverted with tau = {tau}: its vectors lie in fewer directions than they are "
-        "wide. Set tau higher, such as 0.1, or fit on more sentences."
+        "The covariance of the member '{name}' cannot be inverted with tau = {tau}: its vectors lie in {rank} "
+        "directions, of the {width} that they are wide. Set tau higher, such as 0.1."
     )
     META_DIVERGED = (
         "The loss of the autoencoder is not finite in epoch {epoch}. Set learn_rate lower than {learn_rate}, or "
@@ -140,6 +141,23 @@ class Errors:
         "The span '{text}' is no row (a whole Doc, a sentence, or a member of a pair), and the meta-embedding '{name}' "
         "stores vectors of rows alone. Ask the pipe: nlp.get_pipe('{name}').vector(span)."
     )
+    META_SIZE = (
+        "size = {size}, but by the method '{method}' the members have at most {most} directions to give on {n} "
+        "sentences: {each}. Leave size out to take as many as there are."
+    )
+    META_MORE_SENTENCES = " More sentences may give more directions."
+    META_UNCORRELATED = (
+        "The members ({names}) have no direction to give by the method '{method}': on these {n} sentences no number of "
+        "one correlates with any of another. Use the method svd, or other members."
+    )
+    META_NO_MEMORY = (
+        "An autoencoder of size {size} for members of widths {widths} does not fit into memory. Set size lower, such "
+        "as the width of a member."
+    )
+    META_LARGE_NUMBERS = (
+        "The numbers in the vectors of the member '{name}' of a meta-embedding are too large for their squares. Set "
+        "normalize = true, or scale them down."
+    )
 
     # Configuration
     UNKNOWN_POOLING = (
@@ -160,7 +178,8 @@ class Errors:
     )
     TRUNCATE_DIM = "Cannot truncate vectors to {given} dimensions: they have {width}. Set truncate_dim to at most that."
     UNKNOWN_PROMPT = (
-        "The encoder has no prompt '{given}', those it has are {expected}. Name it in the encoder's config, prompts = "
+        "The encoder has no prompt '{given}' (prompt_name), those it has are {expected}. Name it in the encoder's "
+        "config, prompts = "
         '{{"{given}": "..."}}, or give the text itself as prompt.'
     )
     TWO_PROMPTS = "Got both prompt_name = {name!r} and prompt = {prompt!r}: give one of them."
@@ -193,7 +212,8 @@ class Errors:
         "The model of the 'sbert' pipe '{name}' is no sentence encoder: expected an architecture such as "
         "spacy-sbert.SentenceEncoder.v1 or spacy-sbert.SharedSentenceEncoder.v1, got the Thinc model '{given}'."
     )
-    WARMUP = "Cannot warm up over {given} of the steps: expected a fraction from 0 to 1, such as 0.1."
+    WRONG_SETTING = "Cannot use {name} = {given}: expected {expected}."
+    WARMUP = "Cannot warm up over warmup = {given} of the steps: expected a fraction from 0 to 1, such as 0.1."
 
     # Texts without Docs
     NO_SBERT_PIPE = (
@@ -206,8 +226,13 @@ class Errors:
         "spacy-sbert.TransformerModel.v1, or use nlp.pipe(texts)."
     )
     NOT_TEXTS = "Cannot encode {given}: expected several texts, such as a list of str. Put a single text into a list."
-    NOT_POSITIVE = "Cannot use {name} = {given}: expected 1 or more."
     NOT_STR = "Cannot encode text number {number}, {given}: expected str."
+    NOT_A_DOC = "There is no vector of {given}: expected a Doc, Span or Token that the pipeline has processed."
+    HALF_CHARACTER = (
+        "Cannot encode {what}, {given}: it has half a character (a lone surrogate, U+D800 to U+DFFF) at "
+        "position {position}. Decode the bytes it comes from as UTF-8, or replace it: "
+        "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')."
+    )
 
     # Folders of sentence-transformers
     IMPORT_MODULE = (
@@ -244,6 +269,7 @@ class Errors:
         "came without its pipeline, or is of another kind of pipe. Give the query as a Doc, nlp(query), or read Docs "
         "with the vocab of the loaded pipeline: doc_bin.get_docs(nlp.vocab)."
     )
+    SEARCH_NOT_DOCS = "Cannot take Spans of {given}, number {number} (from 0) of docs: expected Docs, nlp.pipe(texts)."
     SEARCH_IN_CONTEXT = (
         "The sentence '{text}' has no vector of its own: the encoder's rows are whole Docs, so that it would be pooled "
         "in the context of its Doc, and sentences that have nothing in common look alike. Encode sentences, too: "
@@ -330,6 +356,7 @@ class Errors:
     RERANKER_NO_PAIR = (
         "Cannot score pair number {number}, {given}: expected two texts (str, Doc or Span), such as (query, passage)."
     )
+    RERANKER_NO_PAIRS = "Cannot score {given}: expected several pairs of texts, such as a list of (query, passage)."
     RERANKER_ONE_TEXT = "Cannot rank {given}: expected several texts, such as a list. Put a single text into a list."
     RERANKER_SEVERAL_OUTPUTS = (
         "Cannot rank with '{name}', whose cross-encoder gives {given} numbers a pair: expected one. Use score_pairs "
@@ -457,6 +484,14 @@ class Errors:
     BULK_NO_GPU = "There is no GPU {given}: {count} were found. Correct --gpu-ids, or leave it out to use the CPU."
     BULK_BAD_GPU_IDS = "Cannot use --gpu-ids {given}: expected whole numbers with commas between, such as 0,1."
 
+    # What stands under the name of a file
+    NOT_A_FILE = "{path} is {kind}: expected a file. Write what is to be read to one, and give its name."
+    NOT_TO_WRITE = (
+        "{path} is {kind}: expected nothing there, or a file of its own. Nothing was written through it. Remove it, or "
+        "give another name."
+    )
+    BAD_SEAL = "its SHA-256 is not the one that was saved with it: it was damaged or changed"
+
     # Finding and loading an encoder
     UNKNOWN_MODULES = (
         'The folder {folder} describes a sentence encoder with {unknown}, and normalize = "auto" follows what the '
@@ -489,6 +524,63 @@ class Errors:
         "encoder alone, such as BERT, MPNet or RoBERTa."
     )
     BAD_STATE = "The saved encoder is damaged: {reason}. Save the pipeline again, or load the encoder by its name."
+    REMOTE_CODE = (
+        "The encoder '{name}' comes with Python code of its own ({files} name it), which is not run: the config says "
+        "trust_remote_code = {asked}, and that is its author's word, not yours. If you trust the code, set "
+        "trust_remote_code = true and the environment variable SPACY_SBERT_TRUST_REMOTE_CODE=1; else use another "
+        "encoder. Transformers' stock classes are not taken in its place: they would give other vectors."
+    )
+    FOREIGN_TRANSFORMER = (
+        "The file {file} names the module {given}: expected sentence_transformers.models.Transformer. Other classes "
+        "are not run, and a stock one in its place would give other vectors. Use another encoder."
+    )
+    FOREIGN_CLASS = (
+        "The file {file} names the architecture {given}, for which Transformers would take a class that makes other "
+        "vectors: expected {expected}. Use another encoder, or correct architectures or model_type in that file."
+    )
+    MISSING_WEIGHTS = (
+        "The weights in {folder} lack {names}, which config.json asks for, and which would be random. Get the encoder "
+        "anew, or correct config.json."
+    )
+    UNEXPECTED_WEIGHTS = (
+        "The weights in {folder} hold {names}, which the encoder that config.json describes has no place for. Get the "
+        "encoder anew, or correct config.json; for fewer layers set num_hidden_layers in transformer_config."
+    )
+    UNFIT_WEIGHTS = (
+        "The weights in {folder} and the file {config} do not make an encoder ({reason}). Get the encoder anew, or "
+        "correct config.json."
+    )
+    BAD_FOLDER_VALUE = (
+        "The file {file}, a part of the encoder's folder, says {key} = {given}: expected {expected}. Correct it, or "
+        "get the encoder anew."
+    )
+    BAD_TOKENIZER = (
+        "Cannot load the tokenizer of {folder} ({reason}): tokenizer.json, tokenizer_config.json or the vocabulary is "
+        "damaged, or not whole. Get the encoder anew."
+    )
+    BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
+    UNKNOWN_KEY = (
+        "Unknown key '{given}' in {setting}, which Transformers would ignore{near}. Correct it in the config of the "
+        "model, or leave it out."
+    )
+    NO_ROOM = (
+        "The encoder in {folder} is limited to {given} wordpieces (max_seq_length, model_max_length or the number of "
+        "its positions), of which {special} are special tokens: no text fits. Expected more than {special}."
+    )
+    FROZEN_NOT_A_LIST = (
+        'Cannot freeze {given!r}: expected a list of names of modules or parameters, such as frozen = ["embeddings"].'
+    )
+
+    # Saved pipelines
+    DAMAGED_FILE = (
+        "The file {file} of the saved pipeline is damaged: {reason}. It was changed after it was written, or writing "
+        "or copying it was cut short. Save or copy the pipeline again{remedy}."
+    )
+    DAMAGED_BYTES = (
+        "The saved model (the file 'model' in the folder of its component, or bytes of it) is damaged: {reason}. It "
+        "was changed after it was written, or writing or copying it was cut short. Save or copy the pipeline again; "
+        "if 'spacy train' was stopped while it wrote model-last, try model-best beside it."
+    )
 
     # Sharing a transformer
     NO_UPSTREAM = (
@@ -506,6 +598,13 @@ class Errors:
         "The shared transformer has not processed this Doc ('{text}'), so there is nothing to pool: it is disabled, "
         "excluded, or stands after the 'sbert' pipe. Enable it (nlp.enable_pipe(\"transformer\")), put it first, and "
         "while training with a frozen transformer list it in [training.annotating_components]."
+    )
+
+    OTHER_SPANS_KEY = (
+        "The 'sbert' pipe '{name}' has spans_key = '{key}', but the span getter of its encoder takes the members of an "
+        "example from doc.spans['{given}']: pairs would not be trained, or not scored. Set spans_key = '{key}' in "
+        "get_spans, spacy-sbert.sentence_spans.v1, too ([components.transformer.model.get_spans] when the transformer "
+        "is shared), or '{given}' in the pipe."
     )
 
     # Training
@@ -553,11 +652,22 @@ class Errors:
         "The loss '{loss}' is not finite in the batch that begins with '{text}': training has diverged. Lower the "
         "learning rate, clip the gradient, or use float32 or bfloat16 in place of float16."
     )
+    NO_SUCH_HEAD = (
+        "Cannot classify with the 'sbert' pipe '{name}' for the objective {given!r}: it has trained heads for {names}."
+    )
     NOT_ONE_HEAD = (
         "Cannot classify with the 'sbert' pipe '{name}': it has {given} trained classification heads. Expected one; "
         "train with spacy-sbert.SoftmaxLoss.v1, or name the objective of several: {names}."
     )
-    BATCHER_SIZE = "Cannot make batches of {given} examples: expected a whole number of at least 1."
+    GOLD_OUT_OF_RANGE = (
+        "The example '{text}' has the gold score {given}: expected one from {low:g} to {high:g} in "
+        "example.reference.spans['{key}'].attrs['score']. Scale it, as spacy-sbert.PairCorpus.v1 does by min_score and "
+        "max_score: scores from 0 to 5 are divided by 5."
+    )
+    TRAINED_BY_TWO_THREADS = (
+        "The thread '{other}' is training this encoder: it has begun a step, and awaits its gradient. Train it in "
+        "one thread at a time; another may use it meanwhile (nlp, nlp.pipe, encode)."
+    )
 
     # Losses
     UNKNOWN_LOSS_SETTING = "Unknown {setting} '{given}' of the loss '{loss}': expected one of {expected}."
@@ -618,7 +728,7 @@ class Errors:
     )
     NOT_A_LOSS = (
         "The loss '{loss}' is built of loss layers, such as spacy-sbert.CosineSimilarityLoss.v1, got {given}. Set "
-        "@layers to one of them."
+        "@layers to one of them in {setting}."
     )
     NESTED_OBJECTIVES = (
         "The loss '{loss}' cannot hold '{given}', which has objectives of its own. Make '{given}' the outermost loss."
@@ -654,7 +764,6 @@ class Errors:
     )
     NO_PYARROW = "Reading {path} needs pyarrow. Install it: pip install 'spacy-sbert[parquet]'."
     BAD_RANGE = "Cannot scale scores from {low} to {high}: expected min_score below max_score."
-    NEGATIVE = "Cannot use {name} = {given}: expected 0 (off) or more."
     NO_PAIRS = "{path} holds no pairs: expected {expected}."
     MISSING_COLUMN = (
         "{path}, line {line}: expected 7 tab-separated columns (genre, file, year, id, score, sentence1, sentence2), "
@@ -704,7 +813,7 @@ class Errors:
         '[corpora.train.corpora.sts] @readers = "spacy-sbert.PairCorpus.v1".'
     )
     NOT_A_READER = (
-        "The corpus '{name}' is no reader: got {given!r}, expected what a registered reader builds, such as "
+        "The corpus '{name}' is no reader: got {given!r}, expected in corpora what a registered reader builds, such as "
         '@readers = "spacy-sbert.PairCorpus.v1" in its block.'
     )
     UNKNOWN_SAMPLING = "Unknown sampling '{given}': expected one of {expected}."
@@ -712,7 +821,6 @@ class Errors:
     OTHER_WEIGHTS = "Weights were given for {given}, expected one for each of the corpora: {expected}."
     BAD_WEIGHT = "The weight of the corpus '{name}' is {given}: expected a finite number above zero."
     EMPTY_CORPUS = "The corpus '{name}' holds no examples. Check its path, or leave it out."
-    BAD_BATCH_SIZE = "Cannot process {given} texts at once: expected a batch_size of 1 or more."
     NO_TEACHER_VECTOR = (
         "The teacher '{teacher}' has no vector for '{text}' (none, zero, or not finite), so there is nothing to learn. "
         "Use a pipeline whose doc.vector is set, such as one with an 'sbert' pipe, or remove the text."
@@ -733,10 +841,9 @@ class Errors:
     )
     UNKNOWN_SETTING = "Unknown value '{given}' among the {name} of the evaluation: expected some of {expected}."
     REPEATED_SETTING = "The {name} of the evaluation are '{given}': expected at least one, and none twice."
-    NEGATIVE_BOOTSTRAP = "Cannot draw {given} bootstrap resamples: expected 0, for no intervals, or more, such as 1000."
     UNKNOWN_SIZE = (
         "Unknown size '{given}': expected own, pca-D (D principal components) or up-D (random up-projection to D "
-        "numbers), such as pca-128."
+        "numbers, at most 65536), such as pca-128."
     )
     NO_SIZE_FITS = (
         "None of the sizes {sizes} can be had from {rows} vectors of width {width}: up-D needs D of at least the "
@@ -816,8 +923,6 @@ class Errors:
         "en_core_web_md, or 'python -m spacy init vectors' to make one of a file of word vectors."
     )
     BAD_POWER = "Cannot take the power mean with p = {given}: expected whole numbers above 0, -inf and inf."
-    BAD_SMOOTHING = "Cannot weight words with a = {given}: expected a number above 0, such as 0.001."
-    BAD_WIDTH = "Cannot make vectors of width {given}: expected 1 or more, such as 2048."
     BAD_WORD_COUNT = (
         "{path}, line {line}: expected a word, white space and how often it was counted (1 or more), got '{given}'. "
         "Repair or remove the line."
@@ -843,15 +948,16 @@ class Errors:
         "look for why the pipeline gives such a vector."
     )
     BAD_COUNT = (
-        "Cannot find {given} {what}: expected a whole number, at least 1 and at most {most}. Ask for fewer, or give "
-        "more vectors."
+        "Cannot find {given} {what}: expected a whole number, at least 1 and at most {most}, as {name}. Ask for fewer, "
+        "or give more vectors."
     )
-    SMALL_BLOCK = "Cannot search in blocks of {given} bytes: expected at least 4, and much more for speed (2**23)."
     UNKNOWN_LINKAGE = "Unknown linkage '{given}': expected one of {expected}."
     CLUSTERS_OR_THRESHOLD = (
         "Cannot cluster with n_clusters = {n_clusters} and threshold = {threshold}: expected exactly one of them."
     )
-    BAD_THRESHOLD = "Cannot merge clusters up to the distance {given}: expected a cosine distance from 0 to 2."
+    BAD_THRESHOLD = (
+        "Cannot merge clusters up to the distance threshold = {given}: expected a cosine distance from 0 to 2."
+    )
 
 
 class Warnings:
@@ -877,7 +983,22 @@ class Warnings:
         'doc._.sbert_truncated is True for their Docs. Set overflow = "windows" in the encoder\'s config to average '
         'over windows instead, or unit = "sent" to encode sentences.'
     )
+    POOLED_IN_CONTEXT = (
+        "The vector of a Span was pooled from its wordpieces in the context of its Doc: Spans of one Doc look alike, "
+        "whatever they say. For what a Span says by itself, take nlp(span.text).vector; sentences are encoded by "
+        'themselves with [components.{name}.model.get_spans] unit = "doc+sent" (of the component "transformer" where '
+        "that is shared) and sentence boundaries set before the encoder. The pipe '{name}' says this once."
+    )
+    BEHIND_LIMIT = (
+        "A Span or Token lies wholly or partly behind the encoder's limit, where its Doc was cut: it has no vector, or "
+        'that of its beginning alone. Set overflow = "windows" in the encoder\'s config; sentences are encoded by '
+        "themselves with unit = \"doc+sent\". The pipe '{name}' says this once."
+    )
     META_LEFT_OUT = "{count} sentences of {limit} tokens or more were left out; set max_tokens to take longer ones."
+    META_FEWER_DIRECTIONS = (
+        "By the method '{method}' the members of '{name}' have {size} directions to give, fewer than the {widest} of "
+        "the widest member: its vectors are {size} wide. Set size for narrower ones."
+    )
     SHARED_DEFAULT_PROMPT = (
         "The authors of '{name}' put the prompt '{prompt}' before texts, which a shared transformer cannot do: vectors "
         "differ from theirs. Use spacy-sbert.SentenceEncoder.v1, which has an encoder of its own."

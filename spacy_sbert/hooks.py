@@ -16,6 +16,7 @@ from .errors import Errors
 from .similarity import as_numpy, cosine
 
 Vectorised = tuple[numpy.ndarray, bool]
+SQUARABLE = 1e-15, 1e15  # numbers whose squares float32 adds up in full precision
 
 
 def install(doc: Doc) -> None:
@@ -83,7 +84,10 @@ def has_vector(obj: Doc | Span | Token) -> bool:
 
 def vector_norm(obj: Doc | Token) -> float:
     """Euclidean norm of the vector of a Doc or Token."""
-    return float(numpy.linalg.norm(vector(obj)))
+    found = vector(obj)
+    if not SQUARABLE[0] < abs(found).max(initial=0.0) < SQUARABLE[1]:
+        found = found.astype("float64")
+    return float(numpy.linalg.norm(found))
 
 
 def similarity(ours: Doc | Span | Token, theirs: Any) -> float:
@@ -143,7 +147,11 @@ def _sbert_vector(obj: Doc | Span | Token) -> numpy.ndarray:
 
 
 def _doc_of(obj: Doc | Span | Token) -> Doc:
-    return obj if isinstance(obj, Doc) else obj.doc
+    if isinstance(obj, Doc):
+        return obj
+    if not isinstance(obj, (Span, Token)):
+        raise TypeError(Errors.NOT_A_DOC.format(given=repr(obj)[:50]))
+    return obj.doc
 
 
 def _look_up(obj: Doc | Span | Token, name: str | None = None, dense: records.Dense | None = None) -> Vectorised:

@@ -11,6 +11,7 @@ from .errors import Errors
 from .hooks import vector_of
 from .pipes import find_pipe
 from .similarity import cosine
+from .validation import Positive, validated
 
 Query = str | Doc | Span
 
@@ -29,7 +30,10 @@ def install() -> None:
             kind.set_extension("most_similar", method=most_similar)
 
 
-def most_similar(text: Doc | Span, query: Query, k: int = 3, *, prompt_name: str | None = None) -> list[SimilarSpan]:
+@validated
+def most_similar(
+    text: Doc | Span, query: Query, k: Positive = 3, *, prompt_name: str | None = None
+) -> list[SimilarSpan]:
     """The k sentences of a Doc or Span that are most similar to a query, the best first.
 
     argsort_s (-cos(query, s), s), its first k
@@ -45,7 +49,6 @@ def most_similar(text: Doc | Span, query: Query, k: int = 3, *, prompt_name: str
     RAISES (ValueError): if the text carries no sentence vectors or its sentences are no rows, the query has no vector,
         or it is a str and there is no pipe to encode it.
     """
-    check_k(k)
     doc = text.doc if isinstance(text, Span) else text
     if not records.find(doc):
         raise ValueError(Errors.NO_VECTORS.format(kind=type(text).__name__, which=""))
@@ -58,12 +61,6 @@ def most_similar(text: Doc | Span, query: Query, k: int = 3, *, prompt_name: str
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=rows.shape[1], theirs=len(wanted)))
     scores = cosine(numpy.broadcast_to(wanted, rows.shape), rows)
     return [SimilarSpan(spans[i], float(scores[i])) for i in numpy.argsort(-scores, kind="stable")[:k]]
-
-
-def check_k(k: int) -> None:
-    """RAISES (ValueError): if k is not a whole number of at least 1."""
-    if not (isinstance(k, int | numpy.integer) and k >= 1):
-        raise ValueError(Errors.NOT_POSITIVE.format(name="k", given=k))
 
 
 def query_vector(query: Query, doc: Doc, prompt_name: str | None = None) -> numpy.ndarray:

@@ -7,6 +7,7 @@ cut or joined, parts tells what a record still answers for. Its values are NumPy
 and pickle know.
 """
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
@@ -15,8 +16,9 @@ import numpy
 from spacy.tokens import Doc, Span, Token
 
 from .arrivals import Place
-from .errors import Errors
+from .errors import Errors, Warnings
 from .parts import Part, know, parts_of
+from .pipes import find_pipe
 from .span_pooling import covering, finished, stretch_vector
 
 PREFIX = "spacy-sbert:"
@@ -89,8 +91,7 @@ def names(doc: Doc) -> list[str]:
 
 
 def doc_vector(doc: Doc, records: list[PlacedRecord], dense: Dense | None = None) -> tuple[numpy.ndarray, bool]:
-    """Vector of a whole Doc, and whether it has one: its row, or the mean of its rows, or zeros where there is no
-    text.
+    """Vector of a whole Doc, and whether it has one: its row, or the mean of its rows, or zeros where there is no text.
 
     Of a joined Doc the mean of the rows that stand in it; what is left of a row that was cut counts as one.
     RAISES (ValueError): if a part has no vector, or the parts are of unequal kind.
@@ -100,8 +101,8 @@ def doc_vector(doc: Doc, records: list[PlacedRecord], dense: Dense | None = None
         return records[0].data["vectors"][0], bool(records[0].data["has_text"][0])  # as most Docs have it
     parts = found.over(0, len(found.text))
     if len(parts) == 1 and not parts[0].whole:  # as the Span that it was
-        return _stretch_vector(doc, parts[0].start, parts[0].end, records, found.text, dense)
-    vectors = [_part_vectors(part, found.text, dense) for part in parts]
+        return _stretch_vector(doc[:], parts[0].start, parts[0].end, records, dense)
+    vectors = [_part_vectors(doc, part, found.text, dense) for part in parts]
     _check_one_kind([part.record for part, rows in zip(parts, vectors, strict=True) if len(rows)])
     count = sum(len(rows) for rows in vectors)
     if count == 0:
@@ -120,7 +121,7 @@ def span_vector(span: Span, records: list[PlacedRecord], dense: Dense | None = N
     record = None if found.is_one else found.whole_at(span.start_char, (span.text, span.text_with_ws))
     if record is not None and len(record.vectors):
         return record.vectors.mean(axis=0), True
-    return _stretch_vector(span.doc, *trimmed(span.text, span.start_char), records, span.text, dense)
+    return _stretch_vector(span, *trimmed(span.text, span.start_char), records, dense)
 
 
 def is_row(span: Span, records: list[PlacedRecord]) -> bool:
@@ -143,7 +144,7 @@ def trimmed(text: str, start: int) -> tuple[int, int]:
 
 def token_vector(token: Token, records: list[PlacedRecord], dense: Dense | None = None) -> tuple[numpy.ndarray, bool]:
     """Vector of a Token, and whether it has one: its wordpieces pooled in context."""
-    return _stretch_vector(token.doc, token.idx, token.idx + len(token), records, token.text, dense)
+    return _stretch_vector(token, token.idx, token.idx + len(token), records, dense)
 
 
 def rows_of(doc: Doc, records: list[PlacedRecord]) -> tuple[numpy.ndarray, numpy.ndarray]:
@@ -179,11 +180,11 @@ def _is_record(key: Any, name: str | None = None) -> bool:
 
 
 def _stretch_vector(
-    doc: Doc, start: int, end: int, records: list[PlacedRecord], text: str, dense: Dense | None
+    piece: Span | Token, start: int, end: int, records: list[PlacedRecord], dense: Dense | None
 ) -> tuple[numpy.ndarray, bool]:
     if start == end:
         return numpy.zeros((records[0].data["width"],), dtype="float32"), False
-    found = parts_of(doc, records)
+    found = parts_of(piece.doc, records)
     parts = found.over(start, end)
     if not parts:  # white space
         return numpy.zeros((records[0].data["width"],), dtype="float32"), False
@@ -192,7 +193,7 @@ def _stretch_vector(
         return row, bool(row.any())
     found.check_in_context(parts)
     _check_one_kind([part.record for part in parts])
-    return _pooled(parts, start, end, text, dense)
+    return _pooled(piece, parts, found.text, start, end, dense)
 
 
 def _row(parts: list[Part], start: int, end: int) -> numpy.ndarray | None:
@@ -200,14 +201,14 @@ def _row(parts: list[Part], start: int, end: int) -> numpy.ndarray | None:
     return parts[0].record.row_at(start, end) if len(parts) == 1 else None
 
 
-def _part_vectors(part: Part, text: str, dense: Dense | None) -> numpy.ndarray:
+def _part_vectors(doc: Doc, part: Part, text: str, dense: Dense | None) -> numpy.ndarray:
     """float32 (rows, width): the rows of a part that have text."""
     if part.whole:
         return part.record.vectors
     data, rows = part.record.data, _standing(part, text)
     if len(rows):
         return data["vectors"][rows][data["has_text"][rows]]
-    vector, has_text = _pooled([part], part.start, part.end, text[part.start : part.end], dense)
+    vector, has_text = _pooled(doc[:], [part], text, part.start, part.end, dense)
     return vector[None] if has_text else data["vectors"][:0]
 
 
@@ -239,9 +240,11 @@ def _kind(data: dict[str, Any]) -> str:
     return f"pooling {data['pooling']}, {'' if data['normalize'] else 'not '}normalized"
 
 
-def _pooled(parts: list[Part], start: int, end: int, text: str, dense: Dense | None) -> tuple[numpy.ndarray, bool]:
-    """The wordpieces of characters [start, end) in context, pooled as the rows are."""
-    states = []
+def _pooled(
+    piece: Span | Token, parts: list[Part], text: str, start: int, end: int, dense: Dense | None
+) -> tuple[numpy.ndarray, bool]:
+    """The wordpieces of characters [start, end) of a Doc's text in context, pooled as the rows are."""
+    text, states = text[start:end], []
     for part in parts:
         data, at = part.record.data, part.record.start
         if "combined_by" in data:
@@ -253,8 +256,27 @@ def _pooled(parts: list[Part], start: int, end: int, text: str, dense: Dense | N
         first, last = max(start, part.start) - at, min(end, part.end) - at
         states.append(covering(data["states"], data["characters"], first, last))
     found, data = numpy.concatenate(states), parts[0].record.data
+    if parts[-1].record.data["truncated"] and _is_behind_limit(parts[-1].record, end, text):
+        _notify(piece.doc, parts[-1].record.name, Warnings.BEHIND_LIMIT)
+    elif isinstance(piece, Span) and len(found):
+        _notify(piece.doc, parts[0].record.name, Warnings.POOLED_IN_CONTEXT)
     if not len(found):
         return numpy.zeros((data["width"],), dtype="float32"), False
     vector = stretch_vector(found, data["pooling"])
     vector = vector if dense is None else dense(vector)
     return finished(vector, data["width"], data["normalize"]), True
+
+
+def _is_behind_limit(record: PlacedRecord, end: int, text: str) -> bool:
+    """Whether no wordpiece is left of the last character of a text that ends at a character."""
+    places, last = record.data["characters"] + record.start, end - 1 - (len(text) - len(text.rstrip()))
+    return bool(text.strip()) and not ((places[:, 0] <= last) & (last < places[:, 1])).any()
+
+
+def _notify(doc: Doc, name: str, message: str) -> None:
+    """Warn once for each living pipe; of vectors whose pipe is gone, as often as the filters of warnings say."""
+    pipe = find_pipe(doc.vocab, name)
+    if pipe is None:
+        warnings.warn(message.format(name=name), stacklevel=2)
+    else:
+        pipe.notify(message.format(name=name))

@@ -11,7 +11,7 @@ from . import records
 from .correlation import pearson, spearman
 from .errors import Errors
 from .pairs import attribute, gold_value, labels_of, objective_of, predicted_label, predicted_score
-from .similarity import cosine
+from .similarity import cosine, euclidean
 from .spans import SPANS_KEY, members
 
 Scores = dict[str, float | None]
@@ -132,7 +132,8 @@ def _is_right(example: Example, name: str | None, spans_key: str) -> bool | None
 
 def _is_ordered(example: Example, name: str | None, spans_key: str) -> bool:
     anchor, positive, negative = _vectors(example, name, spans_key)
-    return bool(numpy.linalg.norm(anchor - positive) < numpy.linalg.norm(anchor - negative))
+    near, far = euclidean(numpy.stack([anchor, anchor]), numpy.stack([positive, negative]))
+    return bool(near < far)
 
 
 def _vectors(example: Example, name: str | None, spans_key: str) -> list[numpy.ndarray]:

@@ -24,9 +24,33 @@ def unit_length(rows: Any) -> Any:
     rows (float array of shape (n, width), NumPy or CuPy): the vectors.
     RETURNS (float array of shape (n, width), of the same dtype and device): of length 1 or 0.
     """
+    scaled, norms, _ = in_range(rows)
     xp = get_array_module(rows)
-    norms = xp.sqrt((rows * rows).sum(axis=1, keepdims=True))
-    return rows / xp.where(norms == 0, xp.ones_like(norms), norms)
+    return scaled / xp.where(norms == 0, xp.ones_like(norms), norms)
+
+
+def in_range(rows: Any) -> tuple[Any, Any, Any]:
+    """Rows as such whose squares can be summed: those too long or too short for it divided by a power of two.
+
+    x_r = 2^e_r y_r
+
+    rows (float array of shape (n, width), NumPy or CuPy): x, the vectors.
+    RETURNS (float (n, width), float (n, 1), int32 (n, 1)): y, its norms ||y_r||, and e, which is 0 for all rows but
+        those whose sum of squares overflows, or has lost digits to underflow.
+    """
+    xp = get_array_module(rows)
+    rows = rows if rows.dtype.kind == "f" else rows.astype("float64")
+    with numpy.errstate(over="ignore"):  # it is looked at
+        squares = (rows * rows).sum(axis=1, keepdims=True)
+    exponents = xp.zeros(squares.shape, dtype="int32")
+    number = numpy.finfo(rows.dtype)
+    odd = ~((squares >= number.tiny / number.eps) & (squares <= number.max))[:, 0]
+    if rows.shape[1] and odd.any():
+        exponents[odd] = xp.frexp(abs(rows[odd]).max(axis=1, keepdims=True))[1]
+        rows = rows.copy()
+        rows[odd] = xp.ldexp(rows[odd], -exponents[odd])
+        squares[odd] = (rows[odd] * rows[odd]).sum(axis=1, keepdims=True)
+    return rows, xp.sqrt(squares), exponents
 
 
 def euclidean(u: Any, v: Any) -> Any:
@@ -38,8 +62,8 @@ def euclidean(u: Any, v: Any) -> Any:
     RETURNS (float array of shape (n,), of the same dtype and device): the distances, at least 0.
     SOURCE: Reimers and Gurevych 2019, section 3.
     """
-    difference = u - v
-    return get_array_module(u).sqrt((difference * difference).sum(axis=1))
+    _, norms, exponents = in_range(u - v)
+    return get_array_module(u).ldexp(norms, exponents)[:, 0]
 
 
 def manhattan(u: Any, v: Any) -> Any:

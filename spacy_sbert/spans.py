@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 import spacy_transformers  # noqa: F401  its import creates registry.span_getters
 from spacy.tokens import Doc, Span
@@ -9,13 +10,15 @@ from spacy.util import registry
 
 from .errors import Errors
 from .types import SpanGetter
+from .validation import Name, validated
 
 SPANS_KEY = "sbert"
 UNITS = ("doc", "sent", "doc+sent")
 
 
 @registry.span_getters("spacy-sbert.sentence_spans.v1")  # type: ignore[attr-defined]
-def sentence_spans(unit: str = "doc", spans_key: str = SPANS_KEY) -> SpanGetter:
+@validated
+def sentence_spans(unit: str = "doc", spans_key: Name = SPANS_KEY) -> SpanGetter:
     """Span getter of sentence encoders: one row a Doc, one a sentence, both, or one for each member of a pair.
 
     unit (str): "doc" for one row a Doc; "sent" for one a sentence (needs sentence boundaries: put a sentencizer,
@@ -34,6 +37,15 @@ def sentence_spans(unit: str = "doc", spans_key: str = SPANS_KEY) -> SpanGetter:
 def get_sentence_spans(docs: Iterable[Doc], unit: str, spans_key: str) -> list[list[Span]]:
     """The rows of each Doc, see sentence_spans."""
     return [_rows(doc, unit, spans_key) for doc in docs]
+
+
+def spans_key_of(getter: Any) -> str | None:
+    """Where a span getter takes members from; None for one that is not of this package."""
+    return (
+        getattr(getter, "keywords", {}).get("spans_key")
+        if getattr(getter, "func", None) is get_sentence_spans
+        else None
+    )
 
 
 def members(doc: Doc, spans_key: str = SPANS_KEY) -> list[Span]:

@@ -135,7 +135,7 @@ def test_model_that_is_no_encoder():
 
 # Rooms, from the ground up: a module may import from its own room and those before it.
 FLOORS = [
-    {"errors", "types", "similarity", "correlation", "span_pooling", "whole", "markup", "svg"},
+    {"errors", "validation", "types", "similarity", "correlation", "span_pooling", "whole", "markup", "svg"},
     {"records", "hooks", "spans", "schedules", "batchers", "progress", "pipes"},
     {"most_similar"},
     {"encoder"},

@@ -1,10 +1,12 @@
 """Rows of `unit = "doc+sent"`: the Doc's vector is that of the whole Doc, a sentence's that of the sentence alone."""
 
+import warnings
+
 import numpy
 import pytest
 import spacy
 from pipelines import ENCODERS
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin
 from transformers import BertTokenizer
 
 from spacy_sbert import restore
@@ -114,3 +116,39 @@ def test_sentences_that_are_no_rows_are_not_ranked(make_nlp):
         ValueError, match=r"(?s)'A man is eating food\.' has no vector of its own.*unit = \"doc\+sent\""
     ):
         nlp(TEXT)._.most_similar("food")
+
+
+def test_a_span_in_context_says_so_once(make_nlp):
+    nlp = make_nlp()
+    nlp.add_pipe("sentencizer", first=True)
+    first, second, third = nlp(TEXT).sents
+    with pytest.warns(UserWarning, match=r"(?s)in the context of its Doc.*components\.sbert.*\"doc\+sent\"") as said:
+        first.similarity(second)
+        second.similarity(third)
+    assert len(said) == 1
+    own = make_nlp(unit="doc+sent")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        doc = own(TEXT)
+        next(doc.sents).similarity(doc[:])
+        assert doc[1].similarity(doc[2]) == pytest.approx(first.doc[1].similarity(first.doc[2]), abs=1e-6)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_behind_the_limit_is_said_once(make_nlp, encoder):
+    nlp = make_nlp(encoder)
+    with pytest.warns(UserWarning, match="were cut"):
+        doc = nlp("A man is eating food. " * 8 + "The dog ran fast.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert doc[2].has_vector and not nlp(" ")[0].has_vector
+    with pytest.warns(UserWarning, match=r"behind the encoder's limit.*overflow = \"windows\"") as said:
+        assert not doc[-1].has_vector and not doc[-4:].has_vector and doc[10:].has_vector
+    assert len(said) == 1
+
+
+def test_a_doc_whose_pipe_is_gone_says_it_too(make_nlp):
+    data = make_nlp()(TEXT).to_bytes()
+    doc = restore(Doc(spacy.blank("en").vocab).from_bytes(data))
+    with pytest.warns(UserWarning, match="in the context of its Doc"):
+        doc[2:4].vector.any()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..errors import Errors
+from ..regular import open_own
 
 if sys.platform == "win32":
     import msvcrt
@@ -40,7 +41,7 @@ class Lock:
 
 def _locked(path: Path) -> BinaryIO:
     while True:
-        file = path.open("a+b")
+        file = open_own(path, "a+b")
         try:
             _lock(file)
         except OSError as error:
@@ -49,7 +50,7 @@ def _locked(path: Path) -> BinaryIO:
             file.close()
             raise RuntimeError(Errors.BULK_LOCKED.format(path=path, pid=holder)) from error
         # Whoever held it may have removed it in between: then it locks nobody out.
-        if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+        if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.lstat()):
             return file
         file.close()
 

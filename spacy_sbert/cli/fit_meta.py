@@ -22,6 +22,7 @@ def fit_meta_cli(
     max_tokens: Annotated[int, Option("--max-tokens", help="Take sentences of fewer tokens; 0 for all")] = 60,
     cache: Annotated[Path | None, Option("--cache", help="Folder that keeps the members' vectors")] = None,
     gpu_id: Annotated[int, Option("--gpu-id", "-g", help="GPU to use, -1 for the CPU")] = -1,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="No progress bar")] = False,
 ) -> None:
     """Fit the meta-embedding of a pipeline and save the pipeline.
 
@@ -41,7 +42,7 @@ def fit_meta_cli(
         if name not in nlp.pipe_names or method is not None or size is not None or options:
             set_method(nlp, name, method, size, options)
         sentences = ShortSentences(nlp, lambda: read_sentences(corpus, column), max_tokens)
-        fit_meta(nlp, name, sentences, cache=cache)
+        fit_meta(nlp, name, sentences, cache=cache, progress=not quiet)
     except ValueError as error:
         msg.fail(str(error), exits=1)
     if sentences.n_left_out:

@@ -10,19 +10,22 @@ from thinc.types import Floats2d
 from thinc.util import get_array_module
 
 from ..errors import Errors
+from ..validation import Width, check_weights, validated
+from .sigmoid import sigmoid
 
 Vectors = Floats2d
 # From x to a(x), and from a(x) to a'(x).
 ACTIVATIONS: dict[str, tuple[Callable, Callable]] = {
     "identity": (lambda x: x, lambda y: get_array_module(y).ones_like(y)),
     "tanh": (lambda x: get_array_module(x).tanh(x), lambda y: 1 - y * y),
-    "relu": (lambda x: x * (x > 0), lambda y: (y > 0).astype(y.dtype)),
-    "sigmoid": (lambda x: 1 / (1 + get_array_module(x).exp(-x)), lambda y: y * (1 - y)),
+    "relu": (lambda x: get_array_module(x).maximum(x, 0), lambda y: (y > 0).astype(y.dtype)),
+    "sigmoid": (sigmoid, lambda y: y * (1 - y)),
 }
 
 
 @registry.layers("spacy-sbert.Dense.v1")
-def Dense(nI: int, nO: int, activation: str = "tanh", bias: bool = True) -> Model[Vectors, Vectors]:
+@validated
+def Dense(nI: Width, nO: Width, activation: str = "tanh", bias: bool = True) -> Model[Vectors, Vectors]:
     """Map pooled vectors to others, of another width or in another space.
 
     y = a(x W^T + b)
@@ -32,15 +35,13 @@ def Dense(nI: int, nO: int, activation: str = "tanh", bias: bool = True) -> Mode
     bias (bool): whether there is b.
     Input: x, float (rows, nI). Output: y, float (rows, nO).
     RETURNS (Model): of parameters W (nO, nI), drawn after Glorot unless loaded, and b (nO,), zeros unless loaded.
-    RAISES (ValueError): for an unknown activation or a width below 1; in use, for x of another width, and before there
-        are weights.
+    RAISES (ValueError): for an unknown activation, a width below 1, or weights that take more than 1 GB; in use, for x
+        of another width, and before there are weights.
     SOURCE: the Dense module of sentence-transformers, whose weights it takes.
     """
     if activation not in ACTIVATIONS:
         raise ValueError(Errors.UNKNOWN_ACTIVATION.format(given=activation, expected=", ".join(ACTIVATIONS)))
-    for name, given in (("nI", nI), ("nO", nO)):
-        if given < 1:
-            raise ValueError(Errors.NOT_POSITIVE.format(name=name, given=given))
+    check_weights("nO", nO, nI, nO)
     return Model(
         "dense",
         partial(forward, activation=activation),

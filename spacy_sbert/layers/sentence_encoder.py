@@ -51,14 +51,26 @@ def predict(model: SentenceEncoder, docs: list[Doc], call: Call) -> list[Encoded
     model (Model): with a transformer of its own, or one that listens to a shared one.
     RAISES (ValueError): for a prompt where the transformer is shared.
     """
-    if call == AS_CONFIGURED:
-        return model.predict(docs)
     if model.has_ref("transformer"):
         return encode_docs(model, docs, call)
     if call.prompt is not None:
         raise ValueError(Errors.SHARED_PROMPT.format(prompt=call.prompt))
-    source, pooling = model.layers
-    return pool_docs(cast(SentencePooling, pooling), source.predict(docs), False, truncate_dim=call.truncate_dim)[0]
+    source, pooling = model.layers[0], cast(SentencePooling, model.layers[1])
+    datas = source.predict(docs)
+    if not any("last_hidden_state" in data.model_output for data in datas):
+        width = _shared_width(source, pooling, call.truncate_dim)
+        return [pooling.without_rows(width) for _ in docs]
+    return pool_docs(pooling, datas, False, truncate_dim=call.truncate_dim)[0]
+
+
+def _shared_width(source: Model, pooling: SentencePooling, truncate_dim: int | None) -> int:
+    """The width of vectors on a transformer that has encoded nothing yet; 0 where nobody knows that of its states."""
+    for node in source.walk():
+        encoder = getattr(node, "encoder", None) or node  # a listener knows whom it hears
+        settings = load(encoder).settings if isinstance(encoder, EncoderModel) else None
+        if encoder.has_dim("nO"):
+            return pooling.width(encoder.get_dim("nO"), settings, truncate_dim=truncate_dim)
+    return 0
 
 
 def encode_docs(model: SentenceEncoder, docs: list[Doc], call: Call) -> list[EncodedDoc]:
@@ -66,11 +78,11 @@ def encode_docs(model: SentenceEncoder, docs: list[Doc], call: Call) -> list[Enc
     transformer = cast(EncoderModel, model.get_ref("transformer"))
     pooling = cast(SentencePooling, model.get_ref("pooling"))
     settings = load(transformer).settings
-    pooling.attrs["width"] = call.truncate_dim or pooling.width(transformer.get_dim("nO"), settings)
+    width = pooling.width(transformer.get_dim("nO"), settings, truncate_dim=call.truncate_dim)
     spans = transformer.attrs["get_spans"](docs)
     flat = [span for doc_spans in spans for span in doc_spans]
     if not flat:
-        return [pooling.without_rows() for _ in docs]
+        return [pooling.without_rows(width) for _ in docs]
     texts, places = [span.text for span in flat], span_places(flat)
     borders = [0, *accumulate(map(len, spans))]
     context = _read_in_context(places, borders) if pooling.attrs["token_vectors"] else None
@@ -81,7 +93,7 @@ def encode_docs(model: SentenceEncoder, docs: list[Doc], call: Call) -> list[Enc
     encoded = []
     for row, window, own in zip(pairwise(borders), pairwise(window_borders), wordpieces, strict=True):
         if row[0] == row[1]:
-            encoded.append(pooling.without_rows())
+            encoded.append(pooling.without_rows(width))
             continue
         vectors = found.vectors[slice(*row)]
         of_doc = _part(rows, row, window)

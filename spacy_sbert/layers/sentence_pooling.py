@@ -17,6 +17,7 @@ from ..errors import Errors
 from ..similarity import as_numpy
 from ..span_pooling import stretch_vector
 from ..types import EncoderSettings
+from ..validation import WidthOrOff, check
 from .encoded import EncodedDoc, WordpieceStates
 from .leading import without_leading
 from .pooling import make_pooling
@@ -31,8 +32,8 @@ class SentencePooling(Model[list[TransformerData], list[EncodedDoc]]):
 
     Input: one TransformerData a Doc. Output: one EncodedDoc a Doc. Its backprop takes the gradient of each EncodedDoc's
     vectors, float (rows, width), and returns the gradient of each TransformerData that has rows. Its attrs:
-    token_vectors, whether to return what other Spans and Tokens need; width, of the vectors, once known;
-    upstream_normalize, what the folder of a transformer says that does not tell it with its output.
+    token_vectors, whether to return what other Spans and Tokens need; upstream_normalize, what the folder of a
+    transformer says that does not tell it with its output.
 
     pooling (str): see make_pooling.
     normalize (bool): whether vectors get unit length; None to do as the encoder's folder says.
@@ -48,9 +49,8 @@ class SentencePooling(Model[list[TransformerData], list[EncodedDoc]]):
         dense: Model[Floats2d, Floats2d] | None = None,
         truncate_dim: int = 0,
     ):
-        if truncate_dim < 0:
-            raise ValueError(Errors.NEGATIVE.format(name="truncate_dim", given=truncate_dim))
-        attrs = {"token_vectors": True, "width": 0, "upstream_normalize": False}
+        check("truncate_dim", truncate_dim, WidthOrOff)
+        attrs = {"token_vectors": True, "upstream_normalize": False}
         layers: list[Model] = [make_pooling(pooling), unit_length(), *([] if dense is None else [dense])]
         super().__init__("sentence_pooling", forward, init=init, layers=layers, attrs=attrs)
         self.pooling_name = pooling  # no attrs: those are saved, and would win over the config when loaded
@@ -73,10 +73,16 @@ class SentencePooling(Model[list[TransformerData], list[EncodedDoc]]):
         """The width of pooled vectors, before a dense layer; hidden (int): that of the encoder's states."""
         return hidden * len(self.pooling_name.split("+"))
 
-    def width(self, hidden: int, settings: EncoderSettings | None = None) -> int:
-        """The width of the vectors; hidden, settings: of the encoder."""
+    def width(self, hidden: int, settings: EncoderSettings | None = None, *, truncate_dim: int | None = None) -> int:
+        """The width of the vectors; hidden, settings: of the encoder. truncate_dim (int): in place of the pipe's own.
+
+        RAISES (ValueError): if they have no so many dimensions.
+        """
         width = self.pooled_width(hidden) if self.dense is None else self.dense.get_dim("nO")
-        return self._truncated(settings, None) or width
+        kept = self._truncated(settings, truncate_dim) or width
+        if kept > width:
+            raise ValueError(Errors.TRUNCATE_DIM.format(given=kept, width=width))
+        return kept
 
     def finishing(
         self, settings: EncoderSettings | None, normalize: bool, truncate_dim: int | None
@@ -111,9 +117,9 @@ class SentencePooling(Model[list[TransformerData], list[EncodedDoc]]):
             raise ValueError(Errors.UNKNOWN_MODULES.format(folder=settings.name, unknown=unknown))
         return settings.normalize
 
-    def without_rows(self) -> EncodedDoc:
-        """What a Doc without text gets."""
-        return EncodedDoc(Rows.none(), self.ops.alloc2f(0, self.attrs["width"]), self.pooling_name, False, None)
+    def without_rows(self, width: int) -> EncodedDoc:
+        """What a Doc without text gets; width (int): of the vectors of others."""
+        return EncodedDoc(Rows.none(), self.ops.alloc2f(0, width), self.pooling_name, False, None)
 
 
 def init(model: SentencePooling, X: Any = None, Y: Any = None) -> None:
@@ -132,13 +138,13 @@ def pool_docs(
     held = {i: data for i, data in enumerate(datas) if "last_hidden_state" in data.model_output}
     batch = list(held.values())
     if not batch:
-        return [model.without_rows() for _ in datas], lambda d_vectors: []
+        return [model.without_rows(0) for _ in datas], lambda d_vectors: []
     rows = [rows_of(data) for data in batch]
     settings = rows[0].settings
     unit = model.normalizes(settings)
     finishing = model.finishing(settings, unit, truncate_dim)
-    model.attrs["width"] = model.width(batch[0].width, settings)
-    encoded = [model.without_rows() for _ in datas]
+    width = model.width(batch[0].width, settings, truncate_dim=truncate_dim)
+    encoded = [model.without_rows(width) for _ in datas]
     places = [numpy.flatnonzero(as_numpy(data.wordpieces.attention_mask)) for data in batch]
     states = [_flat_states(model, data, kept) for data, kept in zip(batch, places, strict=True)]
     lengths = numpy.concatenate([as_numpy(d.wordpieces.attention_mask).sum(axis=1) for d in batch]).astype("int32")
@@ -147,7 +153,7 @@ def pool_docs(
     for i, data, r, kept, own, found in zip(held, batch, rows, places, states, vectors, strict=True):
         wordpieces = None if is_train else _wordpieces(data, kept, own, r)
         if wordpieces is not None and r.foreign:
-            found = _pool_tokens(model, wordpieces, finishing)
+            found = _pool_tokens(model, wordpieces, finishing, width)
         wanted = wordpieces if model.attrs["token_vectors"] else None
         encoded[i] = EncodedDoc(r, found, model.pooling_name, unit, wanted, model.dense is not None)
 
@@ -252,12 +258,12 @@ def _each_token_once(
 
 
 def _pool_tokens(
-    model: SentencePooling, found: WordpieceStates, finishing: list[Model[Floats2d, Floats2d]]
+    model: SentencePooling, found: WordpieceStates, finishing: list[Model[Floats2d, Floats2d]], width: int
 ) -> Floats2d:
     """The vector of a Doc whose windows overlap: each token once, without special tokens."""
     chosen = as_numpy(found.states)[numpy.unique(cast(Any, found.align).dataXd)]
     if not len(chosen):
-        return model.ops.alloc2f(1, model.attrs["width"])
+        return model.ops.alloc2f(1, width)
     vector = model.ops.asarray2f(cast(Floats2d, stretch_vector(chosen, model.pooling_name)[None]))
     for layer in finishing:
         vector = layer.predict(vector)

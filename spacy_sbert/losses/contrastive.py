@@ -8,12 +8,16 @@ from thinc.types import Floats1d
 from thinc.util import get_array_module
 
 from ..errors import Errors
+from ..types import SCORE_RANGE
+from ..validation import NonNegativeFloat, validated
 from .distances import DISTANCES, Paired
 from .layer import Backprop, LossLayer, Members, check_inputs, choose
+from .squares import squares
 
 
 @registry.layers("spacy-sbert.ContrastiveLoss.v1")
-def ContrastiveLoss(distance: str = "cosine", margin: float = 0.5) -> Model[tuple[Members, Floats1d], float]:
+@validated
+def ContrastiveLoss(distance: str = "cosine", margin: NonNegativeFloat = 0.5) -> Model[tuple[Members, Floats1d], float]:
     """The squared distance of alike pairs, and the squared shortfall of unlike pairs from the margin.
 
     loss = 1/2n sum_i [y_i d_i^2 + (1 - y_i) max(margin - d_i, 0)^2],   d_i = d(u_i, v_i)
@@ -27,7 +31,8 @@ def ContrastiveLoss(distance: str = "cosine", margin: float = 0.5) -> Model[tupl
     SOURCE: Hadsell, Chopra and LeCun 2006, section 2.1.
     """
     measure = choose(DISTANCES, distance, loss="ContrastiveLoss", setting="distance")
-    return LossLayer("ContrastiveLoss", partial(forward, measure=measure, margin=margin), n_members=[2], gold="score")
+    settings = partial(forward, measure=measure, margin=margin)
+    return LossLayer("ContrastiveLoss", settings, n_members=[2], gold="score", score_range=SCORE_RANGE)
 
 
 def forward(
@@ -37,12 +42,12 @@ def forward(
     check_inputs(model, members, len(gold))
     alike = alike_pairs(model, gold)
     distance, back_to_members = measure(*members)
-    strain, d_strain = strains(distance, alike, margin)
+    off = strains(distance, alike, margin)
 
     def backprop(d_loss: float = 1.0) -> Members:
-        return back_to_members(d_strain * (d_loss / (2 * len(gold))))
+        return back_to_members(2 * off * (d_loss / (2 * len(gold))))
 
-    return float(strain.mean()) / 2, backprop
+    return squares(off) / 2, backprop
 
 
 def alike_pairs(model: Model, gold: Floats1d) -> Floats1d:
@@ -56,8 +61,7 @@ def alike_pairs(model: Model, gold: Floats1d) -> Floats1d:
     return gold == 1
 
 
-def strains(distance: Floats1d, alike: Floats1d, margin: float) -> tuple[Floats1d, Floats1d]:
-    """d^2 of alike pairs, max(margin - d, 0)^2 of unlike ones, (n,), and the derivative by d."""
+def strains(distance: Floats1d, alike: Floats1d, margin: float) -> Floats1d:
+    """d of alike pairs, -max(margin - d, 0) of unlike ones, (n,): what is squared, and grows with d."""
     xp = get_array_module(distance)
-    off = xp.where(alike, distance, -xp.maximum(margin - distance, 0))
-    return off * off, 2 * off
+    return xp.where(alike, distance, -xp.maximum(margin - distance, 0))

@@ -72,8 +72,10 @@ def farness(X: Floats2d, distance: str) -> Floats2d:
 
 
 def _euclidean_farness(X: Any) -> Any:
+    X = X.astype("float64")  # of long vectors that are near each other float32 would leave rounding alone
+    X = X / (abs(X).max() or 1.0)
     squares = (X * X).sum(axis=1)
-    return squares[:, None] + squares[None, :] - 2 * X @ X.T  # the square of the distance
+    return squares[:, None] + squares[None, :] - 2 * X @ X.T  # grows with the square of the distance
 
 
 def _cosine_farness(X: Any) -> Any:

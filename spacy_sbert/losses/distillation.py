@@ -6,6 +6,7 @@ from thinc.types import Floats2d
 
 from ..errors import Errors
 from .layer import Backprop, LossLayer, Members, check_inputs
+from .squares import squares
 
 
 @registry.layers("spacy-sbert.DistillationLoss.v1")
@@ -41,4 +42,4 @@ def mean_squared_error(members: Members, teacher: Floats2d) -> tuple[float, Back
     def backprop(d_loss: float = 1.0) -> Members:
         return [error * (2 * d_loss / (len(errors) * error.size)) for error in errors]
 
-    return sum(float((error * error).mean()) for error in errors) / len(errors), backprop
+    return sum(map(squares, errors)) / len(errors), backprop

@@ -9,13 +9,19 @@ from thinc.api import Model
 from thinc.types import Floats1d
 from thinc.util import get_array_module
 
+from ..types import SCORE_RANGE
+from ..validation import NonNegativeFloat, validated
 from .contrastive import alike_pairs, strains
 from .distances import DISTANCES, Paired
 from .layer import Backprop, LossLayer, Members, check_inputs, choose
+from .squares import squares
 
 
 @registry.layers("spacy-sbert.OnlineContrastiveLoss.v1")
-def OnlineContrastiveLoss(distance: str = "cosine", margin: float = 0.5) -> Model[tuple[Members, Floats1d], float]:
+@validated
+def OnlineContrastiveLoss(
+    distance: str = "cosine", margin: NonNegativeFloat = 0.5
+) -> Model[tuple[Members, Floats1d], float]:
     """ContrastiveLoss of the pairs that are hard to tell, summed rather than averaged, and without its 1/2.
 
     loss = sum_{i alike, d_i > min d of the unlike} d_i^2
@@ -37,6 +43,7 @@ def OnlineContrastiveLoss(distance: str = "cosine", margin: float = 0.5) -> Mode
         partial(forward, measure=measure, margin=margin),
         n_members=[2],
         gold="score",
+        score_range=SCORE_RANGE,
         whole_batch=True,
         is_sum=True,
     )
@@ -53,12 +60,12 @@ def forward(
     far = alike & (distance > _bound(distance[alike], distance[~alike], xp.min))
     near = ~alike & (distance < _bound(distance[~alike], distance[alike], xp.max))
     hard: Any = (far | near).astype(distance.dtype)
-    strain, d_strain = strains(distance, alike, margin)
+    off = strains(distance, alike, margin) * hard
 
     def backprop(d_loss: float = 1.0) -> Members:
-        return back_to_members(d_strain * hard * d_loss)
+        return back_to_members(2 * off * d_loss)
 
-    return float((strain * hard).sum()), backprop
+    return squares(off, "sum"), backprop
 
 
 def _bound(own: Floats1d, other: Floats1d, extreme: Callable) -> Any:

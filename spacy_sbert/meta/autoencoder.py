@@ -2,17 +2,20 @@
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy
 import torch
+from tqdm import tqdm
 
 from ..errors import Errors
+from ..validation import Positive, PositiveFloat, Range, Seed, Width, check_weights, validated
 from .estimator import MetaEmbedding, Views
 from .projection import CONSTANT
 from .reconstruction import LOSSES
 
 LAYERS = (0, 1, 2)
+MOST_EPOCHS = 1_000_000  # each has a loss in what is saved
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
@@ -70,17 +73,18 @@ class CrossViewAutoencoder(MetaEmbedding):
 
     method = "ae"
 
+    @validated
     def __init__(
         self,
         *,
-        size: int | None = None,
+        size: Width | None = None,
         normalize: bool = True,
         hidden_layers: int = 0,
         loss: str = "mse",
-        epochs: int = 500,
-        batch_size: int = 10_000,
-        learn_rate: float = 0.001,
-        seed: int = 0,
+        epochs: Annotated[int, Range(1, MOST_EPOCHS)] = 500,
+        batch_size: Positive = 10_000,
+        learn_rate: PositiveFloat = 0.001,
+        seed: Seed = 0,
         dtype: str = "float32",
     ):
         super().__init__(size=size, normalize=normalize)
@@ -92,9 +96,6 @@ class CrossViewAutoencoder(MetaEmbedding):
             if value not in known:
                 expected = f"one of {', '.join(map(str, known))}"
                 raise ValueError(Errors.META_BAD_OPTION.format(name=name, given=value, expected=expected))
-        for name, number in (("epochs", epochs), ("batch_size", batch_size), ("learn_rate", learn_rate)):
-            if not number > 0:
-                raise ValueError(Errors.META_BAD_OPTION.format(name=name, given=number, expected="more than 0"))
         self.hidden_layers = hidden_layers
         self.loss = loss
         self.epochs = epochs
@@ -111,23 +112,22 @@ class CrossViewAutoencoder(MetaEmbedding):
         return {**super().settings, **{name: getattr(self, name) for name in names}}
 
     @property
-    def width(self) -> int:
-        return self.size or max(self.widths_, default=0)
-
-    @property
     def parameters_(self) -> dict[str, numpy.ndarray]:
         """The weights by name."""
         network = self._network
         return {} if network is None else {name: value.numpy() for name, value in network.state_dict().items()}
 
-    def _fit(self, views: Views, names: Sequence[str]) -> None:
+    def check_size(self, widths: Sequence[int], names: Sequence[str], n: int) -> None:
+        self._new_network(widths)  # any size can be had that fits into memory
+
+    def _fit(self, views: Views, names: Sequence[str], progress: bool) -> None:
         widths = [view.shape[1] for view in views]
         self._check(views, names)
         network = self._new_network(widths)
         optimizer = torch.optim.Adam(network.parameters(), lr=self.learn_rate, betas=(0.9, 0.999))
         rng = numpy.random.default_rng(self.seed)
         losses = []
-        for epoch in range(self.epochs):
+        for epoch in tqdm(range(self.epochs), desc="Training", unit=" epochs", disable=not progress):
             of_batches = []
             for batch in self._batches(views, names, rng):
                 optimizer.zero_grad()
@@ -138,13 +138,18 @@ class CrossViewAutoencoder(MetaEmbedding):
             losses.append(float(torch.stack(of_batches).mean()))
             if not numpy.isfinite(losses[-1]):
                 raise ValueError(Errors.META_DIVERGED.format(epoch=epoch + 1, learn_rate=self.learn_rate))
-        self.losses_ = numpy.array(losses)
+        self.losses_, self.size_ = numpy.array(losses), self.size or max(widths)
         self._network = network.eval().requires_grad_(False)
 
     def _new_network(self, widths: Sequence[int]) -> CrossViewNetwork:
+        size = self.size or max(widths)
+        check_weights("size", size, size, max(*widths, size if self.hidden_layers else 0))
         with torch.random.fork_rng(devices=[]):  # nobody else's random numbers change
             torch.manual_seed(self.seed)
-            return CrossViewNetwork(widths, self.size or max(widths), self.hidden_layers).to(DTYPES[self.dtype])
+            try:
+                return CrossViewNetwork(widths, size, self.hidden_layers).to(DTYPES[self.dtype])
+            except RuntimeError as error:
+                raise ValueError(Errors.META_NO_MEMORY.format(size=size, widths=list(widths))) from error
 
     def _check(self, views: Views, names: Sequence[str]) -> None:
         """That every number is finite and no member is the same for every sentence."""

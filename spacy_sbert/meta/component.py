@@ -1,5 +1,6 @@
 """The `sbert_meta` pipe: several members' vectors of a Doc become one, which `doc.vector` answers with."""
 
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -15,7 +16,9 @@ from spacy.vocab import Vocab
 
 from .. import hooks, records
 from ..errors import Errors, Warnings
+from ..sealed import check_parts, naming, seal, unseal
 from ..spans import SPANS_KEY, members
+from ..validation import Name, NonNegative, Positive, Width, validated
 from .corpus import MAX_TOKENS, ShortSentences, read_sentences
 from .estimator import MetaEmbedding
 from .members import FunctionMember, Member, PipeMember, Rows
@@ -40,18 +43,19 @@ DEFAULT_CONFIG: dict[str, Any] = {
     default_config=DEFAULT_CONFIG,
     default_score_weights={"sts_spearman": 1.0, "sts_pearson": 0.0},
 )
+@validated
 def make_sbert_meta(
     nlp: Language,
     name: str,
     pipes: list[str],
     functions: dict[str, Any],
     method: str,
-    size: int | None,
+    size: Width | None,
     normalize: bool,
     options: dict[str, Any],
     scorer: Callable | None,
     set_hooks: bool,
-    spans_key: str,
+    spans_key: Name,
 ) -> "SentenceMeta":
     """Build the `sbert_meta` pipe.
 
@@ -88,6 +92,7 @@ class SentenceMeta(Pipe):
     SOURCE: Poerner et al. 2020.
     """
 
+    @validated
     def __init__(
         self,
         vocab: Vocab,
@@ -97,7 +102,7 @@ class SentenceMeta(Pipe):
         *,
         scorer: Callable | None = None,
         set_hooks: bool = True,
-        spans_key: str = SPANS_KEY,
+        spans_key: Name = SPANS_KEY,
     ):
         names = [member.name for member in members]
         if len(names) < 2:
@@ -118,7 +123,8 @@ class SentenceMeta(Pipe):
         self._annotate([doc])
         return doc
 
-    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 1000) -> Iterator[Doc]:
+    @validated
+    def pipe(self, stream: Iterable[Doc], *, batch_size: Positive = 1000) -> Iterator[Doc]:
         """Set the vectors of a stream of Docs, batch by batch; they come out in order."""
         for batch in util.minibatch(stream, batch_size):
             docs = list(batch)
@@ -156,7 +162,7 @@ class SentenceMeta(Pipe):
         if stretches:
             vectors = self._combine(self.member_vectors(stretches))
         else:
-            vectors = numpy.zeros((0, self.estimator.width), dtype="float32")
+            vectors = numpy.zeros((0, self._width(docs)), dtype="float32")
         hooks.install_extensions(self.name)  # the pipe may have got another name since it was made
         start = 0
         for doc, of_doc in zip(docs, rows, strict=True):
@@ -165,6 +171,12 @@ class SentenceMeta(Pipe):
             start = end
             if self.set_hooks:
                 hooks.install(doc)
+
+    def _width(self, docs: list[Doc]) -> int:
+        """The width of the meta-embeddings; 0 where functions, which get no empty Doc, have yet to show theirs."""
+        if not self.estimator.width and docs and all(isinstance(member, PipeMember) for member in self.members):
+            return self._combine(self.member_vectors(docs[:1])).shape[1]
+        return self.estimator.width
 
     def _rows(self, doc: Doc) -> Rows:
         for member in self.members:
@@ -187,15 +199,16 @@ class SentenceMeta(Pipe):
             "truncated": rows.truncated,
         }
 
+    @validated
     def initialize(
         self,
         get_examples: Callable[[], Iterable[Example]],
         *,
         nlp: Language | None = None,
-        corpus: str | None = None,
-        column: int | None = None,
-        max_tokens: int = MAX_TOKENS,
-        cache: str | None = None,
+        corpus: str | Path | None = None,
+        column: Positive | None = None,
+        max_tokens: NonNegative = MAX_TOKENS,
+        cache: str | Path | None = None,
     ) -> None:
         """Fit on sentences, with the pipes before this one as they are then.
 
@@ -218,7 +231,7 @@ class SentenceMeta(Pipe):
             return (text for example in get_examples() for text in _texts_of(example, self.spans_key))
 
         sentences = ShortSentences(nlp, texts, max_tokens)
-        fit_meta(nlp, self.name, sentences, cache=Path(cache) if cache else None)
+        fit_meta(nlp, self.name, sentences, cache=Path(cache) if cache else None, progress=sys.stderr.isatty())
         if sentences.n_left_out:
             warnings.warn(Warnings.META_LEFT_OUT.format(count=sentences.n_left_out, limit=max_tokens), stacklevel=2)
 
@@ -235,6 +248,7 @@ class SentenceMeta(Pipe):
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "SentenceMeta":
         """Take what `to_bytes` gave. RAISES (ValueError): if it was made of other members or settings."""
+        check_parts(data, self._parts(), exclude)
         util.from_bytes(data, {key: read for key, (_, read) in self._parts().items()}, exclude)
         return self
 
@@ -249,12 +263,12 @@ class SentenceMeta(Pipe):
         return self
 
     def _parts(self) -> dict[str, tuple[Callable[[], bytes], Callable[[bytes], Any]]]:
-        """How each part is written and read."""
+        """How each part is written and read: as bytes that are sealed."""
         parts: dict[str, Any] = {"estimator": (lambda: estimator_to_bytes(self.estimator), self._set_estimator)}
         for i, member in enumerate(self.members):
             if isinstance(member, FunctionMember) and hasattr(member.function, "to_bytes"):
                 parts[f"function_{i}"] = member.function.to_bytes, member.function.from_bytes
-        return parts
+        return {key: (_sealed(write), _unsealed(read)) for key, (write, read) in parts.items()}
 
     def _set_estimator(self, data: bytes) -> None:
         found = estimator_from_bytes(data)
@@ -281,4 +295,16 @@ def _to_file(write: Callable[[], bytes]) -> Callable[[Path], Any]:
 
 
 def _from_file(read: Callable[[bytes], Any]) -> Callable[[Path], Any]:
-    return lambda path: read(path.read_bytes())
+    def from_file(path: Path) -> None:
+        with naming(path):
+            read(path.read_bytes())
+
+    return from_file
+
+
+def _sealed(write: Callable[[], bytes]) -> Callable[[], bytes]:
+    return lambda: seal(write())
+
+
+def _unsealed(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+    return lambda data: read(unseal(data))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy
 
 from ..errors import Errors
+from ..validation import Width, validated
 from .estimator import MetaEmbedding, Views
 
 
@@ -19,7 +20,8 @@ class Concatenation(MetaEmbedding):
     method = "conc"
     needs_fit = False
 
-    def __init__(self, *, size: int | None = None, normalize: bool = True):
+    @validated
+    def __init__(self, *, size: Width | None = None, normalize: bool = True):
         super().__init__(size=size, normalize=normalize)
         if size is not None:
             raise ValueError(Errors.META_NO_SIZE.format(method=self.method, given=size))
@@ -28,7 +30,7 @@ class Concatenation(MetaEmbedding):
     def width(self) -> int:
         return sum(self.widths_)
 
-    def _fit(self, views: Views, names: Sequence[str]) -> None:
+    def _fit(self, views: Views, names: Sequence[str], progress: bool) -> None:
         for _ in self._blocks(views, names):  # what is not finite is found here, as by the other methods
             pass
 

@@ -8,6 +8,7 @@ import numpy
 
 from ..errors import Errors
 from ..similarity import unit_length
+from ..validation import Width, validated
 
 Views = Sequence[numpy.ndarray]
 BLOCK = 4096  # sentences worked on at once
@@ -16,8 +17,10 @@ BLOCK = 4096  # sentences worked on at once
 class MetaEmbedding(ABC):
     """Combines the vectors of several sentence encoders.
 
-    size (int): the width d of what comes out; None for that of the widest member.
+    size (int): the width d of what comes out; None for that of the widest member, or for as many directions as there
+        are to learn, if these are fewer.
     normalize (bool): whether each member's vectors are brought to length 1 first.
+    size_: d, once it is fitted.
 
     Views are J arrays, float (n, d_j), one for each member, the rows of all being the same n sentences. They may be
     memory-mapped: they are read a block of rows at a time.
@@ -28,11 +31,11 @@ class MetaEmbedding(ABC):
     needs_fit: ClassVar[bool] = True
     learned: ClassVar[tuple[str, ...]] = ()  # attributes that are arrays
 
-    def __init__(self, *, size: int | None = None, normalize: bool = True):
-        if size is not None and size < 1:
-            raise ValueError(Errors.META_BAD_OPTION.format(name="size", given=size, expected="at least 1"))
+    @validated
+    def __init__(self, *, size: Width | None = None, normalize: bool = True):
         self.size = size
         self.normalize = normalize
+        self.size_ = 0
         self.names_: tuple[str, ...] = ()
         self.widths_: tuple[int, ...] = ()
 
@@ -47,27 +50,44 @@ class MetaEmbedding(ABC):
         return bool(self.widths_) or not self.needs_fit
 
     @property
-    @abstractmethod
     def width(self) -> int:
-        """The width of what comes out, once it is known which members there are."""
+        """The width of what comes out, once it is known."""
+        return self.size_ or self.size or 0
 
-    def fit(self, views: Views, names: Sequence[str] | None = None) -> "MetaEmbedding":
+    def check_size(self, widths: Sequence[int], names: Sequence[str], n: int) -> None:
+        """Refuse a size that no vectors of these members can meet, before there are any.
+
+        widths (J ints): d_j. names (J strings): of the members. n (int): how many sentences there are.
+        RAISES (ValueError): if there are fewer directions to learn.
+        """
+        most = self.most_directions(widths, n)
+        if self.size is not None and most is not None and self.size > most:
+            each = ", ".join(f"{name} is {width} wide" for name, width in zip(names, widths, strict=True))
+            raise ValueError(Errors.META_SIZE.format(size=self.size, method=self.method, most=most, n=n, each=each))
+
+    def most_directions(self, widths: Sequence[int], n: int) -> int | None:
+        """How many directions there are to learn at the most; None where there is no limit. For the arguments see
+        check_size."""
+        return None
+
+    def fit(self, views: Views, names: Sequence[str] | None = None, *, progress: bool = False) -> "MetaEmbedding":
         """Learn from the vectors of a corpus of sentences.
 
         views (J arrays, float (n, d_j)): see the class.
         names (J strings): of the members, for messages; by default their numbers.
+        progress (bool): whether to show progress bars.
         RETURNS (MetaEmbedding): self.
         RAISES (ValueError): if there is but one member or no sentence, numbers of sentences differ, a number is not
             finite, or the members do not span enough directions.
         """
-        self.names_, self.widths_ = (), ()
+        self.names_, self.widths_, self.size_ = (), (), 0
         names = tuple(names or (str(i) for i in range(len(views))))
         widths = tuple(view.shape[1] for view in views)
         if len(views) < 2:
             raise ValueError(Errors.META_ONE_MEMBER.format(given=", ".join(names) or "none"))
         if not len(views[0]):
             raise ValueError(Errors.META_EMPTY_CORPUS)
-        self._fit(views, names)
+        self._fit(views, names, progress)
         self.names_, self.widths_ = names, widths
         return self
 
@@ -107,7 +127,7 @@ class MetaEmbedding(ABC):
         return unit_length(rows) if self.normalize else rows
 
     @abstractmethod
-    def _fit(self, views: Views, names: Sequence[str]) -> None:
+    def _fit(self, views: Views, names: Sequence[str], progress: bool) -> None:
         """Learn; the number of views is checked, what is in them is not."""
 
     @abstractmethod
@@ -117,7 +137,7 @@ class MetaEmbedding(ABC):
     def state(self) -> dict[str, Any]:
         """All that was learned: strings, numbers and arrays."""
         arrays = {name: getattr(self, name) for name in self.learned} if self.widths_ else {}
-        return {"names": list(self.names_), "widths": list(self.widths_), "arrays": arrays}
+        return {"names": list(self.names_), "widths": list(self.widths_), "size": self.size_, "arrays": arrays}
 
     def set_state(self, state: Mapping[str, Any]) -> "MetaEmbedding":
         """Take what `state` gave.
@@ -130,6 +150,10 @@ class MetaEmbedding(ABC):
         self.names_, self.widths_ = tuple(map(str, names)), tuple(map(int, widths))
         if not self.widths_:
             return self
+        size = state.get("size", self.size or max(self.widths_))  # it was not saved when it was always that
+        if not isinstance(size, int):
+            raise ValueError(Errors.META_BAD_STATE.format(what="a whole number as size", given=repr(size)))
+        self.size_ = size
         expected = self._shapes()
         found = {key: _shape(arrays.get(key)) for key in expected}
         if found != expected:

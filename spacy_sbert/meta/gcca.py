@@ -1,12 +1,14 @@
 """Generalised canonical correlation analysis of the members."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
 from scipy import linalg
 
 from ..errors import Errors
-from .projection import LinearMeta
+from ..validation import NonNegativeFloat, Width, validated
+from .projection import LinearMeta, parts, rank_of
 
 TAU = 10.0
 ROUNDING = 1e-10
@@ -31,15 +33,20 @@ class GCCA(LinearMeta):
 
     method = "gcca"
 
-    def __init__(self, *, size: int | None = None, normalize: bool = True, tau: float = TAU):
+    @validated
+    def __init__(self, *, size: Width | None = None, normalize: bool = True, tau: NonNegativeFloat = TAU):
         super().__init__(size=size, normalize=normalize)
-        if not 0 <= tau < float("inf"):
-            raise ValueError(Errors.META_BAD_OPTION.format(name="tau", given=tau, expected="at least 0"))
         self.tau = tau
 
     @property
     def settings(self) -> dict[str, Any]:
         return {**super().settings, "tau": self.tau}
+
+    def most_directions(self, widths: Sequence[int], n: int) -> int:
+        """How many directions of positive rho there are at the most: A is zero within each member, so that of all their
+        directions at least as many as the largest one has are of no positive rho. For the arguments see check_size."""
+        held = [min(width, max(n - 1, 0)) for width in widths]
+        return sum(held) - max(held)
 
     def matrices(self, covariance: numpy.ndarray, widths: list[int]) -> tuple[numpy.ndarray, numpy.ndarray]:
         """A and B of the eigenvalue problem.
@@ -48,22 +55,21 @@ class GCCA(LinearMeta):
         RETURNS (float64 (D, D), float64 (D, D)).
         """
         between, within = covariance.copy(), numpy.zeros_like(covariance)
-        ends = numpy.cumsum(widths)
-        for start, end in zip(ends - widths, ends, strict=True):
-            block = covariance[start:end, start:end]
-            ridge = self.tau * numpy.trace(block) / (end - start)
-            within[start:end, start:end] = block + ridge * numpy.eye(end - start)
-            between[start:end, start:end] = 0.0
+        for part, width in zip(parts(widths), widths, strict=True):
+            block = covariance[part, part]
+            within[part, part] = block + self.tau * numpy.trace(block) / width * numpy.eye(width)
+            between[part, part] = 0.0
         return between, within
 
     def _solve(
-        self, covariance: numpy.ndarray, widths: list[int], size: int
+        self, covariance: numpy.ndarray, widths: list[int], size: int, names: Sequence[str]
     ) -> tuple[numpy.ndarray, numpy.ndarray, int]:
         between, within = self.matrices(covariance, widths)
-        total = len(covariance)
-        try:
-            rho, theta = linalg.eigh(between, within, subset_by_index=[total - size, total - 1])
-        except linalg.LinAlgError as error:
-            raise ValueError(Errors.META_SINGULAR.format(tau=self.tau)) from error
-        rank = int((rho > ROUNDING * abs(rho).max()).sum())
-        return rho[::-1], theta.T[::-1], rank
+        total, eps = len(covariance), numpy.finfo("float64").eps
+        for name, part, width in zip(names, parts(widths), widths, strict=True):
+            # With a tau above this bound none is singular: lambda_max <= trace.
+            if self.tau < 2 * width**2 * eps and (rank := rank_of(within[part, part])) < width:
+                raise ValueError(Errors.META_SINGULAR.format(name=name, tau=self.tau, rank=rank, width=width))
+        rho, theta = linalg.eigh(between, within, subset_by_index=[total - size, total - 1])
+        rounding = max(ROUNDING * abs(rho).max(), total * eps / max(self.tau, 1.0))
+        return rho[::-1], theta.T[::-1], int((rho > rounding).sum())

@@ -1,9 +1,12 @@
 """Meta-embeddings that are one linear projection of the centred concatenation."""
 
+import itertools
 from abc import abstractmethod
 from collections.abc import Sequence
 
 import numpy
+from scipy import linalg
+from tqdm import tqdm
 
 from ..errors import Errors
 from .estimator import MetaEmbedding, Views
@@ -25,46 +28,71 @@ class LinearMeta(MetaEmbedding):
     components_: numpy.ndarray
     values_: numpy.ndarray
 
-    @property
-    def width(self) -> int:
-        return self.size or max(self.widths_, default=0)
+    def most_directions(self, widths: Sequence[int], n: int) -> int:
+        """How many directions there are at the most: those of the centred concatenations. For the arguments see
+        check_size."""
+        return min(sum(widths), max(n - 1, 0))
 
-    def _fit(self, views: Views, names: Sequence[str]) -> None:
+    def _fit(self, views: Views, names: Sequence[str], progress: bool) -> None:
         widths = [view.shape[1] for view in views]
         moments = Moments(sum(widths))
-        for block in self._blocks(views, names):
-            moments.update(numpy.hstack(block))
-        self.fit_moments(moments, widths, names)
+        with tqdm(total=len(views[0]), desc="Fitting", unit=" sentences", disable=not progress) as bar:
+            for block in self._blocks(views, names):
+                with numpy.errstate(over="ignore", invalid="ignore"):  # it is looked at when all are added up
+                    moments.update(numpy.hstack(block))
+                bar.update(len(block[0]))
+        with tqdm(total=1, desc=f"Solving for {sum(widths)} numbers", unit=" steps", disable=not progress) as bar:
+            self.fit_moments(moments, widths, names)
+            bar.update()
 
     def fit_moments(self, moments: Moments, widths: Sequence[int], names: Sequence[str]) -> "LinearMeta":
         """Learn from moments alone: those of the concatenation of the members' vectors.
 
         moments (Moments): of width D. widths (J ints): d_j. names (J strings): of the members.
         RETURNS (LinearMeta): self.
-        RAISES (ValueError): if a member is the same for every sentence, or fewer than d directions are left.
+        RAISES (ValueError): if a member is the same for every sentence, or there are fewer than d directions.
         """
-        size, total = self.size or max(widths), sum(widths)
-        if size > total:
-            raise ValueError(Errors.META_RANK.format(size=size, method=self.method, rank=total, names=", ".join(names)))
         covariance = moments.covariance
-        ends = numpy.cumsum(widths)
-        for name, start, end in zip(names, ends - widths, ends, strict=True):
-            variance, square = covariance.diagonal()[start:end].sum(), (moments.mean[start:end] ** 2).sum()
+        for name, part in zip(names, parts(widths), strict=True):
+            variance, square = covariance.diagonal()[part].sum(), (moments.mean[part] ** 2).sum()
+            if not numpy.isfinite(variance + square):
+                raise ValueError(Errors.META_LARGE_NUMBERS.format(name=name))
             if not variance > CONSTANT * max(square, numpy.finfo("float64").tiny):
                 raise ValueError(Errors.META_ZERO_VARIANCE.format(name=name, n=moments.n))
-        values, components, rank = self._solve(covariance, list(widths), size)
-        if rank < size:
-            raise ValueError(Errors.META_RANK.format(size=size, method=self.method, rank=rank, names=", ".join(names)))
+        size = min(self.size or max(widths), self.most_directions(widths, moments.n))
+        values, components, rank = self._solve(covariance, list(widths), size, names)
+        if not rank:
+            raise ValueError(Errors.META_UNCORRELATED.format(names=", ".join(names), method=self.method, n=moments.n))
+        if self.size is not None and rank < self.size:
+            raise ValueError(self._too_few(rank, covariance, widths, names, moments.n))
+        size = min(size, rank)
+        values, components = values[:size], components[:size]
         signs = numpy.sign(components[numpy.arange(size), abs(components).argmax(axis=1)])
         self.mean_, self.components_, self.values_ = moments.mean.copy(), components * signs[:, None], values
-        self.names_, self.widths_ = tuple(names), tuple(widths)
+        self.names_, self.widths_, self.size_ = tuple(names), tuple(widths), size
         return self
+
+    def _too_few(
+        self, rank: int, covariance: numpy.ndarray, widths: Sequence[int], names: Sequence[str], n: int
+    ) -> str:
+        ranks = [rank_of(covariance[part, part]) for part in parts(widths)]
+        each = ", ".join(f"{name} {own} of {width}" for name, own, width in zip(names, ranks, widths, strict=True))
+        found = {
+            "size": self.size,
+            "method": self.method,
+            "rank": rank,
+            "names": ", ".join(names),
+            "each": each,
+            "n": n,
+        }
+        more = Errors.META_MORE_SENTENCES if n - 1 in ranks or n - 1 == rank else ""
+        return Errors.META_RANK.format(**found) + more
 
     @abstractmethod
     def _solve(
-        self, covariance: numpy.ndarray, widths: list[int], size: int
+        self, covariance: numpy.ndarray, widths: list[int], size: int, names: Sequence[str]
     ) -> tuple[numpy.ndarray, numpy.ndarray, int]:
-        """Values (size,), components (size, D), best first, and how many components there are that mean something."""
+        """Values (size,), components (size, D), best first, and how many of them mean something."""
 
     def _transform(self, views: list[numpy.ndarray]) -> numpy.ndarray:
         return (numpy.hstack(views) - self.mean_) @ self.components_.T
@@ -72,3 +100,14 @@ class LinearMeta(MetaEmbedding):
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         total, size = sum(self.widths_), self.width
         return {"mean_": (total,), "components_": (size, total), "values_": (size,)}
+
+
+def parts(widths: Sequence[int]) -> list[slice]:
+    """Where each member stands in the concatenation; widths (J ints): d_j."""
+    return [slice(start, end) for start, end in itertools.pairwise([0, *itertools.accumulate(widths)])]
+
+
+def rank_of(covariance: numpy.ndarray) -> int:
+    """How many directions a covariance, float64 (D, D), has, but for rounding."""
+    variances = linalg.eigvalsh(covariance)
+    return int((variances > len(variances) * numpy.finfo("float64").eps * variances[-1]).sum())

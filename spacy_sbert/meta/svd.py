@@ -1,5 +1,7 @@
 """Truncated singular value decomposition of the concatenation."""
 
+from collections.abc import Sequence
+
 import numpy
 from scipy import linalg
 
@@ -18,7 +20,7 @@ class SVD(LinearMeta):
     method = "svd"
 
     def _solve(
-        self, covariance: numpy.ndarray, widths: list[int], size: int
+        self, covariance: numpy.ndarray, widths: list[int], size: int, names: Sequence[str]
     ) -> tuple[numpy.ndarray, numpy.ndarray, int]:
         total = len(covariance)
         variances, vectors = linalg.eigh(covariance)

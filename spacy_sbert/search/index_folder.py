@@ -17,7 +17,8 @@ from ..whole import whole_file
 from .encoder import EncoderIdentity
 
 MANIFEST = "index.json"
-FORMAT = "spacy-sbert index 1"
+FORMAT = "spacy-sbert index 2"
+FORMER = "spacy-sbert index 1"  # whose encoder's digest is what EncoderIdentity calls the former one
 KINDS = ("flat", "hnsw", "ivf")
 LIMIT = 2**20  # bytes of index.json
 
@@ -56,7 +57,7 @@ class Manifest:
                     folder=folder, theirs=self.width, name=self.encoder.name, ours=encoder.width, given=encoder.name
                 )
             )
-        if self.encoder.digest != encoder.digest:
+        if not self.encoder.is_same(encoder):
             raise ValueError(
                 Errors.SEARCH_OTHER_ENCODER.format(folder=folder, name=self.encoder.name, given=encoder.name)
             )
@@ -150,11 +151,13 @@ def texts_digest(texts: Sequence[str]) -> str:
 
 
 def _parse(said: Any) -> Manifest:
-    if said["format"] != FORMAT:
+    if said["format"] not in (FORMAT, FORMER):
         raise ValueError(f"the format is {said['format']!r}, expected {FORMAT!r}")
     encoder = None if said["encoder"] is None else EncoderIdentity(**said["encoder"])
+    if encoder is not None and said["format"] == FORMER:
+        encoder = EncoderIdentity(encoder.name, encoder.width, "", encoder.digest)
     found = Manifest(encoder=encoder, **{key: said[key] for key in Manifest.__annotations__ if key != "encoder"})
-    if encoder is not None and not _has_types(encoder, {"name": str, "width": int, "digest": str}):
+    if encoder is not None and not _has_types(encoder, {"name": str, "width": int, "digest": str, "former": str}):
         raise ValueError(f"the encoder is {encoder}")
     types = {"kind": str, "width": int, "count": int, "build": str, "sha256": str, "rows_sha256": str | None}
     if not _has_types(found, types) or not re.fullmatch("[0-9a-f]{32}", found.build):

@@ -95,7 +95,10 @@ def _files(folder):
         (("--method", "pca"), "Unknown method 'pca'"),
         (("--method", "svd", "--option", "tau=1"), "'svd' has no setting tau"),
         (("--option", "tau"), "Bad value 'tau' for --option: expected such as tau=1.0"),
-        (("--method", "svd", "--size", "33"), "only 32 directions"),
+        (
+            ("--method", "svd", "--size", "33"),
+            "at most 32 directions to give on 120 sentences: sbert is 16 wide, sbert_max",
+        ),
         (("--name", "sbert"), "'sbert' is no 'sbert_meta'"),
     ],
 )

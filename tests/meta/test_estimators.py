@@ -212,7 +212,7 @@ def test_fewer_directions_than_asked_for_are_an_error():
     with pytest.raises(ValueError, match="only 5 directions"):
         SVD(size=7).fit([view[:6] for view in views])
     with pytest.raises(ValueError, match=r"size 7, but by the method 'gcca' .* only 5 directions"):
-        GCCA().fit(views[:2])
+        GCCA(size=7).fit(views[:2])
     with pytest.raises(ValueError, match="cannot be inverted with tau = 0"):
         GCCA(size=2, tau=0.0).fit([view[:5] for view in views])
 

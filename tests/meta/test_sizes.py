@@ -1,0 +1,162 @@
+"""The width of a meta-embedding: by default what there is, of a size that there is not said early and with a remedy."""
+
+import logging
+
+import numpy
+import pytest
+from made_views import SENTENCES, make_views
+from typer.testing import CliRunner
+
+from spacy_sbert.cli import app
+from spacy_sbert.meta import GCCA, SVD, CrossViewAutoencoder, estimator_from_bytes
+from spacy_sbert.meta.fitting import fit_meta
+from spacy_sbert.meta.methods import estimator_to_bytes
+
+
+@pytest.fixture
+def make_members(make_nlp, tiny_bert):
+    """Members of widths 16, and 16 or less."""
+
+    def make(width=0, **config):
+        nlp = make_nlp()
+        nlp.add_pipe("sbert", name="other", config={"model": {"name": str(tiny_bert), "truncate_dim": width}})
+        nlp.add_pipe("sbert_meta", config=config)
+        return nlp
+
+    return make
+
+
+def deficient(n=300):
+    """Views 7 and 5 wide of 4 and 5 directions."""
+    views = make_views(n=n)[:2]
+    views[0] = (views[0][:, :4] @ numpy.random.default_rng(0).normal(size=(4, 7))).astype("f4").astype("f8")
+    views[0][:, 4:] = views[0][:, :3]  # exactly, whatever the rounding
+    return views
+
+
+def test_the_default_is_what_there_is_and_is_saved():
+    views = deficient()
+    for estimator, width in ((GCCA(normalize=False), 4), (SVD(normalize=False), 7), (GCCA(), 5)):
+        fitted = estimator.fit(views if not estimator.normalize else make_views()[:2])
+        assert fitted.width == fitted.size_ == width and fitted.size is None
+        assert fitted.transform(views).shape == (300, width)
+        again = estimator_from_bytes(estimator_to_bytes(fitted))
+        assert again.width == width and again.size is None
+        assert numpy.array_equal(again.transform(views), fitted.transform(views))
+    assert SVD().fit([view[:4] for view in make_views()]).width == 3  # of 4 sentences, about their mean
+    assert CrossViewAutoencoder(epochs=1).fit([view[:4] for view in make_views()]).width == 7
+
+
+def test_the_default_is_what_the_size_would_have_given():
+    views = make_views()[:2]
+    assert numpy.array_equal(GCCA().fit(views).components_, GCCA(size=5).fit(views).components_)
+
+
+def test_what_was_saved_without_a_size_was_as_wide_as_the_widest():
+    import srsly
+
+    fitted = SVD().fit(make_views())
+    parts = srsly.msgpack_loads(estimator_to_bytes(fitted))
+    del parts["size"]
+    assert estimator_from_bytes(srsly.msgpack_dumps(parts)).width == 7
+    with pytest.raises(ValueError, match="a whole number as size, found '7'"):
+        estimator_from_bytes(srsly.msgpack_dumps({**parts, "size": "7"}))
+
+
+def test_the_message_names_ranks_and_its_remedy_works():
+    views = deficient()
+    with pytest.raises(ValueError, match=r"only 4 directions to give on 300 sentences.*: a 4 of 7, b 5 of 5\.$"):
+        GCCA(size=5, normalize=False).fit(views, ["a", "b"])
+    assert GCCA(size=4, normalize=False).fit(views).width == 4
+    with pytest.raises(ValueError, match=r"only 5 directions .*: a 4 of 7, b 5 of 5\. More sentences may give more"):
+        SVD(size=6, normalize=False).fit([view[:6] for view in views], ["a", "b"])
+    with pytest.raises(ValueError, match=r"member 'a' cannot be inverted with tau = 0.0: .* 4 directions, of the 7"):
+        GCCA(tau=0.0, normalize=False).fit(views, ["a", "b"])
+    assert GCCA(tau=0.1, normalize=False).fit(views).width == 4
+
+
+def test_members_that_have_nothing_in_common():
+    corners = numpy.array([[-1.0, -1], [-1, 1], [1, -1], [1, 1]])
+    views = [corners[:, :1], corners[:, 1:]]
+    with pytest.raises(
+        ValueError, match=r"\(0, 1\) have no direction to give by the method 'gcca': on these 4 sentences"
+    ):
+        GCCA(normalize=False).fit(views)
+    assert SVD(normalize=False).fit(views).width == 1
+
+
+def test_numbers_too_large_for_their_squares():
+    views = [view.astype("f8") * 1e200 for view in make_views()]
+    with pytest.raises(ValueError, match=r"member '0' .* too large for their squares\. Set normalize = true"):
+        SVD(size=3, normalize=False).fit(views)
+    assert SVD(size=3).fit(views).transform(views) == pytest.approx(SVD(size=3).fit(make_views()).transform(views))
+
+
+@pytest.mark.parametrize(
+    ("config", "width", "n", "message"),
+    [
+        (
+            {"method": "svd", "size": 21},
+            4,
+            120,
+            "at most 20 directions .* 120 sentences: sbert is 16 wide, other is 4 wide",
+        ),
+        ({"method": "svd", "size": 10}, 0, 10, "at most 9 directions to give on 10 sentences"),
+        ({"method": "gcca", "size": 5}, 4, 120, "at most 4 directions"),
+        ({"method": "gcca", "size": 8}, 0, 8, "at most 7 directions to give on 8 sentences"),
+        (
+            {"method": "ae", "size": 10**13},
+            0,
+            8,
+            r"of size 10000000000000 for members of widths \[16, 16\] does not fit",
+        ),
+        ({"method": "svd"}, 0, 0, "no sentence to fit the meta-embedding on"),
+    ],
+)
+def test_said_before_anything_is_encoded(make_members, monkeypatch, config, width, n, message):
+    nlp = make_members(width, **config)
+    encoded = []
+    monkeypatch.setattr(nlp, "pipe", lambda *args, **kwargs: encoded.append(args) or iter(()))
+    with pytest.raises(ValueError, match=message):
+        fit_meta(nlp, "sbert_meta", lambda: SENTENCES[:n])
+    assert not encoded
+    monkeypatch.undo()
+    if n:
+        other = make_members(
+            width, method=config["method"], **({"options": {"epochs": 1}} if config["method"] == "ae" else {})
+        )
+        fit_meta(other, "sbert_meta", lambda: SENTENCES[:n])  # the remedy
+        assert other("A man.").vector.shape == (other.get_pipe("sbert_meta").estimator.width,)
+
+
+def test_fewer_directions_than_the_widest_member_are_logged(make_members, caplog, monkeypatch, tmp_path):
+    import spacy
+
+    monkeypatch.setattr(logging.getLogger("spacy"), "propagate", True)
+    nlp = make_members(4, method="gcca")
+    with caplog.at_level(logging.WARNING, "spacy"):
+        fit_meta(nlp, "sbert_meta", lambda: SENTENCES)
+    assert "'gcca' the members of 'sbert_meta' have 4 directions to give, fewer than the 16" in caplog.text
+    vector = nlp("A man.").vector
+    assert vector.shape == (4,)
+    nlp.to_disk(tmp_path)
+    assert numpy.array_equal(spacy.load(tmp_path)("A man.").vector, vector)
+    caplog.clear()
+    fit_meta(make_members(method="svd", size=3), "sbert_meta", lambda: SENTENCES)
+    assert "directions" not in caplog.text
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+@pytest.mark.parametrize(("method", "bars"), [("gcca", ("Fitting", "Solving for 20 numbers")), ("ae", ("Training",))])
+def test_progress(make_members, tmp_path, method, bars, quiet):
+    nlp = make_members(4)
+    nlp.remove_pipe("sbert_meta")
+    nlp.to_disk(tmp_path / "in")
+    (tmp_path / "s.txt").write_text("\n".join(SENTENCES), encoding="utf8")
+    options = ["--option", "epochs=2"] if method == "ae" else []
+    command = ["fit-meta", *(str(tmp_path / name) for name in ("in", "s.txt", "out")), "--method", method, *options]
+    done = CliRunner().invoke(app, [*command, *(["--quiet"] if quiet else [])])
+    assert done.exit_code == 0, done.output
+    for bar in ("Reading", "Encoding", *bars):
+        assert (f"{bar}:" in done.output) != quiet, bar
+    assert quiet or "Encoding: 100%" in done.output

@@ -1,0 +1,323 @@
+"""Extreme numbers through all that is computed of vectors: no NaN, no warning, and what float64 or more digits give."""
+
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+import pytest
+from counting import parts
+from scipy import special
+from thinc.types import Ragged
+
+from spacy_sbert import similarity
+from spacy_sbert.layers.dense import ACTIVATIONS, Dense
+from spacy_sbert.layers.pooling import POOLING, make_pooling
+from spacy_sbert.layers.unit_length import unit_length
+from spacy_sbert.losses import distances
+from spacy_sbert.losses.angle import AnglELoss
+from spacy_sbert.losses.batch_hard_triplet import BatchHardTripletLoss
+from spacy_sbert.losses.cached_multiple_negatives_ranking import CachedMultipleNegativesRankingLoss
+from spacy_sbert.losses.contrastive import ContrastiveLoss
+from spacy_sbert.losses.cosent import CoSENTLoss
+from spacy_sbert.losses.cosine_similarity import CosineSimilarityLoss
+from spacy_sbert.losses.cross_entropy import cross_entropy, log_sum_exp, softmax
+from spacy_sbert.losses.distillation import DistillationLoss
+from spacy_sbert.losses.matryoshka import MatryoshkaLoss
+from spacy_sbert.losses.multiple_negatives_ranking import MultipleNegativesRankingLoss
+from spacy_sbert.losses.online_contrastive import OnlineContrastiveLoss
+from spacy_sbert.losses.pair_ranking import rank_pairs
+from spacy_sbert.losses.projected_distillation import ProjectedDistillationLoss
+from spacy_sbert.losses.softmax import SoftmaxLoss
+from spacy_sbert.losses.triplet import TripletLoss
+from spacy_sbert.reranker.losses import binary_cross_entropy, label_cross_entropy
+
+PARTS, QUICK = 20, 2
+PROMISE = "numbers of any size give no NaN and no overflow, but what float64 gives"
+WIDTH = 6
+EPS = float(numpy.finfo("float32").eps)
+# of float32: squares of the outer ones are no numbers, and the first is none of full precision either
+SCALES = (1e-40, 1e-36, 1e-30, 1e-20, 1e-10, 1.0, 1e4, 1e10, 1e18, 1e25, 1e30, 1e36)
+
+
+@contextmanager
+def strict():
+    """Warnings of NumPy are errors."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def judged(cases, what, compute, expected, tolerance):
+    """A case: something is computed without a warning, is finite, and near what it should be, element by element.
+
+    compute (Callable): gives an array. expected (array), tolerance (array or float): how far from it is right.
+    """
+    try:
+        with strict():
+            found = numpy.asarray(compute(), dtype="float64")
+    except Exception as error:  # the case is judged, not the test ended
+        cases.wrong(f"{what}: {type(error).__name__}: {error}")
+        return
+    expected = numpy.asarray(expected, dtype="float64")
+    near = found.shape == expected.shape and bool((abs(found - expected) <= tolerance).all())
+    cases.check(numpy.isfinite(found).all() and near, f"{what}: {found.ravel()[:6]} is not {expected.ravel()[:6]}")
+
+
+def exact(rows):
+    """Rows of any size as float64 rows of length 1, by themselves or of zeros."""
+    rows = rows.astype("float64")
+    largest = abs(rows).max(axis=1, keepdims=True)
+    rows = rows / numpy.where(largest > 0, largest, 1)
+    norms = numpy.sqrt((rows * rows).sum(axis=1, keepdims=True))
+    return rows / numpy.where(norms > 0, norms, 1)
+
+
+def drawn(rng, n, scales=SCALES):
+    """float32 (n, WIDTH): rows of any size, some with numbers of all sizes, some zero."""
+    rows = rng.normal(size=(n, WIDTH)) * rng.choice(scales, size=(n, 1))
+    mixed = rng.random(n) < 0.2
+    rows[mixed] = (rng.normal(size=(n, WIDTH)) * rng.choice(scales, size=(n, WIDTH)))[mixed]
+    rows[rng.random(n) < 0.05] = 0
+    return rows.astype("float32")
+
+
+@pytest.mark.parametrize("part", parts(PARTS, quick=QUICK))
+def test_similarity(counted, part):
+    rng = numpy.random.default_rng(part)
+    u, v = drawn(rng, 200), drawn(rng, 200)
+    v[::3] = u[::3]
+    with counted(PROMISE) as cases:
+        for i in range(len(u)):
+            one, other = u[i : i + 1], v[i : i + 1]
+            wide = one.astype("float64"), other.astype("float64")
+            what = f"part {part}, {one} and {other}"
+            cos = (exact(one) * exact(other)).sum(axis=1)
+            judged(cases, f"cosine of {what}", lambda a=one, b=other: similarity.cosine(a, b), cos, 8 * EPS)
+            unit = exact(one)
+            judged(cases, f"length of {what}", lambda a=one: similarity.unit_length(a), unit, 4 * EPS)
+            judged(cases, f"layer of {what}", lambda a=one: unit_length().predict(a), unit, 4 * EPS)
+            distance = numpy.sqrt(((wide[0] - wide[1]) ** 2).sum(axis=1))
+            near = 8 * EPS * distance + 1e-44
+            judged(cases, f"euclidean {what}", lambda a=one, b=other: similarity.euclidean(a, b), distance, near)
+            distance = abs(wide[0] - wide[1]).sum(axis=1)
+            near = 8 * EPS * distance + 1e-44
+            judged(cases, f"manhattan {what}", lambda a=one, b=other: similarity.manhattan(a, b), distance, near)
+
+
+@pytest.mark.parametrize("part", parts(PARTS, quick=QUICK))
+def test_poolings(counted, part):
+    rng = numpy.random.default_rng(part)
+    with counted(PROMISE) as cases:
+        for name in POOLING:
+            for length in (1, 2, 17, 60):
+                states = drawn(rng, length)
+                wide, w = states.astype("float64"), numpy.arange(1, length + 1)[:, None]
+                expected = {
+                    "mean": wide.mean(axis=0),
+                    "max": wide.max(axis=0),
+                    "cls": wide[0],
+                    "lasttoken": wide[-1],
+                    "mean_sqrt_len": wide.sum(axis=0) / length**0.5,
+                    "weightedmean": (w * wide).sum(axis=0) / w.sum(),
+                }[name]
+                ragged = Ragged(states, numpy.array([length], dtype="i"))
+                near = 8 * EPS * abs(wide).sum(axis=0) + 1e-44
+                what = f"part {part}, {name} of {length}"
+                judged(cases, what, lambda n=name, r=ragged: make_pooling(n).predict(r)[0], expected, near)
+
+
+@pytest.mark.parametrize("part", parts(PARTS, quick=QUICK))
+def test_activations(counted, part):
+    rng = numpy.random.default_rng(part)
+    right = {
+        "identity": (lambda x: x, numpy.ones_like),
+        "tanh": (numpy.tanh, lambda x: 1 - numpy.tanh(x) ** 2),
+        "relu": (lambda x: numpy.maximum(x, 0), lambda x: (x > 0) * 1.0),
+        "sigmoid": (special.expit, lambda x: special.expit(x) * special.expit(-x)),
+    }
+    with counted(PROMISE) as cases:
+        for name in ACTIVATIONS:
+            for scale in (1e-30, 1e-4, 1.0, 30.0, 100.0, 1000.0, 1e10, 1e30):
+                for dtype in ("float32", "float64"):
+                    x = (rng.normal(size=(8, 3)) * scale).astype(dtype)
+                    layer = Dense(3, 3, activation=name, bias=False)
+                    layer.set_param("W", numpy.eye(3, dtype=dtype))
+                    value, slope = (of(x.astype("float64")) for of in right[name])
+                    eps = float(numpy.finfo(dtype).eps)
+                    what, near = f"part {part}, {name} at {scale} in {dtype}", 8 * eps * abs(value) + 1e-37
+                    judged(cases, what, lambda x=x, model=layer: model.predict(x), value, near)
+
+                    def gradient(x=x, model=layer, dtype=dtype):
+                        return model.begin_update(x)[1](numpy.ones((8, 3), dtype=dtype))
+
+                    judged(cases, f"slope of {what}", gradient, slope, 8 * eps)
+
+
+def cross_entropies(scores, targets):
+    """In float64: of each row, and the derivative by the scores."""
+    scores = scores.astype("float64")
+    share = special.softmax(scores, axis=1)
+    losses = special.logsumexp(scores, axis=1) - scores[range(len(scores)), targets]
+    share[range(len(scores)), targets] -= 1
+    return losses, share
+
+
+@pytest.mark.parametrize("part", parts(PARTS, quick=QUICK))
+def test_scores(counted, part):
+    """Exponentials of scores; what a score has lost by its own rounding, eps of it, is no fault."""
+    rng = numpy.random.default_rng(part)
+    with counted(PROMISE) as cases:
+        for scale in (0.0, 1e-30, 1e-3, 1.0, 20.0, 100.0, 1e3, 1e4, 1e10, 1e37):
+            scores = (rng.normal(size=(7, 5)) * scale).astype("float32")
+            targets, wide = rng.integers(5, size=7), scores.astype("float64")
+            near = 8 * EPS * (1 + abs(wide).max())
+            losses, slopes = cross_entropies(scores, targets)
+            what = f"part {part}, scores of {scale}"
+            judged(cases, f"loss, {what}", lambda s=scores, t=targets: cross_entropy(s, t)[0], losses, near)
+            judged(cases, f"slope, {what}", lambda s=scores, t=targets: cross_entropy(s, t)[1], slopes, near)
+            total = special.logsumexp(wide, axis=1, keepdims=True)
+            judged(cases, f"log-sum-exp, {what}", lambda s=scores: log_sum_exp(s), total, near)
+            judged(cases, f"softmax, {what}", lambda s=scores: softmax(s), special.softmax(wide, axis=1), near)
+            value = losses.mean()
+            judged(cases, f"labels, {what}", lambda s=scores, t=targets: label_cross_entropy(s, t)[0], value, near)
+            gold = rng.random(7).astype("float32")
+            binary = numpy.logaddexp(0, wide[:, 0]) - gold * wide[:, 0]
+            judged(
+                cases,
+                f"binary, {what}",
+                lambda s=scores, g=gold: binary_cross_entropy(s[:, :1], g)[0],
+                binary.mean(),
+                near,
+            )
+            slope = (special.expit(wide[:, :1]) - gold[:, None]) / 7
+            judged(
+                cases, f"its slope, {what}", lambda s=scores, g=gold: binary_cross_entropy(s[:, :1], g)[1], slope, EPS
+            )
+            excess = [20 * (wide[j, 0] - wide[i, 0]) for i in range(7) for j in range(7) if gold[i] > gold[j]]
+            if scale > 1e30:  # of cosines, which are never so large
+                continue
+            judged(
+                cases,
+                f"ranks, {what}",
+                lambda s=scores, g=gold: rank_pairs(s[:, 0], g, 20.0)[0],
+                special.logsumexp([0, *excess]),
+                20 * near,
+            )
+
+
+@dataclass
+class Kind:
+    """A loss to judge: of so many members, with these gold values.
+
+    degree (int): its value grows with this power of the size of the vectors, from size 1 on.
+    steep (float): its largest derivative by a cosine, a distance or a score, or more: what their rounding counts.
+    sizes: of the vectors, those at which value and gradient are float32 numbers.
+    """
+
+    loss: Any
+    n_members: int
+    gold: Any
+    degree: int = 0
+    steep: float = 100.0
+    sizes: tuple[float, ...] = (1e-40, 1e-30, 1e-15, 1.0, 1e15, 1e30)
+
+    def tolerances(self, size):
+        """Of the value and of the gradient."""
+        if not self.degree:
+            return EPS * self.steep, EPS * self.steep / size
+        grown = max(size, 1.0) ** self.degree
+        return EPS * self.steep * grown, EPS * self.steep * max(size, 1.0) ** (self.degree - 1)
+
+
+LABELS = ["a", "a", "b", "b", "c"]
+SCORES = numpy.array([0.1, 0.9, 0.5, 0.5, 1.0], dtype="float32")
+BINARY = numpy.array([1, 0, 1, 0, 1], dtype="float32")
+TEXTS = [[f"{role} {i}" for i in range(5)] for role in "apn"]
+SQUARES = (1e-30, 1e-15, 1.0, 1e10, 1e18, 1e30)
+PRODUCTS = (1e-40, 1e-30, 1e-15, 1e-3, 1.0, 1e3)
+
+
+def losses():
+    found = {
+        "CosineSimilarity": Kind(CosineSimilarityLoss(), 2, SCORES),
+        "CoSENT": Kind(CoSENTLoss(), 2, SCORES, steep=1e4),
+        "CoSENT, sharp": Kind(CoSENTLoss(scale=1e4), 2, SCORES, steep=1e9),
+        "AnglE": Kind(AnglELoss(), 2, SCORES, steep=1e4),
+        "Distillation": Kind(DistillationLoss(), 2, "vectors", 2, sizes=SQUARES),
+        "ProjectedDistillation": Kind(ProjectedDistillationLoss(), 1, "vectors", 2, sizes=SQUARES[:-1]),
+        "Matryoshka": Kind(MatryoshkaLoss(CosineSimilarityLoss(), [2, 6]), 2, SCORES),
+        "Softmax": Kind(SoftmaxLoss(), 2, LABELS, 1, sizes=(*PRODUCTS, 1e10)),
+        "Softmax of products": Kind(SoftmaxLoss(["product"]), 2, LABELS, 2, sizes=PRODUCTS),
+    }
+    for symmetric in (False, True):
+        for make in (MultipleNegativesRankingLoss, CachedMultipleNegativesRankingLoss):
+            name = f"{make.__name__}, symmetric={symmetric}"
+            found[name] = Kind(make(symmetric=symmetric), 2, TEXTS[:2], steep=1e4)
+            found[f"{name}, triplets"] = Kind(make(symmetric=symmetric, scale=1e4), 3, TEXTS, steep=1e9)
+            dot = make(symmetric=symmetric, similarity="dot", scale=1.0)
+            found[f"{name}, dot"] = Kind(dot, 2, TEXTS[:2], 2, sizes=(*PRODUCTS[:-1], 1e10, 1e17))
+    for distance in distances.DISTANCES:
+        degree, sizes = (0, ()) if distance == "cosine" else (1, SQUARES)
+        sizes = {"sizes": sizes} if sizes else {}
+        found[f"Triplet, {distance}"] = Kind(TripletLoss(distance), 3, None, degree, **sizes)
+        found[f"BatchHardTriplet, {distance}"] = Kind(BatchHardTripletLoss(distance), 1, LABELS, degree, **sizes)
+        found[f"Contrastive, {distance}"] = Kind(ContrastiveLoss(distance), 2, BINARY, 2 * degree, **sizes)
+        found[f"OnlineContrastive, {distance}"] = Kind(OnlineContrastiveLoss(distance), 2, BINARY, 2 * degree, **sizes)
+    return found
+
+
+def wide(x):
+    return x.astype("float64") if isinstance(x, numpy.ndarray) else x
+
+
+def in_float64(layer):
+    """A copy that computes in float64."""
+    copied = layer.copy()
+    for node in copied.walk():
+        for name in node.param_names:
+            if node.has_param(name):
+                node.set_param(name, node.get_param(name).astype("float64"))
+    return copied
+
+
+def judge_loss(cases, rng, name, kind, size):
+    loss, gold = kind.loss, kind.gold
+    members = [(rng.normal(size=(5, WIDTH)) * size).astype("float32") for _ in range(kind.n_members)]
+    if "Online" not in name and rng.random() < 0.3:  # which of equal distances is hard, rounding decides
+        members[-1] = members[0] * numpy.float32(rng.choice([1, -1, 2]))  # as near, or as far, as can be
+    if rng.random() < 0.3:
+        members[0][2] = 0
+    if isinstance(gold, str):
+        gold = (rng.normal(size=(5, WIDTH)) * size).astype("float32")
+    loss.initialize(X=(members, gold))
+    reference, back = in_float64(loss)(([wide(x) for x in members], wide(gold)), True)
+    of_value, of_gradient = kind.tolerances(size)
+    judged(
+        cases,
+        f"value of {name} at {size}",
+        lambda: loss((members, gold), True)[0],
+        reference,
+        of_value + 16 * EPS * abs(reference),
+    )
+    for k, slope in enumerate(back(1.0)):
+        if not kind.degree and size < 1e-36:
+            slope, of_gradient = slope * 0, 0.0  # that of float64 is no float32 number
+        judged(
+            cases,
+            f"gradient {k} of {name} at {size}",
+            lambda k=k: loss((members, gold), True)[1](1.0)[k],
+            slope,
+            of_gradient,
+        )
+
+
+@pytest.mark.parametrize("part", parts(PARTS, quick=QUICK))
+def test_losses(counted, part):
+    """Value and gradient, each beside the same loss in float64, whose exponents reach eight times as far."""
+    rng = numpy.random.default_rng(part)
+    with counted("losses of vectors of any size have the value and the gradient that float64 gives") as cases:
+        for name, kind in losses().items():
+            for size in kind.sizes:
+                judge_loss(cases, rng, f"{name}, part {part}", kind, size)
