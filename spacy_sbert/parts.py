@@ -72,17 +72,18 @@ class Parts:
         )
 
     def over(self, start: int, end: int) -> list[Part]:
-        """The parts that characters [start, end) are of; white space need not be of any.
+        """The parts that characters [start, end) are of; white space counts for nothing.
 
         RAISES (ValueError): if one of them is of no part, or several claim it.
         """
         if self.is_one:
             return self._parts
         owner = self._owner[start:end]
-        lost = numpy.flatnonzero((owner < 0) & ~self._is_white[start:end])
+        is_text = ~self._is_white[start:end]
+        lost = numpy.flatnonzero((owner < 0) & is_text)
         if len(lost):
             self._refuse(start + int(lost[0]))
-        return sorted((self._parts[i] for i in numpy.unique(owner[owner >= 0])), key=lambda part: part.start)
+        return sorted((self._parts[i] for i in numpy.unique(owner[is_text])), key=lambda part: part.start)
 
     def whole_at(self, start: int, texts: Iterable[str]) -> "PlacedRecord | None":
         """The record whose Doc begins at a character and has one of these texts, if there is one."""
