@@ -86,7 +86,7 @@ class EncoderShim(HFShim):
         self._inference = InferenceCache()
         self._steps = Steps()
         self._twins = Twins()
-        self._weights = WeightsLock()
+        self.weights = WeightsLock()
         self._load_config = {"tokenizer": dict(tokenizer_config), "transformer": dict(transformer_config)}
         objects = HFObjects(None, None, None, dict(tokenizer_config), dict(transformer_config))
         scaled = self.precision == "float16"
@@ -112,7 +112,7 @@ class EncoderShim(HFShim):
     def encoding(self) -> Iterator[Any]:
         """What encodes without a graph, for run, in the precision asked for. Meanwhile its weights stay as they are,
         whatever another thread does."""
-        with self._weights.reading():
+        with self.weights.reading():
             encoder = self.inference_encoder()
             if isinstance(encoder, PackedBert):
                 yield encoder
@@ -148,7 +148,7 @@ class EncoderShim(HFShim):
     @contextmanager
     def _using(self) -> Iterator[Any]:
         """The model for a pass without dropout, while another thread may train it."""
-        with self._weights.reading(), self._twins.lend(self._model) as twin:
+        with self.weights.reading(), self._twins.lend(self._model) as twin:
             yield twin
 
     def begin_update(self, inputs: ArgsKwargs) -> tuple[ModelOutput, Callable[[ArgsKwargs], ArgsKwargs]]:
@@ -157,7 +157,7 @@ class EncoderShim(HFShim):
         n_rows = len(inputs.kwargs["input_ids"])
         cached = 0 < self.mini_batch_size < n_rows
         forward: Forward = partial(cached_forward, mini_batch_size=self.mini_batch_size) if cached else plain_forward
-        with self._weights.reading():
+        with self.weights.reading():
             output, backward = forward(self._model, inputs.kwargs, precision=self.arithmetic)
 
         def backprop(grads: ArgsKwargs) -> ArgsKwargs:
@@ -178,7 +178,7 @@ class EncoderShim(HFShim):
 
     def _end_step(self, awaited: Awaited, backward: Callable[[torch.Tensor], None], d_output: torch.Tensor) -> None:
         """Take a gradient back to the parameters, and make the updates that waited for it."""
-        with self._weights.reading():  # what was not kept is computed again
+        with self.weights.reading():  # what was not kept is computed again
             self._backward_scaled(backward, d_output)
         self._steps.end(awaited)
         if not self._steps.awaits_gradient:
@@ -191,7 +191,7 @@ class EncoderShim(HFShim):
 
     def _make_updates(self) -> None:
         for optimizer in self._steps.take():
-            with self._weights.writing():
+            with self.weights.writing():
                 try:
                     self._update(optimizer)
                 finally:
@@ -220,7 +220,7 @@ class EncoderShim(HFShim):
         """Write config, weights as safetensors and tokenizer to a folder, as Hugging Face lays them out."""
         self.load()
         self._settle()
-        with self._weights.reading():
+        with self.weights.reading():
             self._hfmodel.transformer.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
         self._save_tokenizer(folder)
 
@@ -240,7 +240,7 @@ class EncoderShim(HFShim):
                 (Path(folder) / name).write_bytes(content)
             saved = json.loads(files[SETTINGS_FILE])
             saved["unknown_modules"] = tuple(saved["unknown_modules"])
-            with self._weights.writing():
+            with self.weights.writing():
                 self._load_folder(Path(folder), EncoderSettings(**saved))
         self._hfmodel._init_tokenizer_config = SimpleFrozenDict()  # as in spacy-transformers: these are done with
         self._hfmodel._init_transformer_config = SimpleFrozenDict()
@@ -249,7 +249,7 @@ class EncoderShim(HFShim):
     def copy(self) -> "EncoderShim":
         """A copy with weights of its own and an id of its own, by which optimizers tell parameters apart."""
         self._settle()
-        with self._weights.reading():
+        with self.weights.reading():
             copied = super().copy()
         with Shim.global_id_lock:
             Shim.global_id += 1
@@ -302,13 +302,13 @@ class EncoderShim(HFShim):
             self._steps.end(awaited)
 
     def _load_weights(self, weights: dict[str, torch.Tensor]) -> None:
-        with self._weights.writing():
+        with self.weights.writing():
             self._model.load_state_dict(weights, strict=False)
             self._inference.drop()
 
     def to_device(self, device_type: str, device_id: int) -> None:
         if self.is_loaded:
-            with self._weights.writing():
+            with self.weights.writing():
                 self._inference.drop()
                 super().to_device(device_type, device_id)
 

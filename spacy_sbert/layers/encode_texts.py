@@ -92,10 +92,10 @@ def encode_wordpieces(
             windows[part.windows] = pooling.layers[0].predict(ragged)
             if keep_states:
                 _keep(states, wordpieces, part)
-    rows = _rows_of(wordpieces, transformer)
-    normalize = pooling.normalizes(shim.settings)
-    finishing = pooling.finishing(shim.settings, normalize, call.truncate_dim)
-    (vectors,), _ = vectors_of_windows(pooling, windows, [rows], finishing, is_train=False)
+        rows = _rows_of(wordpieces, transformer)
+        normalize = pooling.normalizes(shim.settings)
+        finishing = pooling.finishing(shim.settings, normalize, call.truncate_dim)
+        (vectors,), _ = vectors_of_windows(pooling, windows, [rows], finishing, is_train=False)
     return EncodedTexts(vectors, normalize, rows, wordpieces, states)
 
 
