@@ -13,7 +13,6 @@ import srsly
 import torch
 from spacy.util import SimpleFrozenDict
 from spacy_transformers.data_classes import HFObjects
-from spacy_transformers.layers.hf_shim import HFShim
 from thinc.api import Optimizer, get_torch_default_device, xp2torch
 from thinc.shims.shim import Shim
 from thinc.types import ArgsKwargs
@@ -28,7 +27,8 @@ from .inference import REFERENCE, InferenceCache, Reference, resolve_precision
 from .packed_bert import PackedBert
 from .resolve import resolve
 from .settings import read_settings, transformer_folder
-from .steps import Awaited, Steps
+from .stepping import SteppingShim
+from .steps import Steps
 from .twins import Twins
 from .weights_lock import WeightsLock
 
@@ -37,7 +37,7 @@ PRECISIONS = ("float32", "bfloat16", "float16", "auto", REFERENCE)
 NO_LIMIT = 1_000_000  # tokenizers that know no limit say 1e30
 
 
-class EncoderShim(HFShim):
+class EncoderShim(SteppingShim):
     """A transformer that is looked for and loaded when it is first needed.
 
     name (str): a folder or a name, see resolve.
@@ -166,47 +166,6 @@ class EncoderShim(HFShim):
 
         return output, backprop
 
-    def _begin_step(self) -> Awaited:
-        """To be called before a forward pass of training; what it returns is for _end_step.
-
-        RAISES (RuntimeError): if another thread is amid a step.
-        """
-        self._steps.check_thread()
-        self._settle()
-        self._model.train()
-        return self._steps.begin()
-
-    def _end_step(self, awaited: Awaited, backward: Callable[[torch.Tensor], None], d_output: torch.Tensor) -> None:
-        """Take a gradient back to the parameters, and make the updates that waited for it."""
-        with self.weights.reading():  # what was not kept is computed again
-            self._backward_scaled(backward, d_output)
-        self._steps.end(awaited)
-        if not self._steps.awaits_gradient:
-            self._make_updates()
-
-    def _settle(self) -> None:
-        """Make the updates that wait for a gradient which will not come any more, as this thread goes on."""
-        if not self._steps.is_of_another_thread:
-            self._make_updates()
-
-    def _make_updates(self) -> None:
-        for optimizer in self._steps.take():
-            with self.weights.writing():
-                try:
-                    self._update(optimizer)
-                finally:
-                    self._inference.drop()
-
-    def _backward_scaled(self, backward: Callable[[torch.Tensor], None], d_output: torch.Tensor) -> None:
-        scaled = cast(list, self._grad_scaler.scale([d_output], inplace=True))[0]
-        # What earlier parts of an accumulated batch left is unscaled already, and will be once more.
-        self._grad_scaler.scale(self._gradients(), inplace=True)
-        backward(scaled)
-        self._grad_scaler.unscale(self._gradients())
-
-    def _gradients(self) -> list[torch.Tensor]:
-        return [parameter.grad for parameter in self._model.parameters() if parameter.grad is not None]
-
     def to_bytes(self) -> bytes:
         """The files of the encoder's folder: config, weights as safetensors, tokenizer and settings; no pickle."""
         settings = self.load()
@@ -256,25 +215,19 @@ class EncoderShim(HFShim):
             copied.id = Shim.global_id
         return copied
 
-    def finish_update(self, optimizer: Optimizer) -> None:
-        """Update the weights: now, or when the gradient that a forward pass awaits has come; see Steps.
-
-        RAISES (RuntimeError): if another thread is amid a step.
-        """
-        if not self.is_loaded:
-            return
-        self._steps.check_thread()
-        self._steps.keep(optimizer)
-        if not self._steps.awaits_gradient:
-            self._make_updates()
-
     def _update(self, optimizer: Optimizer) -> None:
+        try:
+            self._apply(optimizer)
+        finally:
+            self._inference.drop()
+
+    def _apply(self, optimizer: Optimizer) -> None:
         overflow = self._grad_scaler.found_inf  # is no update at all
         if self.max_grad_norm and not overflow:
             torch.nn.utils.clip_grad_norm_(self._model.parameters(), self.max_grad_norm)
         parameters = {(self.id, name): p for name, p in self._model.named_parameters() if p.grad is not None}
         if overflow or not can_fuse(optimizer, parameters):
-            super().finish_update(optimizer)
+            super()._update(optimizer)
             return
         update_fused(optimizer, parameters)
         self._model.zero_grad(set_to_none=False)
