@@ -48,7 +48,7 @@ class EncoderShim(HFShim):
 
     name (str): a folder or a name, see resolve.
     tokenizer_config, transformer_config (dict): keyword arguments of the tokenizer and of the transformer's config.
-    trust_remote_code (bool): whether Python code that comes with the encoder may run. Off unless asked for.
+    trust_remote_code (bool): whether Python code that comes with the encoder may run, see may_run.
     precision (str): "float32", "bfloat16" or "float16" (GPU, with loss scaling) for the arithmetic, "auto" for what
         the device is quick at; weights and output are float32. "reference" is float32 through the Hugging Face model in
         the batches of sentence-transformers, where other precisions pack and sort rows.
