@@ -511,8 +511,8 @@ class Errors:
     )
     UNKNOWN_DEFAULT_PROMPT = (
         "The encoder's folder (config_sentence_transformers.json) says default_prompt_name = '{given}', but has no "
-        'such prompt; those it has are {expected}. Name it in the encoder\'s config, prompts = {{"{given}": "..."}}, or set '
-        'default_prompt_name there, "" for none.'
+        'such prompt; those it has are {expected}. Name it in the encoder\'s config, prompts = {{"{given}": "..."}}, '
+        'or set default_prompt_name there, "" for none.'
     )
     FROZEN_NOT_A_LIST = (
         'Cannot freeze {given!r}: expected a list of names of modules or parameters, such as frozen = ["embeddings"].'

@@ -30,6 +30,7 @@ from .loading import (
     load_tokenizer,
     load_weights,
     model_max_length,
+    position_limit,
     room_for_text,
     try_once,
 )
@@ -292,13 +293,3 @@ class EncoderShim(HFShim):
 def _vocab_file_contents(tokenizer: Any) -> bytes | None:
     file = getattr(tokenizer, "vocab_file", None)
     return Path(file).read_bytes() if file and Path(file).is_file() else None
-
-
-def position_limit(transformer: Any) -> int | None:
-    """How many positions the encoder has; RoBERTa and its like count theirs from padding_idx + 1 on."""
-    encoder = getattr(transformer, "base_model", transformer)  # without the head of a classifier
-    positions = getattr(getattr(encoder, "embeddings", None), "position_embeddings", None)
-    if positions is not None and hasattr(positions, "num_embeddings"):
-        skipped = 0 if positions.padding_idx is None else positions.padding_idx + 1
-        return positions.num_embeddings - skipped
-    return getattr(transformer.config, "max_position_embeddings", None)

@@ -9,7 +9,7 @@ from thinc.api import Model, torch2xp, xp2torch
 from thinc.types import Floats2d
 
 from ..encoder.forks import use_one_thread_in_forks
-from ..encoder.shim import position_limit
+from ..encoder.loading import position_limit
 from ..errors import Errors
 from ..sealed import SealedModel
 from .activation import ACTIVATIONS, activate, resolve_activation
