@@ -31,6 +31,7 @@ from .loading import (
     load_tokenizer,
     load_weights,
     model_max_length,
+    position_limit,
     room_for_text,
     try_once,
 )
@@ -53,7 +54,7 @@ class EncoderShim(SteppingShim):
 
     name (str): a folder or a name, see resolve.
     tokenizer_config, transformer_config (dict): keyword arguments of the tokenizer and of the transformer's config.
-    trust_remote_code (bool): whether Python code that comes with the encoder may run. Off unless asked for.
+    trust_remote_code (bool): whether Python code that comes with the encoder may run, see may_run.
     precision (str): "float32", "bfloat16" or "float16" (GPU, with loss scaling) for the arithmetic, "auto" for what
         the device is quick at; weights and output are float32. "reference" is float32 through the Hugging Face model in
         the batches of sentence-transformers, where other precisions pack and sort rows.
@@ -330,13 +331,3 @@ def _loading() -> WeightsLock:
 def _vocab_file_contents(tokenizer: Any) -> bytes | None:
     file = getattr(tokenizer, "vocab_file", None)
     return Path(file).read_bytes() if file and Path(file).is_file() else None
-
-
-def position_limit(transformer: Any) -> int | None:
-    """How many positions the encoder has; RoBERTa and its like count theirs from padding_idx + 1 on."""
-    encoder = getattr(transformer, "base_model", transformer)  # without the head of a classifier
-    positions = getattr(getattr(encoder, "embeddings", None), "position_embeddings", None)
-    if positions is not None and hasattr(positions, "num_embeddings"):
-        skipped = 0 if positions.padding_idx is None else positions.padding_idx + 1
-        return positions.num_embeddings - skipped
-    return getattr(transformer.config, "max_position_embeddings", None)
