@@ -11,7 +11,7 @@ from spacy_transformers.layers import split_trf_batch
 from thinc.api import Model, chain
 from thinc.types import Ragged
 
-from ..encoder.batch import align_wordpieces, doc_characters, row_characters, span_places
+from ..encoder.batch import align_wordpieces, doc_characters, row_characters, row_text, span_places
 from ..encoder.rows import Rows
 from ..encoder.transformer import EncoderModel, load
 from ..errors import Errors
@@ -82,7 +82,7 @@ def encode_docs(model: SentenceEncoder, docs: list[Doc], call: Call) -> list[Enc
     flat = [span for doc_spans in spans for span in doc_spans]
     if not flat:
         return [pooling.without_rows(width) for _ in docs]
-    texts = [span.text for span in flat]
+    texts = [row_text(span) for span in flat]
     found = encode_texts(transformer, pooling, texts, call=call, keep_states=pooling.attrs["token_vectors"])
     rows = replace(found.rows, spans=span_places(flat), characters=row_characters(flat, texts))
     borders = [0, *accumulate(map(len, spans))]
