@@ -6,14 +6,15 @@ from functools import partial
 from spacy.training import Example
 from spacy.util import registry
 
-from .errors import Errors
 from .spans import SPANS_KEY
+from .validation import Name, Positive, validated
 
 Batcher = Callable[[Iterable[Example]], Iterator[list[Example]]]
 
 
 @registry.batchers("spacy-sbert.batch_by_objective.v1")
-def batch_by_objective(size: int, spans_key: str = SPANS_KEY) -> Batcher:
+@validated
+def batch_by_objective(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     """Make batches that hold examples of one objective each, so that in-batch negatives are of one kind.
 
     Until the next batch is asked for, each example's reference says how large its own is, in
@@ -23,13 +24,14 @@ def batch_by_objective(size: int, spans_key: str = SPANS_KEY) -> Batcher:
     size (int): the examples in a batch.
     spans_key (str): where the members stand. Examples without members (of ner, textcat) make batches of their own.
     RETURNS (Callable): from examples to batches.
-    RAISES (ValueError): if size is not at least 1.
+    RAISES (ValueError): if size is no whole number of at least 1.
     """
     return _batcher(_by_objective, size, spans_key)
 
 
 @registry.batchers("spacy-sbert.batch_mixed.v1")
-def batch_mixed(size: int, spans_key: str = SPANS_KEY) -> Batcher:
+@validated
+def batch_mixed(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     """Make batches of examples in the order they come, whatever their objective: every step trains every component.
 
     size, spans_key, what is returned and what is noted on the examples: see spacy-sbert.batch_by_objective.v1.
@@ -38,7 +40,8 @@ def batch_mixed(size: int, spans_key: str = SPANS_KEY) -> Batcher:
 
 
 @registry.batchers("spacy-sbert.batch_in_turn.v1")
-def batch_in_turn(size: int, spans_key: str = SPANS_KEY) -> Batcher:
+@validated
+def batch_in_turn(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     """Make batches of one objective each, one of every objective in turn, until the examples of one are used up.
 
     Small data sets then count as much as large ones. In memory (max_epochs = 0) each epoch is shuffled anew, so that a
@@ -51,8 +54,6 @@ def batch_in_turn(size: int, spans_key: str = SPANS_KEY) -> Batcher:
 
 
 def _batcher(batches: Callable[..., Iterator[list[Example]]], size: int, spans_key: str) -> Batcher:
-    if size < 1:
-        raise ValueError(Errors.BATCHER_SIZE.format(given=size))
     return partial(batches, size=size, spans_key=spans_key)
 
 

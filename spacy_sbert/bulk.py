@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Thread
@@ -23,6 +23,7 @@ from .errors import Errors
 from .layers.encode_texts import AS_CONFIGURED, Call, encode_wordpieces
 from .layers.sentence_pooling import SentencePooling
 from .similarity import as_numpy
+from .validation import Positive, Processes, check, check_text
 
 Encoded = tuple[numpy.ndarray, int]  # float32 (texts, width), and how many texts were cut
 
@@ -98,11 +99,10 @@ def encode_windows(
 
     For the arguments, and what it raises, see SentenceBert.encode.
     """
-    if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
+    if isinstance(texts, (str, bytes, Mapping)) or not isinstance(texts, Iterable):
         raise TypeError(Errors.NOT_TEXTS.format(given=repr(texts)[:50]))
-    for name, given in (("window", window), ("n_process", n_process)):
-        if given < 1:
-            raise ValueError(Errors.NOT_POSITIVE.format(name=name, given=given))
+    check("window", window, Positive)
+    check("n_process", n_process, Processes)
     check_gpus(gpu_ids)
     load(encoder.transformer)
     windows = minibatch(_checked(texts), window)
@@ -115,6 +115,7 @@ def _checked(texts: Iterable[Any]) -> Iterator[str]:
     for number, text in enumerate(texts, start=1):
         if not isinstance(text, str):
             raise TypeError(Errors.NOT_STR.format(number=number, given=repr(text)[:50]))
+        check_text(text, f"text number {number}")
         yield text
 
 

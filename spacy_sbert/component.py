@@ -21,7 +21,8 @@ from .objectives import BatchLoss, Labels, batch_loss, initialize_objectives, ne
 from .similarity import as_numpy
 from .spans import SPANS_KEY, members
 from .text_pipe import TextPipe
-from .upstream import cache_encoders, encoder_width, find_listeners, follow_upstream, prepare_upstream
+from .upstream import cache_encoders, check_spans_key, encoder_width, find_listeners, follow_upstream, prepare_upstream
+from .validation import Name, NonNegativeFloat, validated
 
 DEFAULT_CONFIG = {
     "model": {
@@ -30,7 +31,7 @@ DEFAULT_CONFIG = {
         "pooling": "mean",
         "normalize": "auto",
         "overflow": "truncate",
-        "get_spans": {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": "doc", "spans_key": SPANS_KEY},
+        "get_spans": {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": "doc+sent", "spans_key": SPANS_KEY},
     },
     "loss": {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"},
     "loss_weight": 1.0,
@@ -54,16 +55,17 @@ N_INITIAL_EXAMPLES = 100  # enough to see whether there are pairs, and a teacher
     default_config=DEFAULT_CONFIG,
     default_score_weights={"sts_spearman": 1.0, "sts_pearson": 0.0},
 )
+@validated
 def make_sbert(
     nlp: Language,
     name: str,
     model: Model[list[Doc], list[EncodedDoc]],
     loss: Model | None,
-    loss_weight: float,
+    loss_weight: NonNegativeFloat,
     scorer: Callable | None,
     set_hooks: bool,
     token_vectors: bool,
-    spans_key: str,
+    spans_key: Name,
 ) -> "SentenceBert":
     """Build the `sbert` pipe, see SentenceBert."""
     follow_upstream(nlp, model, loss)
@@ -93,10 +95,12 @@ class SentenceBert(TextPipe):
         that sets hooks answers.
     token_vectors (bool): whether to keep what Spans other than rows, and Tokens, need to have vectors.
     spans_key (str): where the members of a pair stand, doc.spans[spans_key].
-    RAISES (ValueError): if model is no sentence encoder or loss no loss layer.
+    RAISES (ValueError): if model is no sentence encoder, or its span getter has another spans_key, or loss is no loss
+        layer.
     SOURCE: Reimers and Gurevych 2019.
     """
 
+    @validated
     def __init__(
         self,
         vocab: Vocab,
@@ -104,18 +108,17 @@ class SentenceBert(TextPipe):
         name: str = "sbert",
         *,
         loss: Model | None = None,
-        loss_weight: float = 1.0,
+        loss_weight: NonNegativeFloat = 1.0,
         scorer: Callable | None = None,
         set_hooks: bool = True,
         token_vectors: bool = True,
-        spans_key: str = SPANS_KEY,
+        spans_key: Name = SPANS_KEY,
     ):
         if not model.has_ref("pooling"):
             raise ValueError(Errors.NOT_AN_ENCODER.format(name=name, given=model.name))
         if loss is not None and "n_members" not in loss.attrs:
             raise ValueError(Errors.BAD_LOSS.format(name=name, given=loss.name))
-        if loss_weight < 0:
-            raise ValueError(Errors.NEGATIVE.format(name="loss_weight", given=loss_weight))
+        check_spans_key(name, model, spans_key)
         self.vocab = vocab
         self.model = with_loss(model, loss)
         self.name = name
@@ -134,6 +137,7 @@ class SentenceBert(TextPipe):
 
     # From pairs to gradient
 
+    @validated
     def initialize(
         self,
         get_examples: Callable[[], Iterable[Example]],
@@ -257,6 +261,7 @@ class SentenceBert(TextPipe):
         found = {name: list(head.attrs["labels"]) for name, head in find_heads(self.model).items()}
         return found.get("", found)
 
+    @validated
     def classify(self, first: Doc | Span, second: Doc | Span, *, objective: str = "") -> dict[str, float]:
         """The probability of each label for a pair of texts.
 
@@ -266,6 +271,9 @@ class SentenceBert(TextPipe):
         RAISES (ValueError): if the pipe has no trained classification head, or a text no vector of this pipe.
         """
         heads = find_heads(self.model)
+        if objective and heads and objective not in heads:
+            names = ", ".join(f"'{known}'" for known in heads)
+            raise ValueError(Errors.NO_SUCH_HEAD.format(name=self.name, given=objective, names=names))
         if objective not in heads and len(heads) != 1:
             raise ValueError(Errors.NOT_ONE_HEAD.format(name=self.name, given=len(heads), names=", ".join(heads)))
         head = heads[objective] if objective in heads else next(iter(heads.values()))

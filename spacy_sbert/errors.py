@@ -23,6 +23,23 @@ class Errors:
         "Cannot compare with {given}: expected a Doc, Span, Token or Lexeme that has a vector. Process the other text "
         "with the same pipeline."
     )
+    PART_NOT_PROCESSED = (
+        "This Doc was joined of several, and its part '{text}' carries no sentence vectors of the pipe '{name}'. "
+        "Process each Doc with the pipeline before Doc.from_docs joins them, or the joined text: nlp(doc.text)."
+    )
+    PART_CUT = (
+        "This Doc was joined of several, and whose vectors its part '{text}' has is not known: it was not processed by "
+        "the pipe '{name}', or Span.as_doc cut it out of a Doc beside another one, and nothing tells where one ends. "
+        "Process each Doc with the pipeline before Doc.from_docs joins them, or the joined text: nlp(doc.text)."
+    )
+    PART_WITHOUT_TEXT = (
+        "This Doc was cut or joined, and the vectors of its part '{text}' were stored by an earlier version of "
+        "spacy-sbert, without the text that they are of. Process the text again: nlp(doc.text)."
+    )
+    UNEQUAL_KINDS = (
+        "This Doc was joined of parts whose vectors are of several kinds ({ours}; {theirs}), which have no mean. "
+        "Process all of them with the same pipeline."
+    )
 
     # Meta-embeddings
     META_UNKNOWN_METHOD = "Unknown method '{given}' of meta-embedding: expected one of {expected}."
@@ -161,7 +178,8 @@ class Errors:
     )
     TRUNCATE_DIM = "Cannot truncate vectors to {given} dimensions: they have {width}. Set truncate_dim to at most that."
     UNKNOWN_PROMPT = (
-        "The encoder has no prompt '{given}', those it has are {expected}. Name it in the encoder's config, prompts = "
+        "The encoder has no prompt '{given}' (prompt_name), those it has are {expected}. Name it in the encoder's "
+        "config, prompts = "
         '{{"{given}": "..."}}, or give the text itself as prompt.'
     )
     TWO_PROMPTS = "Got both prompt_name = {name!r} and prompt = {prompt!r}: give one of them."
@@ -194,7 +212,8 @@ class Errors:
         "The model of the 'sbert' pipe '{name}' is no sentence encoder: expected an architecture such as "
         "spacy-sbert.SentenceEncoder.v1 or spacy-sbert.SharedSentenceEncoder.v1, got the Thinc model '{given}'."
     )
-    WARMUP = "Cannot warm up over {given} of the steps: expected a fraction from 0 to 1, such as 0.1."
+    WRONG_SETTING = "Cannot use {name} = {given}: expected {expected}."
+    WARMUP = "Cannot warm up over warmup = {given} of the steps: expected a fraction from 0 to 1, such as 0.1."
 
     # Texts without Docs
     NO_SBERT_PIPE = (
@@ -207,8 +226,13 @@ class Errors:
         "spacy-sbert.TransformerModel.v1, or use nlp.pipe(texts)."
     )
     NOT_TEXTS = "Cannot encode {given}: expected several texts, such as a list of str. Put a single text into a list."
-    NOT_POSITIVE = "Cannot use {name} = {given}: expected 1 or more."
     NOT_STR = "Cannot encode text number {number}, {given}: expected str."
+    NOT_A_DOC = "There is no vector of {given}: expected a Doc, Span or Token that the pipeline has processed."
+    HALF_CHARACTER = (
+        "Cannot encode {what}, {given}: it has half a character (a lone surrogate, U+D800 to U+DFFF) at "
+        "position {position}. Decode the bytes it comes from as UTF-8, or replace it: "
+        "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')."
+    )
 
     # Folders of sentence-transformers
     IMPORT_MODULE = (
@@ -244,6 +268,13 @@ class Errors:
         "Cannot encode a query given as str: no living 'sbert' pipe named '{name}' shares the vocab of this Doc, which "
         "came without its pipeline, or is of another kind of pipe. Give the query as a Doc, nlp(query), or read Docs "
         "with the vocab of the loaded pipeline: doc_bin.get_docs(nlp.vocab)."
+    )
+    SEARCH_NOT_DOCS = "Cannot take Spans of {given}, number {number} (from 0) of docs: expected Docs, nlp.pipe(texts)."
+    SEARCH_IN_CONTEXT = (
+        "The sentence '{text}' has no vector of its own: the encoder's rows are whole Docs, so that it would be pooled "
+        "in the context of its Doc, and sentences that have nothing in common look alike. Encode sentences, too: "
+        '[components.{name}.model.get_spans] unit = "doc+sent" (of the component "transformer" where that is shared), '
+        "and set sentence boundaries before the encoder."
     )
     SEARCH_NO_SPANS = (
         "There is no Span with a vector to search in: the Docs are empty, or have no such unit. Give others, or "
@@ -325,6 +356,7 @@ class Errors:
     RERANKER_NO_PAIR = (
         "Cannot score pair number {number}, {given}: expected two texts (str, Doc or Span), such as (query, passage)."
     )
+    RERANKER_NO_PAIRS = "Cannot score {given}: expected several pairs of texts, such as a list of (query, passage)."
     RERANKER_ONE_TEXT = "Cannot rank {given}: expected several texts, such as a list. Put a single text into a list."
     RERANKER_SEVERAL_OUTPUTS = (
         "Cannot rank with '{name}', whose cross-encoder gives {given} numbers a pair: expected one. Use score_pairs "
@@ -452,6 +484,18 @@ class Errors:
     BULK_NO_GPU = "There is no GPU {given}: {count} were found. Correct --gpu-ids, or leave it out to use the CPU."
     BULK_BAD_GPU_IDS = "Cannot use --gpu-ids {given}: expected whole numbers with commas between, such as 0,1."
 
+    # What stands under the name of a file
+    NOT_A_FILE = "{path} is {kind}: expected a file. Write what is to be read to one, and give its name."
+    NOT_TO_WRITE = (
+        "{path} is {kind}: expected nothing there, or a file of its own. Nothing was written through it. Remove it, or "
+        "give another name."
+    )
+    CANNOT_WRITE = (
+        "Cannot write {path}: {reason}. What was there before stays: make room (or mend what keeps the file from being "
+        "written), and run the same command again."
+    )
+    BAD_SEAL = "its SHA-256 is not the one that was saved with it: it was damaged or changed"
+
     # Finding and loading an encoder
     UNKNOWN_MODULES = (
         'The folder {folder} describes a sentence encoder with {unknown}, and normalize = "auto" follows what the '
@@ -484,6 +528,63 @@ class Errors:
         "encoder alone, such as BERT, MPNet or RoBERTa."
     )
     BAD_STATE = "The saved encoder is damaged: {reason}. Save the pipeline again, or load the encoder by its name."
+    REMOTE_CODE = (
+        "The encoder '{name}' comes with Python code of its own ({files} name it), which is not run: the config says "
+        "trust_remote_code = {asked}, and that is its author's word, not yours. If you trust the code, set "
+        "trust_remote_code = true and the environment variable SPACY_SBERT_TRUST_REMOTE_CODE=1; else use another "
+        "encoder. Transformers' stock classes are not taken in its place: they would give other vectors."
+    )
+    FOREIGN_TRANSFORMER = (
+        "The file {file} names the module {given}: expected sentence_transformers.models.Transformer. Other classes "
+        "are not run, and a stock one in its place would give other vectors. Use another encoder."
+    )
+    FOREIGN_CLASS = (
+        "The file {file} names the architecture {given}, for which Transformers would take a class that makes other "
+        "vectors: expected {expected}. Use another encoder, or correct architectures or model_type in that file."
+    )
+    MISSING_WEIGHTS = (
+        "The weights in {folder} lack {names}, which config.json asks for, and which would be random. Get the encoder "
+        "anew, or correct config.json."
+    )
+    UNEXPECTED_WEIGHTS = (
+        "The weights in {folder} hold {names}, which the encoder that config.json describes has no place for. Get the "
+        "encoder anew, or correct config.json; for fewer layers set num_hidden_layers in transformer_config."
+    )
+    UNFIT_WEIGHTS = (
+        "The weights in {folder} and the file {config} do not make an encoder ({reason}). Get the encoder anew, or "
+        "correct config.json."
+    )
+    BAD_FOLDER_VALUE = (
+        "The file {file}, a part of the encoder's folder, says {key} = {given}: expected {expected}. Correct it, or "
+        "get the encoder anew."
+    )
+    BAD_TOKENIZER = (
+        "Cannot load the tokenizer of {folder} ({reason}): tokenizer.json, tokenizer_config.json or the vocabulary is "
+        "damaged, or not whole. Get the encoder anew."
+    )
+    BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
+    UNKNOWN_KEY = (
+        "Unknown key '{given}' in {setting}, which Transformers would ignore{near}. Correct it in the config of the "
+        "model, or leave it out."
+    )
+    NO_ROOM = (
+        "The encoder in {folder} is limited to {given} wordpieces (max_seq_length, model_max_length or the number of "
+        "its positions), of which {special} are special tokens: no text fits. Expected more than {special}."
+    )
+    FROZEN_NOT_A_LIST = (
+        'Cannot freeze {given!r}: expected a list of names of modules or parameters, such as frozen = ["embeddings"].'
+    )
+
+    # Saved pipelines
+    DAMAGED_FILE = (
+        "The file {file} of the saved pipeline is damaged: {reason}. It was changed after it was written, or writing "
+        "or copying it was cut short. Save or copy the pipeline again{remedy}."
+    )
+    DAMAGED_BYTES = (
+        "The saved model (the file 'model' in the folder of its component, or bytes of it) is damaged: {reason}. It "
+        "was changed after it was written, or writing or copying it was cut short. Save or copy the pipeline again; "
+        "if 'spacy train' was stopped while it wrote model-last, try model-best beside it."
+    )
 
     # Sharing a transformer
     NO_UPSTREAM = (
@@ -501,6 +602,13 @@ class Errors:
         "The shared transformer has not processed this Doc ('{text}'), so there is nothing to pool: it is disabled, "
         "excluded, or stands after the 'sbert' pipe. Enable it (nlp.enable_pipe(\"transformer\")), put it first, and "
         "while training with a frozen transformer list it in [training.annotating_components]."
+    )
+
+    OTHER_SPANS_KEY = (
+        "The 'sbert' pipe '{name}' has spans_key = '{key}', but the span getter of its encoder takes the members of an "
+        "example from doc.spans['{given}']: pairs would not be trained, or not scored. Set spans_key = '{key}' in "
+        "get_spans, spacy-sbert.sentence_spans.v1, too ([components.transformer.model.get_spans] when the transformer "
+        "is shared), or '{given}' in the pipe."
     )
 
     # Training
@@ -548,11 +656,22 @@ class Errors:
         "The loss '{loss}' is not finite in the batch that begins with '{text}': training has diverged. Lower the "
         "learning rate, clip the gradient, or use float32 or bfloat16 in place of float16."
     )
+    NO_SUCH_HEAD = (
+        "Cannot classify with the 'sbert' pipe '{name}' for the objective {given!r}: it has trained heads for {names}."
+    )
     NOT_ONE_HEAD = (
         "Cannot classify with the 'sbert' pipe '{name}': it has {given} trained classification heads. Expected one; "
         "train with spacy-sbert.SoftmaxLoss.v1, or name the objective of several: {names}."
     )
-    BATCHER_SIZE = "Cannot make batches of {given} examples: expected a whole number of at least 1."
+    GOLD_OUT_OF_RANGE = (
+        "The example '{text}' has the gold score {given}: expected one from {low:g} to {high:g} in "
+        "example.reference.spans['{key}'].attrs['score']. Scale it, as spacy-sbert.PairCorpus.v1 does by min_score and "
+        "max_score: scores from 0 to 5 are divided by 5."
+    )
+    TRAINED_BY_TWO_THREADS = (
+        "The thread '{other}' is training this encoder: it has begun a step, and awaits its gradient. Train it in "
+        "one thread at a time; another may use it meanwhile (nlp, nlp.pipe, encode)."
+    )
 
     # Losses
     UNKNOWN_LOSS_SETTING = "Unknown {setting} '{given}' of the loss '{loss}': expected one of {expected}."
@@ -613,7 +732,7 @@ class Errors:
     )
     NOT_A_LOSS = (
         "The loss '{loss}' is built of loss layers, such as spacy-sbert.CosineSimilarityLoss.v1, got {given}. Set "
-        "@layers to one of them."
+        "@layers to one of them in {setting}."
     )
     NESTED_OBJECTIVES = (
         "The loss '{loss}' cannot hold '{given}', which has objectives of its own. Make '{given}' the outermost loss."
@@ -649,7 +768,6 @@ class Errors:
     )
     NO_PYARROW = "Reading {path} needs pyarrow. Install it: pip install 'spacy-sbert[parquet]'."
     BAD_RANGE = "Cannot scale scores from {low} to {high}: expected min_score below max_score."
-    NEGATIVE = "Cannot use {name} = {given}: expected 0 (off) or more."
     NO_PAIRS = "{path} holds no pairs: expected {expected}."
     MISSING_COLUMN = (
         "{path}, line {line}: expected 7 tab-separated columns (genre, file, year, id, score, sentence1, sentence2), "
@@ -699,7 +817,7 @@ class Errors:
         '[corpora.train.corpora.sts] @readers = "spacy-sbert.PairCorpus.v1".'
     )
     NOT_A_READER = (
-        "The corpus '{name}' is no reader: got {given!r}, expected what a registered reader builds, such as "
+        "The corpus '{name}' is no reader: got {given!r}, expected in corpora what a registered reader builds, such as "
         '@readers = "spacy-sbert.PairCorpus.v1" in its block.'
     )
     UNKNOWN_SAMPLING = "Unknown sampling '{given}': expected one of {expected}."
@@ -707,7 +825,6 @@ class Errors:
     OTHER_WEIGHTS = "Weights were given for {given}, expected one for each of the corpora: {expected}."
     BAD_WEIGHT = "The weight of the corpus '{name}' is {given}: expected a finite number above zero."
     EMPTY_CORPUS = "The corpus '{name}' holds no examples. Check its path, or leave it out."
-    BAD_BATCH_SIZE = "Cannot process {given} texts at once: expected a batch_size of 1 or more."
     NO_TEACHER_VECTOR = (
         "The teacher '{teacher}' has no vector for '{text}' (none, zero, or not finite), so there is nothing to learn. "
         "Use a pipeline whose doc.vector is set, such as one with an 'sbert' pipe, or remove the text."
@@ -728,10 +845,9 @@ class Errors:
     )
     UNKNOWN_SETTING = "Unknown value '{given}' among the {name} of the evaluation: expected some of {expected}."
     REPEATED_SETTING = "The {name} of the evaluation are '{given}': expected at least one, and none twice."
-    NEGATIVE_BOOTSTRAP = "Cannot draw {given} bootstrap resamples: expected 0, for no intervals, or more, such as 1000."
     UNKNOWN_SIZE = (
         "Unknown size '{given}': expected own, pca-D (D principal components) or up-D (random up-projection to D "
-        "numbers), such as pca-128."
+        "numbers, at most 65536), such as pca-128."
     )
     NO_SIZE_FITS = (
         "None of the sizes {sizes} can be had from {rows} vectors of width {width}: up-D needs D of at least the "
@@ -811,8 +927,6 @@ class Errors:
         "en_core_web_md, or 'python -m spacy init vectors' to make one of a file of word vectors."
     )
     BAD_POWER = "Cannot take the power mean with p = {given}: expected whole numbers above 0, -inf and inf."
-    BAD_SMOOTHING = "Cannot weight words with a = {given}: expected a number above 0, such as 0.001."
-    BAD_WIDTH = "Cannot make vectors of width {given}: expected 1 or more, such as 2048."
     BAD_WORD_COUNT = (
         "{path}, line {line}: expected a word, white space and how often it was counted (1 or more), got '{given}'. "
         "Repair or remove the line."
@@ -838,20 +952,31 @@ class Errors:
         "look for why the pipeline gives such a vector."
     )
     BAD_COUNT = (
-        "Cannot find {given} {what}: expected a whole number, at least 1 and at most {most}. Ask for fewer, or give "
-        "more vectors."
+        "Cannot find {given} {what}: expected a whole number, at least 1 and at most {most}, as {name}. Ask for fewer, "
+        "or give more vectors."
     )
-    SMALL_BLOCK = "Cannot search in blocks of {given} bytes: expected at least 4, and much more for speed (2**23)."
     UNKNOWN_LINKAGE = "Unknown linkage '{given}': expected one of {expected}."
     CLUSTERS_OR_THRESHOLD = (
         "Cannot cluster with n_clusters = {n_clusters} and threshold = {threshold}: expected exactly one of them."
     )
-    BAD_THRESHOLD = "Cannot merge clusters up to the distance {given}: expected a cosine distance from 0 to 2."
+    BAD_THRESHOLD = (
+        "Cannot merge clusters up to the distance threshold = {given}: expected a cosine distance from 0 to 2."
+    )
 
 
 class Warnings:
     """Messages of warnings."""
 
+    ARRIVED = (
+        "Docs with sentence vectors were read from bytes, a DocBin or another process (n_process), without their "
+        "hooks: until spacy_sbert.restore(doc) is called, doc.vector and similarity are spaCy's defaults, such as the "
+        "mean of doc.tensor or of static vectors. Call it for each Doc, or for all: spacy_sbert.restore(docs)."
+    )
+    JOINED = (
+        "Docs with sentence vectors were joined by Doc.from_docs, without their hooks: until spacy_sbert.restore(doc) "
+        "is called, doc.vector and similarity are spaCy's defaults, such as the mean of doc.tensor or of static "
+        "vectors."
+    )
     FOREIGN_ROWS = (
         "The shared transformer encodes overlapping windows, not whole Docs or sentences: vectors are pooled over the "
         "Doc's wordpieces instead, each token once, and differ from those of the encoder on its own. Set "
@@ -861,6 +986,17 @@ class Warnings:
         "{count} of {total} rows were longer than the encoder's limit of {limit} wordpieces and were cut; "
         'doc._.sbert_truncated is True for their Docs. Set overflow = "windows" in the encoder\'s config to average '
         'over windows instead, or unit = "sent" to encode sentences.'
+    )
+    POOLED_IN_CONTEXT = (
+        "The vector of a Span was pooled from its wordpieces in the context of its Doc: Spans of one Doc look alike, "
+        "whatever they say. For what a Span says by itself, take nlp(span.text).vector; sentences are encoded by "
+        'themselves with [components.{name}.model.get_spans] unit = "doc+sent" (of the component "transformer" where '
+        "that is shared) and sentence boundaries set before the encoder. The pipe '{name}' says this once."
+    )
+    BEHIND_LIMIT = (
+        "A Span or Token lies wholly or partly behind the encoder's limit, where its Doc was cut: it has no vector, or "
+        'that of its beginning alone. Set overflow = "windows" in the encoder\'s config; sentences are encoded by '
+        "themselves with unit = \"doc+sent\". The pipe '{name}' says this once."
     )
     META_LEFT_OUT = "{count} sentences of {limit} tokens or more were left out; set max_tokens to take longer ones."
     META_FEWER_DIRECTIONS = (

@@ -17,6 +17,7 @@ from .errors import Errors
 from .layers.sentence_encoder import SentenceEncoder
 from .layers.sentence_encoder import sentence_encoder as build_encoder
 from .layers.sentence_pooling import SentencePooling
+from .validation import Name, NonNegative, NonNegativeFloat, WidthOrOff, validated
 
 POOLED_AFTER_PROMPT = {"mean", "max", "mean_sqrt_len", "lasttoken"}
 DEFAULT_NAME = "sentence-transformers/all-MiniLM-L6-v2"
@@ -26,13 +27,14 @@ NO_SETTINGS: dict[str, Any] = SimpleFrozenDict()
 
 
 @registry.architectures("spacy-sbert.SentenceEncoder.v1")
+@validated
 def sentence_encoder(
-    name: str = DEFAULT_NAME,
+    name: Name = DEFAULT_NAME,
     pooling: str = "mean",
     normalize: bool | Literal["auto"] = "auto",
     overflow: str = "truncate",
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
-    max_batch_items: int = 0,
+    max_batch_items: NonNegative = 0,
     tokenizer_config: dict[str, Any] = NO_SETTINGS,
     transformer_config: dict[str, Any] = NO_SETTINGS,
     mixed_precision: bool = False,
@@ -40,11 +42,11 @@ def sentence_encoder(
     trust_remote_code: bool = False,
     precision: str = "float32",
     gradient_checkpointing: bool = False,
-    mini_batch_size: int = 0,
+    mini_batch_size: NonNegative = 0,
     frozen: Sequence[str] = (),
-    max_grad_norm: float = 0.0,
+    max_grad_norm: NonNegativeFloat = 0.0,
     dense: Model[Floats2d, Floats2d] | None = None,
-    truncate_dim: int = 0,
+    truncate_dim: WidthOrOff = 0,
     prompts: dict[str, str] = NO_SETTINGS,
     default_prompt_name: str | None = None,
     include_prompt: bool = True,
@@ -108,12 +110,13 @@ def sentence_encoder(
 
 
 @registry.architectures("spacy-sbert.SharedSentenceEncoder.v1")
+@validated
 def shared_sentence_encoder(
     pooling: str = "mean",
     normalize: bool | Literal["auto"] = "auto",
     tok2vec: Model = SENTENCE_LISTENER,  # type: ignore[assignment]
     dense: Model[Floats2d, Floats2d] | None = None,
-    truncate_dim: int = 0,
+    truncate_dim: WidthOrOff = 0,
 ) -> SentenceEncoder:
     """A sentence encoder that listens to the pipeline's `transformer`, and adds no forward pass.
 
@@ -131,7 +134,10 @@ def shared_sentence_encoder(
 
 
 @registry.architectures("spacy-sbert.SentenceListener.v1")
-def sentence_listener(grad_factor: float = 1.0, upstream: str = "*") -> Model[list[Doc], list[TransformerData]]:
+@validated
+def sentence_listener(
+    grad_factor: NonNegativeFloat = 1.0, upstream: Name = "*"
+) -> Model[list[Doc], list[TransformerData]]:
     """Listen to a `transformer` component that stands earlier in the pipeline.
 
     grad_factor (float): factor on the gradient that goes to the transformer; 0 keeps it as it is.
@@ -141,8 +147,9 @@ def sentence_listener(grad_factor: float = 1.0, upstream: str = "*") -> Model[li
 
 
 @registry.architectures("spacy-sbert.TransformerModel.v1")
+@validated
 def transformer_model(
-    name: str = DEFAULT_NAME,
+    name: Name = DEFAULT_NAME,
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
     tokenizer_config: dict[str, Any] = NO_SETTINGS,
     transformer_config: dict[str, Any] = NO_SETTINGS,
@@ -152,9 +159,9 @@ def transformer_model(
     trust_remote_code: bool = False,
     precision: str = "float32",
     gradient_checkpointing: bool = False,
-    mini_batch_size: int = 0,
+    mini_batch_size: NonNegative = 0,
     frozen: Sequence[str] = (),
-    max_grad_norm: float = 0.0,
+    max_grad_norm: NonNegativeFloat = 0.0,
 ) -> Model[list[Doc], FullTransformerBatch]:
     """The model of a `transformer` component whose output a sentence encoder can share: a drop-in for
     spacy-transformers.TransformerModel.v3, with the same output.
@@ -182,10 +189,11 @@ def transformer_model(
 
 
 @registry.architectures("spacy-sbert.Tok2VecTransformer.v1")
+@validated
 def tok2vec_transformer(
     pooling: Model[Ragged, Floats2d],
-    grad_factor: float = 1.0,
-    name: str = DEFAULT_NAME,
+    grad_factor: NonNegativeFloat = 1.0,
+    name: Name = DEFAULT_NAME,
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
     tokenizer_config: dict[str, Any] = NO_SETTINGS,
     transformer_config: dict[str, Any] = NO_SETTINGS,
@@ -195,9 +203,9 @@ def tok2vec_transformer(
     trust_remote_code: bool = False,
     precision: str = "float32",
     gradient_checkpointing: bool = False,
-    mini_batch_size: int = 0,
+    mini_batch_size: NonNegative = 0,
     frozen: Sequence[str] = (),
-    max_grad_norm: float = 0.0,
+    max_grad_norm: NonNegativeFloat = 0.0,
 ) -> Model[list[Doc], list[Floats2d]]:
     """A transformer as the token-to-vector layer of one component: what `nlp.replace_listeners` leaves in a ner or
     textcat that listened to spacy-sbert.TransformerModel.v1.

@@ -11,6 +11,7 @@ from .errors import Errors
 from .hooks import vector_of
 from .pipes import find_pipe
 from .similarity import cosine
+from .validation import Positive, validated
 
 Query = str | Doc | Span
 
@@ -29,7 +30,10 @@ def install() -> None:
             kind.set_extension("most_similar", method=most_similar)
 
 
-def most_similar(text: Doc | Span, query: Query, k: int = 3, *, prompt_name: str | None = None) -> list[SimilarSpan]:
+@validated
+def most_similar(
+    text: Doc | Span, query: Query, k: Positive = 3, *, prompt_name: str | None = None
+) -> list[SimilarSpan]:
     """The k sentences of a Doc or Span that are most similar to a query, the best first.
 
     argsort_s (-cos(query, s), s), its first k
@@ -42,14 +46,13 @@ def most_similar(text: Doc | Span, query: Query, k: int = 3, *, prompt_name: str
     k (int): how many, 1 or more; all if there are fewer.
     prompt_name (str): the encoder's prompt for a query that is a str, such as "query".
     RETURNS (list[SimilarSpan]): the Spans and their similarities.
-    RAISES (ValueError): if the text carries no sentence vectors, the query has none, or it is a str and there is no
-        pipe to encode it.
+    RAISES (ValueError): if the text carries no sentence vectors or its sentences are no rows, the query has no vector,
+        or it is a str and there is no pipe to encode it.
     """
-    check_k(k)
     doc = text.doc if isinstance(text, Span) else text
     if not records.find(doc):
         raise ValueError(Errors.NO_VECTORS.format(kind=type(text).__name__, which=""))
-    spans, vectors = with_vectors(_sentences(text))
+    spans, vectors = with_vectors(_rows(text))
     wanted = query_vector(query, doc, prompt_name)
     if not spans:
         return []
@@ -58,12 +61,6 @@ def most_similar(text: Doc | Span, query: Query, k: int = 3, *, prompt_name: str
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=rows.shape[1], theirs=len(wanted)))
     scores = cosine(numpy.broadcast_to(wanted, rows.shape), rows)
     return [SimilarSpan(spans[i], float(scores[i])) for i in numpy.argsort(-scores, kind="stable")[:k]]
-
-
-def check_k(k: int) -> None:
-    """RAISES (ValueError): if k is not a whole number of at least 1."""
-    if not (isinstance(k, int | numpy.integer) and k >= 1):
-        raise ValueError(Errors.NOT_POSITIVE.format(name="k", given=k))
 
 
 def query_vector(query: Query, doc: Doc, prompt_name: str | None = None) -> numpy.ndarray:
@@ -106,12 +103,25 @@ def _encoded(query: str, doc: Doc, prompt_name: str | None) -> numpy.ndarray:
     return pipe.encode([query], prompt_name=prompt_name)[0]
 
 
-def _sentences(text: Doc | Span) -> list[Span]:
+def sentences(text: Doc | Span) -> list[Span]:
+    """The sentences of a Doc or Span that were encoded by themselves, or have vectors of spaCy's own.
+
+    RAISES (ValueError): if one was not, so that its vector would be pooled in the context of its Doc; from spaCy if
+        there are no sentence boundaries.
+    """
+    found, of_doc = list(cast(Any, text).sents), records.find(text.doc if isinstance(text, Span) else text)
+    for sentence in found if of_doc else ():
+        if not records.is_row(sentence, of_doc):
+            raise ValueError(Errors.SEARCH_IN_CONTEXT.format(text=sentence.text[:50], name=of_doc[0].name))
+    return found
+
+
+def _rows(text: Doc | Span) -> list[Span]:
     doc = text.doc if isinstance(text, Span) else text
     if doc.has_annotation("SENT_START"):
-        return list(cast(Any, text).sents)
+        return sentences(text)
     start, end = (text.start_char, text.end_char) if isinstance(text, Span) else (0, len(doc.text))
-    places = [row for record in records.find(doc) for row in record.rows.tolist()]
-    inside = [(first, last) for first, last in places if start <= first < last <= end]
+    places, _ = records.rows_of(doc, records.find(doc))
+    inside = [(first, last) for first, last in places.tolist() if start <= first < last <= end]
     rows = [doc.char_span(first, last, alignment_mode="expand") for first, last in inside]
     return [row for row in rows if row is not None]

@@ -14,8 +14,9 @@ from .errors import Errors
 from .layers.encoded import EncodedDoc
 from .pairs import batch_size_of, gold_values, labels_of, member_rows, objective_of
 from .spans import members
+from .validation import Name
 
-Labels = list[str] | dict[str, list[str]]
+Labels = list[Name] | dict[str, list[Name]]
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,9 @@ def batch_loss(
         layer, group = objectives_of(loss)[name], [examples[i] for i in chosen]
         n_members = _count_members(group, layer, spans_key)
         places = [ops.asarray1i([borders[i] + rows[i][member] for i in chosen]) for member in range(n_members)]
-        inputs = ([flat[place] for place in places], gold_values(group, layer.attrs["gold"], ops, spans_key))
+        score_range = getattr(layer, "score_range", None)
+        gold = gold_values(group, layer.attrs["gold"], ops, spans_key, score_range=score_range)
+        inputs = ([flat[place] for place in places], gold)
         share = len(chosen) / batch_size_of(group[0], spans_key, default=len(chosen))
         if share < 1 and layer.attrs["whole_batch"]:
             is_part.append(layer.name)

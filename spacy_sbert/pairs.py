@@ -12,6 +12,7 @@ from thinc.api import Ops
 from .encoder.rows import Rows
 from .errors import Errors
 from .spans import members, row_order
+from .validation import is_text
 
 
 def predicted_label(name: str) -> str:
@@ -56,17 +57,32 @@ def check_rows(given: list[tuple[int, int]] | str, doc: Doc, spans_key: str) -> 
         raise ValueError(Errors.WRONG_ROWS.format(text=doc.text[:50], given=given, expected=expected, key=spans_key))
 
 
-def gold_values(examples: Sequence[Example], kind: str | None, ops: Ops, spans_key: str) -> Any:
+def gold_values(
+    examples: Sequence[Example],
+    kind: str | None,
+    ops: Ops,
+    spans_key: str,
+    *,
+    score_range: tuple[float, float] | None = None,
+) -> Any:
     """What a loss learns from beside the vectors of its members.
 
     examples (Sequence[Example]): with as many members each.
     kind (str): "score", "label", "vector" or "text"; None for a loss that needs nothing.
+    score_range: the least and the greatest score there may be; None for any.
     RETURNS: scores, float32 (n,); labels, a list of n; vectors of a teacher, float32 (n, width); or the texts, a list
         of n for each member.
     RAISES (ValueError): if a value is missing or not what it should be.
     """
     if kind == "score":
-        return ops.asarray1f([gold_value(example, kind, spans_key) for example in examples])
+        scores = [gold_value(example, kind, spans_key) for example in examples]
+        low, high = score_range or (-math.inf, math.inf)
+        for example, score in zip(examples, scores, strict=True):
+            if not low <= score <= high:
+                text = example.reference.text[:50]
+                message = Errors.GOLD_OUT_OF_RANGE.format(text=text, given=score, low=low, high=high, key=spans_key)
+                raise ValueError(message)
+        return ops.asarray1f(scores)
     if kind == "label":
         return labels_of(examples, spans_key)
     if kind == "vector":
@@ -96,7 +112,7 @@ def labels_of(examples: Sequence[Example], spans_key: str) -> list[str]:
     """
     labels = [attribute(example.reference, "label", spans_key) for example in examples]
     for example, label in zip(examples, labels, strict=True):
-        if not isinstance(label, str) or not label:
+        if not is_text(label) or not label:
             text = example.reference.text[:50]
             raise ValueError(Errors.NO_GOLD.format(text=text, gold="label", kind="a label", key=spans_key))
     return labels

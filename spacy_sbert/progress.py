@@ -12,12 +12,15 @@ from spacy.util import registry
 from tqdm import tqdm
 from wasabi import Printer
 
+from .validation import validated
+
 LogStep = Callable[[dict[str, Any] | None], None]
 Setup = Callable[[Language, IO, IO], tuple[LogStep, Callable[[], None]]]
 WIDTH = 12  # of a column
 
 
 @registry.loggers("spacy-sbert.ProgressLogger.v1")
+@validated
 def progress_logger(progress_bar: bool = True, output_file: str | Path | None = None) -> Setup:
     """Log as spaCy's ConsoleLogger does, with the loss of each objective and the speed of training.
 

@@ -1,15 +1,19 @@
 """Learning rates."""
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import count
 
 from spacy.util import registry
 
 from .errors import Errors
+from .validation import NonNegative, NonNegativeFloat, Positive, validated
 
 
 @registry.schedules("spacy-sbert.linear_warmup.v1")
-def linear_warmup(initial_rate: float, total_steps: int, warmup: float = 0.1, start_step: int = 0) -> Iterator[float]:
+@validated
+def linear_warmup(
+    initial_rate: NonNegativeFloat, total_steps: Positive, warmup: float = 0.1, start_step: NonNegative = 0
+) -> Iterator[float]:
     """Rise linearly from zero over a fraction of the steps, then fall linearly to zero.
 
     rate_t = initial_rate * t / w                                  while t < w,  w = int(warmup * total_steps)
@@ -20,18 +24,16 @@ def linear_warmup(initial_rate: float, total_steps: int, warmup: float = 0.1, st
     warmup (float): the fraction of the steps that warm up.
     start_step (int): the step to begin with, for training that goes on from a checkpoint.
     RETURNS (Iterator[float]): the rate of each step, without end.
-    RAISES (ValueError): if warmup is no fraction below 1.
+    RAISES (ValueError): if warmup is no fraction below 1, or a rate or a number of steps is negative.
     SOURCE: Reimers and Gurevych 2019, section 3.1 (linear warm-up over 10 % of the training data).
     """
     if not 0 <= warmup < 1:
         raise ValueError(Errors.WARMUP.format(given=warmup))
-    return islice(_rates(initial_rate, total_steps, int(warmup * total_steps)), start_step, None)
+    warmup_steps = int(warmup * total_steps)
+    return (_rate(step, initial_rate, total_steps, warmup_steps) for step in count(start_step))
 
 
-def _rates(initial_rate: float, total_steps: int, warmup_steps: int) -> Iterator[float]:
-    for step in range(warmup_steps):
-        yield initial_rate * step / warmup_steps
-    for step in range(warmup_steps, total_steps):
-        yield initial_rate * (total_steps - step) / (total_steps - warmup_steps)
-    while True:
-        yield 0.0
+def _rate(step: int, initial_rate: float, total_steps: int, warmup_steps: int) -> float:
+    if step < warmup_steps:
+        return initial_rate * step / warmup_steps
+    return initial_rate * max(total_steps - step, 0) / (total_steps - warmup_steps)

@@ -1,7 +1,8 @@
-"""Which stretches of a Doc become rows of the encoder: the whole Doc, its sentences, or the members of a pair."""
+"""Which stretches of a Doc become rows of the encoder: the whole Doc, its sentences, both, or the members of a pair."""
 
 from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 import spacy_transformers  # noqa: F401  its import creates registry.span_getters
 from spacy.tokens import Doc, Span
@@ -9,17 +10,20 @@ from spacy.util import registry
 
 from .errors import Errors
 from .types import SpanGetter
+from .validation import Name, validated
 
 SPANS_KEY = "sbert"
-UNITS = ("doc", "sent")
+UNITS = ("doc", "sent", "doc+sent")
 
 
 @registry.span_getters("spacy-sbert.sentence_spans.v1")  # type: ignore[attr-defined]
-def sentence_spans(unit: str = "doc", spans_key: str = SPANS_KEY) -> SpanGetter:
-    """Span getter of sentence encoders: one row a Doc, one a sentence, or one for each member of a pair.
+@validated
+def sentence_spans(unit: str = "doc", spans_key: Name = SPANS_KEY) -> SpanGetter:
+    """Span getter of sentence encoders: one row a Doc, one a sentence, both, or one for each member of a pair.
 
-    unit (str): "doc" for one row a Doc, "sent" for one a sentence (needs sentence boundaries: put a sentencizer,
-        senter or parser before the encoder).
+    unit (str): "doc" for one row a Doc; "sent" for one a sentence (needs sentence boundaries: put a sentencizer,
+        senter or parser before the encoder); "doc+sent" for one a Doc and, where there are boundaries of several
+        sentences, one a sentence behind it.
     spans_key (str): a Doc with members in doc.spans[spans_key] is an example of training or evaluation: its members
         are its rows, whatever the unit.
     RETURNS (Callable): from a list of Docs to a list of Spans a Doc, in the order of the text; none for an empty Doc.
@@ -33,6 +37,15 @@ def sentence_spans(unit: str = "doc", spans_key: str = SPANS_KEY) -> SpanGetter:
 def get_sentence_spans(docs: Iterable[Doc], unit: str, spans_key: str) -> list[list[Span]]:
     """The rows of each Doc, see sentence_spans."""
     return [_rows(doc, unit, spans_key) for doc in docs]
+
+
+def spans_key_of(getter: Any) -> str | None:
+    """Where a span getter takes members from; None for one that is not of this package."""
+    return (
+        getattr(getter, "keywords", {}).get("spans_key")
+        if getattr(getter, "func", None) is get_sentence_spans
+        else None
+    )
 
 
 def members(doc: Doc, spans_key: str = SPANS_KEY) -> list[Span]:
@@ -55,4 +68,7 @@ def _rows(doc: Doc, unit: str, spans_key: str) -> list[Span]:
         return sorted((span for span in pair if len(span)), key=lambda span: (span.start, span.end))
     if not len(doc):
         return []  # a row without tokens would break the alignment of the whole batch
-    return [doc[:]] if unit == "doc" else list(doc.sents)
+    if unit == "sent":
+        return list(doc.sents)
+    sentences = list(doc.sents) if unit == "doc+sent" and doc.has_annotation("SENT_START") else []
+    return [doc[:], *sentences] if len(sentences) > 1 else [doc[:]]

@@ -9,6 +9,7 @@ from spacy.tokens import Doc, Span
 from .errors import Errors
 from .readers.rows import read_lines
 from .similarity import as_numpy
+from .validation import PositiveFloat, check
 
 SMOOTHING = 1e-3  # a, of Arora et al. 2017
 
@@ -33,8 +34,7 @@ def sif_weights(counts: Mapping[str, int], a: float = SMOOTHING) -> dict[str, fl
     RAISES (ValueError): if a is not above 0.
     SOURCE: Arora et al. 2017, A Simple but Tough-to-Beat Baseline for Sentence Embeddings, algorithm 1.
     """
-    if not a > 0:
-        raise ValueError(Errors.BAD_SMOOTHING.format(given=a))
+    check("a", a, PositiveFloat)
     total = sum(counts.values())
     return {word: a / (a + count / total) for word, count in counts.items()}
 

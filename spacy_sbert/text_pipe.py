@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import numpy
-from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span, Token
 from spacy.util import minibatch
 from thinc.api import Model
@@ -20,11 +19,13 @@ from .layers.encode_texts import Call
 from .layers.encoded import EncodedDoc
 from .layers.sentence_encoder import predict
 from .notices import Notices
+from .sealed import SealedPipe
 from .similarity import as_numpy
 from .upstream import find_encoder, find_listeners
+from .validation import NonNegative, Positive, Processes, Width, validated
 
 
-class TextPipe(TrainablePipe):
+class TextPipe(SealedPipe):
     """The use of a sentence encoder; see SentenceBert, which trains it, for what it is made of."""
 
     model: Model[list[Doc], list[EncodedDoc]]
@@ -42,11 +43,12 @@ class TextPipe(TrainablePipe):
             self._annotate([doc], call)
         return doc
 
+    @validated
     def pipe(
         self,
         stream: Iterable[Doc],
         *,
-        batch_size: int = 128,
+        batch_size: Positive = 128,
         prompt_name: str | None = None,
         prompt: str | None = None,
         truncate_dim: int | None = None,
@@ -92,15 +94,18 @@ class TextPipe(TrainablePipe):
         self.model.get_ref("pooling").attrs["token_vectors"] = self.token_vectors
         return predict(self.model.get_ref("encoder"), docs, call)
 
-    def _call(self, prompt_name: str | None, prompt: str | None, truncate_dim: int | None) -> Call:
+    @validated
+    def _call(self, prompt_name: str | None, prompt: str | None, truncate_dim: Width | None) -> Call:
         if prompt_name is not None and prompt is not None:
             raise ValueError(Errors.TWO_PROMPTS.format(name=prompt_name, prompt=prompt))
-        if truncate_dim is not None and truncate_dim < 1:
-            raise ValueError(Errors.NOT_POSITIVE.format(name="truncate_dim", given=truncate_dim))
         if prompt_name is not None:
             encoder = find_encoder(self.name, self.model)
             prompt = encoder.prompts.find(encoder.shim.load(), prompt_name)
         return Call(prompt, truncate_dim)
+
+    def notify(self, message: str) -> None:
+        """Warn of something about the vectors of the pipe, once."""
+        self._notices.once(message)
 
     def vector(self, obj: Doc | Span | Token) -> numpy.ndarray:
         """The vector of a Doc, Span or Token that the pipe has processed.
@@ -137,14 +142,15 @@ class TextPipe(TrainablePipe):
                 hooks.install(doc)
         label_pairs(find_heads(self.model), docs, scores, self.spans_key, self.name)
 
+    @validated
     def encode(
         self,
         texts: Iterable[str],
         *,
-        window: int = 4096,
+        window: Positive = 4096,
         progress: bool = False,
-        n_process: int = 1,
-        gpu_ids: Sequence[int] = (),
+        n_process: Processes = 1,
+        gpu_ids: Sequence[NonNegative] = (),
         prompt_name: str | None = None,
         prompt: str | None = None,
         truncate_dim: int | None = None,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from spacy.tokens import Doc, Span
 
 SpanGetter = Callable[[list[Doc]], list[list[Span]]]
+SCORE_RANGE = (0.0, 1.0)  # of gold scores, as readers give them
 
 
 @dataclass(frozen=True)

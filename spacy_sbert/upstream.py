@@ -16,7 +16,7 @@ from .encoder.transformer import EncoderModel
 from .errors import Errors
 from .layers.sentence_pooling import SentencePooling
 from .pairs import check_rows
-from .spans import members
+from .spans import members, spans_key_of
 from .types import EncoderSettings
 
 
@@ -50,12 +50,26 @@ def prepare_upstream(nlp: Language, name: str, model: Model, examples: Iterable[
     for listener in find_listeners(model):
         upstream = find_upstream(nlp, name, listener)
         listener.encoder = upstream.model
+        check_spans_key(name, model, spans_key)
         cache_encoders(upstream.model, model.maybe_get_ref("loss"))
         pair = next((eg.predicted for eg in examples if members(eg.predicted, spans_key)), None)
         if pair is not None:
             rows = upstream.model.attrs["get_spans"]([pair])[0]
             check_rows([(row.start, row.end) for row in rows], pair, spans_key)
         _follow_stock_model(upstream.model, model)
+
+
+def check_spans_key(name: str, model: Model, spans_key: str) -> None:
+    """Check that a pipe and the span getter of its encoder, own or as far as it is known shared, take members from one
+    place.
+
+    RAISES (ValueError): if they do not.
+    """
+    heard = [listener.encoder for listener in find_listeners(model) if listener.encoder is not None]
+    for node in [*heard, *model.walk()]:
+        given = spans_key_of(node.attrs.get("get_spans"))
+        if given not in (None, spans_key):
+            raise ValueError(Errors.OTHER_SPANS_KEY.format(name=name, key=spans_key, given=given))
 
 
 def follow_upstream(nlp: Language, model: Model, loss: Model | None) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from .errors import Errors
+from .regular import check_output, open_new
 
 
 @contextmanager
@@ -39,14 +40,27 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write that gets its name when all is written; if writing fails, what stood there stays.
 
     path (Path): the file; its folder is made.
+    RAISES (ValueError): if a link, a folder, a pipe or a device stands there. (OSError): if it cannot be written.
     """
+    check_output(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with temporary.open("wb") as file:
+        with open_new(temporary) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        reason = os.strerror(error.errno)
+        raise OSError(error.errno, Errors.CANNOT_WRITE.format(path=path, reason=reason)) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in UTF-8, as whole_file does."""
+    with whole_file(path) as file:
+        file.write(text.encode("utf8"))

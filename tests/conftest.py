@@ -59,7 +59,7 @@ def make_nlp(tiny_bert: Path) -> Callable[..., Language]:
         encoder: str = "own", name: Any = None, unit: str = "doc", transformer: Any = None, **config: Any
     ) -> Language:
         nlp = spacy.blank("en")
-        if unit == "sent":
+        if unit != "doc":
             nlp.add_pipe("sentencizer")
         spans = {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": unit}
         source = {"name": str(name or tiny_bert), "get_spans": spans, **(transformer or {})}

@@ -15,12 +15,7 @@ TEXT = "A man is eating food. The cat sat on the mat. \n He cannot go. The dog r
 
 @pytest.fixture
 def nlp(make_nlp):
-    return with_sentences(make_nlp())
-
-
-def with_sentences(nlp):
-    nlp.add_pipe("sentencizer", first=True)
-    return nlp
+    return make_nlp(unit="doc+sent")
 
 
 def by_similarity(doc, query, k):
@@ -34,12 +29,10 @@ def assert_found(found, expected):
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
-@pytest.mark.parametrize("unit", ["doc", "sent"])
+@pytest.mark.parametrize("unit", ["doc+sent", "sent"])
 @pytest.mark.parametrize("k", [1, 3, 100])
 def test_parity_with_similarity(make_nlp, encoder, unit, k):
     nlp = make_nlp(encoder, unit=unit)
-    if unit == "doc":
-        with_sentences(nlp)
     doc, query = nlp(TEXT), nlp("the dog")
     expected = by_similarity(doc, query, k)
     for given in ("the dog", query, query[:]):
@@ -66,7 +59,7 @@ def test_rows_where_there_are_no_sentences(make_nlp, examples):
 
 
 def test_the_pipe_of_the_vocab_and_the_name_encodes(make_nlp, nlp):
-    other = with_sentences(make_nlp(model={"pooling": "max"}))
+    other = make_nlp(unit="doc+sent", model={"pooling": "max"})
     for one in (nlp, other, nlp):
         doc = one(TEXT)
         assert_found(doc._.most_similar("the dog"), by_similarity(doc, one("the dog"), 3))
@@ -98,6 +91,12 @@ def test_docs_from_disk_find_their_pipeline(nlp):
     assert_found(alone._.most_similar(nlp("the dog")), by_similarity(nlp(TEXT), nlp("the dog"), 3))
 
 
+def test_rows_are_enough(make_nlp):
+    nlp = make_nlp(unit="doc+sent", token_vectors=False)
+    doc = nlp(TEXT)
+    assert_found(doc._.most_similar("the dog"), by_similarity(doc, nlp("the dog"), 3))
+
+
 def test_pipes_are_let_go(make_nlp):
     nlp = make_nlp()
     vocab = nlp.vocab
@@ -122,8 +121,6 @@ def test_refused(make_nlp, nlp):
             doc._.most_similar("a", k=k)
     with pytest.raises(ValueError, match="This Doc carries no sentence vectors"):
         spacy.blank("en")("a b")._.most_similar("a")
-    with pytest.raises(ValueError, match="token_vectors = true"):
-        with_sentences(make_nlp(token_vectors=False))(TEXT)._.most_similar("a")
     assert nlp(" ")._.most_similar("a") == []
 
 

@@ -7,6 +7,7 @@ from io import RawIOBase
 from pathlib import Path
 
 from ..errors import Errors
+from ..regular import open_new
 
 
 @contextmanager
@@ -40,7 +41,7 @@ def write_whole(path: Path, data: bytes) -> None:
     new = path.with_name(path.name + ".new")
     with writing(path):
         try:
-            with new.open("wb") as file:
+            with open_new(new) as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())

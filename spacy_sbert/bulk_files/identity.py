@@ -15,6 +15,7 @@ from ..encoder.shim import EncoderShim
 from ..encoder.transformer import EncoderModel, load
 from ..errors import Errors
 from ..evaluation.environment import versions
+from ..identity import pooling_state, tokenizer_state
 from ..layers.sentence_pooling import SentencePooling
 
 PACKAGES = ("spacy-sbert", "thinc", "torch", "transformers", "tokenizers", "numpy")
@@ -67,9 +68,8 @@ def _digest(shim: EncoderShim, pooling: SentencePooling) -> str:
         found.update(weight.cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
     for layer in pooling.layers:  # the attrs of the pooling itself change with use
         found.update(layer.to_bytes())
-    tokenizer = shim._hfmodel.tokenizer
-    vocabulary = tokenizer.backend_tokenizer.to_str() if tokenizer.is_fast else sorted(tokenizer.get_vocab().items())
-    described = [shim._model.config.to_json_string(), asdict(cast(Any, shim.settings)), vocabulary]
+    described = [shim._model.config.to_json_string(), asdict(cast(Any, shim.settings))]
+    described += [tokenizer_state(shim._hfmodel.tokenizer), pooling_state(pooling)]
     found.update(json.dumps(described, sort_keys=True).encode("utf8"))
     return found.hexdigest()
 

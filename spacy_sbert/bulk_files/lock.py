@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..errors import Errors
+from ..regular import open_own
+from .durable import writing
 
 if sys.platform == "win32":
     import msvcrt
@@ -25,9 +27,13 @@ class Lock:
     def __init__(self, path: Path):
         self.path = path
         self._file = _locked(path)
-        self._file.truncate(0)
-        self._file.write(b"%d" % os.getpid())
-        self._file.flush()
+        try:
+            with writing(path):
+                self._file.truncate(0)
+                self._file.write(b"%d" % os.getpid())
+        except OSError:
+            self.release(remove=True)
+            raise
 
     def release(self, *, remove: bool) -> None:
         """Unlock, and remove the file if it is to be removed."""
@@ -40,7 +46,7 @@ class Lock:
 
 def _locked(path: Path) -> BinaryIO:
     while True:
-        file = path.open("a+b")
+        file = open_own(path, "a+b", buffering=0)
         try:
             _lock(file)
         except OSError as error:
@@ -49,7 +55,7 @@ def _locked(path: Path) -> BinaryIO:
             file.close()
             raise RuntimeError(Errors.BULK_LOCKED.format(path=path, pid=holder)) from error
         # Whoever held it may have removed it in between: then it locks nobody out.
-        if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+        if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.lstat()):
             return file
         file.close()
 

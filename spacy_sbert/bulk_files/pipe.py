@@ -1,6 +1,7 @@
 """The `sbert` pipe that encodes files."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import spacy
 
@@ -10,10 +11,16 @@ from ..encoder.shim import PRECISIONS
 from ..encoder.transformer import load
 from ..errors import Errors
 from ..upstream import find_encoder
+from ..validation import NonNegative, validated
 
 
+@validated
 def load_pipe(
-    pipeline: str | None = None, *, name: str | None = None, precision: str | None = None, gpu_ids: Sequence[int] = ()
+    pipeline: str | Path | None = None,
+    *,
+    name: str | None = None,
+    precision: str | None = None,
+    gpu_ids: Sequence[NonNegative] = (),
 ) -> SentenceBert:
     """Load a pipeline, and find its pipe.
 

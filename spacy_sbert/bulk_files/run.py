@@ -14,6 +14,8 @@ from ..bulk import TextEncoder, check_gpus, encode_windows
 from ..component import SentenceBert
 from ..encoder.transformer import load
 from ..errors import Errors
+from ..regular import check_input, check_output
+from ..validation import NonNegative, Positive, Processes, Width, validated
 from .durable import replace, writing
 from .identity import budget_of, describe
 from .inputs import Columns
@@ -46,6 +48,7 @@ class Workers:
     gpu_ids: tuple[int, ...]
 
 
+@validated
 def encode_file(
     sbert: SentenceBert,
     input_path: Path | str,
@@ -56,16 +59,16 @@ def encode_file(
     id_column: str | None = None,
     with_text: bool = False,
     dtype: str = "float32",
-    window: int = 4096,
-    max_batch_items: int = 0,
-    n_process: int = 1,
-    gpu_ids: Sequence[int] = (),
+    window: Positive = 4096,
+    max_batch_items: NonNegative = 0,
+    n_process: Processes = 1,
+    gpu_ids: Sequence[NonNegative] = (),
     progress: bool = False,
     overwrite: bool = False,
     restart: bool = False,
     prompt_name: str | None = None,
     prompt: str | None = None,
-    truncate_dim: int | None = None,
+    truncate_dim: Width | None = None,
 ) -> BulkReport:
     """Write the vectors of a file's texts, those of SentenceBert.encode, a row for each, to another file.
 
@@ -90,7 +93,7 @@ def encode_file(
     prompt_name, prompt (str), truncate_dim (int): see SentenceBert.predict.
     RETURNS (BulkReport): counts.
     RAISES (ValueError): for a bad row, with file and line; for an unknown format or option; for an interrupted run of
-        another input, encoder or option.
+        another input, encoder or option; where something stands that is no file, or a link.
     RAISES (OSError): if a file cannot be read, is there already, or cannot be written, as on a full disk.
     RAISES (RuntimeError): if another process writes the same output.
     """
@@ -98,8 +101,8 @@ def encode_file(
     columns = Columns(column, id_column, header)
     write = writer_of(output, with_columns=with_text or id_column is not None)
     workers = Workers(n_process, tuple(gpu_ids))
-    _check_options(dtype, window, max_batch_items, workers)
-    _check_output(source_path, output, overwrite)
+    _check_options(dtype, workers)
+    _check_files(source_path, output, overwrite)
     encoder = sbert.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim)
     budget = budget_of(encoder.transformer, max_batch_items, workers.gpu_ids)
     with WorkFolder(output) as work:
@@ -132,21 +135,18 @@ def encode_file(
     return report
 
 
-def _check_options(dtype: str, window: int, max_batch_items: int, workers: Workers) -> None:
+def _check_options(dtype: str, workers: Workers) -> None:
     if dtype not in DTYPES:
         raise ValueError(Errors.BULK_UNKNOWN_DTYPE.format(given=dtype, expected=", ".join(DTYPES)))
-    for name, given in (("window", window), ("n_process", workers.n_process)):
-        if given < 1:
-            raise ValueError(Errors.NOT_POSITIVE.format(name=name, given=given))
-    if max_batch_items < 0:
-        raise ValueError(Errors.NEGATIVE.format(name="max_batch_items", given=max_batch_items))
     check_gpus(workers.gpu_ids)
 
 
-def _check_output(source: Path, output: Path, overwrite: bool) -> None:
+def _check_files(source: Path, output: Path, overwrite: bool) -> None:
+    check_input(source)  # before the work folder is made
     if output.exists() and source.exists() and output.samefile(source):
         raise ValueError(Errors.BULK_SAME_FILE.format(path=output))
-    if output.is_dir() or (output.exists() and not overwrite):
+    check_output(output)
+    if output.exists() and not overwrite:
         raise FileExistsError(Errors.BULK_OUTPUT_EXISTS.format(path=output))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from ..errors import Errors
+from ..regular import check_input
 from .inputs import Columns, Row, reader_of
 
 CHUNK = 2**20  # bytes
@@ -27,13 +28,14 @@ class Source:
 
     path (Path): the file, whose name tells its format. columns (Columns): what is read of it.
     sha256: of its bytes, as it was made.
-    RAISES (OSError, ValueError): if it cannot be read, or its name tells no format.
+    RAISES (OSError, ValueError): if it cannot be read, is no file, or its name tells no format.
     """
 
     def __init__(self, path: Path, columns: Columns):
         self.path = path
         self.columns = columns
         self._read = reader_of(path)
+        check_input(path)
         self._seen = _stamp(path)
         self.sha256 = _digest(path)
 

@@ -15,6 +15,7 @@ import numpy
 from numpy.lib.format import dtype_to_descr, write_array_header_1_0
 
 from ..errors import Errors
+from ..regular import open_own
 from .durable import write_all, write_whole, writing
 
 DTYPES = ("float32", "float16")
@@ -66,7 +67,8 @@ class VectorFile:
     """Vectors, window by window, in any order. A window counts as done if the journal has it, and its bytes are those
     that the journal has the SHA-256 of: what a power loss left half-written is found and encoded anew.
 
-    path (Path): the .npy file. journal (Path): a JSON object a line, {"window", "cut", "sha256"}.
+    path (Path): the .npy file. journal (Path): a JSON object a line, {"window", "cut", "sha256", "line"}; the first
+        digest is of the vectors, the second of the rest of the line.
     layout (Layout): where the windows stand.
     done (dict): of each window that is done how many of its texts were cut. n_zero (int): zero vectors in them.
     """
@@ -75,14 +77,14 @@ class VectorFile:
         self.path = path
         self.layout = layout
         self.n_zero = 0
-        with writing(path):
-            path.touch()
+        with writing(path), open_own(path, "ab"):
+            pass  # now it is there
         whole = self._whole(journal)
         self.done: dict[int, int] = {number: entry["cut"] for number, entry in whole.items()}
         # Anew, for a line that broke off would spoil the one appended to it.
         write_whole(journal, b"".join(map(_line, whole.values())))
-        self._file = path.open("r+b", buffering=0)
-        self._journal = journal.open("ab", buffering=0)
+        self._file = open_own(path, "r+b", buffering=0)
+        self._journal = open_own(journal, "ab", buffering=0)
 
     def __enter__(self) -> "VectorFile":
         return self
@@ -133,7 +135,7 @@ class VectorFile:
 
     def windows(self) -> Iterator[numpy.ndarray]:
         """The vectors of each window, in order, in the dtype of the file."""
-        with self.path.open("rb") as file:
+        with open_own(self.path, "rb") as file:
             for number in range(self.layout.n_windows):
                 yield self._array(number, self._read(file, number))
 
@@ -141,7 +143,7 @@ class VectorFile:
         """The windows of the journal whose vectors are there."""
         entries = {entry["window"]: entry for entry in _entries(journal, self.layout)}
         whole = {}
-        with self.path.open("rb") as file:
+        with open_own(self.path, "rb") as file:
             for number, entry in sorted(entries.items()):
                 data = self._read(file, number)
                 if hashlib.sha256(data).hexdigest() == entry["sha256"]:
@@ -162,17 +164,24 @@ def _count_zero(vectors: numpy.ndarray) -> int:
 
 
 def _line(entry: dict[str, Any]) -> bytes:
-    return json.dumps(entry).encode("utf8") + b"\n"
+    return json.dumps({**entry, "line": _line_digest(entry)}).encode("utf8") + b"\n"
+
+
+def _line_digest(entry: dict[str, Any]) -> str:
+    said = f"{entry['window']} {entry['cut']} {entry['sha256']}"
+    return hashlib.sha256(said.encode("utf8")).hexdigest()[:16]
 
 
 def _entries(journal: Path, layout: Layout) -> Iterator[dict[str, Any]]:
     """What the journal says; lines that are not whole say nothing."""
-    if not journal.is_file():
+    if not journal.exists():
         return
-    for line in journal.read_bytes().splitlines():
+    with open_own(journal, "rb") as file:
+        lines = file.read().splitlines()
+    for line in lines:
         try:
             entry = json.loads(line)
-        except ValueError:
+        except (RecursionError, ValueError):
             continue
         if isinstance(entry, dict) and _is_entry(entry, layout):
             yield entry
@@ -181,5 +190,7 @@ def _entries(journal: Path, layout: Layout) -> Iterator[dict[str, Any]]:
 def _is_entry(entry: dict[str, Any], layout: Layout) -> bool:
     number, cut = entry.get("window"), entry.get("cut")
     if type(number) is not int or type(cut) is not int or not isinstance(entry.get("sha256"), str):
+        return False
+    if entry.get("line", known := _line_digest(entry)) != known:
         return False
     return 0 <= number < layout.n_windows

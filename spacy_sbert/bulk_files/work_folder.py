@@ -7,6 +7,8 @@ from types import TracebackType
 from typing import Any
 
 from ..errors import Errors
+from ..regular import check_folder, open_own
+from ..sealed_json import sealed, unsealed
 from .durable import write_whole, writing
 from .lock import Lock
 
@@ -30,6 +32,7 @@ class WorkFolder:
         self._run = self.folder / "run.json"
 
     def __enter__(self) -> "WorkFolder":
+        check_folder(self.folder)
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = Lock(self.folder / "lock")
@@ -52,12 +55,15 @@ class WorkFolder:
         """
         if not self._run.is_file():
             return None
+        with open_own(self._run, "rb") as file:
+            data = file.read()
         try:
-            found = json.loads(self._run.read_bytes())
-        except ValueError as error:
+            found = json.loads(data)
+            if not _is_run(found):
+                raise ValueError(f'not of the format "{FORMAT}"')
+            found = unsealed(found)
+        except (RecursionError, ValueError) as error:
             raise ValueError(Errors.BULK_DAMAGED.format(folder=self.folder, reason=error)) from error
-        if not _is_run(found):
-            raise ValueError(Errors.BULK_DAMAGED.format(folder=self.folder, reason=f'not of the format "{FORMAT}"'))
         theirs = found["made_of"]
         differing = [key for key in {**theirs, **made_of} if theirs.get(key) != made_of.get(key)]
         if differing:
@@ -68,7 +74,7 @@ class WorkFolder:
     def begin(self, made_of: dict[str, Any], kept: dict[str, Any]) -> None:
         """Write down what a run is made of, and what it wants to know when it goes on."""
         found = {"format": FORMAT, "made_of": made_of, "kept": kept}
-        write_whole(self._run, json.dumps(found, indent=2).encode("utf8"))
+        write_whole(self._run, json.dumps(sealed(found), indent=2).encode("utf8"))
 
     def clear(self) -> None:
         """Remove what a run kept; run.json last but one, so that nobody goes on with the rest."""

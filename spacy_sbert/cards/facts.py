@@ -17,6 +17,7 @@ from ..encoder.transformer import EncoderModel
 from ..errors import Errors
 from ..meta.component import SentenceMeta
 from ..upstream import find_listeners
+from ..validation import validated
 from .data import Corpus, read_corpora
 
 README = "README.md"
@@ -69,6 +70,7 @@ class PipelineFacts:
         return "multilingual" if self.meta["lang"] == "xx" else self.meta["lang"]
 
 
+@validated
 def describe(
     nlp: Language, *, folder: Path | None = None, name: str | None = None, version: str | None = None
 ) -> PipelineFacts:

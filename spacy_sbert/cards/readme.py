@@ -9,6 +9,8 @@ from typing import Any
 from ..evaluation.report.document import Table
 from ..evaluation.report.markdown import escape, render_table
 from ..markup import clean
+from ..regular import check_output
+from ..whole import write_text
 from .facts import README, PipelineFacts
 from .tables import data_section, encoder_table, score_section, versions_text
 
@@ -24,16 +26,13 @@ def write_readme(folder: Path, text: str, *, force: bool = False) -> bool:
     """Write a card as README.md into the folder of a pipeline, unless somebody wrote or changed the one that is there.
 
     RETURNS (bool): whether it was written.
+    RAISES (ValueError): if the one that is there is a link, or no file.
     """
     path = folder / README
+    check_output(path)
     if path.exists() and not force and not _is_ours(path):
         return False
-    temporary = path.with_suffix(".md.tmp")
-    try:
-        temporary.write_text(f"{text}\n{_mark(text)}", encoding="utf8", newline="\n")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_text(path, f"{text}\n{_mark(text)}")
     return True
 
 

@@ -25,7 +25,11 @@ def card_cli(
     from ..cards import hub_card, package_card, write_readme
 
     facts = _describe(pipeline, name, version)
-    if write_readme(pipeline, (hub_card if front_matter else package_card)(facts), force=force):
+    try:
+        written = write_readme(pipeline, (hub_card if front_matter else package_card)(facts), force=force)
+    except (OSError, ValueError) as error:
+        msg.fail(f"Cannot write {pipeline / 'README.md'}", str(error), exits=1)
+    if written:
         msg.good(f"Wrote {pipeline / 'README.md'}")
     else:
         msg.warn(f"Kept {pipeline / 'README.md'}, which was written or changed by hand", "--force replaces it.")

@@ -50,6 +50,6 @@ def convert_cli(
             header=not no_header,
             limit=limit,
         )
-    except (ImportError, ValueError) as error:
+    except (ImportError, OSError, ValueError) as error:
         msg.fail(f"Cannot convert {input_path}", str(error), exits=1)
     msg.good(f"Wrote {count} pairs to {output_path} (one epoch in batches of 16: {-(-count // 16)} steps)")

@@ -105,6 +105,7 @@ def _evaluate_file(pipeline: str, data_path: Path, reader: dict[str, Any], outpu
     from spacy.util import load_model
 
     from ..evaluation import evaluate
+    from ..whole import write_text
 
     try:
         scores = evaluate(load_model(pipeline), data_path, **reader)
@@ -116,8 +117,10 @@ def _evaluate_file(pipeline: str, data_path: Path, reader: dict[str, Any], outpu
             rows.append((name, f"{100 * scores[key]:.2f}"))
     msg.table(rows, title="Scores x 100, vectors compared by cosine, triplets by Euclidean distance")
     if output is not None:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        srsly.write_json(output, scores)
+        try:
+            write_text(output, srsly.json_dumps(scores, indent=2))
+        except (OSError, ValueError) as error:
+            msg.fail(f"Cannot write {output}", str(error), exits=1)
         msg.good(f"Saved the scores to {output}")
 
 

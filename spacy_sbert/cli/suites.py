@@ -31,12 +31,13 @@ def evaluate(
     from ..evaluation.report import html, markdown
     from ..evaluation.sources import Source
     from ..evaluation.suite import write_json
+    from ..sealed_json import sealed
 
     _check_output(output)
 
     def save(results: dict[str, Any]) -> None:
         if output is not None:
-            write_json(output, results)
+            write_json(output, sealed(results))
 
     if cache is None and output is not None:
         cache = output.with_suffix(".cache")
@@ -50,8 +51,7 @@ def evaluate(
     report = markdown(results)
     echo(report)
     if output is not None:
-        output.with_suffix(".md").write_text(report, encoding="utf8")
-        output.with_suffix(".html").write_text(html(results), encoding="utf8")
+        _write(output, report, html(results))
         msg.good(f"Saved the results to {output}, reports to {output.with_suffix('.md')} and .html")
     for name, message in results["failed"].items():
         msg.fail(name, message)
@@ -78,10 +78,23 @@ def compare(paths: Sequence[Path], output: Path | None) -> None:
     report = compare_markdown(results, found)
     echo(report)
     if output is not None:
-        write_json(output, found)
-        output.with_suffix(".md").write_text(report, encoding="utf8")
-        output.with_suffix(".html").write_text(compare_html(results, found), encoding="utf8")
+        try:
+            write_json(output, found)
+        except (OSError, ValueError) as error:
+            msg.fail(f"Cannot write {output}", str(error), exits=1)
+        _write(output, report, compare_html(results, found))
         msg.good(f"Saved the comparison to {output}, reports to {output.with_suffix('.md')} and .html")
+
+
+def _write(output: Path, markdown: str, html: str) -> None:
+    """The reports beside the JSON."""
+    from ..whole import write_text
+
+    try:
+        write_text(output.with_suffix(".md"), markdown)
+        write_text(output.with_suffix(".html"), html)
+    except (OSError, ValueError) as error:
+        msg.fail(f"Cannot write the reports beside {output}", str(error), exits=1)
 
 
 def _check_output(output: Path | None) -> None:

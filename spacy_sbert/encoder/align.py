@@ -79,6 +79,20 @@ def align_texts(spans: list[Span], pieces: list[list[str]], places: list[numpy.n
     )
 
 
+def among(align: Ragged, kept: numpy.ndarray) -> Ragged:
+    """The same alignment to some of the wordpieces alone, counted anew.
+
+    align (Ragged of int32): see align_offsets. kept (bool (wordpieces,)): which are left.
+    """
+    if kept.all():
+        return align
+    lengths, pieces = numpy.asarray(align.lengths), numpy.asarray(align.dataXd).reshape(-1)
+    tokens, place_of = numpy.repeat(numpy.arange(len(lengths)), lengths), numpy.cumsum(kept) - 1
+    left = kept[pieces]
+    counts = numpy.bincount(tokens[left], minlength=len(lengths)).astype("int32")
+    return Ragged(cast(Any, place_of[pieces[left]].astype("int32")), cast(Any, counts))
+
+
 def _row_tokens(spans: list[Span], positions: list[int]) -> tuple[list[numpy.ndarray], list[numpy.ndarray]]:
     """For each row, its tokens' first characters (from the row's start) and places among the tokens of all Docs."""
     starts = []

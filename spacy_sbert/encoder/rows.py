@@ -38,6 +38,18 @@ class RowBatch(WordpieceBatch):
         return RowBatch(**vars(base), **ours, characters=characters, settings=self.settings, n_lead=self.n_lead)
 
 
+def outermost(spans: numpy.ndarray) -> numpy.ndarray:
+    """Which rows of a Doc lie within no row before them: its own row does not, its sentences behind it do.
+
+    Tokens and Spans are read in the context of these rows alone, so that none counts twice.
+
+    spans (int64 (rows, 2)): start and end token of each, in the order of the text.
+    RETURNS (bool (rows,)).
+    """
+    ends = numpy.maximum.accumulate(spans[:, 1])
+    return numpy.append(True, spans[1:, 1] > ends[:-1])
+
+
 @dataclass
 class Rows:
     """The rows of one Doc.
@@ -85,9 +97,15 @@ def _recorded_rows(batch: RowBatch) -> Rows:
     has_text = numpy.bincount(row_of, weights=batch.n_text) > 0
     n_cut = numpy.bincount(row_of, weights=batch.n_cut).astype("int64")
     spans = batch.spans[first, 1:]
-    if (spans[1:, 0] < spans[:-1, 1]).any():
+    if _overlap(spans):
         return _foreign_rows(batch.spans[:, 2].max(), len(row_of), has_text, n_cut, batch.settings)
     return Rows(spans, row_of, batch.n_text, has_text, n_cut, batch.settings, batch.row_characters[first])
+
+
+def _overlap(spans: numpy.ndarray) -> bool:
+    """Whether rows overlap, sentences behind the row of their Doc left aside."""
+    apart = spans[1:] if outermost(spans).sum() == 1 else spans
+    return bool((apart[1:, 0] < apart[:-1, 1]).any())
 
 
 def _foreign_rows(

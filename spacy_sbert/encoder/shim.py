@@ -1,37 +1,51 @@
 """The Hugging Face model and tokenizer inside a Thinc model: loaded on first use, saved as their folder's files."""
 
-import json
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
 
-import srsly
 import torch
+from safetensors import SafetensorError
+from spacy.util import SimpleFrozenDict
 from spacy_transformers.data_classes import HFObjects
 from spacy_transformers.layers.hf_shim import HFShim
-from thinc.api import Optimizer, get_torch_default_device, xp2torch
+from thinc.api import Optimizer, PyTorchGradScaler, get_torch_default_device, xp2torch
 from thinc.shims.shim import Shim
 from thinc.types import ArgsKwargs
-from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers import AutoModel
 from transformers.file_utils import ModelOutput
 
 from ..errors import Errors
 from ..types import EncoderSettings
+from ..validation import NonNegative, NonNegativeFloat, check, check_keywords
 from .forward import Forward, autocast, cached_forward, plain_forward
 from .fused_adam import can_fuse, update_fused
-from .inference import REFERENCE, InferenceCache, resolve_precision
+from .inference import REFERENCE, InferenceCache, Reference, resolve_precision
+from .loading import (
+    Source,
+    check_vocabulary,
+    load_config,
+    load_tokenizer,
+    load_weights,
+    model_max_length,
+    room_for_text,
+    try_once,
+)
+from .packed_bert import PackedBert
+from .remote_code import may_run
 from .resolve import resolve
+from .saved import read_state, write_state
 from .settings import read_settings, transformer_folder
+from .steps import Awaited, Steps
+from .twins import Twins
+from .weights import check_architecture, check_weights
+from .weights_lock import WeightsLock
 
-SETTINGS_FILE = "spacy_sbert.json"
-LOADING = threading.Lock()  # Hugging Face's from_pretrained is not made for several threads at a time
 PRECISIONS = ("float32", "bfloat16", "float16", "auto", REFERENCE)
-NO_LIMIT = 1_000_000  # tokenizers that know no limit say 1e30
 
 
 class EncoderShim(HFShim):
@@ -48,7 +62,7 @@ class EncoderShim(HFShim):
     frozen (list[str]): parameters that are not trained, or the modules that hold them, such as "embeddings".
     max_grad_norm (float): the norm that the gradient of all parameters together is scaled down to; 0 for no limit.
     mixed_precision, grad_scaler_config: as in spacy-transformers.
-    RAISES (ValueError): for an unknown precision, or a negative mini_batch_size or max_grad_norm.
+    RAISES (ValueError): for an unknown precision, a negative mini_batch_size or max_grad_norm, or if frozen is no list.
     """
 
     def __init__(
@@ -66,11 +80,13 @@ class EncoderShim(HFShim):
         mixed_precision: bool,
         grad_scaler_config: dict[str, Any],
     ):
-        for setting, given in (("mini_batch_size", mini_batch_size), ("max_grad_norm", max_grad_norm)):
-            if given < 0:
-                raise ValueError(Errors.NEGATIVE.format(name=setting, given=given))
+        check("mini_batch_size", mini_batch_size, NonNegative)
+        check("max_grad_norm", max_grad_norm, NonNegativeFloat)
+        check_keywords("grad_scaler_config", grad_scaler_config, PyTorchGradScaler.__init__)
         if precision not in PRECISIONS:
             raise ValueError(Errors.UNKNOWN_PRECISION.format(given=precision, expected=", ".join(PRECISIONS)))
+        if isinstance(frozen, str):  # a sequence, too, of letters
+            raise ValueError(Errors.FROZEN_NOT_A_LIST.format(given=frozen))
         self.name = name
         self.trust_remote_code = trust_remote_code
         on_device = resolve_precision(precision, get_torch_default_device().type)
@@ -81,9 +97,15 @@ class EncoderShim(HFShim):
         self.max_grad_norm = max_grad_norm
         self.settings: EncoderSettings | None = None
         self._inference = InferenceCache()
+        self._steps = Steps()
+        self._twins = Twins()
+        self._weights = WeightsLock()
+        self._load_config = {"tokenizer": dict(tokenizer_config), "transformer": dict(transformer_config)}
         objects = HFObjects(None, None, None, dict(tokenizer_config), dict(transformer_config))
         scaled = self.precision == "float16"
         super().__init__(objects, mixed_precision=scaled, grad_scaler_config=dict(grad_scaler_config))
+
+    _trial: tuple[str, ...] = ("a",)  # a text to see whether the encoder works
 
     @property
     def is_loaded(self) -> bool:
@@ -95,15 +117,27 @@ class EncoderShim(HFShim):
         RAISES (OSError, ValueError): if the encoder is not found, see resolve.
         """
         if self.settings is None:
-            with LOADING:
+            with _loading().writing():
                 if self.settings is None:
                     folder = resolve(self.name)
                     self._load_folder(transformer_folder(folder), read_settings(folder, self.name))
         return cast(EncoderSettings, self.settings)
 
+    @contextmanager
+    def encoding(self) -> Iterator[Any]:
+        """What encodes without a graph, for run, in the precision asked for. Meanwhile its weights stay as they are,
+        whatever another thread does."""
+        with self._weights.reading():
+            encoder = self.inference_encoder()
+            if isinstance(encoder, PackedBert):
+                yield encoder
+                return
+            is_reference = isinstance(encoder, Reference)
+            with self._twins.lend(encoder.model if is_reference else encoder) as twin:
+                yield Reference(twin) if is_reference else twin
+
     def inference_encoder(self) -> Any:
-        """What encodes without a graph, for run, in the precision asked for; see InferenceCache."""
-        self._model.eval()
+        """What encoding makes its encoder of; see InferenceCache."""
         precision = REFERENCE if self.precision == REFERENCE else self._inference_precision
         return self._inference.encoder_of(self._model, precision)
 
@@ -119,27 +153,64 @@ class EncoderShim(HFShim):
 
     def predict(self, inputs: ArgsKwargs) -> ModelOutput:
         """Encode wordpieces without dropout and without a graph."""
-        self._model.eval()  # and it stays so: another thread may be encoding
-        with torch.no_grad(), autocast(self.device, self._inference_precision):
-            output = self._model(**inputs.kwargs)
+        with self._using() as model, torch.no_grad(), autocast(self.device, self._inference_precision):
+            output = model(**inputs.kwargs)
         half = {key: value for key, value in output.items() if torch.is_tensor(value) and value.is_floating_point()}
         for key, value in half.items():
             output[key] = value.float()
         return output
 
+    @contextmanager
+    def _using(self) -> Iterator[Any]:
+        """The model for a pass without dropout, while another thread may train it."""
+        with self._weights.reading(), self._twins.lend(self._model) as twin:
+            yield twin
+
     def begin_update(self, inputs: ArgsKwargs) -> tuple[ModelOutput, Callable[[ArgsKwargs], ArgsKwargs]]:
         """Encode wordpieces with dropout; the callback takes the gradient of their states to the parameters."""
-        self._model.train()
+        awaited = self._begin_step()
         n_rows = len(inputs.kwargs["input_ids"])
         cached = 0 < self.mini_batch_size < n_rows
         forward: Forward = partial(cached_forward, mini_batch_size=self.mini_batch_size) if cached else plain_forward
-        output, backward = forward(self._model, inputs.kwargs, precision=self.arithmetic)
+        with self._weights.reading():
+            output, backward = forward(self._model, inputs.kwargs, precision=self.arithmetic)
 
         def backprop(grads: ArgsKwargs) -> ArgsKwargs:
-            self._backward_scaled(backward, next(iter(grads.kwargs["grad_tensors"])))
+            self._end_step(awaited, backward, next(iter(grads.kwargs["grad_tensors"])))
             return inputs  # wordpieces have no gradient
 
         return output, backprop
+
+    def _begin_step(self) -> Awaited:
+        """To be called before a forward pass of training; what it returns is for _end_step.
+
+        RAISES (RuntimeError): if another thread is amid a step.
+        """
+        self._steps.check_thread()
+        self._settle()
+        self._model.train()
+        return self._steps.begin()
+
+    def _end_step(self, awaited: Awaited, backward: Callable[[torch.Tensor], None], d_output: torch.Tensor) -> None:
+        """Take a gradient back to the parameters, and make the updates that waited for it."""
+        with self._weights.reading():  # what was not kept is computed again
+            self._backward_scaled(backward, d_output)
+        self._steps.end(awaited)
+        if not self._steps.awaits_gradient:
+            self._make_updates()
+
+    def _settle(self) -> None:
+        """Make the updates that wait for a gradient which will not come any more, as this thread goes on."""
+        if not self._steps.is_of_another_thread:
+            self._make_updates()
+
+    def _make_updates(self) -> None:
+        for optimizer in self._steps.take():
+            with self._weights.writing():
+                try:
+                    self._update(optimizer)
+                finally:
+                    self._inference.drop()
 
     def _backward_scaled(self, backward: Callable[[torch.Tensor], None], d_output: torch.Tensor) -> None:
         scaled = cast(list, self._grad_scaler.scale([d_output], inplace=True))[0]
@@ -156,50 +227,56 @@ class EncoderShim(HFShim):
         settings = self.load()
         with tempfile.TemporaryDirectory() as folder:
             self.save_pretrained(Path(folder))
-            (Path(folder) / SETTINGS_FILE).write_text(json.dumps(asdict(settings)), encoding="utf8")
-            files = {file.name: file.read_bytes() for file in sorted(Path(folder).iterdir()) if file.is_file()}
-        return srsly.msgpack_dumps({"files": files})
+            return write_state(Path(folder), settings)
 
     def save_pretrained(self, folder: Path) -> None:
         """Write config, weights as safetensors and tokenizer to a folder, as Hugging Face lays them out."""
         self.load()
-        self._hfmodel.transformer.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
+        self._settle()
+        try:
+            with self._weights.reading():
+                self._hfmodel.transformer.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
+        except SafetensorError as error:  # which is no OSError on a full disk
+            raise OSError(Errors.CANNOT_WRITE.format(path=folder, reason=error)) from error
         self._save_tokenizer(folder)
 
     def from_bytes(self, bytes_data: bytes) -> "EncoderShim":
         """Load an encoder that to_bytes wrote.
 
-        RAISES (ValueError): if the bytes are no such encoder, or a file's name leads out of its folder.
+        RAISES (ValueError): if the bytes are no such encoder, or not those that were written.
         """
-        files = srsly.msgpack_loads(bytes_data).get("files", {})
-        if SETTINGS_FILE not in files:
-            raise ValueError(Errors.BAD_STATE.format(reason=f"{SETTINGS_FILE} is missing"))
         # Windows keeps a file of weights open a while after it was read.
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            for name, content in files.items():
-                if name in ("", ".", "..") or Path(name).name != name:
-                    raise ValueError(Errors.BAD_STATE.format(reason=f"it names the file '{name}'"))
-                (Path(folder) / name).write_bytes(content)
-            saved = json.loads(files[SETTINGS_FILE])
-            saved["unknown_modules"] = tuple(saved["unknown_modules"])
-            self._load_folder(Path(folder), EncoderSettings(**saved))
+            try:
+                with self._weights.writing():
+                    self._load_folder(Path(folder), read_state(bytes_data, Path(folder)), is_saved=True)
+            except ValueError as error:  # nobody knows the folder by that name
+                raise ValueError(str(error).replace(folder, "<the saved encoder>")) from error
+        self._hfmodel._init_tokenizer_config = SimpleFrozenDict()  # as in spacy-transformers: these are done with
+        self._hfmodel._init_transformer_config = SimpleFrozenDict()
         return self
 
     def copy(self) -> "EncoderShim":
         """A copy with weights of its own and an id of its own, by which optimizers tell parameters apart."""
-        copied = super().copy()
+        self._settle()
+        with self._weights.reading():
+            copied = super().copy()
         with Shim.global_id_lock:
             Shim.global_id += 1
             copied.id = Shim.global_id
         return copied
 
     def finish_update(self, optimizer: Optimizer) -> None:
+        """Update the weights: now, or when the gradient that a forward pass awaits has come; see Steps.
+
+        RAISES (RuntimeError): if another thread is amid a step.
+        """
         if not self.is_loaded:
             return
-        try:
-            self._update(optimizer)
-        finally:
-            self._inference.drop()
+        self._steps.check_thread()
+        self._steps.keep(optimizer)
+        if not self._steps.awaits_gradient:
+            self._make_updates()
 
     def _update(self, optimizer: Optimizer) -> None:
         overflow = self._grad_scaler.found_inf  # is no update at all
@@ -218,49 +295,59 @@ class EncoderShim(HFShim):
         if not self.is_loaded:
             yield
             return
+        self._steps.check_thread()
+        self._settle()
         others = {}
         for name in self._model.state_dict():
             for key in ((self.id, name), f"pytorch_{self.id}_{name}"):  # of Thinc's optimizers, and of its shims
                 if key in params:
                     others[name] = params[key]
         kept = {name: weight.clone() for name, weight in self._model.state_dict().items() if name in others}
+        awaited = self._steps.begin()  # an update that another thread makes meanwhile would be lost
         try:
             self._load_weights({name: xp2torch(other).view_as(kept[name]) for name, other in others.items()})
             yield
         finally:
             self._load_weights(kept)
+            self._steps.end(awaited)
 
     def _load_weights(self, weights: dict[str, torch.Tensor]) -> None:
-        self._model.load_state_dict(weights, strict=False)
-        self._inference.drop()
+        with self._weights.writing():
+            self._model.load_state_dict(weights, strict=False)
+            self._inference.drop()
 
     def to_device(self, device_type: str, device_id: int) -> None:
         if self.is_loaded:
-            self._inference.drop()
-            super().to_device(device_type, device_id)
+            with self._weights.writing():
+                self._inference.drop()
+                super().to_device(device_type, device_id)
 
-    def _load_folder(self, folder: Path, settings: EncoderSettings) -> None:
+    def _load_folder(self, folder: Path, settings: EncoderSettings, *, is_saved: bool = False) -> None:
         objects = self._hfmodel
-        trust = {"trust_remote_code": self.trust_remote_code}
-        tokenizer = AutoTokenizer.from_pretrained(str(folder), **trust, **objects._init_tokenizer_config)
-        config = AutoConfig.from_pretrained(
-            str(folder), **trust, **{**objects._init_transformer_config, "return_dict": True}
-        )
-        if config.is_encoder_decoder:
-            raise ValueError(Errors.ENCODER_DECODER.format(name=settings.name, kind=config.model_type))
-        transformer = self._load_transformer(folder, config)
+        of_tokenizer, of_transformer = self._load_config["tokenizer"], self._load_config["transformer"]
+        trust = may_run(folder, of_transformer, name=settings.name, asked=self.trust_remote_code, is_saved=is_saved)
+        source = Source(folder, settings.name, of_tokenizer, of_transformer, trust)
+        tokenizer, config = load_tokenizer(source), load_config(source)
+        transformer = self._load_transformer(source, config)
+        check_vocabulary(source, tokenizer, transformer)
+        try_once(source, transformer, tokenizer, self._trial)
+        limits = [settings.max_length, position_limit(transformer), model_max_length(tokenizer)]
+        limit = room_for_text(source, tokenizer, min(filter(None, limits), default=None))
         transformer.config._name_or_path = tokenizer.name_or_path = settings.name
         objects.vocab_file_contents = _vocab_file_contents(tokenizer)
         objects.tokenizer, objects.transformer = tokenizer, transformer
         self._model = transformer.to(get_torch_default_device())
         self._inference.drop()
+        self._steps = Steps()
         self._prepare_training()
-        limits = [settings.max_length, position_limit(transformer), tokenizer.model_max_length]
-        known = [int(limit) for limit in limits if limit and 0 < limit < NO_LIMIT]
-        self.settings = replace(settings, max_length=min(known, default=None))  # last: now it is loaded
+        self.settings = replace(settings, max_length=limit)  # last: now it is loaded
 
-    def _load_transformer(self, folder: Path, config: Any) -> Any:
-        return AutoModel.from_pretrained(str(folder), config=config, trust_remote_code=self.trust_remote_code)
+    def _load_transformer(self, source: Source, config: Any) -> Any:
+        transformer, loading = load_weights(source, AutoModel, config)
+        if not source.trust:
+            check_architecture(transformer, config, source.folder)
+        check_weights(transformer, loading, source.folder, head=False, cut=source.cuts_layers)
+        return transformer
 
     def _prepare_training(self) -> None:
         if self.gradient_checkpointing:
@@ -279,6 +366,12 @@ class EncoderShim(HFShim):
             tokenizer.vocab_file = str(folder / tokenizer.vocab_files_names["vocab_file"])
             Path(tokenizer.vocab_file).write_bytes(vocab)
         tokenizer.save_pretrained(str(folder))
+
+
+@cache
+def _loading() -> WeightsLock:
+    """Hugging Face's from_pretrained is not made for several threads at a time."""
+    return WeightsLock()
 
 
 def _vocab_file_contents(tokenizer: Any) -> bytes | None:

@@ -14,7 +14,9 @@ from thinc.layers.pytorchwrapper import forward as pytorch_forward
 from transformers.file_utils import ModelOutput
 
 from ..errors import Errors
+from ..sealed import SealedModel
 from ..types import SpanGetter
+from ..validation import NonNegative, check
 from .batch import encode_spans
 from .forks import use_one_thread_in_forks
 from .inference import REFERENCE
@@ -28,7 +30,7 @@ from .windows import spread
 from .wordpieces import OVERFLOWS, Wordpieces, WordpieceTokenizer
 
 
-class EncoderModel(TransformerModel):
+class EncoderModel(SealedModel, TransformerModel):
     """Encode the rows of Docs with a Hugging Face encoder that is loaded on first use.
 
     Beyond the model of spacy-transformers it looks a name up in installed packages too, knows the length limit that
@@ -55,8 +57,7 @@ class EncoderModel(TransformerModel):
         if overflow not in OVERFLOWS:
             raise ValueError(Errors.UNKNOWN_OVERFLOW.format(given=overflow, expected=", ".join(OVERFLOWS)))
         use_one_thread_in_forks()
-        if max_batch_items < 0:
-            raise ValueError(Errors.NEGATIVE.format(name="max_batch_items", given=max_batch_items))
+        check("max_batch_items", max_batch_items, NonNegative)
         if max_batch_items and shim_config.get("precision") == REFERENCE:
             raise ValueError(Errors.REFERENCE_BATCH.format(given=max_batch_items))
         self.overflow = overflow  # no attr: those are saved, and would win over the config when loaded
@@ -162,9 +163,10 @@ def _run(shim: EncoderShim, wordpieces: Wordpieces, budget: int) -> ModelOutput:
     n_rows, row_width = len(wordpieces.lengths), int(wordpieces.lengths.max())
     states = torch.zeros(n_rows * row_width, shim._model.config.hidden_size, device=shim.device)
     rows = numpy.arange(n_rows) * row_width
-    for part in run(shim.inference_encoder(), wordpieces, budget=budget):
-        states[torch.from_numpy(spread(rows[part.windows], part.lengths)).to(shim.device)] = part.states
-    output = ModelOutput(last_hidden_state=states.view(n_rows, row_width, -1))
-    if shim._model.pooler is not None:
-        output["pooler_output"] = shim._model.pooler(output["last_hidden_state"])
+    with shim.encoding() as encoder:
+        for part in run(encoder, wordpieces, budget=budget):
+            states[torch.from_numpy(spread(rows[part.windows], part.lengths)).to(shim.device)] = part.states
+        output = ModelOutput(last_hidden_state=states.view(n_rows, row_width, -1))
+        if shim._model.pooler is not None:  # which has no dropout
+            output["pooler_output"] = shim._model.pooler(output["last_hidden_state"])
     return output

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..errors import Errors
+from ..regular import check_input
 
 Row = TypeVar("Row")
 
@@ -77,6 +78,7 @@ def digests(paths: Iterable[Path], root: Path) -> dict[str, str]:
 
 
 def _digest(path: Path) -> str:
+    check_input(path)
     found = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(CHUNK):

@@ -9,10 +9,12 @@ from ..component import SentenceBert
 from ..errors import Errors
 from ..readers import PairCorpus
 from ..spans import SPANS_KEY
+from ..validation import validated
 
 MEASURES = ("sts_spearman", "sts_pearson", "pair_ap", "nli_acc", "triplet_acc")
 
 
+@validated
 def evaluate(nlp: Language, path: str | Path, **reader: Any) -> dict[str, Any]:
     """Score a pipeline with an `sbert` pipe on graded pairs, labelled pairs or triplets.
 

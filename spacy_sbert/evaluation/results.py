@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import Errors
+from ..regular import check_input
+from ..sealed_json import unsealed
 from .variants import parse_size
 
 FORMAT = "spacy-sbert evaluation 1"
@@ -60,6 +62,7 @@ def read_results(path: str | Path) -> dict[str, Any]:
     RAISES (ValueError): if it is no such file; the message names it. (OSError): if it cannot be read.
     """
     path = Path(path)
+    check_input(path)
     size = path.stat().st_size
     if size > MAX_BYTES:
         raise ValueError(Errors.LARGE_RESULTS.format(path=path, given=size, limit=MAX_BYTES))
@@ -68,7 +71,10 @@ def read_results(path: str | Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(Errors.UNREADABLE_RESULTS.format(path=path, reason=error)) from error
     check_results(found, str(path))
-    return found
+    try:
+        return unsealed(found)
+    except ValueError as error:
+        raise ValueError(Errors.UNREADABLE_RESULTS.format(path=path, reason=error)) from error
 
 
 def figure(scores: Mapping[str, Any], path: Sequence[str]) -> Figure:

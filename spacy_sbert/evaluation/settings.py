@@ -1,12 +1,14 @@
 """How an evaluation is done: everything a score depends on beside the model and the data, and part of the result."""
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 from ..errors import Errors
+from ..validation import Range, Seed, check_fields
 from .variants import NORMALIZATIONS, Variant, parse_size
 
 CLASSIFIERS = ("lr", "mlp")
+MOST_RESAMPLES = 1_000_000  # a limit of an interval is then known to a thousandth of its width
 
 
 @dataclass(frozen=True)
@@ -26,13 +28,14 @@ class Settings:
 
     normalizations: tuple[str, ...] = ("none",)
     sizes: tuple[str, ...] = ("own",)
-    seeds: tuple[int, ...] = tuple(range(1, 11))
-    bootstrap: int = 1000
+    seeds: tuple[Seed, ...] = tuple(range(1, 11))
+    bootstrap: Annotated[int, Range(0, MOST_RESAMPLES)] = 1000
     classifiers: tuple[str, ...] = CLASSIFIERS
     trained_on: tuple[str, ...] = ()
     any_count: bool = False
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for name, expected in (("normalizations", NORMALIZATIONS), ("classifiers", CLASSIFIERS)):
             for given in getattr(self, name):
                 if given not in expected:
@@ -44,8 +47,6 @@ class Settings:
             given = getattr(self, name)
             if not given or len(set(given)) < len(given):
                 raise ValueError(Errors.REPEATED_SETTING.format(name=name, given=", ".join(map(str, given))))
-        if self.bootstrap < 0:
-            raise ValueError(Errors.NEGATIVE_BOOTSTRAP.format(given=self.bootstrap))
 
     @property
     def variants(self) -> list[Variant]:

@@ -3,10 +3,11 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 from importlib.metadata import packages_distributions, version
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy
 from spacy.language import Language
+from thinc.api import Model
 
 from ..errors import Errors
 from ..similarity import as_numpy
@@ -73,10 +74,23 @@ def digest_of(nlp: Language) -> str:
     """The SHA-256 of a pipeline: its config, its components and its static vectors, but not the words it has seen."""
     nlp("A text.")  # what is loaded and set on first use is, so that use changes no byte
     found = hashlib.sha256(nlp.to_bytes(exclude=["vocab"]))
-    found.update("".join(_versions(nlp)).encode("utf8"))
+    found.update("".join([*_versions(nlp), *precisions(nlp)]).encode("utf8"))
     if nlp.vocab.vectors.size:
         found.update(nlp.vocab.vectors.to_bytes(exclude=["strings"]))
     return found.hexdigest()
+
+
+def precisions(nlp: Language) -> list[str]:
+    """The precisions that encoders work in, where that is not float32: "auto" in the config does not tell."""
+    models = [(name, getattr(pipe, "model", None)) for name, pipe in nlp.pipeline]
+    shims = [(name, shim) for name, model in models if isinstance(model, Model) for shim in _shims(model)]
+    found = [(name, getattr(shim, "precision", "float32")) for name, shim in shims]
+    return [f"{name} {precision};" for name, precision in found if precision != "float32"]
+
+
+def _shims(model: Model) -> Iterator[Any]:
+    for node in model.walk():
+        yield from node.shims
 
 
 def _versions(nlp: Language) -> list[str]:

@@ -1,14 +1,14 @@
 """The vectors of one source: every distinct text is encoded once, and kept on disk if there is a folder for them."""
 
 import hashlib
-import os
-import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy
 
+from ..arrays import read_arrays, write_arrays
 from ..errors import Errors
+from ..regular import check_folder
 from .environment import device, digest_of_parts, versions
 from .sources import Source
 from .task import Progress
@@ -30,6 +30,8 @@ class VectorStore:
         self.encoded = 0  # distinct texts encoded, not read from disk
         self.place: dict[bytes, tuple[int, int]] = {}
         self.shards: list[numpy.ndarray] = []
+        if self.folder is not None:
+            check_folder(self.folder)
         for path in sorted(self.folder.glob("*.npz")) if self.folder is not None else []:
             self._add(*_read(path))
 
@@ -63,13 +65,9 @@ class VectorStore:
         self.encoded += len(texts)
         self._add(keys, vectors)
         if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
             # a name of its own, so that processes may share the folder
             path = self.folder / f"{hashlib.sha256(keys.tobytes()).hexdigest()[:KEY]}.npz"
-            temporary = path.with_suffix(f".{os.getpid()}")
-            with temporary.open("wb") as file:
-                numpy.savez(file, keys=keys, vectors=vectors)
-            temporary.replace(path)  # whole or not at all
+            write_arrays(path, {"keys": keys, "vectors": vectors})
 
     def _add(self, keys: numpy.ndarray, vectors: numpy.ndarray) -> None:
         shard = len(self.shards)
@@ -82,11 +80,8 @@ def _key(text: str) -> bytes:
 
 
 def _read(path: Path) -> tuple[numpy.ndarray, numpy.ndarray]:
-    try:
-        with numpy.load(path, allow_pickle=False) as saved:
-            keys, vectors = saved["keys"], saved["vectors"]
-    except (EOFError, OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise ValueError(Errors.BAD_CACHE.format(path=path, reason=error)) from error
-    if keys.dtype != "uint8" or keys.shape != (len(vectors), KEY) or vectors.ndim != 2 or vectors.dtype != "float32":
+    found = read_arrays(path, {"keys": ("uint8", 2), "vectors": ("float32", 2)}, message=Errors.BAD_CACHE)
+    keys, vectors = found["keys"], found["vectors"]
+    if keys.shape != (len(vectors), KEY):
         raise ValueError(Errors.BAD_CACHE.format(path=path, reason="arrays of another shape"))
     return keys, vectors

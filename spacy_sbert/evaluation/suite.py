@@ -1,7 +1,6 @@
 """Runs the tasks of suites, keeps what is finished, and says exactly what was measured and how."""
 
 import json
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,10 @@ from typing import Any
 from tqdm import tqdm
 
 from ..errors import Errors
+from ..regular import check_input
+from ..sealed_json import sealed, unsealed
+from ..validation import validated
+from ..whole import write_text
 from . import arguments, learned_similarity, nli, probing, sick, speed, sts, transfer, triplets
 from .datasets import MissingData, digests
 from .environment import device, digest_of_parts, versions
@@ -32,6 +35,7 @@ SUITES: dict[str, Sequence[Task]] = {
 Save = Callable[[dict[str, Any]], None]
 
 
+@validated
 def evaluate_suites(
     source: Source,
     root: Path,
@@ -128,26 +132,25 @@ def _run_or_reuse(
         return {**saved, "reused": True}
     result = {"suite": task.suite, "data": data, **task.run(run), "reused": False}
     if file is not None:
-        write_json(file, result)
+        write_json(file, sealed(result))
     return result
 
 
 def _read(file: Path, name: str) -> dict[str, Any] | None:
     """A kept result; None where there is none, or a damaged one, which is then made anew."""
     try:
+        check_input(file)
         found = json.loads(file.read_text(encoding="utf8"))
         check_task(name, found, str(file))
-    except (OSError, ValueError):
+        found = unsealed(found)
+    except (OSError, RecursionError, ValueError):
         return None
     return found
 
 
 def write_json(file: Path, content: dict[str, Any]) -> None:
     """Write JSON, the whole of it or nothing, to a folder that is made where need be."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_suffix(f".{os.getpid()}")
-    temporary.write_text(json.dumps(content, allow_nan=False, indent=1) + "\n", encoding="utf8")
-    temporary.replace(file)
+    write_text(file, json.dumps(content, allow_nan=False, indent=1) + "\n")
 
 
 def _bar(shown: bool) -> Progress:

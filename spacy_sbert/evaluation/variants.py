@@ -7,6 +7,7 @@ import numpy
 
 from ..errors import Errors
 from ..similarity import unit_length
+from ..validation import MOST_DIMENSIONS
 
 Transform = Callable[[numpy.ndarray], numpy.ndarray]
 NORMALIZATIONS = ("none", "zscore", "unit", "zscore_unit")
@@ -94,7 +95,7 @@ def parse_size(size: str) -> tuple[str, int]:
     kind, _, number = size.partition("-")
     if size == OWN:
         return OWN, 0
-    if kind in (PCA, UP) and number.isdecimal() and int(number) > 0:
+    if kind in (PCA, UP) and number.isdecimal() and len(number) < 9 and 0 < int(number) <= MOST_DIMENSIONS:
         return kind, int(number)
     raise ValueError(Errors.UNKNOWN_SIZE.format(given=size))
 

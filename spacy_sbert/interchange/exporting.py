@@ -18,11 +18,13 @@ from ..layers.dense import activation_of
 from ..layers.sentence_pooling import SentencePooling
 from ..similarity import as_numpy
 from ..upstream import find_encoder
+from ..validation import validated
 from ..whole import new_folder
 from .dense import DenseFile, write_dense
 from .modules import LIMITS_FILE, MODULES_FILE, SHARED_FILE, module_type
 
 
+@validated
 def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -> None:
     """Write the encoder of an `sbert` pipe as a folder that `SentenceTransformer(path)` loads, with the same vectors.
 

@@ -13,13 +13,15 @@ from ..encoder.resolve import resolve
 from ..encoder.settings import PoolingSettings, inside, read_modules, read_pooling, read_settings
 from ..errors import Errors
 from ..layers.pooling import POOLING
+from ..validation import Name, validated
 from .dense import DenseFile, read_dense
 from .modules import PACKAGE
 
 ORDER = re.compile(r"Transformer( Pooling( Dense)*( Normalize)?)?")
 
 
-def import_folder(source: str, *, lang: str = "en", name: str = "sbert", precision: str | None = None) -> Language:
+@validated
+def import_folder(source: str, *, lang: Name = "en", name: Name = "sbert", precision: str | None = None) -> Language:
     """A pipeline that gives the vectors of a sentence encoder.
 
     Nothing of the folder is run. Its transformer, pooling, dense layers, normalisation, limit, lower-casing, prompts

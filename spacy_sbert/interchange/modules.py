@@ -1,6 +1,8 @@
 """What the modules of a sentence-transformers folder are called there and here."""
 
-PACKAGE = "sentence_transformers"
+from ..encoder.settings import MODULES_FILE, PACKAGE
+
+__all__ = ["ACTIVATIONS", "LIMITS_FILE", "MODULES_FILE", "PACKAGE", "SHARED_FILE", "module_type"]
 ACTIVATIONS = {  # of Dense, in its config.json, and here
     "torch.nn.modules.activation.Tanh": "tanh",
     "torch.nn.modules.linear.Identity": "identity",
@@ -8,7 +10,6 @@ ACTIVATIONS = {  # of Dense, in its config.json, and here
     "torch.nn.modules.activation.Sigmoid": "sigmoid",
 }
 # In the layout that every version and every server reads, not only the latest.
-MODULES_FILE = "modules.json"
 SHARED_FILE = "config_sentence_transformers.json"
 LIMITS_FILE = "sentence_bert_config.json"
 

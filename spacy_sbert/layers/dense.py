@@ -10,6 +10,7 @@ from thinc.types import Floats2d
 from thinc.util import get_array_module
 
 from ..errors import Errors
+from ..validation import Width, check_weights, validated
 from .sigmoid import sigmoid
 
 Vectors = Floats2d
@@ -23,7 +24,8 @@ ACTIVATIONS: dict[str, tuple[Callable, Callable]] = {
 
 
 @registry.layers("spacy-sbert.Dense.v1")
-def Dense(nI: int, nO: int, activation: str = "tanh", bias: bool = True) -> Model[Vectors, Vectors]:
+@validated
+def Dense(nI: Width, nO: Width, activation: str = "tanh", bias: bool = True) -> Model[Vectors, Vectors]:
     """Map pooled vectors to others, of another width or in another space.
 
     y = a(x W^T + b)
@@ -33,15 +35,13 @@ def Dense(nI: int, nO: int, activation: str = "tanh", bias: bool = True) -> Mode
     bias (bool): whether there is b.
     Input: x, float (rows, nI). Output: y, float (rows, nO).
     RETURNS (Model): of parameters W (nO, nI), drawn after Glorot unless loaded, and b (nO,), zeros unless loaded.
-    RAISES (ValueError): for an unknown activation or a width below 1; in use, for x of another width, and before there
-        are weights.
+    RAISES (ValueError): for an unknown activation, a width below 1, or weights that take more than 1 GB; in use, for x
+        of another width, and before there are weights.
     SOURCE: the Dense module of sentence-transformers, whose weights it takes.
     """
     if activation not in ACTIVATIONS:
         raise ValueError(Errors.UNKNOWN_ACTIVATION.format(given=activation, expected=", ".join(ACTIVATIONS)))
-    for name, given in (("nI", nI), ("nO", nO)):
-        if given < 1:
-            raise ValueError(Errors.NOT_POSITIVE.format(name=name, given=given))
+    check_weights("nO", nO, nI, nO)
     return Model(
         "dense",
         partial(forward, activation=activation),

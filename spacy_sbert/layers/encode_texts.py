@@ -41,14 +41,14 @@ class EncodedTexts:
     rows: the texts as rows, without spans.
     wordpieces: of the texts.
     states: float32 (wordpieces, width) for each window, NumPy arrays of their own, without special tokens where the
-        tokenizer is fast; empty unless asked for.
+        tokenizer is fast; None for windows of which nobody asked for them, and empty if of none.
     """
 
     vectors: Floats2d
     normalize: bool
     rows: Rows
     wordpieces: Wordpieces
-    states: list[numpy.ndarray]
+    states: list[numpy.ndarray | None]
 
 
 def encode_texts(
@@ -57,7 +57,7 @@ def encode_texts(
     texts: Sequence[str],
     *,
     call: Call = AS_CONFIGURED,
-    keep_states: bool = False,
+    keep_states: numpy.ndarray | None = None,
 ) -> EncodedTexts:
     """The vector of each text: tokenise, encode, pool its windows, average and finish these.
 
@@ -65,10 +65,12 @@ def encode_texts(
     pooling (SentencePooling): the pooling.
     texts: n strings, not none.
     call (Call): what is not as the config says.
-    keep_states (bool): whether to return the states of wordpieces, too, and what characters they cover.
+    keep_states (bool (n,)): of which texts to return the states of wordpieces, too, and what characters they cover;
+        None for none.
     """
     load(transformer)
-    wordpieces = transformer.wordpiece_tokenizer(texts, offsets=keep_states, prompt=transformer.prompt(call.prompt))
+    offsets, prompt = keep_states is not None, transformer.prompt(call.prompt)
+    wordpieces = transformer.wordpiece_tokenizer(texts, offsets=offsets, prompt=prompt)
     return encode_wordpieces(transformer, pooling, wordpieces, call=call, keep_states=keep_states)
 
 
@@ -78,19 +80,21 @@ def encode_wordpieces(
     wordpieces: Wordpieces,
     *,
     call: Call = AS_CONFIGURED,
-    keep_states: bool = False,
+    keep_states: numpy.ndarray | None = None,
 ) -> EncodedTexts:
     """The same of texts that are tokenised already."""
     shim = load(transformer)
     windows: Any = pooling.ops.alloc2f(len(wordpieces.lengths), pooling.pooled_width(transformer.get_dim("nO")))
-    states: list[Any] = [None] * len(windows) if keep_states else []
-    for part in run(shim.inference_encoder(), wordpieces, budget=transformer.max_batch_items):
-        of_part = cast(Floats2d, torch2xp(part.states))
-        pooled, lengths, _ = without_leading(of_part, part.lengths, wordpieces.n_lead)
-        ragged = Ragged(pooled, pooling.ops.asarray1i(cast(Any, lengths)))
-        windows[part.windows] = pooling.layers[0].predict(ragged)
-        if keep_states:
-            _keep(states, wordpieces, part)
+    kept = None if keep_states is None else keep_states[wordpieces.text_of]  # (windows,)
+    states: list[numpy.ndarray | None] = [] if kept is None else [None] * len(kept)
+    with shim.encoding() as encoder:
+        for part in run(encoder, wordpieces, budget=transformer.max_batch_items):
+            of_part = cast(Floats2d, torch2xp(part.states))
+            pooled, lengths, _ = without_leading(of_part, part.lengths, wordpieces.n_lead)
+            ragged = Ragged(pooled, pooling.ops.asarray1i(cast(Any, lengths)))
+            windows[part.windows] = pooling.layers[0].predict(ragged)
+            if kept is not None:
+                _keep(states, wordpieces, part, kept)
     rows = _rows_of(wordpieces, transformer)
     normalize = pooling.normalizes(shim.settings)
     finishing = pooling.finishing(shim.settings, normalize, call.truncate_dim)
@@ -98,15 +102,16 @@ def encode_wordpieces(
     return EncodedTexts(vectors, normalize, rows, wordpieces, states)
 
 
-def _keep(states: list[Any], wordpieces: Wordpieces, part: Part) -> None:
-    """Copy the states of each window, so that none keeps those of its whole batch in memory."""
+def _keep(states: list[numpy.ndarray | None], wordpieces: Wordpieces, part: Part, wanted: numpy.ndarray) -> None:
+    """Copy the states of each window that is wanted, so that none keeps those of its whole batch in memory."""
     found = part.states.cpu().numpy()
     kept = numpy.ones(len(found), dtype=bool)
     if wordpieces.offsets is not None:
         kept = ~wordpieces.special[spread(wordpieces.starts[part.windows], part.lengths)]
     ends = numpy.cumsum(part.lengths)
     for window, start, end in zip(part.windows.tolist(), (ends - part.lengths).tolist(), ends.tolist(), strict=True):
-        states[window] = found[start:end][kept[start:end]]
+        if wanted[window]:
+            states[window] = found[start:end][kept[start:end]]
 
 
 def _rows_of(wordpieces: Wordpieces, transformer: EncoderModel) -> Rows:

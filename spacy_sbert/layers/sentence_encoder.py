@@ -11,8 +11,9 @@ from spacy_transformers.layers import split_trf_batch
 from thinc.api import Model, chain
 from thinc.types import Ragged
 
+from ..encoder.align import among
 from ..encoder.batch import align_wordpieces, doc_characters, row_characters, row_text, span_places
-from ..encoder.rows import Rows
+from ..encoder.rows import Rows, outermost
 from ..encoder.transformer import EncoderModel, load
 from ..errors import Errors
 from .encode_texts import AS_CONFIGURED, Call, EncodedTexts, encode_texts
@@ -82,10 +83,11 @@ def encode_docs(model: SentenceEncoder, docs: list[Doc], call: Call) -> list[Enc
     flat = [span for doc_spans in spans for span in doc_spans]
     if not flat:
         return [pooling.without_rows(width) for _ in docs]
-    texts = [row_text(span) for span in flat]
-    found = encode_texts(transformer, pooling, texts, call=call, keep_states=pooling.attrs["token_vectors"])
-    rows = replace(found.rows, spans=span_places(flat), characters=row_characters(flat, texts))
+    texts, places = [row_text(span) for span in flat], span_places(flat)
     borders = [0, *accumulate(map(len, spans))]
+    context = _read_in_context(places, borders) if pooling.attrs["token_vectors"] else None
+    found = encode_texts(transformer, pooling, texts, call=call, keep_states=context)
+    rows = replace(found.rows, spans=places, characters=row_characters(flat, texts))
     window_borders = numpy.searchsorted(rows.row_of, borders).tolist()
     wordpieces = _wordpieces(transformer, found, flat, texts, window_borders)
     encoded = []
@@ -98,6 +100,12 @@ def encode_docs(model: SentenceEncoder, docs: list[Doc], call: Call) -> list[Enc
         dense = pooling.dense is not None
         encoded.append(EncodedDoc(of_doc, vectors, pooling.pooling_name, found.normalize, own, dense))
     return encoded
+
+
+def _read_in_context(places: numpy.ndarray, borders: list[int]) -> numpy.ndarray:
+    """bool (rows,): see outermost, for the rows of several Docs."""
+    stretches = [places[start:end] for start, end in pairwise(borders) if end > start]
+    return numpy.concatenate([outermost(own) for own in stretches])
 
 
 def _part(rows: Rows, row: Stretch, window: Stretch) -> Rows:
@@ -121,14 +129,15 @@ def _wordpieces(
     stretches = list(pairwise(window_borders))
     if not found.states:
         return [None] * len(stretches)
-    states = [_joined(found.states[start:end]) for start, end in stretches]
+    states = [_joined([own for own in found.states[start:end] if own is not None]) for start, end in stretches]
     pieces = found.wordpieces
+    kept = numpy.array([own is not None for own in found.states])  # (windows,)
     characters = doc_characters(pieces, spans)
     if characters is None:
-        aligns = _alignments(transformer, found, spans, texts, window_borders)
+        aligns = _alignments(transformer, found, spans, texts, window_borders, kept)
         return [WordpieceStates(own, None, align) for own, align in zip(states, aligns, strict=True)]
-    of_text = characters[~pieces.special]
-    borders = numpy.append(0, numpy.cumsum(pieces.n_text))[window_borders].tolist()
+    of_text = characters[~pieces.special & numpy.repeat(kept, pieces.lengths)]
+    borders = numpy.append(0, numpy.cumsum(pieces.n_text * kept))[window_borders].tolist()
     parts = pairwise(borders)
     return [WordpieceStates(own, of_text[slice(*part)].copy(), None) for own, part in zip(states, parts, strict=True)]
 
@@ -138,13 +147,20 @@ def _joined(states: list[numpy.ndarray]) -> Any:
 
 
 def _alignments(
-    transformer: EncoderModel, found: EncodedTexts, spans: list[Span], texts: list[str], window_borders: list[int]
+    transformer: EncoderModel,
+    found: EncodedTexts,
+    spans: list[Span],
+    texts: list[str],
+    window_borders: list[int],
+    kept: numpy.ndarray,
 ) -> list[Ragged]:
-    """For a slow tokenizer: the alignment of each Doc to its wordpieces, special tokens among them."""
+    """For a slow tokenizer: the alignment of each Doc to its wordpieces in the windows that were kept, special tokens
+    among them."""
     numbers = {doc: number for number, doc in enumerate(dict.fromkeys(span.doc for span in spans))}
     doc_of = [numbers[span.doc] for span in spans]
     align = align_wordpieces(transformer.wordpiece_tokenizer, found.wordpieces, spans, doc_of, texts)
-    firsts = numpy.append(0, numpy.cumsum(found.wordpieces.lengths))[window_borders].tolist()
+    align = among(align, numpy.repeat(kept, found.wordpieces.lengths))
+    firsts = numpy.append(0, numpy.cumsum(found.wordpieces.lengths * kept))[window_borders].tolist()
     n_tokens = iter([len(doc) for doc in numbers])
     token_borders = [0, *accumulate(next(n_tokens) if end > start else 0 for start, end in pairwise(window_borders))]
     indices = numpy.append(0, numpy.cumsum(cast(Any, align.lengths)))[token_borders].tolist()

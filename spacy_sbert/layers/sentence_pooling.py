@@ -11,11 +11,13 @@ from thinc.types import Floats2d, Ragged
 from thinc.util import get_array_module
 from transformers.file_utils import ModelOutput
 
-from ..encoder.rows import RowBatch, Rows, rows_of
+from ..encoder.align import among
+from ..encoder.rows import RowBatch, Rows, outermost, rows_of
 from ..errors import Errors
 from ..similarity import as_numpy
 from ..span_pooling import stretch_vector
 from ..types import EncoderSettings
+from ..validation import WidthOrOff, check
 from .encoded import EncodedDoc, WordpieceStates
 from .leading import without_leading
 from .pooling import make_pooling
@@ -47,8 +49,7 @@ class SentencePooling(Model[list[TransformerData], list[EncodedDoc]]):
         dense: Model[Floats2d, Floats2d] | None = None,
         truncate_dim: int = 0,
     ):
-        if truncate_dim < 0:
-            raise ValueError(Errors.NEGATIVE.format(name="truncate_dim", given=truncate_dim))
+        check("truncate_dim", truncate_dim, WidthOrOff)
         attrs = {"token_vectors": True, "upstream_normalize": False}
         layers: list[Model] = [make_pooling(pooling), unit_length(), *([] if dense is None else [dense])]
         super().__init__("sentence_pooling", forward, init=init, layers=layers, attrs=attrs)
@@ -150,7 +151,7 @@ def pool_docs(
     lead = max((getattr(data.wordpieces, "n_lead", 0) for data in batch), default=0)
     vectors, backprop_vectors = pool_rows(model, states, lengths, rows, lead, finishing, is_train)
     for i, data, r, kept, own, found in zip(held, batch, rows, places, states, vectors, strict=True):
-        wordpieces = None if is_train else _wordpieces(data, kept, own, r.foreign)
+        wordpieces = None if is_train else _wordpieces(data, kept, own, r)
         if wordpieces is not None and r.foreign:
             found = _pool_tokens(model, wordpieces, finishing, width)
         wanted = wordpieces if model.attrs["token_vectors"] else None
@@ -227,18 +228,21 @@ def _padded(data: TransformerData, kept: numpy.ndarray, d_own: Floats2d) -> Tran
     return TransformerData(data.wordpieces, ModelOutput(last_hidden_state=d_states), data.align)
 
 
-def _wordpieces(data: TransformerData, kept: numpy.ndarray, states: Floats2d, foreign: bool) -> WordpieceStates:
-    batch = data.wordpieces
+def _wordpieces(data: TransformerData, kept: numpy.ndarray, states: Floats2d, rows: Rows) -> WordpieceStates:
+    batch, foreign = data.wordpieces, rows.foreign
+    mask = as_numpy(batch.attention_mask)
+    lengths = mask.sum(axis=1).astype("int64")
+    context = numpy.repeat(outermost(rows.spans)[rows.row_of], lengths)  # (wordpieces,)
     if isinstance(batch, RowBatch) and batch.characters is not None and not foreign:
         characters = batch.characters.reshape(-1, 2)[kept]
-        of_text = numpy.flatnonzero(characters[:, 1] > characters[:, 0])
+        of_text = numpy.flatnonzero((characters[:, 1] > characters[:, 0]) & context)
         return WordpieceStates(cast(Any, states)[of_text], characters[of_text], None)
-    mask = as_numpy(data.wordpieces.attention_mask)
     align_lengths, flat_place = as_numpy(data.align.lengths), numpy.cumsum(mask.reshape(-1) > 0) - 1
     pieces = flat_place[as_numpy(data.align.dataXd).reshape(-1)]
     if foreign:
-        pieces, align_lengths = _each_token_once(pieces, align_lengths, mask.sum(axis=1).astype("int64"))
-    return WordpieceStates(states, None, Ragged(cast(Any, pieces), cast(Any, align_lengths)))
+        pieces, align_lengths = _each_token_once(pieces, align_lengths, lengths)
+    align = among(Ragged(cast(Any, pieces), cast(Any, align_lengths)), context)
+    return WordpieceStates(states if context.all() else cast(Any, states)[context], None, align)
 
 
 def _each_token_once(

@@ -6,6 +6,7 @@ from typing import Any
 from spacy.tokens import Doc
 from thinc.api import Model, Optimizer
 
+from ..sealed import SealedModel
 from .encoded import EncodedDoc
 
 
@@ -18,7 +19,7 @@ def with_loss(encoder: Model[list[Doc], list[EncodedDoc]], loss: Model | None) -
     """
     layers = [encoder] if loss is None else [encoder, loss]
     refs = {"encoder": encoder, "loss": loss, "pooling": encoder.get_ref("pooling")}
-    return Model("sbert", forward, init=init, layers=layers, refs=refs)
+    return SealedModel("sbert", forward, init=init, layers=layers, refs=refs)
 
 
 def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], Callable]:

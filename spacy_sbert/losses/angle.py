@@ -8,13 +8,15 @@ from thinc.types import Floats1d, Floats2d
 from thinc.util import get_array_module
 
 from ..errors import Errors
+from ..validation import PositiveFloat, validated
 from .cosent import forward as rank
 from .distances import Derivative, paired_cosine
 from .layer import Backprop, LossLayer, Members
 
 
 @registry.layers("spacy-sbert.AnglELoss.v1")
-def AnglELoss(scale: float = 20.0) -> Model[tuple[Members, Floats1d], float]:
+@validated
+def AnglELoss(scale: PositiveFloat = 20.0) -> Model[tuple[Members, Floats1d], float]:
     """CoSENTLoss with the angle similarity of vectors read as complex numbers in place of the cosine.
 
     loss = log(1 + sum_{i, j: y_i > y_j} exp(scale (s_j - s_i)))

@@ -8,6 +8,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from thinc.util import get_array_module
 
+from ..validation import NonNegativeFloat, validated
 from .distances import DISTANCES, farness
 from .layer import Backprop, LossLayer, Members, check_inputs, choose
 from .string_numbers import number_rows
@@ -17,7 +18,8 @@ Inputs = tuple[Members, list[str]]
 
 
 @registry.layers("spacy-sbert.BatchHardTripletLoss.v1")
-def BatchHardTripletLoss(distance: str = "euclidean", margin: float = 5.0) -> Model[Inputs, float]:
+@validated
+def BatchHardTripletLoss(distance: str = "euclidean", margin: NonNegativeFloat = 5.0) -> Model[Inputs, float]:
     """TripletLoss of each text with the farthest text of its label and the nearest text of another.
 
     loss = mean_i max(max_{j != i: y_j = y_i} d(x_i, x_j) - min_{k: y_k != y_i} d(x_i, x_k) + margin, 0)

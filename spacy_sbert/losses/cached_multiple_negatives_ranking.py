@@ -3,13 +3,14 @@
 from spacy.util import registry
 from thinc.api import Model
 
-from ..errors import Errors
+from ..validation import Positive, PositiveFloat, validated
 from .multiple_negatives_ranking import Inputs, ranking_layer
 
 
 @registry.layers("spacy-sbert.CachedMultipleNegativesRankingLoss.v1")
+@validated
 def CachedMultipleNegativesRankingLoss(
-    mini_batch_size: int = 32, scale: float = 20.0, similarity: str = "cosine", symmetric: bool = False
+    mini_batch_size: Positive = 32, scale: PositiveFloat = 20.0, similarity: str = "cosine", symmetric: bool = False
 ) -> Model[Inputs, float]:
     """MultipleNegativesRankingLoss, the same value and gradient, with memory for mini_batch_size rows instead of all.
 
@@ -23,11 +24,7 @@ def CachedMultipleNegativesRankingLoss(
     scale, similarity, symmetric: as in MultipleNegativesRankingLoss.
     Input: [a, p] or [a, p, n], each float (n, width), and the texts, list[list[str]], n of each member.
     Output: the loss, a float. Its backprop takes a factor on the loss and returns one derivative a member.
-    RAISES (ValueError): as MultipleNegativesRankingLoss, and if mini_batch_size is less than 1.
+    RAISES (ValueError): as MultipleNegativesRankingLoss, and for a setting of another type or range.
     SOURCE: Gao et al. 2021, section 3.
     """
-    name = "CachedMultipleNegativesRankingLoss"
-    if mini_batch_size < 1:
-        settings = {"setting": "mini_batch_size", "given": mini_batch_size, "expected": "at least 1"}
-        raise ValueError(Errors.BAD_LOSS_SETTING.format(loss=name, **settings))
-    return ranking_layer(name, scale, similarity, symmetric, mini_batch_size)
+    return ranking_layer("CachedMultipleNegativesRankingLoss", scale, similarity, symmetric, mini_batch_size)

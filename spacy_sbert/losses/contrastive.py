@@ -8,13 +8,16 @@ from thinc.types import Floats1d
 from thinc.util import get_array_module
 
 from ..errors import Errors
+from ..types import SCORE_RANGE
+from ..validation import NonNegativeFloat, validated
 from .distances import DISTANCES, Paired
 from .layer import Backprop, LossLayer, Members, check_inputs, choose
 from .squares import squares
 
 
 @registry.layers("spacy-sbert.ContrastiveLoss.v1")
-def ContrastiveLoss(distance: str = "cosine", margin: float = 0.5) -> Model[tuple[Members, Floats1d], float]:
+@validated
+def ContrastiveLoss(distance: str = "cosine", margin: NonNegativeFloat = 0.5) -> Model[tuple[Members, Floats1d], float]:
     """The squared distance of alike pairs, and the squared shortfall of unlike pairs from the margin.
 
     loss = 1/2n sum_i [y_i d_i^2 + (1 - y_i) max(margin - d_i, 0)^2],   d_i = d(u_i, v_i)
@@ -28,7 +31,8 @@ def ContrastiveLoss(distance: str = "cosine", margin: float = 0.5) -> Model[tupl
     SOURCE: Hadsell, Chopra and LeCun 2006, section 2.1.
     """
     measure = choose(DISTANCES, distance, loss="ContrastiveLoss", setting="distance")
-    return LossLayer("ContrastiveLoss", partial(forward, measure=measure, margin=margin), n_members=[2], gold="score")
+    settings = partial(forward, measure=measure, margin=margin)
+    return LossLayer("ContrastiveLoss", settings, n_members=[2], gold="score", score_range=SCORE_RANGE)
 
 
 def forward(

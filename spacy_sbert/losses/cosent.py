@@ -6,13 +6,15 @@ from spacy.util import registry
 from thinc.api import Model
 from thinc.types import Floats1d
 
+from ..validation import PositiveFloat, validated
 from .distances import Paired, paired_cosine
 from .layer import Backprop, LossLayer, Members, check_inputs
 from .pair_ranking import rank_pairs
 
 
 @registry.layers("spacy-sbert.CoSENTLoss.v1")
-def CoSENTLoss(scale: float = 20.0) -> Model[tuple[Members, Floats1d], float]:
+@validated
+def CoSENTLoss(scale: PositiveFloat = 20.0) -> Model[tuple[Members, Floats1d], float]:
     """A soft count of the pairs of pairs whose cosines stand in another order than their gold scores.
 
     loss = log(1 + sum_{i, j: y_i > y_j} exp(scale (s_j - s_i))),   s_i = cos(u_i, v_i)

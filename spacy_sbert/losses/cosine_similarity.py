@@ -4,6 +4,7 @@ from spacy.util import registry
 from thinc.api import Model
 from thinc.types import Floats1d
 
+from ..types import SCORE_RANGE
 from .distances import paired_cosine
 from .layer import Backprop, LossLayer, Members, check_inputs
 from .squares import squares
@@ -20,7 +21,7 @@ def CosineSimilarityLoss() -> Model[tuple[Members, Floats1d], float]:
     RAISES (ValueError): if u, v and y do not have the same number of rows.
     SOURCE: Reimers and Gurevych 2019, section 3 (Regression Objective Function).
     """
-    return LossLayer("CosineSimilarityLoss", forward, n_members=[2], gold="score")
+    return LossLayer("CosineSimilarityLoss", forward, n_members=[2], gold="score", score_range=SCORE_RANGE)
 
 
 def forward(model: Model, inputs: tuple[Members, Floats1d], is_train: bool) -> tuple[float, Backprop]:

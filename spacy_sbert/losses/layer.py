@@ -24,6 +24,7 @@ class LossLayer(Model[Any, Any]):
     gold (str): the kind of gold value, None | "score" | "label" | "vector" | "text".
     whole_batch (bool): whether the loss of a batch is more than the mean over its examples, so that a batch that is
         split has another loss.
+    score_range (tuple): the least and the greatest gold score that the loss can be learned by, None for any.
     is_sum (bool): whether the loss is a sum over its examples, not a mean.
     attrs (dict): more attrs to save.
     learn_rate_factor (float): how many times faster than the encoder its own parameters learn.
@@ -33,6 +34,7 @@ class LossLayer(Model[Any, Any]):
 
     learn_rate_factor: float
     mini_batch_size: int | None
+    score_range: tuple[float, float] | None
 
     def __init__(
         self,
@@ -43,6 +45,7 @@ class LossLayer(Model[Any, Any]):
         gold: str | None,
         whole_batch: bool = False,
         is_sum: bool = False,
+        score_range: tuple[float, float] | None = None,
         attrs: dict[str, Any] | None = None,
         learn_rate_factor: float = 1.0,
         mini_batch_size: int | None = None,
@@ -52,6 +55,7 @@ class LossLayer(Model[Any, Any]):
         super().__init__(name, forward, attrs={**constants, **(attrs or {})}, **settings)
         self.learn_rate_factor = learn_rate_factor
         self.mini_batch_size = mini_batch_size
+        self.score_range = score_range
 
     def _copy(self, seen: Any = None) -> "LossLayer":
         plain = super()._copy(seen)  # Thinc builds a Model, whatever the class
@@ -77,14 +81,14 @@ def check_inputs(model: Model, members: Sequence[Sized], *gold_lengths: int) -> 
         raise ValueError(Errors.UNEQUAL_ROWS.format(loss=model.name, given=f"{', '.join(first)} and {last}"))
 
 
-def check_inner(layer: Any, *, loss: str) -> None:
+def check_inner(layer: Any, *, loss: str, setting: str) -> None:
     """Refuse what cannot stand inside another loss.
 
     RAISES (ValueError): if it is no loss layer, or takes a dict of inputs.
     """
     if not isinstance(layer, Model) or "n_members" not in layer.attrs:
         given = f"the Thinc model '{layer.name}'" if isinstance(layer, Model) else repr(layer)
-        raise ValueError(Errors.NOT_A_LOSS.format(loss=loss, given=given))
+        raise ValueError(Errors.NOT_A_LOSS.format(loss=loss, given=given, setting=setting))
     if not layer.attrs["n_members"]:
         raise ValueError(Errors.NESTED_OBJECTIVES.format(loss=loss, given=layer.name))
 
@@ -94,7 +98,7 @@ def choose(choices: Mapping[str, ChoiceT], given: str, *, loss: str, setting: st
 
     RAISES (ValueError): if it stands for nothing.
     """
-    if given not in choices:
+    if not isinstance(given, str) or given not in choices:
         expected = ", ".join(choices)
         raise ValueError(Errors.UNKNOWN_LOSS_SETTING.format(loss=loss, setting=setting, given=given, expected=expected))
     return choices[given]

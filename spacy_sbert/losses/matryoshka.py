@@ -8,6 +8,7 @@ from thinc.api import Model
 from thinc.util import get_array_module
 
 from ..errors import Errors
+from ..validation import NonNegativeFloat, Width, validated
 from .layer import Backprop, LossLayer, Members, check_inner
 
 NAME = "MatryoshkaLoss"
@@ -15,7 +16,10 @@ Inputs = tuple[Members, Any]
 
 
 @registry.layers("spacy-sbert.MatryoshkaLoss.v1")
-def MatryoshkaLoss(loss: Model, dims: list[int], weights: list[float] | None = None) -> Model[Inputs, float]:
+@validated
+def MatryoshkaLoss(
+    loss: Model, dims: list[Width], weights: list[NonNegativeFloat] | None = None
+) -> Model[Inputs, float]:
     """The weighted sum of a loss over vectors cut to several widths, so that cut vectors are of use, too.
 
     loss = sum_k w_k loss_k(x[:, :d_k])
@@ -30,8 +34,8 @@ def MatryoshkaLoss(loss: Model, dims: list[int], weights: list[float] | None = N
         positive, or weights not as many; if the members are narrower than one of dims, or loss refuses its input.
     SOURCE: Kusupati et al. 2022, section 3.
     """
-    check_inner(loss, loss=NAME)
-    if not dims or min(dims) < 1 or len(set(dims)) < len(dims):
+    check_inner(loss, loss=NAME, setting="loss")
+    if not dims or len(set(dims)) < len(dims):
         raise ValueError(_bad("dims", dims, "positive numbers, each once"))
     if weights is not None and len(weights) != len(dims):
         raise ValueError(_bad("weights", weights, f"{len(dims)} numbers, one for each of dims"))
@@ -45,6 +49,7 @@ def MatryoshkaLoss(loss: Model, dims: list[int], weights: list[float] | None = N
         gold=loss.attrs["gold"],
         whole_batch=loss.attrs["whole_batch"],
         is_sum=loss.attrs["is_sum"],
+        score_range=getattr(loss, "score_range", None),
         mini_batch_size=getattr(loss, "mini_batch_size", None),
     )
 

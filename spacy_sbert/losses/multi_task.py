@@ -7,6 +7,7 @@ from spacy.util import registry
 from thinc.api import Model
 
 from ..errors import Errors
+from ..validation import NonNegativeFloat, validated
 from .layer import Backprop, LossLayer, Members, check_inner
 
 NAME = "MultiTaskLoss"
@@ -25,9 +26,10 @@ class Objectives(LossLayer):
 
 
 @registry.layers("spacy-sbert.MultiTaskLoss.v1")
+@validated
 def MultiTaskLoss(
     objectives: dict[str, Any],  # confection would check a Model before it is built
-    weights: dict[str, float] | None = None,
+    weights: dict[str, NonNegativeFloat] | None = None,
 ) -> Model[Inputs, dict[str, float]]:
     """Several losses beside each other, each for the examples that are marked with its name.
 
@@ -48,7 +50,7 @@ def MultiTaskLoss(
     names = sorted(objectives)
     layers = [objectives[name] for name in names]
     for layer in layers:
-        check_inner(layer, loss=NAME)
+        check_inner(layer, loss=NAME, setting="objectives")
     _check_names(weights or {}, names, "weights")
     model = Objectives(
         NAME,

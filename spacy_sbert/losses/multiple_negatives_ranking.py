@@ -7,6 +7,7 @@ from thinc.api import Model
 from thinc.util import get_array_module
 
 from ..errors import Errors
+from ..validation import PositiveFloat, validated
 from .in_batch_negatives import SIMILARITIES, find_answers
 from .layer import Backprop, LossLayer, Members, check_inputs, choose
 from .string_numbers import number_rows
@@ -15,8 +16,9 @@ Inputs = tuple[Members, list[list[str]]]
 
 
 @registry.layers("spacy-sbert.MultipleNegativesRankingLoss.v1")
+@validated
 def MultipleNegativesRankingLoss(
-    scale: float = 20.0, similarity: str = "cosine", symmetric: bool = False
+    scale: PositiveFloat = 20.0, similarity: str = "cosine", symmetric: bool = False
 ) -> Model[Inputs, float]:
     """Cross-entropy of picking each anchor's positive out of all positives and hard negatives of the batch.
 

@@ -9,6 +9,8 @@ from thinc.api import Model
 from thinc.types import Floats1d
 from thinc.util import get_array_module
 
+from ..types import SCORE_RANGE
+from ..validation import NonNegativeFloat, validated
 from .contrastive import alike_pairs, strains
 from .distances import DISTANCES, Paired
 from .layer import Backprop, LossLayer, Members, check_inputs, choose
@@ -16,7 +18,10 @@ from .squares import squares
 
 
 @registry.layers("spacy-sbert.OnlineContrastiveLoss.v1")
-def OnlineContrastiveLoss(distance: str = "cosine", margin: float = 0.5) -> Model[tuple[Members, Floats1d], float]:
+@validated
+def OnlineContrastiveLoss(
+    distance: str = "cosine", margin: NonNegativeFloat = 0.5
+) -> Model[tuple[Members, Floats1d], float]:
     """ContrastiveLoss of the pairs that are hard to tell, summed rather than averaged, and without its 1/2.
 
     loss = sum_{i alike, d_i > min d of the unlike} d_i^2
@@ -38,6 +43,7 @@ def OnlineContrastiveLoss(distance: str = "cosine", margin: float = 0.5) -> Mode
         partial(forward, measure=measure, margin=margin),
         n_members=[2],
         gold="score",
+        score_range=SCORE_RANGE,
         whole_batch=True,
         is_sum=True,
     )

@@ -7,12 +7,14 @@ from thinc.api import Model, uniform_init
 from thinc.types import Floats2d
 
 from ..errors import Errors
+from ..validation import NonNegativeFloat, validated
 from .distillation import mean_squared_error
 from .layer import Backprop, LossLayer, Members, check_inputs
 
 
 @registry.layers("spacy-sbert.ProjectedDistillationLoss.v1")
-def ProjectedDistillationLoss(learn_rate_factor: float = 1.0) -> Model[tuple[Members, Floats2d], float]:
+@validated
+def ProjectedDistillationLoss(learn_rate_factor: NonNegativeFloat = 1.0) -> Model[tuple[Members, Floats2d], float]:
     """Mean squared error between the teacher's vectors and a linear projection of those to learn, which is trained too.
 
     loss = 1/(M n nO) sum_m sum_i ||W x_mi - t_i||^2

@@ -10,6 +10,7 @@ from thinc.types import Floats2d, Ints1d
 from thinc.util import get_array_module
 
 from ..errors import Errors
+from ..validation import NonNegativeFloat, validated
 from .concatenation import PARTS, PairDerivative, concatenate_parts
 from .cross_entropy import cross_entropy, softmax
 from .layer import Backprop, LossLayer, Members, check_inputs, choose
@@ -28,8 +29,9 @@ class PairClassifier(LossLayer):
 
 
 @registry.layers("spacy-sbert.SoftmaxLoss.v1")
+@validated
 def SoftmaxLoss(
-    concatenation: Sequence[str] = ("u", "v", "abs_diff"), learn_rate_factor: float = 1.0
+    concatenation: Sequence[str] = ("u", "v", "abs_diff"), learn_rate_factor: NonNegativeFloat = 1.0
 ) -> Model[Inputs, float]:
     """Cross-entropy of a linear classifier of pairs; the classifier is trained and saved with the loss.
 

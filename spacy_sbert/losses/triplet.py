@@ -7,12 +7,14 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from thinc.util import get_array_module
 
+from ..validation import NonNegativeFloat, validated
 from .distances import DISTANCES, Paired
 from .layer import Backprop, LossLayer, Members, check_inputs, choose
 
 
 @registry.layers("spacy-sbert.TripletLoss.v1")
-def TripletLoss(distance: str = "euclidean", margin: float = 1.0) -> Model[tuple[Members, None], float]:
+@validated
+def TripletLoss(distance: str = "euclidean", margin: NonNegativeFloat = 1.0) -> Model[tuple[Members, None], float]:
     """How far the negative of each triplet is from being a margin farther than the positive.
 
     loss = 1/n sum_i max(d(a_i, p_i) - d(a_i, n_i) + margin, 0)

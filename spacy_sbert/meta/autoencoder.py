@@ -2,18 +2,20 @@
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy
 import torch
 from tqdm import tqdm
 
 from ..errors import Errors
+from ..validation import Positive, PositiveFloat, Range, Seed, Width, check_weights, validated
 from .estimator import MetaEmbedding, Views
 from .projection import CONSTANT
 from .reconstruction import LOSSES
 
 LAYERS = (0, 1, 2)
+MOST_EPOCHS = 1_000_000  # each has a loss in what is saved
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
@@ -71,17 +73,18 @@ class CrossViewAutoencoder(MetaEmbedding):
 
     method = "ae"
 
+    @validated
     def __init__(
         self,
         *,
-        size: int | None = None,
+        size: Width | None = None,
         normalize: bool = True,
         hidden_layers: int = 0,
         loss: str = "mse",
-        epochs: int = 500,
-        batch_size: int = 10_000,
-        learn_rate: float = 0.001,
-        seed: int = 0,
+        epochs: Annotated[int, Range(1, MOST_EPOCHS)] = 500,
+        batch_size: Positive = 10_000,
+        learn_rate: PositiveFloat = 0.001,
+        seed: Seed = 0,
         dtype: str = "float32",
     ):
         super().__init__(size=size, normalize=normalize)
@@ -93,9 +96,6 @@ class CrossViewAutoencoder(MetaEmbedding):
             if value not in known:
                 expected = f"one of {', '.join(map(str, known))}"
                 raise ValueError(Errors.META_BAD_OPTION.format(name=name, given=value, expected=expected))
-        for name, number in (("epochs", epochs), ("batch_size", batch_size), ("learn_rate", learn_rate)):
-            if not number > 0:
-                raise ValueError(Errors.META_BAD_OPTION.format(name=name, given=number, expected="more than 0"))
         self.hidden_layers = hidden_layers
         self.loss = loss
         self.epochs = epochs
@@ -142,9 +142,10 @@ class CrossViewAutoencoder(MetaEmbedding):
         self._network = network.eval().requires_grad_(False)
 
     def _new_network(self, widths: Sequence[int]) -> CrossViewNetwork:
+        size = self.size or max(widths)
+        check_weights("size", size, size, max(*widths, size if self.hidden_layers else 0))
         with torch.random.fork_rng(devices=[]):  # nobody else's random numbers change
             torch.manual_seed(self.seed)
-            size = self.size or max(widths)
             try:
                 return CrossViewNetwork(widths, size, self.hidden_layers).to(DTYPES[self.dtype])
             except RuntimeError as error:

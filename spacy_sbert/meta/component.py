@@ -16,7 +16,9 @@ from spacy.vocab import Vocab
 
 from .. import hooks, records
 from ..errors import Errors, Warnings
+from ..sealed import check_parts, naming, seal, unseal
 from ..spans import SPANS_KEY, members
+from ..validation import Name, NonNegative, Positive, Width, validated
 from .corpus import MAX_TOKENS, ShortSentences, read_sentences
 from .estimator import MetaEmbedding
 from .members import FunctionMember, Member, PipeMember, Rows
@@ -41,18 +43,19 @@ DEFAULT_CONFIG: dict[str, Any] = {
     default_config=DEFAULT_CONFIG,
     default_score_weights={"sts_spearman": 1.0, "sts_pearson": 0.0},
 )
+@validated
 def make_sbert_meta(
     nlp: Language,
     name: str,
     pipes: list[str],
     functions: dict[str, Any],
     method: str,
-    size: int | None,
+    size: Width | None,
     normalize: bool,
     options: dict[str, Any],
     scorer: Callable | None,
     set_hooks: bool,
-    spans_key: str,
+    spans_key: Name,
 ) -> "SentenceMeta":
     """Build the `sbert_meta` pipe.
 
@@ -89,6 +92,7 @@ class SentenceMeta(Pipe):
     SOURCE: Poerner et al. 2020.
     """
 
+    @validated
     def __init__(
         self,
         vocab: Vocab,
@@ -98,7 +102,7 @@ class SentenceMeta(Pipe):
         *,
         scorer: Callable | None = None,
         set_hooks: bool = True,
-        spans_key: str = SPANS_KEY,
+        spans_key: Name = SPANS_KEY,
     ):
         names = [member.name for member in members]
         if len(names) < 2:
@@ -119,7 +123,8 @@ class SentenceMeta(Pipe):
         self._annotate([doc])
         return doc
 
-    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 1000) -> Iterator[Doc]:
+    @validated
+    def pipe(self, stream: Iterable[Doc], *, batch_size: Positive = 1000) -> Iterator[Doc]:
         """Set the vectors of a stream of Docs, batch by batch; they come out in order."""
         for batch in util.minibatch(stream, batch_size):
             docs = list(batch)
@@ -177,8 +182,7 @@ class SentenceMeta(Pipe):
         for member in self.members:
             if isinstance(member, PipeMember):
                 found = member.found(doc)
-                places = numpy.concatenate([record.rows for record in found])
-                has_text = numpy.concatenate([record.data["has_text"] for record in found])
+                places, has_text = records.rows_of(doc, found)
                 return Rows(places, has_text, any(record.data["truncated"] for record in found))
         start, end = records.trimmed(doc.text, 0)
         places = numpy.array([[start, end]] if start < end else [], dtype="int32").reshape(-1, 2)
@@ -195,15 +199,16 @@ class SentenceMeta(Pipe):
             "truncated": rows.truncated,
         }
 
+    @validated
     def initialize(
         self,
         get_examples: Callable[[], Iterable[Example]],
         *,
         nlp: Language | None = None,
-        corpus: str | None = None,
-        column: int | None = None,
-        max_tokens: int = MAX_TOKENS,
-        cache: str | None = None,
+        corpus: str | Path | None = None,
+        column: Positive | None = None,
+        max_tokens: NonNegative = MAX_TOKENS,
+        cache: str | Path | None = None,
     ) -> None:
         """Fit on sentences, with the pipes before this one as they are then.
 
@@ -243,6 +248,7 @@ class SentenceMeta(Pipe):
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "SentenceMeta":
         """Take what `to_bytes` gave. RAISES (ValueError): if it was made of other members or settings."""
+        check_parts(data, self._parts(), exclude)
         util.from_bytes(data, {key: read for key, (_, read) in self._parts().items()}, exclude)
         return self
 
@@ -257,12 +263,12 @@ class SentenceMeta(Pipe):
         return self
 
     def _parts(self) -> dict[str, tuple[Callable[[], bytes], Callable[[bytes], Any]]]:
-        """How each part is written and read."""
+        """How each part is written and read: as bytes that are sealed."""
         parts: dict[str, Any] = {"estimator": (lambda: estimator_to_bytes(self.estimator), self._set_estimator)}
         for i, member in enumerate(self.members):
             if isinstance(member, FunctionMember) and hasattr(member.function, "to_bytes"):
                 parts[f"function_{i}"] = member.function.to_bytes, member.function.from_bytes
-        return parts
+        return {key: (_sealed(write), _unsealed(read)) for key, (write, read) in parts.items()}
 
     def _set_estimator(self, data: bytes) -> None:
         found = estimator_from_bytes(data)
@@ -289,4 +295,16 @@ def _to_file(write: Callable[[], bytes]) -> Callable[[Path], Any]:
 
 
 def _from_file(read: Callable[[bytes], Any]) -> Callable[[Path], Any]:
-    return lambda path: read(path.read_bytes())
+    def from_file(path: Path) -> None:
+        with naming(path):
+            read(path.read_bytes())
+
+    return from_file
+
+
+def _sealed(write: Callable[[], bytes]) -> Callable[[], bytes]:
+    return lambda: seal(write())
+
+
+def _unsealed(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+    return lambda data: read(unseal(data))

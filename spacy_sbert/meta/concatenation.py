@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy
 
 from ..errors import Errors
+from ..validation import Width, validated
 from .estimator import MetaEmbedding, Views
 
 
@@ -19,7 +20,8 @@ class Concatenation(MetaEmbedding):
     method = "conc"
     needs_fit = False
 
-    def __init__(self, *, size: int | None = None, normalize: bool = True):
+    @validated
+    def __init__(self, *, size: Width | None = None, normalize: bool = True):
         super().__init__(size=size, normalize=normalize)
         if size is not None:
             raise ValueError(Errors.META_NO_SIZE.format(method=self.method, given=size))

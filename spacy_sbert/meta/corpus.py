@@ -8,12 +8,14 @@ from spacy.language import Language
 
 from ..errors import Errors
 from ..readers.rows import format_suffix, read_lines
+from ..validation import NonNegative, Positive, validated
 
 Texts = Callable[[], Iterable[str]]  # a corpus that can be gone through more than once
 MAX_TOKENS = 60
 
 
-def read_sentences(path: Path, column: int | None = None) -> Iterator[str]:
+@validated
+def read_sentences(path: Path, column: Positive | None = None) -> Iterator[str]:
     """Read one sentence a line, without white space around it; blank lines are passed over.
 
     path (Path): UTF-8, gzip-compressed if it ends in .gz; with .jsonl, objects with "text".
@@ -55,7 +57,8 @@ class ShortSentences:
     SOURCE: Poerner et al. 2020, section 4.1: fewer than 60.
     """
 
-    def __init__(self, nlp: Language, texts: Texts, max_tokens: int = MAX_TOKENS):
+    @validated
+    def __init__(self, nlp: Language, texts: Texts, max_tokens: NonNegative = MAX_TOKENS):
         self.nlp = nlp
         self.texts = texts
         self.max_tokens = max_tokens

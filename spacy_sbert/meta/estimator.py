@@ -8,6 +8,7 @@ import numpy
 
 from ..errors import Errors
 from ..similarity import unit_length
+from ..validation import Width, validated
 
 Views = Sequence[numpy.ndarray]
 BLOCK = 4096  # sentences worked on at once
@@ -30,9 +31,8 @@ class MetaEmbedding(ABC):
     needs_fit: ClassVar[bool] = True
     learned: ClassVar[tuple[str, ...]] = ()  # attributes that are arrays
 
-    def __init__(self, *, size: int | None = None, normalize: bool = True):
-        if size is not None and size < 1:
-            raise ValueError(Errors.META_BAD_OPTION.format(name="size", given=size, expected="at least 1"))
+    @validated
+    def __init__(self, *, size: Width | None = None, normalize: bool = True):
         self.size = size
         self.normalize = normalize
         self.size_ = 0

@@ -1,5 +1,6 @@
 """From plain sentences to a fitted meta-embedding inside a pipeline."""
 
+import json
 import tempfile
 from collections.abc import Iterator
 from functools import partial
@@ -13,6 +14,9 @@ from spacy.util import logger
 from tqdm import tqdm
 
 from ..errors import Errors, Warnings
+from ..evaluation.environment import device, versions
+from ..evaluation.sources import precisions
+from ..validation import Name, Width, validated
 from .component import SentenceMeta
 from .corpus import Texts
 from .members import FunctionMember
@@ -21,8 +25,9 @@ from .vector_cache import VectorCache, digest
 BLOCK = 1024  # Docs whose vectors are written at once
 
 
+@validated
 def fit_meta(
-    nlp: Language, name: str, texts: Texts, *, cache: Path | None = None, progress: bool = False
+    nlp: Language, name: Name, texts: Texts, *, cache: Path | None = None, progress: bool = False
 ) -> list[numpy.ndarray]:
     """Fit an `sbert_meta` pipe, and the functions among its members, on sentences.
 
@@ -92,6 +97,8 @@ def member_vectors(
 def _parts(nlp: Language, pipe: SentenceMeta) -> Iterator[str | bytes]:
     """All that the members' vectors depend on, but the sentences."""
     yield str(nlp.lang)
+    settings = {name: nlp.config["components"].get(name) for name in nlp.pipe_names}
+    yield json.dumps([settings, precisions(nlp), device(), versions()], sort_keys=True, default=str)
     yield nlp.tokenizer.to_bytes(exclude=["vocab"])  # type: ignore[union-attr]
     if nlp.vocab.vectors.size:
         yield nlp.vocab.vectors.to_bytes(exclude=["strings"])
@@ -114,7 +121,8 @@ def _blocks(nlp: Language, pipe: SentenceMeta, texts: Texts, bar: Any) -> Iterat
         bar.update(len(block))
 
 
-def set_method(nlp: Language, name: str, method: str | None, size: int | None, options: dict[str, Any]) -> None:
+@validated
+def set_method(nlp: Language, name: Name, method: str | None, size: Width | None, options: dict[str, Any]) -> None:
     """Put an `sbert_meta` pipe with another method into a pipeline, in place of the one of this name or at the end.
 
     method (str), size (int), options (dict): see make_estimator; None for what the config of the pipe says. Options

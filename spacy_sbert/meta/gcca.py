@@ -7,6 +7,7 @@ import numpy
 from scipy import linalg
 
 from ..errors import Errors
+from ..validation import NonNegativeFloat, Width, validated
 from .projection import LinearMeta, parts, rank_of
 
 TAU = 10.0
@@ -33,10 +34,9 @@ class GCCA(LinearMeta):
 
     method = "gcca"
 
-    def __init__(self, *, size: int | None = None, normalize: bool = True, tau: float = TAU):
+    @validated
+    def __init__(self, *, size: Width | None = None, normalize: bool = True, tau: NonNegativeFloat = TAU):
         super().__init__(size=size, normalize=normalize)
-        if not 0 <= tau < float("inf"):
-            raise ValueError(Errors.META_BAD_OPTION.format(name="tau", given=tau, expected="at least 0"))
         self.tau = tau
 
     @property

@@ -5,6 +5,8 @@ from typing import Any
 import srsly
 
 from ..errors import Errors
+from ..sealed import unseal
+from ..validation import validated
 from .autoencoder import CrossViewAutoencoder
 from .average import Average
 from .concatenation import Concatenation
@@ -17,6 +19,7 @@ METHODS: dict[str, type[MetaEmbedding]] = {
 }
 
 
+@validated
 def make_estimator(method: str, **settings: Any) -> MetaEmbedding:
     """Make a meta-embedding that is not fitted.
 
@@ -42,11 +45,14 @@ def estimator_to_bytes(estimator: MetaEmbedding) -> bytes:
 
 
 def estimator_from_bytes(data: bytes) -> MetaEmbedding:
-    """The estimator that `estimator_to_bytes` was given.
+    """The estimator that `estimator_to_bytes` was given; the file `estimator` of a saved pipe holds such bytes.
 
     RAISES (ValueError): if these are not such bytes, or arrays in them do not fit its settings.
     """
-    parts = srsly.msgpack_loads(data)
+    try:
+        parts = srsly.msgpack_loads(unseal(data))
+    except Exception as error:  # whatever msgpack and NumPy say of bytes that are none of theirs
+        raise ValueError(Errors.META_BAD_STATE.format(what="an estimator", given=error)) from error
     if not (isinstance(parts, dict) and isinstance(parts.get("settings"), dict)):
         raise ValueError(Errors.META_BAD_STATE.format(what="method, settings and state", given=type(parts).__name__))
     return make_estimator(parts.get("method", ""), **parts["settings"]).set_state(parts)

@@ -12,6 +12,7 @@ from spacy.util import registry
 
 from ..errors import Errors
 from ..static_vectors import SMOOTHING, first_component_of, read_counts, sif_weights, weighted_mean
+from ..validation import PositiveFloat, validated
 
 BLOCK = 1024
 Docs = Callable[[], Iterable[Doc]]  # a corpus that can be gone through more than once
@@ -24,8 +25,9 @@ def mean_static_vectors() -> Callable[[Sequence[Doc | Span]], numpy.ndarray]:
 
 
 @registry.misc("spacy-sbert.SmoothInverseFrequency.v1")
+@validated
 def smooth_inverse_frequency(
-    a: float = SMOOTHING, counts: str | None = None
+    a: PositiveFloat = SMOOTHING, counts: str | Path | None = None
 ) -> Callable[[Sequence[Doc | Span]], numpy.ndarray]:
     """Make `spacy-sbert.SmoothInverseFrequency.v1`, see SmoothInverseFrequency."""
     return SmoothInverseFrequency(a, counts)
@@ -51,9 +53,8 @@ class SmoothInverseFrequency:
     SOURCE: Arora et al. 2017, A Simple but Tough-to-Beat Baseline for Sentence Embeddings, algorithm 1.
     """
 
-    def __init__(self, a: float = SMOOTHING, counts: str | None = None):
-        if not a > 0:
-            raise ValueError(Errors.BAD_SMOOTHING.format(given=a))
+    @validated
+    def __init__(self, a: PositiveFloat = SMOOTHING, counts: str | Path | None = None):
         self.a = a
         self.counts = counts
         self.weights: dict[str, float] = {}

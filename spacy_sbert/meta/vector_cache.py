@@ -3,14 +3,19 @@
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy
 
 from ..errors import Errors
+from ..regular import check_folder
+from ..sealed_json import sealed, unsealed
+from ..whole import whole_file, write_text
 
 MANIFEST = "vectors.json"
+BLOCK = 2**20  # bytes
 
 
 class VectorCache:
@@ -35,6 +40,8 @@ class VectorCache:
             path = self._path(i)
             if not path.is_file() or path.stat().st_size != 4 * n * width:
                 return None
+            if "files" in manifest and _digest_of(path) != manifest["files"][i]:
+                return None
             views.append(numpy.memmap(path, dtype="<f4", mode="r", shape=(n, width)) if n else numpy.zeros((0, width)))
         return views
 
@@ -43,26 +50,27 @@ class VectorCache:
 
         RAISES (ValueError): if a member's vectors change their width, or there is no block.
         """
+        check_folder(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / MANIFEST).unlink(missing_ok=True)  # it comes last, when all is whole
         n, widths = 0, [0] * len(names)
-        files = [self._path(i).open("wb") for i in range(len(names))]
-        try:
+        found = [hashlib.sha256() for _ in names]
+        with ExitStack() as stack:  # another process may write the same, or still read what stands there
+            files = [stack.enter_context(whole_file(self._path(i))) for i in range(len(names))]
             for block in blocks:
                 for i, (name, rows) in enumerate(zip(names, block, strict=True)):
                     if n and rows.shape[1] != widths[i]:
                         message = Errors.META_CHANGED_WIDTH.format(name=name, first=widths[i], given=rows.shape[1])
                         raise ValueError(message)
                     widths[i] = rows.shape[1]
-                    files[i].write(numpy.ascontiguousarray(rows, dtype="<f4").data)
+                    data = numpy.ascontiguousarray(rows, dtype="<f4").data
+                    files[i].write(data)
+                    found[i].update(data)
                 n += len(block[0])
-        finally:
-            for file in files:
-                file.close()
-        if not n:
-            raise ValueError(Errors.META_EMPTY_CORPUS)
-        manifest = {"key": self.key, "names": list(names), "n": n, "widths": widths}
-        (self.folder / MANIFEST).write_text(json.dumps(manifest) + "\n", encoding="utf8")
+            if not n:
+                raise ValueError(Errors.META_EMPTY_CORPUS)
+        digests = [one.hexdigest() for one in found]
+        manifest = {"key": self.key, "names": list(names), "n": n, "widths": widths, "files": digests}
+        write_text(self.folder / MANIFEST, json.dumps(sealed(manifest)) + "\n")
         views = self.read(names)
         if views is None:
             raise OSError(Errors.META_CACHE_CHANGED.format(folder=self.folder))
@@ -77,9 +85,17 @@ class VectorCache:
             return None
         try:
             found = json.loads(path.read_text(encoding="utf8"))
-        except ValueError:  # it was not written to its end: the vectors are made again
+            return unsealed(found) if isinstance(found, dict) else None
+        except (RecursionError, ValueError):  # not written to its end, or damaged: the vectors are made again
             return None
-        return found if isinstance(found, dict) else None
+
+
+def _digest_of(path: Path) -> str:
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            found.update(block)
+    return found.hexdigest()
 
 
 def digest(parts: Iterable[str | bytes]) -> str:

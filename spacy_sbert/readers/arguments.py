@@ -1,13 +1,22 @@
 """Pairs of arguments with a topic: the AFS corpus, and the UKP aspect corpus."""
 
-import csv
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import Errors
-from .rows import Row, check_members, check_score, check_text, find_columns, pick, read_tabs
+from ..regular import check_input
+from .rows import (
+    Row,
+    check_members,
+    check_score,
+    check_text,
+    comma_separated,
+    find_columns,
+    pick,
+    read_tabs,
+)
 
 AFS_TOPICS = {"DP": "death penalty", "GC": "gun control", "GM": "gay marriage"}
 AFS_NAME = re.compile(rf"ArgPairs_({'|'.join(AFS_TOPICS)})(_.*)?\.csv")
@@ -102,6 +111,8 @@ def read_arguments(path: Path, layout: str) -> list[ArgumentRow]:
     if layout not in LAYOUTS:
         raise ValueError(Errors.BAD_FORMAT.format(given=layout, expected=", ".join(LAYOUTS)))
     files, read = LAYOUTS[layout]
+    if not path.is_dir():
+        check_input(path)
     rows = [row for file in files(path) for row in read(file)]
     if not rows:
         raise ValueError(Errors.NO_PAIRS.format(path=path, expected=f"pairs of arguments in the layout '{layout}'"))
@@ -109,16 +120,9 @@ def read_arguments(path: Path, layout: str) -> list[ArgumentRow]:
 
 
 def _read_records(path: Path) -> Iterator[tuple[int, list[str]]]:
+    check_input(path)
     with path.open(encoding="iso-8859-1", newline="") as file:  # which has a character for each byte
-        records = csv.reader(file, strict=True)
-        line = 1
-        try:
-            for columns in records:
-                if columns:
-                    yield line, columns
-                line = records.line_num + 1
-        except csv.Error as error:
-            raise ValueError(Errors.BAD_CSV.format(path=path, line=line, reason=error)) from error
+        yield from ((line, columns) for line, columns in comma_separated(file, path) if columns)
 
 
 def _is_number(text: str) -> bool:

@@ -9,17 +9,20 @@ from spacy.language import Language
 from spacy.tokens import DocBin
 
 from ..errors import Errors
+from ..validation import Name, NonNegative, validated
+from ..whole import whole_file
 from .docs import example_doc
 from .layouts import AUTO, FORMATS, SPACY, find_format, read_rows
 from .table import Columns
 
 
+@validated
 def convert(
     input_path: Path,
     output_path: Path,
     *,
-    lang: str = "en",
-    expect: int | None = None,
+    lang: Name = "en",
+    expect: NonNegative | None = None,
     format: str = AUTO,
     members: Sequence[str] | None = None,
     score: str | None = None,
@@ -27,7 +30,7 @@ def convert(
     min_score: float = 0.0,
     max_score: float = 1.0,
     header: bool = True,
-    limit: int = 0,
+    limit: NonNegative = 0,
 ) -> int:
     """Convert pairs, triplets or single texts to .spacy.
 
@@ -41,6 +44,7 @@ def convert(
     format, members, score, label, min_score, max_score, header, limit: see PairCorpus.
     RETURNS (int): the number of examples written.
     RAISES (ValueError): if a line is not what it should be, or their number not as expected; nothing is written then.
+    RAISES (OSError): if the file cannot be written; what was there stays.
     """
     if output_path.suffix != ".spacy":
         raise ValueError(Errors.NOT_SPACY.format(path=output_path))
@@ -48,14 +52,12 @@ def convert(
     docs = _read_docs(input_path, spacy.blank(lang), format, columns, limit)
     if expect is not None and len(docs) != expect:
         raise ValueError(Errors.WRONG_COUNT.format(path=input_path, given=len(docs), expected=expect))
-    output_path.parent.mkdir(parents=True, exist_ok=True)
-    docs.to_disk(output_path)
+    with whole_file(output_path) as file:
+        file.write(docs.to_bytes())
     return len(docs)
 
 
 def _read_docs(path: Path, nlp: Language, format: str, columns: Columns, limit: int) -> DocBin:
-    if limit < 0:
-        raise ValueError(Errors.NEGATIVE.format(name="limit", given=limit))
     format = find_format(path, format, columns)
     if format == SPACY:
         expected = ", ".join(name for name in FORMATS if name != SPACY)

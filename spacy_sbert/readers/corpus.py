@@ -11,6 +11,7 @@ from spacy.util import registry
 
 from ..errors import Errors
 from ..spans import SPANS_KEY
+from ..validation import Name, NonNegative, validated
 from .docbin import load_docbin, read_docs
 from .docs import make_example, text_example
 from .layouts import AUTO, SPACY, find_format, read_rows
@@ -42,11 +43,12 @@ class PairCorpus:
         not what it should be; file and line are named.
     """
 
+    @validated
     def __init__(
         self,
         path: str | Path | None,
-        spans_key: str = SPANS_KEY,
-        limit: int = 0,
+        spans_key: Name = SPANS_KEY,
+        limit: NonNegative = 0,
         format: str = AUTO,
         members: list[str] | None = None,
         score: str | None = None,
@@ -54,14 +56,11 @@ class PairCorpus:
         min_score: float = 0.0,
         max_score: float = 1.0,
         header: bool = True,
-        shuffle_buffer: int = 0,
+        shuffle_buffer: NonNegative = 0,
         seed: int = 0,
     ):
         if path is None:
             raise ValueError(Errors.NO_PATH)
-        for name, value in (("limit", limit), ("shuffle_buffer", shuffle_buffer)):
-            if value < 0:
-                raise ValueError(Errors.NEGATIVE.format(name=name, given=value))
         self.path = Path(path)
         self.spans_key = spans_key
         self.limit = limit

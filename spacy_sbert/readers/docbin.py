@@ -7,6 +7,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin, SpanGroup
 
 from ..errors import Errors
+from ..types import SCORE_RANGE
 from .layouts import check_file
 
 
@@ -55,4 +56,5 @@ def _is_example(group: SpanGroup | None) -> bool:
     if group is None or not len(group) or not all(span.text.strip() for span in group):
         return False
     score, label = group.attrs.get("score", 0.0), group.attrs.get("label", "none")
-    return isinstance(score, (int, float)) and 0 <= score <= 1 and isinstance(label, str) and bool(label)
+    low, high = SCORE_RANGE
+    return isinstance(score, (int, float)) and low <= score <= high and isinstance(label, str) and bool(label)

@@ -10,11 +10,13 @@ from spacy.training import Example
 
 from ..errors import Errors
 from ..spans import SPANS_KEY
+from ..validation import Name, check, validated
 
 OBJECTIVE = "objective"  # which data set an example comes from: the one attribute that is no gold
 
 
-def example_doc(nlp: Language, members: Sequence[str], *, spans_key: str = SPANS_KEY, **gold: Any) -> Doc:
+@validated
+def example_doc(nlp: Language, members: Sequence[str], *, spans_key: Name = SPANS_KEY, **gold: Any) -> Doc:
     """One Doc of several texts, with the texts as members and gold values beside them.
 
     nlp (Language): whose tokenizer makes the Doc.
@@ -24,10 +26,12 @@ def example_doc(nlp: Language, members: Sequence[str], *, spans_key: str = SPANS
     RETURNS (Doc): the texts one after the other; doc.spans[spans_key] holds a Span for each, and gold in its attrs.
     RAISES (ValueError): for a text without tokens, or no text at all.
     """
+    check("label", gold.get("label"), Name | None)
     return _build(nlp, *_tokenize(nlp, members), spans_key, gold)
 
 
-def pair_doc(nlp: Language, first: str, second: str, score: float, *, spans_key: str = SPANS_KEY) -> Doc:
+@validated
+def pair_doc(nlp: Language, first: str, second: str, score: float, *, spans_key: Name = SPANS_KEY) -> Doc:
     """One Doc of two texts, with the texts as members and the score as gold.
 
     nlp (Language): whose tokenizer makes the Doc.

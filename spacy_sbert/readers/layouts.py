@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..errors import Errors
+from ..regular import check_input
 from .nli import nli_rows
 from .quora import quora_rows
 from .rows import Row, format_suffix
@@ -67,8 +68,9 @@ def read_rows(path: Path, format: str, columns: Columns) -> Iterator[Row]:
 def check_file(path: Path) -> None:
     """Refuse a path where no file is.
 
-    RAISES (ValueError): if there is none.
+    RAISES (ValueError): if there is nothing, or what is no file.
     """
+    check_input(path)
     if not path.is_file():
         raise ValueError(Errors.NO_FILE.format(path=path))
 

@@ -11,6 +11,7 @@ from spacy.util import registry
 
 from ..errors import Errors
 from ..spans import SPANS_KEY
+from ..validation import Name, validated
 from .docs import OBJECTIVE
 
 Reader = Callable[[Language], Iterable[Example]]
@@ -36,13 +37,14 @@ class MultiCorpus:
         corpora; on reading, for a corpus without examples.
     """
 
+    @validated
     def __init__(
         self,
         corpora: dict[str, Any],  # of Reader: confection checks a nested block before it has built the readers
         sampling: str = "proportional",
         weights: dict[str, float] | None = None,
         seed: int = 0,
-        spans_key: str = SPANS_KEY,
+        spans_key: Name = SPANS_KEY,
     ):
         if not corpora:
             raise ValueError(Errors.NO_CORPORA)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Errors
+from ..regular import check_input
 
 MAX_LINE = 2**24  # bytes; a file without line ends, or an unclosed quote, must not fill the memory
 BOM = "\ufeff"  # spreadsheets write one before the header
@@ -48,8 +49,10 @@ def read_lines(path: Path, encoding: str = "utf8") -> Iterator[tuple[int, str]]:
 
     encoding (str): "latin-1" for data sets that are published so.
     YIELDS (int, str): the number of the line, from 1, and the line with its line end.
-    RAISES (ValueError): for a line that is not in the encoding or longer than 16 MiB, or damaged compression.
+    RAISES (ValueError): for a line that is not in the encoding or longer than 16 MiB, damaged compression, or what is
+        no file.
     """
+    check_input(path)
     line = 0
     with gzip.open(path, "rb") if is_gzip(path) else path.open("rb") as file:
         try:
@@ -76,20 +79,37 @@ def read_commas(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Read comma-separated columns, quoted where need be (RFC 4180); blank lines are passed over.
 
     YIELDS (int, list): the number of the line where the record starts, and its columns.
-    RAISES (ValueError): for quotes that do not match.
+    RAISES (ValueError): for quotes that do not match, or a column longer than 16 MiB.
     """
-    records = csv.reader((text for _, text in read_lines(path)), strict=True)
-    line = 1
-    while True:
-        try:
-            columns = next(records)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise ValueError(Errors.BAD_CSV.format(path=path, line=line, reason=error)) from error
+    for line, columns in comma_separated((text for _, text in read_lines(path)), path):
         if any(column.strip() for column in columns):
             yield line, columns
+
+
+def comma_separated(lines: Iterable[str], path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The records of lines of comma-separated columns, that of a blank line without columns; see read_commas.
+
+    lines: with their line ends. path (Path): where they are from, for errors.
+    """
+    records = csv.reader(lines, strict=True)
+    while True:
         line = records.line_num + 1
+        try:
+            columns = _next_record(records)
+        except csv.Error as error:
+            raise ValueError(Errors.BAD_CSV.format(path=path, line=line, reason=error)) from error
+        if columns is None:
+            return
+        yield line, columns
+
+
+def _next_record(records: Iterator[list[str]]) -> list[str] | None:
+    """The next one. How long a column may be is a setting of all readers of a process: it is put back."""
+    before = csv.field_size_limit(MAX_LINE)
+    try:
+        return next(records, None)
+    finally:
+        csv.field_size_limit(before)
 
 
 def find_columns(header: Sequence[str], names: Iterable[str], path: Path, line: int) -> list[int]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Errors
+from ..regular import check_input
 from .nli import get_field, read_objects
 from .rows import Row, check_members, check_score, check_text, find_columns, format_suffix, pick, read_commas, read_tabs
 
@@ -109,9 +110,10 @@ def parquet_records(path: Path, names: Sequence[str]) -> Iterator[Record]:
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
         raise ImportError(Errors.NO_PYARROW.format(path=path)) from error
+    check_input(path)
     line = 0
     try:
-        with ParquetFile(path) as file:
+        with ParquetFile(path, page_checksum_verification=True) as file:
             find_columns(file.schema_arrow.names, names, path, line)
             for batch in file.iter_batches(batch_size=BATCH, columns=list(names)):
                 values = [batch.column(name).to_pylist() for name in names]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from pathlib import Path
 
 import numpy
 import spacy
@@ -13,6 +14,7 @@ from thinc.util import to_numpy
 
 from ..errors import Errors
 from ..spans import SPANS_KEY
+from ..validation import Name, Positive, validated
 from .multi import Reader
 
 
@@ -28,9 +30,8 @@ class TeacherCorpus:
     SOURCE: Reimers and Gurevych 2020, Making Monolingual Sentence Embeddings Multilingual.
     """
 
-    def __init__(self, corpus: Reader, teacher: str, batch_size: int = 128, spans_key: str = SPANS_KEY):
-        if batch_size < 1:
-            raise ValueError(Errors.BAD_BATCH_SIZE.format(given=batch_size))
+    @validated
+    def __init__(self, corpus: Reader, teacher: str | Path, batch_size: Positive = 128, spans_key: Name = SPANS_KEY):
         self.corpus = corpus
         self.teacher = teacher
         self.batch_size = batch_size

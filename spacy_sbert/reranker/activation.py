@@ -1,9 +1,9 @@
 """From the numbers that a classifier gives for a pair to its scores."""
 
-import json
 from pathlib import Path
 from typing import Any
 
+from ..encoder.settings import Values
 from ..errors import Errors
 from ..layers.sigmoid import sigmoid
 from ..losses.cross_entropy import softmax
@@ -50,7 +50,7 @@ def resolve_activation(activation: str, config: Any) -> str:
 def note_activation(config: Any, folder: Path) -> None:
     """Have the config of a model say what a file beside it says of its activation, so that it is saved with it."""
     file = folder / CONFIG_FILE
-    saved = json.loads(file.read_text(encoding="utf8")).get("activation_fn") if file.is_file() else None
+    saved = Values(file).get("activation_fn", str, None, "a string")
     if saved is not None and activation_noted(config) is None:
         config.sentence_transformers = {"activation_fn": saved}
 
@@ -65,4 +65,5 @@ def forget_activation(config: Any) -> None:
 def activation_noted(config: Any) -> str | None:
     """The activation in the config of a cross-encoder of sentence-transformers, since version 4 and before."""
     newer = getattr(config, "sentence_transformers", None) or {}
-    return newer.get("activation_fn") or getattr(config, OLD_KEY, None)
+    found = (newer.get("activation_fn") if isinstance(newer, dict) else newer) or getattr(config, OLD_KEY, None)
+    return None if found is None else str(found)

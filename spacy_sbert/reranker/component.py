@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import numpy
 from spacy.language import Language
-from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example, validate_examples, validate_get_examples
 from spacy.vocab import Vocab
@@ -18,9 +17,11 @@ from thinc.types import Floats2d
 from .. import records
 from ..errors import Errors, Warnings
 from ..pairs import batch_size_of
+from ..sealed import SealedPipe
 from ..search.blocks import check_count
 from ..similarity import as_numpy
 from ..spans import SPANS_KEY, members
+from ..validation import Name, Positive, validated
 from .annotations import install_extension, note
 from .cross_encoder import CrossEncoder, PairLogits
 from .objectives import OBJECTIVES
@@ -47,14 +48,15 @@ DEFAULT_CONFIG = {
     default_config=DEFAULT_CONFIG,
     default_score_weights={"sts_spearman": 1.0, "sts_pearson": 0.0},
 )
+@validated
 def make_sbert_reranker(
-    nlp: Language, name: str, model: Model, objective: str, scorer: Callable | None, spans_key: str
+    nlp: Language, name: str, model: Model, objective: str, scorer: Callable | None, spans_key: Name
 ) -> "SentenceReranker":
     """Build the `sbert_reranker` pipe, see SentenceReranker."""
     return SentenceReranker(nlp.vocab, model, name, objective=objective, scorer=scorer, spans_key=spans_key)
 
 
-class SentenceReranker(TrainablePipe):
+class SentenceReranker(SealedPipe):
     """Scores pairs of texts, by reading both at once: slower than to compare two vectors, and more precise.
 
     vocab (Vocab): the pipeline's.
@@ -68,6 +70,7 @@ class SentenceReranker(TrainablePipe):
     SOURCE: Reimers and Gurevych 2019, sections 4.2 and 4.3 (BERT-STSb and BERT-AFS).
     """
 
+    @validated
     def __init__(
         self,
         vocab: Vocab,
@@ -76,7 +79,7 @@ class SentenceReranker(TrainablePipe):
         *,
         objective: str = "regression",
         scorer: Callable | None = None,
-        spans_key: str = SPANS_KEY,
+        spans_key: Name = SPANS_KEY,
     ):
         if not isinstance(model, CrossEncoder):
             raise ValueError(Errors.RERANKER_NO_MODEL.format(name=name, given=model.name))
@@ -119,7 +122,7 @@ class SentenceReranker(TrainablePipe):
         RAISES (TypeError): if a single text is given. (ValueError): if there are no k texts, or the cross-encoder has
             several outputs.
         """
-        if isinstance(texts, (str, Doc, Span)):
+        if isinstance(texts, (str, bytes, Doc, Span)) or not isinstance(texts, Iterable):
             raise TypeError(Errors.RERANKER_ONE_TEXT.format(given=repr(texts)[:100]))
         texts = list(texts)
         if k is not None:
@@ -151,7 +154,8 @@ class SentenceReranker(TrainablePipe):
         with self._one_warning_for_cuts():
             return super().__call__(doc)
 
-    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+    @validated
+    def pipe(self, stream: Iterable[Doc], *, batch_size: Positive = 128) -> Iterator[Doc]:
         """Score the pairs in a stream of Docs, batch by batch; they come out in order."""
         with self._one_warning_for_cuts():
             yield from super().pipe(stream, batch_size=batch_size)
@@ -190,12 +194,13 @@ class SentenceReranker(TrainablePipe):
         """The labels as `initialize` takes them, for `spacy init labels`."""
         return list(self.labels)
 
+    @validated
     def initialize(
         self,
         get_examples: Callable[[], Iterable[Example]],
         *,
         nlp: Language | None = None,
-        labels: Sequence[str] | None = None,
+        labels: Sequence[Name] | None = None,
     ) -> None:
         """Load the weights, and make a head if there is none that fits. A head that was trained for the objective, and
         the same labels, stays.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 from spacy.util import SimpleFrozenDict, registry
 from thinc.api import Model, torch2xp, xp2torch
@@ -11,6 +11,8 @@ from thinc.types import Floats2d
 from ..encoder.forks import use_one_thread_in_forks
 from ..encoder.shim import position_limit
 from ..errors import Errors
+from ..sealed import SealedModel
+from ..validation import MOST_OUTPUTS, Name, NonNegative, NonNegativeFloat, Range, validated
 from .activation import ACTIVATIONS, activate, resolve_activation
 from .shim import ClassifierShim
 from .tokenizer import Pair, PairTokenizer
@@ -31,7 +33,7 @@ class PairLogits:
     n_cut: int
 
 
-class CrossEncoder(Model[list[Pair], PairLogits]):
+class CrossEncoder(SealedModel[list[Pair], PairLogits]):
     """Read pairs of texts with a sequence classifier that is loaded on first use.
 
     For the arguments see cross_encoder and ClassifierShim.
@@ -41,9 +43,8 @@ class CrossEncoder(Model[list[Pair], PairLogits]):
         if activation not in (*ACTIVATIONS, "auto"):
             expected = ", ".join((*ACTIVATIONS, "auto"))
             raise ValueError(Errors.RERANKER_UNKNOWN_ACTIVATION.format(given=activation, expected=expected))
-        for setting in ("n_outputs", "max_batch_items"):
-            if shim_config[setting] < 0:
-                raise ValueError(Errors.NEGATIVE.format(name=setting, given=shim_config[setting]))
+        if 0 < max_length < SHORTEST:
+            raise ValueError(Errors.RERANKER_MAX_LENGTH.format(given=max_length, expected=f"{SHORTEST} or more"))
         use_one_thread_in_forks()
         self._settings = {"name": name, "activation": activation, "max_length": max_length, **shim_config}
         self._activation = activation  # no attrs: those are saved, and would win over the config when loaded
@@ -75,13 +76,12 @@ class CrossEncoder(Model[list[Pair], PairLogits]):
         return activate(logits, self.activation)
 
     def _limit(self, of_folder: int | None) -> int | None:
-        if not self._max_length:
-            return of_folder
         most = position_limit(self.shim._model)
-        if self._max_length < SHORTEST or (most is not None and self._max_length > most):
+        given = self._max_length or of_folder
+        if given is not None and (given < SHORTEST or (most is not None and given > most)):
             expected = f"{SHORTEST} to {most}" if most else f"{SHORTEST} or more"
-            raise ValueError(Errors.RERANKER_MAX_LENGTH.format(given=self._max_length, expected=expected))
-        return self._max_length
+            raise ValueError(Errors.RERANKER_MAX_LENGTH.format(given=given, expected=expected))
+        return given
 
     def to_dict(self) -> dict:
         """The model's state; loads the weights first, if they are not."""
@@ -96,19 +96,20 @@ class CrossEncoder(Model[list[Pair], PairLogits]):
 
 
 @registry.architectures("spacy-sbert.CrossEncoder.v1")
+@validated
 def cross_encoder(
-    name: str = "sentence-transformers/all-MiniLM-L6-v2",
-    n_outputs: int = 0,
+    name: Name = "sentence-transformers/all-MiniLM-L6-v2",
+    n_outputs: Annotated[int, Range(0, MOST_OUTPUTS)] = 0,
     activation: str = "auto",
-    max_length: int = 0,
-    max_batch_items: int = 0,
+    max_length: NonNegative = 0,
+    max_batch_items: NonNegative = 0,
     tokenizer_config: dict[str, Any] = NO_SETTINGS,
     transformer_config: dict[str, Any] = NO_SETTINGS,
     trust_remote_code: bool = False,
     precision: str = "float32",
     gradient_checkpointing: bool = False,
     frozen: Sequence[str] = (),
-    max_grad_norm: float = 0.0,
+    max_grad_norm: NonNegativeFloat = 0.0,
 ) -> CrossEncoder:
     """A cross-encoder: both texts of a pair are read at once, [CLS] first [SEP] second [SEP].
 
@@ -123,7 +124,7 @@ def cross_encoder(
     max_batch_items, tokenizer_config, transformer_config, trust_remote_code, precision, gradient_checkpointing, frozen,
         max_grad_norm: see spacy-sbert.SentenceEncoder.v1. The names in frozen are those of the whole classifier.
     RETURNS (Model): from pairs of texts to PairLogits. The weights are loaded on first use.
-    RAISES (ValueError): for an unknown activation, or a negative number.
+    RAISES (ValueError): for an unknown activation, or a number that is negative or too large.
     SOURCE: Reimers and Gurevych 2019, section 2 (cross-encoder); Devlin et al. 2019, section 4.1.
     """
     return CrossEncoder(

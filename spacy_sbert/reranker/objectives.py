@@ -8,6 +8,7 @@ from thinc.types import Floats2d
 
 from ..errors import Errors
 from ..pairs import gold_values, labels_of
+from ..types import SCORE_RANGE
 from .cross_encoder import CrossEncoder
 from .losses import binary_cross_entropy, label_cross_entropy
 
@@ -43,7 +44,7 @@ def _one_output(labels: Sequence[str], there: int) -> int:
 def _regression_loss(model: CrossEncoder, logits: Floats2d, examples: list[Example], spans_key: str) -> Loss:
     if logits.shape[1] != 1:
         raise ValueError(Errors.RERANKER_NOT_INITIALIZED.format(objective="regression", given=logits.shape[1]))
-    gold = gold_values(examples, "score", model.ops, spans_key)
+    gold = gold_values(examples, "score", model.ops, spans_key, score_range=SCORE_RANGE)
     return binary_cross_entropy(logits, gold)
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import numpy
@@ -12,9 +11,12 @@ from transformers import AutoModelForSequenceClassification
 
 from ..encoder.forward import autocast
 from ..encoder.inference import REFERENCE
+from ..encoder.loading import Source, load_weights
 from ..encoder.passes import Pass, padded_passes
 from ..encoder.runner import CPU_BUDGET, GPU_BUDGET, padded_inputs
-from ..encoder.shim import PRECISIONS, SETTINGS_FILE, EncoderShim
+from ..encoder.saved import SETTINGS_FILE
+from ..encoder.shim import PRECISIONS, EncoderShim
+from ..encoder.weights import check_architecture, check_weights
 from ..encoder.wordpieces import Wordpieces
 from ..errors import Errors
 from .activation import forget_activation, note_activation
@@ -41,6 +43,8 @@ class ClassifierShim(EncoderShim):
         self.n_outputs = n_outputs
         self.max_batch_items = max_batch_items
 
+    _trial = ("a", "a")
+
     @property
     def config(self) -> Any:
         """That of the loaded Hugging Face model, in which labels and activation are saved."""
@@ -65,34 +69,34 @@ class ClassifierShim(EncoderShim):
         """
         self.load()
         model = _with_new_head(self._model, n_outputs, labels, seed)
-        self._hfmodel.transformer = self._model = model.to(self.device)
-        self._inference.drop()
-        self._prepare_training()
+        with self._weights.writing():
+            self._hfmodel.transformer = self._model = model.to(self.device)
+            self._inference.drop()
+            self._prepare_training()
 
     def logits(self, wordpieces: Wordpieces) -> torch.Tensor:
         """What the head gives for pairs, without dropout: float32 (n, outputs)."""
-        self._model.eval()  # and it stays so: another thread may be scoring
         budget = self.max_batch_items or (CPU_BUDGET if self.device.type == "cpu" else GPU_BUDGET)
-        with torch.no_grad(), autocast(self.device, self._inference_precision):
-            parts = [(rows, self._logits_of(wordpieces, rows)) for rows in _passes(wordpieces, budget)]
+        with self._using() as model, torch.no_grad(), autocast(self.device, self._inference_precision):
+            parts = [(rows, self._logits_of(model, wordpieces, rows)) for rows in _passes(wordpieces, budget)]
         return self._gathered(wordpieces, parts)
 
     def begin_logits(self, wordpieces: Wordpieces) -> tuple[torch.Tensor, Callable[[torch.Tensor], None]]:
         """The same with dropout; the callback takes the gradient of them to the parameters."""
-        self._model.train()
+        awaited = self._begin_step()
         budget = CPU_TRAINING_BUDGET if self.device.type == "cpu" else GPU_BUDGET
-        with autocast(self.device, self.precision):
-            parts = [(rows, self._logits_of(wordpieces, rows)) for rows in _passes(wordpieces, budget)]
+        with self._weights.reading(), autocast(self.device, self.precision):
+            parts = [(rows, self._logits_of(self._model, wordpieces, rows)) for rows in _passes(wordpieces, budget)]
 
         def backward(d_logits: torch.Tensor) -> None:
             found = [logits for _, logits in parts if logits.requires_grad]  # not if every parameter is frozen
             if found:
                 torch.autograd.backward(found, [d_logits[torch.from_numpy(rows.windows)] for rows, _ in parts])
 
-        return self._gathered(wordpieces, parts), lambda d_logits: self._backward_scaled(backward, d_logits)
+        return self._gathered(wordpieces, parts), lambda d_logits: self._end_step(awaited, backward, d_logits)
 
-    def _logits_of(self, wordpieces: Wordpieces, rows: Pass) -> torch.Tensor:
-        return self._model(**padded_inputs(self._model, wordpieces, self.device, rows)).logits.float()
+    def _logits_of(self, model: Any, wordpieces: Wordpieces, rows: Pass) -> torch.Tensor:
+        return model(**padded_inputs(model, wordpieces, self.device, rows)).logits.float()
 
     def _gathered(self, wordpieces: Wordpieces, parts: list[tuple[Pass, torch.Tensor]]) -> torch.Tensor:
         """In the order of the pairs."""
@@ -105,14 +109,19 @@ class ClassifierShim(EncoderShim):
         super()._update(optimizer)
         self.config.has_new_head = False
 
-    def _load_transformer(self, folder: Path, config: Any) -> Any:
-        if not any(name.endswith("ForSequenceClassification") for name in config.architectures or ()):
+    def _load_transformer(self, source: Source, config: Any) -> Any:
+        folder = source.folder
+        has_head = any(str(name).endswith("ForSequenceClassification") for name in config.architectures or ())
+        if not has_head:
             config.num_labels = self.n_outputs or 1  # else Hugging Face makes it 2
         note_activation(config, folder)
-        options = {"config": config, "trust_remote_code": self.trust_remote_code, "output_loading_info": True}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            model, loading = AutoModelForSequenceClassification.from_pretrained(str(folder), **options)
+            model, loading = load_weights(source, AutoModelForSequenceClassification, config)
+        if not source.trust:
+            check_architecture(model, config, folder)
+        keeps_head = has_head and self.n_outputs in (0, config.num_labels)
+        check_weights(model, loading, folder, head=keeps_head, cut=source.cuts_layers)
         for weight in model.parameters():
             weight.data = weight.data.clone()  # where it lies in a file decides the last bit of its products
         if loading["missing_keys"]:

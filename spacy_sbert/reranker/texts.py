@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 from spacy.tokens import Doc, Span
 
 from ..errors import Errors
+from ..validation import check_text, shown
 from .tokenizer import Pair
 
 Text = str | Doc | Span
@@ -32,6 +33,8 @@ def read_windows(pairs: Iterable[tuple[Text, Text]]) -> Iterator[list[Pair]]:
 
     RAISES (TypeError): if one is no pair of texts.
     """
+    if not isinstance(pairs, Iterable):
+        raise TypeError(Errors.RERANKER_NO_PAIRS.format(given=shown(pairs)))
     stream = (_texts_of(pair, number) for number, pair in enumerate(pairs))
     while window := list(islice(stream, WINDOW)):
         yield window
@@ -42,4 +45,6 @@ def _texts_of(pair: Any, number: int) -> Pair:
     if not is_pair or not all(isinstance(text, (str, Doc, Span)) for text in pair):
         raise TypeError(Errors.RERANKER_NO_PAIR.format(number=number, given=repr(pair)[:100]))
     first, second = (text if isinstance(text, str) else text.text for text in pair)
+    check_text(first, f"the first text of pair number {number}")
+    check_text(second, f"the second text of pair number {number}")
     return first, second

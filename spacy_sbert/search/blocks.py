@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator
 from math import isqrt
-from typing import Any
+from typing import Annotated, Any
 
 import numpy
 from thinc.util import is_cupy_array
 
 from ..errors import Errors
 from ..similarity import as_numpy
+from ..validation import Range
 
+BlockBytes = Annotated[int, Range(4)]  # room for a product
 BLOCK_BYTES = 2**23  # of products: 1448 by 1448 in float32, which wastes little below a diagonal
 
 
@@ -30,19 +32,14 @@ def checked(vectors: Any, name: str, dtype: str = "float32") -> numpy.ndarray:
     return rows
 
 
-def check_count(given: int, most: int, what: str) -> None:
+def check_count(given: int, most: int, what: str, name: str = "k") -> None:
     """RAISES (ValueError): if what is asked for is not a whole number from 1 to `most`."""
-    if not (isinstance(given, int | numpy.integer) and 1 <= given <= most):
-        raise ValueError(Errors.BAD_COUNT.format(given=given, what=what, most=most))
+    if isinstance(given, bool) or not (isinstance(given, int | numpy.integer) and 1 <= given <= most):
+        raise ValueError(Errors.BAD_COUNT.format(given=given, what=what, most=most, name=name))
 
 
 def side(block_bytes: int) -> int:
-    """How many rows and columns a square block of float32 products has.
-
-    RAISES (ValueError): if not one product fits.
-    """
-    if block_bytes < 4:
-        raise ValueError(Errors.SMALL_BLOCK.format(given=block_bytes))
+    """How many rows and columns a square block of float32 products has."""
     return isqrt(block_bytes // 4)
 
 

@@ -9,11 +9,13 @@ from scipy.cluster.hierarchy import linkage as merge
 
 from ..errors import Errors
 from ..similarity import unit_length
+from ..validation import validated
 from .blocks import BLOCK_BYTES, check_count, checked, slices
 
 LINKAGES = ("average", "complete", "single")
 
 
+@validated
 def hierarchical_clusters(
     vectors: Any, *, n_clusters: int | None = None, threshold: float | None = None, linkage: str = "average"
 ) -> numpy.ndarray:
@@ -39,7 +41,7 @@ def hierarchical_clusters(
     if (n_clusters is None) == (threshold is None):
         raise ValueError(Errors.CLUSTERS_OR_THRESHOLD.format(n_clusters=n_clusters, threshold=threshold))
     if n_clusters is not None:
-        check_count(n_clusters, n, f"clusters of {n} vectors")
+        check_count(n_clusters, n, f"clusters of {n} vectors", "n_clusters")
     if threshold is not None and not (isfinite(threshold) and 0 <= threshold <= 2):
         raise ValueError(Errors.BAD_THRESHOLD.format(given=threshold))
     if n == 1:

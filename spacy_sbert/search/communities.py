@@ -6,11 +6,13 @@ import numpy
 
 from ..errors import Errors
 from ..similarity import unit_length
-from .blocks import BLOCK_BYTES, checked, rounding, scores_of, side, slices, upper_blocks
+from ..validation import Positive, validated
+from .blocks import BLOCK_BYTES, BlockBytes, checked, rounding, scores_of, side, slices, upper_blocks
 
 
+@validated
 def communities(
-    vectors: Any, *, threshold: float = 0.75, min_size: int = 10, block_bytes: int = BLOCK_BYTES
+    vectors: Any, *, threshold: float = 0.75, min_size: Positive = 10, block_bytes: BlockBytes = BLOCK_BYTES
 ) -> list[numpy.ndarray]:
     """Groups of vectors that are all similar to one of them, the centre, exactly; no vector is in two groups.
 
@@ -30,8 +32,6 @@ def communities(
     rows = unit_length(checked(vectors, "vectors"))
     if not -1 <= threshold <= 1:
         raise ValueError(Errors.SEARCH_BAD_COSINE.format(given=threshold))
-    if not (isinstance(min_size, int | numpy.integer) and min_size >= 1):
-        raise ValueError(Errors.NOT_POSITIVE.format(name="min_size", given=min_size))
     counts = _count_neighbours(rows, threshold, block_bytes)
     centres = numpy.argsort(-counts, kind="stable")
     centres = centres[counts[centres] >= min_size]

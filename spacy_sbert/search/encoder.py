@@ -9,6 +9,7 @@ import numpy
 
 from ..component import SentenceBert
 from ..encoder.transformer import EncoderModel, load
+from ..identity import encoder_state
 from ..layers.sentence_pooling import SentencePooling
 from ..similarity import as_numpy
 from ..upstream import find_encoder
@@ -21,12 +22,21 @@ class EncoderIdentity:
     """What tells the vectors of one encoder from those of another.
 
     name (str): that of the transformer, for messages. width (int): of the vectors. digest (str): SHA-256 of all that
-        the vectors depend on but the arithmetic: weights, vocabulary, and how they are pooled, cut and normalised.
+        the vectors depend on but the arithmetic: weights, tokenizer, configuration, and how they are pooled, cut and
+        normalised; "" for indexes that were saved before there was this one.
+    former (str): what the digest was then: it knows the vocabulary, but not the normaliser, of the tokenizer.
     """
 
     name: str
     width: int
     digest: str
+    former: str = ""
+
+    def is_same(self, other: "EncoderIdentity") -> bool:
+        """Whether the vectors of another can be compared, which is of this version; as far as digests tell."""
+        if not self.digest:
+            return self.former in (other.former, other.digest)
+        return self.digest == other.digest
 
 
 def identify(pipe: SentenceBert) -> EncoderIdentity:
@@ -38,10 +48,21 @@ def identify(pipe: SentenceBert) -> EncoderIdentity:
     pooling: Any = pipe.model.get_ref("pooling")
     settings = load(encoder).settings
     width = len(pipe.encode(["a"])[0])
-    return EncoderIdentity(settings.name if settings else pipe.name, width, _digest(encoder, pooling))
+    former = _former_digest(encoder, pooling)
+    return EncoderIdentity(settings.name if settings else pipe.name, width, _digest(encoder, pooling, former), former)
 
 
-def _digest(encoder: EncoderModel, pooling: SentencePooling) -> str:
+def _digest(encoder: EncoderModel, pooling: SentencePooling, former: str) -> str:
+    """Of what the former one is of, and of what it left out; so the weights are gone through once."""
+    found = hashlib.sha256(json.dumps([former, encoder_state(encoder, pooling)], sort_keys=True).encode("utf8"))
+    parameters = dict(encoder.shim._model.named_parameters())
+    for name, buffer in sorted(encoder.shim._model.state_dict().items()):
+        if name not in parameters:
+            _add(found, name, buffer.detach().cpu().numpy())
+    return found.hexdigest()
+
+
+def _former_digest(encoder: EncoderModel, pooling: SentencePooling) -> str:
     shim = encoder.shim
     settings = shim.load()
     tokenizer = shim._hfmodel.tokenizer

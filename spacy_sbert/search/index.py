@@ -9,6 +9,7 @@ import numpy
 
 from ..errors import Errors
 from ..similarity import unit_length
+from ..validation import check, validated
 from .blocks import check_count, checked, slices
 from .encoder import EncoderIdentity
 from .index_folder import KINDS, IndexRow, Manifest, import_faiss, read_index, read_manifest, read_rows, write_folder
@@ -75,6 +76,7 @@ class VectorIndex:
             differ, or the kind is unknown; (ImportError): if FAISS is not installed.
         SOURCE: Malkov and Yashunin 2018 (hnsw); Jégou et al. 2011, section 4 (ivf); Douze et al. 2024, FAISS.
         """
+        check("kind", kind, str)
         if kind not in KINDS:
             raise ValueError(Errors.SEARCH_UNKNOWN_KIND.format(given=kind, expected=", ".join(KINDS)))
         parts = vectors if isinstance(vectors, Iterator) else _parts(vectors)
@@ -92,6 +94,7 @@ class VectorIndex:
             index.add(block)
         return cls(index, kind, encoder=encoder, rows=_rows(texts, ids))
 
+    @validated
     def search(self, queries: Any, *, k: int) -> Best:
         """The k vectors most similar to each query, the best first: as `nearest`, but not exactly unless flat.
 
@@ -116,16 +119,18 @@ class VectorIndex:
             return import_faiss().downcast_index(self.index.storage).search(rows, k)
         return self.index.search(rows, k, params=import_faiss().SearchParametersIVF(nprobe=self.index.nlist))
 
+    @validated
     def save(self, folder: str | Path) -> None:
         """Write the index, what is known of it, and the rows to a folder; what stood there is replaced when all is
         written, and stays if that fails.
 
-        RAISES (OSError): if it cannot be written.
+        RAISES (OSError): if it cannot be written; (RuntimeError): if another process writes to the folder.
         """
         manifest = Manifest(kind=self.kind, width=self.width, count=len(self), encoder=self.encoder)
         write_folder(Path(folder), manifest, self.index, self.rows)
 
     @classmethod
+    @validated
     def load(cls, folder: str | Path, *, encoder: EncoderIdentity | None = None) -> "VectorIndex":
         """Read what `save` wrote. An index is data that FAISS parses: take it from those you trust.
 

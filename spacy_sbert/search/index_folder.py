@@ -12,14 +12,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from ..bulk_files.lock import Lock
 from ..errors import Errors
 from ..whole import whole_file
 from .encoder import EncoderIdentity
 
 MANIFEST = "index.json"
-FORMAT = "spacy-sbert index 1"
+FORMAT = "spacy-sbert index 2"
+FORMER = "spacy-sbert index 1"  # whose encoder's digest is what EncoderIdentity calls the former one
 KINDS = ("flat", "hnsw", "ivf")
 LIMIT = 2**20  # bytes of index.json
+# The files of an index, and what a killed process left of one.
+BUILT = r"(index-[0-9a-f]{32}\.faiss|rows-[0-9a-f]{32}\.jsonl)"
+OWN_FILES = rf"{BUILT}|\.({BUILT}|index\.json)\.\d+"
 
 
 class IndexRow(NamedTuple):
@@ -56,7 +61,7 @@ class Manifest:
                     folder=folder, theirs=self.width, name=self.encoder.name, ours=encoder.width, given=encoder.name
                 )
             )
-        if self.encoder.digest != encoder.digest:
+        if not self.encoder.is_same(encoder):
             raise ValueError(
                 Errors.SEARCH_OTHER_ENCODER.format(folder=folder, name=self.encoder.name, given=encoder.name)
             )
@@ -75,7 +80,18 @@ def write_folder(folder: Path, manifest: Manifest, index: Any, rows: Sequence[In
     """Write an index, and remove the one that it replaces.
 
     manifest (Manifest): kind, width, count and encoder. index (faiss.Index), rows: what is written.
+    RAISES (RuntimeError): if another process writes to the same folder.
     """
+    import_faiss()
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = Lock(folder / "lock")
+    try:
+        _write_build(folder, manifest, index, rows)
+    finally:
+        lock.release(remove=True)
+
+
+def _write_build(folder: Path, manifest: Manifest, index: Any, rows: Sequence[IndexRow] | None) -> None:
     faiss: Any = import_faiss()
     build = uuid.uuid4().hex
     made = [_index_file(folder, build), _rows_file(folder, build)]
@@ -90,7 +106,7 @@ def write_folder(folder: Path, manifest: Manifest, index: Any, rows: Sequence[In
             path.unlink(missing_ok=True)
         raise
     for path in folder.iterdir():
-        if re.fullmatch(r"(index-[0-9a-f]{32}\.faiss|rows-[0-9a-f]{32}\.jsonl)", path.name) and path not in made:
+        if re.fullmatch(OWN_FILES, path.name) and path not in made:
             path.unlink(missing_ok=True)
 
 
@@ -150,11 +166,13 @@ def texts_digest(texts: Sequence[str]) -> str:
 
 
 def _parse(said: Any) -> Manifest:
-    if said["format"] != FORMAT:
+    if said["format"] not in (FORMAT, FORMER):
         raise ValueError(f"the format is {said['format']!r}, expected {FORMAT!r}")
     encoder = None if said["encoder"] is None else EncoderIdentity(**said["encoder"])
+    if encoder is not None and said["format"] == FORMER:
+        encoder = EncoderIdentity(encoder.name, encoder.width, "", encoder.digest)
     found = Manifest(encoder=encoder, **{key: said[key] for key in Manifest.__annotations__ if key != "encoder"})
-    if encoder is not None and not _has_types(encoder, {"name": str, "width": int, "digest": str}):
+    if encoder is not None and not _has_types(encoder, {"name": str, "width": int, "digest": str, "former": str}):
         raise ValueError(f"the encoder is {encoder}")
     types = {"kind": str, "width": int, "count": int, "build": str, "sha256": str, "rows_sha256": str | None}
     if not _has_types(found, types) or not re.fullmatch("[0-9a-f]{32}", found.build):

@@ -1,16 +1,22 @@
 """k-means clusters of a collection."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy
 
 from ..errors import Errors
 from ..similarity import unit_length
+from ..validation import Range, Seed, validated
 from .blocks import check_count, checked
 from .clustering import by_appearance
 
+MOST_BEGINNINGS = 10_000  # each takes as long as the first
 
-def kmeans_clusters(vectors: Any, *, n_clusters: int, seed: int = 0, n_init: int = 10) -> numpy.ndarray:
+
+@validated
+def kmeans_clusters(
+    vectors: Any, *, n_clusters: int, seed: Seed = 0, n_init: Annotated[int, Range(1, MOST_BEGINNINGS)] = 10
+) -> numpy.ndarray:
     """Clusters whose vectors, made of length 1, are as near to their mean as k-means can bring them.
 
     minimise sum_i ||v_i / ||v_i|| - m_c(i)||^2, where m_c is the mean of cluster c
@@ -24,9 +30,7 @@ def kmeans_clusters(vectors: Any, *, n_clusters: int, seed: int = 0, n_init: int
     SOURCE: Lloyd 1982; Arthur and Vassilvitskii 2007, k-means++, for the beginnings.
     """
     rows = unit_length(checked(vectors, "vectors"))
-    check_count(n_clusters, len(rows), f"clusters of {len(rows)} vectors")
-    if n_init < 1:
-        raise ValueError(Errors.NOT_POSITIVE.format(name="n_init", given=n_init))
+    check_count(n_clusters, len(rows), f"clusters of {len(rows)} vectors", "n_clusters")
     try:
         from sklearn.cluster import KMeans
     except ImportError as error:

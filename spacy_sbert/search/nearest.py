@@ -6,12 +6,14 @@ import numpy
 
 from ..errors import Errors
 from ..similarity import unit_length
-from .blocks import BLOCK_BYTES, check_count, checked, rounding, scores_of, side, slices
+from ..validation import validated
+from .blocks import BLOCK_BYTES, BlockBytes, check_count, checked, rounding, scores_of, side, slices
 
 Best = tuple[numpy.ndarray, numpy.ndarray]  # scores float32 (n, k), indices int64 (n, k)
 
 
-def nearest(queries: Any, vectors: Any, *, k: int, block_bytes: int = BLOCK_BYTES) -> Best:
+@validated
+def nearest(queries: Any, vectors: Any, *, k: int, block_bytes: BlockBytes = BLOCK_BYTES) -> Best:
     """The k vectors most similar to each query, exactly: the best first, the lower index first of equal ones.
 
     argsort_j (-cos(q_i, v_j), j), its first k

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy
 
+from ..arrays import read_arrays, write_arrays
 from ..errors import Errors
 from ..similarity import unit_length
-from .blocks import BLOCK_BYTES, check_count, checked, slices
-from .files import read_arrays, write_arrays
+from ..validation import NonNegative, validated
+from .blocks import BLOCK_BYTES, BlockBytes, check_count, checked, slices
 from .nearest import Best, nearest
 
 LEVELS = 255  # steps between the 256 codes of a byte
@@ -59,7 +60,8 @@ class Int8Vectors:
         """low + step (code + 128), of the rows asked for: float32 (rows, width)."""
         return self.low + self.step * (self.codes[rows].astype("float32") + 128)
 
-    def search(self, queries: Any, *, k: int, block_bytes: int = BLOCK_BYTES) -> Best:
+    @validated
+    def search(self, queries: Any, *, k: int, block_bytes: BlockBytes = BLOCK_BYTES) -> Best:
         """The k vectors most similar to each query, by the cosine of the query and the decoded vector.
 
         For arguments, results and errors see `nearest`.
@@ -75,11 +77,13 @@ class Int8Vectors:
         blocks = slices(n, max(1, block_bytes // (4 * width)))
         return reduce(partial(_best_of, k=k), map(search_block, blocks))
 
+    @validated
     def save(self, path: str | Path) -> None:
         """Write codes, low and step as plain arrays (.npz), whole or not at all."""
         write_arrays(Path(path), {"codes": self.codes, "low": self.low, "step": self.step})
 
     @classmethod
+    @validated
     def load(cls, path: str | Path) -> "Int8Vectors":
         """Read what `save` wrote. RAISES (ValueError): if the file is damaged, or another."""
         found = read_arrays(Path(path), {"codes": ("int8", 2), "low": ("float32", 1), "step": ("float32", 1)})
@@ -114,7 +118,8 @@ class BinaryVectors:
         """1 for a positive number and -1 for another, of the rows asked for: float32 (rows, width)."""
         return numpy.unpackbits(self.bits[rows], axis=1, count=self.width).astype("float32") * 2 - 1
 
-    def search(self, queries: Any, *, k: int, rescore: int = RESCORED, vectors: Any = None) -> Best:
+    @validated
+    def search(self, queries: Any, *, k: int, rescore: NonNegative = RESCORED, vectors: Any = None) -> Best:
         """The k vectors most similar to each query: the nearest by Hamming distance, put in order by the query itself.
 
         h(q, v) = number of dimensions whose signs differ; the cosine of the signs is 1 - 2 h / width
@@ -130,8 +135,6 @@ class BinaryVectors:
         rows = checked(queries, "queries")
         _check_width(rows, self.width)
         check_count(k, len(self.bits), f"nearest of {len(self.bits)} vectors")
-        if rescore < 0:
-            raise ValueError(Errors.NEGATIVE.format(name="rescore", given=rescore))
         if vectors is not None and numpy.shape(vectors) != (len(self.bits), self.width):
             expected = (len(self.bits), self.width)
             raise ValueError(Errors.SEARCH_OTHER_VECTORS.format(given=numpy.shape(vectors), expected=expected))
@@ -146,11 +149,13 @@ class BinaryVectors:
         scores, indices = zip(*found, strict=True)
         return numpy.concatenate(scores), numpy.concatenate(indices)
 
+    @validated
     def save(self, path: str | Path) -> None:
         """Write bits and width as plain arrays (.npz), whole or not at all."""
         write_arrays(Path(path), {"bits": self.bits, "width": numpy.array([self.width], dtype="int64")})
 
     @classmethod
+    @validated
     def load(cls, path: str | Path) -> "BinaryVectors":
         """Read what `save` wrote. RAISES (ValueError): if the file is damaged, or another."""
         found = read_arrays(Path(path), {"bits": ("uint8", 2), "width": ("int64", 1)})

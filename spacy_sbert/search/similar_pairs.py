@@ -5,11 +5,13 @@ from typing import Any
 import numpy
 
 from ..similarity import unit_length
-from .blocks import BLOCK_BYTES, check_count, checked, rounding, scores_of, side, upper_blocks
+from ..validation import validated
+from .blocks import BLOCK_BYTES, BlockBytes, check_count, checked, rounding, scores_of, side, upper_blocks
 
 
+@validated
 def most_similar_pairs(
-    vectors: Any, *, k: int = 1, block_bytes: int = BLOCK_BYTES
+    vectors: Any, *, k: int = 1, block_bytes: BlockBytes = BLOCK_BYTES
 ) -> tuple[numpy.ndarray, numpy.ndarray]:
     """The k most similar pairs of vectors, exactly: the best first, and of equal ones the lower (i, j).
 

@@ -6,19 +6,21 @@ import numpy
 from spacy.tokens import Doc, Span
 
 from ..errors import Errors
-from ..most_similar import Query, SimilarSpan, check_k, query_vector, with_vectors
+from ..most_similar import Query, SimilarSpan, query_vector, sentences, with_vectors
+from ..validation import Positive, shown, validated
 from .index import VectorIndex
 from .nearest import Best, nearest
 
 Unit = str | Callable[[Doc], Iterable[Span]]
 UNITS: dict[str, Callable[[Doc], Iterable[Span]]] = {
     "doc": lambda doc: [doc[:]],
-    "sent": lambda doc: doc.sents,
+    "sent": sentences,
     "noun_chunks": lambda doc: doc.noun_chunks,
     "ents": lambda doc: doc.ents,
 }
 
 
+@validated
 def collect_spans(docs: Iterable[Doc], unit: Unit = "sent") -> Iterator[Span]:
     """The sentences, or other Spans, of Docs, in order.
 
@@ -26,12 +28,20 @@ def collect_spans(docs: Iterable[Doc], unit: Unit = "sent") -> Iterator[Span]:
     unit (str or Callable): "doc", "sent", "noun_chunks", "ents", or a function from a Doc to Spans, such as
         `lambda doc: doc.spans["sc"]`.
     YIELDS (Span).
-    RAISES (ValueError): for an unknown unit, or from spaCy if a Doc has no sentence boundaries or no parse.
+    RAISES (ValueError): for an unknown unit, if a sentence is no row of the encoder, or from spaCy if a Doc has no
+        sentence boundaries or no parse.
     """
     if isinstance(unit, str) and unit not in UNITS:
         raise ValueError(Errors.UNKNOWN_UNIT.format(given=unit, expected=", ".join(UNITS)))
     spans_of = UNITS[unit] if isinstance(unit, str) else unit
-    return (span for doc in docs if len(doc) for span in spans_of(doc))
+    return (span for doc in _docs(docs) if len(doc) for span in spans_of(doc))
+
+
+def _docs(docs: Iterable[Doc]) -> Iterator[Doc]:
+    for number, doc in enumerate([docs] if isinstance(docs, Doc) else docs):
+        if not isinstance(doc, Doc):
+            raise TypeError(Errors.SEARCH_NOT_DOCS.format(given=shown(doc), number=number))
+        yield doc
 
 
 class SpanSearch:
@@ -44,6 +54,7 @@ class SpanSearch:
     RAISES (ValueError): if a Doc carries no vectors, no Span has one, widths differ, or the index is of other Spans.
     """
 
+    @validated
     def __init__(self, spans: Iterable[Span], *, kind: str = "exact", index: VectorIndex | None = None):
         self.spans, vectors = with_vectors(spans)
         if not self.spans:
@@ -59,7 +70,10 @@ class SpanSearch:
     def __len__(self) -> int:
         return len(self.spans)
 
-    def search(self, query: Query | numpy.ndarray, k: int = 10, *, prompt_name: str | None = None) -> list[SimilarSpan]:
+    @validated
+    def search(
+        self, query: Query | numpy.ndarray, k: Positive = 10, *, prompt_name: str | None = None
+    ) -> list[SimilarSpan]:
         """The k Spans most similar to a query, the best first.
 
         query (str, Doc, Span or float array of shape (width,)): a str is encoded by the pipe that made the vectors of
@@ -70,7 +84,6 @@ class SpanSearch:
         RAISES (TypeError, ValueError): if the query is something else, or has no vector or another width.
         """
         vector = query if isinstance(query, numpy.ndarray) else query_vector(query, self.spans[0].doc, prompt_name)
-        check_k(k)
         scores, indices = self._best(numpy.asarray(vector)[None], min(k, len(self.spans)))
         return [SimilarSpan(self.spans[i], float(score)) for i, score in zip(indices[0], scores[0], strict=True)]
 

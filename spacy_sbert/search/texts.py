@@ -11,6 +11,7 @@ from tqdm import tqdm
 from ..bulk_files.inputs import Columns, reader_of
 from ..component import SentenceBert
 from ..errors import Errors
+from ..validation import Cosine, Positive, validated
 from ..whole import whole_file
 from .blocks import slices
 from .clustering import hierarchical_clusters
@@ -37,6 +38,7 @@ class FoundText(NamedTuple):
     text: str
 
 
+@validated
 def read_texts(path: Path, column: str = TEXT, *, header: bool = True) -> list[str]:
     """The texts of a file, without blank ones.
 
@@ -60,6 +62,7 @@ def encode_texts(pipe: SentenceBert, texts: Sequence[str], *, progress: bool = F
             bar.update(part.stop - part.start)
 
 
+@validated
 def open_index(
     pipe: SentenceBert,
     corpus: Path,
@@ -89,12 +92,13 @@ def open_index(
     return VectorIndex.load(folder, encoder=encoder)
 
 
+@validated
 def search_texts(
     pipe: SentenceBert,
     corpus: Path,
     queries: Sequence[str],
     *,
-    k: int = 10,
+    k: Positive = 10,
     index: Path | None = None,
     kind: str | None = None,
     column: str = TEXT,
@@ -138,12 +142,13 @@ def search_texts(
     ]
 
 
+@validated
 def mine_texts(
     pipe: SentenceBert,
     corpus: Path,
     *,
-    k: int = 100,
-    min_score: float = -1.0,
+    k: Positive = 100,
+    min_score: Cosine = -1.0,
     column: str = TEXT,
     header: bool = True,
     progress: bool = False,
@@ -155,8 +160,6 @@ def mine_texts(
     RETURNS (list of (score, row, row, text, text)): the best first.
     RAISES (ValueError): if the file cannot be read, or holds fewer than two texts.
     """
-    if not -1 <= min_score <= 1:
-        raise ValueError(Errors.SEARCH_BAD_COSINE.format(given=min_score))
     texts = read_texts(corpus, column, header=header)
     if len(texts) < 2:
         raise ValueError(Errors.SEARCH_SINGLE_TEXT.format(path=corpus))
@@ -166,6 +169,7 @@ def mine_texts(
     return [(score, i, j, texts[i], texts[j]) for score, (i, j) in found if score >= min_score]
 
 
+@validated
 def cluster_texts(
     pipe: SentenceBert,
     corpus: Path,

@@ -1,7 +1,6 @@
 """The heat map: the similarity of every two texts, and of their tokens to the other text."""
 
 from collections.abc import Iterable, Sequence
-from math import isfinite
 from typing import Any
 
 import numpy
@@ -9,6 +8,7 @@ import numpy
 from ..errors import Errors
 from ..markup import clean, safe
 from ..similarity import unit_length
+from ..validation import validated
 from .colours import STEPS, step
 from .picture import Picture
 from .rows import Text, as_rows, language, row_vector, token_vectors, unit_rows
@@ -19,6 +19,7 @@ MOST_NUMBERS = 10**6  # similarities of tokens, about 3 MB of the page
 HINT = "Point at a cell, or move between cells with the arrow keys, to read both texts."
 
 
+@validated
 def heatmap(
     docs: Text | Iterable[Text],
     *,
@@ -41,7 +42,7 @@ def heatmap(
     RAISES (ValueError): for less than two texts, more than 64 on a side, or vectors that are missing, of unequal widths
         or not finite.
     """
-    if not (isfinite(low) and isfinite(high) and low < high and high > 0):
+    if not (low < high and high > 0):
         raise ValueError(Errors.VISUAL_RANGE.format(low=low, high=high))
     rows = list(as_rows(docs))
     others = rows if columns is None else list(as_rows(columns))

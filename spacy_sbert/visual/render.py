@@ -8,6 +8,7 @@ from spacy.tokens import Doc, Span
 from spacy.util import is_in_jupyter
 
 from ..errors import Errors
+from ..validation import validated
 from .heatmap import heatmap
 from .picture import Picture
 from .scatter import scatter
@@ -15,6 +16,7 @@ from .scatter import scatter
 STYLES: dict[str, Callable[..., Picture]] = {"heatmap": heatmap, "map": scatter}
 
 
+@validated
 def render(
     docs: Doc | Span | Iterable[Doc | Span],
     style: str = "heatmap",

@@ -9,6 +9,7 @@ import numpy
 from ..errors import Errors
 from ..markup import clean, safe
 from ..svg import Axis, bottom_axis, left_axis, number, ticks
+from ..validation import Seed, validated
 from .marks import MOST_LABELS, kind, outline
 from .picture import Picture
 from .projection import pca, tsne
@@ -31,12 +32,13 @@ TIP = '<div class="tip" role="status" hidden></div>'
 HINT = "Point at the map, or move along the texts with the arrow keys, to read them."
 
 
+@validated
 def scatter(
     docs: Text | Iterable[Text],
     *,
     labels: Iterable[Any] | None = None,
     projection: str = "pca",
-    seed: int = 0,
+    seed: Seed = 0,
     title: str | None = None,
 ) -> Picture:
     """Draw a collection as points on a plane.

@@ -7,7 +7,8 @@ import srsly
 from spacy_transformers.data_classes import TransformerData
 from transformers import BertTokenizer
 
-from spacy_sbert.encoder.shim import SETTINGS_FILE, EncoderShim
+from spacy_sbert.encoder.saved import SETTINGS_FILE
+from spacy_sbert.encoder.shim import EncoderShim
 from spacy_sbert.encoder.transformer import EncoderModel
 
 TEXTS = ["A man is eating food. He cannot go.", "", "The cat sat on the mat.", "dog"]

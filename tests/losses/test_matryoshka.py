@@ -73,7 +73,10 @@ def test_weights_are_the_configs():
 
 
 def test_errors():
-    for dims in ([], [0], [4, 4], [-1, 3]):
+    for dims in ([0], [-1, 3], [2**16 + 1]):
+        with pytest.raises(ValueError, match=r"Cannot use dims = .* expected a list of 1 to 65536"):
+            MatryoshkaLoss(CosineSimilarityLoss(), dims)
+    for dims in ([], [4, 4]):
         with pytest.raises(ValueError, match=r"cannot work with dims = .* expected positive numbers, each once"):
             MatryoshkaLoss(CosineSimilarityLoss(), dims)
     with pytest.raises(ValueError, match=r"cannot work with weights = \[1.0\]: expected 3 numbers"):

@@ -195,5 +195,5 @@ def test_errors(build):
 
 
 def test_mini_batch_size_must_be_positive():
-    with pytest.raises(ValueError, match="cannot work with mini_batch_size = 0: expected at least 1"):
+    with pytest.raises(ValueError, match="Cannot use mini_batch_size = 0: expected 1 or more"):
         CachedMultipleNegativesRankingLoss(0)

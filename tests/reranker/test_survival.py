@@ -11,7 +11,7 @@ from pipelines import PAIRS, weights
 from sentence_transformers import CrossEncoder
 from spacy.tokens import DocBin
 
-from spacy_sbert.encoder.shim import SETTINGS_FILE
+from spacy_sbert.encoder.saved import SETTINGS_FILE
 from spacy_sbert.evaluation import evaluate
 from spacy_sbert.readers import example_doc, pair_doc
 

@@ -1,9 +1,16 @@
 """The identity of an encoder: what changes it, and what does not."""
 
+import dataclasses
+import json
+
+import numpy
 import pytest
 import spacy
 
-from spacy_sbert.search import identify
+from spacy_sbert.bulk_files.identity import describe
+from spacy_sbert.evaluation.sources import digest_of
+from spacy_sbert.meta.fitting import fit_meta
+from spacy_sbert.search import VectorIndex, identify
 from spacy_sbert.upstream import find_encoder
 
 
@@ -23,6 +30,87 @@ def test_use_saving_and_copies_change_nothing(make_nlp, encoder, tiny_bert, tmp_
 
 def test_own_and_shared_are_one_encoder(make_nlp):
     assert identity(make_nlp("own")) == identity(make_nlp("shared"))
+
+
+DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 4, "activation": "tanh"}
+OTHERS = {  # settings that change vectors, by what they change
+    "pooling": {"pooling": "cls"},
+    "normalisation": {"normalize": True},
+    "windows": {"overflow": "windows"},
+    "width": {"truncate_dim": 8},
+    "prompt": {"prompts": {"p": "a dog "}, "default_prompt_name": "p"},
+    "prompt, pooled without": {"prompts": {"p": "a dog "}, "default_prompt_name": "p", "include_prompt": False},
+    "case": {"tokenizer_config": {"do_lower_case": False}},
+    "accents": {"tokenizer_config": {"strip_accents": False}},
+    "limit": {"tokenizer_config": {"model_max_length": 12}},
+    "activation": {"transformer_config": {"hidden_act": "relu"}},
+    "layer norm": {"transformer_config": {"layer_norm_eps": 0.1}},
+    "dense": {"dense": DENSE},
+    "dense, another activation": {"dense": {**DENSE, "activation": "sigmoid"}},
+}
+
+
+def digests(nlp):
+    """Of all rooms that keep vectors: an index, a run of `encode`, an evaluation."""
+    pipe = nlp.get_pipe("sbert")
+    if (dense := pipe.model.get_ref("pooling").dense) is not None:
+        dense.set_param("W", numpy.ones((4, 16), dtype="float32"))
+        dense.set_param("b", numpy.ones(4, dtype="float32"))
+    return identify(pipe).digest, json.dumps(describe(pipe.text_encoder(), 1000, ())), digest_of(nlp)
+
+
+def test_every_setting_that_changes_vectors_is_noticed_everywhere(make_nlp):
+    """No two of these pipelines pass for the same, wherever vectors are kept."""
+    found = {name: digests(make_nlp(model=setting)) for name, setting in OTHERS.items()}
+    found["none"] = digests(make_nlp())
+    for kept in zip(*found.values(), strict=True):
+        same = [name for name, digest in zip(found, kept, strict=True) if kept.count(digest) > 1]
+        assert not same
+
+
+@pytest.mark.parametrize("setting", [OTHERS[name] for name in ("pooling", "normalisation", "width", "case", "dense")])
+def test_members_vectors_of_other_settings_are_made_anew(make_nlp, setting, tmp_path):
+    def vectors(setting, cache):
+        nlp = make_nlp(model=setting)
+        nlp.add_pipe("sbert", name="other", config={"model": {**nlp.config["components"]["sbert"]["model"], **NORMAL}})
+        digests(nlp)
+        nlp.add_pipe("sbert_meta", config={"pipes": ["sbert", "other"]})
+        return fit_meta(nlp, "sbert_meta", lambda: ["A man is eating food.", "The cat sat."], cache=cache)[0]
+
+    NORMAL = {"normalize": True, "pooling": "mean", "truncate_dim": 0, "tokenizer_config": {}, "dense": None}
+    vectors({}, tmp_path / "kept")
+    assert numpy.array_equal(vectors(setting, tmp_path / "kept"), vectors(setting, tmp_path / "fresh"))
+
+
+def test_precision_is_noticed_by_an_evaluation(make_nlp):
+    """The pipeline says "auto", or `load_pipe` is told another."""
+    nlp = make_nlp()
+    before = digest_of(nlp)
+    find_encoder("sbert", nlp.get_pipe("sbert").model).shim.precision = "bfloat16"
+    assert digest_of(nlp) != before
+
+
+def test_an_index_of_an_earlier_version(make_nlp, tmp_path):
+    """Its digest is the former one, which is compared with the former one of who searches."""
+    nlp = make_nlp()
+    now = identity(nlp)
+    vectors = nlp.get_pipe("sbert").encode(["A man.", "The cat."])
+    VectorIndex.build(vectors, encoder=now).save(tmp_path / "new")
+    said = json.loads((tmp_path / "new" / "index.json").read_text())
+    said["format"] = "spacy-sbert index 1"
+    said["encoder"] = {"name": now.name, "width": now.width, "digest": now.former}
+    (tmp_path / "new" / "index.json").write_text(json.dumps(said))
+    index = VectorIndex.load(tmp_path / "new", encoder=now)
+    assert (index.encoder.digest, index.encoder.former) == ("", now.former)
+    index.save(tmp_path / "again")
+    assert len(VectorIndex.load(tmp_path / "again", encoder=now)) == 2
+    other = identity(make_nlp(model={"pooling": "cls"}))
+    for folder in ("new", "again"):
+        with pytest.raises(ValueError, match="another encoder"):
+            VectorIndex.load(tmp_path / folder, encoder=other)
+    said["encoder"]["digest"] = now.digest  # a new digest never stands in an old index, but one of the user's may
+    (tmp_path / "new" / "index.json").write_text(json.dumps(said))
+    assert VectorIndex.load(tmp_path / "new", encoder=dataclasses.replace(now, former=""))
 
 
 @pytest.mark.parametrize("setting", [{"pooling": "cls"}, {"normalize": True}, {"overflow": "windows"}])

@@ -134,7 +134,7 @@ def changed_manifest(folder, **values):
 @pytest.mark.parametrize(
     "values",
     [
-        {"format": "spacy-sbert index 2"},
+        {"format": "spacy-sbert index 3"},
         {"kind": "pickle"},
         {"kind": "hnsw"},
         {"count": 1999},

@@ -73,5 +73,5 @@ def test_refused(vectors, k, message):
 
 
 def test_a_block_that_holds_nothing():
-    with pytest.raises(ValueError, match="blocks of 0 bytes"):
+    with pytest.raises(ValueError, match="Cannot use block_bytes = 0: expected 4 or more"):
         most_similar_pairs(VECTORS, block_bytes=0)

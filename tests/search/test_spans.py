@@ -12,9 +12,7 @@ TEXTS = ["A man is eating food. The cat sat on the mat.", "", "He cannot go. \n 
 
 @pytest.fixture
 def nlp(make_nlp):
-    nlp = make_nlp()
-    nlp.add_pipe("sentencizer", first=True)
-    return nlp
+    return make_nlp(unit="doc+sent")
 
 
 @pytest.fixture

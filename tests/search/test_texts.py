@@ -159,7 +159,7 @@ def test_refused(pipe, corpus, tmp_path):
         (lambda: search_texts(pipe, corpus, ["a", " "]), "query without a vector"),
         (lambda: search_texts(pipe, corpus, ["a"], index=tmp_path / "i", kind="lsh"), "Unknown kind of index 'lsh'"),
         (lambda: mine_texts(pipe, tmp_path / "one.txt"), "holds one text"),
-        (lambda: mine_texts(pipe, corpus, min_score=2), "threshold 2: expected a cosine"),
+        (lambda: mine_texts(pipe, corpus, min_score=2), "min_score = 2: expected -1 to 1"),
         (lambda: cluster_texts(pipe, corpus, method="dbscan"), "Unknown method 'dbscan': expected one of communities"),
         (lambda: cluster_texts(pipe, corpus, method="kmeans"), "how many clusters"),
         (

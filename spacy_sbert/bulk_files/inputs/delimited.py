@@ -1,11 +1,10 @@
 """Tables of text: .csv, whose columns are quoted where need be, and .tsv, whose columns are not."""
 
-import csv
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ...errors import Errors
-from ...readers.rows import MAX_LINE, find_columns, pick, read_lines
+from ...readers.rows import comma_separated, find_columns, pick, read_lines
 from .columns import Columns, Row
 
 Record = tuple[int, list[str]]  # the line where it starts, and its columns
@@ -17,7 +16,8 @@ def read_csv(path: Path, columns: Columns) -> Iterator[Row]:
     path (Path): .csv, UTF-8, gzip-compressed if it ends in .gz.
     RAISES (ValueError): for quotes that do not match, or a row without a column.
     """
-    return _rows(_comma_separated(path), path, columns)
+    records = comma_separated((text for _, text in read_lines(path)), path)
+    return _rows(((line, record or [""]) for line, record in records), path, columns)
 
 
 def read_tsv(path: Path, columns: Columns) -> Iterator[Row]:
@@ -37,25 +37,3 @@ def _rows(records: Iterable[Record], path: Path, columns: Columns) -> Iterator[R
             places = find_columns(record, names, path, line)
         else:
             yield columns.row(list(pick(record, places, names, path, line)), path, line)
-
-
-def _comma_separated(path: Path) -> Iterator[Record]:
-    records = csv.reader((text for _, text in read_lines(path)), strict=True)
-    while True:
-        line = records.line_num + 1
-        try:
-            record = _next(records)
-        except csv.Error as error:
-            raise ValueError(Errors.BAD_CSV.format(path=path, line=line, reason=error)) from error
-        if record is None:
-            return
-        yield line, record or [""]
-
-
-def _next(records: Iterator[list[str]]) -> list[str] | None:
-    """The next record. How long a column may be is a setting of all readers of a process: it is put back."""
-    before = csv.field_size_limit(MAX_LINE)
-    try:
-        return next(records, None)
-    finally:
-        csv.field_size_limit(before)

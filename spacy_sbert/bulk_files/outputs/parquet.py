@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Errors
+from ...regular import open_new
 from ..durable import writing
 from .result import Result
 
@@ -29,8 +30,8 @@ def write_parquet(result: Result, path: Path) -> Path:
 
     with writing(path):
         try:
-            with path.open("wb") as file:
-                with ParquetWriter(file, _schema(result)) as writer:
+            with open_new(path) as file:
+                with ParquetWriter(file, _schema(result), write_page_checksum=True) as writer:
                     for table in _tables(result):
                         writer.write_table(table)
                 file.flush()

@@ -7,6 +7,7 @@ from typing import Any
 from spacy.language import Language
 
 from ...errors import Errors
+from ...validation import Name, NonNegative, Width, validated
 from ..sources import Source
 from .power_means import POWERS, PowerMeans
 from .random_projection import WIDTH, RandomProjection
@@ -30,15 +31,16 @@ BASELINES = ("static", "sif", "power-means", "tf-idf", "untuned-mean", "untuned-
 NEEDS_VECTORS = ("static", "sif", "power-means")
 
 
+@validated
 def make_baseline(
-    name: str,
+    name: Name,
     *,
     nlp: Language | None = None,
     counts: Path | None = None,
     encoder: str | None = None,
-    powers: Sequence[float] = POWERS,
-    width: int = WIDTH,
-    seed: int = 0,
+    powers: Sequence[Any] = POWERS,
+    width: Width = WIDTH,
+    seed: NonNegative = 0,
 ) -> Source:
     """Make a baseline by its name.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import numpy
 from spacy.language import Language
 
-from ...errors import Errors
+from ...validation import Width, check
 from ..environment import digest_of_parts
 from .words import Words
 
@@ -66,5 +66,4 @@ def word_signs(word: str, width: int, seed: int) -> numpy.ndarray:
 
 def check_width(width: int) -> None:
     """RAISES (ValueError): if vectors cannot have this width."""
-    if width < 1:
-        raise ValueError(Errors.BAD_WIDTH.format(given=width))
+    check("width", width, Width)

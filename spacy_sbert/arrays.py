@@ -7,8 +7,12 @@ from tokenize import TokenError
 
 import numpy
 
-from ..errors import Errors
-from ..whole import whole_file
+from .errors import Errors
+from .regular import check_input
+from .whole import whole_file
+
+# What zipfile and NumPy say of bytes that are none of theirs; RuntimeError where these seem to be encrypted.
+DAMAGED = (EOFError, KeyError, RuntimeError, SyntaxError, TokenError, TypeError, ValueError, zipfile.BadZipFile)
 
 
 def write_arrays(path: Path, arrays: Mapping[str, numpy.ndarray]) -> None:
@@ -17,22 +21,30 @@ def write_arrays(path: Path, arrays: Mapping[str, numpy.ndarray]) -> None:
         numpy.savez(file, **arrays)  # type: ignore[arg-type]
 
 
-def read_arrays(path: Path, expected: Mapping[str, tuple[str, int]]) -> dict[str, numpy.ndarray]:
+def read_arrays(
+    path: Path, expected: Mapping[str, tuple[str, int]], *, message: str = Errors.SEARCH_BAD_ARRAYS
+) -> dict[str, numpy.ndarray]:
     """Read named arrays from .npz.
 
-    expected (dict): from a name to the dtype and the number of dimensions.
+    expected (dict): from a name to the dtype and the number of dimensions. message (str): of errors, with {path} and
+        {reason}.
     RAISES (ValueError): if the file is damaged, or other arrays are in it.
     """
+    check_input(path)
     try:
         _check_sizes(path)
         with numpy.load(path, allow_pickle=False) as saved:
             found = {name: saved[name] for name in expected}
-    except (EOFError, KeyError, SyntaxError, TokenError, ValueError, zipfile.BadZipFile) as error:  # as NumPy has it
-        raise ValueError(Errors.SEARCH_BAD_ARRAYS.format(path=path, reason=error)) from error
+    except DAMAGED as error:
+        raise ValueError(message.format(path=path, reason=error)) from error
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise ValueError(message.format(path=path, reason=error)) from error  # of a place before the file's beginning
     for name, (dtype, ndim) in expected.items():
         if found[name].dtype != dtype or found[name].ndim != ndim:
             reason = f"{name} is {found[name].dtype} of shape {found[name].shape}"
-            raise ValueError(Errors.SEARCH_BAD_ARRAYS.format(path=path, reason=reason))
+            raise ValueError(message.format(path=path, reason=reason))
     return found
 
 

@@ -1,0 +1,83 @@
+"""An encoder as bytes: the files of its folder, the SHA-256 of each, and what is known of it."""
+
+import hashlib
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import srsly
+
+from ..errors import Errors
+from ..types import EncoderSettings
+from .settings import Values
+
+SETTINGS_FILE = "spacy_sbert.json"
+
+
+def write_state(folder: Path, settings: EncoderSettings) -> bytes:
+    """The files in a folder, and the settings as one of them."""
+    (folder / SETTINGS_FILE).write_text(json.dumps(asdict(settings)), encoding="utf8")
+    files = {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.is_file()}
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    return srsly.msgpack_dumps({"files": files, "sha256": digests})
+
+
+def read_state(data: bytes, folder: Path) -> EncoderSettings:
+    """Write the files that write_state was given to a folder again.
+
+    data (bytes): of write_state; those of older versions have no digests. folder (Path): an empty one.
+    RAISES (ValueError): if they are others, a file is not what was written, or its name leads out of its folder.
+    """
+    try:
+        state = srsly.msgpack_loads(data)
+    except Exception as error:  # whatever the bytes lead the parser to
+        raise _damaged(f"it ends early, or is no saved encoder ({error or type(error).__name__})") from error
+    files = state.get("files") if isinstance(state, dict) else None
+    if not isinstance(files, dict) or SETTINGS_FILE not in files:
+        raise _damaged(f"{SETTINGS_FILE} is missing")
+    for name, content in files.items():
+        if not isinstance(name, str) or name in ("", ".", "..") or Path(name).name != name or "\0" in name:
+            raise _damaged(f"it names the file '{name}'")
+        if not isinstance(content, bytes):
+            raise _damaged(f"the file '{name}' holds no bytes")
+    _check_digests(files, state.get("sha256"))
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return _read_settings(folder)
+
+
+def _check_digests(files: dict[str, bytes], digests: Any) -> None:
+    if digests is None:
+        return
+    if not isinstance(digests, dict) or digests.keys() != files.keys():
+        raise _damaged("its files are not those that were written")
+    for name, content in files.items():
+        if hashlib.sha256(content).hexdigest() != digests[name]:
+            raise _damaged(f"the SHA-256 of its file '{name}' is not the one that was written with it")
+
+
+def _read_settings(folder: Path) -> EncoderSettings:
+    saved = Values(folder / SETTINGS_FILE)
+    text, whole = "a string", "a whole number"
+    modules = saved.get("unknown_modules", list, [], "a list of strings")
+    prompts = saved.get("prompts", dict, {}, "an object of strings")
+    if modules is None or not all(isinstance(module, str) for module in modules):
+        raise saved.unexpected("unknown_modules", "a list of strings")
+    if prompts is None or not all(isinstance(prompt, str) for prompt in prompts.values()):
+        raise saved.unexpected("prompts", "an object of strings")
+    return EncoderSettings(
+        name=saved.get("name", str, "", text) or "",
+        max_length=saved.get("max_length", int, None, f"{whole} above 0", least=1),
+        normalize=bool(saved.get("normalize", bool, False, "true or false")),
+        pooling=saved.get("pooling", str, None, text),
+        lowercase=bool(saved.get("lowercase", bool, False, "true or false")),
+        unknown_modules=tuple(modules),
+        prompts=prompts,
+        default_prompt_name=saved.get("default_prompt_name", str, "", text) or "",
+        truncate_dim=saved.get("truncate_dim", int, 0, whole, least=0) or 0,
+    )
+
+
+def _damaged(reason: str) -> ValueError:
+    return ValueError(Errors.BAD_STATE.format(reason=reason))

@@ -1,0 +1,300 @@
+"""What does not fit in an encoder's folder is an error that names it, and nothing is made up."""
+
+import json
+import shutil
+
+import numpy
+import pytest
+import spacy
+import torch
+from transformers import AutoConfig, BertForMaskedLM, BertModel
+
+TEXT = "the cat sat on the mat"
+
+
+@pytest.fixture
+def folder(tiny_bert, tmp_path):
+    return shutil.copytree(tiny_bert, tmp_path / "bert")
+
+
+def change(file, **values):
+    content = json.loads(file.read_text()) if file.is_file() else {}
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps({**content, **values}))
+
+
+def encode(folder, **model):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"name": str(folder), **model}})
+    return nlp(TEXT).vector
+
+
+def score(folder):
+    nlp = spacy.blank("en")
+    return nlp.add_pipe("sbert_reranker", config={"model": {"name": str(folder)}}).score_pairs([(TEXT, TEXT)])
+
+
+# Weights
+
+
+@pytest.mark.parametrize("use", [encode, score])
+def test_a_layer_without_weights_is_not_random(folder, use):
+    change(folder / "config.json", num_hidden_layers=3)
+    with pytest.raises(ValueError, match=r"weights in .*bert lack .*layer\.2\.attention.* and others"):
+        use(folder)
+
+
+@pytest.mark.parametrize("use", [encode, score])
+def test_a_layer_is_not_left_out(folder, use):
+    change(folder / "config.json", num_hidden_layers=1)
+    with pytest.raises(ValueError, match=r"weights in .*bert hold .*layer\.1\.attention.* no place for"):
+        use(folder)
+
+
+def test_fewer_layers_may_be_asked_for(folder, tmp_path):
+    nlp = spacy.blank("en")
+    settings = {"num_hidden_layers": 1}
+    nlp.add_pipe("sbert", config={"model": {"name": str(folder), "transformer_config": settings}})
+    model = BertModel.from_pretrained(folder)
+    model.encoder.layer = model.encoder.layer[:1]
+    model.config.num_hidden_layers = 1
+    model.save_pretrained(folder)
+    assert numpy.array_equal(nlp(TEXT).vector, encode(folder))
+    nlp.to_disk(tmp_path / "saved")
+    assert numpy.array_equal(spacy.load(tmp_path / "saved")(TEXT).vector, nlp(TEXT).vector)
+
+
+@pytest.mark.parametrize("use", [encode, score])
+def test_shapes_that_do_not_fit(folder, use):
+    change(folder / "config.json", intermediate_size=48)
+    with pytest.raises(ValueError, match=r"weights in .*config\.json do not make an encoder"):
+        use(folder)
+
+
+def test_a_pooler_without_weights_is_taken_off(folder, tiny_bert):
+    vector = encode(folder)
+    model = BertForMaskedLM(AutoConfig.from_pretrained(tiny_bert))
+    model.bert.load_state_dict(BertModel.from_pretrained(tiny_bert).state_dict(), strict=False)
+    model.save_pretrained(folder)
+    assert numpy.array_equal(encode(folder), vector)
+    for precision in ("float32", "reference"):
+        nlp = spacy.blank("en")
+        architecture = {"@architectures": "spacy-sbert.TransformerModel.v1", "name": str(folder)}
+        nlp.add_pipe("transformer", config={"model": {**architecture, "precision": precision}})
+        assert "pooler_output" not in nlp(TEXT)._.trf_data.model_output
+        again = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
+        assert "pooler_output" not in again(TEXT)._.trf_data.model_output
+
+
+def test_a_classifier_that_lacks_its_head(tiny_bert, folder):
+    change(folder / "config.json", architectures=["BertForSequenceClassification"], num_labels=1)
+    with pytest.raises(ValueError, match=r"lack classifier\.bias, classifier\.weight"):
+        score(folder)
+
+
+@pytest.mark.parametrize("name", ["OwnModel", "JinaBertModel", "RobertaModel"])
+def test_another_architecture(folder, name):
+    change(folder / "config.json", architectures=[name])
+    with pytest.raises(ValueError, match=rf"config\.json names the architecture {name}.*expected BertModel"):
+        encode(folder)
+
+
+@pytest.mark.parametrize("name", ["BertForMaskedLM", "BertForCL"])
+def test_a_head_that_is_not_loaded(folder, tiny_bert, name):
+    change(folder / "config.json", architectures=[name])
+    assert numpy.array_equal(encode(folder), encode(tiny_bert))
+
+
+@pytest.mark.parametrize("kind", ["own.Transformer", "sentence_transformers.models.MLMTransformer", "Transformer"])
+def test_a_foreign_transformer_module(folder, kind):
+    (folder / "modules.json").write_text(json.dumps([{"path": "", "type": kind}]))
+    with pytest.raises(ValueError, match=rf"modules\.json names the module {kind}"):
+        encode(folder)
+
+
+def test_a_foreign_module_is_unknown(folder):
+    modules = [{"path": "", "type": "sentence_transformers.models.Transformer"}, {"path": "1", "type": "own.Normalize"}]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(ValueError, match=r"with own\.Normalize"):
+        encode(folder)
+    assert numpy.linalg.norm(encode(folder, normalize=False)) != pytest.approx(1)
+
+
+# Values
+
+
+@pytest.mark.parametrize("given", [-3, 0, "8", 8.5, True, [8]])
+def test_max_seq_length_is_a_number(folder, given):
+    change(folder / "sentence_bert_config.json", max_seq_length=given)
+    with pytest.raises(ValueError, match=r"sentence_bert_config\.json.*max_seq_length = .*a whole number above 0"):
+        encode(folder)
+
+
+@pytest.mark.parametrize("given", [1, 2])
+def test_max_seq_length_leaves_room(folder, given):
+    change(folder / "sentence_bert_config.json", max_seq_length=given)
+    with pytest.raises(ValueError, match=f"limited to {given} wordpieces .*2 are special tokens"):
+        encode(folder)
+    change(folder / "sentence_bert_config.json", max_seq_length=3)
+    with pytest.warns(UserWarning, match="limit of 3 wordpieces"):
+        assert encode(folder).any()
+
+
+def test_pairs_need_more_room(folder):
+    change(folder / "sentence_bert_config.json", max_seq_length=7)
+    with pytest.raises(ValueError, match="max_length = 7 wordpieces: expected 8 to 24"):
+        score(folder)
+
+
+WRONG = [
+    ("modules.json", 5, "a list of objects"),
+    ("modules.json", [{"type": 1, "path": ""}], "a list of objects"),
+    ("sentence_bert_config.json", [1], "a JSON object"),
+    ("sentence_bert_config.json", {"do_lower_case": "no"}, "true or false"),
+    ("config_sentence_transformers.json", "x", "a JSON object"),
+    ("config_sentence_transformers.json", {"prompts": ["query: "]}, "an object of strings"),
+    ("config_sentence_transformers.json", {"prompts": {"query": 5}}, "an object of strings"),
+    ("config_sentence_transformers.json", {"default_prompt_name": 5}, "a string"),
+    ("config_sentence_transformers.json", {"truncate_dim": "8"}, "a whole number"),
+    ("1_Pooling/config.json", {"pooling_mode_cls_token": "yes"}, "true or false"),
+    ("1_Pooling/config.json", {"pooling_mode": 5}, "a string, or a list of them"),
+    ("1_Pooling/config.json", {"include_prompt": "x"}, "true or false"),
+    ("config.json", [1], "a JSON object"),
+    ("config.json", {"num_hidden_layers": 10**9}, "at most 1000"),
+    ("config.json", {"num_hidden_layers": "2"}, "a whole number"),
+    ("config.json", {"hidden_size": -1}, "a whole number above 0"),
+    ("config.json", {"layer_norm_eps": None}, "a number between 0 and 1"),
+    ("config.json", {"hidden_act": "x"}, "do not make an encoder"),
+    ("config.json", {"model_type": 5}, "Cannot read"),
+    ("tokenizer_config.json", [1], "a JSON object"),
+    ("tokenizer_config.json", {"model_max_length": "24"}, "a whole number above 0"),
+    ("tokenizer_config.json", {"do_lower_case": "no"}, "true or false"),
+    ("special_tokens_map.json", 5, "a JSON object"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "expected"), WRONG)
+def test_wrong_types_are_named(folder, name, content, expected):
+    modules = [
+        {"path": path, "type": f"sentence_transformers.models.{kind}"}
+        for path, kind in (("", "Transformer"), ("1_Pooling", "Pooling"))
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    change(folder / "1_Pooling" / "config.json", pooling_mode_mean_tokens=True)
+    if isinstance(content, dict):
+        change(folder / name, **content)
+    else:
+        (folder / name).write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=expected) as caught:
+        encode(folder)
+    assert str(folder / name) in str(caught.value)
+
+
+@pytest.mark.parametrize("cut", [0, 0.3, 0.9])
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "config.json", "model.safetensors"])
+def test_a_cut_file_is_named(folder, name, cut):
+    content = (folder / name).read_bytes()
+    (folder / name).write_bytes(content[: int(len(content) * cut)])
+    with pytest.raises(ValueError, match=name):
+        encode(folder)
+
+
+@pytest.mark.parametrize("content", ["", "[UNK]"])
+def test_a_vocabulary_alone_that_is_cut(folder, content):
+    (folder / "tokenizer.json").unlink()
+    (folder / "vocab.txt").write_text(content)
+    with pytest.raises(ValueError, match=r"vocab\.txt|the tokenizer of"):
+        encode(folder)
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("setting", "given", "near"),
+    [
+        ("transformer_config", {"hidden_dropuot_prob": 0.2}, "hidden_dropout_prob"),
+        ("transformer_config", {"trust_remote_code": True}, "leave it out"),
+        ("tokenizer_config", {"do_lowercase": False}, "do_lower_case"),
+        ("tokenizer_config", {"use_fats": True}, "use_fast"),
+        ("tokenizer_config", {"max_length": 12}, "model_max_length"),
+    ],
+)
+def test_an_unknown_key_is_named(folder, setting, given, near):
+    with pytest.raises(ValueError, match=f"Unknown key '{next(iter(given))}' in {setting}.*{near}"):
+        encode(folder, **{setting: given})
+
+
+@pytest.mark.parametrize(
+    ("setting", "given"),
+    [
+        ("tokenizer_config", {"do_lower_case": "no"}),
+        ("tokenizer_config", {"model_max_length": "12"}),
+        ("transformer_config", {"hidden_dropout_prob": "x"}),
+        ("transformer_config", {"num_hidden_layers": 10**9}),
+        ("transformer_config", {"layer_norm_eps": None}),
+    ],
+)
+def test_a_setting_of_another_type_is_named(folder, setting, given):
+    with pytest.raises(ValueError, match=f"with this {setting}: {next(iter(given))} = "):
+        encode(folder, **{setting: given})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"use_fast": True},
+        {"use_fast": False},
+        {"do_lower_case": True},
+        {"truncation_side": "right", "model_max_length": 20, "padding_side": "right"},
+        {"strip_accents": True, "tokenize_chinese_chars": True, "do_basic_tokenize": True, "never_split": None},
+        {"clean_up_tokenization_spaces": True, "additional_special_tokens": [], "unk_token": "[UNK]"},
+    ],
+)
+def test_settings_of_tokenizers(folder, given):
+    assert numpy.allclose(encode(folder, tokenizer_config=given), encode(folder), atol=1e-6)
+
+
+def test_lower_case_is_asked_for(folder):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"name": str(folder), "tokenizer_config": {"do_lower_case": False}}})
+    assert not numpy.allclose(nlp("THE CAT").vector, nlp("the cat").vector)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"hidden_dropout_prob": 0.2},
+        {"output_attentions": True},
+        {"output_hidden_states": True, "attn_implementation": "eager"},
+        {"classifier_dropout": 0.1, "use_cache": False, "num_labels": 3, "torch_dtype": "float32"},
+    ],
+)
+def test_settings_of_transformers(folder, given):
+    assert numpy.allclose(encode(folder, transformer_config=given), encode(folder), atol=1e-6)
+
+
+def test_frozen_is_a_list():
+    with pytest.raises(ValueError, match=r"Cannot freeze 'abc': expected a list"):
+        spacy.blank("en").add_pipe("sbert", config={"model": {"frozen": "abc"}})
+
+
+def test_nothing_is_said_of_the_real_model(minilm, caplog, capfd):
+    from pipelines import MINILM
+
+    from spacy_sbert.encoder.resolve import resolve
+    from spacy_sbert.encoder.shim import EncoderShim
+
+    shim = EncoderShim(
+        MINILM,
+        tokenizer_config={},
+        transformer_config={},
+        trust_remote_code=False,
+        mixed_precision=False,
+        grad_scaler_config={},
+    )
+    shim.load()
+    stock = BertModel.from_pretrained(resolve(MINILM))
+    assert all(map(torch.equal, shim._model.state_dict().values(), stock.state_dict().values()))
+    assert shim._model.pooler is not None
+    assert not caplog.text and capfd.readouterr() == ("", "")

@@ -1,0 +1,153 @@
+"""Python code that comes with an encoder runs only if who loads it says so."""
+
+import json
+import shutil
+
+import numpy
+import pytest
+import spacy
+from thinc.api import reduce_mean
+
+from spacy_sbert.encoder.remote_code import TRUST
+from spacy_sbert.models import tok2vec_transformer
+
+CODE = """
+import pathlib
+pathlib.Path({marker!r}).write_text("ran")
+from transformers import BertConfig, BertForSequenceClassification, BertModel, BertTokenizerFast
+class OwnConfig(BertConfig):
+    model_type = "own_bert"
+class Own(BertModel):
+    config_class = OwnConfig
+class OwnClassifier(BertForSequenceClassification):
+    config_class = OwnConfig
+class OwnTokenizer(BertTokenizerFast):
+    pass
+"""
+CONFIG_MAP = {
+    "AutoConfig": "modeling.OwnConfig",
+    "AutoModel": "modeling.Own",
+    "AutoModelForSequenceClassification": "modeling.OwnClassifier",
+}
+TEXT = "the cat sat"
+
+
+@pytest.fixture
+def marker(tmp_path, monkeypatch):
+    monkeypatch.delenv(TRUST, raising=False)
+    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
+    monkeypatch.syspath_prepend(tmp_path / "modules")
+    return tmp_path / "ran"
+
+
+@pytest.fixture
+def coded(tiny_bert, tmp_path, marker):
+    """A folder whose config.json, or whose tokenizer_config.json, names classes of its own."""
+
+    def make(file="config.json", **changes):
+        folder = shutil.copytree(tiny_bert, tmp_path / file)
+        auto_map = CONFIG_MAP if file == "config.json" else {"AutoTokenizer": [None, "modeling.OwnTokenizer"]}
+        config = json.loads((folder / file).read_text())
+        (folder / file).write_text(json.dumps({**config, "auto_map": auto_map, **changes}))
+        (folder / "modeling.py").write_text(CODE.format(marker=str(marker)))
+        return folder
+
+    return make
+
+
+def own(folder, trust):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"name": str(folder), "trust_remote_code": trust}})
+    return lambda: nlp(TEXT)
+
+
+def shared(folder, trust):
+    nlp = spacy.blank("en")
+    model = {"@architectures": "spacy-sbert.TransformerModel.v1", "name": str(folder), "trust_remote_code": trust}
+    nlp.add_pipe("transformer", config={"model": model})
+    return lambda: nlp(TEXT)
+
+
+def tok2vec(folder, trust):
+    return tok2vec_transformer(reduce_mean(), name=str(folder), trust_remote_code=trust).initialize
+
+
+def reranker(folder, trust):
+    nlp = spacy.blank("en")
+    pipe = nlp.add_pipe("sbert_reranker", config={"model": {"name": str(folder), "trust_remote_code": trust}})
+    return lambda: pipe.score_pairs([(TEXT, TEXT)])
+
+
+@pytest.mark.parametrize("load", [own, shared, tok2vec, reranker])
+@pytest.mark.parametrize("trust", [True, False])
+@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("changes", [{}, {"model_type": "own_bert"}])
+def test_code_of_a_folder_is_not_run(coded, marker, load, trust, file, changes):
+    with pytest.raises(ValueError, match=f"{file} name it.*SPACY_SBERT_TRUST_REMOTE_CODE=1"):
+        load(coded(file, **changes), trust)()
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("value", ["0", "", "true"])
+def test_the_variable_is_1(coded, marker, monkeypatch, value):
+    monkeypatch.setenv(TRUST, value)
+    with pytest.raises(ValueError, match="SPACY_SBERT_TRUST_REMOTE_CODE=1"):
+        own(coded(), True)()
+    assert not marker.exists()
+
+
+def test_the_variable_alone_is_not_enough(coded, marker, monkeypatch):
+    monkeypatch.setenv(TRUST, "1")
+    with pytest.raises(ValueError, match="trust_remote_code = false"):
+        own(coded(), False)()
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
+def test_who_loads_says_so(coded, marker, monkeypatch, tiny_bert, tmp_path, file):
+    monkeypatch.setenv(TRUST, "1")
+    vector = own(coded(file), True)().vector
+    assert marker.exists() and numpy.allclose(vector, own(tiny_bert, False)().vector, atol=1e-6)
+
+
+def test_a_saved_pipeline_brings_no_consent(coded, marker, monkeypatch, tmp_path):
+    monkeypatch.setenv(TRUST, "1")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"name": str(coded()), "trust_remote_code": True}})
+    vector = nlp(TEXT).vector
+    nlp.to_disk(tmp_path / "saved")
+    assert marker.exists()
+    assert numpy.array_equal(spacy.load(tmp_path / "saved")(TEXT).vector, vector)
+    marker.unlink()
+    monkeypatch.delenv(TRUST)
+    shutil.rmtree(tmp_path / "modules")
+    for load in (lambda: spacy.load(tmp_path / "saved"), lambda: nlp.from_bytes(nlp.to_bytes())):
+        with pytest.raises(ValueError, match="SPACY_SBERT_TRUST_REMOTE_CODE=1"):
+            load()
+    monkeypatch.setenv(TRUST, "1")
+    with pytest.raises(ValueError, match="trust_remote_code = false"):
+        spacy.load(tmp_path / "saved", config={"components.sbert.model.trust_remote_code": False})
+    assert not marker.exists()
+
+
+def test_a_kernel_to_be_fetched_is_code(tiny_bert, marker):
+    nlp = spacy.blank("en")
+    settings = {"attn_implementation": "somebody/kernels:evil"}
+    nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert), "transformer_config": settings}})
+    with pytest.raises(ValueError, match="SPACY_SBERT_TRUST_REMOTE_CODE"):
+        nlp(TEXT)
+
+
+def test_pickled_weights_run_nothing(tiny_bert, marker, tmp_path):
+    import torch
+
+    class Evil:
+        def __reduce__(self):
+            return (open, (str(marker), "w"))
+
+    folder = shutil.copytree(tiny_bert, tmp_path / "pickled")
+    (folder / "model.safetensors").unlink()
+    torch.save({"weight": Evil()}, folder / "pytorch_model.bin")
+    with pytest.raises(ValueError, match="do not make an encoder"):
+        own(folder, True)()
+    assert not marker.exists()

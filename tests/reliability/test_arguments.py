@@ -1,0 +1,228 @@
+"""Every argument of every function that people call, with wrong values; and what is no text, no Doc and no label."""
+
+import inspect
+
+import numpy
+import pytest
+import spacy
+from pipelines import make_example
+from wrong_settings import MANY, PROMISE, entry_points, target, validated_functions
+
+from spacy_sbert import bulk_files, cards, interchange, meta, readers, search, visual
+from spacy_sbert.evaluation.baselines import make_baseline
+from spacy_sbert.meta.corpus import ShortSentences, read_sentences
+from spacy_sbert.meta.fitting import set_method
+from spacy_sbert.most_similar import most_similar
+from spacy_sbert.search import texts as of_files
+
+TEXT = "A man is eating food. The dog ran fast. He cannot go."
+RNG = numpy.random.default_rng(0)
+ROWS = RNG.normal(size=(12, 16)).astype("float32")
+# What a function works on, which has errors of its own: see below
+DATA = {
+    "self",
+    "cls",
+    "nlp",
+    "vocab",
+    "model",
+    "docs",
+    "texts",
+    "vectors",
+    "queries",
+    "query",
+    "stream",
+    "spans",
+    "sbert",
+}
+DATA |= {
+    "get_examples",
+    "pipe",
+    "source",
+    "estimator",
+    "text",
+    "columns",
+    "labels",
+    "index",
+    "encoder",
+    "save",
+    "suites",
+}
+LATER = {"number as text", "unknown"}
+RIGHT = {  # by the argument's name, with the reason; what flags are, what may be None and defaults go without saying
+    "batch_size": MANY,  # no more than there are
+    "window": MANY,
+    "block_bytes": MANY,  # as much memory as it takes
+    "gpu_ids": {"list"},  # none
+    "k": MANY,  # all, if there are fewer
+    "limit": MANY,
+    "max_batch_items": MANY,
+    "max_tokens": MANY,
+    "prompt": {"empty text", *LATER},  # any text may be a prompt
+    "title": {"empty text", *LATER},
+    "tau": {"zero", "one and a half", *MANY},  # regularisation of any strength
+    "learn_rate": {"one and a half", *MANY},  # a loss that is not finite is refused
+    "threshold": {"zero"},
+    "min_score": {"zero", "minus one"},
+    "min_size": MANY,  # no group is as large
+    "low": {"zero", "minus one"},
+    "high": {"one and a half", *MANY},
+    "version": {"empty text", *LATER},  # of a package, as spaCy takes it
+}
+NO_MORE = {"k": set()}  # of vectors: at most as many as there are
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("arguments")
+    (made / "corpus.txt").write_text("\n".join(["A man is eating.", "The dog ran fast.", "He cannot go."] * 2))
+    (made / "pairs.csv").write_text("".join(f"a\tb\tc\td\t{i}.0\tOne {i}.\tTwo {i}.\n" for i in range(4)))
+    return made
+
+
+@pytest.fixture(scope="module")
+def nlp(tiny_bert):
+    made = spacy.blank("en")
+    made.add_pipe("sentencizer")
+    spans = {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": "doc+sent"}
+    for name in ("other", "sbert"):
+        made.add_pipe("sbert", name=name, config={"model": {"name": str(tiny_bert), "get_spans": spans}})
+    made.add_pipe("sbert_meta", config={"set_hooks": False})
+    made.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert), "n_outputs": 1}})
+    made.initialize()
+    return made
+
+
+def calls(nlp, folder):
+    """What is called, with what it must have, and what is right beside RIGHT: by names of validated_functions."""
+    sbert, reranker, made_meta = (nlp.get_pipe(name) for name in ("sbert", "sbert_reranker", "sbert_meta"))
+    doc = nlp(TEXT)
+    spans = search.SpanSearch(doc.sents)
+    corpus, pairs, missing = folder / "corpus.txt", folder / "pairs.csv", folder / "none"
+    index, int8, binary = (
+        search.VectorIndex.build(ROWS),
+        search.Int8Vectors.fit(ROWS).apply(ROWS),
+        search.BinaryVectors.of(ROWS),
+    )
+    examples = [make_example(nlp, "a man", "the dog", 0.5)]
+    of_pipe = {"path": LATER}
+    encode = {"input_path": corpus, "output_path": folder / "out.npy", "overwrite": True, "restart": True}
+    table = {"column": {"empty text", *LATER}, "header": set(), "progress": set()}  # .txt has no columns
+    return {
+        "text_pipe.TextPipe.encode": (sbert.encode, {"texts": ["a man", "the dog"]}, {}),
+        "text_pipe.TextPipe.pipe": (sbert.pipe, {"stream": [doc]}, {}),
+        "text_pipe.TextPipe._call": (sbert.predict, {"docs": [doc]}, {}),
+        "component.SentenceBert.classify": (sbert.classify, {"first": doc, "second": doc}, {}),
+        "component.SentenceBert.initialize": (sbert.initialize, {"get_examples": lambda: examples}, {}),
+        "meta.component.SentenceMeta.pipe": (made_meta.pipe, {"stream": [doc]}, {}),
+        "reranker.component.SentenceReranker.pipe": (reranker.pipe, {"stream": [doc]}, {}),
+        "most_similar.most_similar": (most_similar, {"text": doc, "query": "a man"}, {}),
+        "search.spans.SpanSearch.__init__": (search.SpanSearch, {"spans": list(doc.sents)}, {}),
+        "search.spans.SpanSearch.search": (spans.search, {"query": "a man"}, {}),
+        "search.spans.collect_spans": (search.collect_spans, {"docs": [doc]}, {}),
+        "search.nearest.nearest": (search.nearest, {"queries": ROWS, "vectors": ROWS, "k": 2}, NO_MORE),
+        "search.similar_pairs.most_similar_pairs": (search.most_similar_pairs, {"vectors": ROWS}, NO_MORE),
+        "search.communities.communities": (search.communities, {"vectors": ROWS}, {"threshold": {"zero", "minus one"}}),
+        "search.clustering.hierarchical_clusters": (
+            search.hierarchical_clusters,
+            {"vectors": ROWS, "n_clusters": 3},
+            {},
+        ),
+        "search.kmeans.kmeans_clusters": (
+            search.kmeans_clusters,
+            {"vectors": ROWS, "n_clusters": 3},
+            {"seed": {"billion"}},
+        ),
+        "search.index.VectorIndex.search": (index.search, {"queries": ROWS, "k": 2}, NO_MORE),
+        "search.quantization.Int8Vectors.search": (int8.search, {"queries": ROWS, "k": 2}, NO_MORE),
+        "search.quantization.BinaryVectors.search": (
+            binary.search,
+            {"queries": ROWS, "k": 2},
+            {**NO_MORE, "rescore": {"zero", *MANY}},
+        ),
+        "search.texts.search_texts": (
+            of_files.search_texts,
+            {"pipe": sbert, "corpus": corpus, "queries": ["a"]},
+            table,
+        ),
+        "search.texts.mine_texts": (of_files.mine_texts, {"pipe": sbert, "corpus": corpus}, table),
+        "search.texts.cluster_texts": (of_files.cluster_texts, {"pipe": sbert, "corpus": corpus}, table),
+        "search.texts.read_texts": (of_files.read_texts, {"path": corpus}, table),
+        "bulk_files.run.encode_file": (bulk_files.encode_file, {"sbert": sbert, **encode}, table),
+        "bulk_files.pipe.load_pipe": (bulk_files.load_pipe, {}, {}),
+        "meta.concatenation.Concatenation.__init__": (meta.Concatenation, {}, {}),
+        "meta.gcca.GCCA.__init__": (meta.GCCA, {}, {}),
+        "meta.estimator.MetaEmbedding.__init__": (meta.SVD, {}, {}),
+        "meta.autoencoder.CrossViewAutoencoder.__init__": (
+            meta.CrossViewAutoencoder,
+            {},
+            {"seed": {"billion"}, "hidden_layers": {"zero"}},
+        ),
+        "meta.methods.make_estimator": (meta.make_estimator, {"method": "svd"}, {}),
+        "meta.corpus.ShortSentences.__init__": (ShortSentences, {"nlp": nlp, "texts": list}, {}),
+        "meta.corpus.read_sentences": (read_sentences, {"path": corpus}, {}),
+        "meta.fitting.set_method": (
+            set_method,
+            {"nlp": nlp, "name": "sbert_meta", "method": None, "size": None, "options": {}},
+            {"options": {"dict"}},
+        ),
+        "readers.convert.convert": (
+            readers.convert,
+            {"input_path": pairs, "output_path": folder / "out.spacy"},
+            {"max_score": {"one and a half", *MANY}},
+        ),
+        "readers.docs.example_doc": (readers.example_doc, {"nlp": nlp, "members": ["a", "b"]}, {"spans_key": LATER}),
+        "readers.docs.pair_doc": (
+            readers.pair_doc,
+            {"nlp": nlp, "first": "a", "second": "b", "score": 0.5},
+            {"first": LATER, "second": LATER, "spans_key": LATER, "score": {"zero"}},
+        ),
+        "evaluation.baselines.make_baseline": (make_baseline, {"name": "tf-idf"}, {"seed": MANY | {"zero"}}),
+        "interchange.exporting.export_folder": (interchange.export_folder, {"nlp": nlp, "path": missing}, of_pipe),
+        "interchange.importing.import_folder": (interchange.import_folder, {"source": str(missing)}, {}),
+        "cards.facts.describe": (cards.describe, {"nlp": nlp}, {}),
+        "visual.render.render": (visual.render, {"docs": doc, "jupyter": False}, {}),
+        "visual.heatmap.heatmap": (visual.heatmap.heatmap, {"docs": doc}, {}),
+        "visual.scatter.scatter": (visual.scatter.scatter, {"docs": doc}, {"seed": {"billion"}}),
+    }
+
+
+ELSEWHERE = {  # tried as registered functions, or with them
+    "component.SentenceBert.__init__",
+    "meta.component.SentenceMeta.__init__",
+    "reranker.component.SentenceReranker.__init__",
+    "meta.static.SmoothInverseFrequency.__init__",
+}
+FILES = {  # whose only settings are paths, which tests of files try
+    "search.index.VectorIndex.save",
+    "search.index.VectorIndex.load",
+    "search.quantization.Int8Vectors.save",
+    "search.quantization.Int8Vectors.load",
+    "search.quantization.BinaryVectors.save",
+    "search.quantization.BinaryVectors.load",
+    "search.texts.open_index",
+    "evaluation.examples.evaluate",
+    "evaluation.suite.evaluate_suites",
+    "meta.fitting.fit_meta",
+    "meta.component.SentenceMeta.initialize",
+    "reranker.component.SentenceReranker.initialize",
+}
+
+
+def validated():
+    """Those that are registered under no name."""
+    registered = [made for _, made in entry_points().values()]
+    known = {id(vars(made).get("__init__", made)) if inspect.isclass(made) else id(made) for made in registered}
+    return {name: function for name, function in validated_functions().items() if id(function) not in known}
+
+
+def test_none_is_forgotten(nlp, folder):
+    assert validated().keys() == calls(nlp, folder).keys() | ELSEWHERE | FILES
+
+
+def test_functions(counted, nlp, folder):
+    with counted(PROMISE) as cases:
+        for name, (call, given, right) in calls(nlp, folder).items():
+            but = tuple(DATA | {key for key in given if isinstance(given[key], (dict, type(folder)))})
+            one = target(name, call, given, but)
+            for setting, label in one.cases():
+                one.judge(cases, setting, label, right.get(setting, RIGHT.get(setting, set()) | one.natural[setting]))

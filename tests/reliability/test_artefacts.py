@@ -1,0 +1,319 @@
+"""Bits, bytes and ends of every file that we write, damaged: it is refused by name, or what comes of it is the same."""
+
+import json
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+import spacy
+from counting import parts
+from made_data import HashedSource, write_benchmark
+from made_views import make_views
+
+from spacy_sbert.bulk_files import encode_file
+from spacy_sbert.bulk_files.vectors import VectorFile
+from spacy_sbert.evaluation import Settings, evaluate_suites
+from spacy_sbert.evaluation.results import read_results
+from spacy_sbert.evaluation.suite import write_json
+from spacy_sbert.meta.component import SentenceMeta
+from spacy_sbert.meta.members import PipeMember
+from spacy_sbert.meta.methods import make_estimator
+from spacy_sbert.meta.vector_cache import VectorCache
+from spacy_sbert.readers.table import parquet_records
+from spacy_sbert.sealed_json import sealed
+from spacy_sbert.search import BinaryVectors, Int8Vectors, VectorIndex, identify
+
+PROMISE = "what we saved and was damaged since is refused by name, or gives the same; nothing in it is executed"
+SECONDS = 60  # for one file: what hangs ends
+N_PARTS, N_CASES = 10, 4  # cases of each file in each part
+EXECUTES = {"pickle.find_class", "os.system", "os.exec", "os.posix_spawn", "subprocess.Popen"}
+TEXTS = ["A man is eating food.", "The cat sat on the mat.", "", "He cannot go.", "The dog ran fast.", "A meal."]
+executed: list[str] = []
+is_watching = False
+
+
+def watch(event: str, arguments: tuple) -> None:
+    if is_watching and event in EXECUTES:
+        executed.append(event)
+
+
+sys.addaudithook(watch)
+
+
+@dataclass
+class Artefact:
+    """folder: holds it. read: what comes of it, arrays and plain values, from another folder that holds the same."""
+
+    folder: Path
+    read: Callable[[Path], Any]
+
+
+def damage(data: bytes, random: numpy.random.Generator) -> bytes:
+    """One bit, one byte, some bytes, or the end; every second time near the beginning, where the headers are."""
+    kind = random.integers(6)
+    at = int(random.integers(min(len(data), 300) if random.integers(2) else len(data)))
+    end = min(at + int(random.integers(1, 40)), len(data))
+    if kind == 0:
+        return data[:at]
+    if kind == 1:
+        return data[:at] + random.bytes(1) + data[at + 1 :]
+    if kind == 2:
+        return data[:at] + bytes(end - at) + data[end:]
+    if kind == 3:
+        return data[:at] + data[end:]
+    if kind == 4:
+        return data[:at] + random.bytes(end - at) + data[at:]
+    return data[:at] + bytes([data[at] ^ 1 << int(random.integers(8))]) + data[at + 1 :]
+
+
+def is_same(found: Any, expected: Any) -> bool:
+    if isinstance(expected, dict):  # with more keys it says the same
+        return all(key in found and is_same(found[key], value) for key, value in expected.items())
+    if isinstance(expected, list | tuple):
+        return len(found) == len(expected) and all(map(is_same, found, expected))
+    if isinstance(expected, numpy.ndarray):
+        return numpy.array_equal(found, expected)
+    return found == expected
+
+
+@contextmanager
+def limited():
+    """What is done in it is watched, and ends in time."""
+    global is_watching
+
+    def end(*args):
+        raise AssertionError("it hangs")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(SECONDS)
+    is_watching = True
+    try:
+        yield
+    finally:
+        is_watching = False
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(scope="module")
+def sbert(tiny_bert):
+    return spacy.blank("en").add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
+
+
+def make_index(kind):
+    def make(folder, sbert):
+        vectors = numpy.random.default_rng(0).normal(size=(300, 16)).astype("float32")
+        encoder, texts = identify(sbert), [f"text {i}" for i in range(300)]
+        VectorIndex.build(vectors, kind=kind, encoder=encoder, texts=texts).save(folder)
+
+        def read(folder):
+            index = VectorIndex.load(folder, encoder=encoder)
+            return [*index.search(vectors[:5], k=3), index.rows, index.kind]
+
+        return Artefact(folder, read)
+
+    return make
+
+
+def make_quantized(kind):
+    def make(folder, sbert):
+        vectors = numpy.random.default_rng(0).normal(size=(50, 16))
+        made = Int8Vectors.fit(vectors).apply(vectors) if kind is Int8Vectors else BinaryVectors.of(vectors)
+        made.save(folder / "vectors.npz")
+        return Artefact(folder, lambda folder: kind.load(folder / "vectors.npz").search(vectors[:5], k=3))
+
+    return make
+
+
+def make_meta(method):
+    def make(folder, sbert):
+        views = make_views(100)
+        members = [PipeMember(name) for name in "abc"]
+        options = {"size": 3} if method == "svd" else {"size": 3, "epochs": 1} if method == "ae" else {}
+
+        def pipe():
+            return SentenceMeta(spacy.blank("en").vocab, members, make_estimator(method, **options))
+
+        made = pipe()
+        made.estimator.fit(views, list("abc"))
+        made.to_disk(folder)
+        return Artefact(folder, lambda folder: pipe().from_disk(folder).estimator.transform(views))
+
+    return make
+
+
+def make_member_vectors(folder, sbert):
+    blocks = [[numpy.float32(view[:40]), numpy.float32(view[40:])] for view in make_views(80)]
+    cache = VectorCache(folder, "a" * 64)
+    expected = [numpy.array(view) for view in cache.write(["a", "b", "c"], zip(*blocks, strict=True))]
+
+    def read(folder):
+        found = VectorCache(folder, "a" * 64).read(["a", "b", "c"])
+        return expected if found is None else found  # they are made anew
+
+    return Artefact(folder, read)
+
+
+def make_kept_evaluation(folder, sbert):
+    data = folder.with_name("data")
+    write_benchmark(data)
+    settings = Settings(any_count=True, bootstrap=0)
+
+    def read(folder):
+        source = HashedSource()
+        found = evaluate_suites(source, data, ["sts"], settings=settings, cache=folder, progress_bar=False)
+        if found["failed"]:
+            raise ValueError(str(found["failed"]))
+        return {name: {**task, "reused": None} for name, task in found["tasks"].items()}
+
+    read(folder)
+    return Artefact(folder, read)
+
+
+def make_results(folder, sbert):
+    data = folder.with_name("results-data")
+    write_benchmark(data)
+    found = evaluate_suites(HashedSource(), data, ["sts"], settings=Settings(any_count=True), progress_bar=False)
+    write_json(folder / "results.json", sealed(found))
+    return Artefact(folder, lambda folder: read_results(folder / "results.json"))
+
+
+def make_run(suffix):
+    def make(folder, sbert):
+        """Broken off before its end, with all that a run keeps."""
+        given = folder.with_name(f"in{suffix}.txt")
+        given.write_text("\n".join(TEXTS * 4) + "\n")
+        folder.mkdir(parents=True, exist_ok=True)
+        whole = VectorFile.write
+
+        def write(self, number, vectors, n_cut):
+            if number == 4:
+                raise KeyboardInterrupt
+            whole(self, number, vectors, n_cut)
+
+        VectorFile.write = write
+        try:
+            encode_file(sbert, given, folder / f"out{suffix}", window=4)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            VectorFile.write = whole
+
+        def read(folder):
+            report = encode_file(sbert, given, folder / f"out{suffix}", window=4)
+            return [(folder / f"out{suffix}").read_bytes(), report.rows, report.zero, report.cut]
+
+        return Artefact(folder, read)
+
+    return make
+
+
+def make_parquet(folder, sbert):
+    pytest.importorskip("pyarrow")
+    given = folder.with_name("in.txt")
+    given.write_text("\n".join(TEXTS) + "\n")
+    encode_file(sbert, given, folder / "out.parquet", window=4, with_text=True)
+    names = ["row", "text", "vector"]
+    return Artefact(folder, lambda folder: list(parquet_records(folder / "out.parquet", names)))
+
+
+ARTEFACTS = {
+    "index, flat": make_index("flat"),
+    "index, hnsw": make_index("hnsw"),
+    "index, ivf": make_index("ivf"),
+    "int8": make_quantized(Int8Vectors),
+    "binary": make_quantized(BinaryVectors),
+    "estimator, svd": make_meta("svd"),
+    "estimator, gcca": make_meta("gcca"),
+    "estimator, ae": make_meta("ae"),
+    "estimator, conc": make_meta("conc"),
+    "members' vectors": make_member_vectors,
+    "kept evaluation": make_kept_evaluation,
+    "results": make_results,
+    "run, .npy": make_run(".npy"),
+    "run, .parquet": make_run(".parquet"),
+    ".parquet": make_parquet,
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no alarm")
+@pytest.mark.parametrize("part", parts(N_PARTS))
+@pytest.mark.filterwarnings("ignore")
+def test_damaged_artefacts(counted, sbert, tmp_path, part):
+    random = numpy.random.default_rng(part)
+    with counted(PROMISE) as cases:
+        for name, make in ARTEFACTS.items():
+            folder = tmp_path / name / "made"
+            folder.mkdir(parents=True)
+            made = make(folder, sbert)
+            kept = tmp_path / name / "kept"
+            shutil.copytree(folder, kept)
+            expected = made.read(folder)
+            files = sorted(path.relative_to(kept) for path in kept.rglob("*") if path.is_file())
+            assert files, name
+            for number in range(N_CASES * len(files)):
+                file = files[number % len(files)]
+                shutil.rmtree(folder)
+                shutil.copytree(kept, folder)
+                data = (folder / file).read_bytes()
+                (folder / file).write_bytes(damage(data, random) if data else b"x")
+                case = f"{name}, part {part}, {file}, number {number}"
+                with limited():
+                    judge(cases, case, made, folder, expected)
+
+
+def judge(cases, case, made, folder, expected):
+    executed.clear()
+    try:
+        found = made.read(folder)
+    except (ValueError, OSError) as error:
+        if str(folder) in str(error):
+            cases.refused()
+        else:
+            cases.wrong(f"{case}: the message names no file: {error}")
+    except BaseException as error:
+        cases.wrong(f"{case}: {type(error).__name__}: {error}")
+    else:
+        cases.check(is_same(found, expected), f"{case}: other results, and no word")
+    if executed:
+        cases.wrong(f"{case}: executed {executed}")
+
+
+def test_what_earlier_versions_saved_is_read(sbert, tmp_path):
+    """Without digests: results, kept tasks, runs, estimators and members' vectors."""
+    for name, make in ARTEFACTS.items():
+        folder = tmp_path / name / "made"
+        folder.mkdir(parents=True)
+        made = make(folder, sbert)
+        shutil.copytree(folder, tmp_path / name / "kept")
+        expected = made.read(folder)
+        shutil.rmtree(folder)
+        shutil.copytree(tmp_path / name / "kept", folder)
+        n_stripped = sum(map(strip_digest, [path for path in folder.rglob("*") if path.is_file()]))
+        assert is_same(made.read(folder), expected), name
+        assert n_stripped or not name.startswith(("estimator", "members", "kept", "results", "run")), name
+
+
+def strip_digest(path):
+    """Whether there was one."""
+    data = path.read_bytes()
+    if data.startswith(b"spacy-sbert sealed"):
+        path.write_bytes(data[data.index(b"\n") + 33 :])
+    elif path.name in ("vectors.json", "results.json", "run.json") or path.name.startswith("STS"):
+        content = json.loads(data)
+        del content["sha256"]
+        content.pop("files", None)
+        path.write_text(json.dumps(content))
+    elif path.suffix == ".jsonl" and path.name.startswith("windows"):
+        lines = [json.loads(line) for line in data.splitlines()]
+        path.write_text("".join(json.dumps({**line, "line": 0}).replace(', "line": 0', "") + "\n" for line in lines))
+    else:
+        return False
+    return path.read_bytes() != data

@@ -1,0 +1,202 @@
+"""What is no file is refused by name before a byte is read of it, and nothing is written through a link."""
+
+import os
+import socket
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+import spacy
+import writers
+from counting import parts
+from made_data import HashedSource, write_benchmark
+from writers import in_time
+
+from spacy_sbert.arrays import read_arrays
+from spacy_sbert.bulk_files import encode_file
+from spacy_sbert.evaluation import Settings, evaluate, evaluate_suites
+from spacy_sbert.evaluation.results import read_results
+from spacy_sbert.meta.corpus import read_sentences
+from spacy_sbert.readers import PairCorpus, convert
+from spacy_sbert.readers.arguments import read_arguments
+from spacy_sbert.search import BinaryVectors, Int8Vectors
+from spacy_sbert.search.texts import cluster_texts, mine_texts, search_texts
+from spacy_sbert.static_vectors import read_counts
+from spacy_sbert.visual.files import read_document, read_texts
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no FIFOs, and links are not for everyone")
+TARGET = b"of somebody else"
+
+
+@pytest.fixture(scope="module")
+def nlp(tiny_bert):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
+    nlp.get_pipe("sbert").encode(["a"])
+    return nlp
+
+
+def make_fifo(path):
+    os.mkfifo(path)
+
+
+def make_socket(path):
+    folder = os.open(path.parent, os.O_RDONLY)
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(f"/proc/self/fd/{folder}/{path.name}")  # paths of sockets are short
+    os.close(folder)
+
+
+def make_device(path):
+    path.symlink_to("/dev/zero")
+
+
+KINDS = {
+    "a named pipe": make_fifo,
+    "a folder": Path.mkdir,
+    "a socket": make_socket,
+    "a device": make_device,
+}
+LINES = ("a.txt", "a.jsonl", "a.csv", "a.tsv", "a.txt.gz", "a.csv.gz", "a.parquet")
+TABLES = ("a.jsonl", "a.csv", "a.tsv", "a.csv.gz", "a.parquet")
+
+
+def readers(nlp, folder):
+    """Each way in which a file is read: its names, and from a path what reads it."""
+    sbert = nlp.get_pipe("sbert")
+    yield "encode", LINES, lambda path: encode_file(sbert, path, folder / "out.npy")
+    yield "convert", TABLES, lambda path: convert(path, folder / "out.spacy", members=["text"])
+    yield "convert", ("a.txt",), lambda path: convert(path, folder / "out.spacy", format="text")
+    yield "evaluate", ("a.tsv", "a.csv", "a.spacy"), lambda path: evaluate(nlp, path)
+    for layout in ("sts", "nli", "sick", "wikisection", "quora", "text"):
+        yield layout, ("a.tsv",), lambda path, layout=layout: next(PairCorpus(path, format=layout)(nlp))
+    yield "train", ("a.spacy",), lambda path: next(PairCorpus(path)(nlp))
+    yield "search", LINES[:-1], lambda path: search_texts(sbert, path, ["a"], index=folder / "index", kind="flat")
+    yield "mine", LINES, lambda path: mine_texts(sbert, path)
+    yield "cluster", LINES, lambda path: cluster_texts(sbert, path)
+    yield "visualize", LINES, lambda path: read_texts(path)
+    yield "visualize --sentences", ("a.txt",), read_document
+    yield "fit-meta", ("a.txt", "a.jsonl"), lambda path: next(read_sentences(path))
+    yield "word counts", ("a.txt",), read_counts
+    yield "arguments", ("ArgPairs_GC.csv",), lambda path: read_arguments(path, "afs")
+    yield "evaluate --compare", ("a.json",), read_results
+    yield "int8", ("a.npz",), Int8Vectors.load
+    yield "binary", ("a.npz",), BinaryVectors.load
+    yield "kept vectors", ("a.npz",), lambda path: read_arrays(path, {"keys": ("uint8", 2)})
+
+
+@pytest.mark.parametrize("number", parts(len(KINDS), quick=2))
+def test_what_is_no_file_is_refused_before_it_is_read(counted, nlp, tmp_path, number):
+    kind, make = list(KINDS.items())[number]
+    named, works = [], []
+    for place, (command, names, work) in enumerate(readers(nlp, tmp_path)):
+        for name in names:
+            if (kind, command) in {("a folder", "search"), ("a folder", "arguments")}:
+                continue  # which take folders
+            path = tmp_path / str(place) / name
+            path.parent.mkdir(exist_ok=True)
+            make(path)
+            named.append((command, path))
+            works.append(partial(work, path))
+    assert len(works) > 50
+    with counted("input that is no file (folder, pipe, socket, device) is refused by name, and nothing hangs") as cases:
+        for (command, path), said in zip(named, in_time(*works), strict=True):
+            if said is not None and said.startswith("ValueError") and f"{path} is {kind}" in said:
+                cases.refused()
+            else:
+                cases.wrong(f"{command} of {path.name}: {said}")
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_pipes_in_folders_of_data_and_caches(counted, tmp_path):
+    """A task whose file is none fails by name, and the others run; a kept result that is none is made anew."""
+    write_benchmark(tmp_path, "dev")
+    write_benchmark(tmp_path, "test")
+    cache, settings = tmp_path / "cache", Settings(any_count=True, bootstrap=0)
+
+    def run(root):
+        found = evaluate_suites(HashedSource(), root, ["sts"], settings=settings, cache=cache, progress_bar=False)
+        raise ValueError(str({**found["failed"], "run": sorted(found["tasks"])}))
+
+    with counted("input that is no file (folder, pipe, socket, device) is refused by name, and nothing hangs") as cases:
+        (said,) = in_time(partial(run, tmp_path))
+        assert "'run': ['STSb-dev', 'STSb-test']" in said
+        for file in [next(tmp_path.rglob("sts-dev.csv")), next(cache.glob("STSb-test-*.json"))]:
+            file.unlink()
+            os.mkfifo(file)
+            (said,) = in_time(partial(run, tmp_path))
+            cases.check(f"{file} is a named pipe" in said, f"{file.name}: {said}")
+
+
+PARTIAL = ("lock", "run.json", "run.json.new", "vectors.npy", "windows.jsonl", "windows.jsonl.new", "assembled")
+PLANTED = {  # what writes, and the names under which a link may stand; {pid} is in the names of some of them
+    writers.encode: ["out.npy", *(f"out.npy.partial/{name}" for name in PARTIAL)],
+    writers.resume: ["out.npy", *(f"out.npy.partial/{name}" for name in PARTIAL)],
+    writers.encode_parquet: ["out.parquet", *(f"out.parquet.partial/{name}" for name in PARTIAL)],
+    writers.convert_table: ["out.spacy", ".out.spacy.{pid}"],
+    writers.save_index: ["index/lock", "index/index.json", "index/.index.json.{pid}"],
+    writers.save_vectors: ["out.npz", ".out.npz.{pid}"],
+    writers.write_card: ["README.md", "README.md.tmp", ".README.md.{pid}"],
+    writers.write_rows: ["out.tsv", ".out.tsv.{pid}"],
+    writers.write_results: ["out.json", "out.{pid}", ".out.json.{pid}"],
+    writers.write_page: ["out.html", ".out.html.{pid}"],
+    writers.evaluate: None,  # the names of a run, which have digests in them
+    writers.keep_member_vectors: None,
+}
+LINKS = {"a symbolic link": os.symlink, "a hard link": os.link}
+
+
+def names_of(make, nlp, folder):
+    """The files that a run leaves, and a name that a killed one may leave beside each."""
+    folder.mkdir()
+    writer = make(nlp, folder)
+    before = set(folder.rglob("*"))
+    writer.work()
+    made = [path.relative_to(folder) for path in folder.rglob("*") if path not in before and path.is_file()]
+    return [name for path in made for name in (str(path), str(path.with_name(f".{path.name}.{{pid}}")))]
+
+
+@pytest.mark.parametrize("part", parts(len(LINKS)))
+def test_nothing_is_written_through_a_link(counted, nlp, tmp_path, part):
+    kind, link = list(LINKS.items())[part]
+    with counted("through a link that stands where we write nothing is written: refused, or replaced") as cases:
+        for number, (make, names) in enumerate(PLANTED.items()):
+            for at, name in enumerate(names or names_of(make, nlp, tmp_path / f"{number}-names")):
+                folder = tmp_path / f"{number}-{at}"
+                folder.mkdir()
+                (folder / "target").write_bytes(TARGET)
+                path = folder / name.format(pid=os.getpid())
+                path.parent.mkdir(parents=True, exist_ok=True)
+                writer = make(nlp, folder)
+                path.unlink(missing_ok=True)
+                link(folder / "target", path)
+                case = f"{make.__name__}, {kind} {name}"
+                try:
+                    writer.work()
+                except (OSError, ValueError, RuntimeError) as error:
+                    cases.refused() if str(path) in str(error) else cases.wrong(f"{case}: {error}")
+                else:
+                    cases.right()
+                if (folder / "target").read_bytes() != TARGET:
+                    cases.wrong(f"{case}: the target was written")
+
+
+@pytest.mark.parametrize("make", [writers.encode, writers.evaluate, writers.keep_member_vectors])
+def test_a_folder_of_ours_that_is_a_link(counted, make, nlp, tmp_path):
+    """Folders that people name may be links, as to a larger disk; those that we name may not."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "made").mkdir()
+    work = make(nlp, tmp_path / "made").work
+    path = tmp_path / "made" / "out.npy.partial"
+    if make is not writers.encode:
+        work()
+        path = next(path for path in (tmp_path / "made" / "cache").iterdir() if path.is_dir())
+        for file in (tmp_path / "made" / "cache").rglob("*.*"):
+            file.unlink()
+        path.rmdir()
+    path.symlink_to(tmp_path / "elsewhere")
+    with counted("through a link that stands where we write nothing is written: refused, or replaced") as cases:
+        with cases.refuses(make.__name__, str(path), "a symbolic link"):
+            work()
+        assert not list((tmp_path / "elsewhere").iterdir())

@@ -1,0 +1,148 @@
+"""Every setting with wrong values: refused with an error that names it, before anything hangs or is allocated.
+
+What is right among the values is listed with its reason, so that nothing is accepted by accident. Settings are found
+in signatures and in the commands, so that one that is added later is tried, too.
+"""
+
+import inspect
+
+import pytest
+import spacy
+from spacy.util import registry
+from thinc.api import reduce_mean
+from wrong_settings import MANY, PROMISE, entry_points, target
+
+from spacy_sbert.losses.cosine_similarity import CosineSimilarityLoss
+from spacy_sbert.models import sentence_listener
+from spacy_sbert.spans import sentence_spans
+
+RIGHT_FACTORS = {"zero", "one and a half", *MANY}  # a finite factor; a loss that is not finite is refused in training
+LATER = {"number as text", "unknown"}  # a name that only use can find to be unknown
+LIMITS = MANY  # a limit that nothing reaches
+# Values that are right, by setting, or by registered name and setting: with the reason.
+ALLOWED = {
+    # Factors and margins in formulas
+    **dict.fromkeys(("grad_factor", "learn_rate_factor", "loss_weight", "margin", "initial_rate"), RIGHT_FACTORS),
+    **dict.fromkeys(("scale", "a"), RIGHT_FACTORS - {"zero"}),  # which divides, or makes all alike
+    "max_grad_norm": RIGHT_FACTORS,
+    "warmup": {"zero"},  # none
+    "min_score": {"minus one", "zero"},  # below max_score, 1
+    "max_score": {"one and a half", *MANY},  # above min_score, 0
+    # Limits, which large numbers take away
+    **dict.fromkeys(
+        ("batch_size", "limit", "max_batch_items", "mini_batch_size", "shuffle_buffer", "size", "total_steps"), LIMITS
+    ),
+    "start_step": LIMITS,  # behind the end the rate is zero, at once
+    "max_length": LIMITS,  # more than the encoder has is refused when it is loaded
+    # Names that are anybody's choice, or found when they are used
+    "spans_key": LATER,
+    "upstream": LATER,  # refused by name when the pipeline is put together
+    "name": LATER,  # of an encoder, which is loaded on first use: see test_unknown_encoders
+    "default_prompt_name": {"empty text", *LATER},  # "" for none; the folder's prompts are known when it is loaded
+    "teacher": LATER,  # a pipeline that is loaded when the first example is read
+    "counts": LATER,  # a file that is read when the function is fitted
+    "output_file": LATER,  # a file that will be written
+    "seed": {"minus one", *MANY},  # Python's generator takes any whole number
+    # Blocks and lists that may be empty, or hold what their own function checks
+    **{key: {"dict"} for key in ("grad_scaler_config", "prompts")},
+    **{key: {"dict", "dict of things"} for key in ("tokenizer_config", "transformer_config")},  # read with the folder
+    "frozen": {"list"},  # nothing
+    "members": {"list"},  # no columns are named
+}
+ALONE = {  # and all that is right, whatever annotation and default say
+    "spacy-sbert.PairCorpus.v1 path": set(),  # None stands for what the command line is to give
+    "spacy-sbert.MultiTaskLoss.v1 weights": {"none", "dict"},  # objectives that are not named have 1
+    **{f"{pipe} {block}": {"dict"} for pipe, block in (("sbert", "model"), ("sbert_reranker", "model"))},  # the default
+    "sbert loss": {"none", "dict"},  # no training; the default
+    **{f"{pipe} scorer": {"none", "dict"} for pipe in ("sbert", "sbert_meta", "sbert_reranker")},
+    "sbert spans_key": set(),  # that of the span getter: see test_spans_keys
+    "sbert_meta pipes": {"list"},  # all that there are
+    **{f"sbert_meta {block}": {"dict"} for block in ("functions", "options")},  # none
+    "sbert_meta size": {"none"},
+}
+GIVEN = {  # what must be given
+    "nI": 16,
+    "nO": 8,
+    "size": 4,
+    "initial_rate": 1e-3,
+    "total_steps": 100,
+    "loss": CosineSimilarityLoss(),
+    "dims": [4, 2],
+    "objectives": {"one": CosineSimilarityLoss()},
+    "corpora": {"one": lambda nlp: []},
+    "corpus": lambda nlp: [],
+    "teacher": "en_teacher",
+    "path": "pairs.csv",
+    "pooling": reduce_mean(),
+    "tok2vec": sentence_listener(),
+    "get_spans": sentence_spans(),
+}
+DEFAULT_BLOCKS = ("tok2vec", "get_spans")  # defaults that a config fills, and Python does not
+COSINE = {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}
+CORPUS = {"@readers": "spacy-sbert.PairCorpus.v1", "path": "pairs.csv"}
+BLOCKS = {  # the same in a config
+    "loss": COSINE,
+    "objectives": {"one": COSINE},
+    "corpora": {"one": CORPUS},
+    "corpus": CORPUS,
+    "pooling": {"@layers": "reduce_mean.v1"},
+}
+ENTRY_POINTS = entry_points()
+REGISTERED = {name: made for name, made in ENTRY_POINTS.items() if made[0] != "factories"}
+
+
+def given_to(function, source=GIVEN):
+    parameters = inspect.signature(function).parameters
+    needed = {key for key in parameters if parameters[key].default is inspect.Parameter.empty}
+    return {key: source.get(key, GIVEN[key]) for key in parameters if key in needed | set(DEFAULT_BLOCKS) & set(source)}
+
+
+def allowed(one, setting, label):
+    return ALONE.get(f"{one.name} {setting}", ALLOWED.get(setting, set()) | one.natural[setting])
+
+
+def try_all(cases, targets, but=""):
+    for one in targets:
+        for setting, label in one.cases(but):
+            one.judge(cases, setting, label, allowed(one, setting, label))
+
+
+def test_what_is_registered_called_from_python(counted):
+    targets = [target(name, function, given_to(function)) for name, (_, function) in REGISTERED.items()]
+    with counted(PROMISE) as cases:
+        try_all(cases, targets)
+
+
+def test_what_is_registered_built_from_a_config(counted):
+    def built(kind, name):
+        return lambda **settings: registry.resolve({"block": {f"@{kind}": name, **settings}})["block"]
+
+    targets = []
+    for name, (kind, function) in REGISTERED.items():
+        one = target(name, function, given_to(function, BLOCKS))
+        one.call = built(kind, name)
+        targets.append(one)
+    with counted(PROMISE) as cases:
+        try_all(cases, targets)
+
+
+@pytest.fixture(scope="module")
+def two_encoders():
+    nlp = spacy.blank("en")
+    for name in ("sbert", "other"):
+        nlp.add_pipe("sbert", name=name)
+    return nlp
+
+
+def test_settings_of_pipes(counted, two_encoders):
+    def made(factory):
+        return lambda **config: two_encoders.create_pipe(factory, config=config)
+
+    targets = []
+    for name, (kind, function) in ENTRY_POINTS.items():
+        if kind == "factories":
+            one = target(name, function, {}, ("nlp", "name"))
+            one.call = made(name)
+            targets.append(one)
+    with counted(PROMISE) as cases:
+        try_all(cases, targets, but="half a character")  # which spaCy itself cannot put into a config

@@ -1,0 +1,380 @@
+"""Every way to train: a loop of one's own, `nlp.update(sgd=optimizer)`, takes the steps of `spacy train`."""
+
+import numpy
+import pytest
+import spacy
+import torch
+from pipelines import PAIRS, make_example
+from spacy.training import Example
+from spacy.util import fix_random_seed
+from thinc.api import SGD, Adam, RAdam
+
+from spacy_sbert.readers import example_doc
+
+N_STEPS = 3
+SHARED = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}
+SENTENCE_LISTENER = {"@architectures": "spacy-sbert.SentenceListener.v1"}
+LISTENER = {
+    "@architectures": "spacy-transformers.TransformerListener.v1",
+    "grad_factor": 1.0,
+    "pooling": {"@layers": "reduce_mean.v1"},
+}
+SOFTMAX = {"@layers": "spacy-sbert.SoftmaxLoss.v1", "learn_rate_factor": 10.0}
+CACHED = {"@layers": "spacy-sbert.CachedMultipleNegativesRankingLoss.v1", "mini_batch_size": 2}
+DROPOUT = {"transformer_config": {"hidden_dropout_prob": 0.2}}
+
+
+def listener_to(upstream):
+    return {**LISTENER, "upstream": upstream}
+
+
+def config_of(nlp, name):
+    return {key: value for key, value in nlp.get_pipe_config(name).items() if key != "factory"}
+
+
+def add_tagger(nlp, *, tok2vec=LISTENER, **kwargs):
+    config = {"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": tok2vec}}
+    tagger = nlp.add_pipe("tagger", config=config, **kwargs)
+    for label in ("X", "Y"):
+        tagger.add_label(label)
+
+
+def tagged(nlp, text):
+    doc = nlp.make_doc(text)
+    return Example.from_dict(doc, {"tags": ["X" if token.is_punct else "Y" for token in doc]})
+
+
+def labelled(nlp, first, second, label):
+    reference = example_doc(nlp, (first, second), label=label)
+    predicted = example_doc(nlp, (first, second))
+    return Example(predicted, reference)
+
+
+def pairs(nlp):
+    return [make_example(nlp, *pair) for pair in PAIRS]
+
+
+def labels(nlp):
+    return [labelled(nlp, *pair[:2], label) for pair, label in zip(PAIRS, ("a", "b", "a"), strict=True)]
+
+
+def pairs_and_tags(nlp):
+    """With tags alone, pairs alone, both, and Docs without a token among them."""
+    tags = [tagged(nlp, "The dog ran fast."), tagged(nlp, "A man, a cat.")]
+    return [*pairs(nlp), *tags, tagged(nlp, "")]
+
+
+def both(make_nlp, transformer=None, sbert=None, **kwargs):
+    nlp = make_nlp("shared", transformer=transformer, **(sbert or {}))
+    add_tagger(nlp, **kwargs)
+    return nlp
+
+
+def beside(make_nlp):
+    """An encoder of its own, and a tagger on a transformer."""
+    nlp = make_nlp("shared")
+    sbert = config_of(make_nlp(), "sbert")
+    nlp.remove_pipe("sbert")
+    add_tagger(nlp)
+    nlp.add_pipe("sbert", config=sbert)
+    return nlp
+
+
+def tagger_alone(make_nlp):
+    nlp = both(make_nlp)
+    nlp.remove_pipe("sbert")
+    return nlp
+
+
+def replaced(make_nlp):
+    """Each with a transformer of its own; nobody listens to the first."""
+    nlp = both(make_nlp)
+    nlp.initialize(lambda: pairs_and_tags(nlp))
+    for name in ("sbert", "tagger"):
+        nlp.replace_listeners("transformer", name, ["model.tok2vec"])
+    return nlp
+
+
+def two_transformers(make_nlp):
+    nlp = make_nlp("shared")
+    nlp.add_pipe("transformer", name="second", config=config_of(nlp, "transformer"))
+    add_tagger(nlp, tok2vec=listener_to("second"))
+    sbert = config_of(nlp, "sbert")
+    nlp.remove_pipe("sbert")
+    sbert["model"]["tok2vec"] = {**SENTENCE_LISTENER, "upstream": "transformer"}
+    nlp.add_pipe("sbert", config=sbert)
+    return nlp
+
+
+def meta(make_nlp):
+    nlp = make_nlp("shared")
+    nlp.add_pipe("sbert", name="max", config={"model": {**SHARED, "pooling": "max"}})
+    nlp.add_pipe("sbert_meta")
+    return nlp
+
+
+WAYS = {  # how the pipeline is made, and its batch
+    "own": (lambda make: make(), pairs),
+    "own, in mini-batches": (lambda make: make(model={"mini_batch_size": 2, **DROPOUT}), pairs),
+    "own, checkpoints": (lambda make: make(model={"gradient_checkpointing": True, **DROPOUT}), pairs),
+    "own, cut and frozen": (lambda make: make(model={"max_grad_norm": 0.1, "frozen": ["embeddings"]}), pairs),
+    "own, a tagger beside": (beside, pairs_and_tags),
+    "own, labels": (lambda make: make(loss=SOFTMAX), labels),
+    "shared": (lambda make: make("shared"), pairs),
+    "shared, bfloat16": (lambda make: make("shared", transformer={"precision": "bfloat16"}), pairs),
+    "shared, reference": (lambda make: make("shared", transformer={"precision": "reference"}), pairs),
+    "shared, dropout": (lambda make: make("shared", transformer=DROPOUT), pairs),
+    "shared, in mini-batches": (lambda make: make("shared", transformer={"mini_batch_size": 2, **DROPOUT}), pairs),
+    "shared, cached ranking": (lambda make: make("shared", loss=CACHED), pairs),
+    "shared, checkpoints": (
+        lambda make: make("shared", transformer={"gradient_checkpointing": True, **DROPOUT}),
+        pairs,
+    ),
+    "shared, cut and frozen": (
+        lambda make: make("shared", transformer={"max_grad_norm": 0.1, "frozen": ["embeddings"]}),
+        pairs,
+    ),
+    "shared, labels": (lambda make: make("shared", loss=SOFTMAX), labels),
+    "shared, grad_factor 0": (
+        lambda make: make("shared", model={"tok2vec": {**SENTENCE_LISTENER, "grad_factor": 0.0}}, loss=SOFTMAX),
+        labels,
+    ),
+    "shared, a tagger before": (lambda make: both(make, before="sbert"), pairs_and_tags),
+    "shared, a tagger behind": (both, pairs_and_tags),
+    "tagger alone": (tagger_alone, pairs_and_tags),
+    "replaced listeners": (replaced, pairs_and_tags),
+    "two transformers": (two_transformers, pairs_and_tags),
+    "meta": (meta, pairs),
+}
+
+
+def like_spacy_train(nlp, parts, optimizer, **kwargs):
+    """What train_while_improving does in a step."""
+    for part in parts:
+        nlp.update(part, sgd=False, **kwargs)
+    for name, pipe in nlp.pipeline:
+        if getattr(pipe, "is_trainable", False) and name not in kwargs.get("exclude", ()):
+            pipe.finish_update(optimizer)
+
+
+def with_sgd(nlp, parts, optimizer, **kwargs):
+    for part in parts[:-1]:
+        nlp.update(part, sgd=False, **kwargs)
+    nlp.update(parts[-1], sgd=optimizer, **kwargs)
+
+
+def without_sgd(nlp, parts, optimizer, **kwargs):
+    """The optimizer is then that of nlp.initialize."""
+    for part in parts[:-1]:
+        nlp.update(part, sgd=False, **kwargs)
+    nlp.update(parts[-1], **kwargs)
+
+
+LOOPS = {"sgd given": with_sgd, "sgd not given": without_sgd}
+
+
+def all_weights(nlp):
+    """Every parameter of every pipe."""
+    found = {}
+    for name, pipe in nlp.pipeline:
+        for i, node in enumerate(pipe.model.walk() if getattr(pipe, "is_trainable", False) else ()):
+            found.update(
+                {(name, i, key): node.get_param(key).copy() for key in node.param_names if node.has_param(key)}
+            )
+            for shim in node.shims:
+                found.update({(name, i, key): p.detach().numpy().copy() for key, p in shim._model.named_parameters()})
+    return found
+
+
+def same(found, expected):
+    return found.keys() == expected.keys() and all(numpy.array_equal(found[key], expected[key]) for key in expected)
+
+
+def restore(nlp, before):
+    """As it was, without gradients."""
+    for (name, i, key), value in before.items():
+        node = list(nlp.get_pipe(name).model.walk())[i]
+        if key in node.param_names:
+            node.set_param(key, value.copy())
+            node.set_grad(key, numpy.zeros_like(value))
+        for shim in node.shims:
+            parameter = dict(shim._model.named_parameters())[key]
+            parameter.data.copy_(torch.from_numpy(value))
+            parameter.grad = None
+
+
+def trained(nlp, batch, loop, *, n_parts=1, make_optimizer=None, **kwargs):
+    """The weights after some steps."""
+    fix_random_seed(1)
+    nlp._optimizer = (make_optimizer or nlp.create_optimizer)()
+    for _ in range(N_STEPS):
+        loop(nlp, [batch[i::n_parts] for i in range(n_parts)], nlp._optimizer, **kwargs)
+        nlp._optimizer.step_schedules()
+    return all_weights(nlp)
+
+
+def judge(cases, what, nlp, make_batch, **kwargs):
+    """A case for each loop: its weights are those of spacy train, to the last bit, and they moved."""
+    fix_random_seed(0)
+    batch = make_batch(nlp)
+    nlp.initialize(lambda: batch)
+    before = all_weights(nlp)
+    expected = trained(nlp, batch, like_spacy_train, **kwargs)
+    assert any(not numpy.array_equal(expected[key], before[key]) for key in before)
+    for name, loop in LOOPS.items():
+        restore(nlp, before)
+        try:
+            found = trained(nlp, batch, loop, **kwargs)
+        except RuntimeError as error:
+            cases.wrong(f"{what}, {name}: {error}")
+            continue
+        off = max(abs(found[key] - expected[key]).max() for key in expected)
+        cases.check(off == 0, f"{what}, {name}: weights off by {off}")
+
+
+PROMISE = "nlp.update(sgd=optimizer) takes the steps of spacy train"
+
+
+@pytest.mark.filterwarnings("ignore:.*(batch without pairs|saw but a part of|add up|W0)")
+@pytest.mark.parametrize("n_parts", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("way", WAYS)
+def test_each_way_takes_the_steps_of_spacy_train(counted, make_nlp, way, n_parts):
+    make, batch = WAYS[way]
+    with counted(PROMISE) as cases:
+        judge(cases, f"{way}, {n_parts} parts", make(make_nlp), batch, n_parts=n_parts)
+
+
+OPTIMIZERS = {
+    "Adam": lambda: Adam(0.01, use_averages=False),
+    "averages": lambda: Adam(0.01),
+    "RAdam": lambda: RAdam(0.01),
+    "decay": lambda: Adam(0.01, L2=0.1, use_averages=False),
+    "descent": lambda: SGD(0.1),
+}
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_each_optimizer_takes_the_steps_of_spacy_train(counted, make_nlp, optimizer):
+    with counted(PROMISE) as cases:
+        make = OPTIMIZERS[optimizer]
+        judge(cases, optimizer, both(make_nlp), pairs_and_tags, make_optimizer=make)
+
+
+@pytest.mark.parametrize("transformer", [{}, DROPOUT, {**DROPOUT, "mini_batch_size": 2}], ids=str)
+@pytest.mark.parametrize("exclude", [(), ("transformer",), ("sbert",)], ids=str)
+def test_annotating_between_forward_and_gradient(counted, make_nlp, transformer, exclude):
+    """The transformer encodes the batch for use while its gradient is awaited, or in place of training."""
+    with counted(PROMISE) as cases:
+        settings = {"annotates": ["transformer"], "exclude": exclude}
+        judge(cases, f"{exclude} {transformer}", both(make_nlp, transformer), pairs_and_tags, **settings)
+
+
+@pytest.mark.filterwarnings("ignore:.*has a new head")
+def test_a_reranker_takes_the_steps_of_spacy_train(counted, tiny_bert):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert)}})
+    with counted(PROMISE) as cases:
+        judge(cases, "reranker", nlp, pairs)
+
+
+@pytest.mark.parametrize("setting", [{"mini_batch_size": 2}, {"gradient_checkpointing": True}], ids=str)
+def test_annotating_does_not_change_the_gradient(counted, make_nlp, setting):
+    """What is computed again for the gradient drops out the same, though the encoder was used in between."""
+    nlp = both(make_nlp, {**DROPOUT, **setting})
+    batch = pairs_and_tags(nlp)
+    nlp.initialize(lambda: batch)
+    before = all_weights(nlp)
+    expected = trained(nlp, batch, with_sgd)
+    restore(nlp, before)
+    with counted(PROMISE) as cases:
+        found = trained(nlp, batch, with_sgd, annotates=["transformer"])
+        cases.check(same(found, expected), f"{setting}")
+
+
+def never_calls_back(nlp, monkeypatch):
+    """The last listener keeps its gradient to itself, as spaCy's entity_linker does for a batch without entities."""
+    monkeypatch.setattr(nlp.get_pipe("tagger"), "update", lambda *args, **kwargs: {})
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_gradient_that_never_comes(counted, make_nlp, monkeypatch, loop):
+    """The update is made all the same: before the next pass, before the pipeline is saved, or averages are used."""
+    nlp = both(make_nlp)
+    batch = pairs_and_tags(nlp)
+    nlp.initialize(lambda: batch)
+    before = all_weights(nlp)
+
+    def train(step, ends=lambda: None):
+        restore(nlp, before)
+        nlp._optimizer = Adam(0.01, use_averages=False)
+        step(nlp, [batch], nlp._optimizer)
+        with monkeypatch.context() as patched:
+            never_calls_back(nlp, patched)
+            step(nlp, [batch], nlp._optimizer)
+        ends()
+        return all_weights(nlp)
+
+    def forgetting(nlp, parts, optimizer):
+        """As spacy train, and nobody awaits the gradient any more."""
+        nlp.update(parts[0], sgd=False)
+        for listener in nlp.get_pipe("transformer").listeners:
+            listener.receive(None, None, None)
+        for _, pipe in nlp.pipeline:
+            pipe.finish_update(optimizer)
+
+    def average():
+        with nlp.use_params({(shim.id, "none"): numpy.zeros(1)}):
+            pass
+
+    step, shim = LOOPS[loop], nlp.get_pipe("transformer").model.shim
+    ends = {"saved": nlp.to_bytes, "averaged": average, "copied": nlp.get_pipe("transformer").model.copy}
+    ends["trained"] = lambda: step(nlp, [batch], nlp._optimizer)
+    with counted("an update that waits for a gradient in vain is made, once") as cases:
+        expected = train(forgetting)
+        assert not same(train(step), expected), "it waits"
+        for name, end in ends.items():
+            if name == "trained":
+                expected = train(forgetting, lambda: forgetting(nlp, [batch], nlp._optimizer))
+            cases.check(same(train(step, end), expected), name)
+
+
+def test_an_error_between_forward_and_gradient_loses_nothing(counted, make_nlp, monkeypatch):
+    nlp = both(make_nlp)
+    batch = pairs_and_tags(nlp)
+    nlp.initialize(lambda: batch)
+    optimizer = Adam(0.01, use_averages=False)
+    with_sgd(nlp, [batch], optimizer)
+    vector = nlp(PAIRS[0][0]).vector
+    kept = []
+    with monkeypatch.context() as patched:
+        patched.setattr(nlp.get_pipe("tagger"), "update", lambda *args, **kwargs: 1 / 0)
+        try:
+            nlp.update(batch, sgd=optimizer)
+        except ZeroDivisionError as error:
+            kept.append(error)  # and with it the frames that hold the callback
+    with counted("an interrupted update leaves the encoder as it was, and the next one trains") as cases:
+        cases.check(numpy.array_equal(nlp(PAIRS[0][0]).vector, vector), "vectors after the error")
+        before = all_weights(nlp)
+        with_sgd(nlp, [batch], optimizer)
+        after = all_weights(nlp)
+        moved = [key for key in before if not numpy.array_equal(before[key], after[key])]
+        cases.check(any("query" in key[2] for key in moved), "the encoder stands still")
+        cases.check(not nlp.get_pipe("transformer").model.shim._steps.take(), "an update is left over")
+
+
+def test_transformer_update_called_directly(counted, make_nlp):
+    """Transformer.update takes an optimizer of its own, and makes its update when the last listener calls back."""
+    nlp = both(make_nlp)
+    batch = pairs_and_tags(nlp)
+    nlp.initialize(lambda: batch)
+    before = all_weights(nlp)
+    expected = trained(nlp, batch, like_spacy_train, make_optimizer=lambda: Adam(0.01))
+
+    def directly(nlp, parts, optimizer):
+        for _, pipe in nlp.pipeline:
+            pipe.update(parts[0], sgd=optimizer)
+
+    restore(nlp, before)
+    found = trained(nlp, batch, directly, make_optimizer=lambda: Adam(0.01))
+    with counted(PROMISE) as cases:
+        cases.check(same(found, expected), "Transformer.update")

@@ -1,0 +1,154 @@
+"""Rows of `unit = "doc+sent"`: the Doc's vector is that of the whole Doc, a sentence's that of the sentence alone."""
+
+import warnings
+
+import numpy
+import pytest
+import spacy
+from pipelines import ENCODERS
+from spacy.tokens import Doc, DocBin
+from transformers import BertTokenizer
+
+from spacy_sbert import restore
+
+TEXT = "A man is eating food. The cat sat on the mat. He cannot go."
+POOLINGS = ["mean", "max", "cls", "weightedmean", "cls+mean"]
+SETTINGS = {encoder: {"own": "model", "shared": "transformer"}[encoder] for encoder in ENCODERS}
+
+
+def close(given, expected):
+    return given.shape == expected.shape and numpy.allclose(given, expected, atol=1e-6)
+
+
+def test_default_unit_compares_sentences_as_texts():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    sbert = nlp.add_pipe("sbert")
+    assert nlp.config["components"]["sbert"]["model"]["get_spans"]["unit"] == "doc+sent"
+    doc = nlp("The bank raised its rates. We sat on the river bank.")
+    first, second = doc.sents
+    alone = sbert.encode([doc.text, first.text, second.text])
+    assert close(doc.vector, alone[0]) and close(first.vector, alone[1]) and close(second.vector, alone[2])
+    assert first.similarity(second) == pytest.approx(float(alone[1] @ alone[2]), abs=1e-6)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_both_rows_are_those_of_the_other_units(make_nlp, encoder, pooling):
+    both, doc_unit, sent_unit = (
+        make_nlp(encoder, unit=unit, model={"pooling": pooling}) for unit in ("doc+sent", "doc", "sent")
+    )
+    texts = [TEXT, "", "The dog ran fast. \n\n ", " \n Food. The mat.", "dog"]
+    docs = zip(both.pipe(texts), doc_unit.pipe(texts), sent_unit.pipe(texts), strict=True)
+    for doc, as_doc, as_sents in docs:
+        assert close(doc.vector, as_doc.vector) and doc.has_vector == as_doc.has_vector
+        for sent, expected in zip(doc.sents if len(doc) else (), as_sents.sents if len(doc) else (), strict=True):
+            assert close(sent.vector, expected.vector) and sent.has_vector == expected.has_vector
+        for token, expected in zip(doc, as_doc, strict=True):  # in the context of the Doc, each wordpiece once
+            assert close(token.vector, expected.vector)
+        assert not len(doc) or close(doc[:2].vector, as_doc[:2].vector)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_slow_tokenizer(make_nlp, tiny_bert, tmp_path, encoder):
+    BertTokenizer.from_pretrained(tiny_bert).save_pretrained(tmp_path)
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).write_bytes((tiny_bert / name).read_bytes())
+    settings = {SETTINGS[encoder]: {"tokenizer_config": {"use_fast": False}}}
+    slow = make_nlp(encoder, name=tmp_path, unit="doc+sent", **settings)
+    fast = make_nlp(encoder, unit="doc+sent")
+    texts = ["The cat sat. A dog ran fast.", TEXT]
+    for given, expected in zip(slow.pipe(texts), fast.pipe(texts), strict=True):
+        pieces = [given, *given, *given.sents, given[2:6]]
+        for piece, other in zip(pieces, [expected, *expected, *expected.sents, expected[2:6]], strict=True):
+            assert close(piece.vector, other.vector)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_sentences_behind_the_limit_have_vectors(make_nlp, encoder):
+    nlp, alone = make_nlp(encoder, unit="doc+sent"), make_nlp(encoder)
+    with pytest.warns(UserWarning, match="were cut"):
+        doc = nlp("A man is eating food. " * 8 + "The dog ran fast.")
+    last = list(doc.sents)[-1]
+    assert doc._.sbert_truncated and close(last.vector, alone("The dog ran fast.").vector)
+    ((found, score),) = doc._.most_similar("The dog ran fast.", k=1)
+    assert found == last and score == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_windows(make_nlp, encoder):
+    settings = {SETTINGS[encoder]: {"overflow": "windows"}}
+    long = "A man is eating food and the cat sat on the mat and the dog ran fast. " * 2 + "He cannot go."
+    both, as_doc = (make_nlp(encoder, unit=unit, **settings)(long) for unit in ("doc+sent", "doc"))
+    assert close(both.vector, as_doc.vector)
+    assert all(close(ours.vector, theirs.vector) for ours, theirs in zip(both, as_doc, strict=True))
+
+
+def test_tagger_beside_a_shared_encoder_sees_every_row(make_nlp):
+    nlp = make_nlp("shared", unit="doc+sent")
+    doc = nlp(TEXT)
+    data = doc._.trf_data
+    assert len(data.wordpieces.input_ids) == 4 and (numpy.asarray(data.align.lengths) >= 2).all()
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_survives(make_nlp, encoder):
+    nlp = make_nlp(encoder, unit="doc+sent")
+    doc = nlp(TEXT)
+    (stored,) = DocBin(docs=[doc], store_user_data=True).get_docs(nlp.vocab)
+    for other in (doc.copy(), restore(stored)):
+        assert close(other.vector, doc.vector)
+        assert all(close(a.vector, b.vector) for a, b in zip(other.sents, doc.sents, strict=True))
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_trains_on_members_alone(make_nlp, examples, encoder):
+    given, expected = make_nlp(encoder, unit="doc+sent"), make_nlp(encoder)
+    for nlp in (given, expected):
+        nlp.initialize(lambda nlp=nlp: examples(nlp))
+    assert given.update(examples(given), sgd=None) == expected.update(examples(expected), sgd=None)
+
+
+def test_sentences_that_are_no_rows_are_not_ranked(make_nlp):
+    nlp = make_nlp()
+    nlp.add_pipe("sentencizer", first=True)
+    with pytest.raises(
+        ValueError, match=r"(?s)'A man is eating food\.' has no vector of its own.*unit = \"doc\+sent\""
+    ):
+        nlp(TEXT)._.most_similar("food")
+
+
+def test_a_span_in_context_says_so_once(make_nlp):
+    nlp = make_nlp()
+    nlp.add_pipe("sentencizer", first=True)
+    first, second, third = nlp(TEXT).sents
+    with pytest.warns(UserWarning, match=r"(?s)in the context of its Doc.*components\.sbert.*\"doc\+sent\"") as said:
+        first.similarity(second)
+        second.similarity(third)
+    assert len(said) == 1
+    own = make_nlp(unit="doc+sent")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        doc = own(TEXT)
+        next(doc.sents).similarity(doc[:])
+        assert doc[1].similarity(doc[2]) == pytest.approx(first.doc[1].similarity(first.doc[2]), abs=1e-6)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_behind_the_limit_is_said_once(make_nlp, encoder):
+    nlp = make_nlp(encoder)
+    with pytest.warns(UserWarning, match="were cut"):
+        doc = nlp("A man is eating food. " * 8 + "The dog ran fast.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert doc[2].has_vector and not nlp(" ")[0].has_vector
+    with pytest.warns(UserWarning, match=r"behind the encoder's limit.*overflow = \"windows\"") as said:
+        assert not doc[-1].has_vector and not doc[-4:].has_vector and doc[10:].has_vector
+    assert len(said) == 1
+
+
+def test_a_doc_whose_pipe_is_gone_says_it_too(make_nlp):
+    data = make_nlp()(TEXT).to_bytes()
+    doc = restore(Doc(spacy.blank("en").vocab).from_bytes(data))
+    with pytest.warns(UserWarning, match="in the context of its Doc"):
+        doc[2:4].vector.any()
