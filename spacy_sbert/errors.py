@@ -571,6 +571,11 @@ class Errors:
         "The encoder in {folder} is limited to {given} wordpieces (max_seq_length, model_max_length or the number of "
         "its positions), of which {special} are special tokens: no text fits. Expected more than {special}."
     )
+    UNKNOWN_DEFAULT_PROMPT = (
+        "The encoder's folder (config_sentence_transformers.json) says default_prompt_name = '{given}', but has no "
+        'such prompt; those it has are {expected}. Name it in the encoder\'s config, prompts = {{"{given}": "..."}}, '
+        'or set default_prompt_name there, "" for none.'
+    )
     FROZEN_NOT_A_LIST = (
         'Cannot freeze {given!r}: expected a list of names of modules or parameters, such as frozen = ["embeddings"].'
     )

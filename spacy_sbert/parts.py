@@ -47,12 +47,12 @@ class Part:
 class Parts:
     """The parts of one Doc, in the order of its text, and that text.
 
-    doc (Doc): the Doc. records (list): those of one pipe on it.
+    doc (Doc): the Doc. records (list): those of one pipe on it. text (str): the Doc's, if somebody made it.
     """
 
-    def __init__(self, doc: Doc, records: Sequence["PlacedRecord"]):
+    def __init__(self, doc: Doc, records: Sequence["PlacedRecord"], text: str | None = None):
         self._records = list(records)
-        self.text = doc.text
+        self.text = doc.text if text is None else text
         self._parts: list[Part] = []
         first = self._records[0]
         self.is_one = len(self._records) == 1 and _fills(first, self.text)  # as most Docs have it
@@ -72,17 +72,18 @@ class Parts:
         )
 
     def over(self, start: int, end: int) -> list[Part]:
-        """The parts that characters [start, end) are of; white space need not be of any.
+        """The parts that characters [start, end) are of; white space counts for nothing.
 
         RAISES (ValueError): if one of them is of no part, or several claim it.
         """
         if self.is_one:
             return self._parts
         owner = self._owner[start:end]
-        lost = numpy.flatnonzero((owner < 0) & ~self._is_white[start:end])
+        is_text = ~self._is_white[start:end]
+        lost = numpy.flatnonzero((owner < 0) & is_text)
         if len(lost):
             self._refuse(start + int(lost[0]))
-        return sorted((self._parts[i] for i in numpy.unique(owner[owner >= 0])), key=lambda part: part.start)
+        return sorted((self._parts[i] for i in numpy.unique(owner[is_text])), key=lambda part: part.start)
 
     def whole_at(self, start: int, texts: Iterable[str]) -> "PlacedRecord | None":
         """The record whose Doc begins at a character and has one of these texts, if there is one."""
@@ -210,6 +211,11 @@ def parts_of(doc: Doc, records: Sequence["PlacedRecord"]) -> Parts:
         found = Parts(doc, records)
         _known.setdefault(doc, {})[records[0].name] = found
     return found
+
+
+def know(doc: Doc, record: "PlacedRecord") -> None:
+    """Remember that a record was just made of a whole Doc."""
+    _known.setdefault(doc, {})[record.name] = Parts(doc, [record], record.data["text"])
 
 
 def _fills(record: "PlacedRecord", text: str) -> bool:

@@ -17,7 +17,7 @@ from spacy.tokens import Doc, Span, Token
 
 from .arrivals import Place
 from .errors import Errors, Warnings
-from .parts import Part, parts_of
+from .parts import Part, know, parts_of
 from .pipes import find_pipe
 from .span_pooling import covering, finished, stretch_vector
 
@@ -60,7 +60,9 @@ def store(doc: Doc, name: str, data: dict[str, Any]) -> None:
     for key in [key for key in user_data if _is_record(key, name)]:
         del user_data[key]
     data["text"] = doc.text
-    user_data[_key(name, 0, len(data["text"]), data)] = data
+    record = PlacedRecord(name, 0, len(data["text"]), data)
+    user_data[_key(name, record.start, record.end, data)] = data
+    know(doc, record)
 
 
 def welcome(doc: Doc) -> None:
@@ -191,7 +193,7 @@ def _stretch_vector(
         return row, bool(row.any())
     found.check_in_context(parts)
     _check_one_kind([part.record for part in parts])
-    return _pooled(piece, parts, start, end, dense)
+    return _pooled(piece, parts, found.text, start, end, dense)
 
 
 def _row(parts: list[Part], start: int, end: int) -> numpy.ndarray | None:
@@ -206,7 +208,7 @@ def _part_vectors(doc: Doc, part: Part, text: str, dense: Dense | None) -> numpy
     data, rows = part.record.data, _standing(part, text)
     if len(rows):
         return data["vectors"][rows][data["has_text"][rows]]
-    vector, has_text = _pooled(doc[:], [part], part.start, part.end, dense)
+    vector, has_text = _pooled(doc[:], [part], text, part.start, part.end, dense)
     return vector[None] if has_text else data["vectors"][:0]
 
 
@@ -239,10 +241,10 @@ def _kind(data: dict[str, Any]) -> str:
 
 
 def _pooled(
-    piece: Span | Token, parts: list[Part], start: int, end: int, dense: Dense | None
+    piece: Span | Token, parts: list[Part], text: str, start: int, end: int, dense: Dense | None
 ) -> tuple[numpy.ndarray, bool]:
-    """The wordpieces of characters [start, end) in context, pooled as the rows are."""
-    text, states = piece.doc.text[start:end], []
+    """The wordpieces of characters [start, end) of a Doc's text in context, pooled as the rows are."""
+    text, states = text[start:end], []
     for part in parts:
         data, at = part.record.data, part.record.start
         if "combined_by" in data:
