@@ -150,10 +150,6 @@ class Errors:
         "The members ({names}) have no direction to give by the method '{method}': on these {n} sentences no number of "
         "one correlates with any of another. Use the method svd, or other members."
     )
-    META_NO_MEMORY = (
-        "An autoencoder of size {size} for members of widths {widths} does not fit into memory. Set size lower, such "
-        "as the width of a member."
-    )
     META_LARGE_NUMBERS = (
         "The numbers in the vectors of the member '{name}' of a meta-embedding are too large for their squares. Set "
         "normalize = true, or scale them down."
