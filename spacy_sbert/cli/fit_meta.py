@@ -8,6 +8,7 @@ from typer import Argument, Option
 from wasabi import msg
 
 from . import app
+from .ending import fail, use_gpu
 
 
 @app.command("fit-meta")
@@ -22,7 +23,7 @@ def fit_meta_cli(
     column: Annotated[int | None, Option("--column", help="Column of the sentences in a table, from 1")] = None,
     max_tokens: Annotated[int, Option("--max-tokens", help="Take sentences of fewer tokens; 0 for all")] = 60,
     cache: Annotated[Path | None, Option("--cache", help="Folder that keeps the members' vectors")] = None,
-    gpu_id: Annotated[int, Option("--gpu-id", "-g", help="GPU to use, -1 for the CPU")] = -1,
+    gpu_id: Annotated[int, Option("--gpu-id", "-g", help="GPU to use, -1 for the CPU", min=-1)] = -1,
     quiet: Annotated[bool, Option("--quiet", "-q", help="No progress bar")] = False,
 ) -> None:
     """Fit the meta-embedding of a pipeline and save the pipeline.
@@ -30,13 +31,12 @@ def fit_meta_cli(
     Without --method, --size and --option an sbert_meta that the pipeline has is fitted as its config says.
     """
     import spacy
-    from spacy.cli._util import setup_gpu
 
     from ..errors import Warnings
     from ..meta.corpus import ShortSentences, read_sentences
     from ..meta.fitting import fit_meta, set_method
 
-    setup_gpu(gpu_id)
+    use_gpu(gpu_id)
     try:
         options = dict(_parse(text) for text in option or [])
         nlp = spacy.load(pipeline)
@@ -47,7 +47,7 @@ def fit_meta_cli(
         with _to_write(output) as folder:
             nlp.to_disk(folder)
     except (OSError, ValueError) as error:
-        msg.fail(str(error), exits=1)
+        fail(str(error))
     if sentences.n_left_out:
         msg.warn(Warnings.META_LEFT_OUT.format(count=sentences.n_left_out, limit=max_tokens))
     msg.good(f"Saved the pipeline to {output}")

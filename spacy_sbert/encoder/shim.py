@@ -196,9 +196,12 @@ class EncoderShim(SteppingShim):
         try:
             with self.weights.reading():
                 self._hfmodel.transformer.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
-        except SafetensorError as error:  # which is no OSError on a full disk
-            raise OSError(Errors.CANNOT_WRITE.format(path=folder, reason=error)) from error
-        self._save_tokenizer(folder)
+            self._save_tokenizer(folder)
+        except Exception as error:  # of a full disk; tokenizers know no other kind
+            names_no_file = isinstance(error, OSError) and error.filename is None
+            if names_no_file or isinstance(error, SafetensorError) or type(error) is Exception:
+                raise OSError(Errors.CANNOT_WRITE.format(path=folder, reason=error)) from error
+            raise
 
     def from_bytes(self, bytes_data: bytes) -> "EncoderShim":
         """Load an encoder that to_bytes wrote.
