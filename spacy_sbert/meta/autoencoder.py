@@ -118,7 +118,7 @@ class CrossViewAutoencoder(MetaEmbedding):
         return {} if network is None else {name: value.numpy() for name, value in network.state_dict().items()}
 
     def check_size(self, widths: Sequence[int], names: Sequence[str], n: int) -> None:
-        self._new_network(widths)  # any size can be had that fits into memory
+        self._sized(widths)  # any size can be had that fits into memory
 
     def _fit(self, views: Views, names: Sequence[str], progress: bool) -> None:
         widths = [view.shape[1] for view in views]
@@ -141,9 +141,14 @@ class CrossViewAutoencoder(MetaEmbedding):
         self.losses_, self.size_ = numpy.array(losses), self.size or max(widths)
         self._network = network.eval().requires_grad_(False)
 
-    def _new_network(self, widths: Sequence[int]) -> CrossViewNetwork:
+    def _sized(self, widths: Sequence[int]) -> int:
+        """The width of the code. RAISES (ValueError): if it makes too many weights."""
         size = self.size or max(widths)
         check_weights("size", size, size, max(*widths, size if self.hidden_layers else 0))
+        return size
+
+    def _new_network(self, widths: Sequence[int]) -> CrossViewNetwork:
+        size = self._sized(widths)
         with torch.random.fork_rng(devices=[]):  # nobody else's random numbers change
             torch.manual_seed(self.seed)
             return CrossViewNetwork(widths, size, self.hidden_layers).to(DTYPES[self.dtype])

@@ -104,6 +104,12 @@ def test_numbers_too_large_for_their_squares():
         ({"method": "svd", "size": 10}, 0, 10, "at most 9 directions to give on 10 sentences"),
         ({"method": "gcca", "size": 5}, 4, 120, "at most 4 directions"),
         ({"method": "gcca", "size": 8}, 0, 8, "at most 7 directions to give on 8 sentences"),
+        (
+            {"method": "ae", "size": 2**15, "options": {"hidden_layers": 1}},
+            0,
+            8,
+            "at most 268435456 weights in a layer, not 32768 x 32768",
+        ),
         ({"method": "svd"}, 0, 0, "no sentence to fit the meta-embedding on"),
     ],
 )
