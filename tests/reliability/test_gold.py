@@ -4,7 +4,7 @@ import math
 
 import pytest
 import spacy
-from pipelines import ENCODERS, PAIRS, make_example
+from pipelines import PAIRS, make_example
 from spacy.training import Example
 
 from spacy_sbert.readers import example_doc
@@ -46,8 +46,7 @@ def refuse_all(cases, nlp, batch, name, golds):
             nlp.update([*batch, example], sgd=False)
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
-@pytest.mark.parametrize("loss", OF_SCORES)
+@pytest.mark.parametrize(("encoder", "loss"), [*(("own", loss) for loss in OF_SCORES), ("shared", "cosine")])
 def test_scores_out_of_range(counted, make_nlp, encoder, loss):
     nlp = make_nlp(encoder, loss=OF_SCORES[loss])
     batch = [make_example(nlp, *PAIRS[0]), make_example(nlp, *PAIRS[1])]
@@ -81,8 +80,7 @@ def test_where_the_order_counts_there_is_no_range(counted, make_nlp, loss):
         refuse_all(cases, nlp, batch, "score", NO_SCORES[6:])
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
-@pytest.mark.parametrize("loss", OF_LABELS)
+@pytest.mark.parametrize(("encoder", "loss"), [*(("own", loss) for loss in OF_LABELS), ("shared", "softmax")])
 def test_labels_that_nobody_knows(counted, make_nlp, encoder, loss):
     nlp = make_nlp(encoder, loss=OF_LABELS[loss])
     batch = [labelled(nlp, pair, label) for pair, label in zip(PAIRS, "aba", strict=True)]

@@ -78,6 +78,25 @@ PIPELINES = [
 ]
 
 
+QUICK = [
+    ("own", "bert", "float32"),
+    ("own", "distilbert", "reference"),
+    ("dense", "bert", "float32"),
+    ("shared", "distilbert", "float32"),
+    ("reranker", "distilbert", "float32"),
+]
+
+
+def pipelines_and_parts(n, encoders):
+    """Each pipeline in so many parts; of a few the first is quick."""
+    chosen = [pipeline for pipeline in PIPELINES if pipeline[0] in encoders]
+    return [
+        pytest.param(*pipeline, part, marks=() if part == 0 and pipeline in QUICK else pytest.mark.slow)
+        for pipeline in chosen
+        for part in range(n)
+    ]
+
+
 def make_pipeline(make_nlp, folders, encoder, kind, precision):
     """With dropout; the batch to train it on."""
     settings = {"precision": precision, "transformer_config": DROPOUT[kind]}
@@ -138,8 +157,9 @@ def is_of_one_state(found, states, use):
 
 
 @pytest.mark.filterwarnings("ignore:.*(has a new head|longer than the)")
-@pytest.mark.parametrize("part", parts(6))
-@pytest.mark.parametrize(("encoder", "kind", "precision"), PIPELINES)
+@pytest.mark.parametrize(
+    ("encoder", "kind", "precision", "part"), pipelines_and_parts(6, ("own", "dense", "shared", "reranker"))
+)
 def test_used_while_trained(counted, make_nlp, folders, encoder, kind, precision, part):
     """The states are those of the same training without anybody else."""
     texts = make_texts(part)
@@ -173,8 +193,7 @@ def test_used_while_trained(counted, make_nlp, folders, encoder, kind, precision
         cases.check(close(function(nlp, texts), states[-1]), what)
 
 
-@pytest.mark.parametrize("part", parts(4))
-@pytest.mark.parametrize(("encoder", "kind", "precision"), [p for p in PIPELINES if p[0] != "reranker"])
+@pytest.mark.parametrize(("encoder", "kind", "precision", "part"), pipelines_and_parts(4, ("own", "shared")))
 def test_used_together(counted, make_nlp, folders, encoder, kind, precision, part):
     """encode and encode, encode and pipe, pipe and pipe, on other texts each."""
     nlp, _ = make_pipeline(make_nlp, folders, encoder, kind, precision)

@@ -148,6 +148,7 @@ WAYS = {  # how the pipeline is made, and its batch
     "two transformers": (two_transformers, pairs_and_tags),
     "meta": (meta, pairs),
 }
+LIKE_OTHERS = ("own, checkpoints", "own, labels", "shared, reference", "shared, in mini-batches", "shared, labels")
 
 
 def like_spacy_train(nlp, parts, optimizer, **kwargs):
@@ -239,7 +240,9 @@ PROMISE = "nlp.update(sgd=optimizer) takes the steps of spacy train"
 
 @pytest.mark.filterwarnings("ignore:.*(batch without pairs|saw but a part of|add up|W0)")
 @pytest.mark.parametrize("n_parts", [1, pytest.param(2, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, marks=pytest.mark.slow if way in LIKE_OTHERS else ()) for way in WAYS]
+)
 def test_each_way_takes_the_steps_of_spacy_train(counted, make_nlp, way, n_parts):
     make, batch = WAYS[way]
     with counted(PROMISE) as cases:
@@ -262,8 +265,11 @@ def test_each_optimizer_takes_the_steps_of_spacy_train(counted, make_nlp, optimi
         judge(cases, optimizer, both(make_nlp), pairs_and_tags, make_optimizer=make)
 
 
+HELD = ("transformer", "sbert")
+
+
 @pytest.mark.parametrize("transformer", [{}, DROPOUT, {**DROPOUT, "mini_batch_size": 2}], ids=str)
-@pytest.mark.parametrize("exclude", [(), ("transformer",), ("sbert",)], ids=str)
+@pytest.mark.parametrize("exclude", [(), *(pytest.param((n,), marks=pytest.mark.slow) for n in HELD)], ids=str)
 def test_annotating_between_forward_and_gradient(counted, make_nlp, transformer, exclude):
     """The transformer encodes the batch for use while its gradient is awaited, or in place of training."""
     with counted(PROMISE) as cases:
