@@ -158,7 +158,7 @@ def named_in(file: Path) -> str:
     return "'model' in the folder of its component" if file.parent.name == "transformer" else str(file)
 
 
-@pytest.mark.parametrize("part", parts(60, quick=4))
+@pytest.mark.parametrize("part", parts(40, quick=4))
 def test_flips_and_cuts_on_disk(part, make, counted):
     kind = KINDS[part % len(KINDS)]
     folder, expected = make(kind)
@@ -241,6 +241,7 @@ def test_stopped_while_it_was_written(part, make, counted):
 # Folders that are loaded by their names have no digests: what their files say is judged by its type.
 
 VALUES = (None, -1, "x", [], {}, 10**9, True)
+SETTINGS = ("default_prompt_name", "truncate_dim")  # one in the config wins, so their errors may name them alone
 FILES = (
     *("config.json", "tokenizer_config.json", "special_tokens_map.json", "tokenizer.json", "modules.json"),
     *("sentence_bert_config.json", "config_sentence_transformers.json", "1_Pooling/config.json"),
@@ -309,7 +310,7 @@ def test_values_of_other_types(part, folder, counted):
                     f"{name}: {at} = {value!r}, was {str(before)[:40]}",
                     lambda: encode(folder),
                     None if is_same_type else expected,
-                    str(at[-1]) if before is None else str(folder),
+                    str(at[-1]) if at[-1] in SETTINGS else str(folder),
                 )
             (folder / name).write_text(whole)
 
