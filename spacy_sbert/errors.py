@@ -150,10 +150,6 @@ class Errors:
         "The members ({names}) have no direction to give by the method '{method}': on these {n} sentences no number of "
         "one correlates with any of another. Use the method svd, or other members."
     )
-    META_NO_MEMORY = (
-        "An autoencoder of size {size} for members of widths {widths} does not fit into memory. Set size lower, such "
-        "as the width of a member."
-    )
     META_LARGE_NUMBERS = (
         "The numbers in the vectors of the member '{name}' of a meta-embedding are too large for their squares. Set "
         "normalize = true, or scale them down."
@@ -490,6 +486,10 @@ class Errors:
         "{path} is {kind}: expected nothing there, or a file of its own. Nothing was written through it. Remove it, or "
         "give another name."
     )
+    CANNOT_WRITE = (
+        "Cannot write {path}: {reason}. What was there before stays: make room (or mend what keeps the file from being "
+        "written), and run the same command again."
+    )
     BAD_SEAL = "its SHA-256 is not the one that was saved with it: it was damaged or changed"
 
     # Finding and loading an encoder
@@ -566,6 +566,11 @@ class Errors:
     NO_ROOM = (
         "The encoder in {folder} is limited to {given} wordpieces (max_seq_length, model_max_length or the number of "
         "its positions), of which {special} are special tokens: no text fits. Expected more than {special}."
+    )
+    UNKNOWN_DEFAULT_PROMPT = (
+        "The encoder's folder (config_sentence_transformers.json) says default_prompt_name = '{given}', but has no "
+        'such prompt; those it has are {expected}. Name it in the encoder\'s config, prompts = {{"{given}": "..."}}, '
+        'or set default_prompt_name there, "" for none.'
     )
     FROZEN_NOT_A_LIST = (
         'Cannot freeze {given!r}: expected a list of names of modules or parameters, such as frozen = ["embeddings"].'

@@ -157,7 +157,7 @@ def rows_of(doc: Doc, records: list[PlacedRecord]) -> tuple[numpy.ndarray, numpy
     found = parts_of(doc, records)
     for part in found.over(0, len(found.text)):
         rows = slice(None) if part.whole else _standing(part, found.text)
-        known = len(part.record.rows[rows]) > 0
+        known = part.whole or len(part.record.rows[rows]) > 0  # an empty Doc, whole, has none
         places.append(part.record.rows[rows] if known else numpy.array([[part.start, part.end]], dtype="int32"))
         has_text.append(part.record.data["has_text"][rows] if known else numpy.ones((1,), dtype=bool))
     return numpy.concatenate(places), numpy.concatenate(has_text)

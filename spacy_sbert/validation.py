@@ -229,7 +229,7 @@ def _fits(value: Any, annotation: Any) -> bool:
     if origin is Annotated:
         return _fits(value, args[0]) and all(_allows(one, value) for one in args[1:])
     if origin in (Union, UnionType):
-        if Path in args and isinstance(value, str):
+        if Path in args and str in args and isinstance(value, str):
             return _is_path(value)
         return any(_fits(value, arg) for arg in args)
     if origin is Literal:

@@ -49,6 +49,7 @@ VALUES: dict[str, Any] = {
 }
 MANY = {"billion", "10**18"}
 NUMBERS = {"minus one", "zero", "one and a half", *MANY}
+ALIASES = {"query_prompt": "prompt_name", "options": "option", "name": "baseline"}  # what messages call a setting
 TEXTS = {"empty text", "number as text", "unknown"}
 REFUSALS = (ValueError, TypeError, OSError, ImportError)
 
@@ -95,7 +96,9 @@ class Target:
     def _names(self, error: Exception, setting: str, label: str) -> bool:
         """Whether the message has the name of the setting, in whatever case and with whatever dashes."""
         message = str(error).replace("-", "_").lower()
-        return setting.lower() in message or (setting in self.paths and f"{VALUES[label]}" in str(error))
+        return ALIASES.get(setting, setting).lower() in message or (
+            setting in self.paths and f"{VALUES[label]}" in str(error)
+        )
 
 
 def entry_points() -> dict[str, tuple[str, Any]]:

@@ -7,6 +7,7 @@ from typer import Argument, Option
 from wasabi import msg
 
 from . import app
+from .ending import fail
 
 PIPELINE = Argument(help="Folder of the pipeline", exists=True, file_okay=False)
 NAME = Option("--name", "-n", help="Of the package; by default that of meta.json")
@@ -28,7 +29,7 @@ def card_cli(
     try:
         written = write_readme(pipeline, (hub_card if front_matter else package_card)(facts), force=force)
     except (OSError, ValueError) as error:
-        msg.fail(f"Cannot write {pipeline / 'README.md'}", str(error), exits=1)
+        fail(f"Cannot write {pipeline / 'README.md'}", str(error))
     if written:
         msg.good(f"Wrote {pipeline / 'README.md'}")
     else:
@@ -51,7 +52,7 @@ def hub_card_cli(
     try:
         update_hub(repo, metadata)
     except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
-        msg.fail(f"Cannot update the card of {repo}", str(error), exits=1)
+        fail(f"Cannot update the card of {repo}", str(error))
     msg.good(f"Updated the card of {repo}")
 
 
@@ -63,4 +64,4 @@ def _describe(pipeline: Path, name: str | None, version: str | None) -> Any:
     try:
         return describe(spacy.load(pipeline), folder=pipeline, name=name, version=version)
     except (OSError, ValueError) as error:
-        msg.fail(f"Cannot describe {pipeline}", str(error), exits=1)
+        fail(f"Cannot describe {pipeline}", str(error))

@@ -7,6 +7,7 @@ from typer import Argument, Option
 from wasabi import msg
 
 from . import app
+from .ending import fail
 
 FORMATS = "auto, sts, nli, sick, wikisection, quora, text or table"  # importing the readers would not be light
 
@@ -51,5 +52,5 @@ def convert_cli(
             limit=limit,
         )
     except (ImportError, OSError, ValueError) as error:
-        msg.fail(f"Cannot convert {input_path}", str(error), exits=1)
+        fail(f"Cannot convert {input_path}", str(error))
     msg.good(f"Wrote {count} pairs to {output_path} (one epoch in batches of 16: {-(-count // 16)} steps)")

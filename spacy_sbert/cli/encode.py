@@ -7,6 +7,7 @@ from typer import Argument, Exit, Option
 from wasabi import msg
 
 from . import app
+from .ending import fail
 
 
 @app.command("encode")
@@ -60,7 +61,7 @@ def encode_cli(
             truncate_dim=truncate_dim,
         )
     except (ImportError, OSError, RuntimeError, ValueError) as error:
-        msg.fail(f"Cannot encode {input_path}", str(error), exits=1)
+        fail(f"Cannot encode {input_path}", str(error))
     except KeyboardInterrupt:
         msg.warn("Stopped", "Run the same command again to go on.")
         raise Exit(130) from None

@@ -7,6 +7,7 @@ from typer import Argument, Option
 from wasabi import msg
 
 from . import app
+from .ending import fail, use_gpu
 
 LABELS = {
     "sts_spearman": "Spearman",
@@ -21,8 +22,8 @@ def _of_file(*names: str, help: str) -> Any:
     return Option(*names, help=f"File: {help}")
 
 
-def _of_folder(*names: str, help: str, min: int | None = None) -> Any:
-    return Option(*names, help=f"Folder: {help}", min=min)
+def _of_folder(*names: str, help: str, min: int | None = None, max: int | None = None) -> Any:
+    return Option(*names, help=f"Folder: {help}", min=min, max=max)
 
 
 @app.command("evaluate")
@@ -31,7 +32,7 @@ def evaluate_cli(
     data_path: Annotated[Path | None, Argument(help="A file of examples, or a folder of data sets")] = None,
     more: Annotated[list[Path] | None, Argument(help="With --compare: results", exists=True)] = None,
     output: Annotated[Path | None, Option("--output", "-o", help="JSON file for the results", dir_okay=False)] = None,
-    gpu_id: Annotated[int, Option("--gpu-id", "-g", help="GPU to use, -1 for the CPU")] = -1,
+    gpu_id: Annotated[int, Option("--gpu-id", "-g", help="GPU to use, -1 for the CPU", min=-1)] = -1,
     compare: Annotated[bool, Option("--compare", help="Put results side by side: a.json b.json ...")] = False,
     format: Annotated[str, _of_file("--format", "-f", help="Layout, such as sts, nli, wikisection")] = "auto",
     members: Annotated[str | None, _of_file("--members", "-m", help="Columns of a table's texts: q1,q2")] = None,
@@ -46,7 +47,7 @@ def evaluate_cli(
     normalization: Annotated[str, _of_folder("--normalization", help="Any of none,zscore,unit,zscore_unit")] = "none",
     size: Annotated[str, _of_folder("--size", help="Widths compared: own,pca-128,up-1024")] = "own",
     classifier: Annotated[str, _of_folder("--classifier", help="Of transfer and probing: lr,mlp")] = "lr,mlp",
-    seeds: Annotated[int, _of_folder("--seeds", help="Seeds of whatever is random", min=1)] = 10,
+    seeds: Annotated[int, _of_folder("--seeds", help="Seeds of whatever is random", min=1, max=1000)] = 10,
     bootstrap: Annotated[
         int, _of_folder("--bootstrap", help="Resamples of the 95 % intervals, 0 for none", min=0)
     ] = 1000,
@@ -71,7 +72,6 @@ def evaluate_cli(
     With a folder, --output also writes a Markdown and an HTML report beside the JSON, and keeps vectors and finished
     tasks for the next run.
     """
-    from spacy.cli._util import setup_gpu
 
     from . import suites
 
@@ -79,10 +79,10 @@ def evaluate_cli(
         given = [Path(pipeline), *([data_path] if data_path else []), *(more or [])]
         return suites.compare(given, output)
     if data_path is None or not data_path.exists():
-        msg.fail(f"No data at {data_path}: give a file of examples, or a folder of data sets", exits=1)
+        fail(f"No data at {data_path}: give a file of examples, or a folder of data sets")
     if more:
-        msg.fail(f"Cannot take {more[0]}: expected one pipeline and one file or folder of data", exits=1)
-    setup_gpu(gpu_id)
+        fail(f"Cannot take {more[0]}: expected one pipeline and one file or folder of data")
+    use_gpu(gpu_id)
     if data_path.is_dir():
         settings = {
             "normalizations": _listed(normalization),
@@ -110,7 +110,7 @@ def _evaluate_file(pipeline: str, data_path: Path, reader: dict[str, Any], outpu
     try:
         scores = evaluate(load_model(pipeline), data_path, **reader)
     except (ImportError, OSError, ValueError) as error:
-        msg.fail(f"Cannot evaluate on {data_path}", str(error), exits=1)
+        fail(f"Cannot evaluate on {data_path}", str(error))
     rows = [("Examples", str(scores["pairs"]))]
     for key, name in LABELS.items():
         if scores[key] is not None:
@@ -120,7 +120,7 @@ def _evaluate_file(pipeline: str, data_path: Path, reader: dict[str, Any], outpu
         try:
             write_text(output, srsly.json_dumps(scores, indent=2))
         except (OSError, ValueError) as error:
-            msg.fail(f"Cannot write {output}", str(error), exits=1)
+            fail(f"Cannot write {output}", str(error))
         msg.good(f"Saved the scores to {output}")
 
 

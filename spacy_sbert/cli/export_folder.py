@@ -7,6 +7,7 @@ from typer import Argument, Option
 from wasabi import msg
 
 from . import app
+from .ending import fail
 
 
 @app.command("export")
@@ -23,5 +24,5 @@ def export_cli(
     try:
         export_folder(load_model(pipeline), output, name=name)
     except (OSError, ValueError) as error:
-        msg.fail(f"Cannot export {pipeline}", str(error), exits=1)
+        fail(f"Cannot export {pipeline}", str(error))
     msg.good(f"Saved the folder to {output}: SentenceTransformer({str(output)!r}) loads it")

@@ -1,5 +1,6 @@
 """`python -m spacy sbert fit-meta`: combine the sentence encoders of a pipeline, on plain sentences."""
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,6 +8,7 @@ from typer import Argument, Option
 from wasabi import msg
 
 from . import app
+from .ending import fail, use_gpu
 
 
 @app.command("fit-meta")
@@ -21,7 +23,7 @@ def fit_meta_cli(
     column: Annotated[int | None, Option("--column", help="Column of the sentences in a table, from 1")] = None,
     max_tokens: Annotated[int, Option("--max-tokens", help="Take sentences of fewer tokens; 0 for all")] = 60,
     cache: Annotated[Path | None, Option("--cache", help="Folder that keeps the members' vectors")] = None,
-    gpu_id: Annotated[int, Option("--gpu-id", "-g", help="GPU to use, -1 for the CPU")] = -1,
+    gpu_id: Annotated[int, Option("--gpu-id", "-g", help="GPU to use, -1 for the CPU", min=-1)] = -1,
     quiet: Annotated[bool, Option("--quiet", "-q", help="No progress bar")] = False,
 ) -> None:
     """Fit the meta-embedding of a pipeline and save the pipeline.
@@ -29,13 +31,12 @@ def fit_meta_cli(
     Without --method, --size and --option an sbert_meta that the pipeline has is fitted as its config says.
     """
     import spacy
-    from spacy.cli._util import setup_gpu
 
     from ..errors import Warnings
     from ..meta.corpus import ShortSentences, read_sentences
     from ..meta.fitting import fit_meta, set_method
 
-    setup_gpu(gpu_id)
+    use_gpu(gpu_id)
     try:
         options = dict(_parse(text) for text in option or [])
         nlp = spacy.load(pipeline)
@@ -43,12 +44,21 @@ def fit_meta_cli(
             set_method(nlp, name, method, size, options)
         sentences = ShortSentences(nlp, lambda: read_sentences(corpus, column), max_tokens)
         fit_meta(nlp, name, sentences, cache=cache, progress=not quiet)
-    except ValueError as error:
-        msg.fail(str(error), exits=1)
+        with _to_write(output) as folder:
+            nlp.to_disk(folder)
+    except (OSError, ValueError) as error:
+        fail(str(error))
     if sentences.n_left_out:
         msg.warn(Warnings.META_LEFT_OUT.format(count=sentences.n_left_out, limit=max_tokens))
-    nlp.to_disk(output)
     msg.good(f"Saved the pipeline to {output}")
+
+
+def _to_write(output: Path) -> AbstractContextManager[Path]:
+    """A new folder is there whole or not at all; in one that is there, files that are not ours stay."""
+    from ..whole import new_folder
+
+    is_new = not output.exists() or (output.is_dir() and not any(output.iterdir()))
+    return new_folder(output) if is_new else nullcontext(output)
 
 
 def _parse(text: str) -> tuple[str, Any]:

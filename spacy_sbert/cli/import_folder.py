@@ -7,6 +7,7 @@ from typer import Argument, Option
 from wasabi import msg
 
 from . import app
+from .ending import fail
 
 
 @app.command("import")
@@ -28,8 +29,8 @@ def import_cli(
         nlp = import_folder(source, lang=lang, name=name, precision=precision)
         with new_folder(output) as folder:
             nlp.to_disk(folder)
-    except (OSError, ValueError) as error:
-        msg.fail(f"Cannot import {source}", str(error), exits=1)
+    except (ImportError, OSError, ValueError) as error:
+        fail(f"Cannot import {source}", str(error))
     msg.good(f"Saved the pipeline to {output}")
     if nlp.config["components"][name]["model"]["precision"] == REFERENCE:
         msg.info(

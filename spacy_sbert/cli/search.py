@@ -7,6 +7,7 @@ from typer import Argument, Option
 from wasabi import msg
 
 from . import app
+from .ending import fail, use_gpu
 
 SHOWN = 100  # characters of a text
 CORPUS_HELP = "Texts: .txt, .jsonl, .csv, .tsv (all also .gz) or .parquet"
@@ -16,7 +17,7 @@ Output = Annotated[Path, Argument(help="The .tsv or .jsonl file to write")]
 Pipe = Annotated[str | None, Option("--name", help="The sbert pipe to encode with; by default the last")]
 Column = Annotated[str, Option("--column", "-c", help="Column or JSON field of the texts")]
 NoHeader = Annotated[bool, Option("--no-header", help="Columns of .csv and .tsv are named 0, 1, ...")]
-Gpu = Annotated[int, Option("--gpu-id", "-g", help="GPU to use, -1 for the CPU")]
+Gpu = Annotated[int, Option("--gpu-id", "-g", help="GPU to use, -1 for the CPU", min=-1)]
 
 
 @app.command("search")
@@ -131,24 +132,23 @@ def _run(
 ) -> Any:
     """Load the pipeline, and do the work with its pipe; errors that say what is wrong end the command."""
     import spacy
-    from spacy.cli._util import setup_gpu
 
     from ..component import find_sbert
     from ..search.texts import check_output
 
-    setup_gpu(gpu_id)
+    use_gpu(gpu_id)
     try:
         if output is not None:
             check_output(output)  # before hours of work
         sbert = find_sbert(spacy.load(pipeline), pipe)
         return work(sbert, corpus, *args, progress=True, **kwargs)
-    except (ImportError, OSError, ValueError) as error:
-        msg.fail(f"Cannot work on {corpus}", str(error), exits=1)
+    except (ImportError, OSError, RuntimeError, ValueError) as error:
+        fail(f"Cannot work on {corpus}", str(error))
 
 
 def _write(write: Any, output: Path, names: tuple[str, ...], rows: Any) -> None:
     try:
         write(output, names, rows)
     except (OSError, ValueError) as error:
-        msg.fail(f"Cannot write {output}", str(error), exits=1)
+        fail(f"Cannot write {output}", str(error))
     msg.good(f"Wrote {len(rows)} rows to {output}")

@@ -7,6 +7,8 @@ from typing import Any
 from typer import Exit, echo
 from wasabi import msg
 
+from .ending import fail
+
 
 def evaluate(
     pipeline: str,
@@ -47,7 +49,7 @@ def evaluate(
         source: Source = PipelineSource(nlp) if baseline is None else make_baseline(baseline, nlp=nlp, **made)
         results = evaluate_suites(source, folder, suites, settings=how, cache=cache, save=save)
     except (ImportError, OSError, ValueError) as error:
-        msg.fail(f"Cannot evaluate on {folder}", str(error), exits=1)
+        fail(f"Cannot evaluate on {folder}", str(error))
     report = markdown(results)
     echo(report)
     if output is not None:
@@ -74,14 +76,14 @@ def compare(paths: Sequence[Path], output: Path | None) -> None:
         results = [read_results(path) for path in paths]
         found = compare(results)
     except (OSError, ValueError) as error:
-        msg.fail("Cannot compare", str(error), exits=1)
+        fail("Cannot compare", str(error))
     report = compare_markdown(results, found)
     echo(report)
     if output is not None:
         try:
             write_json(output, found)
         except (OSError, ValueError) as error:
-            msg.fail(f"Cannot write {output}", str(error), exits=1)
+            fail(f"Cannot write {output}", str(error))
         _write(output, report, compare_html(results, found))
         msg.good(f"Saved the comparison to {output}, reports to {output.with_suffix('.md')} and .html")
 
@@ -94,9 +96,9 @@ def _write(output: Path, markdown: str, html: str) -> None:
         write_text(output.with_suffix(".md"), markdown)
         write_text(output.with_suffix(".html"), html)
     except (OSError, ValueError) as error:
-        msg.fail(f"Cannot write the reports beside {output}", str(error), exits=1)
+        fail(f"Cannot write the reports beside {output}", str(error))
 
 
 def _check_output(output: Path | None) -> None:
     if output is not None and output.suffix != ".json":
-        msg.fail(f"Cannot save to {output}: expected a name that ends in .json; reports are written beside it", exits=1)
+        fail(f"Cannot save to {output}: expected a name that ends in .json; reports are written beside it")

@@ -7,6 +7,7 @@ from typer import Argument, Option
 from wasabi import msg
 
 from . import app
+from .ending import fail, use_gpu
 
 
 @app.command("visualize")
@@ -24,19 +25,18 @@ def visualize_cli(
     low: Annotated[float | None, Option("--low", help="Heat map: similarity of the first colour")] = None,
     high: Annotated[float | None, Option("--high", help="Heat map: similarity of the last colour")] = None,
     title: Annotated[str | None, Option("--title", "-t", help="Above the picture")] = None,
-    gpu_id: Annotated[int, Option("--gpu-id", "-g", help="GPU to use, -1 for the CPU")] = -1,
+    gpu_id: Annotated[int, Option("--gpu-id", "-g", help="GPU to use, -1 for the CPU", min=-1)] = -1,
 ) -> None:
     """Draw texts as one HTML file: the similarity of every two of them, or a map with a point for each."""
     import spacy
-    from spacy.cli._util import setup_gpu
 
     from ..visual import render
     from ..visual.files import read_document, read_texts
     from ..whole import whole_file
 
     if sentences and (column or labels or limit):
-        msg.fail("--sentences draws one whole text: leave --column, --labels and --limit out", exits=1)
-    setup_gpu(gpu_id)
+        fail("--sentences draws one whole text: leave --column, --labels and --limit out")
+    use_gpu(gpu_id)
     given = {"projection": projection, "seed": seed, "low": low, "high": high, "title": title}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     try:
@@ -50,5 +50,5 @@ def visualize_cli(
         with whole_file(output) as file:
             file.write(str(page).encode("utf8"))
     except (ImportError, OSError, ValueError) as error:
-        msg.fail(f"Cannot draw {texts_path}", str(error), exits=1)
+        fail(f"Cannot draw {texts_path}", str(error))
     msg.good(f"Saved the picture to {output}")

@@ -97,18 +97,29 @@ def load_tokenizer(source: Source) -> Any:
 
 
 def _tokenizer_of(source: Source, settings: Mapping[str, Any]) -> Any:
-    try:
+    def load() -> Any:
         tokenizer = AutoTokenizer.from_pretrained(**source.options, **settings)
         tokenizer("a")
         return tokenizer
-    except BaseException as error:  # whatever the files lead to; a panic in Rust is no Exception
+
+    tokenizer, error = _attempt(load)
+    if error is None:
+        return tokenizer
+    _name_tokenizer_file(source)
+    if settings:
+        _tokenizer_of(source, {})  # is the folder to blame?
+        raise ValueError(Errors.BAD_SETTING.format(setting="tokenizer_config", reason=_told(error))) from error
+    raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=_told(error))) from error
+
+
+def _attempt(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+    """What work gives, or its error, whatever that is; a panic in Rust is no Exception."""
+    try:
+        return work(), None
+    except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        _name_tokenizer_file(source)
-        if settings:
-            _tokenizer_of(source, {})  # is the folder to blame?
-            raise ValueError(Errors.BAD_SETTING.format(setting="tokenizer_config", reason=_told(error))) from error
-        raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=_told(error))) from error
+        return None, error
 
 
 def _name_tokenizer_file(source: Source) -> None:
@@ -120,9 +131,8 @@ def _name_tokenizer_file(source: Source) -> None:
     file = source.folder / "tokenizer.json"
     if file.is_file():
         read_json(file, None)
-        try:
-            Tokenizer.from_file(str(file))
-        except Exception as error:  # tokenizers raises nothing narrower
+        _, error = _attempt(lambda: Tokenizer.from_file(str(file)))
+        if error is not None:
             raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=_told(error))) from error
 
 
@@ -204,6 +214,16 @@ def model_max_length(tokenizer: Any) -> int | None:
     """The limit that the tokenizer knows; None if it knows none, which some say as 1e30."""
     given = tokenizer.model_max_length
     return int(given) if given < NO_LIMIT else None
+
+
+def position_limit(transformer: Any) -> int | None:
+    """How many positions the encoder has; RoBERTa and its like count theirs from padding_idx + 1 on."""
+    encoder = getattr(transformer, "base_model", transformer)  # without the head of a classifier
+    positions = getattr(getattr(encoder, "embeddings", None), "position_embeddings", None)
+    if positions is not None and hasattr(positions, "num_embeddings"):
+        skipped = 0 if positions.padding_idx is None else positions.padding_idx + 1
+        return positions.num_embeddings - skipped
+    return getattr(transformer.config, "max_position_embeddings", None)
 
 
 def _parameters(kind: type) -> dict[str, Any]:

@@ -21,7 +21,7 @@ ORDER = re.compile(r"Transformer( Pooling( Dense)*( Normalize)?)?")
 
 
 @validated
-def import_folder(source: str, *, lang: Name = "en", name: Name = "sbert", precision: str | None = None) -> Language:
+def import_folder(source: str, *, lang: Name = "en", name: Name = "sbert", precision: Name | None = None) -> Language:
     """A pipeline that gives the vectors of a sentence encoder.
 
     Nothing of the folder is run. Its transformer, pooling, dense layers, normalisation, limit, lower-casing, prompts

@@ -95,10 +95,10 @@ def encode_wordpieces(
             windows[part.windows] = pooling.layers[0].predict(ragged)
             if kept is not None:
                 _keep(states, wordpieces, part, kept)
-    rows = _rows_of(wordpieces, transformer)
-    normalize = pooling.normalizes(shim.settings)
-    finishing = pooling.finishing(shim.settings, normalize, call.truncate_dim)
-    (vectors,), _ = vectors_of_windows(pooling, windows, [rows], finishing, is_train=False)
+        rows = _rows_of(wordpieces, transformer)
+        normalize = pooling.normalizes(shim.settings)
+        finishing = pooling.finishing(shim.settings, normalize, call.truncate_dim)
+        (vectors,), _ = vectors_of_windows(pooling, windows, [rows], finishing, is_train=False)
     return EncodedTexts(vectors, normalize, rows, wordpieces, states)
 
 

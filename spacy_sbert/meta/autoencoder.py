@@ -146,10 +146,7 @@ class CrossViewAutoencoder(MetaEmbedding):
         check_weights("size", size, size, max(*widths, size if self.hidden_layers else 0))
         with torch.random.fork_rng(devices=[]):  # nobody else's random numbers change
             torch.manual_seed(self.seed)
-            try:
-                return CrossViewNetwork(widths, size, self.hidden_layers).to(DTYPES[self.dtype])
-            except RuntimeError as error:
-                raise ValueError(Errors.META_NO_MEMORY.format(size=size, widths=list(widths))) from error
+            return CrossViewNetwork(widths, size, self.hidden_layers).to(DTYPES[self.dtype])
 
     def _check(self, views: Views, names: Sequence[str]) -> None:
         """That every number is finite and no member is the same for every sentence."""

@@ -122,7 +122,7 @@ def _blocks(nlp: Language, pipe: SentenceMeta, texts: Texts, bar: Any) -> Iterat
 
 
 @validated
-def set_method(nlp: Language, name: Name, method: str | None, size: Width | None, options: dict[str, Any]) -> None:
+def set_method(nlp: Language, name: Name, method: Name | None, size: Width | None, options: dict[str, Any]) -> None:
     """Put an `sbert_meta` pipe with another method into a pipeline, in place of the one of this name or at the end.
 
     method (str), size (int), options (dict): see make_estimator; None for what the config of the pipe says. Options

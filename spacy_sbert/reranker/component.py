@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -122,7 +122,7 @@ class SentenceReranker(SealedPipe):
         RAISES (TypeError): if a single text is given. (ValueError): if there are no k texts, or the cross-encoder has
             several outputs.
         """
-        if isinstance(texts, (str, bytes, Doc, Span)) or not isinstance(texts, Iterable):
+        if isinstance(texts, (str, bytes, Mapping, Doc, Span)) or not isinstance(texts, Iterable):
             raise TypeError(Errors.RERANKER_ONE_TEXT.format(given=repr(texts)[:100]))
         texts = list(texts)
         if k is not None:

@@ -69,7 +69,7 @@ class ClassifierShim(EncoderShim):
         """
         self.load()
         model = _with_new_head(self._model, n_outputs, labels, seed)
-        with self._weights.writing():
+        with self.weights.writing():
             self._hfmodel.transformer = self._model = model.to(self.device)
             self._inference.drop()
             self._prepare_training()
@@ -85,7 +85,7 @@ class ClassifierShim(EncoderShim):
         """The same with dropout; the callback takes the gradient of them to the parameters."""
         awaited = self._begin_step()
         budget = CPU_TRAINING_BUDGET if self.device.type == "cpu" else GPU_BUDGET
-        with self._weights.reading(), autocast(self.device, self.precision):
+        with self.weights.reading(), autocast(self.device, self.precision):
             parts = [(rows, self._logits_of(self._model, wordpieces, rows)) for rows in _passes(wordpieces, budget)]
 
         def backward(d_logits: torch.Tensor) -> None:

@@ -18,7 +18,7 @@ from .clustering import hierarchical_clusters
 from .communities import communities
 from .encoder import identify
 from .index import VectorIndex
-from .index_folder import MANIFEST, read_manifest, texts_digest
+from .index_folder import KINDS, MANIFEST, read_manifest, texts_digest
 from .kmeans import kmeans_clusters
 from .nearest import nearest
 from .similar_pairs import most_similar_pairs
@@ -119,6 +119,8 @@ def search_texts(
     RETURNS (list of lists of FoundText): the best first.
     RAISES (ValueError): if a file cannot be read or holds nothing, a query has no text, or the index does not fit.
     """
+    if kind is not None and kind not in KINDS:
+        raise ValueError(Errors.SEARCH_UNKNOWN_KIND.format(given=kind, expected=", ".join(KINDS)))
     wanted = pipe.encode(queries, prompt_name=query_prompt)
     if not wanted.any(axis=1).all():
         raise ValueError(Errors.SEARCH_EMPTY_QUERY)

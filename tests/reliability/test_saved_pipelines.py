@@ -309,7 +309,7 @@ def test_values_of_other_types(part, folder, counted):
                     f"{name}: {at} = {value!r}, was {str(before)[:40]}",
                     lambda: encode(folder),
                     None if is_same_type else expected,
-                    str(folder),
+                    str(at[-1]) if before is None else str(folder),
                 )
             (folder / name).write_text(whole)
 

@@ -71,7 +71,7 @@ ONE_STATE = {"encode": encode, "score": score}  # of all that a call returns; el
 USES = {"encode": encode, "pipe": pipe, "call": call}
 PIPELINES = [
     (encoder, kind, precision)
-    for encoder in ("own", "shared", "reranker")
+    for encoder in ("own", "dense", "shared", "reranker")
     for kind in ("bert", "distilbert")
     for precision in ("float32", "bfloat16", "reference")
     if (encoder, precision) != ("reranker", "reference")
@@ -85,8 +85,9 @@ def make_pipeline(make_nlp, folders, encoder, kind, precision):
     if encoder == "reranker":
         nlp = spacy.blank("en")
         nlp.add_pipe("sbert_reranker", config={"model": {"name": str(folders[kind]), **settings}})
-    elif encoder == "own":
-        nlp = make_nlp(name=folders[kind], model=settings)
+    elif encoder in ("own", "dense"):
+        dense = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 8} if encoder == "dense" else None
+        nlp = make_nlp(name=folders[kind], model={**settings, "dense": dense})
     else:
         nlp = make_nlp("shared", name=folders[kind], transformer=settings)
     batch = [make_example(nlp, *pair) for pair in PAIRS]

@@ -7,7 +7,7 @@ from typing import Any
 from spacy.language import Language
 
 from ...errors import Errors
-from ...validation import Name, NonNegative, Width, validated
+from ...validation import NonNegative, Width, validated
 from ..sources import Source
 from .power_means import POWERS, PowerMeans
 from .random_projection import WIDTH, RandomProjection
@@ -33,7 +33,7 @@ NEEDS_VECTORS = ("static", "sif", "power-means")
 
 @validated
 def make_baseline(
-    name: Name,
+    name: str,
     *,
     nlp: Language | None = None,
     counts: Path | None = None,

@@ -1,0 +1,29 @@
+"""How commands end that cannot go on."""
+
+from typing import NoReturn
+
+from typer import Exit
+from wasabi import msg
+
+
+def fail(title: str, text: str = "") -> NoReturn:
+    """Say what is wrong, and end the command.
+
+    title, text (str): names of files among them may be no UTF-8, which no terminal could print.
+    """
+    msg.fail(_printable(title), _printable(text))
+    raise Exit(1)
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf8", "backslashreplace").decode("utf8")
+
+
+def use_gpu(gpu_id: int) -> None:
+    """Work on a GPU, or with -1 on the CPU; a GPU that cannot be used ends the command."""
+    from spacy.cli._util import setup_gpu
+
+    try:
+        setup_gpu(gpu_id)
+    except (RuntimeError, ValueError) as error:
+        fail(f"Cannot use --gpu-id {gpu_id}: expected a GPU that is there, or -1 for the CPU", str(error))

@@ -1,0 +1,142 @@
+"""Every option and argument of every `python -m spacy sbert` command, with wrong values."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+import spacy
+import typer
+from counting import parts
+from typer.testing import CliRunner
+from wrong_settings import PROMISE
+
+from spacy_sbert.cli import app
+
+COMMANDS = typer.main.get_command(app).commands
+VALUES = ["", "abc", "-1", "0", "1.5", "nan", "inf", "-inf", "1000000000", "1" + 30 * "0", "true", "a,b", "\udcff"]
+MANY = {"1000000000", "1" + 30 * "0"}
+NUMBERS = {"-1", "0", "1.5"}
+ANY = set(VALUES) - {"\udcff"}
+# What is right, by option, or by command and option: with the reason
+ALLOWED = {
+    "k": MANY,  # all, if there are fewer
+    "limit": {"0", *MANY},  # 0 for all
+    "batch-items": {"0", *MANY},
+    "window": MANY,
+    "max-tokens": {"0", *MANY},
+    "min-size": MANY,
+    "seed": {"0", "1000000000"},
+    "bootstrap": {"0"},
+    "prompt": ANY,  # any text may be one
+    "title": ANY,
+    "version": ANY,  # of a package, as spaCy takes it
+    "card name": ANY,
+    "fit-meta name": ANY - {""},  # of a new pipe
+    "import name": ANY - {""},
+    "trained-on": ANY,  # data sets of anybody's naming: marks scores
+    "gpu-ids": {""},  # none
+    "gpu-id": {"-1"},  # the CPU
+    "column": ANY,  # a .txt file has none; see the readers for tables
+    "search queries": ANY - {""},  # any text
+    "min-score": {"-1", "0"},
+    "convert max-score": {"1.5", *MANY},
+    "evaluate max-score": {"1.5", *MANY},
+    "cluster threshold": {"-1", "0"},
+    "visualize low": {"-1", "0"},
+    "visualize high": {"1.5", *MANY},
+    "encoder": ANY,  # of a baseline that is not asked for
+    "visualize column": set(),  # of a table
+    "fit-meta column": set(),  # counted from 1
+    "cluster seed": set(),  # of another method
+    "members": {""},  # none
+}
+# Of files that are written or kept, which tests of files try; hub-card needs the hub, and has the options of card
+ELSEWHERE = {"output", "output_path", "cache", "more", "index", "counts", "help"}
+FILES = {"input_path", "data_path", "corpus", "texts_path", "source"}
+BY_VALUE = {"pipeline", *FILES, "members", "score", "label", "labels", "column", "id_column", "query_prompt"}  # by it
+OTHERWISE = {"labels": "as a table", "column": "as a table", "baseline": "name ="}  # how else messages may name them
+OF_FOLDERS = {"suite", "normalization", "size", "classifier", "seeds", "bootstrap", "trained_on", "baseline", "encoder"}
+
+
+@pytest.fixture(scope="module")
+def folder(make_two, tmp_path_factory):
+    made = tmp_path_factory.mktemp("options")
+    make_two.to_disk(made / "nlp")
+    (made / "corpus.txt").write_text("\n".join(["A man is eating.", "The dog ran fast.", "He cannot go."] * 12))
+    (made / "pairs.csv").write_text("".join(f"a\tb\tc\td\t{i}.0\tOne {i}.\tTwo {i}.\n" for i in range(4)))
+    (made / "data").mkdir()
+    return made
+
+
+@pytest.fixture(scope="module")
+def make_two(tiny_bert):
+    nlp = spacy.blank("en")
+    for name in ("other", "sbert"):
+        nlp.add_pipe("sbert", name=name, config={"model": {"name": str(tiny_bert)}})
+    nlp.initialize()
+    return nlp
+
+
+def arguments_of(command: str, folder, tiny_bert, number: int, option: str) -> dict[str, str]:
+    """What the command must have, by name; `number` makes outputs of their own."""
+    nlp, corpus = str(folder / "nlp"), str(folder / "corpus.txt")
+    out = str(folder / f"out{number}")
+    data = str(folder / ("data" if option in OF_FOLDERS else "pairs.csv"))
+    return {
+        "card": {"pipeline": nlp},
+        "convert": {"input_path": str(folder / "pairs.csv"), "output_path": f"{out}.spacy"},
+        "encode": {"input_path": corpus, "output_path": f"{out}.npy", "--pipeline": nlp},
+        "evaluate": {"pipeline": nlp, "data_path": data},
+        "export": {"pipeline": nlp, "output": out},
+        "fit-meta": {"pipeline": nlp, "corpus": corpus, "output": out},
+        "import": {"source": str(tiny_bert), "output": out},
+        "search": {"pipeline": nlp, "corpus": corpus, "queries": "the dog"},
+        "mine": {"pipeline": nlp, "corpus": corpus, "output": f"{out}.tsv"},
+        "cluster": {"pipeline": nlp, "corpus": corpus, "output": f"{out}.tsv"},
+        "visualize": {"pipeline": nlp, "texts_path": corpus, "output": f"{out}.html"},
+    }[command]
+
+
+def options() -> Iterator[tuple[str, str, str]]:
+    """Every command, the name of each of its parameters that takes a value, and how that is written."""
+    for command, made in COMMANDS.items():
+        for one in made.params if command != "hub-card" else []:
+            if one.name not in ELSEWHERE and not getattr(one, "is_flag", False):
+                yield command, one.name, one.opts[0]
+
+
+def run(command, given, written, value):
+    given = {**given, written: value}
+    named = [f"{key}={text}" for key, text in given.items() if key.startswith("--")]
+    plain = [text for key, text in given.items() if not key.startswith("--")]
+    done = CliRunner().invoke(app, [command, *named, *plain])
+    shown = re.sub(r"[│╭╮╰╯─\s]+", " ", done.output)
+    return done, shown
+
+
+@pytest.mark.parametrize("part", parts(16))
+def test_options(counted, folder, tiny_bert, part, monkeypatch):
+    monkeypatch.chdir(folder)
+    once = {str(folder / "nlp"): spacy.load(folder / "nlp")}  # to load it each time is not the point
+    load = spacy.util.load_model
+    for module, name in ((spacy, "load"), (spacy.util, "load_model")):
+        monkeypatch.setattr(module, name, lambda given, **kwargs: once.get(str(given)) or load(given, **kwargs))
+    every = [(*option, value) for option in options() for value in VALUES]
+    with counted(PROMISE) as cases:
+        for number, (command, name, written, value) in list(enumerate(every))[part::16]:
+            what = f"{command} {written} {value!r}"
+            given = arguments_of(command, folder, tiny_bert, number, name)
+            done, shown = run(command, given, written, value)
+            option = written.lstrip("-")
+            right = ALLOWED.get(f"{command} {option}", ALLOWED.get(option, set()))
+            accepted = done.exit_code == 0 or "None of the data sets asked for" in shown
+            if done.exception is not None and not isinstance(done.exception, SystemExit):
+                cases.wrong(f"{what}: {type(done.exception).__name__}: {str(done.exception)[:200]}")
+            elif accepted or value in right:
+                cases.check(accepted and value in right, f"{what}: {'accepted' if accepted else shown[:200]}")
+            elif any(said in shown for said in (option, name, OTHERWISE.get(name, name))) or (
+                name in BY_VALUE and value in shown
+            ):
+                cases.refused()
+            else:
+                cases.wrong(f"{what}: not named by {shown[:250]}")
