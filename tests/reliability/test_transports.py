@@ -9,6 +9,8 @@ import random
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -192,42 +194,69 @@ def check_retokenized(cases: Cases, what: str, doc: Doc, *, merge: bool) -> None
 # Docs that were cut and joined
 
 
-def whole(nlp: Language, chance: random.Random) -> Doc:
-    return nlp(make_text(chance))
+@dataclass
+class Part:
+    """A Doc to join, and the Doc that it was cut out of; no source if it carries no vectors."""
+
+    kind: str
+    doc: Doc
+    source: Doc | None
+    first: int = 0  # its first character in the joined Doc
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.doc.text)
 
 
-def cut(nlp: Language, chance: random.Random, *, left: bool, right: bool) -> Doc:
+def whole(nlp: Language, chance: random.Random) -> tuple[Doc, Doc]:
+    doc = nlp(make_text(chance))
+    return doc, doc
+
+
+def cut(nlp: Language, chance: random.Random, *, left: bool, right: bool) -> tuple[Doc, Doc]:
     doc = nlp(make_text(chance) + " " + make_text(chance))
     start = chance.randint(1, len(doc) - 2) if left else 0
     end = chance.randint(start + 1, len(doc) - 1) if right else len(doc)
-    return doc[start:end].as_doc(copy_user_data=True)
+    return doc[start:end].as_doc(copy_user_data=True), doc
 
 
-def sentence(nlp: Language, chance: random.Random) -> Doc:
-    return chance.choice(list(nlp(make_text(chance)).sents)).as_doc(copy_user_data=True)
-
-
-def without_text(nlp: Language, chance: random.Random) -> Doc:
-    """As versions before this one stored it."""
+def sentence(nlp: Language, chance: random.Random) -> tuple[Doc, Doc]:
     doc = nlp(make_text(chance))
-    for key, record in doc.user_data.items():
-        if isinstance(key, tuple) and key[1].startswith(PREFIX):
-            del record["text"]
-    return doc
+    return chance.choice(list(doc.sents)).as_doc(copy_user_data=True), doc
 
 
-PARTS: dict[str, Callable[[Language, random.Random], Doc]] = {
+def empty(nlp: Language, chance: random.Random) -> tuple[Doc, Doc]:
+    doc = nlp(chance.choice(["", " "]))
+    return doc, doc
+
+
+def of_earlier_version(nlp: Language, chance: random.Random) -> tuple[Doc, Doc]:
+    """Stored without its text."""
+    doc = nlp(make_text(chance))
+    del record_of(doc)[1]["text"]
+    return doc, doc
+
+
+def unprocessed(nlp: Language, chance: random.Random) -> tuple[Doc, None]:
+    return nlp.get_pipe("sentencizer")(nlp.make_doc(make_text(chance))), None
+
+
+def without_user_data(nlp: Language, chance: random.Random) -> tuple[Doc, None]:
+    doc = nlp(make_text(chance))
+    return doc[: chance.randint(1, len(doc))].as_doc(), None
+
+
+PARTS: dict[str, Callable[[Language, random.Random], tuple[Doc, Doc | None]]] = {
     "whole": whole,
-    "cut left": lambda nlp, chance: cut(nlp, chance, left=True, right=False),
-    "cut right": lambda nlp, chance: cut(nlp, chance, left=False, right=True),
-    "cut": lambda nlp, chance: cut(nlp, chance, left=True, right=True),
+    "cut left": partial(cut, left=True, right=False),
+    "cut right": partial(cut, left=False, right=True),
+    "cut": partial(cut, left=True, right=True),
     "sentence": sentence,
-    "unprocessed": lambda nlp, chance: nlp.get_pipe("sentencizer")(nlp.make_doc(make_text(chance))),
-    "without user data": lambda nlp, chance: cut(nlp, chance, left=True, right=True)[:].as_doc(),
-    "empty": lambda nlp, chance: nlp(chance.choice(["", " "])),
-    "of earlier versions": without_text,
+    "unprocessed": unprocessed,
+    "without user data": without_user_data,
+    "empty": empty,
+    "of an earlier version": of_earlier_version,
 }
-UNKNOWN = ("unprocessed", "without user data")
 
 
 def test_joined_docs(pipelines, counted):
@@ -235,17 +264,17 @@ def test_joined_docs(pipelines, counted):
         for name, nlp, chance in pipelines:
             pairs = chance.sample([*product(PARTS, repeat=2)], 24)
             for kinds in [*pairs, *(chance.choices(list(PARTS), k=chance.randint(1, 5)) for _ in range(12))]:
-                made = [PARTS[kind](nlp, chance) for kind in kinds]
-                ensure_whitespace = chance.random() < 0.7
-                what = f"{name}, {kinds}, {[doc.text for doc in made]}, ensure_whitespace = {ensure_whitespace}"
-                check_joined(cases, what, nlp, kinds, made, ensure_whitespace, chance)
+                check_joined(cases, name, [Part(kind, *PARTS[kind](nlp, chance)) for kind in kinds], chance)
 
 
-def check_joined(cases, what, nlp, kinds, made, ensure_whitespace, chance) -> None:
-    exclude = ["tensor"] if len({doc.tensor.shape[1:] for doc in made}) > 1 else []  # spaCy cannot join them
+def check_joined(cases: Cases, name: str, made: list[Part], chance: random.Random) -> None:
+    ensure_whitespace = chance.random() < 0.7
+    what = f"{name}, {[(part.kind, part.doc.text) for part in made]}, ensure_whitespace = {ensure_whitespace}"
+    exclude = ["tensor"] if len({part.doc.tensor.shape[1:] for part in made}) > 1 else []  # spaCy cannot join them
     with warned() as ours:
-        given = Doc.from_docs(made, ensure_whitespace=ensure_whitespace, exclude=exclude)
-    is_known = any(kind not in UNKNOWN for kind in kinds)
+        docs = [part.doc for part in made]
+        given = Doc.from_docs(docs, ensure_whitespace=ensure_whitespace, exclude=exclude)
+    is_known = any(part.source is not None for part in made)
     cases.check(len(ours) == is_known, f"{what}: {len(ours)} warnings that name restore")
     if not is_known:
         with cases.refuses(what, "carries no sentence vectors"):
@@ -253,33 +282,86 @@ def check_joined(cases, what, nlp, kinds, made, ensure_whitespace, chance) -> No
         return
     given = restore(chance.choice([lambda doc: doc, through_bytes, through_docbin, Doc.copy])(given))
     at = 0
-    for kind, doc in zip(kinds, made, strict=True):
-        check_part(
-            cases, f"{what}, in the {kind} part", nlp, given[at : at + len(doc)], None if kind in UNKNOWN else doc
-        )
-        at += len(doc)
-    check_mean(cases, what, given, kinds, made)
+    spans = []
+    for part in made:
+        spans.append(given[at : at + len(part.doc)])
+        part.first = given[at].idx if at < len(given) else len(given.text)
+        at += len(part.doc)
+    known = [i for i, part in enumerate(made) if part.source is not None]
+    standing = [found for i in known for found in stretches(given.text, made, i)]
+    for part, span in zip(made, spans, strict=True):
+        for start, end in {(0, len(span)), *((i, min(i + 2, len(span))) for i in range(0, len(span), 2))}:
+            if span[start:end].text.strip():
+                check_piece(cases, f"{what}, in the part {part.kind}", part, span, start, end, standing)
+    check_mean(cases, what, given, made, standing)
 
 
-def check_part(cases: Cases, what: str, nlp: Language, span: Span, doc: Doc | None) -> None:
-    """doc: the part before it was joined; None if it has no vectors of its own."""
-    if doc is not None and not has_hooks_that_answer(doc):
-        doc = None
-    for start, end in {(0, len(span)), *((i, min(i + 2, len(span))) for i in range(0, len(span), 2))}:
-        piece = span[start:end]
-        if not piece.text.strip():
-            continue
-        asked = f"{what}: {piece.text!r}"
-        try:
-            vector = piece.vector
-        except ValueError as error:
-            refused(cases, asked, error)
-            continue
-        if doc is not None:
-            cases.check(numpy.allclose(vector, doc[start:end].vector, atol=2e-6), f"{asked} is another vector")
-        else:  # there is but one way to be right: a text that was encoded stands here, and is this one
-            alone = nlp(span.text)[start:end]
-            cases.check(numpy.allclose(vector, alone.vector, atol=2e-6), f"{asked} has a vector")
+def stretches(text: str, made: list[Part], i: int) -> Iterator[tuple[int, int, Part, int]]:
+    """Where the whole text of a part's source, or of one of its rows, stands, and how many whole parts around it go on
+    as its source does: first and last character, the part, and where its source would begin."""
+    part = made[i]
+    key, record = record_of(part.doc)
+    at, source = part.first + key[2], part.source.text
+
+    def stands(first: int, last: int) -> bool:
+        return at <= first and text[first:last].rstrip() == source[first - at : last - at].rstrip()
+
+    for first, last in [(0, len(source)), *record["rows"].tolist()]:
+        if stands(at + first, at + last):
+            yield at + first, at + last, part, at
+    left = right = i
+    while left > 0 and stands(made[left - 1].first, part.last):
+        left -= 1
+    while right + 1 < len(made) and stands(part.first, made[right + 1].last):
+        right += 1
+    yield made[left].first, made[right].last, part, at
+
+
+def check_piece(cases: Cases, what: str, part: Part, span: Span, start: int, end: int, standing: list[Any]) -> None:
+    """It has its vector, or that of a text that was encoded and by chance stands here, whole."""
+    piece = span[start:end]
+    what = f"{what}: {piece.text!r}"
+    try:
+        vector = piece.vector
+    except ValueError as error:
+        refused(cases, what, error)
+        return
+    expected = [] if part.source is None else [part.doc[start:end]]
+    first, last = piece.start_char, piece.start_char + len(piece.text)
+    for begin, stop, other, at in standing:
+        if begin <= first and last <= stop:
+            expected.append(other.source.char_span(first - at, last - at))
+    found = [one is not None and numpy.allclose(vector, one.vector, atol=2e-6) for one in expected]
+    by_chance = any(begin < last and first < stop for begin, stop, *_ in by_chance_elsewhere(span.doc.text, standing))
+    if any(found) or not by_chance:
+        cases.check(any(found), f"{what} has another vector")
+
+
+def by_chance_elsewhere(text: str, standing: list[Any]) -> list[Any]:
+    """Those of the stretches that reach out of the part that they are of."""
+    return [
+        found for found in standing if text[found[0] : found[2].first].strip() or text[found[2].last : found[1]].strip()
+    ]
+
+
+def check_mean(cases: Cases, what: str, given: Doc, made: list[Part], standing: list[Any]) -> None:
+    """The mean of rows; not judged where a text of one part by chance reaches into another."""
+    try:
+        vector = given.vector
+    except ValueError as error:
+        refused(cases, what, error)
+        return
+    if by_chance_elsewhere(given.text, standing):
+        return
+    ones = [part.doc for part in made if part.doc.text.strip()]
+    if any(part.source is None for part in made):
+        cases.wrong(f"{what}: a mean of what has no vectors")
+    elif len(ones) > 1:
+        expected = numpy.mean(numpy.concatenate([rows_of(doc) for doc in ones]), axis=0)
+        cases.check(numpy.allclose(vector, expected, atol=2e-6), f"{what}: another mean")
+    else:
+        expected = ones[0].vector if ones else 0 * vector
+        cases.check(numpy.allclose(vector, expected, atol=2e-6), f"{what}: another vector")
 
 
 def refused(cases: Cases, what: str, error: ValueError) -> None:
@@ -289,34 +371,18 @@ def refused(cases: Cases, what: str, error: ValueError) -> None:
         cases.wrong(f"{what}: {error}")
 
 
-def has_hooks_that_answer(doc: Doc) -> bool:
-    """A part of an earlier version that was cut refuses."""
-    try:
-        return doc.vector is not None
-    except ValueError:
-        return False
-
-
-def check_mean(cases, what, given, kinds, made) -> None:
-    try:
-        vector = given.vector
-    except ValueError as error:
-        refused(cases, what, error)
-        return
-    ones = [doc for doc in made if doc.text.strip()]
-    rows = [rows_of(doc) for doc in ones]
-    expected = numpy.mean(numpy.concatenate(rows), axis=0) if len(ones) > 1 else ones[0].vector if ones else vector * 0
-    cases.check(numpy.allclose(vector, expected, atol=2e-6), f"{what}: another mean")
+def record_of(doc: Doc) -> tuple[Any, dict[str, Any]]:
+    return next((key, record) for key, record in doc.user_data.items() if key[1].startswith(PREFIX))
 
 
 def rows_of(doc: Doc) -> numpy.ndarray:
-    """The vectors of the rows of a part, found by what the part answers for itself."""
-    (key, record) = next((k, r) for k, r in doc.user_data.items() if k[1].startswith(PREFIX))
-    places = {(a + key[2], b + key[2]) for a, b in record["rows"].tolist()}
-    first, last = len(doc.text) - len(doc.text.lstrip()), len(doc.text.rstrip())
+    """The vectors of the rows of a part, by what the part answers for itself."""
+    key, record = record_of(doc)
+    places = {(first + key[2], last + key[2]) for first, last in record["rows"].tolist()}
+    stripped = len(doc.text) - len(doc.text.lstrip()), len(doc.text.rstrip())
     sentences = [span for span in doc.sents if span.text.strip()]
     are_rows = all((span.start_char, span.start_char + len(span.text.rstrip())) in places for span in sentences)
-    return numpy.stack([doc.vector] if (first, last) in places or not are_rows else [span.vector for span in sentences])
+    return numpy.stack([doc.vector] if stripped in places or not are_rows else [span.vector for span in sentences])
 
 
 # Pipelines
