@@ -49,7 +49,9 @@ def make_encode(pipeline, folder):
         return [output.read_bytes()] if output.exists() else []
 
     def again():
-        if not output.exists():
+        if output.exists():  # killed before it removed what it had kept, which a run that replaces the output does
+            run(partial(work, "--overwrite"))
+        else:
             run(work)
         assert [path.name for path in output.parent.iterdir()] == [output.name]
         return check()
