@@ -2,11 +2,13 @@
 
 from importlib.metadata import version
 
+from . import arrivals
 from .hooks import install_extensions, restore
 from .most_similar import install
 
 __version__ = version("spacy-sbert")
 __all__ = ["__version__", "restore"]
 
+arrivals.install()
 install_extensions()
 install()

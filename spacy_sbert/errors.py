@@ -490,6 +490,10 @@ class Errors:
         "{path} is {kind}: expected nothing there, or a file of its own. Nothing was written through it. Remove it, or "
         "give another name."
     )
+    CANNOT_WRITE = (
+        "Cannot write {path}: {reason}. What was there before stays: make room (or mend what keeps the file from being "
+        "written), and run the same command again."
+    )
     BAD_SEAL = "its SHA-256 is not the one that was saved with it: it was damaged or changed"
 
     # Finding and loading an encoder
@@ -566,6 +570,11 @@ class Errors:
     NO_ROOM = (
         "The encoder in {folder} is limited to {given} wordpieces (max_seq_length, model_max_length or the number of "
         "its positions), of which {special} are special tokens: no text fits. Expected more than {special}."
+    )
+    UNKNOWN_DEFAULT_PROMPT = (
+        "The encoder's folder (config_sentence_transformers.json) says default_prompt_name = '{given}', but has no "
+        'such prompt; those it has are {expected}. Name it in the encoder\'s config, prompts = {{"{given}": "..."}}, '
+        'or set default_prompt_name there, "" for none.'
     )
     FROZEN_NOT_A_LIST = (
         'Cannot freeze {given!r}: expected a list of names of modules or parameters, such as frozen = ["embeddings"].'
@@ -963,6 +972,16 @@ class Errors:
 class Warnings:
     """Messages of warnings."""
 
+    ARRIVED = (
+        "Docs with sentence vectors were read from bytes, a DocBin or another process (n_process), without their "
+        "hooks: until spacy_sbert.restore(doc) is called, doc.vector and similarity are spaCy's defaults, such as the "
+        "mean of doc.tensor or of static vectors. Call it for each Doc, or for all: spacy_sbert.restore(docs)."
+    )
+    JOINED = (
+        "Docs with sentence vectors were joined by Doc.from_docs, without their hooks: until spacy_sbert.restore(doc) "
+        "is called, doc.vector and similarity are spaCy's defaults, such as the mean of doc.tensor or of static "
+        "vectors."
+    )
     FOREIGN_ROWS = (
         "The shared transformer encodes overlapping windows, not whole Docs or sentences: vectors are pooled over the "
         "Doc's wordpieces instead, each token once, and differ from those of the encoder on its own. Set "

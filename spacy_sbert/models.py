@@ -63,7 +63,8 @@ def sentence_encoder(
     get_spans (Callable): which stretches of a Doc are rows: spacy-sbert.sentence_spans.v1.
     max_batch_items (int): the most wordpieces in a forward pass in use, padding included; 0 for what suits the device.
     tokenizer_config, transformer_config, mixed_precision, grad_scaler_config: as in spacy-transformers.
-    trust_remote_code (bool): whether Python code that comes with the encoder may run.
+    trust_remote_code (bool): whether Python code that comes with the encoder may run, if who loads it has also set the
+        environment variable SPACY_SBERT_TRUST_REMOTE_CODE=1.
     precision (str): arithmetic of the transformer: "float32", "bfloat16" (CPU and GPU), "float16" (GPU; training
         scales the loss) or "auto", what the device is quick at; "reference" for float32 in the batches of
         sentence-transformers, as slow as they are, and with the same vectors to a few bits.

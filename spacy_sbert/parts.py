@@ -5,8 +5,7 @@ answers only where that text stands:
 
 1. A record whose whole text stands in its place answers for it.
 2. What lies between those, a gap, belongs to the one record whose text stands there all through, a part cut out by
-   `as_doc`, or to one whose text ends there and one whose text begins behind it. There must be no other that fits, and
-   no other place where its part may have been left.
+   `as_doc`, or to one whose text ends there and one whose text begins behind it; if nothing else may be there.
 3. In any other gap a row, such as a sentence, whose whole text stands there answers for itself.
 4. What is left was not processed, or is a part of which nobody knows where it ends: its vector is refused.
 
@@ -48,12 +47,12 @@ class Part:
 class Parts:
     """The parts of one Doc, in the order of its text, and that text.
 
-    doc (Doc): the Doc. records (list): those of one pipe on it.
+    doc (Doc): the Doc. records (list): those of one pipe on it. text (str): the Doc's, if somebody made it.
     """
 
-    def __init__(self, doc: Doc, records: Sequence["PlacedRecord"]):
+    def __init__(self, doc: Doc, records: Sequence["PlacedRecord"], text: str | None = None):
         self._records = list(records)
-        self.text = doc.text
+        self.text = doc.text if text is None else text
         self._parts: list[Part] = []
         first = self._records[0]
         self.is_one = len(self._records) == 1 and _fills(first, self.text)  # as most Docs have it
@@ -73,17 +72,25 @@ class Parts:
         )
 
     def over(self, start: int, end: int) -> list[Part]:
-        """The parts that characters [start, end) are of; white space need not be of any.
+        """The parts that characters [start, end) are of; white space counts for nothing.
 
         RAISES (ValueError): if one of them is of no part, or several claim it.
         """
         if self.is_one:
             return self._parts
         owner = self._owner[start:end]
-        lost = numpy.flatnonzero((owner < 0) & ~self._is_white[start:end])
+        is_text = ~self._is_white[start:end]
+        lost = numpy.flatnonzero((owner < 0) & is_text)
         if len(lost):
             self._refuse(start + int(lost[0]))
-        return sorted((self._parts[i] for i in numpy.unique(owner[owner >= 0])), key=lambda part: part.start)
+        return sorted((self._parts[i] for i in numpy.unique(owner[is_text])), key=lambda part: part.start)
+
+    def whole_at(self, start: int, texts: Iterable[str]) -> "PlacedRecord | None":
+        """The record whose Doc begins at a character and has one of these texts, if there is one."""
+        for part in self._parts:
+            if part.whole and part.start == start and self.text[part.start : part.end] in texts:
+                return part.record
+        return None
 
     def check_in_context(self, parts: Iterable[Part]) -> None:
         """RAISES (ValueError): if pieces of a part cannot be pooled in context."""
@@ -116,20 +123,32 @@ class Parts:
         return [record for record in self._records if "text" in record.data and id(record) not in ours]
 
     def _claim_gaps(self, cut: list["PlacedRecord"], tokens: list[tuple[int, int]]) -> None:
-        """Rules 2 and 3. tokens: the characters of each token that is no white space."""
+        """Rules 2 and 3. tokens: the characters of each token that is no white space.
+
+        Something is left of each record, in one gap. So what fills a gap fits only if its records can be in no other,
+        and if no record may be in this gap but those, and such as fill another one.
+        """
         gaps = self._gaps()
-        fitting = [self._fitting(cut, *gap) for gap in gaps]
+        ways = [self._ways(cut, *gap) for gap in gaps]
+        homes = [{id(part.record) for part in found[0]} if len(found) == 1 else set() for found in ways]
+        may_be = [
+            {
+                id(record)
+                for record in cut
+                if any(self._stands(record, *token) for token in tokens if _is_in(token, gap))
+            }
+            for gap in gaps
+        ]
         for i, gap in enumerate(gaps):
-            others = [(gaps[j], fitting[j]) for j in range(len(gaps)) if j != i]
-            if len(fitting[i]) == 1 and not any(
-                self._may_be_in(part.record, *other, tokens) for part in fitting[i][0] for other in others
-            ):
-                for part in fitting[i][0]:
+            elsewhere = set().union(*(homes[j] for j in range(len(gaps)) if j != i))
+            unsettled = set().union(*(homes[j] or may_be[j] for j in range(len(gaps)) if j != i))
+            if homes[i] and not homes[i] & unsettled and not may_be[i] - homes[i] - elsewhere:
+                for part in ways[i][0]:
                     self._add(part)
             else:
                 self._claim_rows(cut, *gap)
 
-    def _fitting(self, cut: Sequence["PlacedRecord"], start: int, end: int) -> list[list[Part]]:
+    def _ways(self, cut: Sequence["PlacedRecord"], start: int, end: int) -> list[list[Part]]:
         """All ways to fill a gap by one record, or by one that ends and one that begins there."""
         ways = [[Part(start, end, record)] for record in cut if self._stands(record, start, end)]
         lefts = [record for record in cut if record.end < end and self._stands(record, start, record.end)]
@@ -171,18 +190,6 @@ class Parts:
         at = record.start
         return at <= start < end <= record.end and record.data["text"][start - at : end - at] == self.text[start:end]
 
-    def _may_be_in(
-        self,
-        record: "PlacedRecord",
-        gap: tuple[int, int],
-        fitting: list[list[Part]],
-        tokens: list[tuple[int, int]],
-    ) -> bool:
-        """Whether what is left of a record may be in this gap, or a part of the gap."""
-        if len(fitting) == 1:
-            return any(part.record is record for part in fitting[0])
-        return any(gap[0] <= first and last <= gap[1] and self._stands(record, first, last) for first, last in tokens)
-
     def _are_filled_by(self, records: Sequence["PlacedRecord"]) -> bool:
         """Whether records fill the Doc side by side, with nothing but white space between them."""
         at = 0
@@ -206,12 +213,21 @@ def parts_of(doc: Doc, records: Sequence["PlacedRecord"]) -> Parts:
     return found
 
 
+def know(doc: Doc, record: "PlacedRecord") -> None:
+    """Remember that a record was just made of a whole Doc."""
+    _known.setdefault(doc, {})[record.name] = Parts(doc, [record], record.data["text"])
+
+
 def _fills(record: "PlacedRecord", text: str) -> bool:
     return (record.start, record.end) == (0, len(text)) and record.data.get("text", text) == text
 
 
 def _is_whole(record: "PlacedRecord", text: str) -> bool:
     return record.start >= 0 and record.data.get("text") == text[record.start : record.end]
+
+
+def _is_in(token: tuple[int, int], gap: tuple[int, int]) -> bool:
+    return gap[0] <= token[0] and token[1] <= gap[1]
 
 
 def _is_inside(row: tuple[int, int], other: tuple[int, int]) -> bool:

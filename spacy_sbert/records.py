@@ -15,8 +15,9 @@ from typing import Any, cast
 import numpy
 from spacy.tokens import Doc, Span, Token
 
+from .arrivals import Place
 from .errors import Errors, Warnings
-from .parts import Part, parts_of
+from .parts import Part, know, parts_of
 from .pipes import find_pipe
 from .span_pooling import covering, finished, stretch_vector
 
@@ -59,7 +60,18 @@ def store(doc: Doc, name: str, data: dict[str, Any]) -> None:
     for key in [key for key in user_data if _is_record(key, name)]:
         del user_data[key]
     data["text"] = doc.text
-    user_data[("._.", PREFIX + name, 0, len(data["text"]))] = data
+    record = PlacedRecord(name, 0, len(data["text"]), data)
+    user_data[_key(name, record.start, record.end, data)] = data
+    know(doc, record)
+
+
+def welcome(doc: Doc) -> None:
+    """Let the records of a Doc that came from elsewhere notice again when `Doc.from_docs` moves them."""
+    user_data = cast(dict[Any, Any], doc.user_data)
+    for key in [key for key in user_data if _is_record(key)]:
+        _, name, start, end = key
+        data = user_data.pop(key)
+        user_data[_key(name[len(PREFIX) :], start, end, data)] = data
 
 
 def find(doc: Doc, name: str | None = None) -> list[PlacedRecord]:
@@ -81,14 +93,16 @@ def names(doc: Doc) -> list[str]:
 def doc_vector(doc: Doc, records: list[PlacedRecord], dense: Dense | None = None) -> tuple[numpy.ndarray, bool]:
     """Vector of a whole Doc, and whether it has one: its row, or the mean of its rows, or zeros where there is no text.
 
-    Of a joined Doc the mean of its parts' rows; what `Span.as_doc` cut out is one row.
+    Of a joined Doc the mean of the rows that stand in it; what is left of a row that was cut counts as one.
     RAISES (ValueError): if a part has no vector, or the parts are of unequal kind.
     """
     found = parts_of(doc, records)
     if found.is_one and len(records[0].data["vectors"]) == 1:
         return records[0].data["vectors"][0], bool(records[0].data["has_text"][0])  # as most Docs have it
     parts = found.over(0, len(found.text))
-    vectors = [_part_vectors(doc, part, dense) for part in parts]
+    if len(parts) == 1 and not parts[0].whole:  # as the Span that it was
+        return _stretch_vector(doc[:], parts[0].start, parts[0].end, records, dense)
+    vectors = [_part_vectors(doc, part, found.text, dense) for part in parts]
     _check_one_kind([part.record for part, rows in zip(parts, vectors, strict=True) if len(rows)])
     count = sum(len(rows) for rows in vectors)
     if count == 0:
@@ -99,9 +113,14 @@ def doc_vector(doc: Doc, records: list[PlacedRecord], dense: Dense | None = None
 
 
 def span_vector(span: Span, records: list[PlacedRecord], dense: Dense | None = None) -> tuple[numpy.ndarray, bool]:
-    """Vector of a Span, and whether it has one: its row, or its wordpieces pooled in context."""
+    """Vector of a Span, and whether it has one: its row, or its wordpieces pooled in context; that of a Doc for a Span
+    that was one before `Doc.from_docs`."""
     if span.start == 0 and span.end == len(span.doc):
         return doc_vector(span.doc, records, dense)
+    found = parts_of(span.doc, records)
+    record = None if found.is_one else found.whole_at(span.start_char, (span.text, span.text_with_ws))
+    if record is not None and len(record.vectors):
+        return record.vectors.mean(axis=0), True
     return _stretch_vector(span, *trimmed(span.text, span.start_char), records, dense)
 
 
@@ -131,14 +150,16 @@ def token_vector(token: Token, records: list[PlacedRecord], dense: Dense | None 
 def rows_of(doc: Doc, records: list[PlacedRecord]) -> tuple[numpy.ndarray, numpy.ndarray]:
     """The rows that stand in a Doc, in the order of its text, and which of them have text.
 
-    RETURNS (int32 (rows, 2), bool (rows,)): the characters of each; what `Span.as_doc` cut out of a row is one, too.
+    RETURNS (int32 (rows, 2), bool (rows,)): the characters of each; what is left of a row that was cut is one, too.
     RAISES (ValueError): if a part of the Doc has no vector.
     """
     places, has_text = [numpy.zeros((0, 2), dtype="int32")], [numpy.zeros((0,), dtype=bool)]
     found = parts_of(doc, records)
     for part in found.over(0, len(found.text)):
-        places.append(part.record.rows if part.whole else numpy.array([[part.start, part.end]], dtype="int32"))
-        has_text.append(part.record.data["has_text"] if part.whole else numpy.ones((1,), dtype=bool))
+        rows = slice(None) if part.whole else _standing(part, found.text)
+        known = part.whole or len(part.record.rows[rows]) > 0  # an empty Doc, whole, has none
+        places.append(part.record.rows[rows] if known else numpy.array([[part.start, part.end]], dtype="int32"))
+        has_text.append(part.record.data["has_text"][rows] if known else numpy.ones((1,), dtype=bool))
     return numpy.concatenate(places), numpy.concatenate(has_text)
 
 
@@ -146,6 +167,10 @@ def _iterate(doc: Doc) -> Iterator[PlacedRecord]:
     for key, data in cast(dict[Any, Any], doc.user_data).items():
         if _is_record(key):
             yield PlacedRecord(key[1][len(PREFIX) :], key[2], key[3], data)
+
+
+def _key(name: str, start: int, end: int, data: dict[str, Any]) -> tuple[str, str, int, int]:
+    return "._.", PREFIX + name, Place(start) if data["set_hooks"] else start, end
 
 
 def _is_record(key: Any, name: str | None = None) -> bool:
@@ -168,7 +193,7 @@ def _stretch_vector(
         return row, bool(row.any())
     found.check_in_context(parts)
     _check_one_kind([part.record for part in parts])
-    return _pooled(piece, parts, start, end, dense)
+    return _pooled(piece, parts, found.text, start, end, dense)
 
 
 def _row(parts: list[Part], start: int, end: int) -> numpy.ndarray | None:
@@ -176,16 +201,27 @@ def _row(parts: list[Part], start: int, end: int) -> numpy.ndarray | None:
     return parts[0].record.row_at(start, end) if len(parts) == 1 else None
 
 
-def _part_vectors(doc: Doc, part: Part, dense: Dense | None) -> numpy.ndarray:
-    """float32 (rows, width): the rows of a part that have text; of one that was cut, what is left of it as one row."""
-    data = part.record.data
+def _part_vectors(doc: Doc, part: Part, text: str, dense: Dense | None) -> numpy.ndarray:
+    """float32 (rows, width): the rows of a part that have text."""
     if part.whole:
         return part.record.vectors
-    row = part.record.row_at(part.start, part.end)
-    if row is None:
-        row, has_text = _pooled(doc[:], [part], part.start, part.end, dense)
-        return row[None] if has_text else data["vectors"][:0]
-    return row[None] if row.any() else data["vectors"][:0]
+    data, rows = part.record.data, _standing(part, text)
+    if len(rows):
+        return data["vectors"][rows][data["has_text"][rows]]
+    vector, has_text = _pooled(doc[:], [part], text, part.start, part.end, dense)
+    return vector[None] if has_text else data["vectors"][:0]
+
+
+def _standing(part: Part, text: str) -> numpy.ndarray:
+    """int64 (rows,): the rows that a part consists of; none if it has some other beginning or end."""
+    places = part.record.rows
+    exact = numpy.flatnonzero((places == (part.start, part.end)).all(axis=1))
+    if len(exact):
+        return exact[:1]
+    rows = numpy.flatnonzero((places[:, 0] >= part.start) & (places[:, 1] <= part.end))
+    borders = [part.start, *places[rows].reshape(-1).tolist(), part.end]
+    is_filled = not any(text[end:start].strip() for end, start in zip(borders[::2], borders[1::2], strict=True))
+    return rows if is_filled else rows[:0]
 
 
 def _check_one_kind(records: list[PlacedRecord]) -> None:
@@ -205,10 +241,10 @@ def _kind(data: dict[str, Any]) -> str:
 
 
 def _pooled(
-    piece: Span | Token, parts: list[Part], start: int, end: int, dense: Dense | None
+    piece: Span | Token, parts: list[Part], text: str, start: int, end: int, dense: Dense | None
 ) -> tuple[numpy.ndarray, bool]:
-    """The wordpieces of characters [start, end) in context, pooled as the rows are."""
-    text, states = piece.doc.text[start:end], []
+    """The wordpieces of characters [start, end) of a Doc's text in context, pooled as the rows are."""
+    text, states = text[start:end], []
     for part in parts:
         data, at = part.record.data, part.record.start
         if "combined_by" in data:

@@ -45,10 +45,7 @@ def unseal(data: bytes) -> bytes:
         return state
     if not data:
         raise Damaged("it is empty")
-    try:
-        srsly.msgpack_loads(data)
-    except Exception as error:  # whatever the bytes lead the parser to
-        raise Damaged(f"it ends early, or is no saved state ({error or type(error).__name__})") from error
+    check_parts(data, (), ())
     return data
 
 
@@ -67,6 +64,16 @@ class SealedModel(Model[InT, OutT]):
 class SealedPipe(TrainablePipe):
     """A pipe of a SealedModel, which says which file is damaged."""
 
+    def from_bytes(self: PipeT, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> PipeT:
+        """Load the pipe from what to_bytes gave.
+
+        RAISES (ValueError): if the bytes are damaged.
+        """
+        parts = check_parts(bytes_data, ("cfg", "model"), exclude)
+        if "cfg" in parts:
+            _check_object("cfg", parts["cfg"])
+        return super().from_bytes(bytes_data, exclude=exclude)
+
     def from_disk(self: PipeT, path: str | Path, *, exclude: Iterable[str] = ()) -> PipeT:
         """Load the pipe from a folder that to_disk wrote.
 
@@ -74,7 +81,7 @@ class SealedPipe(TrainablePipe):
         """
         folder = Path(path)
         with naming(folder / "cfg"):
-            _check_object(folder / "cfg")
+            _check_object_in(folder / "cfg")
         with naming(folder / "model"):
             super().from_disk(folder, exclude=exclude)
         return self
@@ -94,16 +101,37 @@ def naming(file: Path) -> Iterator[None]:
         raise ValueError(Errors.DAMAGED_FILE.format(file=file, reason=reason, remedy=remedy)) from error
 
 
-def _check_object(file: Path) -> None:
-    """spaCy takes a missing one for an empty one, and older versions of spaCy write none."""
-    if not file.exists():
-        return
+def check_parts(data: bytes, names: Iterable[str], exclude: Iterable[str]) -> dict[str, bytes]:
+    """The parts of a pipe's bytes, of which spaCy would leave a missing one as it was.
+
+    names (list[str]): of the parts that were written. exclude (list[str]): those that are not to be read.
+    RAISES (Damaged): if there are no such parts.
+    """
     try:
-        found = srsly.json_loads(file.read_text(encoding="utf8"))
+        parts = srsly.msgpack_loads(data)
+    except Exception as error:  # whatever the bytes lead the parser to
+        raise Damaged(f"it ends early, or is no saved state ({error or type(error).__name__})") from error
+    if not isinstance(parts, dict):
+        raise Damaged(f"expected parts by name, found {type(parts).__name__}")
+    missing = [name for name in names if name not in exclude and name not in parts]
+    if missing and parts:
+        raise Damaged(f"its part '{missing[0]}' is missing")
+    return parts
+
+
+def _check_object_in(file: Path) -> None:
+    """spaCy takes a missing one for an empty one, and older versions of spaCy write none."""
+    if file.exists():
+        _check_object("it", file.read_bytes())
+
+
+def _check_object(name: str, data: bytes | str) -> None:
+    try:
+        found = srsly.json_loads(data)
     except ValueError as error:
-        raise Damaged(f"it is no JSON: {error}") from error
+        raise Damaged(f"{name} is no JSON: {error}") from error
     if not isinstance(found, dict):
-        raise Damaged(f"expected a JSON object, found {type(found).__name__}")
+        raise Damaged(f"{name} is no JSON object but {type(found).__name__}")
 
 
 def _whole_fellow(file: Path) -> Path | None:
@@ -114,7 +142,7 @@ def _whole_fellow(file: Path) -> Path | None:
     if pipeline.name not in FELLOWS or not same.is_file() or not (fellow / "vocab").is_dir():
         return None
     try:
-        _check_object(fellow / file.parent.name / "cfg")
+        _check_object_in(fellow / file.parent.name / "cfg")
         for model in {same, *fellow.glob("*/model")} - {same.with_name("cfg")}:
             unseal(model.read_bytes())
     except (OSError, Damaged):

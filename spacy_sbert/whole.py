@@ -40,7 +40,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write that gets its name when all is written; if writing fails, what stood there stays.
 
     path (Path): the file; its folder is made.
-    RAISES (ValueError): if a link, a folder, a pipe or a device stands there.
+    RAISES (ValueError): if a link, a folder, a pipe or a device stands there. (OSError): if it cannot be written.
     """
     check_output(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,6 +51,11 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        reason = os.strerror(error.errno)
+        raise OSError(error.errno, Errors.CANNOT_WRITE.format(path=path, reason=reason)) from error
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -175,7 +175,7 @@ def without_text(doc):
     for key, value in doc.user_data.items():
         if key[0] == "._." and key[1].startswith(PREFIX):
             given.user_data[key] = copy.copy(value)
-            del given.user_data[key]["text"]
+            given.user_data[key].pop("text", None)
     for token, of_doc in zip(given, doc, strict=True):
         token.is_sent_start = of_doc.is_sent_start
     return restore(given)

@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 from ..errors import Errors
 from ..regular import open_own
+from .durable import writing
 
 if sys.platform == "win32":
     import msvcrt
@@ -26,9 +27,13 @@ class Lock:
     def __init__(self, path: Path):
         self.path = path
         self._file = _locked(path)
-        self._file.truncate(0)
-        self._file.write(b"%d" % os.getpid())
-        self._file.flush()
+        try:
+            with writing(path):
+                self._file.truncate(0)
+                self._file.write(b"%d" % os.getpid())
+        except OSError:
+            self.release(remove=True)
+            raise
 
     def release(self, *, remove: bool) -> None:
         """Unlock, and remove the file if it is to be removed."""
@@ -41,7 +46,7 @@ class Lock:
 
 def _locked(path: Path) -> BinaryIO:
     while True:
-        file = open_own(path, "a+b")
+        file = open_own(path, "a+b", buffering=0)
         try:
             _lock(file)
         except OSError as error:

@@ -1,5 +1,6 @@
 """`python -m spacy sbert fit-meta`: combine the sentence encoders of a pipeline, on plain sentences."""
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,12 +44,21 @@ def fit_meta_cli(
             set_method(nlp, name, method, size, options)
         sentences = ShortSentences(nlp, lambda: read_sentences(corpus, column), max_tokens)
         fit_meta(nlp, name, sentences, cache=cache, progress=not quiet)
+        with _to_write(output) as folder:
+            nlp.to_disk(folder)
     except (OSError, ValueError) as error:
         fail(str(error))
     if sentences.n_left_out:
         msg.warn(Warnings.META_LEFT_OUT.format(count=sentences.n_left_out, limit=max_tokens))
-    nlp.to_disk(output)
     msg.good(f"Saved the pipeline to {output}")
+
+
+def _to_write(output: Path) -> AbstractContextManager[Path]:
+    """A new folder is there whole or not at all; in one that is there, files that are not ours stay."""
+    from ..whole import new_folder
+
+    is_new = not output.exists() or (output.is_dir() and not any(output.iterdir()))
+    return new_folder(output) if is_new else nullcontext(output)
 
 
 def _parse(text: str) -> tuple[str, Any]:

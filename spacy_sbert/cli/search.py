@@ -142,7 +142,7 @@ def _run(
             check_output(output)  # before hours of work
         sbert = find_sbert(spacy.load(pipeline), pipe)
         return work(sbert, corpus, *args, progress=True, **kwargs)
-    except (ImportError, OSError, ValueError) as error:
+    except (ImportError, OSError, RuntimeError, ValueError) as error:
         fail(f"Cannot work on {corpus}", str(error))
 
 

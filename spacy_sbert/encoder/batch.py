@@ -25,7 +25,7 @@ def encode_spans(
         the same in a padded batch, and for each token of the Docs the indices of its wordpieces in the flattened batch.
     """
     flat = [span for doc_spans in spans for span in doc_spans]
-    texts = [span.text for span in flat]
+    texts = [row_text(span) for span in flat]
     wordpieces = tokenizer(texts, offsets=True, prompt=prompt)
     places = padded_places(wordpieces)
     batch = _pad(tokenizer, wordpieces, places, flat, texts)
@@ -35,6 +35,11 @@ def encode_spans(
     counts = iter(numpy.bincount(wordpieces.text_of, minlength=len(flat)).tolist())
     nested = [[same for span in doc_spans for same in [span] * next(counts)] for doc_spans in spans]
     return nested, wordpieces, batch, align
+
+
+def row_text(span: Span) -> str:
+    """What is tokenised of a row: that of a whole Doc as it was given, whose last space no Span has in its text."""
+    return span.doc.text if len(span) == len(span.doc) else span.text
 
 
 def align_wordpieces(

@@ -30,7 +30,7 @@ def check_config(values: Mapping[str, Any], config: Any, unexpected: Unexpected)
 def _expected(key: str, given: Any, default: Any) -> str | None:
     """What was expected in place of a value; None if the value may be."""
     is_number = isinstance(given, int | float) and not isinstance(given, bool)
-    if key.endswith("_token_id") or default is None or callable(default):
+    if key.endswith("_token_id") or key.startswith("summary_") or default is None or callable(default):
         return None  # these may be null, a number or a list of them
     if isinstance(default, bool):
         return None if given is None or isinstance(given, bool) else "true or false"

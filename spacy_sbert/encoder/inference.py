@@ -32,7 +32,7 @@ def resolve_precision(precision: str, device: str) -> str:
 class Reference:
     """A model that encodes in the batches of sentence-transformers, to the last bit as it does; see reference_passes.
 
-    model: of Hugging Face, in evaluation mode.
+    model: of Hugging Face, in evaluation mode where it is used.
     """
 
     model: Any
@@ -50,7 +50,7 @@ class InferenceCache:
     def encoder_of(self, model: Any, precision: str) -> Any:
         """What encodes in a precision.
 
-        model: of Hugging Face, in evaluation mode.
+        model: of Hugging Face.
         precision (str): "float32", "bfloat16", "float16" or "reference".
         RETURNS: a Reference if that is asked for, a PackedBert if it can stand for the model, else the model, a copy of
             it for half precision.

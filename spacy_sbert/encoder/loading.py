@@ -2,7 +2,7 @@
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -97,16 +97,29 @@ def load_tokenizer(source: Source) -> Any:
 
 
 def _tokenizer_of(source: Source, settings: Mapping[str, Any]) -> Any:
-    try:
+    def load() -> Any:
         tokenizer = AutoTokenizer.from_pretrained(**source.options, **settings)
         tokenizer("a")
         return tokenizer
-    except Exception as error:  # whatever the files lead to
-        _name_tokenizer_file(source)
-        if settings:
-            _tokenizer_of(source, {})  # is the folder to blame?
-            raise ValueError(Errors.BAD_SETTING.format(setting="tokenizer_config", reason=_told(error))) from error
-        raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=_told(error))) from error
+
+    tokenizer, error = _attempt(load)
+    if error is None:
+        return tokenizer
+    _name_tokenizer_file(source)
+    if settings:
+        _tokenizer_of(source, {})  # is the folder to blame?
+        raise ValueError(Errors.BAD_SETTING.format(setting="tokenizer_config", reason=_told(error))) from error
+    raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=_told(error))) from error
+
+
+def _attempt(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+    """What work gives, or its error, whatever that is; a panic in Rust is no Exception."""
+    try:
+        return work(), None
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        return None, error
 
 
 def _name_tokenizer_file(source: Source) -> None:
@@ -118,9 +131,8 @@ def _name_tokenizer_file(source: Source) -> None:
     file = source.folder / "tokenizer.json"
     if file.is_file():
         read_json(file, None)
-        try:
-            Tokenizer.from_file(str(file))
-        except Exception as error:  # tokenizers raises nothing narrower
+        _, error = _attempt(lambda: Tokenizer.from_file(str(file)))
+        if error is not None:
             raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=_told(error))) from error
 
 
@@ -167,25 +179,24 @@ def load_weights(source: Source, model_class: Any, config: Any) -> tuple[Any, di
         ) from error
 
 
-def try_once(source: Source, model: Any, tokenizer: Any) -> None:
-    """Encode a letter, as much as the first text would show.
+def try_once(source: Source, model: Any, tokenizer: Any, texts: Sequence[str]) -> None:
+    """Encode a text, or a pair, as the first use would.
 
     RAISES (ValueError): if that fails, or gives numbers that are not finite.
     """
-    inputs = tokenizer("a", return_tensors="pt")
+    inputs = dict(tokenizer(*texts, return_tensors="pt"))
     if not inputs["input_ids"].numel():
-        return
+        reason = f"it makes no wordpiece of {texts}"
+        raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=reason))
+    if "token_type_ids" in inputs and not inputs["token_type_ids"].any():
+        del inputs["token_type_ids"]  # some encoders have none
     try:
         with torch.no_grad():
-            output = model(input_ids=inputs["input_ids"], attention_mask=torch.ones_like(inputs["input_ids"]))
-        found = output[0]
-        reason = "" if torch.isfinite(found).all() else "what it gives is not finite"
+            is_finite = bool(torch.isfinite(model(**inputs)[0]).all())
     except Exception as error:  # whatever config and weights lead to
-        raise ValueError(
-            Errors.UNFIT_WEIGHTS.format(folder=source.folder, config=source.config_file, reason=_told(error))
-        ) from error
-    if reason:
-        raise _unfit(source, reason)
+        raise _unfit(source, _told(error)) from error
+    if not is_finite:
+        raise _unfit(source, "what it gives is not finite")
 
 
 def room_for_text(source: Source, tokenizer: Any, limit: int | None) -> int | None:
@@ -203,6 +214,16 @@ def model_max_length(tokenizer: Any) -> int | None:
     """The limit that the tokenizer knows; None if it knows none, which some say as 1e30."""
     given = tokenizer.model_max_length
     return int(given) if given < NO_LIMIT else None
+
+
+def position_limit(transformer: Any) -> int | None:
+    """How many positions the encoder has; RoBERTa and its like count theirs from padding_idx + 1 on."""
+    encoder = getattr(transformer, "base_model", transformer)  # without the head of a classifier
+    positions = getattr(getattr(encoder, "embeddings", None), "position_embeddings", None)
+    if positions is not None and hasattr(positions, "num_embeddings"):
+        skipped = 0 if positions.padding_idx is None else positions.padding_idx + 1
+        return positions.num_embeddings - skipped
+    return getattr(transformer.config, "max_position_embeddings", None)
 
 
 def _parameters(kind: type) -> dict[str, Any]:
@@ -236,6 +257,6 @@ def _unfit(source: Source, reason: str) -> ValueError:
     return ValueError(message.format(folder=source.folder, config=source.config_file, reason=reason))
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     """What an exception says, in one line that is not too long."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]

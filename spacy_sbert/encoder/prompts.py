@@ -28,11 +28,14 @@ class Prompts:
         RAISES (ValueError): if there is none of that name.
         """
         known = {**settings.prompts, **self.own}
+        message = Errors.UNKNOWN_PROMPT
         if name is None:
+            if self.default_name is None:
+                message = Errors.UNKNOWN_DEFAULT_PROMPT
             name = settings.default_prompt_name if self.default_name is None else self.default_name
             if not name:
                 return ""
         if name not in known:
             expected = ", ".join(f"'{one}'" for one in known) or "none"
-            raise ValueError(Errors.UNKNOWN_PROMPT.format(given=name, expected=expected))
+            raise ValueError(message.format(given=name, expected=expected))
         return known[name]

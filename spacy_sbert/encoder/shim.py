@@ -1,18 +1,17 @@
 """The Hugging Face model and tokenizer inside a Thinc model: loaded on first use, saved as their folder's files."""
 
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
 
 import torch
+from safetensors import SafetensorError
 from spacy.util import SimpleFrozenDict
 from spacy_transformers.data_classes import HFObjects
-from spacy_transformers.layers.hf_shim import HFShim
 from thinc.api import Optimizer, PyTorchGradScaler, get_torch_default_device, xp2torch
 from thinc.shims.shim import Shim
 from thinc.types import ArgsKwargs
@@ -24,7 +23,7 @@ from ..types import EncoderSettings
 from ..validation import NonNegative, NonNegativeFloat, check, check_keywords
 from .forward import Forward, autocast, cached_forward, plain_forward
 from .fused_adam import can_fuse, update_fused
-from .inference import REFERENCE, InferenceCache, resolve_precision
+from .inference import REFERENCE, InferenceCache, Reference, resolve_precision
 from .loading import (
     Source,
     check_vocabulary,
@@ -32,26 +31,30 @@ from .loading import (
     load_tokenizer,
     load_weights,
     model_max_length,
+    position_limit,
     room_for_text,
     try_once,
 )
+from .packed_bert import PackedBert
 from .remote_code import may_run
 from .resolve import resolve
 from .saved import read_state, write_state
 from .settings import read_settings, transformer_folder
-from .steps import Awaited, Steps
+from .stepping import SteppingShim
+from .steps import Steps
+from .twins import Twins
 from .weights import check_architecture, check_weights
+from .weights_lock import WeightsLock
 
-LOADING = threading.Lock()  # Hugging Face's from_pretrained is not made for several threads at a time
 PRECISIONS = ("float32", "bfloat16", "float16", "auto", REFERENCE)
 
 
-class EncoderShim(HFShim):
+class EncoderShim(SteppingShim):
     """A transformer that is looked for and loaded when it is first needed.
 
     name (str): a folder or a name, see resolve.
     tokenizer_config, transformer_config (dict): keyword arguments of the tokenizer and of the transformer's config.
-    trust_remote_code (bool): whether Python code that comes with the encoder may run. Off unless asked for.
+    trust_remote_code (bool): whether Python code that comes with the encoder may run, see may_run.
     precision (str): "float32", "bfloat16" or "float16" (GPU, with loss scaling) for the arithmetic, "auto" for what
         the device is quick at; weights and output are float32. "reference" is float32 through the Hugging Face model in
         the batches of sentence-transformers, where other precisions pack and sort rows.
@@ -96,10 +99,14 @@ class EncoderShim(HFShim):
         self.settings: EncoderSettings | None = None
         self._inference = InferenceCache()
         self._steps = Steps()
+        self._twins = Twins()
+        self.weights = WeightsLock()
         self._load_config = {"tokenizer": dict(tokenizer_config), "transformer": dict(transformer_config)}
         objects = HFObjects(None, None, None, dict(tokenizer_config), dict(transformer_config))
         scaled = self.precision == "float16"
         super().__init__(objects, mixed_precision=scaled, grad_scaler_config=dict(grad_scaler_config))
+
+    _trial: tuple[str, ...] = ("a",)  # a text to see whether the encoder works
 
     @property
     def is_loaded(self) -> bool:
@@ -111,15 +118,27 @@ class EncoderShim(HFShim):
         RAISES (OSError, ValueError): if the encoder is not found, see resolve.
         """
         if self.settings is None:
-            with LOADING:
+            with _loading().writing():
                 if self.settings is None:
                     folder = resolve(self.name)
                     self._load_folder(transformer_folder(folder), read_settings(folder, self.name))
         return cast(EncoderSettings, self.settings)
 
+    @contextmanager
+    def encoding(self) -> Iterator[Any]:
+        """What encodes without a graph, for run, in the precision asked for. Meanwhile its weights stay as they are,
+        whatever another thread does."""
+        with self.weights.reading():
+            encoder = self.inference_encoder()
+            if isinstance(encoder, PackedBert):
+                yield encoder
+                return
+            is_reference = isinstance(encoder, Reference)
+            with self._twins.lend(encoder.model if is_reference else encoder) as twin:
+                yield Reference(twin) if is_reference else twin
+
     def inference_encoder(self) -> Any:
-        """What encodes without a graph, for run, in the precision asked for; see InferenceCache."""
-        self._model.eval()
+        """What encoding makes its encoder of; see InferenceCache."""
         precision = REFERENCE if self.precision == REFERENCE else self._inference_precision
         return self._inference.encoder_of(self._model, precision)
 
@@ -135,13 +154,18 @@ class EncoderShim(HFShim):
 
     def predict(self, inputs: ArgsKwargs) -> ModelOutput:
         """Encode wordpieces without dropout and without a graph."""
-        self._model.eval()  # and it stays so: another thread may be encoding
-        with torch.no_grad(), autocast(self.device, self._inference_precision):
-            output = self._model(**inputs.kwargs)
+        with self._using() as model, torch.no_grad(), autocast(self.device, self._inference_precision):
+            output = model(**inputs.kwargs)
         half = {key: value for key, value in output.items() if torch.is_tensor(value) and value.is_floating_point()}
         for key, value in half.items():
             output[key] = value.float()
         return output
+
+    @contextmanager
+    def _using(self) -> Iterator[Any]:
+        """The model for a pass without dropout, while another thread may train it."""
+        with self.weights.reading(), self._twins.lend(self._model) as twin:
+            yield twin
 
     def begin_update(self, inputs: ArgsKwargs) -> tuple[ModelOutput, Callable[[ArgsKwargs], ArgsKwargs]]:
         """Encode wordpieces with dropout; the callback takes the gradient of their states to the parameters."""
@@ -149,53 +173,14 @@ class EncoderShim(HFShim):
         n_rows = len(inputs.kwargs["input_ids"])
         cached = 0 < self.mini_batch_size < n_rows
         forward: Forward = partial(cached_forward, mini_batch_size=self.mini_batch_size) if cached else plain_forward
-        output, backward = forward(self._model, inputs.kwargs, precision=self.arithmetic)
+        with self.weights.reading():
+            output, backward = forward(self._model, inputs.kwargs, precision=self.arithmetic)
 
         def backprop(grads: ArgsKwargs) -> ArgsKwargs:
             self._end_step(awaited, backward, next(iter(grads.kwargs["grad_tensors"])))
             return inputs  # wordpieces have no gradient
 
         return output, backprop
-
-    def _begin_step(self) -> Awaited:
-        """To be called before a forward pass of training; what it returns is for _end_step.
-
-        RAISES (RuntimeError): if another thread is amid a step.
-        """
-        self._steps.check_thread()
-        self._settle()
-        self._model.train()
-        return self._steps.begin()
-
-    def _end_step(self, awaited: Awaited, backward: Callable[[torch.Tensor], None], d_output: torch.Tensor) -> None:
-        """Take a gradient back to the parameters, and make the updates that waited for it."""
-        self._model.train()  # it may have been used since, and what is computed again must drop out the same
-        self._backward_scaled(backward, d_output)
-        self._steps.end(awaited)
-        if not self._steps.awaits_gradient:
-            self._make_updates()
-
-    def _settle(self) -> None:
-        """Make the updates that wait for a gradient which will not come any more, as this thread goes on."""
-        if not self._steps.is_of_another_thread:
-            self._make_updates()
-
-    def _make_updates(self) -> None:
-        for optimizer in self._steps.take():
-            try:
-                self._update(optimizer)
-            finally:
-                self._inference.drop()
-
-    def _backward_scaled(self, backward: Callable[[torch.Tensor], None], d_output: torch.Tensor) -> None:
-        scaled = cast(list, self._grad_scaler.scale([d_output], inplace=True))[0]
-        # What earlier parts of an accumulated batch left is unscaled already, and will be once more.
-        self._grad_scaler.scale(self._gradients(), inplace=True)
-        backward(scaled)
-        self._grad_scaler.unscale(self._gradients())
-
-    def _gradients(self) -> list[torch.Tensor]:
-        return [parameter.grad for parameter in self._model.parameters() if parameter.grad is not None]
 
     def to_bytes(self) -> bytes:
         """The files of the encoder's folder: config, weights as safetensors, tokenizer and settings; no pickle."""
@@ -208,8 +193,15 @@ class EncoderShim(HFShim):
         """Write config, weights as safetensors and tokenizer to a folder, as Hugging Face lays them out."""
         self.load()
         self._settle()
-        self._hfmodel.transformer.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
-        self._save_tokenizer(folder)
+        try:
+            with self.weights.reading():
+                self._hfmodel.transformer.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
+            self._save_tokenizer(folder)
+        except Exception as error:  # of a full disk; tokenizers know no other kind
+            names_no_file = isinstance(error, OSError) and error.filename is None
+            if names_no_file or isinstance(error, SafetensorError) or type(error) is Exception:
+                raise OSError(Errors.CANNOT_WRITE.format(path=folder, reason=error)) from error
+            raise
 
     def from_bytes(self, bytes_data: bytes) -> "EncoderShim":
         """Load an encoder that to_bytes wrote.
@@ -219,7 +211,8 @@ class EncoderShim(HFShim):
         # Windows keeps a file of weights open a while after it was read.
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             try:
-                self._load_folder(Path(folder), read_state(bytes_data, Path(folder)), is_saved=True)
+                with self.weights.writing():
+                    self._load_folder(Path(folder), read_state(bytes_data, Path(folder)), is_saved=True)
             except ValueError as error:  # nobody knows the folder by that name
                 raise ValueError(str(error).replace(folder, "<the saved encoder>")) from error
         self._hfmodel._init_tokenizer_config = SimpleFrozenDict()  # as in spacy-transformers: these are done with
@@ -229,31 +222,26 @@ class EncoderShim(HFShim):
     def copy(self) -> "EncoderShim":
         """A copy with weights of its own and an id of its own, by which optimizers tell parameters apart."""
         self._settle()
-        copied = super().copy()
+        with self.weights.reading():
+            copied = super().copy()
         with Shim.global_id_lock:
             Shim.global_id += 1
             copied.id = Shim.global_id
         return copied
 
-    def finish_update(self, optimizer: Optimizer) -> None:
-        """Update the weights: now, or when the gradient that a forward pass awaits has come; see Steps.
-
-        RAISES (RuntimeError): if another thread is amid a step.
-        """
-        if not self.is_loaded:
-            return
-        self._steps.check_thread()
-        self._steps.keep(optimizer)
-        if not self._steps.awaits_gradient:
-            self._make_updates()
-
     def _update(self, optimizer: Optimizer) -> None:
+        try:
+            self._apply(optimizer)
+        finally:
+            self._inference.drop()
+
+    def _apply(self, optimizer: Optimizer) -> None:
         overflow = self._grad_scaler.found_inf  # is no update at all
         if self.max_grad_norm and not overflow:
             torch.nn.utils.clip_grad_norm_(self._model.parameters(), self.max_grad_norm)
         parameters = {(self.id, name): p for name, p in self._model.named_parameters() if p.grad is not None}
         if overflow or not can_fuse(optimizer, parameters):
-            super().finish_update(optimizer)
+            super()._update(optimizer)
             return
         update_fused(optimizer, parameters)
         self._model.zero_grad(set_to_none=False)
@@ -272,20 +260,24 @@ class EncoderShim(HFShim):
                 if key in params:
                     others[name] = params[key]
         kept = {name: weight.clone() for name, weight in self._model.state_dict().items() if name in others}
+        awaited = self._steps.begin()  # an update that another thread makes meanwhile would be lost
         try:
             self._load_weights({name: xp2torch(other).view_as(kept[name]) for name, other in others.items()})
             yield
         finally:
             self._load_weights(kept)
+            self._steps.end(awaited)
 
     def _load_weights(self, weights: dict[str, torch.Tensor]) -> None:
-        self._model.load_state_dict(weights, strict=False)
-        self._inference.drop()
+        with self.weights.writing():
+            self._model.load_state_dict(weights, strict=False)
+            self._inference.drop()
 
     def to_device(self, device_type: str, device_id: int) -> None:
         if self.is_loaded:
-            self._inference.drop()
-            super().to_device(device_type, device_id)
+            with self.weights.writing():
+                self._inference.drop()
+                super().to_device(device_type, device_id)
 
     def _load_folder(self, folder: Path, settings: EncoderSettings, *, is_saved: bool = False) -> None:
         objects = self._hfmodel
@@ -295,7 +287,7 @@ class EncoderShim(HFShim):
         tokenizer, config = load_tokenizer(source), load_config(source)
         transformer = self._load_transformer(source, config)
         check_vocabulary(source, tokenizer, transformer)
-        try_once(source, transformer, tokenizer)
+        try_once(source, transformer, tokenizer, self._trial)
         limits = [settings.max_length, position_limit(transformer), model_max_length(tokenizer)]
         limit = room_for_text(source, tokenizer, min(filter(None, limits), default=None))
         transformer.config._name_or_path = tokenizer.name_or_path = settings.name
@@ -333,16 +325,12 @@ class EncoderShim(HFShim):
         tokenizer.save_pretrained(str(folder))
 
 
+@cache
+def _loading() -> WeightsLock:
+    """Hugging Face's from_pretrained is not made for several threads at a time."""
+    return WeightsLock()
+
+
 def _vocab_file_contents(tokenizer: Any) -> bytes | None:
     file = getattr(tokenizer, "vocab_file", None)
     return Path(file).read_bytes() if file and Path(file).is_file() else None
-
-
-def position_limit(transformer: Any) -> int | None:
-    """How many positions the encoder has; RoBERTa and its like count theirs from padding_idx + 1 on."""
-    encoder = getattr(transformer, "base_model", transformer)  # without the head of a classifier
-    positions = getattr(getattr(encoder, "embeddings", None), "position_embeddings", None)
-    if positions is not None and hasattr(positions, "num_embeddings"):
-        skipped = 0 if positions.padding_idx is None else positions.padding_idx + 1
-        return positions.num_embeddings - skipped
-    return getattr(transformer.config, "max_position_embeddings", None)

@@ -163,9 +163,10 @@ def _run(shim: EncoderShim, wordpieces: Wordpieces, budget: int) -> ModelOutput:
     n_rows, row_width = len(wordpieces.lengths), int(wordpieces.lengths.max())
     states = torch.zeros(n_rows * row_width, shim._model.config.hidden_size, device=shim.device)
     rows = numpy.arange(n_rows) * row_width
-    for part in run(shim.inference_encoder(), wordpieces, budget=budget):
-        states[torch.from_numpy(spread(rows[part.windows], part.lengths)).to(shim.device)] = part.states
-    output = ModelOutput(last_hidden_state=states.view(n_rows, row_width, -1))
-    if shim._model.pooler is not None:
-        output["pooler_output"] = shim._model.pooler(output["last_hidden_state"])
+    with shim.encoding() as encoder:
+        for part in run(encoder, wordpieces, budget=budget):
+            states[torch.from_numpy(spread(rows[part.windows], part.lengths)).to(shim.device)] = part.states
+        output = ModelOutput(last_hidden_state=states.view(n_rows, row_width, -1))
+        if shim._model.pooler is not None:  # which has no dropout
+            output["pooler_output"] = shim._model.pooler(output["last_hidden_state"])
     return output

@@ -10,7 +10,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from ..encoder.resolve import check_safetensors
-from ..encoder.settings import read_json
+from ..encoder.settings import Values
 from ..errors import Errors
 from .modules import ACTIVATIONS
 
@@ -39,12 +39,14 @@ def read_dense(folder: Path) -> DenseFile:
     folder (Path): of the module.
     RAISES (ValueError): if a file is missing or damaged, or the layer is none that spacy-sbert.Dense.v1 can be.
     """
-    config = read_json(folder / "config.json", None)
-    if not isinstance(config, dict):
+    if not (folder / "config.json").is_file():
         raise ValueError(Errors.IMPORT_DENSE.format(folder=folder, reason="it has no config.json"))
-    activation = ACTIVATIONS.get(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
+    values = Values(folder / "config.json")
+    config = values.content
+    named = values.get("activation_function", str, "torch.nn.modules.activation.Tanh", "a string")
+    activation = ACTIVATIONS.get(named)
     if activation is None:
-        reason = f"its activation {config['activation_function']} is none of {', '.join(ACTIVATIONS)}"
+        reason = f"its activation {named} is none of {', '.join(ACTIVATIONS)}"
         raise ValueError(Errors.IMPORT_DENSE.format(folder=folder, reason=reason))
     for key in ("module_input_name", "module_output_name"):
         if config.get(key) not in (None, "sentence_embedding"):

@@ -87,17 +87,18 @@ def encode_wordpieces(
     windows: Any = pooling.ops.alloc2f(len(wordpieces.lengths), pooling.pooled_width(transformer.get_dim("nO")))
     kept = None if keep_states is None else keep_states[wordpieces.text_of]  # (windows,)
     states: list[numpy.ndarray | None] = [] if kept is None else [None] * len(kept)
-    for part in run(shim.inference_encoder(), wordpieces, budget=transformer.max_batch_items):
-        of_part = cast(Floats2d, torch2xp(part.states))
-        pooled, lengths, _ = without_leading(of_part, part.lengths, wordpieces.n_lead)
-        ragged = Ragged(pooled, pooling.ops.asarray1i(cast(Any, lengths)))
-        windows[part.windows] = pooling.layers[0].predict(ragged)
-        if kept is not None:
-            _keep(states, wordpieces, part, kept)
-    rows = _rows_of(wordpieces, transformer)
-    normalize = pooling.normalizes(shim.settings)
-    finishing = pooling.finishing(shim.settings, normalize, call.truncate_dim)
-    (vectors,), _ = vectors_of_windows(pooling, windows, [rows], finishing, is_train=False)
+    with shim.encoding() as encoder:
+        for part in run(encoder, wordpieces, budget=transformer.max_batch_items):
+            of_part = cast(Floats2d, torch2xp(part.states))
+            pooled, lengths, _ = without_leading(of_part, part.lengths, wordpieces.n_lead)
+            ragged = Ragged(pooled, pooling.ops.asarray1i(cast(Any, lengths)))
+            windows[part.windows] = pooling.layers[0].predict(ragged)
+            if kept is not None:
+                _keep(states, wordpieces, part, kept)
+        rows = _rows_of(wordpieces, transformer)
+        normalize = pooling.normalizes(shim.settings)
+        finishing = pooling.finishing(shim.settings, normalize, call.truncate_dim)
+        (vectors,), _ = vectors_of_windows(pooling, windows, [rows], finishing, is_train=False)
     return EncodedTexts(vectors, normalize, rows, wordpieces, states)
 
 

@@ -12,7 +12,7 @@ from thinc.api import Model, chain
 from thinc.types import Ragged
 
 from ..encoder.align import among
-from ..encoder.batch import align_wordpieces, doc_characters, row_characters, span_places
+from ..encoder.batch import align_wordpieces, doc_characters, row_characters, row_text, span_places
 from ..encoder.rows import Rows, outermost
 from ..encoder.transformer import EncoderModel, load
 from ..errors import Errors
@@ -83,7 +83,7 @@ def encode_docs(model: SentenceEncoder, docs: list[Doc], call: Call) -> list[Enc
     flat = [span for doc_spans in spans for span in doc_spans]
     if not flat:
         return [pooling.without_rows(width) for _ in docs]
-    texts, places = [span.text for span in flat], span_places(flat)
+    texts, places = [row_text(span) for span in flat], span_places(flat)
     borders = [0, *accumulate(map(len, spans))]
     context = _read_in_context(places, borders) if pooling.attrs["token_vectors"] else None
     found = encode_texts(transformer, pooling, texts, call=call, keep_states=context)

@@ -1,11 +1,13 @@
 """The model tree of an `sbert` pipe: its encoder and its loss, saved, loaded and optimised as one."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from spacy.tokens import Doc
 from thinc.api import Model, Optimizer
 
+from ..encoder.shim import EncoderShim
 from ..sealed import SealedModel
 from .encoded import EncodedDoc
 
@@ -32,7 +34,13 @@ def init(model: Model, X: Any = None, Y: Any = None) -> None:
 
 def finish_update(model: Model, optimizer: Optimizer) -> None:
     """Update encoder and heads; a head's learn_rate_factor is a factor on the optimizer's learning rate."""
-    model.get_ref("encoder").finish_update(optimizer)
+    encoder = model.get_ref("encoder")
+    with ExitStack() as alone:  # another thread encodes before or after, with all layers or none as they were
+        for node in encoder.walk():
+            for shim in node.shims:
+                if isinstance(shim, EncoderShim):  # it may be a stock one, after replace_listeners
+                    alone.enter_context(shim.weights.writing())
+        encoder.finish_update(optimizer)
     loss = model.maybe_get_ref("loss")
     for node in [] if loss is None else loss.walk():
         factor = getattr(node, "learn_rate_factor", 1.0)

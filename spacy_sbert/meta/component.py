@@ -16,7 +16,7 @@ from spacy.vocab import Vocab
 
 from .. import hooks, records
 from ..errors import Errors, Warnings
-from ..sealed import naming, seal, unseal
+from ..sealed import check_parts, naming, seal, unseal
 from ..spans import SPANS_KEY, members
 from ..validation import Name, NonNegative, Positive, Width, validated
 from .corpus import MAX_TOKENS, ShortSentences, read_sentences
@@ -248,6 +248,7 @@ class SentenceMeta(Pipe):
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "SentenceMeta":
         """Take what `to_bytes` gave. RAISES (ValueError): if it was made of other members or settings."""
+        check_parts(data, self._parts(), exclude)
         util.from_bytes(data, {key: read for key, (_, read) in self._parts().items()}, exclude)
         return self
 

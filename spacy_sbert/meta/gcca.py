@@ -12,6 +12,7 @@ from .projection import LinearMeta, parts, rank_of
 
 TAU = 10.0
 ROUNDING = 1e-10
+SINGULAR = 1e-12  # smallest eigenvalue of a matrix, as a share of the largest, that cannot be told from 0
 
 
 class GCCA(LinearMeta):
@@ -65,11 +66,15 @@ class GCCA(LinearMeta):
         self, covariance: numpy.ndarray, widths: list[int], size: int, names: Sequence[str]
     ) -> tuple[numpy.ndarray, numpy.ndarray, int]:
         between, within = self.matrices(covariance, widths)
-        total, eps = len(covariance), numpy.finfo("float64").eps
+        total, conditions = len(covariance), []
         for name, part, width in zip(names, parts(widths), widths, strict=True):
-            # With a tau above this bound none is singular: lambda_max <= trace.
-            if self.tau < 2 * width**2 * eps and (rank := rank_of(within[part, part])) < width:
+            lowest, highest = linalg.eigvalsh(within[part, part])[[0, -1]]
+            if lowest <= SINGULAR * highest:
+                rank = rank_of(covariance[part, part])
                 raise ValueError(Errors.META_SINGULAR.format(name=name, tau=self.tau, rank=rank, width=width))
+            conditions.append(highest / lowest)
         rho, theta = linalg.eigh(between, within, subset_by_index=[total - size, total - 1])
-        rounding = max(ROUNDING * abs(rho).max(), total * eps / max(self.tau, 1.0))
+        # What is rounding in Sigma_jk is divided by the roots of the smallest eigenvalues of B_jj and B_kk.
+        of_pair = numpy.prod(sorted(conditions)[-2:]) ** 0.5
+        rounding = max(ROUNDING * abs(rho).max(), total * numpy.finfo("float64").eps * of_pair)
         return rho[::-1], theta.T[::-1], int((rho > rounding).sum())

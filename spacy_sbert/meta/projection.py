@@ -54,13 +54,16 @@ class LinearMeta(MetaEmbedding):
         """
         covariance = moments.covariance
         for name, part in zip(names, parts(widths), strict=True):
-            variance, square = covariance.diagonal()[part].sum(), (moments.mean[part] ** 2).sum()
+            with numpy.errstate(over="ignore"):  # it is looked at
+                variance, square = covariance.diagonal()[part].sum(), (moments.mean[part] ** 2).sum()
             if not numpy.isfinite(variance + square):
                 raise ValueError(Errors.META_LARGE_NUMBERS.format(name=name))
             if not variance > CONSTANT * max(square, numpy.finfo("float64").tiny):
                 raise ValueError(Errors.META_ZERO_VARIANCE.format(name=name, n=moments.n))
-        size = min(self.size or max(widths), self.most_directions(widths, moments.n))
-        values, components, rank = self._solve(covariance, list(widths), size, names)
+        most = self.most_directions(widths, moments.n)
+        size = min(self.size or max(widths), most)
+        values, components, found = self._solve(covariance, list(widths), size, names)
+        rank = min(found, most)  # rounding may look like one more
         if not rank:
             raise ValueError(Errors.META_UNCORRELATED.format(names=", ".join(names), method=self.method, n=moments.n))
         if self.size is not None and rank < self.size:

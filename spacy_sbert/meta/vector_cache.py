@@ -3,15 +3,16 @@
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy
 
 from ..errors import Errors
-from ..regular import check_folder, open_own
+from ..regular import check_folder
 from ..sealed_json import sealed, unsealed
-from ..whole import write_text
+from ..whole import whole_file, write_text
 
 MANIFEST = "vectors.json"
 BLOCK = 2**20  # bytes
@@ -51,11 +52,10 @@ class VectorCache:
         """
         check_folder(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / MANIFEST).unlink(missing_ok=True)  # it comes last, when all is whole
         n, widths = 0, [0] * len(names)
-        files = [open_own(self._path(i), "wb") for i in range(len(names))]
         found = [hashlib.sha256() for _ in names]
-        try:
+        with ExitStack() as stack:  # another process may write the same, or still read what stands there
+            files = [stack.enter_context(whole_file(self._path(i))) for i in range(len(names))]
             for block in blocks:
                 for i, (name, rows) in enumerate(zip(names, block, strict=True)):
                     if n and rows.shape[1] != widths[i]:
@@ -66,11 +66,8 @@ class VectorCache:
                     files[i].write(data)
                     found[i].update(data)
                 n += len(block[0])
-        finally:
-            for file in files:
-                file.close()
-        if not n:
-            raise ValueError(Errors.META_EMPTY_CORPUS)
+            if not n:
+                raise ValueError(Errors.META_EMPTY_CORPUS)
         digests = [one.hexdigest() for one in found]
         manifest = {"key": self.key, "names": list(names), "n": n, "widths": widths, "files": digests}
         write_text(self.folder / MANIFEST, json.dumps(sealed(manifest)) + "\n")

@@ -9,7 +9,7 @@ from thinc.api import Model, torch2xp, xp2torch
 from thinc.types import Floats2d
 
 from ..encoder.forks import use_one_thread_in_forks
-from ..encoder.shim import position_limit
+from ..encoder.loading import position_limit
 from ..errors import Errors
 from ..sealed import SealedModel
 from ..validation import MOST_OUTPUTS, Name, NonNegative, NonNegativeFloat, Range, validated

@@ -43,6 +43,8 @@ class ClassifierShim(EncoderShim):
         self.n_outputs = n_outputs
         self.max_batch_items = max_batch_items
 
+    _trial = ("a", "a")
+
     @property
     def config(self) -> Any:
         """That of the loaded Hugging Face model, in which labels and activation are saved."""
@@ -67,24 +69,24 @@ class ClassifierShim(EncoderShim):
         """
         self.load()
         model = _with_new_head(self._model, n_outputs, labels, seed)
-        self._hfmodel.transformer = self._model = model.to(self.device)
-        self._inference.drop()
-        self._prepare_training()
+        with self.weights.writing():
+            self._hfmodel.transformer = self._model = model.to(self.device)
+            self._inference.drop()
+            self._prepare_training()
 
     def logits(self, wordpieces: Wordpieces) -> torch.Tensor:
         """What the head gives for pairs, without dropout: float32 (n, outputs)."""
-        self._model.eval()  # and it stays so: another thread may be scoring
         budget = self.max_batch_items or (CPU_BUDGET if self.device.type == "cpu" else GPU_BUDGET)
-        with torch.no_grad(), autocast(self.device, self._inference_precision):
-            parts = [(rows, self._logits_of(wordpieces, rows)) for rows in _passes(wordpieces, budget)]
+        with self._using() as model, torch.no_grad(), autocast(self.device, self._inference_precision):
+            parts = [(rows, self._logits_of(model, wordpieces, rows)) for rows in _passes(wordpieces, budget)]
         return self._gathered(wordpieces, parts)
 
     def begin_logits(self, wordpieces: Wordpieces) -> tuple[torch.Tensor, Callable[[torch.Tensor], None]]:
         """The same with dropout; the callback takes the gradient of them to the parameters."""
         awaited = self._begin_step()
         budget = CPU_TRAINING_BUDGET if self.device.type == "cpu" else GPU_BUDGET
-        with autocast(self.device, self.precision):
-            parts = [(rows, self._logits_of(wordpieces, rows)) for rows in _passes(wordpieces, budget)]
+        with self.weights.reading(), autocast(self.device, self.precision):
+            parts = [(rows, self._logits_of(self._model, wordpieces, rows)) for rows in _passes(wordpieces, budget)]
 
         def backward(d_logits: torch.Tensor) -> None:
             found = [logits for _, logits in parts if logits.requires_grad]  # not if every parameter is frozen
@@ -93,8 +95,8 @@ class ClassifierShim(EncoderShim):
 
         return self._gathered(wordpieces, parts), lambda d_logits: self._end_step(awaited, backward, d_logits)
 
-    def _logits_of(self, wordpieces: Wordpieces, rows: Pass) -> torch.Tensor:
-        return self._model(**padded_inputs(self._model, wordpieces, self.device, rows)).logits.float()
+    def _logits_of(self, model: Any, wordpieces: Wordpieces, rows: Pass) -> torch.Tensor:
+        return model(**padded_inputs(model, wordpieces, self.device, rows)).logits.float()
 
     def _gathered(self, wordpieces: Wordpieces, parts: list[tuple[Pass, torch.Tensor]]) -> torch.Tensor:
         """In the order of the pairs."""

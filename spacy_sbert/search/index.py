@@ -124,7 +124,7 @@ class VectorIndex:
         """Write the index, what is known of it, and the rows to a folder; what stood there is replaced when all is
         written, and stays if that fails.
 
-        RAISES (OSError): if it cannot be written.
+        RAISES (OSError): if it cannot be written; (RuntimeError): if another process writes to the folder.
         """
         manifest = Manifest(kind=self.kind, width=self.width, count=len(self), encoder=self.encoder)
         write_folder(Path(folder), manifest, self.index, self.rows)

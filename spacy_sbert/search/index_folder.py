@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from ..bulk_files.lock import Lock
 from ..errors import Errors
 from ..whole import whole_file
 from .encoder import EncoderIdentity
@@ -21,6 +22,9 @@ FORMAT = "spacy-sbert index 2"
 FORMER = "spacy-sbert index 1"  # whose encoder's digest is what EncoderIdentity calls the former one
 KINDS = ("flat", "hnsw", "ivf")
 LIMIT = 2**20  # bytes of index.json
+# The files of an index, and what a killed process left of one.
+BUILT = r"(index-[0-9a-f]{32}\.faiss|rows-[0-9a-f]{32}\.jsonl)"
+OWN_FILES = rf"{BUILT}|\.({BUILT}|index\.json)\.\d+"
 
 
 class IndexRow(NamedTuple):
@@ -76,7 +80,18 @@ def write_folder(folder: Path, manifest: Manifest, index: Any, rows: Sequence[In
     """Write an index, and remove the one that it replaces.
 
     manifest (Manifest): kind, width, count and encoder. index (faiss.Index), rows: what is written.
+    RAISES (RuntimeError): if another process writes to the same folder.
     """
+    import_faiss()
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = Lock(folder / "lock")
+    try:
+        _write_build(folder, manifest, index, rows)
+    finally:
+        lock.release(remove=True)
+
+
+def _write_build(folder: Path, manifest: Manifest, index: Any, rows: Sequence[IndexRow] | None) -> None:
     faiss: Any = import_faiss()
     build = uuid.uuid4().hex
     made = [_index_file(folder, build), _rows_file(folder, build)]
@@ -91,7 +106,7 @@ def write_folder(folder: Path, manifest: Manifest, index: Any, rows: Sequence[In
             path.unlink(missing_ok=True)
         raise
     for path in folder.iterdir():
-        if re.fullmatch(r"(index-[0-9a-f]{32}\.faiss|rows-[0-9a-f]{32}\.jsonl)", path.name) and path not in made:
+        if re.fullmatch(OWN_FILES, path.name) and path not in made:
             path.unlink(missing_ok=True)
 
 

@@ -1,6 +1,7 @@
 """Model cards: values of a made meta.json, names that would break Markdown or YAML, and what is left alone."""
 
 import math
+import os
 import re
 from pathlib import Path
 
@@ -247,12 +248,11 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch):
     write_readme(tmp_path, "# First\n")
     before = (tmp_path / "README.md").read_bytes()
 
-    def write_half(path, text, **settings):
-        path.write_bytes(text.encode("utf8")[:10])
+    def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", write_half)
-    with pytest.raises(OSError, match="No space left"):
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"Cannot write .*README\.md: No space left"):
         write_readme(tmp_path, "# Second\n")
     assert (tmp_path / "README.md").read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["README.md"]

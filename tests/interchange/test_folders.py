@@ -301,6 +301,8 @@ LINEAR = "2_Dense/config.json"
         (("modules.json", None, "[{"), "modules.json, a part of the encoder's folder"),
         (("1_Pooling/config.json", "pooling_mode", "median"), "Pooling module of .* something unknown here"),
         ((LINEAR, "activation_function", "os.system"), "its activation os.system is none of torch.nn"),
+        ((LINEAR, "activation_function", ["tanh"]), r"2_Dense/config\.json.*activation_function = .*a string"),
+        ((LINEAR, None, "[1]"), r"2_Dense/config\.json.*expected a JSON object, found list"),
         ((LINEAR, "out_features", 99), r"its config says linear.weight of \(99, 64\)"),
         ((LINEAR, "module_input_name", "token_embeddings"), "its module_input_name is token_embeddings"),
     ],

@@ -1,5 +1,7 @@
 """Every way to train: a loop of one's own, `nlp.update(sgd=optimizer)`, takes the steps of `spacy train`."""
 
+import threading
+
 import numpy
 import pytest
 import spacy
@@ -378,3 +380,45 @@ def test_transformer_update_called_directly(counted, make_nlp):
     found = trained(nlp, batch, directly, make_optimizer=lambda: Adam(0.01))
     with counted(PROMISE) as cases:
         cases.check(same(found, expected), "Transformer.update")
+
+
+def test_other_weights_for_a_while_and_training_elsewhere(counted, make_nlp):
+    """While one thread uses averages, another cannot train: its steps would be lost. Nor while a step is begun."""
+    nlp = make_nlp()
+    batch = pairs(nlp)
+    nlp.initialize(lambda: batch)
+    shim = next(shim for node in nlp.get_pipe("sbert").model.walk() for shim in node.shims)
+    raised = []
+
+    def elsewhere(function):
+        def run():
+            try:
+                function()
+            except RuntimeError as error:
+                raised.append(str(error))
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join(timeout=60)
+        assert not thread.is_alive()
+
+    def average():
+        with nlp.use_params({(shim.id, "none"): numpy.zeros(1)}):
+            pass
+
+    with counted("weights are not exchanged while another thread trains, nor the other way round") as cases:
+        before = all_weights(nlp)
+        with nlp.use_params({(shim.id, "none"): numpy.zeros(1)}):
+            elsewhere(lambda: nlp.update(batch, sgd=Adam(0.01)))
+        cases.check(len(raised) == 1 and "MainThread" in raised[0] and same(all_weights(nlp), before), str(raised))
+        encoder = nlp.get_pipe("sbert").model
+        _, backprop = encoder.begin_update([example.predicted for example in batch])
+        for i, function in enumerate((average, lambda: nlp.update(batch, sgd=Adam(0.01))), start=2):
+            elsewhere(function)
+            cases.check(len(raised) == i and "MainThread" in raised[-1], str(raised))
+        elsewhere(nlp.to_bytes)
+        cases.check(len(raised) == 3, "saving elsewhere")
+        del backprop
+        elsewhere(average)
+        elsewhere(lambda: nlp.update(batch, sgd=Adam(0.01)))
+        cases.check(len(raised) == 3 and not same(all_weights(nlp), before), "once nobody awaits the gradient")

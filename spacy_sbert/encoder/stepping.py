@@ -1,0 +1,74 @@
+"""A PyTorch shim whose updates wait for the gradients that are on their way."""
+
+from collections.abc import Callable
+from typing import cast
+
+import torch
+from spacy_transformers.layers.hf_shim import HFShim
+from thinc.api import Optimizer
+
+from .steps import Awaited, Steps
+from .weights_lock import WeightsLock
+
+
+class SteppingShim(HFShim):
+    """Carries out a step of training: forward pass, gradient, update, in this order, whoever asks in another.
+
+    See Steps; the update itself, `_update`, is that of a subclass.
+    """
+
+    weights: WeightsLock
+    _steps: Steps
+
+    def finish_update(self, optimizer: Optimizer) -> None:
+        """Update the weights: now, or when the gradient that a forward pass awaits has come; see Steps.
+
+        RAISES (RuntimeError): if another thread is amid a step.
+        """
+        if self._model is None:  # not loaded yet
+            return
+        self._steps.check_thread()
+        self._steps.keep(optimizer)
+        if not self._steps.awaits_gradient:
+            self._make_updates()
+
+    def _update(self, optimizer: Optimizer) -> None:
+        super().finish_update(optimizer)
+
+    def _begin_step(self) -> Awaited:
+        """To be called before a forward pass of training; what it returns is for _end_step.
+
+        RAISES (RuntimeError): if another thread is amid a step.
+        """
+        self._steps.check_thread()
+        self._settle()
+        self._model.train()
+        return self._steps.begin()
+
+    def _end_step(self, awaited: Awaited, backward: Callable[[torch.Tensor], None], d_output: torch.Tensor) -> None:
+        """Take a gradient back to the parameters, and make the updates that waited for it."""
+        with self.weights.reading():  # what was not kept is computed again
+            self._backward_scaled(backward, d_output)
+        self._steps.end(awaited)
+        if not self._steps.awaits_gradient:
+            self._make_updates()
+
+    def _settle(self) -> None:
+        """Make the updates that wait for a gradient which will not come any more, as this thread goes on."""
+        if not self._steps.is_of_another_thread:
+            self._make_updates()
+
+    def _make_updates(self) -> None:
+        for optimizer in self._steps.take():
+            with self.weights.writing():
+                self._update(optimizer)
+
+    def _backward_scaled(self, backward: Callable[[torch.Tensor], None], d_output: torch.Tensor) -> None:
+        scaled = cast(list, self._grad_scaler.scale([d_output], inplace=True))[0]
+        # What earlier parts of an accumulated batch left is unscaled already, and will be once more.
+        self._grad_scaler.scale(self._gradients(), inplace=True)
+        backward(scaled)
+        self._grad_scaler.unscale(self._gradients())
+
+    def _gradients(self) -> list[torch.Tensor]:
+        return [parameter.grad for parameter in self._model.parameters() if parameter.grad is not None]

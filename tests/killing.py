@@ -1,0 +1,140 @@
+"""Commands in processes of their own that are killed at some moment: forked of one that has imported everything."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from multiprocessing import get_context
+from multiprocessing.context import ForkServerContext
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+# What changes files: an event of each is a moment to be killed before.
+EVENTS = {"os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.truncate", "os.link"}
+PRELOADED = ["killing", "spacy.cli", "spacy_sbert", "spacy_sbert.cli.encode", "spacy_sbert.bulk_files", "faiss"]
+PRELOADED += ["spacy_sbert.evaluation.suite", "spacy_sbert.evaluation.report", "spacy_sbert.meta.fitting"]
+PRELOADED += ["spacy_sbert.search", "spacy_sbert.models", "spacy.training.loop", "transformers.models.bert"]
+SECONDS = 120  # for one run; what hangs ends
+
+
+@cache
+def _context() -> ForkServerContext:
+    context = get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    return context
+
+
+def command(*argv: Any) -> None:
+    """What `python -m spacy ...` does; other exits than 0 are an error."""
+    from spacy.cli import app
+
+    app([str(argument) for argument in argv], standalone_mode=False)
+
+
+def save_index(folder: Path, n: int) -> None:
+    """Build and save an index of n vectors, the same whenever it is called."""
+    from spacy_sbert.search import VectorIndex
+
+    vectors = numpy.random.default_rng(n).normal(size=(n, 32))
+    VectorIndex.build(vectors, kind="hnsw", texts=[f"text {i}" for i in range(n)]).save(folder)
+
+
+def start(work: Callable[[], Any]) -> BaseProcess:
+    """A process that works; work (Callable): can be pickled, for it goes to another process."""
+    process = _context().Process(target=_quiet, args=(work,))
+    process.start()
+    return process
+
+
+def run(work: Callable[[], Any]) -> float:
+    """Work to its end, in seconds.
+
+    RAISES (ChildProcessError): if it fails or hangs.
+    """
+    started = time.monotonic()
+    process = start(work)
+    process.join(SECONDS)
+    if process.exitcode != 0:
+        process.kill()
+        raise ChildProcessError(f"the process ended with {process.exitcode}")
+    return time.monotonic() - started
+
+
+def killed(work: Callable[[], Any], after: float) -> bool:
+    """Kill a process some seconds after it began. RETURNS (bool): whether it was not done before."""
+    process = start(work)
+    process.join(after)
+    process.kill()
+    process.join()
+    return process.exitcode == -signal.SIGKILL
+
+
+def killed_at(work: Callable[[], Any], folder: Path, event: int) -> bool:
+    """Have a process kill itself before it changes a file in a folder for the n-th time (from 0).
+
+    RETURNS (bool): whether it came so far.
+    """
+    process = start(partial(_killing_itself, work, folder, event))
+    process.join(SECONDS)
+    process.kill()
+    process.join()
+    return process.exitcode == -signal.SIGKILL
+
+
+def count_events(work: Callable[[], Any], folder: Path, counted: Path) -> int:
+    """How often a process that nothing kills changes a file in a folder. counted (Path): a file to note it in."""
+    run(partial(_counting, work, folder, counted))
+    return int(counted.read_text())
+
+
+def moments(seconds: float, n: int, random: numpy.random.Generator) -> Iterator[float]:
+    """n moments spread evenly over some seconds, each at random in its share."""
+    for share in range(n):
+        yield seconds * (share + random.random()) / n
+
+
+def _quiet(work: Callable[[], Any]) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    work()
+
+
+def _watch(folder: Path, see: Callable[[], None]) -> None:
+    inside = str(folder) + os.sep
+
+    def hook(event: str, arguments: Sequence[Any]) -> None:
+        if event == "open" and not (isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)):
+            return
+        if (event == "open" or event in EVENTS) and any(str(given).startswith(inside) for given in arguments[:2]):
+            see()
+
+    sys.addaudithook(hook)
+
+
+def _killing_itself(work: Callable[[], Any], folder: Path, event: int) -> None:
+    left = [event]
+
+    def see() -> None:
+        if not left[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left[0] -= 1
+
+    _watch(folder, see)
+    work()
+
+
+def _counting(work: Callable[[], Any], folder: Path, counted: Path) -> None:
+    seen = [0]
+
+    def see() -> None:
+        seen[0] += 1
+
+    _watch(folder, see)
+    work()
+    counted.write_text(str(seen[0]))

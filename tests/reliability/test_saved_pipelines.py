@@ -1,0 +1,345 @@
+"""Saved pipelines and encoders' folders, damaged: refused by name, or the same vectors; nothing runs, nothing hangs."""
+
+import json
+import random
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+import spacy
+import srsly
+from counting import Cases, parts
+from spacy.language import Language
+
+from spacy_sbert.sealed import MARK
+
+TEXT = "A man is eating food. He cannot go."
+PAIR = ("the cat sat", "the dog ran fast")
+SECONDS = 20  # which no case comes near
+RUNS_CODE = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "pickle.find_class")
+EXECUTED: list[str] = []
+WATCHED = [False]
+KINDS = ("own", "shared", "meta", "reranker")
+
+
+class Hangs(BaseException):
+    """What no code takes for a fault of what it reads."""
+
+
+def _watch(event: str, args: Any) -> None:
+    if WATCHED[0] and event in RUNS_CODE:
+        EXECUTED.append(event)
+
+
+sys.addaudithook(_watch)
+
+
+@contextmanager
+def limits() -> Iterator[None]:
+    """An end to what hangs, and a list of what was executed."""
+
+    def stop(number: int, frame: Any) -> None:
+        raise Hangs(f"no end after {SECONDS} seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(SECONDS)
+    EXECUTED.clear()
+    WATCHED[0] = True
+    try:
+        yield
+    finally:
+        WATCHED[0] = False
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def judge(cases: Cases, case: str, use: Callable[[], numpy.ndarray], expected: Any, *named: str) -> None:
+    """Right with the vectors that are expected (any at all for None), refused with an error in which `named` stand."""
+    try:
+        with limits():
+            vectors = use()
+    except (ValueError, OSError) as error:
+        missing = [name for name in named if name not in str(error)]
+        if missing:
+            cases.wrong(f"{case}: the message does not name {missing}: {type(error).__name__}: {str(error)[:300]}")
+        else:
+            cases.refused()
+    except (Exception, Hangs) as error:  # the case is judged, not the test ended
+        cases.wrong(f"{case}: {type(error).__name__}: {str(error)[:300]}")
+    else:
+        same = expected is None or (vectors.shape == expected.shape and numpy.allclose(vectors, expected, atol=1e-5))
+        cases.check(same and not EXECUTED, f"{case}: other vectors, or executed: {EXECUTED}")
+
+
+def answer(nlp: Language) -> numpy.ndarray:
+    """The vector of a text, or the scores of pairs."""
+    if "sbert_reranker" in nlp.pipe_names:
+        return nlp.get_pipe("sbert_reranker").score_pairs([PAIR, PAIR[::-1]])
+    return nlp(TEXT).vector
+
+
+@pytest.fixture
+def make(make_nlp, tiny_bert, tmp_path):
+    """A pipeline that was saved: its folder, and what it answers."""
+
+    def made(kind: str, name: str = "model-last") -> tuple[Path, numpy.ndarray]:
+        dense = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 6}
+        if kind == "reranker":
+            nlp = spacy.blank("en")
+            nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert)}})
+        elif kind == "meta":
+            nlp = make_nlp("own")
+            nlp.add_pipe("sbert", name="sbert_max", config={"model": {"name": str(tiny_bert), "pooling": "max"}})
+            nlp.add_pipe("sbert_meta", config={"method": "svd", "size": 5})
+            pipe = nlp.get_pipe("sbert_meta")
+            views = [numpy.random.default_rng(i).normal(size=(40, 16)).astype("float32") for i in range(2)]
+            pipe.estimator.fit(views, [member.name for member in pipe.members])
+        else:
+            nlp = make_nlp(kind, model={"dense": dense})
+            for node in nlp.get_pipe("sbert").model.walk():
+                if node.name == "dense":
+                    node.initialize()
+                    for key in ("W", "b"):
+                        shape = node.get_dim("nO"), node.get_dim("nI")
+                        drawn = numpy.random.default_rng(3).normal(size=shape if key == "W" else shape[:1])
+                        node.set_param(key, drawn.astype("float32"))
+        expected = answer(nlp)
+        nlp.to_disk(tmp_path / name)
+        return tmp_path / name, expected
+
+    return made
+
+
+def ours(folder: Path) -> list[Path]:
+    """The files of our components in a saved pipeline; the cfg of a transformer is written by spacy-transformers."""
+    return [
+        file
+        for part in sorted(folder.iterdir())
+        if part.name.startswith(("sbert", "transformer"))
+        for file in sorted(part.iterdir())
+        if file.is_file() and not (part.name == "transformer" and file.name == "cfg")
+    ]
+
+
+LANDMARKS = (  # in a saved model: each begins a class of bytes
+    *(b"nodes", b"attrs", b"shims", b"params", b"files", b"sha256", b"config.json", b"model.safetensors"),
+    *(b"F32", b"spacy_sbert.json", b"special_tokens_map.json", b"tokenizer.json", b"tokenizer_config.json"),
+    *(b"vocab.txt", b"max_length", b"method", b"widths", MARK),
+)
+
+
+def damages(data: bytes, rng: random.Random, n: int) -> Iterator[tuple[str, bytes]]:
+    """n times: what was done to data, and what came of it."""
+    marks = [at for mark in LANDMARKS if (at := data.find(mark)) >= 0] or [0]
+    for number in range(n):
+        close = min(rng.choice(marks) + rng.randrange(200), max(len(data) - 1, 0))
+        at = close if number % 2 else rng.randrange(max(len(data), 1))
+        kind = rng.choice(("flip", "flip", "flip", "cut", "zeros", "swap"))
+        changed = bytearray(data)
+        if kind == "flip" and data:
+            changed[at] ^= 1 << rng.randrange(8)
+        elif kind == "cut":
+            del changed[at:]
+        elif kind == "zeros":
+            changed[at : at + 64] = bytes(len(changed[at : at + 64]))
+        else:
+            changed[at : at + 32] = changed[at : at + 32][::-1]
+        yield f"{kind} at {at} of {len(data)}", bytes(changed)
+
+
+def named_in(file: Path) -> str:
+    """spacy-transformers reads its file without saying which to the model, whose message says where it lies."""
+    return "'model' in the folder of its component" if file.parent.name == "transformer" else str(file)
+
+
+@pytest.mark.parametrize("part", parts(60, quick=4))
+def test_flips_and_cuts_on_disk(part, make, counted):
+    kind = KINDS[part % len(KINDS)]
+    folder, expected = make(kind)
+    rng = random.Random(f"{kind} {part}")
+    nlp = spacy.load(folder)
+    with counted("a saved pipeline, damaged anywhere in what is ours, has the same vectors or names the file") as cases:
+        for file in ours(folder):
+            whole, named, pipe = file.read_bytes(), named_in(file), nlp.get_pipe(file.parent.name)
+
+            def use(pipe=pipe, place=file.parent):
+                pipe.from_disk(place, exclude=["vocab"])
+                return answer(nlp)
+
+            for what, damaged in damages(whole, rng, 12 if file.name != "cfg" else 2):
+                file.write_bytes(damaged)
+                judge(cases, f"{kind} {file.name}: {what}", use, expected, named)
+            judge(cases, f"{kind} {file.name}", lambda: answer(spacy.load(folder)), expected, named)  # as users do
+            file.write_bytes(whole)
+            use()
+
+
+@pytest.mark.parametrize("part", parts(40, quick=4))
+def test_flips_and_cuts_in_bytes(part, make, counted):
+    kind = KINDS[part % len(KINDS)]
+    folder, expected = make(kind)
+    rng = random.Random(f"bytes {kind} {part}")
+    with counted("bytes of a pipe, damaged anywhere, give the same vectors or an error that says so") as cases:
+        for name in [file.parent.name for file in ours(folder) if file.name in ("model", "estimator")]:
+            if name == "transformer":
+                continue  # a pipe of spacy-transformers
+            nlp = spacy.load(folder)
+            for what, damaged in damages(nlp.get_pipe(name).to_bytes(exclude=["vocab"]), rng, 15):
+
+                def use(nlp=nlp, name=name, damaged=damaged):
+                    nlp.get_pipe(name).from_bytes(damaged, exclude=["vocab"])
+                    return answer(nlp)
+
+                judge(cases, f"{kind} {name}: {what}", use, expected, "damaged")
+
+
+@pytest.mark.parametrize("part", parts(10))
+def test_flips_in_an_encoder_that_another_pipe_saves(part, make_nlp, counted):
+    """What stands in a tagger after replace_listeners, or was saved in any Thinc model."""
+    from spacy_sbert.encoder.shim import EncoderShim
+
+    nlp = make_nlp()
+    expected = answer(nlp)
+    shim: EncoderShim = nlp.get_pipe("sbert").model.get_ref("encoder").get_ref("transformer").shim
+    rng = random.Random(part)
+    with counted("an encoder in the bytes of any pipe, damaged anywhere, has the same vectors or says so") as cases:
+        for what, damaged in damages(shim.to_bytes(), rng, 30):
+            judge(cases, what, lambda damaged=damaged: (shim.from_bytes(damaged), answer(nlp))[1], expected, "encoder")
+
+
+@pytest.mark.parametrize("part", parts(24, quick=4))
+def test_stopped_while_it_was_written(part, make, counted):
+    """What `kill -9` leaves: every file before the one that is being written is whole, those behind are not there."""
+    kind = KINDS[part % len(KINDS)]
+    folder, _ = make(kind)
+    rng = random.Random(f"stopped {part}")
+    shutil.copytree(folder, folder.with_name("model-best"))
+    shutil.copytree(folder, folder.with_name("whole"))
+    with counted(
+        "half a pipeline, as a killed training leaves it, names the file and the folder that is whole"
+    ) as cases:
+        for file in ours(folder):
+            if file.name == "cfg":
+                continue
+            size = file.stat().st_size
+            for length in (rng.choice((None, 0, 1, size - 1)), rng.randrange(2, size)):
+                shutil.rmtree(folder)
+                shutil.copytree(folder.with_name("whole"), folder)
+                whole = file.read_bytes()
+                shutil.rmtree(folder / "vocab")
+                file.unlink() if length is None else file.write_bytes(whole[:length])
+                named = (str(file), "model-best") if file.parent.name != "transformer" else ("model",)
+                judge(cases, f"{kind} {file}: {length}", lambda: answer(spacy.load(folder)), numpy.zeros(0), *named)
+
+
+# Folders that are loaded by their names have no digests: what their files say is judged by its type.
+
+VALUES = (None, -1, "x", [], {}, 10**9, True)
+FILES = (
+    *("config.json", "tokenizer_config.json", "special_tokens_map.json", "tokenizer.json", "modules.json"),
+    *("sentence_bert_config.json", "config_sentence_transformers.json", "1_Pooling/config.json"),
+)
+
+
+@pytest.fixture
+def folder(tiny_bert, tmp_path):
+    """An encoder's folder as sentence-transformers writes it."""
+    folder = shutil.copytree(tiny_bert, tmp_path / "encoder")
+    kinds = (("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize"))
+    modules = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in kinds]
+    srsly.write_json(folder / "modules.json", modules)
+    srsly.write_json(folder / "sentence_bert_config.json", {"max_seq_length": 20, "do_lower_case": False})
+    shared = {"prompts": {"query": "go "}, "default_prompt_name": None, "truncate_dim": None}
+    srsly.write_json(folder / "config_sentence_transformers.json", shared)
+    (folder / "1_Pooling").mkdir()
+    flags = {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True, "include_prompt": True}
+    srsly.write_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": 16, **flags})
+    return folder
+
+
+def encode(folder: Path) -> numpy.ndarray:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"name": str(folder)}})
+    return nlp(TEXT).vector
+
+
+def places(content: Any, at: tuple = ()) -> Iterator[tuple]:
+    """The path to every value in JSON, of long objects and lists to some."""
+    if at:
+        yield at
+    items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+    for key, value in list(items)[:12]:
+        yield from places(value, (*at, key))
+
+
+def replaced(content: Any, at: tuple, value: Any) -> tuple[Any, Any]:
+    """A copy with another value at a path, and the value that stood there."""
+    copied = json.loads(json.dumps(content))
+    inner = copied
+    for key in at[:-1]:
+        inner = inner[key]
+    before, inner[at[-1]] = inner[at[-1]], value
+    return copied, before
+
+
+def json_type(value: Any) -> str:
+    return "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
+
+
+@pytest.mark.parametrize("part", parts(96))
+def test_values_of_other_types(part, folder, counted):
+    expected = encode(folder)
+    with counted("a value of another type in an encoder's folder is refused by name, or changes no vector") as cases:
+        every = [(name, at) for name in FILES for at in places(json.loads((folder / name).read_text()))]
+        for name, at in every[part::96]:
+            whole = (folder / name).read_text()
+            for value in VALUES:
+                content, before = replaced(json.loads(whole), at, value)
+                (folder / name).write_text(json.dumps(content))
+                # That is its author's word, and so is a step of the tokenizer that is left out.
+                is_same_type = json_type(before) == json_type(value) or (value is None and name == "tokenizer.json")
+                judge(
+                    cases,
+                    f"{name}: {at} = {value!r}, was {str(before)[:40]}",
+                    lambda: encode(folder),
+                    None if is_same_type else expected,
+                    str(at[-1]) if before is None else str(folder),
+                )
+            (folder / name).write_text(whole)
+
+
+@pytest.mark.parametrize("part", parts(16))
+def test_cut_files_of_a_folder(part, folder, counted):
+    expected = encode(folder)
+    rng = random.Random(part)
+    with counted("a cut or empty file in an encoder's folder is refused by name, or changes no vector") as cases:
+        for name in (*FILES, "model.safetensors", "vocab.txt"):
+            whole = (folder / name).read_bytes()
+            length = rng.choice((0, 1, rng.randrange(2, len(whole) - 1), len(whole) - 2))
+            (folder / name).write_bytes(whole[:length])
+            judge(cases, f"{name}: {length} of {len(whole)}", lambda: encode(folder), expected, str(folder / name))
+            (folder / name).write_bytes(whole)
+
+
+@pytest.mark.parametrize("part", parts(20))
+def test_flips_in_the_header_of_weights(part, folder, counted):
+    expected = encode(folder)
+    rng = random.Random(part)
+    file = folder / "model.safetensors"
+    whole = file.read_bytes()
+    header = 8 + int.from_bytes(whole[:8], "little")
+    with counted(
+        "a flipped bit in the header of an encoder's weights is refused by name, or changes no vector"
+    ) as cases:
+        for _ in range(12):
+            at, bit = rng.randrange(header), rng.randrange(8)
+            damaged = bytearray(whole)
+            damaged[at] ^= 1 << bit
+            file.write_bytes(damaged)
+            judge(cases, f"bit {bit} of byte {at}", lambda: encode(folder), expected, str(folder))

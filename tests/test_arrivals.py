@@ -1,0 +1,148 @@
+"""Docs that come without hooks: a warning in the process that gets them, which names `restore`."""
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy
+import pytest
+from spacy.tokens import Doc, DocBin
+
+from spacy_sbert import arrivals, restore
+
+TEXT = "A man is eating food. The cat sat on the mat."
+
+
+@pytest.fixture(autouse=True)
+def nothing_said(monkeypatch):
+    monkeypatch.setattr(arrivals, "_said", set())
+
+
+@pytest.fixture
+def nlp(make_nlp):
+    """With a tok2vec, which answers once the hooks are gone."""
+    nlp = make_nlp()
+    nlp.add_pipe("tok2vec")
+    nlp.initialize()
+    return nlp
+
+
+def through_bytes(doc):
+    return Doc(doc.vocab).from_bytes(doc.to_bytes(exclude=["user_hooks"]))
+
+
+def docbin(*docs):
+    data = DocBin(docs=docs, store_user_data=True).to_bytes()
+    return DocBin().from_bytes(data).get_docs(docs[0].vocab)
+
+
+def said(do):
+    """Ours among the warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        given = do()
+    return given, [str(one.message) for one in caught if "spacy_sbert.restore" in str(one.message)]
+
+
+def test_each_way_without_hooks_says_so_once(nlp, tmp_path):
+    doc = nlp(TEXT)
+    doc.to_disk(tmp_path / "doc", exclude=["user_hooks"])
+    ways = {
+        "bytes": lambda: through_bytes(doc),
+        "disk": lambda: Doc(nlp.vocab).from_disk(tmp_path / "doc"),
+        "DocBin": lambda: next(docbin(doc)),
+        "from_docs": lambda: Doc.from_docs([doc, doc]),
+    }
+    for name, way in ways.items():
+        arrivals._said.clear()
+        given, first = said(way)
+        assert len(first) == 1, name
+        assert given.vector.shape != doc.vector.shape  # what the warning is about
+        assert numpy.allclose(restore(given).vector, doc.vector, atol=1e-6)
+        assert said(way)[1] == [], name
+
+
+def test_ways_that_keep_hooks_say_nothing(nlp):
+    doc = nlp(TEXT)
+    ways = [
+        lambda: doc.copy(),
+        lambda: copy.deepcopy(doc.user_data) and doc,
+        lambda: pickle.loads(pickle.dumps(doc)),
+        lambda: doc[:6].as_doc(copy_user_data=True),
+    ]
+    for way in ways:
+        given, warned = said(way)
+        assert warned == []
+        assert numpy.array_equal(given.vector, doc[:6].vector if len(given) == 6 else doc.vector)
+
+
+def test_pipes_that_do_not_answer_say_nothing(make_nlp):
+    doc = make_nlp(set_hooks=False)(TEXT)
+    assert said(lambda: Doc.from_docs([next(docbin(doc)), through_bytes(doc)]))[1] == []
+
+
+def test_restored_streams_say_nothing(nlp):
+    docs = [nlp("A man is eating."), nlp("The cat sat.")]
+    given, warned = said(lambda: list(restore(docbin(*docs))))
+    assert warned == []
+    for one, expected in zip(given, docs, strict=True):
+        assert numpy.array_equal(one.vector, expected.vector)
+    assert len(said(lambda: next(docbin(*docs)))[1]) == 1  # not for what is read beside them
+
+
+def test_a_restored_doc_that_is_joined_says_so(nlp):
+    given = list(restore(docbin(nlp(TEXT), nlp(TEXT))))
+    assert len(said(lambda: Doc.from_docs(given))[1]) == 1
+
+
+def test_restore_takes_docs_alone(nlp):
+    with pytest.raises(TypeError):
+        restore(5)
+    with pytest.raises(ValueError, match="carries no sentence vectors"):
+        list(restore([nlp.make_doc(TEXT)]))
+    assert list(restore([])) == []
+
+
+N_PROCESS = """
+import os, sys, warnings
+os.environ["HF_HUB_OFFLINE"] = "1"
+import numpy, spacy
+nlp = spacy.load(sys.argv[1])
+texts = ["A man is eating food.", "The cat sat on the mat.", "He cannot go."] * 4
+before = list(nlp.pipe(texts))
+def ours(caught):
+    return [str(one.message) for one in caught if "spacy_sbert.restore" in str(one.message)]
+import spacy_sbert
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    after = list(spacy_sbert.restore(nlp.pipe(texts, batch_size=4, n_process=2)))
+assert ours(caught) == []
+for a, b in zip(after, before):
+    assert numpy.allclose(a.vector, b.vector, atol=1e-5) and numpy.isclose(a.similarity(b), 1, atol=1e-5)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    list(nlp.pipe(texts, batch_size=4, n_process=2))
+assert len(ours(caught)) == 1, caught
+print("said")
+"""
+
+
+def test_two_processes(nlp, tmp_path):
+    nlp.to_disk(tmp_path / "nlp")
+    command = [sys.executable, "-c", N_PROCESS, str(tmp_path / "nlp")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=dict(os.environ))
+    assert done.stdout.strip() == "said", done.stderr
+
+
+def test_a_process_that_imports_spacy_alone(nlp, tmp_path):
+    DocBin(docs=[nlp(TEXT)], store_user_data=True).to_disk(tmp_path / "docs.spacy")
+    code = (
+        "import sys, spacy; from spacy.tokens import DocBin; nlp = spacy.blank('en')\n"
+        "next(DocBin().from_disk(sys.argv[1]).get_docs(nlp.vocab))"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "docs.spacy")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert "spacy_sbert.restore" in done.stderr, done.stderr

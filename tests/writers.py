@@ -1,0 +1,153 @@
+"""All that writes files: each as a call, and what is there when it is done; and calls in processes of their own."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import spacy
+from made_data import HashedSource, write_benchmark
+from spacy.language import Language
+
+from spacy_sbert.bulk_files import encode_file
+from spacy_sbert.bulk_files.vectors import VectorFile
+from spacy_sbert.cards import write_readme
+from spacy_sbert.evaluation import Settings, evaluate_suites
+from spacy_sbert.evaluation.suite import write_json
+from spacy_sbert.meta.fitting import fit_meta
+from spacy_sbert.readers import convert
+from spacy_sbert.search import BinaryVectors, VectorIndex
+from spacy_sbert.search.texts import write_table
+from spacy_sbert.whole import whole_file
+
+SECONDS = 20  # that a call may take on a busy machine; what hangs takes for ever
+TEXTS = ["A man is eating.", "The cat sat.", "", "He cannot go.", "The dog ran fast.", "A meal."] * 4
+
+
+@dataclass
+class Writer:
+    """work: writes to a folder. result: what is there then, to compare."""
+
+    work: Callable[[], Any]
+    result: Callable[[], Any]
+
+
+def encode(nlp: Language, folder: Path, suffix: str = ".npy") -> Writer:
+    given, output = folder / "in.txt", folder / f"out{suffix}"
+    given.write_text("\n".join(TEXTS) + "\n")
+    sbert = nlp.get_pipe("sbert")
+    return Writer(lambda: encode_file(sbert, given, output, window=4, overwrite=True), output.read_bytes)
+
+
+def encode_parquet(nlp: Language, folder: Path) -> Writer:
+    return encode(nlp, folder, ".parquet")
+
+
+def resume(nlp: Language, folder: Path) -> Writer:
+    """A run that was broken off: what it kept is there."""
+    writer, whole = encode(nlp, folder), VectorFile.finish
+    VectorFile.finish = lambda self: 1 / 0  # type: ignore[method-assign, assignment, return-value]
+    try:
+        with suppress(ZeroDivisionError):
+            writer.work()
+    finally:
+        VectorFile.finish = whole  # type: ignore[method-assign]
+    return writer
+
+
+def convert_table(nlp: Language, folder: Path) -> Writer:
+    given, output = folder / "in.tsv", folder / "out.spacy"
+    given.write_text("text\n" + "\n".join(filter(None, TEXTS)) + "\n")
+    return Writer(lambda: convert(given, output, members=["text"]), output.read_bytes)
+
+
+def save_index(nlp: Language, folder: Path) -> Writer:
+    vectors = nlp.get_pipe("sbert").encode(TEXTS)
+    index = VectorIndex.build(vectors, texts=TEXTS)
+
+    def result() -> Any:
+        found = VectorIndex.load(folder / "index")
+        return [row.text for row in found.rows or ()], found.search(vectors[:2], k=3)[1].tolist()
+
+    return Writer(lambda: index.save(folder / "index"), result)
+
+
+def save_vectors(nlp: Language, folder: Path) -> Writer:
+    made = BinaryVectors.of(nlp.get_pipe("sbert").encode(TEXTS[:2]))
+    return Writer(lambda: made.save(folder / "out.npz"), lambda: BinaryVectors.load(folder / "out.npz").bits.tolist())
+
+
+def evaluate(nlp: Language, folder: Path) -> Writer:
+    write_benchmark(folder / "data")
+    write_benchmark(folder / "data", "test")
+    settings = Settings(any_count=True, bootstrap=0)
+
+    def run() -> dict:
+        source, cache = HashedSource(), folder / "cache"
+        found = evaluate_suites(source, folder / "data", ["sts"], settings=settings, cache=cache, progress_bar=False)
+        if found["failed"]:
+            raise ValueError(str(found["failed"]))
+        return {name: task["variants"] for name, task in found["tasks"].items()}
+
+    return Writer(run, run)
+
+
+def keep_member_vectors(nlp: Language, folder: Path) -> Writer:
+    def run() -> list:
+        meta = spacy.blank("en")
+        for name in ("one", "two"):
+            meta.add_pipe("sbert", name=name, config={"model": nlp.config["components"]["sbert"]["model"]})
+        meta.add_pipe("sbert_meta")
+        views = fit_meta(meta, "sbert_meta", lambda: filter(None, TEXTS), cache=folder / "cache")
+        return [view.tolist() for view in views]
+
+    return Writer(run, run)
+
+
+def write_card(nlp: Language, folder: Path) -> Writer:
+    return Writer(lambda: write_readme(folder, "# A card", force=True), (folder / "README.md").read_bytes)
+
+
+def write_rows(nlp: Language, folder: Path) -> Writer:
+    return Writer(lambda: write_table(folder / "out.tsv", ("a",), [("1",)]), (folder / "out.tsv").read_bytes)
+
+
+def write_results(nlp: Language, folder: Path) -> Writer:
+    return Writer(lambda: write_json(folder / "out.json", {"a": 1}), (folder / "out.json").read_bytes)
+
+
+def write_page(nlp: Language, folder: Path) -> Writer:
+    def work() -> None:
+        with whole_file(folder / "out.html") as file:
+            file.write(b"<html>" * 100)
+
+    return Writer(work, (folder / "out.html").read_bytes)
+
+
+Make = Callable[[Language, Path], Writer]
+WRITERS: list[Make] = [encode, encode_parquet, resume, convert_table, save_index, save_vectors, evaluate]
+WRITERS += [keep_member_vectors, write_card, write_rows, write_results, write_page]
+
+
+def in_time(*works: Callable[[], Any]) -> Iterator[Any]:
+    """What calls say, one after the other in a process of their own, so that what hangs ends: what they return that is
+    a text, None for others, and errors with their type."""
+    ours, theirs = get_context("fork").Pipe()
+    pid = os.fork()
+    if not pid:
+        for work in works:
+            try:
+                said = work()
+                theirs.send(said if isinstance(said, str) else None)
+            except BaseException as error:
+                theirs.send(f"{type(error).__name__}: {error}")
+        os._exit(0)
+    try:
+        for _ in works:
+            yield ours.recv() if ours.poll(SECONDS) else "it hangs"
+    finally:
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
