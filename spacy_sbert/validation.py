@@ -7,6 +7,7 @@ wherever it comes from: a config, the command line or Python.
 import inspect
 import math
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
@@ -113,10 +114,15 @@ def check_fields(settings: Any) -> None:
 def check(name: str, value: Any, annotation: Any) -> None:
     """RAISES (ValueError): if the value of a setting is not what an annotation says."""
     if not _fits(value, annotation):
-        texts = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
-        halved = any(isinstance(text, str) and half_character(text) is not None for text in texts)
-        hint = " (without lone surrogates, which are half characters)" if halved else ""
-        raise ValueError(bad_setting(name, value, describe(annotation) + hint))
+        raise ValueError(bad_setting(name, value, describe(annotation) + _hint(value)))
+
+
+def _hint(value: Any) -> str:
+    """What the type of a value does not tell."""
+    each = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+    if any(isinstance(one, str) and half_character(one) is not None for one in each):
+        return " (without lone surrogates, which are half characters)"
+    return " (of 64 bits)" if any(isinstance(one, int) and abs(one) > sys.maxsize for one in each) else ""
 
 
 def check_weights(name: str, given: int, *widths: int) -> None:
@@ -267,7 +273,7 @@ def _is_path(value: Any) -> bool:
 
 FITS: dict[Any, Callable[[Any], bool]] = {
     bool: lambda value: isinstance(value, (bool, numpy.bool_)),
-    int: lambda value: isinstance(value, Integral) and not isinstance(value, bool),
+    int: lambda value: isinstance(value, Integral) and not isinstance(value, bool) and abs(int(value)) <= sys.maxsize,
     float: _is_number,
     str: is_text,
     Path: lambda value: isinstance(value, Path) and _is_path(value),

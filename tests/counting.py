@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-SHOWN = 300  # of what went wrong
+SHOWN = 10  # of what went wrong
 COUNTS = pytest.StashKey[dict[str, Counter]]()  # by promise
 
 

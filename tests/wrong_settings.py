@@ -49,7 +49,13 @@ VALUES: dict[str, Any] = {
 }
 MANY = {"billion", "10**18"}
 NUMBERS = {"minus one", "zero", "one and a half", *MANY}
-ALIASES = {"query_prompt": "prompt_name", "options": "option", "name": "baseline"}  # what messages call a setting
+ALIASES = {
+    "query_prompt": "prompt_name",
+    "options": "option",
+    "name": "baseline",
+    "column": "table",
+    "label": "table",
+}  # what messages call a setting
 TEXTS = {"empty text", "number as text", "unknown"}
 REFUSALS = (ValueError, TypeError, OSError, ImportError)
 
@@ -96,9 +102,8 @@ class Target:
     def _names(self, error: Exception, setting: str, label: str) -> bool:
         """Whether the message has the name of the setting, in whatever case and with whatever dashes."""
         message = str(error).replace("-", "_").lower()
-        return ALIASES.get(setting, setting).lower() in message or (
-            setting in self.paths and f"{VALUES[label]}" in str(error)
-        )
+        by_path = setting in self.paths and str(VALUES[label]) in str(error)
+        return by_path or any(name.lower() in message for name in (setting, ALIASES.get(setting, setting)))
 
 
 def entry_points() -> dict[str, tuple[str, Any]]:

@@ -7,10 +7,12 @@ from ..errors import Errors
 from ..meta.corpus import read_sentences
 from ..readers.rows import format_suffix, read_lines
 from ..readers.table import TABLES, Columns, table_rows
+from ..validation import NonNegative, validated
 
 
+@validated
 def read_texts(
-    path: Path, *, column: str | None = None, label: str | None = None, limit: int = 0
+    path: Path, *, column: str | None = None, label: str | None = None, limit: NonNegative = 0
 ) -> tuple[list[str], list[str] | None]:
     """Read texts, and their labels if a column is named for them.
 

@@ -15,6 +15,7 @@ from spacy_sbert.meta.corpus import ShortSentences, read_sentences
 from spacy_sbert.meta.fitting import set_method
 from spacy_sbert.most_similar import most_similar
 from spacy_sbert.search import texts as of_files
+from spacy_sbert.visual.files import read_texts as read_drawn
 
 TEXT = "A man is eating food. The dog ran fast. He cannot go."
 RNG = numpy.random.default_rng(0)
@@ -154,6 +155,7 @@ def calls(nlp, folder):
         "interchange.exporting.export_folder": (interchange.export_folder, {"nlp": nlp, "path": missing}, {}),
         "interchange.importing.import_folder": (interchange.import_folder, {"source": str(missing)}, {"name": LATER}),
         "cards.facts.describe": (cards.describe, {"nlp": nlp}, {"name": {"none", "empty text", *LATER}}),
+        "visual.files.read_texts": (read_drawn, {"path": corpus}, {"limit": {"zero", *MANY}}),
         "visual.render.render": (visual.render, {"docs": doc, "jupyter": False}, {"options": {"none", "dict"}}),
         "visual.heatmap.heatmap": (visual.heatmap.heatmap, {"docs": doc}, {}),
         "visual.scatter.scatter": (visual.scatter.scatter, {"docs": doc}, {}),
@@ -194,10 +196,10 @@ def test_none_is_forgotten(nlp, folder):
     assert validated().keys() == calls(nlp, folder).keys() | ELSEWHERE | FILES
 
 
-@pytest.mark.parametrize("part", parts(4))
+@pytest.mark.parametrize("part", parts(8))
 def test_functions(counted, nlp, folder, part):
     with counted(PROMISE) as cases:
-        for name, (call, given, right) in list(calls(nlp, folder).items())[part::4]:
+        for name, (call, given, right) in list(calls(nlp, folder).items())[part::8]:
             but = tuple(DATA | {key for key in given if key.endswith("path") or key in ("corpus", "method")})
             one = target(name, call, given, but)
             for setting, label in one.cases():

@@ -8,6 +8,7 @@ import inspect
 
 import pytest
 import spacy
+from counting import parts
 from spacy.util import registry
 from thinc.api import reduce_mean
 from wrong_settings import MANY, PROMISE, entry_points, target
@@ -113,12 +114,13 @@ def test_what_is_registered_called_from_python(counted):
         try_all(cases, targets)
 
 
-def test_what_is_registered_built_from_a_config(counted):
+@pytest.mark.parametrize("part", parts(4))
+def test_what_is_registered_built_from_a_config(counted, part):
     def built(kind, name):
         return lambda **settings: registry.resolve({"block": {f"@{kind}": name, **settings}})["block"]
 
     targets = []
-    for name, (kind, function) in REGISTERED.items():
+    for name, (kind, function) in list(REGISTERED.items())[part::4]:
         one = target(name, function, given_to(function, BLOCKS))
         one.call = built(kind, name)
         targets.append(one)
