@@ -17,8 +17,8 @@ TEXTS = ["a man is eating food", "the cat sat on the mat", " ", "cannot go"]
 PROMPTS = {"query": "the dog ran: ", "passage": "he is "}
 
 
-def prompted(make_nlp, **model):
-    return make_nlp(model={"prompts": PROMPTS, **model})
+def prompted(make_nlp, *, unit="doc", **model):
+    return make_nlp(unit=unit, model={"prompts": PROMPTS, **model})
 
 
 def of_call(nlp, texts=TEXTS, **settings):
@@ -139,7 +139,7 @@ def test_prompts_survive_saving(make_nlp, tmp_path):
 def test_what_cannot_be(make_nlp):
     nlp, shared = prompted(make_nlp), make_nlp("shared")
     doc = Doc(nlp.vocab, words=["a"])
-    with pytest.raises(ValueError, match="no prompt 'document', those it has are 'query', 'passage'"):
+    with pytest.raises(ValueError, match="no prompt 'document' .prompt_name., those it has are 'query', 'passage'"):
         nlp.get_pipe("sbert").predict([doc], prompt_name="document")
     with pytest.raises(ValueError, match="Got both prompt_name = 'query' and prompt = 'x'"):
         nlp.get_pipe("sbert").encode(["a"], prompt_name="query", prompt="x")
@@ -158,8 +158,7 @@ def test_what_cannot_be(make_nlp):
 
 
 def test_queries_have_a_prompt_of_their_own(make_nlp, tmp_path):
-    nlp = prompted(make_nlp, default_prompt_name="passage")
-    nlp.add_pipe("sentencizer", before="sbert")
+    nlp = prompted(make_nlp, unit="doc+sent", default_prompt_name="passage")
     doc = nlp("a man is eating food. the cat sat on the mat.")
     pipe = nlp.get_pipe("sbert")
     wanted = pipe.encode(["he ran"], prompt_name="query")[0]
