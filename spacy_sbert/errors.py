@@ -174,9 +174,9 @@ class Errors:
     )
     TRUNCATE_DIM = "Cannot truncate vectors to {given} dimensions: they have {width}. Set truncate_dim to at most that."
     UNKNOWN_PROMPT = (
-        "The encoder has no prompt '{given}' (prompt_name), those it has are {expected}. Name it in the encoder's "
+        "The encoder has no prompt '{given}', those it has are {expected}. Name it in the encoder's "
         "config, prompts = "
-        '{{"{given}": "..."}}, or give the text itself as prompt.'
+        '{{"{given}": "..."}}, or give the text itself as prompt in place of prompt_name.'
     )
     TWO_PROMPTS = "Got both prompt_name = {name!r} and prompt = {prompt!r}: give one of them."
     SHARED_PROMPT = (
