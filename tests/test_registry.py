@@ -135,12 +135,13 @@ def test_model_that_is_no_encoder():
 
 # Rooms, from the ground up: a module may import from its own room and those before it.
 FLOORS = [
-    {"errors", "validation", "types", "similarity", "correlation", "span_pooling", "whole", "markup", "svg"},
-    {"records", "hooks", "spans", "schedules", "batchers", "progress", "pipes"},
+    {"errors", "validation", "types", "similarity", "correlation", "span_pooling", "markup", "svg"},
+    {"regular", "whole", "arrays", "sealed", "sealed_json", "arrivals"},
+    {"parts", "records", "hooks", "spans", "schedules", "batchers", "progress", "pipes"},
     {"most_similar"},
     {"encoder"},
     {"layers", "losses", "pairs", "annotations"},
-    {"objectives", "notices", "bulk"},
+    {"objectives", "notices", "bulk", "identity"},
     {"heads"},
     {"models", "upstream", "scorer", "readers"},
     {"text_pipe", "static_vectors"},
