@@ -572,9 +572,6 @@ class Errors:
         'such prompt; those it has are {expected}. Name it in the encoder\'s config, prompts = {{"{given}": "..."}}, '
         'or set default_prompt_name there, "" for none.'
     )
-    FROZEN_NOT_A_LIST = (
-        'Cannot freeze {given!r}: expected a list of names of modules or parameters, such as frozen = ["embeddings"].'
-    )
 
     # Saved pipelines
     DAMAGED_FILE = (

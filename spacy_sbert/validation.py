@@ -18,6 +18,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy
+from spacy.util import SimpleFrozenDict
 from thinc.api import Model
 
 from .errors import Errors
@@ -278,6 +279,6 @@ FITS: dict[Any, Callable[[Any], bool]] = {
     str: is_text,
     Path: lambda value: isinstance(value, Path) and _is_path(value),
     NoneType: lambda value: value is None,
-    Callable: callable,
+    Callable: lambda value: callable(value) or isinstance(value, SimpleFrozenDict),  # a default, not resolved yet
     Model: lambda value: isinstance(value, Model),
 }

@@ -139,7 +139,7 @@ def test_prompts_survive_saving(make_nlp, tmp_path):
 def test_what_cannot_be(make_nlp):
     nlp, shared = prompted(make_nlp), make_nlp("shared")
     doc = Doc(nlp.vocab, words=["a"])
-    with pytest.raises(ValueError, match=r"no prompt 'document' .prompt_name., those it has are 'query', 'passage'"):
+    with pytest.raises(ValueError, match="no prompt 'document', those it has are 'query', 'passage'"):
         nlp.get_pipe("sbert").predict([doc], prompt_name="document")
     with pytest.raises(ValueError, match="Got both prompt_name = 'query' and prompt = 'x'"):
         nlp.get_pipe("sbert").encode(["a"], prompt_name="query", prompt="x")

@@ -86,8 +86,7 @@ class EncoderShim(SteppingShim):
         check_keywords("grad_scaler_config", grad_scaler_config, PyTorchGradScaler.__init__)
         if precision not in PRECISIONS:
             raise ValueError(Errors.UNKNOWN_PRECISION.format(given=precision, expected=", ".join(PRECISIONS)))
-        if isinstance(frozen, str):  # a sequence, too, of letters
-            raise ValueError(Errors.FROZEN_NOT_A_LIST.format(given=frozen))
+        check("frozen", frozen, Sequence[str])
         self.name = name
         self.trust_remote_code = trust_remote_code
         on_device = resolve_precision(precision, get_torch_default_device().type)

@@ -275,7 +275,7 @@ def test_settings_of_transformers(folder, given):
 
 
 def test_frozen_is_a_list():
-    with pytest.raises(ValueError, match=r"Cannot freeze 'abc': expected a list"):
+    with pytest.raises(ValueError, match="Cannot use frozen = 'abc': expected a list"):
         spacy.blank("en").add_pipe("sbert", config={"model": {"frozen": "abc"}})
 
 

@@ -112,7 +112,7 @@ def test_random_variants_are_means_over_seeds():
         ({"normalizations": ()}, "at least one"),
         ({"seeds": (1, 1)}, "none twice"),
         ({"sizes": ("pca-0",)}, "Unknown size"),
-        ({"bootstrap": -1}, "-1 bootstrap"),
+        ({"bootstrap": -1}, "bootstrap = -1"),
     ],
 )
 def test_settings_that_cannot_be(setting, message):
