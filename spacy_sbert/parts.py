@@ -16,7 +16,7 @@ text: they answer where they and the others fill the Doc without a gap, as whole
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
+from weakref import ref
 
 import numpy
 from spacy.tokens import Doc
@@ -47,12 +47,12 @@ class Part:
 class Parts:
     """The parts of one Doc, in the order of its text, and that text.
 
-    doc (Doc): the Doc. records (list): those of one pipe on it. text (str): the Doc's, if somebody made it.
+    doc (Doc): the Doc. records (list): those of one pipe on it.
     """
 
-    def __init__(self, doc: Doc, records: Sequence["PlacedRecord"], text: str | None = None):
+    def __init__(self, doc: Doc, records: Sequence["PlacedRecord"]):
         self._records = list(records)
-        self.text = doc.text if text is None else text
+        self.text = doc.text
         self._parts: list[Part] = []
         first = self._records[0]
         self.is_one = len(self._records) == 1 and _fills(first, self.text)  # as most Docs have it
@@ -200,22 +200,22 @@ class Parts:
         return at <= len(self.text) and bool(self._is_white[at:].all())
 
 
-_known: "WeakKeyDictionary[Doc, dict[str, Parts]]" = WeakKeyDictionary()  # a Doc's text never changes
+# Of the Docs that were asked last; a Doc's text never changes. No WeakKeyDictionary: a Ctrl-C that comes while it forgets
+# a Doc is lost, and training forgets thousands a second.
+_known: dict[tuple[int, str], tuple[ref[Doc], Parts]] = {}
+KNOWN = 32
 
 
 def parts_of(doc: Doc, records: Sequence["PlacedRecord"]) -> Parts:
     """The parts of a Doc by the records of one pipe, found once."""
-    of_doc = _known.get(doc)
-    found = of_doc.get(records[0].name) if of_doc else None
-    if found is None or not found.is_of(records):
+    key = id(doc), records[0].name
+    of_doc, found = _known.get(key, (None, None))
+    if found is None or of_doc is None or of_doc() is not doc or not found.is_of(records):
         found = Parts(doc, records)
-        _known.setdefault(doc, {})[records[0].name] = found
+        for oldest in list(_known)[: len(_known) + 1 - KNOWN]:
+            _known.pop(oldest, None)
+        _known[key] = ref(doc), found
     return found
-
-
-def know(doc: Doc, record: "PlacedRecord") -> None:
-    """Remember that a record was just made of a whole Doc."""
-    _known.setdefault(doc, {})[record.name] = Parts(doc, [record], record.data["text"])
 
 
 def _fills(record: "PlacedRecord", text: str) -> bool:

@@ -17,7 +17,7 @@ from spacy.tokens import Doc, Span, Token
 
 from .arrivals import Place
 from .errors import Errors, Warnings
-from .parts import Part, know, parts_of
+from .parts import Part, parts_of
 from .pipes import find_pipe
 from .span_pooling import covering, finished, stretch_vector
 
@@ -60,9 +60,7 @@ def store(doc: Doc, name: str, data: dict[str, Any]) -> None:
     for key in [key for key in user_data if _is_record(key, name)]:
         del user_data[key]
     data["text"] = doc.text
-    record = PlacedRecord(name, 0, len(data["text"]), data)
-    user_data[_key(name, record.start, record.end, data)] = data
-    know(doc, record)
+    user_data[_key(name, 0, len(data["text"]), data)] = data
 
 
 def welcome(doc: Doc) -> None:
