@@ -200,8 +200,8 @@ class Parts:
         return at <= len(self.text) and bool(self._is_white[at:].all())
 
 
-# Of the Docs that were asked last; a Doc's text never changes. No WeakKeyDictionary: a Ctrl-C that comes while it forgets
-# a Doc is lost, and training forgets thousands a second.
+# Of the Docs that were asked last; a Doc's text never changes. No WeakKeyDictionary: a Ctrl-C that comes while one
+# forgets a Doc is lost, and training forgets thousands a second.
 _known: dict[tuple[int, str], tuple[ref[Doc], Parts]] = {}
 KNOWN = 32
 
