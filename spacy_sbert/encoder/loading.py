@@ -223,7 +223,8 @@ def position_limit(transformer: Any) -> int | None:
     if positions is not None and hasattr(positions, "num_embeddings"):
         skipped = 0 if positions.padding_idx is None else positions.padding_idx + 1
         return positions.num_embeddings - skipped
-    return getattr(transformer.config, "max_position_embeddings", None)
+    limit = getattr(transformer.config, "max_position_embeddings", None)
+    return limit if limit and limit > 0 else None  # XLNet has no limit, and says -1
 
 
 def _parameters(kind: type) -> dict[str, Any]:

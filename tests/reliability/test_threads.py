@@ -1,5 +1,6 @@
 """Several threads on one encoder: every batch is computed with one state of the weights and without dropout."""
 
+import gc
 import subprocess
 import sys
 import threading
@@ -14,6 +15,8 @@ from pipelines import PAIRS, make_example
 from spacy.util import fix_random_seed
 from thinc.api import Adam
 from transformers import AutoTokenizer, DistilBertConfig, DistilBertModel, DistilBertTokenizerFast
+
+from spacy_sbert.encoder import heap
 
 WORDS = ["a", "man", "is", "eating", "food", "someone", "having", "meal", "the", "cat", "sat", "on", "mat", "he", "go"]
 DROPOUT = {"bert": {"hidden_dropout_prob": 0.3}, "distilbert": {"dropout": 0.3}}
@@ -331,6 +334,8 @@ def test_memory_stays(counted, make_nlp, folders, rounds, n_texts):
             assert doc.has_vector
         encode(nlp, texts)
         nlp.update(batch, sgd=optimizer)
+        gc.collect()
+        (heap._malloc_trim() or bool)(0)  # what was freed is not in use, whenever the package last gave it back
         found.append(resident())
     with counted("resident memory stays within 2 % over rounds of use and training") as cases:
         for i, size in enumerate(found[2:]):

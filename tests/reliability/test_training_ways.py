@@ -56,6 +56,11 @@ def pairs(nlp):
     return [make_example(nlp, *pair) for pair in PAIRS]
 
 
+def four_pairs(nlp):
+    """Two in each of two parts: a pair alone has no negatives."""
+    return [*pairs(nlp), make_example(nlp, "The dog ran fast.", "A cat can go.", 0.2)]
+
+
 def labels(nlp):
     return [labelled(nlp, *pair[:2], label) for pair, label in zip(PAIRS, ("a", "b", "a"), strict=True)]
 
@@ -127,7 +132,7 @@ WAYS = {  # how the pipeline is made, and its batch
     "shared, reference": (lambda make: make("shared", transformer={"precision": "reference"}), pairs),
     "shared, dropout": (lambda make: make("shared", transformer=DROPOUT), pairs),
     "shared, in mini-batches": (lambda make: make("shared", transformer={"mini_batch_size": 2, **DROPOUT}), pairs),
-    "shared, cached ranking": (lambda make: make("shared", loss=CACHED), pairs),
+    "shared, cached ranking": (lambda make: make("shared", loss=CACHED), four_pairs),
     "shared, checkpoints": (
         lambda make: make("shared", transformer={"gradient_checkpointing": True, **DROPOUT}),
         pairs,
