@@ -16,7 +16,7 @@ from srsly import cloudpickle
 from thinc.api import require_gpu
 from tqdm import tqdm
 
-from .annotations import CutCounter
+from .cuts import CutCounter
 from .encoder.transformer import EncoderModel, load
 from .encoder.wordpieces import Wordpieces
 from .errors import Errors

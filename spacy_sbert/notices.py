@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from spacy.tokens import Doc
 from spacy.util import logger
 
-from .annotations import CutCounter
+from .cuts import CutCounter
 from .errors import Warnings
 from .layers.encoded import EncodedDoc
 

@@ -24,7 +24,7 @@ from spacy.tokens import Doc
 from .errors import Errors
 
 if TYPE_CHECKING:
-    from .records import PlacedRecord
+    from .placed import PlacedRecord
 
 NOBODY, SEVERAL = -1, -2  # whose a character is, where it is of no part alone
 

@@ -9,7 +9,6 @@ and pickle know.
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy
@@ -19,39 +18,12 @@ from .arrivals import Place
 from .errors import Errors, Warnings
 from .parts import Part, parts_of
 from .pipes import find_pipe
+from .placed import PlacedRecord
 from .span_pooling import covering, finished, stretch_vector
+from .spans import trimmed
 
 PREFIX = "spacy-sbert:"
 Dense = Callable[[numpy.ndarray], numpy.ndarray]  # what a dense layer makes of a pooled vector
-
-
-@dataclass
-class PlacedRecord:
-    """One stored record and where it stands in its Doc: characters [start, end)."""
-
-    name: str
-    start: int
-    end: int
-    data: dict[str, Any]
-
-    @property
-    def rows(self) -> numpy.ndarray:
-        """int32 (rows, 2): the characters of each row in the Doc."""
-        return self.data["rows"] + self.start
-
-    @property
-    def vectors(self) -> numpy.ndarray:
-        """float32 (n, width): what the vector of its whole stretch is the mean of; no more than one where a row is
-        that stretch, and others are its sentences."""
-        rows, vectors, has_text = (self.data[key] for key in ("rows", "vectors", "has_text"))
-        if len(rows) > 1 and rows[0, 0] <= rows[:, 0].min() and rows[0, 1] >= rows[:, 1].max():
-            return vectors[:1][has_text[:1]]
-        return vectors[has_text]
-
-    def row_at(self, start: int, end: int) -> numpy.ndarray | None:
-        """The vector of the row that covers exactly the characters [start, end), if there is one."""
-        hits = numpy.flatnonzero((self.rows == (start, end)).all(axis=1))
-        return self.data["vectors"][hits[0]] if len(hits) else None
 
 
 def store(doc: Doc, name: str, data: dict[str, Any]) -> None:
@@ -129,15 +101,6 @@ def is_row(span: Span, records: list[PlacedRecord]) -> bool:
     """
     start, end = trimmed(span.text, span.start_char)
     return start == end or _row(parts_of(span.doc, records).over(start, end), start, end) is not None
-
-
-def trimmed(text: str, start: int) -> tuple[int, int]:
-    """The characters of a Span without white space at its ends: a row is the same row with or without it.
-
-    text (str): of the Span. start (int): its first character.
-    """
-    first = start + len(text) - len(text.lstrip())
-    return first, max(first, start + len(text.rstrip()))
 
 
 def token_vector(token: Token, records: list[PlacedRecord], dense: Dense | None = None) -> tuple[numpy.ndarray, bool]:

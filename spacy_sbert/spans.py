@@ -1,6 +1,6 @@
 """Which stretches of a Doc become rows of the encoder: the whole Doc, its sentences, both, or the members of a pair."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -9,9 +9,9 @@ from spacy.tokens import Doc, Span
 from spacy.util import registry
 
 from .errors import Errors
-from .types import SpanGetter
 from .validation import Name, validated
 
+SpanGetter = Callable[[list[Doc]], list[list[Span]]]
 SPANS_KEY = "sbert"
 UNITS = ("doc", "sent", "doc+sent")
 
@@ -72,3 +72,12 @@ def _rows(doc: Doc, unit: str, spans_key: str) -> list[Span]:
         return list(doc.sents)
     sentences = list(doc.sents) if unit == "doc+sent" and doc.has_annotation("SENT_START") else []
     return [doc[:], *sentences] if len(sentences) > 1 else [doc[:]]
+
+
+def trimmed(text: str, start: int) -> tuple[int, int]:
+    """The characters of a Span without white space at its ends: a row is the same row with or without it.
+
+    text (str): of the Span. start (int): its first character.
+    """
+    first = start + len(text) - len(text.lstrip())
+    return first, max(first, start + len(text.rstrip()))

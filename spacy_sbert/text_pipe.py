@@ -11,8 +11,9 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from . import hooks, pipes, records
-from .annotations import CutCounter, make_record
+from .annotations import make_record
 from .bulk import TextEncoder, encode_all
+from .cuts import CutCounter
 from .errors import Errors
 from .heads import find_heads, label_pairs
 from .layers.encode_texts import Call

@@ -11,13 +11,12 @@ from thinc.api import Model
 
 from .encoder.listener import SentenceListener
 from .encoder.resolve import find_local
-from .encoder.settings import read_settings
+from .encoder.settings import EncoderSettings, read_settings
 from .encoder.transformer import EncoderModel
 from .errors import Errors
 from .layers.sentence_pooling import SentencePooling
 from .pairs import check_rows
 from .spans import members, spans_key_of
-from .types import EncoderSettings
 
 
 def find_listeners(model: Model) -> list[SentenceListener]:

@@ -29,6 +29,7 @@ MOST_WEIGHTS = 2**28  # of a layer: 1 GB in float32, and as many as BERT large h
 MOST_OUTPUTS = 2**14  # of a classifier: scores of 4096 pairs, which are computed together, take 256 MB
 MOST_PROCESSES = 4 * (os.cpu_count() or 1)  # more wait for one another, and each holds an encoder
 MOST_SEED = 2**32 - 1  # of NumPy's and scikit-learn's generators
+SCORE_RANGE = (0.0, 1.0)  # of gold scores, as readers give them
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 

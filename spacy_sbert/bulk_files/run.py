@@ -9,9 +9,9 @@ from typing import Any
 
 from tqdm import tqdm
 
-from ..annotations import CutCounter
 from ..bulk import TextEncoder, check_gpus, encode_windows
 from ..component import SentenceBert
+from ..cuts import CutCounter
 from ..encoder.transformer import load
 from ..errors import Errors
 from ..regular import check_input, check_output

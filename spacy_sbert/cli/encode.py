@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Argument, Exit, Option
 from wasabi import msg
 
-from . import app
+from .app import app
 from .ending import fail
 
 

@@ -6,7 +6,7 @@ import numpy
 from spacy.tokens import Span
 from thinc.types import Ragged
 
-from ..records import trimmed
+from ..spans import trimmed
 from .align import align_offsets, align_texts
 from .rows import RowBatch
 from .windows import spread

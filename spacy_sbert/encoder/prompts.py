@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..errors import Errors
-from ..types import EncoderSettings
+from .settings import EncoderSettings
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy
 from spacy_transformers.data_classes import TransformerData, WordpieceBatch
 
 from ..similarity import as_numpy
-from ..types import EncoderSettings
+from .settings import EncoderSettings
 
 
 @dataclass

@@ -9,8 +9,7 @@ from typing import Any
 import srsly
 
 from ..errors import Errors
-from ..types import EncoderSettings
-from .settings import Values
+from .settings import EncoderSettings, Values
 
 SETTINGS_FILE = "spacy_sbert.json"
 

@@ -1,12 +1,11 @@
 """What a folder in the layout of sentence-transformers says about its encoder, beside the weights."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 from ..errors import Errors
-from ..types import EncoderSettings
 
 MODULES_FILE = "modules.json"
 PACKAGE = "sentence_transformers"  # of which the modules are
@@ -22,6 +21,32 @@ POOLING_FLAGS = {
 }
 WIDTHS = ("embedding_dimension", "word_embedding_dimension")  # newer folders name it so, older ones the other
 POOLING_MODES = {**{name: name for name in POOLING_FLAGS.values()}, "mean_sqrt_len_tokens": "mean_sqrt_len"}
+
+
+@dataclass(frozen=True)
+class EncoderSettings:
+    """What the folder of an encoder says beyond its weights, and what therefore travels with them.
+
+    name: the name the encoder was asked for by.
+    max_length: the most wordpieces a row may have, special tokens included; None where there is no limit.
+    normalize: whether its authors scale vectors to unit length.
+    pooling: the pooling its authors use, such as "mean" or "cls+mean", None where the folder does not say.
+    lowercase: whether texts are lower-cased before the tokenizer sees them.
+    unknown_modules: types of the folder's modules that are neither Transformer, Pooling nor Normalize.
+    prompts: what is put before a text, by name, such as {"query": "query: "}.
+    default_prompt_name: the one that is used if nobody asks for another, "" for none.
+    truncate_dim: how many dimensions of a vector its authors keep, 0 for all.
+    """
+
+    name: str
+    max_length: int | None = None
+    normalize: bool = False
+    pooling: str | None = None
+    lowercase: bool = False
+    unknown_modules: tuple[str, ...] = ()
+    prompts: dict[str, str] = field(default_factory=dict)
+    default_prompt_name: str = ""
+    truncate_dim: int = 0
 
 
 def read_settings(folder: Path, name: str) -> EncoderSettings:

@@ -19,7 +19,6 @@ from transformers import AutoModel
 from transformers.file_utils import ModelOutput
 
 from ..errors import Errors
-from ..types import EncoderSettings
 from ..validation import NonNegative, NonNegativeFloat, check, check_keywords
 from .forward import Forward, autocast, cached_forward, plain_forward
 from .fused_adam import can_fuse, update_fused
@@ -39,7 +38,7 @@ from .packed_bert import PackedBert
 from .remote_code import may_run
 from .resolve import resolve
 from .saved import read_state, write_state
-from .settings import read_settings, transformer_folder
+from .settings import EncoderSettings, read_settings, transformer_folder
 from .stepping import SteppingShim
 from .steps import Steps
 from .twins import Twins

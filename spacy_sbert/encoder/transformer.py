@@ -15,7 +15,7 @@ from transformers.file_utils import ModelOutput
 
 from ..errors import Errors
 from ..sealed import SealedModel
-from ..types import SpanGetter
+from ..spans import SpanGetter
 from ..validation import NonNegative, check
 from .batch import encode_spans
 from .forks import use_one_thread_in_forks

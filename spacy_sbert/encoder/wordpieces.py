@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 from tokenizers import Tokenizer
 
-from ..types import EncoderSettings
+from .settings import EncoderSettings
 
 OVERFLOWS = ("truncate", "windows")
 

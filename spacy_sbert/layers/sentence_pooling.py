@@ -13,10 +13,10 @@ from transformers.file_utils import ModelOutput
 
 from ..encoder.align import among
 from ..encoder.rows import RowBatch, Rows, outermost, rows_of
+from ..encoder.settings import EncoderSettings
 from ..errors import Errors
 from ..similarity import as_numpy
 from ..span_pooling import stretch_vector
-from ..types import EncoderSettings
 from ..validation import WidthOrOff, check
 from .encoded import EncodedDoc, WordpieceStates
 from .leading import without_leading

@@ -8,8 +8,7 @@ from thinc.types import Floats1d
 from thinc.util import get_array_module
 
 from ..errors import Errors
-from ..types import SCORE_RANGE
-from ..validation import NonNegativeFloat, validated
+from ..validation import SCORE_RANGE, NonNegativeFloat, validated
 from .distances import DISTANCES, Paired
 from .layer import Backprop, LossLayer, Members, check_inputs, choose
 from .squares import squares

@@ -21,6 +21,7 @@ from ..spans import SPANS_KEY, members
 from ..validation import Name, NonNegative, Positive, Width, validated
 from .corpus import MAX_TOKENS, ShortSentences, read_sentences
 from .estimator import MetaEmbedding
+from .fit_pipe import fit_pipe
 from .members import FunctionMember, Member, PipeMember, Rows
 from .methods import estimator_from_bytes, estimator_to_bytes, make_estimator
 
@@ -215,11 +216,9 @@ class SentenceMeta(Pipe):
         corpus (str), column (int): a file of sentences, see read_sentences; by default the texts of the examples, or
             the members of their pairs.
         max_tokens (int): sentences of fewer tokens are used; 0 for all.
-        cache (str): a folder for the members' vectors, see fit_meta.
-        RAISES (ValueError): see fit_meta.
+        cache (str): a folder for the members' vectors, see fitting.fit_meta.
+        RAISES (ValueError): see fitting.fit_meta.
         """
-        from .fitting import fit_meta  # which is about this class
-
         if nlp is None:
             raise ValueError(Errors.META_NO_PIPELINE.format(name=self.name))
         if not self.estimator.needs_fit and not any(_learns(member) for member in self.members):
@@ -231,7 +230,7 @@ class SentenceMeta(Pipe):
             return (text for example in get_examples() for text in _texts_of(example, self.spans_key))
 
         sentences = ShortSentences(nlp, texts, max_tokens)
-        fit_meta(nlp, self.name, sentences, cache=Path(cache) if cache else None, progress=sys.stderr.isatty())
+        fit_pipe(nlp, self, sentences, cache=Path(cache) if cache else None, progress=sys.stderr.isatty())
         if sentences.n_left_out:
             warnings.warn(Warnings.META_LEFT_OUT.format(count=sentences.n_left_out, limit=max_tokens), stacklevel=2)
 

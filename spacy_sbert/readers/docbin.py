@@ -7,7 +7,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin, SpanGroup
 
 from ..errors import Errors
-from ..types import SCORE_RANGE
+from ..validation import SCORE_RANGE
 from .layouts import check_file
 
 

@@ -8,7 +8,7 @@ from thinc.types import Floats2d
 
 from ..errors import Errors
 from ..pairs import gold_values, labels_of
-from ..types import SCORE_RANGE
+from ..validation import SCORE_RANGE
 from .cross_encoder import CrossEncoder
 from .losses import binary_cross_entropy, label_cross_entropy
 

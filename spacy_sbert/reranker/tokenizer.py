@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy
 
+from ..encoder.settings import EncoderSettings
 from ..encoder.wordpieces import Wordpieces, WordpieceTokenizer, flat, lower_case
-from ..types import EncoderSettings
 
 Pair = tuple[str, str]
 Row = tuple[list[int], list[int], int]  # ids, type ids, and how many wordpieces were cut

@@ -1,0 +1,115 @@
+"""A pipe's members encode sentences, and its estimator is fitted on their vectors."""
+
+import json
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.util import logger
+from tqdm import tqdm
+
+from ..errors import Errors, Warnings
+from ..evaluation.environment import device, versions
+from ..evaluation.sources import precisions
+from .corpus import Texts
+from .estimator import MetaEmbedding
+from .members import FunctionMember, Member
+from .vector_cache import VectorCache, digest
+
+BLOCK = 1024  # Docs whose vectors are written at once
+
+
+class MetaPipe(Protocol):
+    """What an `sbert_meta` pipe is to those who fit it."""
+
+    name: str
+    members: list[Member]
+    estimator: MetaEmbedding
+
+    def member_vectors(self, docs: list[Doc]) -> list[numpy.ndarray]: ...
+
+
+def fit_pipe(
+    nlp: Language, pipe: MetaPipe, texts: Texts, *, cache: Path | None = None, progress: bool = False
+) -> list[numpy.ndarray]:
+    """Fit a pipe of a pipeline; for the arguments, what is returned and raised see fit_meta."""
+    for member in pipe.members:
+        if isinstance(member, FunctionMember) and hasattr(member.function, "fit"):
+            shown = partial(tqdm, desc=f"Learning {member.name}", unit=" sentences", disable=not progress)
+            member.function.fit(lambda shown=shown: map(nlp.make_doc, shown(texts())))
+    if cache is not None:
+        views = member_vectors(nlp, pipe, texts, cache, progress)
+        _fit(pipe, views, progress)
+        return views
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # Windows: what is mapped stays
+        _fit(pipe, member_vectors(nlp, pipe, texts, Path(folder), progress), progress)
+    return []
+
+
+def _fit(pipe: MetaPipe, views: list[numpy.ndarray], progress: bool) -> None:
+    estimator = pipe.estimator.fit(views, [member.name for member in pipe.members], progress=progress)
+    if estimator.width < max(estimator.widths_) and estimator.size is None:
+        sizes = {"size": estimator.width, "widest": max(estimator.widths_)}
+        logger.warning(Warnings.META_FEWER_DIRECTIONS.format(name=pipe.name, method=estimator.method, **sizes))
+
+
+def member_vectors(nlp: Language, pipe: MetaPipe, texts: Texts, folder: Path, progress: bool) -> list[numpy.ndarray]:
+    """The members' vectors of sentences, from a folder if it has them, or else made and kept there.
+
+    RETURNS (J arrays, float32 (n, d_j)): memory-mapped.
+    RAISES (ValueError): if there is no sentence, or the meta-embedding is to be wider than these members can make it.
+    """
+    before = nlp.pipe_names[: nlp.pipe_names.index(pipe.name)]
+    names = [member.name for member in pipe.members]
+    n = 0
+
+    def counted() -> Iterator[str]:
+        nonlocal n
+        for text in tqdm(texts(), desc="Reading", unit=" sentences", disable=not progress):
+            n += 1
+            yield text
+
+    with nlp.select_pipes(enable=before):
+        doc = nlp("A text.")  # what is loaded on first use is, so that use changes no byte
+        cache = VectorCache(folder, digest(chain(_parts(nlp, pipe), counted())))
+        if not n:
+            raise ValueError(Errors.META_EMPTY_CORPUS)
+        pipe.estimator.check_size([view.shape[1] for view in pipe.member_vectors([doc])], names, n)
+        found = cache.read(names)
+        if found is not None:
+            return found
+        with tqdm(total=n, desc="Encoding", unit=" sentences", disable=not progress) as bar:
+            return cache.write(names, _blocks(nlp, pipe, texts, bar))
+
+
+def _parts(nlp: Language, pipe: MetaPipe) -> Iterator[str | bytes]:
+    """All that the members' vectors depend on, but the sentences."""
+    yield str(nlp.lang)
+    settings = {name: nlp.config["components"].get(name) for name in nlp.pipe_names}
+    yield json.dumps([settings, precisions(nlp), device(), versions()], sort_keys=True, default=str)
+    yield nlp.tokenizer.to_bytes(exclude=["vocab"])  # type: ignore[union-attr]
+    if nlp.vocab.vectors.size:
+        yield nlp.vocab.vectors.to_bytes(exclude=["strings"])
+    for name, component in nlp.pipeline:
+        yield name
+        if hasattr(component, "to_bytes"):
+            yield component.to_bytes(exclude=["vocab"])
+    for member in pipe.members:
+        yield member.name
+        if isinstance(member, FunctionMember):
+            yield type(member.function).__qualname__
+            if hasattr(member.function, "to_bytes"):
+                yield member.function.to_bytes()
+
+
+def _blocks(nlp: Language, pipe: MetaPipe, texts: Texts, bar: Any) -> Iterator[list[numpy.ndarray]]:
+    docs = iter(nlp.pipe(texts(), batch_size=BLOCK))
+    while block := list(islice(docs, BLOCK)):
+        yield pipe.member_vectors(block)
+        bar.update(len(block))

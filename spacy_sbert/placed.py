@@ -1,0 +1,35 @@
+"""One stored record and where it stands in its Doc."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+
+
+@dataclass
+class PlacedRecord:
+    """One stored record and where it stands in its Doc: characters [start, end)."""
+
+    name: str
+    start: int
+    end: int
+    data: dict[str, Any]
+
+    @property
+    def rows(self) -> numpy.ndarray:
+        """int32 (rows, 2): the characters of each row in the Doc."""
+        return self.data["rows"] + self.start
+
+    @property
+    def vectors(self) -> numpy.ndarray:
+        """float32 (n, width): what the vector of its whole stretch is the mean of; no more than one where a row is
+        that stretch, and others are its sentences."""
+        rows, vectors, has_text = (self.data[key] for key in ("rows", "vectors", "has_text"))
+        if len(rows) > 1 and rows[0, 0] <= rows[:, 0].min() and rows[0, 1] >= rows[:, 1].max():
+            return vectors[:1][has_text[:1]]
+        return vectors[has_text]
+
+    def row_at(self, start: int, end: int) -> numpy.ndarray | None:
+        """The vector of the row that covers exactly the characters [start, end), if there is one."""
+        hits = numpy.flatnonzero((self.rows == (start, end)).all(axis=1))
+        return self.data["vectors"][hits[0]] if len(hits) else None
