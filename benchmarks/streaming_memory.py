@@ -15,8 +15,8 @@ from pathlib import Path
 import spacy
 from spacy.training.loop import create_train_batches
 
-from spacy_sbert.batchers import batch_by_objective
 from spacy_sbert.readers import PairCorpus
+from spacy_sbert.training.batchers import batch_by_objective
 
 WORDS = [a + b for a in ("ka", "lo", "mi", "nu", "re", "sto", "tri", "vel") for b in ("ba", "den", "fis", "gol", "ram")]
 

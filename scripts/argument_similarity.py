@@ -36,11 +36,11 @@ from runs import (
 )
 from spacy.language import Language
 
-from spacy_sbert.correlation import pearson, spearman
 from spacy_sbert.evaluation import PipelineSource
 from spacy_sbert.evaluation.store import VectorStore
 from spacy_sbert.readers.arguments import LAYOUTS, ArgumentRow, read_arguments
 from spacy_sbert.similarity import cosine
+from spacy_sbert.similarity.correlation import pearson, spearman
 
 FOLD_SEED = 0  # the folds are the same for all seeds of a training
 PROTOCOLS = {"folds": "{count}-fold cross-validation", "topics": "leave one topic out ({count})"}

@@ -16,8 +16,8 @@ import numpy
 import spacy
 from spacy.language import Language
 
-from spacy_sbert.static_vectors import read_counts
-from spacy_sbert.upstream import find_encoder
+from spacy_sbert.component.upstream import find_encoder
+from spacy_sbert.vectors.static_vectors import read_counts
 
 WORDS = 50_000
 

@@ -23,9 +23,8 @@ import spacy
 from runs import markdown
 from spacy.language import Language
 
-from spacy_sbert.correlation import pearson, spearman
 from spacy_sbert.evaluation import Settings, evaluate_suites
-from spacy_sbert.evaluation.environment import versions
+from spacy_sbert.files.environment import versions
 from spacy_sbert.meta import METHODS, MetaEmbedding, make_estimator
 from spacy_sbert.meta.autoencoder import LAYERS
 from spacy_sbert.meta.component import SentenceMeta
@@ -34,6 +33,7 @@ from spacy_sbert.meta.fitting import fit_meta
 from spacy_sbert.meta.reconstruction import LOSSES
 from spacy_sbert.readers.sts import read_sts
 from spacy_sbert.similarity import cosine
+from spacy_sbert.similarity.correlation import pearson, spearman
 
 TAUS = (1e-2, 1e-1, 1.0, 1e1, 1e2)
 Scores = dict[str, Any]

@@ -1,14 +1,35 @@
 """Sentence-BERT for spaCy: `nlp.add_pipe("sbert")` gives Doc, Span and Token vectors that mean something."""
 
+from importlib import import_module
 from importlib.metadata import version
+from typing import Any
 
-from . import arrivals
-from .hooks import install_extensions, restore
-from .most_similar import install
+from .hooks import arrivals
+from .hooks.hooks import install_extensions, restore
+from .hooks.most_similar import install
 
 __version__ = version("spacy-sbert")
-__all__ = ["__version__", "restore"]
+LAZY = {  # imported when they are asked for: every spaCy command imports this package
+    "SentenceBert": "component",
+    "encode_file": "bulk",
+    "evaluate": "evaluation",
+    "export_folder": "interchange",
+    "find_sbert": "component",
+    "import_folder": "interchange",
+    "load_pipe": "bulk",
+}
+__all__ = ["__version__", "restore", *sorted(LAZY)]
 
 arrivals.install()
 install_extensions()
 install()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in LAZY:
+        raise AttributeError(f"module 'spacy_sbert' has no attribute '{name}'")
+    return getattr(import_module(f".{LAZY[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *LAZY})

@@ -14,10 +14,10 @@ from .encoder.listener import SentenceListener
 from .encoder.prompts import Prompts
 from .encoder.transformer import EncoderModel
 from .errors import Errors
-from .layers.sentence_encoder import SentenceEncoder
-from .layers.sentence_encoder import sentence_encoder as build_encoder
-from .layers.sentence_pooling import SentencePooling
-from .validation import Name, NonNegative, NonNegativeFloat, WidthOrOff, validated
+from .errors.checks import Name, NonNegative, NonNegativeFloat, WidthOrOff, validated
+from .vectors.sentence_encoder import SentenceEncoder
+from .vectors.sentence_encoder import sentence_encoder as build_encoder
+from .vectors.sentence_pooling import SentencePooling
 
 POOLED_AFTER_PROMPT = {"mean", "max", "mean_sqrt_len", "lasttoken"}
 DEFAULT_NAME = "sentence-transformers/all-MiniLM-L6-v2"

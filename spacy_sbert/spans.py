@@ -9,7 +9,7 @@ from spacy.tokens import Doc, Span
 from spacy.util import registry
 
 from .errors import Errors
-from .validation import Name, validated
+from .errors.checks import Name, validated
 
 SpanGetter = Callable[[list[Doc]], list[list[Span]]]
 SPANS_KEY = "sbert"

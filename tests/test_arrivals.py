@@ -11,7 +11,8 @@ import numpy
 import pytest
 from spacy.tokens import Doc, DocBin
 
-from spacy_sbert import arrivals, restore
+from spacy_sbert import restore
+from spacy_sbert.hooks import arrivals
 
 TEXT = "A man is eating food. The cat sat on the mat."
 

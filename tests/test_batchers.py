@@ -3,7 +3,7 @@ import spacy
 from pipelines import make_example
 from spacy.training import Example
 
-from spacy_sbert.batchers import batch_by_objective, batch_in_turn, batch_mixed
+from spacy_sbert.training.batchers import batch_by_objective, batch_in_turn, batch_mixed
 
 NLP = spacy.blank("en")
 

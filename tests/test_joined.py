@@ -8,7 +8,7 @@ from pipelines import ENCODERS
 from spacy.tokens import Doc, DocBin
 
 from spacy_sbert import restore
-from spacy_sbert.records import PREFIX
+from spacy_sbert.hooks.records import PREFIX
 
 FIRST, SECOND, THIRD = "A man is eating food.", "The cat sat on the mat.", "He cannot go."
 TEXT = f"{FIRST} {SECOND} {THIRD}"

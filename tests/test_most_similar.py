@@ -8,7 +8,7 @@ from pipelines import ENCODERS
 from spacy.tokens import Doc, DocBin
 from srsly import cloudpickle
 
-from spacy_sbert import pipes
+from spacy_sbert.hooks import pipes
 
 TEXT = "A man is eating food. The cat sat on the mat. \n He cannot go. The dog ran fast."
 
@@ -125,7 +125,7 @@ def test_refused(make_nlp, nlp):
 
 
 def test_an_attribute_of_others_is_left_alone(nlp):
-    from spacy_sbert.most_similar import install, most_similar
+    from spacy_sbert.hooks.most_similar import install, most_similar
 
     Doc.set_extension("most_similar", method=len, force=True)
     try:

@@ -9,8 +9,8 @@ from pipelines import ENCODERS, HOLDER, gradients, weights
 from spacy.training import Example
 from thinc.api import Adam, fix_random_seed
 
-from spacy_sbert.batchers import batch_by_objective
 from spacy_sbert.readers.docs import example_doc
+from spacy_sbert.training.batchers import batch_by_objective
 
 TEXTS = ["A man is eating food.", "Someone is having a meal.", "The cat sat on the mat.", "He can go.", "The dog ran."]
 TEXTS += ["A dog is eating.", "Someone sat on a cat.", "The man ran fast.", "He is having food."]

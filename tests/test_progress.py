@@ -6,7 +6,7 @@ import spacy
 from test_objectives import MULTI, several
 from thinc.api import fix_random_seed
 
-from spacy_sbert.progress import progress_logger
+from spacy_sbert.training.progress import progress_logger
 
 
 class Terminal(io.StringIO):

@@ -8,7 +8,7 @@ import spacy
 from pipelines import make_example
 from spacy.tokens import Doc
 
-from spacy_sbert.bulk_files import encode_file
+from spacy_sbert.bulk import encode_file
 from spacy_sbert.search import identify
 from spacy_sbert.search.texts import search_texts
 from spacy_sbert.similarity import cosine

@@ -3,7 +3,7 @@ from itertools import islice
 import pytest
 from thinc.api import warmup_linear
 
-from spacy_sbert.schedules import linear_warmup
+from spacy_sbert.training.schedules import linear_warmup
 
 
 def test_equals_thinc_warmup_in_steps():

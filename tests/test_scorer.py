@@ -5,7 +5,7 @@ from scipy.stats import pearsonr, spearmanr
 from spacy.training import Example
 
 from spacy_sbert.readers import example_doc
-from spacy_sbert.scorer import average_precision, score_pairs, score_sts
+from spacy_sbert.training.scorer import average_precision, score_pairs, score_sts
 
 
 @pytest.fixture

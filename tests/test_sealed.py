@@ -8,7 +8,7 @@ import pytest
 import spacy
 import srsly
 
-from spacy_sbert.sealed import MARK, Damaged, seal, unseal
+from spacy_sbert.files.sealed import MARK, Damaged, seal, unseal
 
 STATE = srsly.msgpack_dumps({"nodes": [1, 2]})
 TEXT = "the cat sat"

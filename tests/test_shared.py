@@ -33,8 +33,8 @@ def counted(monkeypatch):
     """Counts the forward passes of every BERT, packed or not, in use or in training."""
     from transformers import BertModel
 
-    from spacy_sbert.encoder import forward
-    from spacy_sbert.encoder.packed_bert import PackedBert
+    from spacy_sbert.encoder.engine import forward
+    from spacy_sbert.encoder.engine.packed_bert import PackedBert
 
     calls = []
     for kind, name in ((BertModel, "forward"), (PackedBert, "__call__"), (forward, "packed_states")):

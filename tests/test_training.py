@@ -229,7 +229,7 @@ def test_agrees_with_sentence_transformers_on_the_real_model(minilm):
 
 def test_docs_that_are_no_examples_are_not_encoded(make_nlp, monkeypatch):
     """Beside other components an encoder of its own has no work with their examples."""
-    from spacy_sbert.encoder import forward
+    from spacy_sbert.encoder.engine import forward
 
     nlp, seen = make_nlp(), []
     pairs = [make_example(nlp, *pair) for pair in PAIRS]

@@ -8,12 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy
 import pytest
 
-from spacy_sbert.evaluation import Settings
-from spacy_sbert.layers.dense import Dense
-from spacy_sbert.meta import CrossViewAutoencoder
-from spacy_sbert.reranker.cross_encoder import cross_encoder
-from spacy_sbert.schedules import linear_warmup
-from spacy_sbert.validation import (
+from spacy_sbert.errors.checks import (
     MOST_SEED,
     Cosine,
     Name,
@@ -26,6 +21,11 @@ from spacy_sbert.validation import (
     describe,
     validated,
 )
+from spacy_sbert.evaluation import Settings
+from spacy_sbert.layers.dense import Dense
+from spacy_sbert.meta import CrossViewAutoencoder
+from spacy_sbert.reranker.cross_encoder import cross_encoder
+from spacy_sbert.training.schedules import linear_warmup
 
 RIGHT = [
     (int, [0, -3, numpy.int64(2)]),

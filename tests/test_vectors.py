@@ -8,7 +8,7 @@ import torch
 from pipelines import ENCODERS
 from transformers import AutoModel, AutoTokenizer
 
-from spacy_sbert.records import find
+from spacy_sbert.hooks.records import find
 
 TEXT = "A man is eating food. He cannot go."
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from spacy_sbert.whole import new_folder, whole_file
+from spacy_sbert.files.whole import new_folder, whole_file
 
 
 def full(*arguments):

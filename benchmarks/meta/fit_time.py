@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy
 import torch
 
-from spacy_sbert.evaluation.environment import versions
+from spacy_sbert.files.environment import versions
 from spacy_sbert.meta import GCCA, SVD
 from spacy_sbert.meta.vector_cache import VectorCache
 

@@ -24,11 +24,11 @@ import faiss
 import numpy
 import spacy
 
-from spacy_sbert.evaluation.environment import versions
 from spacy_sbert.evaluation.speed import machine
+from spacy_sbert.files.environment import versions
+from spacy_sbert.files.whole import whole_file
 from spacy_sbert.meta.corpus import read_sentences
 from spacy_sbert.search import BinaryVectors, Int8Vectors, VectorIndex, first_found, nearest, recall
-from spacy_sbert.whole import whole_file
 
 K = 10
 SAMPLE = 10_000  # vectors that the ranges of int8 are learned from

@@ -19,8 +19,8 @@ import numpy
 import spacy
 import torch
 
-from spacy_sbert.evaluation.environment import versions
 from spacy_sbert.evaluation.speed import machine
+from spacy_sbert.files.environment import versions
 
 Encode = Callable[[list[str]], numpy.ndarray]
 PEERS = ("sentence-transformers", "datasets", "accelerate")

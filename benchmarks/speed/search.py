@@ -20,8 +20,8 @@ from typing import Any
 import numpy
 import spacy
 
-from spacy_sbert.evaluation.environment import versions
 from spacy_sbert.evaluation.speed import machine
+from spacy_sbert.files.environment import versions
 from spacy_sbert.search import hierarchical_clusters, most_similar_pairs
 from spacy_sbert.similarity import as_numpy
 

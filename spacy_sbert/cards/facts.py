@@ -11,14 +11,14 @@ from huggingface_hub.utils import validate_repo_id
 from spacy.language import Language
 from spacy_transformers.layers import TransformerModel
 
-from .. import records
-from ..component import SentenceBert
+from ..component.sbert import SentenceBert
+from ..component.upstream import find_listeners
 from ..encoder.transformer import EncoderModel
-from ..errors import Errors
+from ..errors.checks import validated
+from ..hooks import records
 from ..meta.component import SentenceMeta
-from ..upstream import find_listeners
-from ..validation import validated
 from .data import Corpus, read_corpora
+from .errors import Errors
 
 README = "README.md"
 PROBE = "a"  # any text with a wordpiece: the width of its vector is that of all

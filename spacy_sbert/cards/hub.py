@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from huggingface_hub import ModelCard, ModelCardData
 
-from ..markup import clean
+from ..render.markup import clean
 from .facts import PipelineFacts
 from .readme import package_card
 from .scores import eval_results

@@ -8,9 +8,9 @@ from typing import Any
 
 from ..evaluation.report.document import Table
 from ..evaluation.report.markdown import escape, render_table
-from ..markup import clean
-from ..regular import check_output
-from ..whole import write_text
+from ..files.regular import check_output
+from ..files.whole import write_text
+from ..render.markup import clean
 from .facts import README, PipelineFacts
 from .tables import data_section, encoder_table, score_section, versions_text
 

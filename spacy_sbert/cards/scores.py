@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from huggingface_hub import EvalResult
 
-from ..markup import clean
+from ..render.markup import clean
 from .facts import PipelineFacts
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from spacy.language import Language
 
-from ..errors import Errors
 from ..evaluation.report.markdown import escape
+from .errors import Errors
 from .facts import PipelineFacts, describe
 from .hub import hub_metadata, with_metadata
 from .scores import is_of_vectors

@@ -36,7 +36,7 @@ def encode_cli(
     quiet: Annotated[bool, Option("--quiet", "-q", help="No progress bar")] = False,
 ) -> None:
     """Write the vector of each text in a file to another file. After an interruption the same command goes on."""
-    from ..bulk_files import encode_file, load_pipe
+    from ..bulk import encode_file, load_pipe
 
     try:
         gpus = _gpu_ids(gpu_ids)
@@ -73,7 +73,7 @@ def encode_cli(
 
 
 def _gpu_ids(given: str) -> list[int]:
-    from ..errors import Errors
+    from .errors import Errors
 
     try:
         return [int(gpu_id) for gpu_id in given.split(",") if gpu_id.strip()]

@@ -105,7 +105,7 @@ def _evaluate_file(pipeline: str, data_path: Path, reader: dict[str, Any], outpu
     from spacy.util import load_model
 
     from ..evaluation import evaluate
-    from ..whole import write_text
+    from ..files.whole import write_text
 
     try:
         scores = evaluate(load_model(pipeline), data_path, **reader)

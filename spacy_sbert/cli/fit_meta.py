@@ -32,9 +32,9 @@ def fit_meta_cli(
     """
     import spacy
 
-    from ..errors import Warnings
     from ..meta.corpus import ShortSentences, read_sentences
     from ..meta.fitting import fit_meta, set_method
+    from .errors import Warnings
 
     use_gpu(gpu_id)
     try:
@@ -55,7 +55,7 @@ def fit_meta_cli(
 
 def _to_write(output: Path) -> AbstractContextManager[Path]:
     """A new folder is there whole or not at all; in one that is there, files that are not ours stay."""
-    from ..whole import new_folder
+    from ..files.whole import new_folder
 
     is_new = not output.exists() or (output.is_dir() and not any(output.iterdir()))
     return new_folder(output) if is_new else nullcontext(output)
@@ -64,7 +64,7 @@ def _to_write(output: Path) -> AbstractContextManager[Path]:
 def _parse(text: str) -> tuple[str, Any]:
     import srsly
 
-    from ..errors import Errors
+    from .errors import Errors
 
     key, equals, value = text.partition("=")
     if not equals:

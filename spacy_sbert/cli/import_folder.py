@@ -21,9 +21,9 @@ def import_cli(
     ] = None,
 ) -> None:
     """Make a pipeline of a sentence-transformers model, with the same vectors. Code that comes with it is not run."""
-    from ..encoder.inference import REFERENCE
+    from ..encoder.engine.inference import REFERENCE
+    from ..files.whole import new_folder
     from ..interchange import import_folder
-    from ..whole import new_folder
 
     try:
         nlp = import_folder(source, lang=lang, name=name, precision=precision)

@@ -133,7 +133,7 @@ def _run(
     """Load the pipeline, and do the work with its pipe; errors that say what is wrong end the command."""
     import spacy
 
-    from ..component import find_sbert
+    from ..component.sbert import find_sbert
     from ..search.texts import check_output
 
     use_gpu(gpu_id)

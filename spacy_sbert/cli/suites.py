@@ -33,7 +33,7 @@ def evaluate(
     from ..evaluation.report import html, markdown
     from ..evaluation.sources import Source
     from ..evaluation.suite import write_json
-    from ..sealed_json import sealed
+    from ..files.sealed_json import sealed
 
     _check_output(output)
 
@@ -90,7 +90,7 @@ def compare(paths: Sequence[Path], output: Path | None) -> None:
 
 def _write(output: Path, markdown: str, html: str) -> None:
     """The reports beside the JSON."""
-    from ..whole import write_text
+    from ..files.whole import write_text
 
     try:
         write_text(output.with_suffix(".md"), markdown)

@@ -30,9 +30,9 @@ def visualize_cli(
     """Draw texts as one HTML file: the similarity of every two of them, or a map with a point for each."""
     import spacy
 
+    from ..files.whole import whole_file
     from ..visual import render
     from ..visual.files import read_document, read_texts
-    from ..whole import whole_file
 
     if sentences and (column or labels or limit):
         fail("--sentences draws one whole text: leave --column, --labels and --limit out")

@@ -8,7 +8,7 @@ from spacy_transformers.data_classes import TransformerData
 from spacy_transformers.layers.listener import TransformerListener
 from thinc.api import Model
 
-from ..errors import Errors
+from .errors import Errors
 from .forks import use_one_thread_in_forks
 
 

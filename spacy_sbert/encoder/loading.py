@@ -15,8 +15,8 @@ from tokenizers import Tokenizer
 from transformers import AutoConfig, AutoTokenizer
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from ..errors import Errors
 from .config_values import check_config
+from .errors import Errors
 from .settings import read_json, read_object, unexpected
 
 NO_LIMIT = 1_000_000  # tokenizers that know no limit say 1e30

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..errors import Errors
+from .errors import Errors
 from .settings import EncoderSettings
 
 

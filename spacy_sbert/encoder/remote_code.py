@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import Errors
+from .errors import Errors
 from .settings import read_object
 
 TRUST = "SPACY_SBERT_TRUST_REMOTE_CODE"

@@ -10,7 +10,7 @@ import huggingface_hub
 from huggingface_hub.errors import HFValidationError
 from safetensors import SafetensorError, safe_open
 
-from ..errors import Errors
+from .errors import Errors
 
 WEIGHTS = (
     "model.safetensors",

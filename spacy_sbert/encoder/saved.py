@@ -8,7 +8,7 @@ from typing import Any
 
 import srsly
 
-from ..errors import Errors
+from .errors import Errors
 from .settings import EncoderSettings, Values
 
 SETTINGS_FILE = "spacy_sbert.json"

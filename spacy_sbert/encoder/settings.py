@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from ..errors import Errors
+from .errors import Errors
 
 MODULES_FILE = "modules.json"
 PACKAGE = "sentence_transformers"  # of which the modules are

@@ -18,11 +18,13 @@ from thinc.types import ArgsKwargs
 from transformers import AutoModel
 from transformers.file_utils import ModelOutput
 
-from ..errors import Errors
-from ..validation import NonNegative, NonNegativeFloat, check, check_keywords
-from .forward import Forward, autocast, cached_forward, plain_forward
-from .fused_adam import can_fuse, update_fused
-from .inference import REFERENCE, InferenceCache, Reference, resolve_precision
+from ..errors.checks import NonNegative, NonNegativeFloat, check, check_keywords
+from .engine.forward import Forward, autocast, cached_forward, plain_forward
+from .engine.fused_adam import can_fuse, update_fused
+from .engine.inference import REFERENCE, InferenceCache, Reference, resolve_precision
+from .engine.packed_bert import PackedBert
+from .engine.twins import Twins
+from .errors import Errors
 from .loading import (
     Source,
     check_vocabulary,
@@ -34,14 +36,12 @@ from .loading import (
     room_for_text,
     try_once,
 )
-from .packed_bert import PackedBert
 from .remote_code import may_run
 from .resolve import resolve
 from .saved import read_state, write_state
 from .settings import EncoderSettings, read_settings, transformer_folder
 from .stepping import SteppingShim
 from .steps import Steps
-from .twins import Twins
 from .weights import check_architecture, check_weights
 from .weights_lock import WeightsLock
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from thinc.api import Optimizer
 
-from ..errors import Errors
+from .errors import Errors
 
 
 @dataclass(eq=False)

@@ -13,20 +13,20 @@ from thinc.api import Model
 from thinc.layers.pytorchwrapper import forward as pytorch_forward
 from transformers.file_utils import ModelOutput
 
-from ..errors import Errors
-from ..sealed import SealedModel
+from ..errors.checks import NonNegative, check
+from ..files.sealed import SealedModel
 from ..spans import SpanGetter
-from ..validation import NonNegative, check
-from .batch import encode_spans
+from .engine.batch import encode_spans
+from .engine.inference import REFERENCE
+from .engine.packed_bert import is_packable
+from .engine.runner import run
+from .engine.windows import spread
+from .errors import Errors
 from .forks import use_one_thread_in_forks
-from .inference import REFERENCE
 from .output import RowsOutput
-from .packed_bert import is_packable
 from .prompts import Prompts
 from .replace_listeners import replace_listener, replace_listener_cfg
-from .runner import run
 from .shim import EncoderShim
-from .windows import spread
 from .wordpieces import OVERFLOWS, Wordpieces, WordpieceTokenizer
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import transformers
 
-from ..errors import Errors
+from .errors import Errors
 from .settings import unexpected
 
 # Of buffers that are computed, and that some versions of Transformers saved with the weights.

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import Errors
 from ..readers.arguments import AFS_MAX_SCORE, AFS_TOPICS, ASPECT_FILE, ArgumentRow, afs_files, afs_rows, aspect_rows
 from .datasets import PREFIXES, MissingData, Place, check_count, filled
+from .errors import Errors
 from .pairs import graded_pairs, score_graded
 from .sts import DEPENDS_ON, TRAINED
 from .task import Run, Task

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ..errors import Errors
+from .errors import Errors
 
 OUTER_FOLDS = 10  # of tasks without a test split
 INNER_FOLDS = 5  # of training data without a dev split, to choose C

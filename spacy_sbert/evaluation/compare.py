@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy
 
-from ..errors import Errors
+from .errors import Errors
 from .intervals import Resampled, mean_of, paired_difference, spearman_of
 from .ranks import common_variants, rank_changes, transfer_probing, variant_key
 from .report.comparison import contents, plots

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from ..errors import Errors
-from ..regular import check_input
+from ..files.regular import check_input
+from .errors import Errors
 
 Row = TypeVar("Row")
 

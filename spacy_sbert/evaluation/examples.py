@@ -5,11 +5,11 @@ from typing import Any
 
 from spacy.language import Language
 
-from ..component import SentenceBert
-from ..errors import Errors
+from ..component.sbert import SentenceBert
+from ..errors.checks import validated
 from ..readers import PairCorpus
 from ..spans import SPANS_KEY
-from ..validation import validated
+from .errors import Errors
 
 MEASURES = ("sts_spearman", "sts_pearson", "pair_ap", "nli_acc", "triplet_acc")
 

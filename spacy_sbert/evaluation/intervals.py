@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy
 from scipy import stats
 
-from ..correlation import varies
+from ..similarity.correlation import varies
 
 Resampled = Callable[[numpy.ndarray], numpy.ndarray]  # indices (b, n) -> the statistic of each row, (b,)
 BLOCK = 2**21  # numbers ranked at once

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy
 
-from ..errors import Errors
-from ..readers.rows import Row
+from ..files.lines import Row
 from ..readers.sick import sick_rows
 from ..readers.sts import sts_rows
 from ..similarity import cosine
 from .datasets import MissingData, Place, check_count, filled
+from .errors import Errors
 from .intervals import interval, resample, spearman_of
 from .pairs import CORRELATIONS, GradedPairs, graded_pairs
 from .sick import COUNTS, HIGH, LOW, sick_place

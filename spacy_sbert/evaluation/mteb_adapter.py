@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy
 from spacy.language import Language
 
-from ..errors import Errors
 from ..similarity import cosine, unit_length
+from .errors import Errors
 from .sources import PipelineSource
 
 if TYPE_CHECKING:

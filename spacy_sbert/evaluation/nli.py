@@ -8,9 +8,9 @@ import numpy
 from spacy.language import Language
 from thinc.api import Model
 
-from ..errors import Errors
-from ..heads import find_heads
+from ..training.heads import find_heads
 from .datasets import MissingData, Place, check_count
+from .errors import Errors
 from .examples import evaluate
 from .intervals import interval, mean_of, resample
 from .settings import Settings

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy
 
-from ..correlation import pearson, spearman
-from ..readers.rows import Row
+from ..files.lines import Row
 from ..similarity import cosine, euclidean, manhattan
+from ..similarity.correlation import pearson, spearman
 from .intervals import interval, resample, spearman_of
 from .task import Run, Scores, score_variants
 

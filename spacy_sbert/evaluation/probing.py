@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import Errors
-from ..readers.rows import Row
+from ..files.lines import Row
 from .classification import DEPENDS_ON, classify
 from .classifiers import DEV, TEST, TRAIN
 from .datasets import Place, check_count, existing
+from .errors import Errors
 from .senteval import probing_rows, x_probe_rows
 from .task import Run, Task
 from .transfer import as_examples

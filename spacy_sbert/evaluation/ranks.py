@@ -6,7 +6,7 @@ from typing import Any
 
 from scipy import stats
 
-from ..correlation import spearman
+from ..similarity.correlation import spearman
 from .results import Figure, figure, mean
 
 Results = Mapping[str, Any]

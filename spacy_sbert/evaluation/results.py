@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from ..errors import Errors
-from ..regular import check_input
-from ..sealed_json import unsealed
+from ..files.regular import check_input
+from ..files.sealed_json import unsealed
+from .errors import Errors
 from .variants import parse_size
 
 FORMAT = "spacy-sbert evaluation 1"

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..errors import Errors
-from ..readers.rows import Row, check_members, find_columns, pick, read_lines, read_tabs
+from ..files.lines import Row, check_members, find_columns, pick, read_lines, read_tabs
+from .errors import Errors
 
 SENTENCE = "sentence"
 TREC_LABELS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")

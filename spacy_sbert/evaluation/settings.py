@@ -3,8 +3,8 @@
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
-from ..errors import Errors
-from ..validation import Range, Seed, check_fields
+from ..errors.checks import Range, Seed, check_fields
+from .errors import Errors
 from .variants import NORMALIZATIONS, Variant, parse_size
 
 CLASSIFIERS = ("lr", "mlp")

@@ -9,8 +9,8 @@ import numpy
 from spacy.language import Language
 from thinc.api import Model
 
-from ..errors import Errors
 from ..similarity import as_numpy
+from .errors import Errors
 
 
 class Source(Protocol):

@@ -15,9 +15,9 @@ from spacy.tokens import Doc
 from spacy.util import minibatch
 from thinc.api import CupyOps, Model, get_current_ops
 
-from ..errors import Errors
 from ..readers.sts import sts_rows
 from .datasets import MissingData
+from .errors import Errors
 from .sources import PipelineSource
 from .sts import BENCHMARK, BenchmarkTask
 from .task import Run, Task

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy
 
-from ..arrays import read_arrays, write_arrays
-from ..errors import Errors
-from ..regular import check_folder
-from .environment import device, digest_of_parts, versions
+from ..files.arrays import read_arrays, write_arrays
+from ..files.environment import device, digest_of_parts, versions
+from ..files.regular import check_folder
+from .errors import Errors
 from .sources import Source
 from .task import Progress
 

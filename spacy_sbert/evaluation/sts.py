@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy
 
-from ..errors import Errors
-from ..readers.rows import check_members, check_score, read_lines
+from ..files.lines import check_members, check_score, read_lines
 from ..readers.sts import sts_rows
 from .datasets import MissingData, Place, check_count, filled
+from .errors import Errors
 from .pairs import GradedPairs, graded_pairs, score_graded
 from .task import Run, Task
 

@@ -7,14 +7,14 @@ from typing import Any
 
 from tqdm import tqdm
 
-from ..errors import Errors
-from ..regular import check_input
-from ..sealed_json import sealed, unsealed
-from ..validation import validated
-from ..whole import write_text
+from ..errors.checks import validated
+from ..files.environment import device, digest_of_parts, versions
+from ..files.regular import check_input
+from ..files.sealed_json import sealed, unsealed
+from ..files.whole import write_text
 from . import arguments, learned_similarity, nli, probing, sick, speed, sts, transfer, triplets
 from .datasets import MissingData, digests
-from .environment import device, digest_of_parts, versions
+from .errors import Errors
 from .results import FORMAT, check_task
 from .settings import Settings
 from .sources import Source

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy
 
-from ..errors import Errors
+from ..errors.checks import MOST_DIMENSIONS
 from ..similarity import unit_length
-from ..validation import MOST_DIMENSIONS
+from .errors import Errors
 
 Transform = Callable[[numpy.ndarray], numpy.ndarray]
 NORMALIZATIONS = ("none", "zscore", "unit", "zscore_unit")

@@ -11,7 +11,7 @@ from safetensors.numpy import load_file, save_file
 
 from ..encoder.resolve import check_safetensors
 from ..encoder.settings import Values
-from ..errors import Errors
+from .errors import Errors
 from .modules import ACTIVATIONS
 
 

@@ -10,17 +10,17 @@ from thinc.api import Model
 
 from .. import __version__
 from ..cards import sentence_transformers_card
-from ..component import find_sbert
+from ..component.sbert import find_sbert
+from ..component.upstream import find_encoder
 from ..encoder.settings import POOLING_FLAGS, POOLING_MODES
 from ..encoder.transformer import EncoderModel, load
-from ..errors import Errors, Warnings
+from ..errors.checks import validated
+from ..files.whole import new_folder
 from ..layers.dense import activation_of
-from ..layers.sentence_pooling import SentencePooling
 from ..similarity import as_numpy
-from ..upstream import find_encoder
-from ..validation import validated
-from ..whole import new_folder
+from ..vectors.sentence_pooling import SentencePooling
 from .dense import DenseFile, write_dense
+from .errors import Errors, Warnings
 from .modules import LIMITS_FILE, MODULES_FILE, SHARED_FILE, module_type
 
 

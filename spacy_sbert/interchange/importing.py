@@ -8,13 +8,13 @@ import spacy
 from spacy.language import Language
 from thinc.api import Model
 
-from ..encoder.inference import REFERENCE
+from ..encoder.engine.inference import REFERENCE
 from ..encoder.resolve import resolve
 from ..encoder.settings import PoolingSettings, inside, read_modules, read_pooling, read_settings
-from ..errors import Errors
+from ..errors.checks import Name, validated
 from ..layers.pooling import POOLING
-from ..validation import Name, validated
 from .dense import DenseFile, read_dense
+from .errors import Errors
 from .modules import PACKAGE
 
 ORDER = re.compile(r"Transformer( Pooling( Dense)*( Normalize)?)?")

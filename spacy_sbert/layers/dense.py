@@ -9,8 +9,8 @@ from thinc.api import Model, glorot_uniform_init
 from thinc.types import Floats2d
 from thinc.util import get_array_module
 
-from ..errors import Errors
-from ..validation import Width, check_weights, validated
+from ..errors.checks import Width, check_weights, validated
+from .errors import Errors
 from .sigmoid import sigmoid
 
 Vectors = Floats2d

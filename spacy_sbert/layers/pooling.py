@@ -1,8 +1,8 @@
 """The poolings by their names, one or several."""
 
-from ..errors import Errors
 from .cls_pooling import cls_pooling
 from .concatenated_pooling import concatenated_pooling
+from .errors import Errors
 from .last_token_pooling import last_token_pooling
 from .max_pooling import max_pooling
 from .mean_pooling import Pooling, mean_pooling

@@ -6,7 +6,7 @@ from functools import partial
 from thinc.api import Model
 from thinc.types import Floats2d
 
-from ..errors import Errors
+from .errors import Errors
 
 
 def truncation(width: int) -> Model[Floats2d, Floats2d]:

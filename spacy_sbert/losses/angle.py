@@ -7,10 +7,10 @@ from thinc.api import Model
 from thinc.types import Floats1d, Floats2d
 from thinc.util import get_array_module
 
-from ..errors import Errors
-from ..validation import PositiveFloat, validated
+from ..errors.checks import PositiveFloat, validated
 from .cosent import forward as rank
 from .distances import Derivative, paired_cosine
+from .errors import Errors
 from .layer import Backprop, LossLayer, Members
 
 

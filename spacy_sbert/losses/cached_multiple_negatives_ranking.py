@@ -3,7 +3,7 @@
 from spacy.util import registry
 from thinc.api import Model
 
-from ..validation import Positive, PositiveFloat, validated
+from ..errors.checks import Positive, PositiveFloat, validated
 from .multiple_negatives_ranking import Inputs, ranking_layer
 
 

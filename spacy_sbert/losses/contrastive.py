@@ -7,9 +7,9 @@ from thinc.api import Model
 from thinc.types import Floats1d
 from thinc.util import get_array_module
 
-from ..errors import Errors
-from ..validation import SCORE_RANGE, NonNegativeFloat, validated
+from ..errors.checks import SCORE_RANGE, NonNegativeFloat, validated
 from .distances import DISTANCES, Paired
+from .errors import Errors
 from .layer import Backprop, LossLayer, Members, check_inputs, choose
 from .squares import squares
 

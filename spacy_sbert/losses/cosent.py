@@ -6,7 +6,7 @@ from spacy.util import registry
 from thinc.api import Model
 from thinc.types import Floats1d
 
-from ..validation import PositiveFloat, validated
+from ..errors.checks import PositiveFloat, validated
 from .distances import Paired, paired_cosine
 from .layer import Backprop, LossLayer, Members, check_inputs
 from .pair_ranking import rank_pairs

@@ -4,7 +4,7 @@ from spacy.util import registry
 from thinc.api import Model
 from thinc.types import Floats1d
 
-from ..validation import SCORE_RANGE
+from ..errors.checks import SCORE_RANGE
 from .distances import paired_cosine
 from .layer import Backprop, LossLayer, Members, check_inputs
 from .squares import squares

@@ -4,7 +4,7 @@ from spacy.util import registry
 from thinc.api import Model
 from thinc.types import Floats2d
 
-from ..errors import Errors
+from .errors import Errors
 from .layer import Backprop, LossLayer, Members, check_inputs
 from .squares import squares
 

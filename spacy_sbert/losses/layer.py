@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from thinc.api import Model
 from thinc.types import Floats2d
 
-from ..errors import Errors
+from .errors import Errors
 
 Members = list[Floats2d]
 Backprop = Callable[..., Members]  # takes d_loss, a factor on the loss, 1.0 if left out

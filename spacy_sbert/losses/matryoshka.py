@@ -7,8 +7,8 @@ from spacy.util import registry
 from thinc.api import Model
 from thinc.util import get_array_module
 
-from ..errors import Errors
-from ..validation import NonNegativeFloat, Width, validated
+from ..errors.checks import NonNegativeFloat, Width, validated
+from .errors import Errors
 from .layer import Backprop, LossLayer, Members, check_inner
 
 NAME = "MatryoshkaLoss"

@@ -6,8 +6,8 @@ from typing import Any
 from spacy.util import registry
 from thinc.api import Model
 
-from ..errors import Errors
-from ..validation import NonNegativeFloat, validated
+from ..errors.checks import NonNegativeFloat, validated
+from .errors import Errors
 from .layer import Backprop, LossLayer, Members, check_inner
 
 NAME = "MultiTaskLoss"

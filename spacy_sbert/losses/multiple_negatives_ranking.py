@@ -6,8 +6,8 @@ from spacy.util import registry
 from thinc.api import Model
 from thinc.util import get_array_module
 
-from ..errors import Errors
-from ..validation import PositiveFloat, validated
+from ..errors.checks import PositiveFloat, validated
+from .errors import Errors
 from .in_batch_negatives import SIMILARITIES, find_answers
 from .layer import Backprop, LossLayer, Members, check_inputs, choose
 from .string_numbers import number_rows

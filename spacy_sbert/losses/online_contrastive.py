@@ -9,7 +9,7 @@ from thinc.api import Model
 from thinc.types import Floats1d
 from thinc.util import get_array_module
 
-from ..validation import SCORE_RANGE, NonNegativeFloat, validated
+from ..errors.checks import SCORE_RANGE, NonNegativeFloat, validated
 from .contrastive import alike_pairs, strains
 from .distances import DISTANCES, Paired
 from .layer import Backprop, LossLayer, Members, check_inputs, choose

@@ -6,9 +6,9 @@ from spacy.util import registry
 from thinc.api import Model, uniform_init
 from thinc.types import Floats2d
 
-from ..errors import Errors
-from ..validation import NonNegativeFloat, validated
+from ..errors.checks import NonNegativeFloat, validated
 from .distillation import mean_squared_error
+from .errors import Errors
 from .layer import Backprop, LossLayer, Members, check_inputs
 
 

@@ -9,10 +9,10 @@ from thinc.api import Model, uniform_init
 from thinc.types import Floats2d, Ints1d
 from thinc.util import get_array_module
 
-from ..errors import Errors
-from ..validation import NonNegativeFloat, validated
+from ..errors.checks import NonNegativeFloat, validated
 from .concatenation import PARTS, PairDerivative, concatenate_parts
 from .cross_entropy import cross_entropy, softmax
+from .errors import Errors
 from .layer import Backprop, LossLayer, Members, check_inputs, choose
 
 Inputs = tuple[Members, list[str]]

@@ -7,7 +7,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from thinc.util import get_array_module
 
-from ..validation import NonNegativeFloat, validated
+from ..errors.checks import NonNegativeFloat, validated
 from .distances import DISTANCES, Paired
 from .layer import Backprop, LossLayer, Members, check_inputs, choose
 

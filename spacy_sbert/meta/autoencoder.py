@@ -8,8 +8,8 @@ import numpy
 import torch
 from tqdm import tqdm
 
-from ..errors import Errors
-from ..validation import Positive, PositiveFloat, Range, Seed, Width, check_weights, validated
+from ..errors.checks import Positive, PositiveFloat, Range, Seed, Width, check_weights, validated
+from .errors import Errors
 from .estimator import MetaEmbedding, Views
 from .projection import CONSTANT
 from .reconstruction import LOSSES

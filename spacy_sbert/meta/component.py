@@ -14,12 +14,12 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.vocab import Vocab
 
-from .. import hooks, records
-from ..errors import Errors, Warnings
-from ..sealed import check_parts, naming, seal, unseal
+from ..errors.checks import Name, NonNegative, Positive, Width, validated
+from ..files.sealed import check_parts, naming, seal, unseal
+from ..hooks import hooks, records
 from ..spans import SPANS_KEY, members
-from ..validation import Name, NonNegative, Positive, Width, validated
 from .corpus import MAX_TOKENS, ShortSentences, read_sentences
+from .errors import Errors, Warnings
 from .estimator import MetaEmbedding
 from .fit_pipe import fit_pipe
 from .members import FunctionMember, Member, PipeMember, Rows

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy
 
-from ..errors import Errors
-from ..validation import Width, validated
+from ..errors.checks import Width, validated
+from .errors import Errors
 from .estimator import MetaEmbedding, Views
 
 

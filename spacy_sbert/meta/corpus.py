@@ -6,9 +6,9 @@ from pathlib import Path
 import srsly
 from spacy.language import Language
 
-from ..errors import Errors
-from ..readers.rows import format_suffix, read_lines
-from ..validation import NonNegative, Positive, validated
+from ..errors.checks import NonNegative, Positive, validated
+from ..files.lines import format_suffix, read_lines
+from .errors import Errors
 
 Texts = Callable[[], Iterable[str]]  # a corpus that can be gone through more than once
 MAX_TOKENS = 60

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 import numpy
 
-from ..errors import Errors
+from ..errors.checks import Width, validated
 from ..similarity import unit_length
-from ..validation import Width, validated
+from .errors import Errors
 
 Views = Sequence[numpy.ndarray]
 BLOCK = 4096  # sentences worked on at once

@@ -14,10 +14,10 @@ from spacy.tokens import Doc
 from spacy.util import logger
 from tqdm import tqdm
 
-from ..errors import Errors, Warnings
-from ..evaluation.environment import device, versions
 from ..evaluation.sources import precisions
+from ..files.environment import device, versions
 from .corpus import Texts
+from .errors import Errors, Warnings
 from .estimator import MetaEmbedding
 from .members import FunctionMember, Member
 from .vector_cache import VectorCache, digest

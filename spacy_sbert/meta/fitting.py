@@ -6,10 +6,10 @@ from typing import Any
 import numpy
 from spacy.language import Language
 
-from ..errors import Errors
-from ..validation import Name, Width, validated
+from ..errors.checks import Name, Width, validated
 from .component import SentenceMeta
 from .corpus import Texts
+from .errors import Errors
 from .fit_pipe import fit_pipe
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy
 from scipy import linalg
 
-from ..errors import Errors
-from ..validation import NonNegativeFloat, Width, validated
+from ..errors.checks import NonNegativeFloat, Width, validated
+from .errors import Errors
 from .projection import LinearMeta, parts, rank_of
 
 TAU = 10.0

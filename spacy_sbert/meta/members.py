@@ -7,9 +7,9 @@ from typing import Any
 import numpy
 from spacy.tokens import Doc, Span
 
-from .. import records
-from ..errors import Errors
+from ..hooks import records
 from ..similarity import as_numpy
+from .errors import Errors
 
 
 class PipeMember:

@@ -4,12 +4,12 @@ from typing import Any
 
 import srsly
 
-from ..errors import Errors
-from ..sealed import unseal
-from ..validation import validated
+from ..errors.checks import validated
+from ..files.sealed import unseal
 from .autoencoder import CrossViewAutoencoder
 from .average import Average
 from .concatenation import Concatenation
+from .errors import Errors
 from .estimator import MetaEmbedding
 from .gcca import GCCA
 from .svd import SVD

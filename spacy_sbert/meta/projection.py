@@ -8,7 +8,7 @@ import numpy
 from scipy import linalg
 from tqdm import tqdm
 
-from ..errors import Errors
+from .errors import Errors
 from .estimator import MetaEmbedding, Views
 from .moments import Moments
 

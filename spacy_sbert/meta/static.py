@@ -10,9 +10,9 @@ import srsly
 from spacy.tokens import Doc, Span
 from spacy.util import registry
 
-from ..errors import Errors
-from ..static_vectors import SMOOTHING, first_component_of, read_counts, sif_weights, weighted_mean
-from ..validation import PositiveFloat, validated
+from ..errors.checks import PositiveFloat, validated
+from ..vectors.static_vectors import SMOOTHING, first_component_of, read_counts, sif_weights, weighted_mean
+from .errors import Errors
 
 BLOCK = 1024
 Docs = Callable[[], Iterable[Doc]]  # a corpus that can be gone through more than once

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy
 
-from ..errors import Errors
-from ..regular import check_folder
-from ..sealed_json import sealed, unsealed
-from ..whole import whole_file, write_text
+from ..files.regular import check_folder
+from ..files.sealed_json import sealed, unsealed
+from ..files.whole import whole_file, write_text
+from .errors import Errors
 
 MANIFEST = "vectors.json"
 BLOCK = 2**20  # bytes

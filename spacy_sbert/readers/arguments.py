@@ -5,9 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..errors import Errors
-from ..regular import check_input
-from .rows import (
+from ..files.lines import (
     Row,
     check_members,
     check_score,
@@ -17,6 +15,8 @@ from .rows import (
     pick,
     read_tabs,
 )
+from ..files.regular import check_input
+from .errors import Errors
 
 AFS_TOPICS = {"DP": "death penalty", "GC": "gun control", "GM": "gay marriage"}
 AFS_NAME = re.compile(rf"ArgPairs_({'|'.join(AFS_TOPICS)})(_.*)?\.csv")

@@ -8,10 +8,10 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import DocBin
 
-from ..errors import Errors
-from ..validation import Name, NonNegative, validated
-from ..whole import whole_file
+from ..errors.checks import Name, NonNegative, validated
+from ..files.whole import whole_file
 from .docs import example_doc
+from .errors import Errors
 from .layouts import AUTO, FORMATS, SPACY, find_format, read_rows
 from .table import Columns
 

@@ -9,13 +9,13 @@ from spacy.language import Language
 from spacy.training import Example
 from spacy.util import registry
 
-from ..errors import Errors
+from ..errors.checks import Name, NonNegative, validated
+from ..files.lines import Row
 from ..spans import SPANS_KEY
-from ..validation import Name, NonNegative, validated
 from .docbin import load_docbin, read_docs
 from .docs import make_example, text_example
+from .errors import Errors
 from .layouts import AUTO, SPACY, find_format, read_rows
-from .rows import Row
 from .shuffle import shuffle
 from .table import Columns
 

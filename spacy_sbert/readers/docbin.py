@@ -6,8 +6,8 @@ from pathlib import Path
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, SpanGroup
 
-from ..errors import Errors
-from ..validation import SCORE_RANGE
+from ..errors.checks import SCORE_RANGE
+from .errors import Errors
 from .layouts import check_file
 
 

@@ -8,9 +8,9 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
 
-from ..errors import Errors
+from ..errors.checks import Name, check, validated
 from ..spans import SPANS_KEY
-from ..validation import Name, check, validated
+from .errors import Errors
 
 OBJECTIVE = "objective"  # which data set an example comes from: the one attribute that is no gold
 

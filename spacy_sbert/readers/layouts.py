@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ..errors import Errors
-from ..regular import check_input
+from ..files.lines import Row, format_suffix
+from ..files.regular import check_input
+from .errors import Errors
 from .nli import nli_rows
 from .quora import quora_rows
-from .rows import Row, format_suffix
 from .sick import sick_rows
 from .sts import sts_rows
 from .table import TABLES, Columns, table_rows

@@ -9,10 +9,10 @@ from spacy.language import Language
 from spacy.training import Example
 from spacy.util import registry
 
-from ..errors import Errors
+from ..errors.checks import Name, validated
 from ..spans import SPANS_KEY
-from ..validation import Name, validated
 from .docs import OBJECTIVE
+from .errors import Errors
 
 Reader = Callable[[Language], Iterable[Example]]
 SAMPLING = ("proportional", "round_robin")

@@ -7,8 +7,8 @@ from typing import Any
 
 from spacy.util import logger
 
-from ..errors import Errors
-from .rows import Row, check_members, read_lines
+from ..files.lines import Row, check_members, read_lines
+from .errors import Errors
 
 NLI_LABELS = ("entailment", "neutral", "contradiction")
 NO_CONSENSUS = "-"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from spacy.util import logger
 
-from ..errors import Errors
-from .rows import Row, check_members, find_columns, has_text, read_tabs
+from ..files.lines import Row, check_members, find_columns, has_text, read_tabs
+from .errors import Errors
 
 QUESTIONS = ("question1", "question2")
 SCORE = "is_duplicate"

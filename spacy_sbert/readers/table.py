@@ -5,10 +5,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import Errors
-from ..regular import check_input
+from ..files.lines import (
+    Row,
+    check_members,
+    check_score,
+    check_text,
+    find_columns,
+    format_suffix,
+    pick,
+    read_commas,
+    read_tabs,
+)
+from ..files.regular import check_input
+from .errors import Errors
 from .nli import get_field, read_objects
-from .rows import Row, check_members, check_score, check_text, find_columns, format_suffix, pick, read_commas, read_tabs
 
 BATCH = 1024  # records of a .parquet file that are in memory at once
 TABLES = (".csv", ".jsonl", ".parquet", ".tsv")

@@ -12,9 +12,9 @@ from spacy.training import Example
 from spacy.util import registry
 from thinc.util import to_numpy
 
-from ..errors import Errors
+from ..errors.checks import Name, Positive, validated
 from ..spans import SPANS_KEY
-from ..validation import Name, Positive, validated
+from .errors import Errors
 from .multi import Reader
 
 

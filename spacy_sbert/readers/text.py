@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from .rows import Row, check_members, read_lines
+from ..files.lines import Row, check_members, read_lines
 
 
 def text_rows(path: Path) -> Iterator[Row]:

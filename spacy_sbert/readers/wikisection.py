@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..errors import Errors
-from .rows import Row, check_members, find_columns, pick, read_commas
+from ..files.lines import Row, check_members, find_columns, pick, read_commas
+from .errors import Errors
 
 SENTENCES = ("Sentence1", "Sentence2", "Sentence3")
 

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from ..encoder.settings import Values
-from ..errors import Errors
 from ..layers.sigmoid import sigmoid
 from ..losses.cross_entropy import softmax
+from .errors import Errors
 
 ACTIVATIONS = ("sigmoid", "identity", "softmax")
 CONFIG_FILE = "config_sentence_transformers.json"

@@ -6,7 +6,7 @@ from functools import partial
 import numpy
 from spacy.tokens import Doc
 
-from ..pairs import predicted_label, predicted_score
+from ..training.members import predicted_label, predicted_score
 
 
 def note(doc: Doc, name: str, spans_key: str, scores: numpy.ndarray, labels: Sequence[str]) -> None:

@@ -14,16 +14,16 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
-from .. import records
-from ..errors import Errors, Warnings
-from ..pairs import batch_size_of
-from ..sealed import SealedPipe
+from ..errors.checks import Name, Positive, validated
+from ..files.sealed import SealedPipe
+from ..hooks import records
 from ..search.blocks import check_count
 from ..similarity import as_numpy
 from ..spans import SPANS_KEY, members
-from ..validation import Name, Positive, validated
+from ..training.members import batch_size_of
 from .annotations import install_extension, note
 from .cross_encoder import CrossEncoder, PairLogits
+from .errors import Errors, Warnings
 from .objectives import OBJECTIVES
 from .texts import Ranked, Text, TextT, read_windows
 from .tokenizer import Pair

@@ -10,10 +10,10 @@ from thinc.types import Floats2d
 
 from ..encoder.forks import use_one_thread_in_forks
 from ..encoder.loading import position_limit
-from ..errors import Errors
-from ..sealed import SealedModel
-from ..validation import MOST_OUTPUTS, Name, NonNegative, NonNegativeFloat, Range, validated
+from ..errors.checks import MOST_OUTPUTS, Name, NonNegative, NonNegativeFloat, Range, validated
+from ..files.sealed import SealedModel
 from .activation import ACTIVATIONS, activate, resolve_activation
+from .errors import Errors
 from .shim import ClassifierShim
 from .tokenizer import Pair, PairTokenizer
 

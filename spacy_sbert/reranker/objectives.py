@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from spacy.training import Example
 from thinc.types import Floats2d
 
-from ..errors import Errors
-from ..pairs import gold_values, labels_of
-from ..validation import SCORE_RANGE
+from ..errors.checks import SCORE_RANGE
+from ..training.members import gold_values, labels_of
 from .cross_encoder import CrossEncoder
+from .errors import Errors
 from .losses import binary_cross_entropy, label_cross_entropy
 
 Loss = tuple[float, Floats2d]

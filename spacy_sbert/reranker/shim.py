@@ -9,17 +9,17 @@ import torch
 from thinc.api import Optimizer
 from transformers import AutoModelForSequenceClassification
 
-from ..encoder.forward import autocast
-from ..encoder.inference import REFERENCE
+from ..encoder.engine.forward import autocast
+from ..encoder.engine.inference import REFERENCE
+from ..encoder.engine.passes import Pass, padded_passes
+from ..encoder.engine.runner import CPU_BUDGET, GPU_BUDGET, padded_inputs
 from ..encoder.loading import Source, load_weights
-from ..encoder.passes import Pass, padded_passes
-from ..encoder.runner import CPU_BUDGET, GPU_BUDGET, padded_inputs
 from ..encoder.saved import SETTINGS_FILE
 from ..encoder.shim import PRECISIONS, EncoderShim
 from ..encoder.weights import check_architecture, check_weights
 from ..encoder.wordpieces import Wordpieces
-from ..errors import Errors
 from .activation import forget_activation, note_activation
+from .errors import Errors
 
 CPU_TRAINING_BUDGET = 512  # wordpieces in a part of a batch; more would be padding
 

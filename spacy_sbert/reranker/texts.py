@@ -7,8 +7,8 @@ from typing import Any, Generic, TypeVar
 
 from spacy.tokens import Doc, Span
 
-from ..errors import Errors
-from ..validation import check_text, shown
+from ..errors.checks import check_text, shown
+from .errors import Errors
 from .tokenizer import Pair
 
 Text = str | Doc | Span

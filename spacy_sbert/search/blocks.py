@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import numpy
 from thinc.util import is_cupy_array
 
-from ..errors import Errors
+from ..errors.checks import Range
 from ..similarity import as_numpy
-from ..validation import Range
+from .errors import Errors
 
 BlockBytes = Annotated[int, Range(4)]  # room for a product
 BLOCK_BYTES = 2**23  # of products: 1448 by 1448 in float32, which wastes little below a diagonal

@@ -7,10 +7,10 @@ import numpy
 from scipy.cluster.hierarchy import fcluster
 from scipy.cluster.hierarchy import linkage as merge
 
-from ..errors import Errors
+from ..errors.checks import validated
 from ..similarity import unit_length
-from ..validation import validated
 from .blocks import BLOCK_BYTES, check_count, checked, slices
+from .errors import Errors
 
 LINKAGES = ("average", "complete", "single")
 

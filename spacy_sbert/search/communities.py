@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy
 
-from ..errors import Errors
+from ..errors.checks import Positive, validated
 from ..similarity import unit_length
-from ..validation import Positive, validated
 from .blocks import BLOCK_BYTES, BlockBytes, checked, rounding, scores_of, side, slices, upper_blocks
+from .errors import Errors
 
 
 @validated

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy
 
-from ..component import SentenceBert
+from ..component.sbert import SentenceBert
+from ..component.upstream import find_encoder
 from ..encoder.transformer import EncoderModel, load
-from ..identity import encoder_state
-from ..layers.sentence_pooling import SentencePooling
 from ..similarity import as_numpy
-from ..upstream import find_encoder
+from ..vectors.identity import encoder_state
+from ..vectors.sentence_pooling import SentencePooling
 
 CONFIG = ("model_type", "hidden_act", "num_attention_heads", "layer_norm_eps")  # what shapes of weights do not tell
 

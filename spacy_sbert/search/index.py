@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy
 
-from ..errors import Errors
+from ..errors.checks import check, validated
 from ..similarity import unit_length
-from ..validation import check, validated
 from .blocks import check_count, checked, slices
 from .encoder import EncoderIdentity
+from .errors import Errors
 from .index_folder import KINDS, IndexRow, Manifest, import_faiss, read_index, read_manifest, read_rows, write_folder
 from .nearest import Best
 

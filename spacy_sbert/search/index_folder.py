@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from ..bulk_files.lock import Lock
-from ..errors import Errors
-from ..whole import whole_file
+from ..bulk.lock import Lock
+from ..files.whole import whole_file
 from .encoder import EncoderIdentity
+from .errors import Errors
 
 MANIFEST = "index.json"
 FORMAT = "spacy-sbert index 2"

@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 import numpy
 
-from ..errors import Errors
+from ..errors.checks import Range, Seed, validated
 from ..similarity import unit_length
-from ..validation import Range, Seed, validated
 from .blocks import check_count, checked
 from .clustering import by_appearance
+from .errors import Errors
 
 MOST_BEGINNINGS = 10_000  # each takes as long as the first
 

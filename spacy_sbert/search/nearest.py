@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy
 
-from ..errors import Errors
+from ..errors.checks import validated
 from ..similarity import unit_length
-from ..validation import validated
 from .blocks import BLOCK_BYTES, BlockBytes, check_count, checked, rounding, scores_of, side, slices
+from .errors import Errors
 
 Best = tuple[numpy.ndarray, numpy.ndarray]  # scores float32 (n, k), indices int64 (n, k)
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy
 
-from ..arrays import read_arrays, write_arrays
-from ..errors import Errors
+from ..errors.checks import NonNegative, validated
+from ..files.arrays import read_arrays, write_arrays
 from ..similarity import unit_length
-from ..validation import NonNegative, validated
 from .blocks import BLOCK_BYTES, BlockBytes, check_count, checked, slices
+from .errors import Errors
 from .nearest import Best, nearest
 
 LEVELS = 255  # steps between the 256 codes of a byte

@@ -2,7 +2,7 @@
 
 import numpy
 
-from ..errors import Errors
+from .errors import Errors
 
 
 def recall(found: numpy.ndarray, exact: numpy.ndarray) -> float:

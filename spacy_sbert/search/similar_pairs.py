@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy
 
+from ..errors.checks import validated
 from ..similarity import unit_length
-from ..validation import validated
 from .blocks import BLOCK_BYTES, BlockBytes, check_count, checked, rounding, scores_of, side, upper_blocks
 
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy
 from spacy.tokens import Doc, Span
 
-from ..errors import Errors
-from ..most_similar import Query, SimilarSpan, query_vector, sentences, with_vectors
-from ..validation import Positive, shown, validated
+from ..errors.checks import Positive, shown, validated
+from ..hooks.most_similar import Query, SimilarSpan, query_vector, sentences, with_vectors
+from .errors import Errors
 from .index import VectorIndex
 from .nearest import Best, nearest
 

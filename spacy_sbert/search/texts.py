@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 import numpy
 from tqdm import tqdm
 
-from ..bulk_files.inputs import Columns, reader_of
-from ..component import SentenceBert
-from ..errors import Errors
-from ..validation import Cosine, Positive, validated
-from ..whole import whole_file
+from ..bulk.inputs import Columns, reader_of
+from ..component.sbert import SentenceBert
+from ..errors.checks import Cosine, Positive, validated
+from ..files.whole import whole_file
 from .blocks import slices
 from .clustering import hierarchical_clusters
 from .communities import communities
 from .encoder import identify
+from .errors import Errors
 from .index import VectorIndex
 from .index_folder import KINDS, MANIFEST, read_manifest, texts_digest
 from .kmeans import kmeans_clusters

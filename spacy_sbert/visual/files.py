@@ -3,11 +3,11 @@
 from itertools import islice
 from pathlib import Path
 
-from ..errors import Errors
+from ..errors.checks import NonNegative, validated
+from ..files.lines import format_suffix, read_lines
 from ..meta.corpus import read_sentences
-from ..readers.rows import format_suffix, read_lines
 from ..readers.table import TABLES, Columns, table_rows
-from ..validation import NonNegative, validated
+from .errors import Errors
 
 
 @validated

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy
 
-from ..errors import Errors
-from ..markup import clean, safe
+from ..errors.checks import validated
+from ..render.markup import clean, safe
 from ..similarity import unit_length
-from ..validation import validated
 from .colours import STEPS, step
+from .errors import Errors
 from .picture import Picture
 from .rows import Text, as_rows, language, row_vector, token_vectors, unit_rows
 from .script import HEATMAP

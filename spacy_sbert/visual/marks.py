@@ -1,6 +1,6 @@
 """How the points of a label look: a colour and a shape, so that it can be told without the colour."""
 
-from ..svg import number
+from ..render.svg import number
 from .colours import LIGHT_LABELS
 
 # Corners around (0, 0), of about the same area as the circle of radius 1, which has none.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from ..markup import safe
+from ..render.markup import safe
 from .script import run
 from .style import STYLE
 

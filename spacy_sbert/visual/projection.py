@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy
 
-from ..errors import Errors
 from ..search.blocks import checked
 from ..similarity import unit_length
+from .errors import Errors
 
 AXES = 2
 PERPLEXITY = 30.0

@@ -7,8 +7,8 @@ from typing import Any
 from spacy.tokens import Doc, Span
 from spacy.util import is_in_jupyter
 
-from ..errors import Errors
-from ..validation import validated
+from ..errors.checks import validated
+from .errors import Errors
 from .heatmap import heatmap
 from .picture import Picture
 from .scatter import scatter

@@ -6,10 +6,10 @@ from typing import Any, cast
 import numpy
 from spacy.tokens import Doc, Span, Token
 
-from .. import hooks, records
-from ..errors import Errors
+from ..hooks import hooks, records
 from ..search.blocks import checked
 from ..similarity import as_numpy, unit_length
+from .errors import Errors
 
 Text = Doc | Span
 EXCERPT = 50  # characters of a text in a message

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy
 
-from ..errors import Errors
-from ..markup import clean, safe
-from ..svg import Axis, bottom_axis, left_axis, number, ticks
-from ..validation import Seed, validated
+from ..errors.checks import Seed, validated
+from ..render.markup import clean, safe
+from ..render.svg import Axis, bottom_axis, left_axis, number, ticks
+from .errors import Errors
 from .marks import MOST_LABELS, kind, outline
 from .picture import Picture
 from .projection import pca, tsne

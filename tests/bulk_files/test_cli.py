@@ -4,7 +4,7 @@ import numpy
 import pytest
 from typer.testing import CliRunner
 
-from spacy_sbert.bulk_files import load_pipe, run
+from spacy_sbert.bulk import load_pipe, run
 from spacy_sbert.cli import app
 
 
@@ -68,8 +68,8 @@ def test_stopped_and_resumed(pipeline, texts, write_texts, tmp_path, monkeypatch
 
 def test_precision(pipeline):
     """It is that of the config unless it is given."""
-    from spacy_sbert.encoder.inference import resolve_precision
-    from spacy_sbert.upstream import find_encoder
+    from spacy_sbert.component.upstream import find_encoder
+    from spacy_sbert.encoder.engine.inference import resolve_precision
 
     for given, expected in ((None, "float32"), ("bfloat16", "bfloat16"), ("auto", resolve_precision("auto", "cpu"))):
         pipe = load_pipe(str(pipeline), name="encoder", precision=given)

@@ -6,8 +6,8 @@ import gzip
 import numpy
 import pytest
 
-from spacy_sbert.bulk_files import encode_file
-from spacy_sbert.bulk_files.inputs import Columns, Row, reader_of
+from spacy_sbert.bulk import encode_file
+from spacy_sbert.bulk.inputs import Columns, Row, reader_of
 
 FORMATS = ["a.txt", "a.txt.gz", "a.jsonl", "a.jsonl.gz", "a.csv", "a.csv.gz", "a.tsv", "a.tsv.gz", "a.parquet"]
 HARMLESS = "the man is eating food "

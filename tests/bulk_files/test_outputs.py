@@ -5,7 +5,7 @@ import sys
 import numpy
 import pytest
 
-from spacy_sbert.bulk_files import encode_file
+from spacy_sbert.bulk import encode_file
 
 parquet = pytest.importorskip("pyarrow.parquet")
 
@@ -101,7 +101,7 @@ def test_options_are_checked(sbert, texts, write_texts, tmp_path, output, option
 
 def test_vectors_that_are_not_finite_are_refused(sbert, texts, write_texts, tmp_path, monkeypatch):
     """Nor is one that is too large for the dtype made infinite."""
-    from spacy_sbert.bulk_files import run
+    from spacy_sbert.bulk import run
 
     for value, dtype in ((numpy.nan, "float32"), (1e6, "float16")):
 

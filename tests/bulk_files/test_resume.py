@@ -14,9 +14,9 @@ import pytest
 import spacy
 import torch
 
-from spacy_sbert.bulk_files import encode_file, lock, run
-from spacy_sbert.bulk_files import vectors as vector_file
-from spacy_sbert.upstream import find_encoder
+from spacy_sbert.bulk import encode_file, lock, run
+from spacy_sbert.bulk import vectors as vector_file
+from spacy_sbert.component.upstream import find_encoder
 
 N_TEXTS, WINDOW = 40, 4
 
@@ -317,7 +317,7 @@ def test_a_full_disk_from_the_start(sbert, given, tmp_path, monkeypatch):
 
 def test_a_disk_that_takes_parts(sbert, given, unbroken, tmp_path, monkeypatch):
     """What is written to an unbuffered file may be written in part."""
-    from spacy_sbert.bulk_files import durable
+    from spacy_sbert.bulk import durable
 
     class Slow:
         def __init__(self, file):

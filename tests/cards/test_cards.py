@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from spacy_sbert import cards
 from spacy_sbert.cards import describe, hub_card, hub_metadata, package_card, sentence_transformers_card, write_readme
 from spacy_sbert.cli import app
-from spacy_sbert.upstream import find_encoder
+from spacy_sbert.component.upstream import find_encoder
 
 ASSETS = Path(__file__).parents[2] / "assets"
 NASTY = "a\"b|c\n---\n```\n# <b>[x](y)': *d* \u202e"

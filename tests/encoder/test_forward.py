@@ -7,8 +7,8 @@ from pipelines import ENCODERS, HOLDER, gradients, weights
 from thinc.api import SGD, Adam
 from transformers import AutoModel
 
-from spacy_sbert.encoder import forward as forwards
-from spacy_sbert.encoder.forward import cached_forward, plain_forward
+from spacy_sbert.encoder.engine import forward as forwards
+from spacy_sbert.encoder.engine.forward import cached_forward, plain_forward
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from spacy_sbert.encoder import heap
+from spacy_sbert.encoder.engine import heap
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from thinc.api import SGD, Adam, RAdam
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, DistilBertConfig, DistilBertModel
 
 from spacy_sbert.encoder import shim as shim_module
-from spacy_sbert.encoder.inference import InferenceCache, resolve_precision
-from spacy_sbert.encoder.packed_bert import PackedBert
+from spacy_sbert.encoder.engine.inference import InferenceCache, resolve_precision
+from spacy_sbert.encoder.engine.packed_bert import PackedBert
 
 TEXT = "A man is eating food."
 PRECISIONS = ("float32", "bfloat16")

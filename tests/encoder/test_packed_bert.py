@@ -16,8 +16,8 @@ from transformers import (
     XLMRobertaModel,
 )
 
-from spacy_sbert.encoder import packed_bert
-from spacy_sbert.encoder.packed_bert import PackedBert, is_packable
+from spacy_sbert.encoder.engine import packed_bert
+from spacy_sbert.encoder.engine.packed_bert import PackedBert, is_packable
 
 SIZES = {
     "vocab_size": 50,

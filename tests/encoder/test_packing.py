@@ -3,7 +3,7 @@
 import numpy
 import pytest
 
-from spacy_sbert.encoder.packing import Packing, pack
+from spacy_sbert.encoder.engine.packing import Packing, pack
 
 
 def sentence_lengths(n=1000, seed=0):

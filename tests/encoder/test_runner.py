@@ -16,9 +16,9 @@ from transformers import (
     RobertaModel,
 )
 
-from spacy_sbert.encoder.packed_bert import PackedBert
-from spacy_sbert.encoder.runner import run
-from spacy_sbert.encoder.windows import spread
+from spacy_sbert.encoder.engine.packed_bert import PackedBert
+from spacy_sbert.encoder.engine.runner import run
+from spacy_sbert.encoder.engine.windows import spread
 from spacy_sbert.encoder.wordpieces import Wordpieces
 
 SIZES = {

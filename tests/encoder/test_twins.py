@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import DistilBertConfig, DistilBertModel
 
-from spacy_sbert.encoder.twins import Twins
+from spacy_sbert.encoder.engine.twins import Twins
 
 
 def make_model():

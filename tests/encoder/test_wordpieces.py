@@ -8,11 +8,11 @@ import torch
 from pipelines import ENCODERS, MAX_LENGTH, MINILM, make_example
 from transformers import AutoModel, AutoTokenizer, BertTokenizer
 
-from spacy_sbert.encoder.batch import encode_spans
+from spacy_sbert.encoder.engine.batch import encode_spans
 from spacy_sbert.encoder.resolve import resolve
+from spacy_sbert.encoder.settings import EncoderSettings
 from spacy_sbert.encoder.wordpieces import Wordpieces, WordpieceTokenizer
 from spacy_sbert.spans import get_sentence_spans
-from spacy_sbert.encoder.settings import EncoderSettings
 
 LONG = "the cat sat on a mat he is eating food " * 6  # 60 wordpieces
 

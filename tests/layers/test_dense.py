@@ -7,8 +7,8 @@ from thinc.api import NumpyOps, chain
 
 from spacy_sbert.layers.dense import ACTIVATIONS, Dense
 from spacy_sbert.layers.leading import without_leading
-from spacy_sbert.layers.row_vectors import row_vectors
 from spacy_sbert.layers.truncation import truncation
+from spacy_sbert.vectors.row_vectors import row_vectors
 
 RNG = numpy.random.default_rng(0)
 

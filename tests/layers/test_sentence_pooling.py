@@ -8,9 +8,9 @@ from thinc.types import Ragged
 from transformers.file_utils import ModelOutput
 
 from spacy_sbert.encoder.rows import RowBatch
-from spacy_sbert.layers.pooling import POOLING
-from spacy_sbert.layers.sentence_pooling import SentencePooling
 from spacy_sbert.encoder.settings import EncoderSettings
+from spacy_sbert.layers.pooling import POOLING
+from spacy_sbert.vectors.sentence_pooling import SentencePooling
 
 MASK = numpy.array([[1, 1, 1, 1], [1, 1, 1, 0], [1, 1, 0, 0], [1, 1, 0, 0]], dtype="float32")
 SPANS = numpy.array([[0, 0, 3], [0, 0, 3], [1, 3, 5], [2, 5, 6]])  # the first Span has two windows

@@ -130,7 +130,7 @@ def test_docs_survive_transport(make_meta):
 
 
 def test_one_transformer_and_one_forward_pass(make_meta, monkeypatch):
-    from spacy_sbert.encoder.packed_bert import PackedBert
+    from spacy_sbert.encoder.engine.packed_bert import PackedBert
 
     calls, stock = [], PackedBert.__call__
     monkeypatch.setattr(PackedBert, "__call__", lambda *args: calls.append(1) or stock(*args))

@@ -9,11 +9,12 @@ from counting import parts
 from pipelines import make_example
 from wrong_settings import MANY, NUMBERS, PROMISE, entry_points, target, validated_functions
 
-from spacy_sbert import bulk_files, cards, interchange, meta, readers, search, visual
+from spacy_sbert import bulk as bulk_files
+from spacy_sbert import cards, interchange, meta, readers, search, visual
 from spacy_sbert.evaluation.baselines import make_baseline
+from spacy_sbert.hooks.most_similar import most_similar
 from spacy_sbert.meta.corpus import ShortSentences, read_sentences
 from spacy_sbert.meta.fitting import set_method
-from spacy_sbert.most_similar import most_similar
 from spacy_sbert.search import texts as of_files
 from spacy_sbert.visual.files import read_texts as read_drawn
 

@@ -17,18 +17,18 @@ from counting import parts
 from made_data import HashedSource, write_benchmark
 from made_views import make_views
 
-from spacy_sbert.bulk_files import encode_file
-from spacy_sbert.bulk_files.vectors import VectorFile
+from spacy_sbert.bulk import encode_file
+from spacy_sbert.bulk.vectors import VectorFile
 from spacy_sbert.evaluation import Settings, evaluate_suites
 from spacy_sbert.evaluation.results import read_results
 from spacy_sbert.evaluation.suite import write_json
+from spacy_sbert.files.sealed import LENGTH, MARK
+from spacy_sbert.files.sealed_json import sealed
 from spacy_sbert.meta.component import SentenceMeta
 from spacy_sbert.meta.members import PipeMember
 from spacy_sbert.meta.methods import make_estimator
 from spacy_sbert.meta.vector_cache import VectorCache
 from spacy_sbert.readers.table import parquet_records
-from spacy_sbert.sealed import LENGTH, MARK
-from spacy_sbert.sealed_json import sealed
 from spacy_sbert.search import BinaryVectors, Int8Vectors, VectorIndex, identify
 
 PROMISE = "what we saved and was damaged since is refused by name, or gives the same; nothing in it is executed"

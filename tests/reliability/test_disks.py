@@ -17,7 +17,7 @@ from counting import parts
 from made_data import HashedSource, write_benchmark
 from writers import TEXTS, WRITERS, in_time
 
-from spacy_sbert.bulk_files import encode_file
+from spacy_sbert.bulk import encode_file
 from spacy_sbert.evaluation import Settings, evaluate_suites
 from spacy_sbert.meta.fitting import fit_meta
 from spacy_sbert.search.texts import open_index

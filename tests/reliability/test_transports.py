@@ -23,8 +23,9 @@ from spacy.language import Language
 from spacy.pipeline.functions import DocCleaner
 from spacy.tokens import Doc, DocBin, Span
 
-from spacy_sbert import arrivals, restore
-from spacy_sbert.records import PREFIX
+from spacy_sbert import restore
+from spacy_sbert.hooks import arrivals
+from spacy_sbert.hooks.records import PREFIX
 
 WHOLE = "a Doc that was copied, stored or sent has the vectors that it had, or says that it has not"
 JOINED = "a cut or joined Doc has the vectors of the text that is there, or an error names what has none"

@@ -7,11 +7,11 @@ import numpy
 import pytest
 import spacy
 
-from spacy_sbert.bulk_files.identity import describe
+from spacy_sbert.bulk.identity import describe
+from spacy_sbert.component.upstream import find_encoder
 from spacy_sbert.evaluation.sources import digest_of
 from spacy_sbert.meta.fitting import fit_meta
 from spacy_sbert.search import VectorIndex, identify
-from spacy_sbert.upstream import find_encoder
 
 
 def identity(nlp):

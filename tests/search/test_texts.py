@@ -7,7 +7,7 @@ import numpy
 import pytest
 import spacy
 
-from spacy_sbert.component import find_sbert
+from spacy_sbert.component.sbert import find_sbert
 from spacy_sbert.search import (
     VectorIndex,
     communities,

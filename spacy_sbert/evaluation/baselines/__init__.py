@@ -6,8 +6,8 @@ from typing import Any
 
 from spacy.language import Language
 
-from ...errors import Errors
-from ...validation import NonNegative, Width, validated
+from ...errors.checks import NonNegative, Width, validated
+from ..errors import Errors
 from ..sources import Source
 from .power_means import POWERS, PowerMeans
 from .random_projection import WIDTH, RandomProjection

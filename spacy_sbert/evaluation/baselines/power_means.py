@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy
 from spacy.language import Language
 
-from ...errors import Errors
-from ..environment import digest_of_parts
+from ...files.environment import digest_of_parts
+from ..errors import Errors
 from .static_vectors import StaticVectors
 
 POWERS = (-math.inf, 1, math.inf)

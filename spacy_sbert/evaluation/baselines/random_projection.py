@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 import numpy
 from spacy.language import Language
 
-from ...validation import Width, check
-from ..environment import digest_of_parts
+from ...errors.checks import Width, check
+from ...files.environment import digest_of_parts
 from .words import Words
 
 WIDTH = 2048  # inner products of unit vectors are off by sqrt(2 / WIDTH) = 0.03 at most (one standard deviation)

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy
 from spacy.language import Language
 
-from ...static_vectors import SMOOTHING, first_component, read_counts, sif_weights, weighted_mean
-from ..environment import digest_of_parts
+from ...files.environment import digest_of_parts
+from ...vectors.static_vectors import SMOOTHING, first_component, read_counts, sif_weights, weighted_mean
 from .static_vectors import StaticVectors
 
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy
 from spacy.language import Language
 
-from ...errors import Errors
-from ...static_vectors import token_vectors, weighted_mean
-from ..environment import digest_of_parts
+from ...files.environment import digest_of_parts
+from ...vectors.static_vectors import token_vectors, weighted_mean
+from ..errors import Errors
 from ..sources import digest_of
 
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy
 from spacy.language import Language
 
-from ...errors import Errors
-from ..environment import digest_of_parts
+from ...files.environment import digest_of_parts
+from ..errors import Errors
 from .random_projection import WIDTH, check_width, projection
 from .words import Words, distinct
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...markup import safe
+from ...render.markup import safe
 from .contents import contents
 from .document import Cell, Document, Table, as_cell
 from .figures import Plot, figures

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ...markup import clean
+from ...render.markup import clean
 from .contents import contents
 from .document import Cell, Document, Table, as_cell
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...svg import WIDTH, Axis, bottom_axis, box, left_axis, line, number, path, svg, text, ticks
+from ...render.svg import WIDTH, Axis, bottom_axis, box, left_axis, line, number, path, svg, text, ticks
 from .document import UNDEFINED
 
 LEFT, RIGHT, TOP, BASE = 44, WIDTH - 12, 34, 296  # of the field where values stand

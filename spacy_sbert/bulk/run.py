@@ -1,0 +1,199 @@
+"""From a file of texts to a file of vectors."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from ..component.sbert import SentenceBert
+from ..encoder.transformer import load
+from ..errors.checks import NonNegative, Positive, Processes, Width, validated
+from ..files.regular import check_input, check_output
+from ..vectors.cuts import CutCounter
+from ..vectors.texts import TextEncoder, check_gpus, encode_windows
+from .durable import replace, writing
+from .errors import Errors
+from .identity import budget_of, describe
+from .inputs import Columns
+from .outputs import Result, writer_of
+from .source import Source
+from .vectors import DTYPES, Layout, VectorFile
+from .work_folder import WorkFolder
+
+
+@dataclass(frozen=True)
+class BulkReport:
+    """What became of a file.
+
+    rows: of the input and of the output. width: of a vector. resumed: rows that an interrupted run had done.
+    zero: rows without wordpieces, whose vectors are zero. cut: rows longer than the encoder's limit.
+    """
+
+    rows: int
+    width: int
+    resumed: int
+    zero: int
+    cut: int
+
+
+@dataclass(frozen=True)
+class Workers:
+    """What computes, which changes no bit: n_process and gpu_ids of SentenceBert.encode."""
+
+    n_process: int
+    gpu_ids: tuple[int, ...]
+
+
+@validated
+def encode_file(
+    sbert: SentenceBert,
+    input_path: Path | str,
+    output_path: Path | str,
+    *,
+    column: str = "text",
+    header: bool = True,
+    id_column: str | None = None,
+    with_text: bool = False,
+    dtype: str = "float32",
+    window: Positive = 4096,
+    max_batch_items: NonNegative = 0,
+    n_process: Processes = 1,
+    gpu_ids: Sequence[NonNegative] = (),
+    progress: bool = False,
+    overwrite: bool = False,
+    restart: bool = False,
+    prompt_name: str | None = None,
+    prompt: str | None = None,
+    truncate_dim: Width | None = None,
+) -> BulkReport:
+    """Write the vectors of a file's texts, those of SentenceBert.encode, a row for each, to another file.
+
+    What is done is kept in the folder OUT.partial, window by window. After an interruption of any kind the same call
+    goes on, and the file becomes the same, bit for bit.
+
+    sbert (SentenceBert): the pipe.
+    input_path (Path): .txt, .jsonl, .csv (quoted), .tsv (not quoted), each of them .gz or not, or .parquet. It is read
+        twice, the first time to find bad rows.
+    output_path (Path): .npy, or .parquet with the columns row or id, text if asked for, vector.
+    column (str): of the text. header (bool): whether .csv and .tsv have one; if not, columns are named "0", "1", ...
+    id_column (str): strings or whole numbers that name the rows of a .parquet output. with_text (bool): whether it has
+        the texts, too.
+    dtype (str): "float32" or "float16".
+    window (int): texts that are encoded together, and how often work is saved. As many texts, and a few times as many
+        with several processes, are in memory.
+    max_batch_items (int): the most wordpieces in a forward pass; 0 as the encoder says, or what suits the device.
+    n_process, gpu_ids: see SentenceBert.encode. They may be others when the run goes on.
+    progress (bool): whether to show a progress bar.
+    overwrite (bool): whether the output may be there already; it is replaced when all is done.
+    restart (bool): whether to begin anew, whatever OUT.partial holds.
+    prompt_name, prompt (str), truncate_dim (int): see SentenceBert.predict.
+    RETURNS (BulkReport): counts.
+    RAISES (ValueError): for a bad row, with file and line; for an unknown format or option; for an interrupted run of
+        another input, encoder or option; where something stands that is no file, or a link.
+    RAISES (OSError): if a file cannot be read, is there already, or cannot be written, as on a full disk.
+    RAISES (RuntimeError): if another process writes the same output.
+    """
+    source_path, output = Path(input_path), Path(output_path)
+    columns = Columns(column, id_column, header)
+    write = writer_of(output, with_columns=with_text or id_column is not None)
+    workers = Workers(n_process, tuple(gpu_ids))
+    _check_options(dtype, workers)
+    _check_files(source_path, output, overwrite)
+    encoder = sbert.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim)
+    budget = budget_of(encoder.transformer, max_batch_items, workers.gpu_ids)
+    with WorkFolder(output) as work:
+        if restart:
+            work.clear()
+        source = Source(source_path, columns)
+        made_of = {
+            "input (SHA-256)": source.sha256,
+            "column": column,
+            "header": header,
+            "id_column": id_column,
+            "with_text": with_text,
+            "output": output.suffix.lower(),
+            "dtype": dtype,
+            "window": window,
+            **describe(encoder, budget, workers.gpu_ids),
+        }
+        kept = work.begun(made_of) or _begin(work, made_of, source, encoder, progress)
+        layout = Layout(kept["rows"], kept["width"], dtype, window)
+        with VectorFile(work.vectors, work.journal, layout) as vectors, _fixed_budget(encoder, budget):
+            resumed = vectors.rows_done
+            _encode(encoder, source, vectors, workers, progress)
+            made = write(Result(vectors, source.rows, kept["id_type"], with_text), work.assembled)
+        source.check_unchanged()
+        with writing(output):
+            replace(made, output)
+        work.clear()
+    report = BulkReport(layout.rows, layout.width, resumed, vectors.n_zero, sum(vectors.done.values()))
+    _warn_of_cuts(encoder, report)
+    return report
+
+
+def _check_options(dtype: str, workers: Workers) -> None:
+    if dtype not in DTYPES:
+        raise ValueError(Errors.BULK_UNKNOWN_DTYPE.format(given=dtype, expected=", ".join(DTYPES)))
+    check_gpus(workers.gpu_ids)
+
+
+def _check_files(source: Path, output: Path, overwrite: bool) -> None:
+    check_input(source)  # before the work folder is made
+    if output.exists() and source.exists() and output.samefile(source):
+        raise ValueError(Errors.BULK_SAME_FILE.format(path=output))
+    check_output(output)
+    if output.exists() and not overwrite:
+        raise FileExistsError(Errors.BULK_OUTPUT_EXISTS.format(path=output))
+
+
+def _begin(
+    work: WorkFolder, made_of: dict[str, Any], source: Source, encoder: TextEncoder, progress: bool
+) -> dict[str, Any]:
+    """What a new run keeps: the number of rows, the type of their ids, the width of the vectors."""
+    contents = source.check_contents(progress=progress)
+    probe, _ = encoder.encode(encoder.tokenize(["a"]))
+    kept = {"rows": contents.rows, "id_type": contents.id_type, "width": probe.shape[1]}
+    work.clear()  # what is there without a run.json is of no use
+    work.begin(made_of, kept)
+    return kept
+
+
+def _encode(encoder: TextEncoder, source: Source, vectors: VectorFile, workers: Workers, progress: bool) -> None:
+    """Encode the windows that are missing. Those that are done are read, but not encoded: the borders stay."""
+    missing = vectors.missing
+    if not missing:
+        return
+    layout, wanted = vectors.layout, set(missing)
+    texts = (row.text for number, row in enumerate(source.rows()) if number // layout.window in wanted)
+    encoded = encode_windows(encoder, texts, window=layout.window, n_process=workers.n_process, gpu_ids=workers.gpu_ids)
+    with tqdm(total=layout.rows, initial=vectors.rows_done, disable=not progress, unit=" texts") as bar:
+        for number in missing:
+            found, n_cut = next(encoded, (None, 0))
+            source.check_unchanged()
+            if found is None or found.shape != (layout.rows_in(number), layout.width):
+                raise ValueError(Errors.BULK_INPUT_CHANGED.format(path=source.path))
+            vectors.write(number, found, n_cut)
+            bar.update(len(found))
+
+
+@contextmanager
+def _fixed_budget(encoder: TextEncoder, budget: int) -> Iterator[None]:
+    """Without one the passes would depend on the number of threads, and the last bits of the vectors on them."""
+    before = encoder.transformer.max_batch_items
+    encoder.transformer.max_batch_items = budget
+    try:
+        yield
+    finally:
+        encoder.transformer.max_batch_items = before
+
+
+def _warn_of_cuts(encoder: TextEncoder, report: BulkReport) -> None:
+    settings = load(encoder.transformer).settings
+    cuts = CutCounter()
+    cuts.add_rows(report.rows, report.cut, settings.max_length if settings else None)
+    if cuts.count:
+        warnings.warn(cuts.message, stacklevel=3)

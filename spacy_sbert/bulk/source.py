@@ -1,0 +1,75 @@
+"""A file of texts, and whether it is still the one that a run began with."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tqdm import tqdm
+
+from ..files.regular import check_input
+from .errors import Errors
+from .inputs import Columns, Row, reader_of
+
+CHUNK = 2**20  # bytes
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a file holds. rows: how many. id_type: "int64" or "string", of all ids; None where none is read."""
+
+    rows: int
+    id_type: str | None
+
+
+class Source:
+    """The rows of a file, read as often as needed.
+
+    path (Path): the file, whose name tells its format. columns (Columns): what is read of it.
+    sha256: of its bytes, as it was made.
+    RAISES (OSError, ValueError): if it cannot be read, is no file, or its name tells no format.
+    """
+
+    def __init__(self, path: Path, columns: Columns):
+        self.path = path
+        self.columns = columns
+        self._read = reader_of(path)
+        check_input(path)
+        self._seen = _stamp(path)
+        self.sha256 = _digest(path)
+
+    def rows(self) -> Iterator[Row]:
+        """RAISES (ValueError): for a row that is none; the message names file and line."""
+        return self._read(self.path, self.columns)
+
+    def check_contents(self, *, progress: bool) -> Contents:
+        """Read the whole file once: a bad row is found before any work is done.
+
+        RAISES (ValueError): for a bad row, or ids that are not of one type.
+        """
+        rows, id_types = 0, set()
+        for row in tqdm(self.rows(), desc="Reading", unit=" rows", disable=not progress):
+            rows += 1
+            id_types.add({int: "int64", str: "string"}.get(type(row.id)))
+        if len(id_types) > 1:
+            raise ValueError(Errors.BULK_MIXED_IDS.format(path=self.path, column=self.columns.id))
+        return Contents(rows, next(iter(id_types), None))
+
+    def check_unchanged(self) -> None:
+        """RAISES (ValueError): if the file was written to since this was made."""
+        if _stamp(self.path) != self._seen:
+            raise ValueError(Errors.BULK_INPUT_CHANGED.format(path=self.path))
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    found = os.stat(path)
+    return found.st_size, found.st_mtime_ns, found.st_ino
+
+
+def _digest(path: Path) -> str:
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            found.update(chunk)
+    return found.hexdigest()

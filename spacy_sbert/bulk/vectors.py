@@ -1,0 +1,196 @@
+"""The vectors of a run on disk: a .npy file that grows by windows, and a journal of those that are whole."""
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+import numpy
+from numpy.lib.format import dtype_to_descr, write_array_header_1_0
+
+from ..files.regular import open_own
+from .durable import write_all, write_whole, writing
+from .errors import Errors
+
+DTYPES = ("float32", "float16")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the vectors of each window stand in the file.
+
+    rows: n of all vectors. width: of a vector. dtype: "float32" or "float16". window: rows in each, but the last.
+    """
+
+    rows: int
+    width: int
+    dtype: str
+    window: int
+
+    @cached_property
+    def stored(self) -> numpy.dtype:
+        """The dtype in the file, little-endian."""
+        return numpy.dtype(self.dtype).newbyteorder("<")
+
+    @cached_property
+    def header(self) -> bytes:
+        """What stands before the vectors. SOURCE: numpy.lib.format, version 1.0."""
+        made = io.BytesIO()
+        shape = (self.rows, self.width)
+        write_array_header_1_0(made, {"descr": dtype_to_descr(self.stored), "fortran_order": False, "shape": shape})
+        return made.getvalue()
+
+    @property
+    def n_windows(self) -> int:
+        return -(-self.rows // self.window)
+
+    def rows_in(self, number: int) -> int:
+        """How many rows the window of that number (from 0) has."""
+        return min(self.window, self.rows - number * self.window)
+
+    def start(self, number: int) -> int:
+        """The byte where a window starts."""
+        return len(self.header) + min(number * self.window, self.rows) * self.width * self.stored.itemsize
+
+    def size(self, number: int) -> int:
+        """The bytes of a window."""
+        return self.rows_in(number) * self.width * self.stored.itemsize
+
+
+class VectorFile:
+    """Vectors, window by window, in any order. A window counts as done if the journal has it, and its bytes are those
+    that the journal has the SHA-256 of: what a power loss left half-written is found and encoded anew.
+
+    path (Path): the .npy file. journal (Path): a JSON object a line, {"window", "cut", "sha256", "line"}; the first
+        digest is of the vectors, the second of the rest of the line.
+    layout (Layout): where the windows stand.
+    done (dict): of each window that is done how many of its texts were cut. n_zero (int): zero vectors in them.
+    """
+
+    def __init__(self, path: Path, journal: Path, layout: Layout):
+        self.path = path
+        self.layout = layout
+        self.n_zero = 0
+        with writing(path), open_own(path, "ab"):
+            pass  # now it is there
+        whole = self._whole(journal)
+        self.done: dict[int, int] = {number: entry["cut"] for number, entry in whole.items()}
+        # Anew, for a line that broke off would spoil the one appended to it.
+        write_whole(journal, b"".join(map(_line, whole.values())))
+        self._file = open_own(path, "r+b", buffering=0)
+        self._journal = open_own(journal, "ab", buffering=0)
+
+    def __enter__(self) -> "VectorFile":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+        self._journal.close()
+
+    @property
+    def missing(self) -> list[int]:
+        """The windows that are not done."""
+        return [number for number in range(self.layout.n_windows) if number not in self.done]
+
+    @property
+    def rows_done(self) -> int:
+        return sum(map(self.layout.rows_in, self.done))
+
+    def write(self, number: int, vectors: numpy.ndarray, n_cut: int) -> None:
+        """Write a window, and then that it is done.
+
+        number (int): of the window. vectors (float32 (rows, width)): of its texts. n_cut (int): texts that were cut.
+        RAISES (ValueError): for a number that is not finite, or not in the dtype of the file.
+        RAISES (OSError): if that fails, as on a full disk; what was done stays.
+        """
+        with numpy.errstate(over="ignore"):  # it is looked at below
+            stored = numpy.ascontiguousarray(vectors, dtype=self.layout.stored)
+        finite = numpy.isfinite(stored).all(axis=1)
+        if not finite.all():
+            row = number * self.layout.window + int(finite.argmin())
+            raise ValueError(Errors.BULK_NOT_FINITE.format(row=row, dtype=self.layout.dtype))
+        with writing(self.path):
+            self._file.seek(self.layout.start(number))
+            write_all(self._file, stored.data)
+            entry = {"window": number, "cut": n_cut, "sha256": hashlib.sha256(stored.data).hexdigest()}
+            write_all(self._journal, memoryview(_line(entry)))
+        self.done[number] = n_cut
+        self.n_zero += _count_zero(stored)
+
+    def finish(self) -> None:
+        """Make it a .npy file that is on the disk: all windows are done."""
+        with writing(self.path):
+            self._file.seek(0)
+            write_all(self._file, memoryview(self.layout.header))
+            self._file.truncate(self.layout.start(self.layout.n_windows))
+            os.fsync(self._file.fileno())
+
+    def windows(self) -> Iterator[numpy.ndarray]:
+        """The vectors of each window, in order, in the dtype of the file."""
+        with open_own(self.path, "rb") as file:
+            for number in range(self.layout.n_windows):
+                yield self._array(number, self._read(file, number))
+
+    def _whole(self, journal: Path) -> dict[int, dict[str, Any]]:
+        """The windows of the journal whose vectors are there."""
+        entries = {entry["window"]: entry for entry in _entries(journal, self.layout)}
+        whole = {}
+        with open_own(self.path, "rb") as file:
+            for number, entry in sorted(entries.items()):
+                data = self._read(file, number)
+                if hashlib.sha256(data).hexdigest() == entry["sha256"]:
+                    whole[number] = entry
+                    self.n_zero += _count_zero(self._array(number, data))
+        return whole
+
+    def _read(self, file: BinaryIO, number: int) -> bytes:
+        file.seek(self.layout.start(number))
+        return file.read(self.layout.size(number))
+
+    def _array(self, number: int, data: bytes) -> numpy.ndarray:
+        return numpy.frombuffer(data, dtype=self.layout.stored).reshape(self.layout.rows_in(number), self.layout.width)
+
+
+def _count_zero(vectors: numpy.ndarray) -> int:
+    return int((~vectors.any(axis=1)).sum())
+
+
+def _line(entry: dict[str, Any]) -> bytes:
+    return json.dumps({**entry, "line": _line_digest(entry)}).encode("utf8") + b"\n"
+
+
+def _line_digest(entry: dict[str, Any]) -> str:
+    said = f"{entry['window']} {entry['cut']} {entry['sha256']}"
+    return hashlib.sha256(said.encode("utf8")).hexdigest()[:16]
+
+
+def _entries(journal: Path, layout: Layout) -> Iterator[dict[str, Any]]:
+    """What the journal says; lines that are not whole say nothing."""
+    if not journal.exists():
+        return
+    with open_own(journal, "rb") as file:
+        lines = file.read().splitlines()
+    for line in lines:
+        try:
+            entry = json.loads(line)
+        except (RecursionError, ValueError):
+            continue
+        if isinstance(entry, dict) and _is_entry(entry, layout):
+            yield entry
+
+
+def _is_entry(entry: dict[str, Any], layout: Layout) -> bool:
+    number, cut = entry.get("window"), entry.get("cut")
+    if type(number) is not int or type(cut) is not int or not isinstance(entry.get("sha256"), str):
+        return False
+    if entry.get("line", known := _line_digest(entry)) != known:
+        return False
+    return 0 <= number < layout.n_windows

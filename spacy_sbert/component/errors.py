@@ -1,0 +1,83 @@
+"""What is said of the `sbert` pipe."""
+
+from .. import errors
+
+
+class Errors(errors.Errors):
+    """Of exceptions."""
+
+    TWO_PROMPTS = "Got both prompt_name = {name!r} and prompt = {prompt!r}: give one of them."
+    NOT_AN_ENCODER = (
+        "The model of the 'sbert' pipe '{name}' is no sentence encoder: expected an architecture such as "
+        "spacy-sbert.SentenceEncoder.v1 or spacy-sbert.SharedSentenceEncoder.v1, got the Thinc model '{given}'."
+    )
+    NO_SBERT_PIPE = (
+        "The pipeline has no 'sbert' pipe{named}: those it has are {expected}. Name one of them, or add one with "
+        'nlp.add_pipe("sbert").'
+    )
+    NO_TEXT_ENCODER = (
+        "Cannot encode texts without Docs: the 'sbert' pipe '{name}' listens to a transformer that is not of this "
+        "package, or is in no pipeline. Give the 'transformer' pipe the architecture "
+        "spacy-sbert.TransformerModel.v1, or use nlp.pipe(texts)."
+    )
+    NO_UPSTREAM = (
+        "The 'sbert' pipe '{name}' listens to a transformer, but no 'transformer' component of spacy-transformers "
+        '(upstream = "{upstream}") stands before it; the pipeline is {pipes}. Add one before it: '
+        'nlp.add_pipe("transformer", before="{name}", config={{"model": {{"@architectures": '
+        '"spacy-sbert.TransformerModel.v1"}}}}), or use spacy-sbert.SentenceEncoder.v1, which has its own encoder.'
+    )
+    OTHER_SPANS_KEY = (
+        "The 'sbert' pipe '{name}' has spans_key = '{key}', but the span getter of its encoder takes the members of an "
+        "example from doc.spans['{given}']: pairs would not be trained, or not scored. Set spans_key = '{key}' in "
+        "get_spans, spacy-sbert.sentence_spans.v1, too ([components.transformer.model.get_spans] when the transformer "
+        "is shared), or '{given}' in the pipe."
+    )
+    BAD_LOSS = (
+        "The loss of the 'sbert' pipe '{name}' is no loss layer: expected a registered layer such as "
+        "spacy-sbert.CosineSimilarityLoss.v1, got the Thinc model '{given}'."
+    )
+    NO_LOSS = (
+        "The 'sbert' pipe '{name}' was built without a loss (loss = null) and cannot be trained. Set one in its "
+        'config: [components.{name}.loss] @layers = "spacy-sbert.CosineSimilarityLoss.v1".'
+    )
+    NO_SUCH_HEAD = (
+        "Cannot classify with the 'sbert' pipe '{name}' for the objective {given!r}: it has trained heads for {names}."
+    )
+    NOT_ONE_HEAD = (
+        "Cannot classify with the 'sbert' pipe '{name}': it has {given} trained classification heads. Expected one; "
+        "train with spacy-sbert.SoftmaxLoss.v1, or name the objective of several: {names}."
+    )
+
+
+class Warnings(errors.Warnings):
+    """Of warnings and the log."""
+
+    FOREIGN_ROWS = (
+        "The shared transformer encodes overlapping windows, not whole Docs or sentences: vectors are pooled over the "
+        "Doc's wordpieces instead, each token once, and differ from those of the encoder on its own. Set "
+        '[components.transformer.model.get_spans] @span_getters = "spacy-sbert.sentence_spans.v1".'
+    )
+    SHARED_DEFAULT_PROMPT = (
+        "The authors of '{name}' put the prompt '{prompt}' before texts, which a shared transformer cannot do: vectors "
+        "differ from theirs. Use spacy-sbert.SentenceEncoder.v1, which has an encoder of its own."
+    )
+    TRAINING_CUT = "While training the 'sbert' pipe '{name}': in this batch, and maybe in later ones, "
+    OTHER_POOLING = (
+        "The encoder '{name}' was made for {expected} pooling, this pipeline uses {given} pooling: vectors differ from "
+        'those its authors publish. Set pooling = "{expected}" unless that is what you want.'
+    )
+    PART_OF_BATCH = (
+        "The loss '{loss}' compares all examples of a batch with one another, but training.accumulate_gradient shows "
+        "it the batch in parts: the step is not that of the whole batch. Set accumulate_gradient = 1, and for batches "
+        "larger than memory use mini_batch_size in the encoder's config, or "
+        "spacy-sbert.CachedMultipleNegativesRankingLoss.v1."
+    )
+    UNKNOWN_BATCH = (
+        "training.accumulate_gradient splits batches, and the 'sbert' pipe '{name}' is not told of the size of the "
+        "whole: its mean losses are added up, not averaged, and the step is larger than that of the whole batch. Set "
+        '[training.batcher] @batchers = "spacy-sbert.batch_by_objective.v1", or "spacy-sbert.batch_mixed.v1".'
+    )
+    NOTHING_TO_LEARN = (
+        "The 'sbert' pipe '{name}' got a training batch without pairs and learned nothing from it: expected Docs with "
+        "their members in doc.spans['{key}']. spaCy's own Corpus drops them; use spacy-sbert.PairCorpus.v1 as reader."
+    )

@@ -1,0 +1,295 @@
+"""The `sbert` pipe: nothing but spaCy's protocol around a sentence encoder and a loss."""
+
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Any, cast
+
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.vocab import Vocab
+from thinc.api import Model, Optimizer, set_dropout_rate
+from thinc.types import Floats2d
+
+from ..errors.checks import Name, NonNegativeFloat, validated
+from ..hooks import hooks, pipes, records
+from ..similarity import as_numpy
+from ..spans import SPANS_KEY, members
+from ..training.heads import find_heads, probabilities_of
+from ..training.objectives import BatchLoss, Labels, batch_loss, initialize_objectives, needs_labels, needs_width
+from ..vectors.encoded import EncodedDoc
+from .errors import Errors, Warnings
+from .notices import Notices
+from .text_pipe import TextPipe
+from .upstream import cache_encoders, check_spans_key, encoder_width, find_listeners, follow_upstream, prepare_upstream
+from .with_loss import finish_update, with_loss
+
+DEFAULT_CONFIG = {
+    "model": {
+        "@architectures": "spacy-sbert.SentenceEncoder.v1",
+        "name": "sentence-transformers/all-MiniLM-L6-v2",
+        "pooling": "mean",
+        "normalize": "auto",
+        "overflow": "truncate",
+        "get_spans": {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": "doc+sent", "spans_key": SPANS_KEY},
+    },
+    "loss": {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"},
+    "loss_weight": 1.0,
+    "scorer": {"@scorers": "spacy-sbert.pair_scorer.v1"},
+    "set_hooks": True,
+    "token_vectors": True,
+    "spans_key": SPANS_KEY,
+}
+N_INITIAL_EXAMPLES = 100  # enough to see whether there are pairs, and a teacher
+
+
+@Language.factory(
+    "sbert",
+    assigns=[
+        "doc.vector",
+        "doc._.sbert_vector",
+        "doc._.sbert_truncated",
+        "span._.sbert_vector",
+        "token._.sbert_vector",
+    ],
+    default_config=DEFAULT_CONFIG,
+    default_score_weights={"sts_spearman": 1.0, "sts_pearson": 0.0},
+)
+@validated
+def make_sbert(
+    nlp: Language,
+    name: str,
+    model: Model[list[Doc], list[EncodedDoc]],
+    loss: Model | None,
+    loss_weight: NonNegativeFloat,
+    scorer: Callable | None,
+    set_hooks: bool,
+    token_vectors: bool,
+    spans_key: Name,
+) -> "SentenceBert":
+    """Build the `sbert` pipe, see SentenceBert."""
+    follow_upstream(nlp, model, loss)
+    return SentenceBert(
+        nlp.vocab,
+        model,
+        name,
+        loss=loss,
+        loss_weight=loss_weight,
+        scorer=scorer,
+        set_hooks=set_hooks,
+        token_vectors=token_vectors,
+        spans_key=spans_key,
+    )
+
+
+class SentenceBert(TextPipe):
+    """Sentence vectors for Docs, Spans and Tokens, and the training of the encoder that makes them.
+
+    vocab (Vocab): the pipeline's.
+    model (Model): a sentence encoder, from Docs to one EncodedDoc each.
+    name (str): the pipe's name, under which its vectors are stored.
+    loss (Model): the training objective, None for a pipe that is not trained.
+    loss_weight (float): factor on the loss and its gradient, to balance them with those of other components.
+    scorer (Callable): what to report of pairs.
+    set_hooks (bool): whether `doc.vector` and `similarity` answer with this pipe's vectors. Of several pipes the last
+        that sets hooks answers.
+    token_vectors (bool): whether to keep what Spans other than rows, and Tokens, need to have vectors.
+    spans_key (str): where the members of a pair stand, doc.spans[spans_key].
+    RAISES (ValueError): if model is no sentence encoder, or its span getter has another spans_key, or loss is no loss
+        layer.
+    SOURCE: Reimers and Gurevych 2019.
+    """
+
+    @validated
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model[list[Doc], list[EncodedDoc]],
+        name: str = "sbert",
+        *,
+        loss: Model | None = None,
+        loss_weight: NonNegativeFloat = 1.0,
+        scorer: Callable | None = None,
+        set_hooks: bool = True,
+        token_vectors: bool = True,
+        spans_key: Name = SPANS_KEY,
+    ):
+        if not model.has_ref("pooling"):
+            raise ValueError(Errors.NOT_AN_ENCODER.format(name=name, given=model.name))
+        if loss is not None and "n_members" not in loss.attrs:
+            raise ValueError(Errors.BAD_LOSS.format(name=name, given=loss.name))
+        check_spans_key(name, model, spans_key)
+        self.vocab = vocab
+        self.model = with_loss(model, loss)
+        self.name = name
+        self.scorer = scorer
+        self.set_hooks = set_hooks
+        self.token_vectors = token_vectors
+        self.spans_key = spans_key
+        self.cfg: dict[str, Any] = {}
+        self.loss_weight = loss_weight
+        self.examples_seen = 0  # in training, for who reports the speed of it
+        self._expects_pairs = self._accumulates = False
+        self._notices = Notices(name)
+        cache_encoders(self.model, loss)
+        hooks.install_extensions(name)
+        pipes.register(self)
+
+    # From pairs to gradient
+
+    @validated
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]],
+        *,
+        nlp: Language | None = None,
+        labels: Labels | None = None,
+    ) -> None:
+        """Load the weights of an own encoder, check that a shared one fits the examples, and make the heads.
+
+        labels: of the classification objective, or of each by its name; by default those of the examples.
+        RAISES (OSError, ValueError): if the encoder is not found, no transformer can be shared, or there is but one
+            label.
+        """
+        validate_get_examples(get_examples, "SentenceBert.initialize")
+        loss = self.model.maybe_get_ref("loss")
+        needed = None if loss is not None and needs_labels(loss) else N_INITIAL_EXAMPLES
+        examples = list(islice(get_examples(), needed))
+        self._expects_pairs = any(members(example.predicted, self.spans_key) for example in examples)
+        if nlp is not None:
+            self._accumulates = nlp.config["training"]["accumulate_gradient"] != 1
+            prepare_upstream(nlp, self.name, self.model, examples, self.spans_key)
+        self.model.initialize()
+        if loss is not None and needs_width(loss):
+            width = encoder_width(nlp, self.name, self.model)
+            initialize_objectives(loss, self.model.ops, width, examples, self.spans_key, labels)
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optimizer | None = None,
+        losses: dict[str, float] | None = None,
+    ) -> dict[str, float]:
+        """Learn from a batch of examples whose Docs have members; the others get a zero gradient.
+
+        losses (dict): gets the loss under the pipe's name, and that of each of several objectives under the pipe's
+            and its own name.
+        RAISES (ValueError): if the pipe has no loss, or the encoder's rows are not the members.
+        """
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, "SentenceBert.update")
+        self.examples_seen += len(examples)
+        if not any(len(example.predicted) for example in examples):
+            return losses  # a shared transformer returns before it hands out its output, too
+        learning = [example for example in examples if members(example.predicted, self.spans_key)]
+        self._expects_pairs = self._expects_pairs or bool(learning)
+        if not self._expects_pairs:
+            self._notices.once(Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key))
+        if not find_listeners(self.model):  # a shared transformer has encoded the others, too, and waits for a gradient
+            examples = learning
+            if not examples:
+                return losses
+        docs = [example.predicted for example in examples]
+        set_dropout_rate(self.model, drop)
+        encoded, backprop = self.model.begin_update(docs)
+        self._notices.of_training_cuts(docs, encoded)
+        found = self._batch_loss(examples, encoded)
+        backprop(cast(Any, found.gradients))  # in every case: the last listener's call trains the shared transformer
+        if sgd not in (None, False):
+            self.finish_update(sgd)
+        for objective, value in found.by_objective.items():
+            losses[self.name] += value
+            if objective:
+                key = f"{self.name}_{objective}"
+                losses[key] = losses.get(key, 0.0) + value
+        return losses
+
+    def get_loss(self, examples: Iterable[Example], scores: list[EncodedDoc]) -> tuple[float, list[Floats2d]]:
+        """The loss of a batch, and its gradient by the vectors of each Doc.
+
+        examples (Iterable[Example]): the batch; gold values stand on the reference.
+        scores (list[EncodedDoc]): what the encoder made of the predicted Docs.
+        RETURNS (float, list[Floats2d]): the loss, 0.0 without pairs, and a gradient of the shape of each vectors.
+        RAISES (ValueError): if the pipe has no loss, or a pair is not what the loss takes.
+        """
+        found = self._batch_loss(list(examples), scores)
+        return sum(found.by_objective.values()), found.gradients
+
+    def _batch_loss(self, examples: list[Example], scores: list[EncodedDoc]) -> BatchLoss:
+        if not any(members(example.predicted, self.spans_key) for example in examples):
+            return BatchLoss({}, [self.model.ops.alloc2f(*encoded.vectors.shape) for encoded in scores], [], True)
+        loss = self.model.maybe_get_ref("loss")
+        if loss is None:
+            raise ValueError(Errors.NO_LOSS.format(name=self.name))
+        found = batch_loss(loss, self.model.ops, examples, scores, self.spans_key, self.loss_weight)
+        for name in found.is_part:
+            self._notices.once(Warnings.PART_OF_BATCH.format(loss=name))
+        if self._accumulates and not found.knows_batch:
+            self._notices.once(Warnings.UNKNOWN_BATCH.format(name=self.name))
+        return found
+
+    def finish_update(self, sgd: Optimizer) -> None:
+        """Update the weights; a head may have a learning rate of its own."""
+        finish_update(self.model, sgd)
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """Score the pairs among the examples with the pipe's scorer.
+
+        RETURNS (dict): the scores; under the pipe's name if another pipe answers `doc.vector`.
+        """
+        if self.scorer is None:
+            return {}
+        examples = list(examples)
+        scores = self.scorer(examples, name=self.name, spans_key=self.spans_key, **kwargs)
+        answering = next((record.name for eg in examples for record in records.find(eg.predicted)), self.name)
+        return scores if answering == self.name else {f"{self.name}_{key}": value for key, value in scores.items()}
+
+    # From pairs to labels
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the classification heads."""
+        return tuple(dict.fromkeys(label for head in find_heads(self.model).values() for label in head.attrs["labels"]))
+
+    @property
+    def label_data(self) -> Labels:
+        """The labels as `initialize` takes them, for `spacy init labels`."""
+        found = {name: list(head.attrs["labels"]) for name, head in find_heads(self.model).items()}
+        return found.get("", found)
+
+    @validated
+    def classify(self, first: Doc | Span, second: Doc | Span, *, objective: str = "") -> dict[str, float]:
+        """The probability of each label for a pair of texts.
+
+        first, second (Doc or Span): processed by the pipeline, such as premise and hypothesis.
+        objective (str): which of several classification objectives.
+        RETURNS (dict): from label to probability.
+        RAISES (ValueError): if the pipe has no trained classification head, or a text no vector of this pipe.
+        """
+        heads = find_heads(self.model)
+        if objective and heads and objective not in heads:
+            names = ", ".join(f"'{known}'" for known in heads)
+            raise ValueError(Errors.NO_SUCH_HEAD.format(name=self.name, given=objective, names=names))
+        if objective not in heads and len(heads) != 1:
+            raise ValueError(Errors.NOT_ONE_HEAD.format(name=self.name, given=len(heads), names=", ".join(heads)))
+        head = heads[objective] if objective in heads else next(iter(heads.values()))
+        vectors = [self.model.ops.asarray2f(cast(Any, hooks.vector(text, self.name)[None])) for text in (first, second)]
+        probabilities = as_numpy(probabilities_of(head, *vectors))[0]
+        return dict(zip(head.attrs["labels"], probabilities.tolist(), strict=True))
+
+
+def find_sbert(nlp: Language, name: str | None = None) -> SentenceBert:
+    """The `sbert` pipe of a pipeline: the one of this name, or the last.
+
+    RAISES (ValueError): if there is none.
+    """
+    pipes_of = {given: pipe for given, pipe in nlp.pipeline if isinstance(pipe, SentenceBert)}
+    found = pipes_of.get(name) if name is not None else next(reversed(pipes_of.values()), None)
+    if found is None:
+        named = "" if name is None else f" named '{name}'"
+        raise ValueError(Errors.NO_SBERT_PIPE.format(named=named, expected=", ".join(pipes_of) or "none"))
+    return found

@@ -1,0 +1,189 @@
+"""What an `sbert` pipe does in use: from Docs and texts to vectors."""
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, cast
+
+import numpy
+from spacy.tokens import Doc, Span, Token
+from spacy.util import minibatch
+from thinc.api import Model
+from thinc.types import Floats2d
+
+from ..errors.checks import NonNegative, Positive, Processes, Width, validated
+from ..files.sealed import SealedPipe
+from ..hooks import hooks, pipes, records
+from ..similarity import as_numpy
+from ..training.heads import find_heads, label_pairs
+from ..vectors.cuts import CutCounter
+from ..vectors.encode_texts import Call
+from ..vectors.encoded import EncodedDoc
+from ..vectors.sentence_encoder import predict
+from ..vectors.texts import TextEncoder, encode_all
+from .annotations import make_record
+from .errors import Errors
+from .notices import Notices
+from .upstream import find_encoder, find_listeners
+
+
+class TextPipe(SealedPipe):
+    """The use of a sentence encoder; see SentenceBert, which trains it, for what it is made of."""
+
+    model: Model[list[Doc], list[EncodedDoc]]
+    set_hooks: bool
+    token_vectors: bool
+    spans_key: str
+    _notices: Notices
+
+    def __call__(
+        self, doc: Doc, *, prompt_name: str | None = None, prompt: str | None = None, truncate_dim: int | None = None
+    ) -> Doc:
+        """Set the vectors of one Doc; for the settings see predict."""
+        call = self._call(prompt_name, prompt, truncate_dim)
+        with self._notices.one_for_cuts():
+            self._annotate([doc], call)
+        return doc
+
+    @validated
+    def pipe(
+        self,
+        stream: Iterable[Doc],
+        *,
+        batch_size: Positive = 128,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        truncate_dim: int | None = None,
+    ) -> Iterator[Doc]:
+        """Set the vectors of a stream of Docs, batch by batch; they come out in order. For the settings see predict."""
+        call = self._call(prompt_name, prompt, truncate_dim)
+        with self._notices.one_for_cuts():
+            for docs in minibatch(stream, batch_size):
+                if self._annotate(docs, call):
+                    yield from docs
+
+    def predict(
+        self,
+        docs: Iterable[Doc],
+        *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        truncate_dim: int | None = None,
+    ) -> list[EncodedDoc]:
+        """Encode Docs without changing them.
+
+        The settings reach it through `nlp(text, component_cfg={"sbert": {"prompt_name": "query"}})` and the like.
+
+        prompt_name (str): which of the encoder's prompts is put before each row; by default the one of the config.
+        prompt (str): the prompt itself, in place of a name.
+        truncate_dim (int): how many dimensions of the vectors are kept; by default as many as the config says.
+        RETURNS (list[EncodedDoc]): one for each Doc.
+        RAISES (ValueError): if there is no such prompt, the transformer is shared and so takes none, or the vectors
+            have no so many dimensions.
+        """
+        return self._predict(list(docs), self._call(prompt_name, prompt, truncate_dim))
+
+    def _annotate(self, docs: list[Doc], call: Call) -> bool:
+        """Set the vectors of a batch; False if the pipe's error handler was given it instead, and did not raise."""
+        try:
+            self.set_annotations(docs, self._predict(docs, call))
+        except Exception as error:  # as every pipe of spaCy does
+            self.get_error_handler()(self.name, self, docs, error)
+            return False
+        return True
+
+    def _predict(self, docs: list[Doc], call: Call) -> list[EncodedDoc]:
+        self.model.get_ref("pooling").attrs["token_vectors"] = self.token_vectors
+        return predict(self.model.get_ref("encoder"), docs, call)
+
+    @validated
+    def _call(self, prompt_name: str | None, prompt: str | None, truncate_dim: Width | None) -> Call:
+        if prompt_name is not None and prompt is not None:
+            raise ValueError(Errors.TWO_PROMPTS.format(name=prompt_name, prompt=prompt))
+        if prompt_name is not None:
+            encoder = find_encoder(self.name, self.model)
+            prompt = encoder.prompts.find(encoder.shim.load(), prompt_name)
+        return Call(prompt, truncate_dim)
+
+    def notify(self, message: str) -> None:
+        """Warn of something about the vectors of the pipe, once."""
+        self._notices.once(message)
+
+    def vector(self, obj: Doc | Span | Token) -> numpy.ndarray:
+        """The vector of a Doc, Span or Token that the pipe has processed.
+
+        As `obj.vector`, and also that of any Span and Token where the encoder has a dense layer, which no Doc carries.
+
+        RETURNS (float32 array of shape (width,)): zeros where there is no text.
+        RAISES (ValueError): if the Doc carries no vectors of this pipe, or none for this Span.
+        """
+        return hooks.vector(obj, self.name, None if self._dense is None else self._through_dense)
+
+    @property
+    def _dense(self) -> Model[Floats2d, Floats2d] | None:
+        return cast(Any, self.model.get_ref("pooling")).dense
+
+    def _through_dense(self, pooled: numpy.ndarray) -> numpy.ndarray:
+        dense = cast(Model[Floats2d, Floats2d], self._dense)
+        return as_numpy(dense.predict(dense.ops.asarray2f(cast(Any, pooled[None]))))[0]
+
+    def set_annotations(self, docs: Iterable[Doc], scores: list[EncodedDoc]) -> None:
+        """Store the vectors on the Docs, as NumPy arrays whatever the device, and set hooks.
+
+        A pair that a trained classification head is for gets its label, too, see label_pairs.
+        """
+        docs = list(docs)
+        hooks.install_extensions(self.name)  # the pipe may have got another name since it was made
+        shared = bool(find_listeners(self.model))
+        pipes.register(self)  # or be a copy
+        for doc, encoded in zip(docs, scores, strict=True):
+            self._notices.of_vectors(doc, encoded, shared=shared)
+            record = make_record(doc, encoded, set_hooks=self.set_hooks)
+            records.store(doc, self.name, record)
+            if self.set_hooks:
+                hooks.install(doc)
+        label_pairs(find_heads(self.model), docs, scores, self.spans_key, self.name)
+
+    @validated
+    def encode(
+        self,
+        texts: Iterable[str],
+        *,
+        window: Positive = 4096,
+        progress: bool = False,
+        n_process: Processes = 1,
+        gpu_ids: Sequence[NonNegative] = (),
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        truncate_dim: int | None = None,
+    ) -> numpy.ndarray:
+        """The vectors of texts without Docs, for bulk work: that of each text is the one that `nlp(text).vector` is
+        where the row is the whole Doc.
+
+        texts (Iterable[str]): n texts, from wherever; they are read window by window.
+        window (int): texts that are sorted, packed and encoded together.
+        progress (bool): whether to show a progress bar.
+        n_process (int): processes to work in; each loads the encoder. As with all that spawns, the main module must be
+            guarded by `if __name__ == "__main__"`.
+        gpu_ids (Sequence[int]): GPUs to work on, a process for each.
+        prompt_name, prompt (str), truncate_dim (int): see predict.
+        RETURNS (float32 (n, width)): on the CPU, in the order of the texts; zeros for a text without wordpieces.
+        RAISES (TypeError, ValueError): if what is given is no text, or the transformer is not of this package.
+        """
+        encoder = self.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim)
+        cuts = CutCounter()
+        vectors = encode_all(
+            encoder, texts, window=window, progress=progress, n_process=n_process, gpu_ids=gpu_ids, cuts=cuts
+        )
+        if cuts.count:
+            warnings.warn(cuts.message, stacklevel=2)
+        return vectors
+
+    def text_encoder(
+        self, *, prompt_name: str | None = None, prompt: str | None = None, truncate_dim: int | None = None
+    ) -> TextEncoder:
+        """What encodes texts without Docs, for encode_windows and the like; for the settings see predict.
+
+        RAISES (ValueError): as encode.
+        """
+        call = self._call(prompt_name, prompt, truncate_dim)
+        return TextEncoder(find_encoder(self.name, self.model), cast(Any, self.model.get_ref("pooling")), call)

@@ -1,0 +1,136 @@
+"""The transformer component that an `sbert` pipe listens to."""
+
+from collections.abc import Iterable
+from typing import cast
+
+from spacy.language import Language
+from spacy.training import Example
+from spacy_transformers.layers import TransformerModel
+from spacy_transformers.pipeline_component import Transformer
+from thinc.api import Model
+
+from ..encoder.listener import SentenceListener
+from ..encoder.resolve import find_local
+from ..encoder.settings import EncoderSettings, read_settings
+from ..encoder.transformer import EncoderModel
+from ..spans import members, spans_key_of
+from ..training.members import check_rows
+from ..vectors.sentence_pooling import SentencePooling
+from .errors import Errors
+
+
+def find_listeners(model: Model) -> list[SentenceListener]:
+    """The listeners in the model tree of an `sbert` pipe; none if its encoder is its own."""
+    return [node for node in model.walk() if isinstance(node, SentenceListener)]
+
+
+def find_upstream(nlp: Language, name: str, listener: SentenceListener) -> Transformer:
+    """The transformer before a pipe that its listener hears. While a pipeline is initialised, frozen and sourced pipes
+    are disabled, and count all the same.
+
+    RAISES (ValueError): if there is none, or it is of a kind that cannot be shared.
+    """
+    names = nlp.component_names
+    before = names[: names.index(name)] if name in names else names
+    for pipe_name in reversed(before):
+        pipe = nlp.get_pipe(pipe_name)
+        if isinstance(pipe, Transformer) and listener.upstream_name in ("*", pipe_name):
+            return pipe
+    if any(nlp.get_pipe_meta(pipe_name).factory == "curated_transformer" for pipe_name in before):
+        raise ValueError(Errors.CURATED_UPSTREAM.format(name=f" '{name}'"))
+    raise ValueError(Errors.NO_UPSTREAM.format(name=name, upstream=listener.upstream_name, pipes=names))
+
+
+def prepare_upstream(nlp: Language, name: str, model: Model, examples: Iterable[Example], spans_key: str) -> None:
+    """Check that the transformer's rows will be the members of pairs, and find out whether its folder normalises.
+
+    RAISES (ValueError): if there is no transformer to share, or pairs would be trained wrongly on it.
+    """
+    for listener in find_listeners(model):
+        upstream = find_upstream(nlp, name, listener)
+        listener.encoder = upstream.model
+        check_spans_key(name, model, spans_key)
+        cache_encoders(upstream.model, model.maybe_get_ref("loss"))
+        pair = next((eg.predicted for eg in examples if members(eg.predicted, spans_key)), None)
+        if pair is not None:
+            rows = upstream.model.attrs["get_spans"]([pair])[0]
+            check_rows([(row.start, row.end) for row in rows], pair, spans_key)
+        _follow_stock_model(upstream.model, model)
+
+
+def check_spans_key(name: str, model: Model, spans_key: str) -> None:
+    """Check that a pipe and the span getter of its encoder, own or as far as it is known shared, take members from one
+    place.
+
+    RAISES (ValueError): if they do not.
+    """
+    heard = [listener.encoder for listener in find_listeners(model) if listener.encoder is not None]
+    for node in [*heard, *model.walk()]:
+        given = spans_key_of(node.attrs.get("get_spans"))
+        if given not in (None, spans_key):
+            raise ValueError(Errors.OTHER_SPANS_KEY.format(name=name, key=spans_key, given=given))
+
+
+def follow_upstream(nlp: Language, model: Model, loss: Model | None) -> None:
+    """Find out, as far as a pipe's transformer is there already, whether the folder of a stock one normalises, and
+    tell it of a loss that wants mini-batches.
+
+    For a pipe that is added to a trained pipeline and never initialised.
+    """
+    for listener in find_listeners(model):
+        for name, pipe in nlp.components:
+            if isinstance(pipe, Transformer) and listener.upstream_name in ("*", name):
+                _follow_stock_model(pipe.model, model)
+                cache_encoders(pipe.model, loss)
+                listener.encoder = pipe.model
+
+
+def find_encoder(name: str, model: Model) -> EncoderModel:
+    """The transformer of a pipe, its own or the one it shares.
+
+    RAISES (ValueError): if it is not of this package, or the pipe is in no pipeline yet.
+    """
+    heard = [listener.encoder for listener in find_listeners(model)]
+    for node in heard or model.walk():
+        if isinstance(node, EncoderModel):
+            return node
+    raise ValueError(Errors.NO_TEXT_ENCODER.format(name=name))
+
+
+def cache_encoders(model: Model, loss: Model | None) -> None:
+    """Have the encoders in a model tree train in mini-batches, if the loss is of a cached kind."""
+    size = getattr(loss, "mini_batch_size", None)
+    for node in model.walk():
+        if size and isinstance(node, EncoderModel):
+            node.shim.mini_batch_size = min(size, node.shim.mini_batch_size or size)
+
+
+def encoder_width(nlp: Language | None, name: str, model: Model) -> int:
+    """The width of the vectors that an initialised encoder, own or shared, makes."""
+    pooling = cast(SentencePooling, model.get_ref("pooling"))
+    return pooling.width(_hidden_width(nlp, name, model), _settings(nlp, name, model))
+
+
+def _settings(nlp: Language | None, name: str, model: Model) -> EncoderSettings | None:
+    listeners = find_listeners(model)
+    nodes = [find_upstream(nlp, name, listeners[0]).model] if nlp is not None and listeners else model.walk()
+    return next((node.shim.settings for node in nodes if isinstance(node, EncoderModel)), None)
+
+
+def _hidden_width(nlp: Language | None, name: str, model: Model) -> int:
+    listeners = find_listeners(model)
+    if nlp is not None and listeners:
+        upstream = find_upstream(nlp, name, listeners[0]).model
+        if not upstream.has_dim("nO"):  # frozen: spaCy leaves it out when it initialises a pipeline
+            upstream.initialize()
+        return upstream.get_dim("nO")
+    return next(node.get_dim("nO") for node in model.walk() if isinstance(node, TransformerModel))
+
+
+def _follow_stock_model(upstream: Model, model: Model) -> None:
+    source = str(upstream.attrs.get("name", ""))
+    if isinstance(upstream, EncoderModel) or not source:
+        return  # ours says so with its output
+    folder = find_local(source)
+    if folder is not None:  # else what was found out before, maybe on another machine, stays
+        model.get_ref("pooling").attrs["upstream_normalize"] = read_settings(folder, source).normalize

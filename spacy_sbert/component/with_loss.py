@@ -1,0 +1,52 @@
+"""The model tree of an `sbert` pipe: its encoder and its loss, saved, loaded and optimised as one."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+from spacy.tokens import Doc
+from thinc.api import Model, Optimizer
+
+from ..encoder.shim import EncoderShim
+from ..files.sealed import SealedModel
+from ..vectors.encoded import EncodedDoc
+
+
+def with_loss(encoder: Model[list[Doc], list[EncodedDoc]], loss: Model | None) -> Model[list[Doc], list[EncodedDoc]]:
+    """Encode Docs with the encoder; the loss stands beside it, so that its head belongs to the same tree.
+
+    encoder (Model): from Docs to one EncodedDoc each.
+    loss (Model): a loss layer, None for an encoder that is not trained. Heads are initialised by the component, which
+        knows their labels.
+    """
+    layers = [encoder] if loss is None else [encoder, loss]
+    refs = {"encoder": encoder, "loss": loss, "pooling": encoder.get_ref("pooling")}
+    return SealedModel("sbert", forward, init=init, layers=layers, refs=refs)
+
+
+def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], Callable]:
+    return model.layers[0](docs, is_train)
+
+
+def init(model: Model, X: Any = None, Y: Any = None) -> None:
+    model.get_ref("encoder").initialize()
+
+
+def finish_update(model: Model, optimizer: Optimizer) -> None:
+    """Update encoder and heads; a head's learn_rate_factor is a factor on the optimizer's learning rate."""
+    encoder = model.get_ref("encoder")
+    with ExitStack() as alone:  # another thread encodes before or after, with all layers or none as they were
+        for node in encoder.walk():
+            for shim in node.shims:
+                if isinstance(shim, EncoderShim):  # it may be a stock one, after replace_listeners
+                    alone.enter_context(shim.weights.writing())
+        encoder.finish_update(optimizer)
+    loss = model.maybe_get_ref("loss")
+    for node in [] if loss is None else loss.walk():
+        factor = getattr(node, "learn_rate_factor", 1.0)
+        for name in node.param_names:
+            # A gradient of zeros is that of a head without examples, which Adam's momentum would move all the same.
+            if node.has_grad(name) and node.get_grad(name).any():
+                key = (node.id, name)
+                param, _ = optimizer(key, node.get_param(name), node.get_grad(name), lr_scale=factor)
+                node.set_param(name, param)

@@ -1,0 +1,68 @@
+"""Which windows go through the encoder together: packed in rows, padded, or as sentence-transformers has them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+
+from ..wordpieces import Wordpieces
+from .packing import pack
+
+SIMILAR = 0.75  # the narrowest row of a pass, as a share of the widest, to which it is padded
+REFERENCE_BATCH = 32  # texts; what SentenceTransformer.encode takes by default
+
+
+@dataclass
+class Pass:
+    """A forward pass: rows of similar width.
+
+    windows: int64 (k,), those in it.
+    starts: int64 (k,), where each begins in the flattened rows.
+    shape: rows and width.
+    """
+
+    windows: numpy.ndarray
+    starts: numpy.ndarray
+    shape: tuple[int, int]
+
+
+def packed_passes(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int) -> list[Pass]:
+    """Several windows in a row."""
+    packing = pack(lengths[windows])
+    by_row = numpy.argsort(packing.row_of, kind="stable")
+    rows = packing.row_of[by_row]
+    passes, last = [], len(packing.widths)
+    while last:
+        width = max(1, int(packing.widths[last - 1]))  # of the widest row that is left
+        similar = int(numpy.searchsorted(packing.widths, SIMILAR * width))
+        first = max(similar, last - max(1, budget // width))
+        chosen = by_row[numpy.searchsorted(rows, first) : numpy.searchsorted(rows, last)]
+        starts = (packing.row_of[chosen] - first) * width + packing.column_of[chosen]
+        passes.append(Pass(windows[chosen], starts, (last - first, width)))
+        last = first
+    return passes
+
+
+def padded_passes(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int) -> list[Pass]:
+    """Windows of similar length, each a row of its own, of at most so many wordpieces a pass."""
+    windows = windows[numpy.argsort(-lengths[windows], kind="stable")]
+    passes, first = [], 0
+    while first < len(windows):
+        width = int(lengths[windows[first]])
+        passes.append(_padded(lengths, windows[first : first + max(1, budget // max(1, width))]))
+        first += len(passes[-1].windows)
+    return passes
+
+
+def reference_passes(wordpieces: Wordpieces) -> list[Pass]:
+    """The batches of sentence-transformers: texts by their number of characters, 32 together."""
+    n_characters: Any = wordpieces.n_characters
+    order = numpy.argsort(-n_characters)  # not stable, as there: texts of one length must come in the same order
+    batches = [order[first : first + REFERENCE_BATCH] for first in range(0, len(order), REFERENCE_BATCH)]
+    return [_padded(wordpieces.lengths, batch) for batch in batches]
+
+
+def _padded(lengths: numpy.ndarray, windows: numpy.ndarray) -> Pass:
+    """Each window a row of its own."""
+    width = max(1, int(lengths[windows].max()))
+    return Pass(windows, numpy.arange(len(windows)) * width, (len(windows), width))

@@ -1,0 +1,105 @@
+"""What is said of encoders and their folders."""
+
+from .. import errors
+
+
+class Errors(errors.Errors):
+    """Of exceptions."""
+
+    UNKNOWN_PROMPT = (
+        "The encoder has no prompt '{given}', those it has are {expected}. Name it in the encoder's "
+        "config, prompts = "
+        '{{"{given}": "..."}}, or give the text itself as prompt in place of prompt_name.'
+    )
+    PROMPT_WINDOWS = (
+        'include_prompt = false and overflow = "windows" do not go together: only the first window of a text begins '
+        'with the prompt. Set overflow = "truncate".'
+    )
+    UNKNOWN_OVERFLOW = "Unknown overflow '{given}': expected one of {expected}."
+    FLOAT16_ON_CPU = (
+        'precision = "float16" needs a GPU, and the CPU is in use: set precision = "bfloat16" or "float32", or run on '
+        "a GPU (--gpu-id 0)."
+    )
+    NOTHING_FROZEN = "Cannot freeze '{given}': the transformer has no such parameter or module. It has {expected}."
+    BAD_FOLDER_FILE = "Cannot read {file}, a part of the encoder's folder: {reason}. Get the encoder anew."
+    UNSAFE_PATH = "The file {file} names '{path}', which lies outside of its folder. Use an encoder that you trust."
+    ENCODER_NOT_FOUND = (
+        "The encoder '{name}' was found in none of the four places that are searched:\n"
+        "  1. a local folder: {folder}\n"
+        "  2. the Hugging Face cache: {cache}\n"
+        "  3. an installed package: {package}\n"
+        "  4. the Hugging Face hub: {hub}\n"
+        "Check the name, or give a folder that holds the encoder, or download it once while online"
+        "{remedy}."
+    )
+    NO_WEIGHTS = (
+        "The folder {folder} holds no encoder that can be loaded: {missing} is missing. Expected a Hugging Face folder "
+        "with config.json, weights (model.safetensors or pytorch_model.bin) and the tokenizer's files, as "
+        "save_pretrained writes them."
+    )
+    WRONG_DIGEST = (
+        "The weights {file} of the installed package {package} are not the published ones of '{name}': expected "
+        "SHA-256 {expected}, got {given}. Reinstall the package from a source you trust."
+    )
+    ENCODER_DECODER = (
+        "The model '{name}' ({kind}) is an encoder with a decoder, which has no one state a wordpiece: expected an "
+        "encoder alone, such as BERT, MPNet or RoBERTa."
+    )
+    BAD_STATE = "The saved encoder is damaged: {reason}. Save the pipeline again, or load the encoder by its name."
+    REMOTE_CODE = (
+        "The encoder '{name}' comes with Python code of its own ({files} name it), which is not run: the config says "
+        "trust_remote_code = {asked}, and that is its author's word, not yours. If you trust the code, set "
+        "trust_remote_code = true and the environment variable SPACY_SBERT_TRUST_REMOTE_CODE=1; else use another "
+        "encoder. Transformers' stock classes are not taken in its place: they would give other vectors."
+    )
+    FOREIGN_TRANSFORMER = (
+        "The file {file} names the module {given}: expected sentence_transformers.models.Transformer. Other classes "
+        "are not run, and a stock one in its place would give other vectors. Use another encoder."
+    )
+    FOREIGN_CLASS = (
+        "The file {file} names the architecture {given}, for which Transformers would take a class that makes other "
+        "vectors: expected {expected}. Use another encoder, or correct architectures or model_type in that file."
+    )
+    MISSING_WEIGHTS = (
+        "The weights in {folder} lack {names}, which config.json asks for, and which would be random. Get the encoder "
+        "anew, or correct config.json."
+    )
+    UNEXPECTED_WEIGHTS = (
+        "The weights in {folder} hold {names}, which the encoder that config.json describes has no place for. Get the "
+        "encoder anew, or correct config.json; for fewer layers set num_hidden_layers in transformer_config."
+    )
+    UNFIT_WEIGHTS = (
+        "The weights in {folder} and the file {config} do not make an encoder ({reason}). Get the encoder anew, or "
+        "correct config.json."
+    )
+    BAD_FOLDER_VALUE = (
+        "The file {file}, a part of the encoder's folder, says {key} = {given}: expected {expected}. Correct it, or "
+        "get the encoder anew."
+    )
+    BAD_TOKENIZER = (
+        "Cannot load the tokenizer of {folder} ({reason}): tokenizer.json, tokenizer_config.json or the vocabulary is "
+        "damaged, or not whole. Get the encoder anew."
+    )
+    BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
+    UNKNOWN_KEY = (
+        "Unknown key '{given}' in {setting}, which Transformers would ignore{near}. Correct it in the config of the "
+        "model, or leave it out."
+    )
+    NO_ROOM = (
+        "The encoder in {folder} is limited to {given} wordpieces (max_seq_length, model_max_length or the number of "
+        "its positions), of which {special} are special tokens: no text fits. Expected more than {special}."
+    )
+    UNKNOWN_DEFAULT_PROMPT = (
+        "The encoder's folder (config_sentence_transformers.json) says default_prompt_name = '{given}', but has no "
+        'such prompt; those it has are {expected}. Name it in the encoder\'s config, prompts = {{"{given}": "..."}}, '
+        'or set default_prompt_name there, "" for none.'
+    )
+    NO_TRANSFORMER_OUTPUT = (
+        "The shared transformer has not processed this Doc ('{text}'), so there is nothing to pool: it is disabled, "
+        "excluded, or stands after the 'sbert' pipe. Enable it (nlp.enable_pipe(\"transformer\")), put it first, and "
+        "while training with a frozen transformer list it in [training.annotating_components]."
+    )
+    TRAINED_BY_TWO_THREADS = (
+        "The thread '{other}' is training this encoder: it has begun a step, and awaits its gradient. Train it in "
+        "one thread at a time; another may use it meanwhile (nlp, nlp.pipe, encode)."
+    )

@@ -1,0 +1,94 @@
+"""What the package raises or warns with: what was given, what was expected, and the remedy.
+
+The messages of one room stand in its own errors.py, what several say here. Each begins with a code in brackets, made of
+its name, by which filters of warnings and users' searches know it: TRUNCATED is [sbert-truncated].
+"""
+
+
+class Messages:
+    """Messages by names that say what went wrong; a subclass puts the code of each before it."""
+
+    def __init_subclass__(cls) -> None:
+        for name, text in list(vars(cls).items()):
+            if name.isupper():
+                setattr(cls, name, f"[sbert-{name.lower().replace('_', '-')}] {text}")
+
+
+class Errors(Messages):
+    """Of exceptions."""
+
+    NO_VECTORS = (
+        "This {kind} carries no sentence vectors{which}: its Doc was not processed by an 'sbert' pipe, or its user "
+        "data did not travel with it. Process the text with the pipeline (nlp or nlp.pipe), or transport the Doc with "
+        "its user data (DocBin(store_user_data=True), Span.as_doc(copy_user_data=True))."
+    )
+    UNEQUAL_WIDTHS = (
+        "Cannot compare vectors of unequal width: {ours} and {theirs}. Both sides must come from the same sentence "
+        "encoder; process both texts with the same pipeline."
+    )
+    META_BAD_OPTION = "Bad value {given!r} for {name}: expected {expected}."
+    DENSE_NOT_INITIALIZED = (
+        "The dense layer of the sentence encoder has no weights yet: call nlp.initialize() to draw them and train, or "
+        "load a pipeline that has them (python -m spacy sbert import)."
+    )
+    TRUNCATE_DIM = "Cannot truncate vectors to {given} dimensions: they have {width}. Set truncate_dim to at most that."
+    PROMPT_POOLING = (
+        "include_prompt = false leaves the first wordpieces out, which has no one meaning with pooling = '{given}': "
+        "expected {expected}."
+    )
+    UNKNOWN_UNIT = "Unknown unit '{given}': expected one of {expected}."
+    UNKNOWN_NORMALIZE = 'Unknown value {given!r} for normalize: expected true, false or "auto".'
+    UNKNOWN_PRECISION = "Unknown precision '{given}': expected one of {expected}."
+    REFERENCE_BATCH = (
+        'max_batch_items = {given} and precision = "reference" do not go together: that encodes in the batches of '
+        'sentence-transformers. Leave max_batch_items out, or set precision = "float32".'
+    )
+    WRONG_SETTING = "Cannot use {name} = {given}: expected {expected}."
+    HALF_CHARACTER = (
+        "Cannot encode {what}, {given}: it has half a character (a lone surrogate, U+D800 to U+DFFF) at "
+        "position {position}. Decode the bytes it comes from as UTF-8, or replace it: "
+        "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')."
+    )
+    SEARCH_EMPTY_QUERY = "Cannot search for a query without a vector: it has no text. Give it some."
+    SEARCH_BAD_ARRAYS = "{path} holds no quantised vectors ({reason}). Quantise and save them again."
+    CANNOT_WRITE = (
+        "Cannot write {path}: {reason}. What was there before stays: make room (or mend what keeps the file from being "
+        "written), and run the same command again."
+    )
+    BAD_WEIGHTS = "The file of weights {file} is damaged or not whole ({reason}). Copy or download it again."
+    CURATED_UPSTREAM = (
+        "The transformer before the 'sbert' pipe{name} is a 'curated_transformer' (spacy-curated-transformers), whose "
+        "output cannot be shared: expected a 'transformer' component of spacy-transformers. Use "
+        "spacy-sbert.SentenceEncoder.v1, which has an encoder of its own, beside it."
+    )
+    SINGLE_CLASS = (
+        "The loss '{loss}' learns to tell labels apart, but all examples have the same: {given}. Train on data with "
+        "two labels or more, or give all of them in [initialize.components.sbert] labels, if the first examples do not "
+        "show them."
+    )
+    LOSS_NOT_FINITE = (
+        "The loss '{loss}' is not finite in the batch that begins with '{text}': training has diverged. Lower the "
+        "learning rate, clip the gradient, or use float32 or bfloat16 in place of float16."
+    )
+    UNKNOWN_TABLE = (
+        "Cannot read {path} as a table: expected a name that ends in one of {expected}, all but .parquet also .gz."
+    )
+    NO_PAIRS = "{path} holds no pairs: expected {expected}."
+    NO_COLUMN = "{path}, line {line}: expected a column '{column}', got {given}. Check the names and the format."
+    SHORT_LINE = (
+        "{path}, line {line}: no column '{column}', the line has only {given} columns. Repair or remove the line."
+    )
+    UNKNOWN_LABEL = "{path}, line {line}: unknown label '{given}', expected one of {expected}. Repair the line."
+    NOT_A_TEXT = "{path}, line {line}: expected a text in the column '{column}', got {given!r}. Repair the line."
+    BAD_ENCODING = "{path}, line {line}: not UTF-8 ({reason}). Convert the file to UTF-8."
+    BAD_JSON = "{path}, line {line}: expected a JSON object, got {reason}. Repair the line."
+    NOT_FINITE = (
+        "A vector of the example '{text}' is not finite: training has diverged. Lower the learning rate or clip "
+        "the gradient."
+    )
+
+
+class Warnings(Messages):
+    """Of warnings and the log."""
+
+    META_LEFT_OUT = "{count} sentences of {limit} tokens or more were left out; set max_tokens to take longer ones."

@@ -1,0 +1,174 @@
+"""The functions that answer `vector`, `has_vector`, `vector_norm` and `similarity` from the vectors stored on a Doc.
+
+They are plain module-level functions that read the stored record at each call: a pickled Doc carries only their names,
+and `Span.as_doc`, which hands the same hooks to a new Doc, needs nothing more.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, cast, overload
+
+import numpy
+from spacy.tokens import Doc, Span, Token
+
+from ..similarity import as_numpy, cosine
+from . import arrivals, records
+from .errors import Errors
+
+Vectorised = tuple[numpy.ndarray, bool]
+SQUARABLE = 1e-15, 1e15  # numbers whose squares float32 adds up in full precision
+
+
+def install(doc: Doc) -> None:
+    """Let a Doc, its Spans and its Tokens answer from the stored vectors.
+
+    A Span hook named vector_norm is left out on purpose: spaCy would return the vector for it.
+    """
+    doc.user_hooks.update(vector=vector, has_vector=has_vector, vector_norm=vector_norm, similarity=similarity)
+    doc.user_span_hooks.update(vector=vector, has_vector=has_vector, similarity=similarity)
+    doc.user_token_hooks.update(vector=vector, has_vector=has_vector, vector_norm=vector_norm, similarity=similarity)
+
+
+@overload
+def restore(doc: Doc) -> Doc: ...
+@overload
+def restore(doc: Iterable[Doc]) -> Iterator[Doc]: ...
+def restore(doc: Doc | Iterable[Doc]) -> Doc | Iterator[Doc]:
+    """Bring `vector`, `has_vector` and `similarity` back to a Doc whose hooks spaCy dropped on the way.
+
+    Needed after `Doc.to_bytes`, `DocBin`, `nlp.pipe(n_process=2)` and `Doc.from_docs`; does no harm elsewhere.
+
+    doc (Doc or Iterable[Doc]): a Doc that carries stored vectors, or several, such as `nlp.pipe(texts, n_process=2)`.
+    RETURNS (Doc or Iterator[Doc]): the same Doc, or the same Docs, one by one.
+    RAISES (ValueError): if a Doc carries no stored vectors.
+    """
+    if not isinstance(doc, Doc):
+        return _restore_each(iter(doc))
+    if not records.find(doc):
+        raise ValueError(Errors.NO_VECTORS.format(kind="Doc", which=""))
+    records.welcome(doc)
+    install(doc)
+    return doc
+
+
+def _restore_each(docs: Iterator[Doc]) -> Iterator[Doc]:
+    while True:
+        with arrivals.are_restored():
+            doc = next(docs, None)
+        if doc is None:
+            return
+        yield restore(doc)
+
+
+def vector(obj: Doc | Span | Token, name: str | None = None, dense: records.Dense | None = None) -> numpy.ndarray:
+    """The stored vector of a Doc, Span or Token.
+
+    A Doc's is its pooled row, or the mean of its rows; a Span's its row if it is one, otherwise, as a Token's, the
+    same pooling over its wordpieces in context.
+
+    obj (Doc, Span or Token): what to look up.
+    name (str): the pipe whose vector is wanted; by default that of the pipe that answers `doc.vector`.
+    dense (Callable): the dense layer of the pipe, if it has one: the vector of a Span or Token that is no row needs it.
+    RETURNS (float32 array of shape (width,)): the vector; zeros where there is no text.
+    RAISES (ValueError): if the Doc carries no stored vectors, or none for this Span.
+    """
+    return _look_up(obj, name, dense)[0]
+
+
+def has_vector(obj: Doc | Span | Token) -> bool:
+    """Whether a Doc, Span or Token has any wordpiece to make a vector of; False for empty and white text."""
+    if not records.find(_doc_of(obj)) and not (isinstance(obj, Doc) and _is_detached(obj)):
+        return False
+    return _look_up(obj)[1]
+
+
+def vector_norm(obj: Doc | Token) -> float:
+    """Euclidean norm of the vector of a Doc or Token."""
+    found = vector(obj)
+    if not SQUARABLE[0] < abs(found).max(initial=0.0) < SQUARABLE[1]:
+        found = found.astype("float64")
+    return float(numpy.linalg.norm(found))
+
+
+def similarity(ours: Doc | Span | Token, theirs: Any) -> float:
+    """Cosine similarity of a Doc, Span or Token to another one, or to a Lexeme.
+
+    cos(u, v) = (u / ||u||) . (v / ||v||), and 0.0 where either has no text.
+
+    RETURNS (float): the similarity, from -1 to 1.
+    RAISES (ValueError): if either side has no vectors, or the two have unequal width.
+    """
+    u, v = vector(ours), vector_of(theirs)
+    if not u.any() or not v.any():
+        return 0.0
+    if u.shape != v.shape:
+        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=u.shape[0], theirs=v.shape[0]))
+    return float(numpy.clip(float(cosine(u[None], v[None])[0]), -1.0, 1.0))  # rounding may go beyond
+
+
+def vector_of(other: Any) -> numpy.ndarray:
+    """The stored vector of a Doc, Span or Token, or the one that spaCy has for it, or for a Lexeme.
+
+    RAISES (ValueError): if it has none.
+    """
+    if isinstance(other, (Doc, Span, Token)):
+        doc = _doc_of(other)
+        if records.find(doc) or _is_detached(doc):
+            return vector(other)
+        if not other.has_vector:
+            raise ValueError(Errors.NO_VECTORS.format(kind=type(other).__name__, which=""))
+    elif not getattr(other, "has_vector", False):
+        raise ValueError(Errors.NOT_COMPARABLE.format(given=f"a {type(other).__name__} without a vector"))
+    return as_numpy(other.vector)
+
+
+def install_extensions(pipe: str = "sbert") -> None:
+    """Register `doc._.sbert_vector` and its like, which read stored vectors where hooks did not travel.
+
+    The vectors of the pipe of this name, under its name; `_.sbert_vector` answers for the pipe that answers
+    `doc.vector` where no pipe is called "sbert".
+    """
+    attribute = f"{pipe}_vector"
+    getter: Callable[[Any], numpy.ndarray] = _sbert_vector if pipe == "sbert" else partial(vector, name=pipe)
+    for kind in (Doc, Span, Token):
+        if not kind.has_extension(attribute):
+            kind.set_extension(attribute, getter=getter)
+    if not Doc.has_extension("sbert_truncated"):
+        Doc.set_extension("sbert_truncated", getter=is_truncated)
+
+
+def is_truncated(doc: Doc) -> bool:
+    """Whether any row of a Doc was longer than the encoder's limit and was cut."""
+    return any(record.data["truncated"] for name in records.names(doc) for record in records.find(doc, name))
+
+
+def _sbert_vector(obj: Doc | Span | Token) -> numpy.ndarray:
+    return vector(obj, "sbert" if "sbert" in records.names(_doc_of(obj)) else None)
+
+
+def _doc_of(obj: Doc | Span | Token) -> Doc:
+    if isinstance(obj, Doc):
+        return obj
+    if not isinstance(obj, (Span, Token)):
+        raise TypeError(Errors.NOT_A_DOC.format(given=repr(obj)[:50]))
+    return obj.doc
+
+
+def _look_up(obj: Doc | Span | Token, name: str | None = None, dense: records.Dense | None = None) -> Vectorised:
+    doc = _doc_of(obj)
+    found = records.find(doc, name)
+    if found:
+        if isinstance(obj, Doc):
+            return records.doc_vector(obj, found, dense)
+        of = records.span_vector if isinstance(obj, Span) else records.token_vector
+        return cast(Any, of)(obj, found, dense)
+    if isinstance(obj, Doc) and name in (None, "sbert") and _is_detached(obj):
+        detached = cast(Any, obj)._vector
+        return detached, bool(detached.any())
+    which = "" if name is None else f" of a pipe named '{name}'"
+    raise ValueError(Errors.NO_VECTORS.format(kind=type(obj).__name__, which=which))
+
+
+def _is_detached(doc: Doc) -> bool:
+    """Whether a Doc comes from `Span.as_doc`, which hands on our hooks and sets the Span's vector, but no user data."""
+    return doc.user_hooks.get("vector") is vector and cast(Any, doc)._vector is not None

@@ -1,0 +1,127 @@
+"""`doc._.most_similar("query", k=3)`: the sentences of a Doc or Span that are most similar to a query."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, cast
+
+import numpy
+from spacy.tokens import Doc, Span
+
+from ..errors.checks import Positive, validated
+from ..similarity import cosine
+from . import records
+from .errors import Errors
+from .hooks import vector_of
+from .pipes import find_pipe
+
+Query = str | Doc | Span
+
+
+class SimilarSpan(NamedTuple):
+    """A Span that was found, which knows its Doc and its place in it, and its cosine similarity to the query."""
+
+    span: Span
+    score: float
+
+
+def install() -> None:
+    """Register `doc._.most_similar` and `span._.most_similar`, unless there are others of this name."""
+    for kind in (Doc, Span):
+        if not kind.has_extension("most_similar"):
+            kind.set_extension("most_similar", method=most_similar)
+
+
+@validated
+def most_similar(
+    text: Doc | Span, query: Query, k: Positive = 3, *, prompt_name: str | None = None
+) -> list[SimilarSpan]:
+    """The k sentences of a Doc or Span that are most similar to a query, the best first.
+
+    argsort_s (-cos(query, s), s), its first k
+
+    Where there are no sentence boundaries, the encoder's rows take the place of sentences. Sentences without a vector,
+    of white space alone, are left out.
+
+    text (Doc or Span): processed by an `sbert` pipe. query (str, Doc or Span): a str is encoded by the pipe that made
+        the vectors of the text, if it is still there.
+    k (int): how many, 1 or more; all if there are fewer.
+    prompt_name (str): the encoder's prompt for a query that is a str, such as "query".
+    RETURNS (list[SimilarSpan]): the Spans and their similarities.
+    RAISES (ValueError): if the text carries no sentence vectors or its sentences are no rows, the query has no vector,
+        or it is a str and there is no pipe to encode it.
+    """
+    doc = text.doc if isinstance(text, Span) else text
+    if not records.find(doc):
+        raise ValueError(Errors.NO_VECTORS.format(kind=type(text).__name__, which=""))
+    spans, vectors = with_vectors(_rows(text))
+    wanted = query_vector(query, doc, prompt_name)
+    if not spans:
+        return []
+    rows = numpy.stack(vectors)
+    if rows.shape[1] != len(wanted):
+        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=rows.shape[1], theirs=len(wanted)))
+    scores = cosine(numpy.broadcast_to(wanted, rows.shape), rows)
+    return [SimilarSpan(spans[i], float(scores[i])) for i in numpy.argsort(-scores, kind="stable")[:k]]
+
+
+def query_vector(query: Query, doc: Doc, prompt_name: str | None = None) -> numpy.ndarray:
+    """The vector of a query that is to be compared with the vectors of a Doc.
+
+    query (str, Doc or Span): a str is encoded by the living pipe that the Doc's vectors are of.
+    prompt_name (str): the encoder's prompt for a str; by default that of its config.
+    RETURNS (float32 (width,)).
+    RAISES (TypeError, ValueError): if the query is something else, has no vector, or there is no such pipe.
+    """
+    if not isinstance(query, str | Doc | Span):
+        raise TypeError(Errors.SEARCH_QUERY.format(given=repr(query)[:50]))
+    vector = _encoded(query, doc, prompt_name) if isinstance(query, str) else vector_of(query)
+    if not vector.any():
+        raise ValueError(Errors.SEARCH_EMPTY_QUERY)
+    return vector
+
+
+def with_vectors(spans: Iterable[Span]) -> tuple[list[Span], list[numpy.ndarray]]:
+    """The Spans that have a vector, and their vectors, float32 (width,) each.
+
+    RAISES (ValueError): if a Doc carries no vectors, or none for one of its Spans.
+    """
+    kept, vectors = [], []
+    for span in spans:
+        vector = vector_of(span)
+        if vector.any():
+            kept.append(span)
+            vectors.append(vector)
+    return kept, vectors
+
+
+def _encoded(query: str, doc: Doc, prompt_name: str | None) -> numpy.ndarray:
+    found = records.find(doc)
+    if not found:
+        raise ValueError(Errors.NO_VECTORS.format(kind="Doc", which=""))
+    pipe = find_pipe(doc.vocab, found[0].name)
+    if pipe is None:
+        raise ValueError(Errors.SEARCH_NO_PIPE.format(name=found[0].name))
+    return pipe.encode([query], prompt_name=prompt_name)[0]
+
+
+def sentences(text: Doc | Span) -> list[Span]:
+    """The sentences of a Doc or Span that were encoded by themselves, or have vectors of spaCy's own.
+
+    RAISES (ValueError): if one was not, so that its vector would be pooled in the context of its Doc; from spaCy if
+        there are no sentence boundaries.
+    """
+    found, of_doc = list(cast(Any, text).sents), records.find(text.doc if isinstance(text, Span) else text)
+    for sentence in found if of_doc else ():
+        if not records.is_row(sentence, of_doc):
+            raise ValueError(Errors.SEARCH_IN_CONTEXT.format(text=sentence.text[:50], name=of_doc[0].name))
+    return found
+
+
+def _rows(text: Doc | Span) -> list[Span]:
+    doc = text.doc if isinstance(text, Span) else text
+    if doc.has_annotation("SENT_START"):
+        return sentences(text)
+    start, end = (text.start_char, text.end_char) if isinstance(text, Span) else (0, len(doc.text))
+    places, _ = records.rows_of(doc, records.find(doc))
+    inside = [(first, last) for first, last in places.tolist() if start <= first < last <= end]
+    rows = [doc.char_span(first, last, alignment_mode="expand") for first, last in inside]
+    return [row for row in rows if row is not None]

@@ -1,0 +1,81 @@
+"""What is said of data sets."""
+
+from .. import errors
+
+
+class Errors(errors.Errors):
+    """Of exceptions."""
+
+    NO_PATH = (
+        "spacy-sbert.PairCorpus.v1 was given no path. Set it in the config, or on the command line: "
+        "--paths.train pairs.spacy --paths.dev pairs.spacy."
+    )
+    NO_FILE = "There is no file {path}. Check [paths] in the config, or run 'python -m spacy project assets'."
+    NOT_SPACY = "Cannot write pairs to {path}: expected a name that ends in .spacy."
+    UNKNOWN_FORMAT = (
+        "Cannot read {path}: its name does not tell its layout, as .spacy (made by 'python -m spacy sbert convert') or "
+        ".csv and .tsv do (the STS benchmark's, or a table if `members` names its columns). Set format to one of "
+        "{expected}."
+    )
+    BAD_FORMAT = "Unknown format '{given}': expected one of {expected}."
+    UNUSED_COLUMNS = (
+        "{path} is read as '{format}', which has fixed columns, but columns were named: {given}. Set format = "
+        '"table", or leave members, score and label out.'
+    )
+    NO_MEMBER_COLUMNS = (
+        "{path} is read as a table, but no columns of texts were named. Set members, such as "
+        'members = ["question1", "question2"].'
+    )
+    NOT_A_NUMBER = (
+        "{path} is read without a header, but a column was named '{given}': expected numbers counted from 0, such as "
+        'members = ["1", "2"]. Set header = true to go by names.'
+    )
+    NO_PYARROW = "Reading {path} needs pyarrow. Install it: pip install 'spacy-sbert[parquet]'."
+    BAD_RANGE = "Cannot scale scores from {low} to {high}: expected min_score below max_score."
+    MISSING_COLUMN = (
+        "{path}, line {line}: expected 7 tab-separated columns (genre, file, year, id, score, sentence1, sentence2), "
+        "got {given}. For a table with other columns, set format and members."
+    )
+    NOT_BINARY = "{path}, line {line}: expected 0 or 1 in the column '{column}', got '{given}'. Repair the line."
+    BAD_PARQUET = "{path}, record {line}: cannot be read as .parquet ({reason}). Write the file again."
+    BAD_DOCBIN = (
+        "{path} cannot be read ({reason}): expected a .spacy file. Make it with 'python -m spacy sbert convert'."
+    )
+    BAD_EXAMPLE = "{path}, line {line}: {reason}"
+    NO_TOKENS = (
+        "The member number {number} of an example ('{given}') has no tokens, so it has no vector to learn from. Remove "
+        "the example."
+    )
+    NO_MEMBERS = "An example was given no members: expected one text or more."
+    WRONG_COUNT = "{path} holds {given} pairs, expected {expected}: the file is incomplete or another one."
+    NOT_PAIRS = (
+        "{path}: the Doc number {number} ('{text}') is no pair or other example: expected Spans with text in "
+        "doc.spans['{key}'], and in its attrs, if they are there at all, a score from 0 to 1 and a label that is text. "
+        "Make the file with 'python -m spacy sbert convert'."
+    )
+    NO_CORPORA = (
+        "spacy-sbert.MultiCorpus.v1 was given no corpora: expected a reader for each name, such as "
+        '[corpora.train.corpora.sts] @readers = "spacy-sbert.PairCorpus.v1".'
+    )
+    NOT_A_READER = (
+        "The corpus '{name}' is no reader: got {given!r}, expected in corpora what a registered reader builds, such as "
+        '@readers = "spacy-sbert.PairCorpus.v1" in its block.'
+    )
+    UNKNOWN_SAMPLING = "Unknown sampling '{given}': expected one of {expected}."
+    UNUSED_WEIGHTS = 'Weights were given with sampling = "{sampling}", which has no use for them: set "proportional".'
+    OTHER_WEIGHTS = "Weights were given for {given}, expected one for each of the corpora: {expected}."
+    BAD_WEIGHT = "The weight of the corpus '{name}' is {given}: expected a finite number above zero."
+    EMPTY_CORPUS = "The corpus '{name}' holds no examples. Check its path, or leave it out."
+    NO_TEACHER_VECTOR = (
+        "The teacher '{teacher}' has no vector for '{text}' (none, zero, or not finite), so there is nothing to learn. "
+        "Use a pipeline whose doc.vector is set, such as one with an 'sbert' pipe, or remove the text."
+    )
+    NO_TOPIC = (
+        "{path}: the name of the file does not tell the topic. Expected ArgPairs_TOPIC.csv or ArgPairs_TOPIC_*.csv, as "
+        "the AFS corpus has them, with one of {expected}."
+    )
+    WRONG_COLUMNS = (
+        "{path}, line {line}: expected {expected} comma-separated columns, got {given}. Repair or remove the line: a "
+        "comma outside of quotes begins another column."
+    )
+    NO_HEADER = "{path}, line {line}: expected the names of the columns, got '{given}'. Put the header back."

@@ -1,0 +1,69 @@
+"""What is said of the reranker."""
+
+from .. import errors
+
+
+class Errors(errors.Errors):
+    """Of exceptions."""
+
+    RERANKER_NO_MODEL = (
+        "The model of the 'sbert_reranker' pipe '{name}' is no cross-encoder: expected the architecture "
+        "spacy-sbert.CrossEncoder.v1, got the Thinc model '{given}'."
+    )
+    RERANKER_UNKNOWN_OBJECTIVE = "Unknown objective '{given}' of a reranker: expected one of {expected}."
+    RERANKER_UNKNOWN_ACTIVATION = "Unknown activation '{given}' of a cross-encoder: expected one of {expected}."
+    RERANKER_FOREIGN_ACTIVATION = (
+        "The folder of the cross-encoder names the activation '{given}', which is not supported: expected one of "
+        "{expected}. Set activation to one of them in the config of the model."
+    )
+    RERANKER_SOFTMAX_OF_ONE = (
+        'Softmax of a single output is always 1. Set activation = "sigmoid" or "identity" in the config of the '
+        "cross-encoder, or n_outputs to 2 or more."
+    )
+    RERANKER_MAX_LENGTH = "Cannot read pairs of max_length = {given} wordpieces: expected {expected}."
+    RERANKER_NO_PAIR = (
+        "Cannot score pair number {number}, {given}: expected two texts (str, Doc or Span), such as (query, passage)."
+    )
+    RERANKER_NO_PAIRS = "Cannot score {given}: expected several pairs of texts, such as a list of (query, passage)."
+    RERANKER_ONE_TEXT = "Cannot rank {given}: expected several texts, such as a list. Put a single text into a list."
+    RERANKER_SEVERAL_OUTPUTS = (
+        "Cannot rank with '{name}', whose cross-encoder gives {given} numbers a pair: expected one. Use score_pairs "
+        "and choose a column, or a cross-encoder with n_outputs = 1."
+    )
+    RERANKER_NOT_FINITE = (
+        "The score that '{name}' gives to the pair ('{first}', '{second}') is not finite: training has diverged, or "
+        "the weights are damaged. Use other weights, or train with a lower learning rate."
+    )
+    RERANKER_NOT_INITIALIZED = (
+        'The cross-encoder has {given} outputs, which do not fit the objective "{objective}". Call nlp.initialize '
+        'before training, with examples that carry labels for "classification", or set n_outputs.'
+    )
+    RERANKER_UNKNOWN_LABEL = (
+        "The label '{given}' is unknown to the reranker, which has outputs for {known}. Correct the example, or "
+        "initialize the pipe with all labels, from the examples or from [initialize.components.sbert_reranker] labels."
+    )
+    RERANKER_LABELS_OF_SCORES = (
+        'Labels were given ({given}), but the objective "regression" learns scores. Set objective = '
+        '"classification", or leave the labels out.'
+    )
+
+
+class Warnings(errors.Warnings):
+    """Of warnings and the log."""
+
+    RERANKER_TRUNCATED = (
+        "{count} of {total} pairs were longer than the cross-encoder's limit of {limit} wordpieces; of these the "
+        "longer text was cut. Score shorter texts, such as sentences or paragraphs."
+    )
+    RERANKER_TRAINING_CUT = (
+        "While training '{name}': in this batch, and maybe in later ones, pairs were longer than the limit of {limit} "
+        "wordpieces; of these the longer text was cut."
+    )
+    RERANKER_NEW_HEAD = (
+        "The cross-encoder of '{name}' has a new head, drawn at random: its scores mean nothing before it is trained "
+        "(configs/reranker.cfg). To use one that is trained, set its name in the config of the model."
+    )
+    RERANKER_NOTHING_TO_LEARN = (
+        "'{name}' got a training batch without pairs and learned nothing from it: expected Docs with two members in "
+        "doc.spans['{key}'], as spacy-sbert.PairCorpus.v1 reads them."
+    )

@@ -1,0 +1,41 @@
+"""What is said of examples and objectives."""
+
+from .. import errors
+
+
+class Errors(errors.Errors):
+    """Of exceptions."""
+
+    WARMUP = "Cannot warm up over warmup = {given} of the steps: expected a fraction from 0 to 1, such as 0.1."
+    WRONG_ROWS = (
+        "The encoder's rows are not the members of the pair '{text}': it encoded {given}, but doc.spans['{key}'] says "
+        "{expected}. The pair would be trained or scored wrongly. Use the span getter spacy-sbert.sentence_spans.v1 "
+        '(spans_key = "{key}") in the config of the encoder: [components.transformer.model.get_spans] when the '
+        "transformer is shared."
+    )
+    WRONG_MEMBER_COUNT = (
+        "The example '{text}' has {given} members in doc.spans['{key}'], but the loss '{loss}' takes {expected} in "
+        "this batch. Make one Doc an example, with one Span a member; all examples of an objective have as many."
+    )
+    EMPTY_MEMBER = (
+        "The example '{text}' has an empty member (number {number}) in doc.spans['{key}'], which has no vector to "
+        "learn from. Remove the example."
+    )
+    NO_GOLD = (
+        "The example '{text}' has no gold value '{gold}': expected {kind} in "
+        "example.reference.spans['{key}'].attrs['{gold}']. spacy-sbert.PairCorpus.v1 and 'python -m spacy sbert "
+        "convert' set it where the data have it; else the data are not those of this objective: choose another loss."
+    )
+    UNKNOWN_OBJECTIVE = (
+        "The example '{text}' is of the objective '{given}', but the loss spacy-sbert.MultiTaskLoss.v1 has {expected}. "
+        "Give the corpora in spacy-sbert.MultiCorpus.v1 the names of the objectives in [components.sbert.loss]."
+    )
+    LABELS_OF_NO_OBJECTIVE = (
+        "[initialize.components.sbert] labels names the objectives {given}, expected some of: {expected}. Give a "
+        "single objective a list of labels, and those of spacy-sbert.MultiTaskLoss.v1 a list each, by their names."
+    )
+    GOLD_OUT_OF_RANGE = (
+        "The example '{text}' has the gold score {given}: expected one from {low:g} to {high:g} in "
+        "example.reference.spans['{key}'].attrs['score']. Scale it, as spacy-sbert.PairCorpus.v1 does by min_score and "
+        "max_score: scores from 0 to 5 are divided by 5."
+    )

@@ -1,0 +1,156 @@
+"""From the vectors of a batch of examples to the loss of each objective, and back to a gradient for each Doc."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any
+
+from spacy.training import Example
+from thinc.api import Model, Ops
+from thinc.types import Floats2d
+
+from ..errors.checks import Name
+from ..spans import members
+from ..vectors.encoded import EncodedDoc
+from .errors import Errors
+from .members import batch_size_of, gold_values, labels_of, member_rows, objective_of
+
+Labels = list[Name] | dict[str, list[Name]]
+
+
+@dataclass(frozen=True)
+class BatchLoss:
+    """The losses of a batch and their gradient.
+
+    by_objective: the loss of each objective that had examples, in parts of the whole batch where it is accumulated.
+    gradients: float32, of the shape of each Doc's vectors.
+    is_part: the whole-batch objectives that saw but a part of their batch.
+    knows_batch: whether the batcher noted the size of the whole batch on every example.
+    """
+
+    by_objective: dict[str, float]
+    gradients: list[Floats2d]
+    is_part: list[str]
+    knows_batch: bool
+
+
+def objectives_of(loss: Model) -> dict[str, Model]:
+    """The named objectives in a loss layer; of a single one the name is empty."""
+    names = loss.attrs.get("objectives")
+    return {"": loss} if names is None else dict(zip(names, loss.layers, strict=True))
+
+
+def needs_labels(loss: Model) -> bool:
+    """Whether an objective learns from labels, all of which it must know before."""
+    return any(layer.attrs["gold"] == "label" for layer in objectives_of(loss).values())
+
+
+def needs_width(loss: Model) -> bool:
+    """Whether an objective has parameters of its own, whose shapes depend on the width of the vectors, or labels."""
+    return needs_labels(loss) or any(node.param_names for node in loss.walk())
+
+
+def batch_loss(
+    loss: Model, ops: Ops, examples: Sequence[Example], scores: Sequence[EncodedDoc], spans_key: str, factor: float
+) -> BatchLoss:
+    """Compute the loss of every objective that has examples in a batch.
+
+    loss (Model): a loss layer.
+    examples (Sequence[Example]): the batch; members stand on the predicted Docs, gold values on the references.
+    scores (Sequence[EncodedDoc]): what the encoder made of the predicted Docs.
+    factor (float): on values and gradients.
+    RAISES (ValueError): if an example is not what its objective takes.
+    """
+    rows = [member_rows(eg.predicted, enc.rows, spans_key) for eg, enc in zip(examples, scores, strict=True)]
+    borders = [0, *accumulate(len(encoded.vectors) for encoded in scores)]
+    flat = ops.xp.concatenate([encoded.vectors for encoded in scores])  # (rows of all Docs, width)
+    d_flat = ops.alloc2f(*flat.shape)
+    values: dict[str, float] = {}
+    is_part, knows_batch = [], True
+    for name, chosen in _by_objective(loss, examples, rows, spans_key).items():
+        layer, group = objectives_of(loss)[name], [examples[i] for i in chosen]
+        n_members = _count_members(group, layer, spans_key)
+        places = [ops.asarray1i([borders[i] + rows[i][member] for i in chosen]) for member in range(n_members)]
+        score_range = getattr(layer, "score_range", None)
+        gold = gold_values(group, layer.attrs["gold"], ops, spans_key, score_range=score_range)
+        inputs = ([flat[place] for place in places], gold)
+        share = len(chosen) / batch_size_of(group[0], spans_key, default=len(chosen))
+        if share < 1 and layer.attrs["whole_batch"]:
+            is_part.append(layer.name)
+            if len(chosen) == 1:
+                continue  # spaCy's parts may be as small as that; there is nothing to compare it with
+        if layer.attrs["is_sum"]:
+            share = 1.0  # parts of a sum add up by themselves
+        knows_batch &= all(batch_size_of(example, spans_key, default=0) for example in group)
+        found, backprop = loss({name: inputs} if name else inputs, True)
+        d_loss = backprop(factor * share)
+        values[name] = (found[name] if name else found) * factor * share
+        if not math.isfinite(values[name]):
+            raise ValueError(Errors.LOSS_NOT_FINITE.format(loss=layer.name, text=group[0].reference.text[:50]))
+        for place, d_member in zip(places, d_loss[name] if name else d_loss, strict=True):
+            d_flat[place] = d_member
+    return BatchLoss(values, [d_flat[start:end] for start, end in pairwise(borders)], is_part, knows_batch)
+
+
+def initialize_objectives(
+    loss: Model, ops: Ops, width: int, examples: Sequence[Example], spans_key: str, labels: Labels | None
+) -> None:
+    """Give every head its width and its labels, and every projection the width of its teacher.
+
+    width (int): of the vectors.
+    examples (Sequence[Example]): where labels are taken from, if they are not given, and the teacher's vectors.
+    labels: of the only objective, or of each by its name.
+    RAISES (ValueError): if an objective that learns from labels has fewer than two.
+    """
+    objectives = objectives_of(loss)
+    if isinstance(labels, dict) and not labels.keys() <= objectives.keys():
+        expected = ", ".join(objectives) or "none, but a list of labels"
+        raise ValueError(Errors.LABELS_OF_NO_OBJECTIVE.format(given=", ".join(labels), expected=expected))
+    for name, layer in objectives.items():
+        own = [
+            example
+            for example in examples
+            if members(example.predicted, spans_key) and ("" in objectives or objective_of(example, spans_key) == name)
+        ]
+        inputs = [ops.alloc2f(1, width)] * layer.attrs["n_members"][0]
+        if layer.attrs["gold"] == "label":
+            given = labels.get(name) if isinstance(labels, dict) else labels
+            found = sorted(set(labels_of(own, spans_key) if given is None else given))
+            if len(found) == 1:
+                raise ValueError(Errors.SINGLE_CLASS.format(loss=layer.name, given=found[0]))
+            if found:  # none: nlp.initialize() without a corpus
+                layer.initialize(X=(inputs, found))
+        elif layer.attrs["gold"] == "vector" and own:
+            layer.initialize(X=(inputs, gold_values(own[:1], "vector", ops, spans_key)))
+
+
+def _by_objective(
+    loss: Model, examples: Sequence[Example], rows: list[list[int]], spans_key: str
+) -> dict[str, list[int]]:
+    """The examples of each objective, by their place in the batch."""
+    names = objectives_of(loss)
+    chosen: dict[str, list[int]] = {}
+    for i, example in enumerate(examples):
+        if not rows[i]:
+            continue
+        name = "" if "" in names else objective_of(example, spans_key)
+        if name not in names:
+            text = example.reference.text[:50]
+            raise ValueError(Errors.UNKNOWN_OBJECTIVE.format(text=text, given=name, expected=", ".join(names)))
+        chosen.setdefault(name, []).append(i)
+    return chosen
+
+
+def _count_members(examples: Sequence[Example], layer: Model, spans_key: str) -> int:
+    """How many members the examples have: one number for all, and one that the loss takes."""
+    expected: Any = layer.attrs["n_members"]
+    counts = [len(members(example.predicted, spans_key)) for example in examples]
+    for example, count in zip(examples, counts, strict=True):
+        if count not in expected or count != counts[0]:
+            also = counts[0] if counts[0] in expected else " or ".join(map(str, expected))
+            text = example.predicted.text[:50]
+            raise ValueError(
+                Errors.WRONG_MEMBER_COUNT.format(text=text, given=count, expected=also, key=spans_key, loss=layer.name)
+            )
+    return counts[0]

@@ -1,0 +1,103 @@
+"""The log of a training run: losses of every objective, scores, examples a second, time left."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import IO, Any
+
+import srsly
+from spacy.language import Language
+from spacy.util import registry
+from tqdm import tqdm
+from wasabi import Printer
+
+from ..errors.checks import validated
+
+LogStep = Callable[[dict[str, Any] | None], None]
+Setup = Callable[[Language, IO, IO], tuple[LogStep, Callable[[], None]]]
+WIDTH = 12  # of a column
+
+
+@registry.loggers("spacy-sbert.ProgressLogger.v1")
+@validated
+def progress_logger(progress_bar: bool = True, output_file: str | Path | None = None) -> Setup:
+    """Log as spaCy's ConsoleLogger does, with the loss of each objective and the speed of training.
+
+    progress_bar (bool): whether to show the steps, the examples a second and the time left, on a terminal.
+    output_file (str or Path): a file that gets a line of JSON for each evaluation; an existing one is continued.
+    RETURNS (Callable): what `training.logger` is to be.
+    """
+
+    def setup(nlp: Language, stdout: IO = sys.stdout, stderr: IO = sys.stderr) -> tuple[LogStep, Callable[[], None]]:
+        log = TrainingLog(nlp, stdout, stderr, progress_bar, None if output_file is None else Path(output_file))
+        return log.step, log.close
+
+    return setup
+
+
+class TrainingLog:
+    """Writes one row for each evaluation, and a progress bar between them; see progress_logger."""
+
+    def __init__(self, nlp: Language, stdout: IO, stderr: IO, progress_bar: bool, output_file: Path | None):
+        training = nlp.config.interpolate()["training"]
+        self.pipes = [name for name, pipe in nlp.pipeline if getattr(pipe, "is_trainable", False)]
+        self.counters = [pipe for _, pipe in nlp.pipeline if hasattr(pipe, "examples_seen")]
+        self.weights = [name for name, weight in training["score_weights"].items() if weight is not None]
+        self.stdout = stdout
+        self.columns: list[str] = []
+        self.output_file = output_file
+        if output_file is not None:
+            output_file.parent.mkdir(parents=True, exist_ok=True)
+        self.seen = self._examples_seen()
+        self.started = perf_counter()
+        total = training["max_steps"] + 1 if training["max_steps"] else None
+        # disable=None: no bar where the output is no terminal
+        self.bar = tqdm(total=total, disable=None if progress_bar else True, leave=False, file=stderr, unit="step")
+
+    def step(self, info: dict[str, Any] | None) -> None:
+        """Count a step; with the result of an evaluation, write it.
+
+        info (dict): as spaCy's training loop makes it, None between evaluations.
+        """
+        self.bar.update(1)
+        if not self.bar.disable:
+            self.bar.set_postfix_str(f"{self._rate():.1f} examples/s")
+        if info is None:
+            return
+        losses = {name: float(info["losses"].get(name, 0.0)) for name in self.pipes}
+        losses.update({key: float(value) for key, value in info["losses"].items() if key not in losses})
+        scores = {name: 100 * float(info["other_scores"].get(name, 0.0)) for name in self.weights}
+        row = {"E": info["epoch"], "#": info["step"], "ex/s": self._rate()}
+        row.update({f"loss {name}": value for name, value in losses.items()})
+        row.update({**scores, "score": 100 * float(info["score"])})
+        self._write(row)
+        if self.output_file is not None:
+            line = {"epoch": info["epoch"], "step": info["step"], "examples_per_second": round(self._rate(), 2)}
+            line.update(losses=losses, scores=scores, score=100 * float(info["score"]))
+            with self.output_file.open("a", encoding="utf8") as file:
+                file.write(srsly.json_dumps(line) + "\n")
+
+    def close(self) -> None:
+        """End the bar."""
+        self.bar.close()
+
+    def _write(self, row: dict[str, float]) -> None:
+        printer = Printer(no_print=True)
+        lines = []
+        widths = [max(len(name), WIDTH if " " in name else 6) for name in row]
+        if list(row) != self.columns:  # an objective that is new has a new column
+            self.columns = list(row)
+            lines += [printer.row(self.columns, widths=widths), printer.row(["-" * width for width in widths])]
+        cells = [str(value) if isinstance(value, int) else f"{value:.4g}" for value in row.values()]
+        lines.append(printer.row(cells, widths=widths, aligns=["r"] * len(cells)))
+        with self.bar.external_write_mode(file=self.stdout):
+            self.stdout.write("\n".join(lines) + "\n")
+            self.stdout.flush()
+
+    def _rate(self) -> float:
+        """Examples a second since the start, evaluations included."""
+        return (self._examples_seen() - self.seen) / max(perf_counter() - self.started, 1e-9)
+
+    def _examples_seen(self) -> int:
+        return max((pipe.examples_seen for pipe in self.counters), default=0)

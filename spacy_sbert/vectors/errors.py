@@ -1,0 +1,36 @@
+"""What is said of the way from text to vector."""
+
+from .. import errors
+
+
+class Errors(errors.Errors):
+    """Of exceptions."""
+
+    SHARED_PROMPT = (
+        "Cannot put the prompt '{prompt}' before Docs: other components read the output of a shared transformer, too. "
+        "Use spacy-sbert.SentenceEncoder.v1, which has an encoder of its own, or encode(texts)."
+    )
+    NOT_TEXTS = "Cannot encode {given}: expected several texts, such as a list of str. Put a single text into a list."
+    NOT_STR = "Cannot encode text number {number}, {given}: expected str."
+    BULK_NO_GPU = "There is no GPU {given}: {count} were found. Correct --gpu-ids, or leave it out to use the CPU."
+    UNKNOWN_MODULES = (
+        'The folder {folder} describes a sentence encoder with {unknown}, and normalize = "auto" follows what the '
+        "folder says, which is Transformer, Pooling and Normalize. A Dense layer comes with python -m spacy sbert "
+        "import {folder} OUT; set normalize = true or false to use the transformer and the pooling without {unknown}."
+    )
+    BAD_WORD_COUNT = (
+        "{path}, line {line}: expected a word, white space and how often it was counted (1 or more), got '{given}'. "
+        "Repair or remove the line."
+    )
+    REPEATED_WORD = "{path}, line {line}: the word '{word}' was counted before. Keep one line for each word."
+    NO_WORD_COUNTS = "{path} holds no word counts: expected a word and its count on each line."
+
+
+class Warnings(errors.Warnings):
+    """Of warnings and the log."""
+
+    TRUNCATED = (
+        "{count} of {total} rows were longer than the encoder's limit of {limit} wordpieces and were cut; "
+        'doc._.sbert_truncated is True for their Docs. Set overflow = "windows" in the encoder\'s config to average '
+        'over windows instead, or unit = "sent" to encode sentences.'
+    )

@@ -1,0 +1,180 @@
+"""Many texts to one array of vectors: window by window, in this process or in several."""
+
+import multiprocessing
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Thread
+from typing import Any
+
+import numpy
+import torch
+from spacy.util import minibatch
+from srsly import cloudpickle
+from thinc.api import require_gpu
+from tqdm import tqdm
+
+from ..encoder.transformer import EncoderModel, load
+from ..encoder.wordpieces import Wordpieces
+from ..errors.checks import Positive, Processes, check, check_text
+from ..similarity import as_numpy
+from .cuts import CutCounter
+from .encode_texts import AS_CONFIGURED, Call, encode_wordpieces
+from .errors import Errors
+from .sentence_pooling import SentencePooling
+
+Encoded = tuple[numpy.ndarray, int]  # float32 (texts, width), and how many texts were cut
+
+
+@dataclass
+class TextEncoder:
+    """From texts to vectors.
+
+    transformer: the encoder. pooling: what makes a vector of its states. call: what is not as the config says.
+    """
+
+    transformer: EncoderModel
+    pooling: SentencePooling
+    call: Call = AS_CONFIGURED
+
+    @property
+    def width(self) -> int:
+        """Of the vectors."""
+        settings = load(self.transformer).settings
+        hidden = self.transformer.get_dim("nO")
+        return self.pooling.width(hidden, settings, truncate_dim=self.call.truncate_dim)
+
+    def tokenize(self, texts: list[str]) -> Wordpieces:
+        """The wordpieces of texts."""
+        prompt = self.transformer.prompt(self.call.prompt)
+        return self.transformer.wordpiece_tokenizer(texts, offsets=False, prompt=prompt)
+
+    def encode(self, wordpieces: Wordpieces) -> Encoded:
+        """The vectors of texts, on the CPU, and how many were longer than the encoder's limit."""
+        found = encode_wordpieces(self.transformer, self.pooling, wordpieces, call=self.call)
+        return as_numpy(found.vectors), int((found.rows.n_cut > 0).sum())
+
+
+def encode_all(
+    encoder: TextEncoder,
+    texts: Iterable[str],
+    *,
+    window: int,
+    progress: bool,
+    n_process: int,
+    gpu_ids: Sequence[int],
+    cuts: CutCounter,
+) -> numpy.ndarray:
+    """The vectors of texts, float32 (n, width).
+
+    cuts (CutCounter): is told of texts that were cut.
+    The others, and what it raises: see SentenceBert.encode.
+    """
+    encoded = encode_windows(encoder, texts, window=window, n_process=n_process, gpu_ids=gpu_ids)
+    settings = load(encoder.transformer).settings
+    parts = [numpy.zeros((0, encoder.width), dtype="float32")]
+    total = len(texts) if isinstance(texts, Sequence) else None
+    with tqdm(total=total, disable=not progress, unit=" texts") as bar:
+        for vectors, n_cut in encoded:
+            parts.append(vectors)
+            cuts.add_rows(len(vectors), n_cut, settings.max_length if settings else None)
+            bar.update(len(vectors))
+    return numpy.concatenate(parts)
+
+
+def check_gpus(gpu_ids: Sequence[int]) -> None:
+    """RAISES (ValueError): if there is no such GPU."""
+    count = torch.cuda.device_count()
+    for gpu_id in gpu_ids:
+        if not 0 <= gpu_id < count:
+            raise ValueError(Errors.BULK_NO_GPU.format(given=gpu_id, count=count))
+
+
+def encode_windows(
+    encoder: TextEncoder, texts: Iterable[str], *, window: int, n_process: int, gpu_ids: Sequence[int]
+) -> Iterator[Encoded]:
+    """The vectors of texts, window by window, in order.
+
+    For the arguments, and what it raises, see SentenceBert.encode.
+    """
+    if isinstance(texts, (str, bytes, Mapping)) or not isinstance(texts, Iterable):
+        raise TypeError(Errors.NOT_TEXTS.format(given=repr(texts)[:50]))
+    check("window", window, Positive)
+    check("n_process", n_process, Processes)
+    check_gpus(gpu_ids)
+    load(encoder.transformer)
+    windows = minibatch(_checked(texts), window)
+    n_workers = max(n_process, len(gpu_ids))
+    in_turn = n_workers == 1 and not gpu_ids
+    return _encode(encoder, windows) if in_turn else _encode_in_processes(encoder, windows, n_workers, gpu_ids)
+
+
+def _checked(texts: Iterable[Any]) -> Iterator[str]:
+    for number, text in enumerate(texts, start=1):
+        if not isinstance(text, str):
+            raise TypeError(Errors.NOT_STR.format(number=number, given=repr(text)[:50]))
+        check_text(text, f"text number {number}")
+        yield text
+
+
+def _encode(encoder: TextEncoder, windows: Iterable[list[str]]) -> Iterator[Encoded]:
+    """Window by window, while the next one is being tokenised."""
+    with ThreadPoolExecutor(1) as ahead:
+        tokenized: Future[Wordpieces] | None = None
+        for texts in windows:
+            coming = ahead.submit(encoder.tokenize, texts)
+            if tokenized is not None:
+                yield encoder.encode(tokenized.result())
+            tokenized = coming
+        if tokenized is not None:
+            yield encoder.encode(tokenized.result())
+
+
+def _encode_in_processes(
+    encoder: TextEncoder, windows: Iterable[list[str]], n_workers: int, gpu_ids: Sequence[int]
+) -> Iterator[Encoded]:
+    """Windows in turn to processes of their own, a few ahead of who takes the vectors."""
+    context = multiprocessing.get_context("spawn")  # PyTorch's threads and CUDA do not survive a fork
+    devices = context.SimpleQueue()
+    for worker in range(n_workers):
+        devices.put(gpu_ids[worker % len(gpu_ids)] if gpu_ids else None)
+    n_threads = max(1, torch.get_num_threads() // n_workers)
+    settings = (cloudpickle.dumps(encoder), devices, n_threads)
+    with ProcessPoolExecutor(n_workers, mp_context=context, initializer=_start, initargs=settings) as pool:
+        waiting: deque[Future[Encoded]] = deque()
+        for texts in windows:
+            waiting.append(pool.submit(_encode_window, texts))
+            if len(waiting) > 2 * n_workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+_worker: TextEncoder  # of a process that encodes for another
+
+
+def _start(encoder: bytes, devices: Any, n_threads: int) -> None:
+    global _worker
+    Thread(target=_end_with_parent, daemon=True).start()
+    torch.set_num_threads(n_threads)
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false" if n_threads == 1 else "true")
+    _worker = cloudpickle.loads(encoder)
+    gpu_id = devices.get()
+    if gpu_id is not None:
+        require_gpu(gpu_id)
+        _worker.transformer.to_gpu(gpu_id)
+        _worker.pooling.to_gpu(gpu_id)
+
+
+def _end_with_parent() -> None:
+    """Whoever was killed cannot tell its processes to end: they would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _encode_window(texts: list[str]) -> Encoded:
+    return _worker.encode(_worker.tokenize(texts))
