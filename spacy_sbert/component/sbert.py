@@ -13,12 +13,13 @@ from thinc.types import Floats2d
 
 from ..errors.checks import Name, NonNegativeFloat, validated
 from ..hooks import hooks, pipes, records
+from ..losses.parts.layer import LossLayer
 from ..similarity import as_numpy
 from ..spans import SPANS_KEY, members
-from ..training.heads import find_heads, probabilities_of
 from ..training.objectives import BatchLoss, Labels, batch_loss, initialize_objectives, needs_labels, needs_width
 from ..vectors.encoded import EncodedDoc
 from .errors import Errors, Warnings
+from .heads import find_heads, probabilities_of
 from .notices import Notices
 from .text_pipe import TextPipe
 from .upstream import cache_encoders, check_spans_key, encoder_width, find_listeners, follow_upstream, prepare_upstream
@@ -116,7 +117,7 @@ class SentenceBert(TextPipe):
     ):
         if not model.has_ref("pooling"):
             raise ValueError(Errors.NOT_AN_ENCODER.format(name=name, given=model.name))
-        if loss is not None and "n_members" not in loss.attrs:
+        if loss is not None and not isinstance(loss, LossLayer):
             raise ValueError(Errors.BAD_LOSS.format(name=name, given=loss.name))
         check_spans_key(name, model, spans_key)
         self.vocab = vocab

@@ -14,7 +14,6 @@ from ..errors.checks import NonNegative, Positive, Processes, Width, validated
 from ..files.sealed import SealedPipe
 from ..hooks import hooks, pipes, records
 from ..similarity import as_numpy
-from ..training.heads import find_heads, label_pairs
 from ..vectors.cuts import CutCounter
 from ..vectors.encode_texts import Call
 from ..vectors.encoded import EncodedDoc
@@ -22,6 +21,7 @@ from ..vectors.sentence_encoder import predict
 from ..vectors.texts import TextEncoder, encode_all
 from .annotations import make_record
 from .errors import Errors
+from .heads import find_heads, label_pairs
 from .notices import Notices
 from .upstream import find_encoder, find_listeners
 

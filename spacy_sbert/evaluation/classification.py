@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 
+from ..similarity.concatenation import SYMMETRIC, concatenated
 from .classifiers import ALL, Fold, check_sklearn, make_folds, predict_lr, predict_mlp, protocol
 from .intervals import interval, mean_of, resample
 from .settings import Settings
@@ -149,8 +150,7 @@ def _features(vectors: numpy.ndarray, transform: Transform) -> numpy.ndarray:
     members = [transform(rows) for rows in vectors]
     if len(members) == 1:
         return members[0].astype("float32")
-    u, v = members
-    return numpy.hstack([abs(u - v), u * v]).astype("float32")
+    return concatenated(*members, parts=SYMMETRIC).astype("float32")
 
 
 def _keep(outcome: Outcome, trained: Trained, predicted: numpy.ndarray, fold: Fold, examples: Examples) -> None:

@@ -13,6 +13,7 @@ from ..files.lines import Row
 from ..readers.sick import sick_rows
 from ..readers.sts import sts_rows
 from ..similarity import cosine
+from ..similarity.concatenation import SYMMETRIC, concatenated
 from .datasets import MissingData, Place, check_count, filled
 from .errors import Errors
 from .intervals import interval, resample, spearman_of
@@ -98,7 +99,7 @@ def score_learned(train: GradedPairs, tune: GradedPairs | None, test: GradedPair
 
     def predict(transform: Predict) -> dict[str, numpy.ndarray]:
         sides = {name: numpy.split(transform(both), 2) for name, both in rows.items()}
-        parts = {name: (pair_features(*sides[name]), given[name].gold) for name in sides}
+        parts = {name: (concatenated(*sides[name], parts=SYMMETRIC), given[name].gold) for name in sides}
         similarity, error = fit_similarity(parts["train"], parts.get("tune"), settings.seeds[0])
         errors.append(error)
         return {"learned": similarity(parts["test"][0]), "cosine": cosine(*sides["test"])}
@@ -138,15 +139,6 @@ def score_learned(train: GradedPairs, tune: GradedPairs | None, test: GradedPair
             "subset": list(test.subset),
         },
     }
-
-
-def pair_features(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
-    """(|u - v|, u * v): the features of pairs.
-
-    u, v (float (n, width)). RETURNS (float (n, 2 width)): the same with u and v exchanged.
-    SOURCE: Tai et al. 2015, Improved Semantic Representations From Tree-Structured LSTM Networks, section 4.2.
-    """
-    return numpy.hstack([numpy.abs(u - v), u * v])
 
 
 def fit_similarity(train: Part, tune: Part | None, seed: int) -> tuple[Predict, float]:

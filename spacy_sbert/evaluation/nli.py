@@ -8,7 +8,7 @@ import numpy
 from spacy.language import Language
 from thinc.api import Model
 
-from ..training.heads import find_heads
+from ..component.heads import find_heads
 from .datasets import MissingData, Place, check_count
 from .errors import Errors
 from .examples import evaluate
