@@ -12,7 +12,7 @@ from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
 from ..errors.checks import Name, NonNegativeFloat, validated
-from ..hooks import hooks, pipes, records
+from ..hooks import extensions, hooks, pipes, records
 from ..losses.parts.layer import LossLayer
 from ..similarity import as_numpy
 from ..spans import SPANS_KEY, members
@@ -133,7 +133,7 @@ class SentenceBert(TextPipe):
         self._expects_pairs = self._accumulates = False
         self._notices = Notices(name)
         cache_encoders(self.model, loss)
-        hooks.install_extensions(name)
+        extensions.install_for_pipe(name)
         pipes.register(self)
 
     # From pairs to gradient

@@ -12,7 +12,7 @@ from thinc.types import Floats2d
 
 from ..errors.checks import NonNegative, Positive, Processes, Width, validated
 from ..files.sealed import SealedPipe
-from ..hooks import hooks, pipes, records
+from ..hooks import extensions, hooks, pipes, records
 from ..similarity import as_numpy
 from ..vectors.cuts import CutCounter
 from ..vectors.encode_texts import Call
@@ -132,7 +132,7 @@ class TextPipe(SealedPipe):
         A pair that a trained classification head is for gets its label, too, see label_pairs.
         """
         docs = list(docs)
-        hooks.install_extensions(self.name)  # the pipe may have got another name since it was made
+        extensions.install_for_pipe(self.name)  # the pipe may have got another name since it was made
         shared = bool(find_listeners(self.model))
         pipes.register(self)  # or be a copy
         for doc, encoded in zip(docs, scores, strict=True):

@@ -16,7 +16,7 @@ from spacy.vocab import Vocab
 
 from ..errors.checks import Name, NonNegative, Positive, Width, validated
 from ..files.sealed import check_parts, naming, seal, unseal
-from ..hooks import hooks, records
+from ..hooks import extensions, hooks, records
 from ..spans import SPANS_KEY, members
 from .corpus import MAX_TOKENS, ShortSentences, read_sentences
 from .errors import Errors, Warnings
@@ -117,7 +117,7 @@ class SentenceMeta(Pipe):
         self.scorer = scorer
         self.set_hooks = set_hooks
         self.spans_key = spans_key
-        hooks.install_extensions(name)
+        extensions.install_for_pipe(name)
 
     def __call__(self, doc: Doc) -> Doc:
         """Set the vectors of one Doc."""
@@ -164,7 +164,7 @@ class SentenceMeta(Pipe):
             vectors = self._combine(self.member_vectors(stretches))
         else:
             vectors = numpy.zeros((0, self._width(docs)), dtype="float32")
-        hooks.install_extensions(self.name)  # the pipe may have got another name since it was made
+        extensions.install_for_pipe(self.name)  # the pipe may have got another name since it was made
         start = 0
         for doc, of_doc in zip(docs, rows, strict=True):
             end = start + len(of_doc.places)

@@ -91,7 +91,7 @@ def in_range(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
         those whose sum of squares overflows, or has lost digits to underflow.
     """
     xp = get_array_module(rows)
-    scaled = rows if numpy.dtype(rows.dtype).kind == "f" else rows.astype("float64")
+    scaled = xp.asarray(rows, dtype=None if numpy.dtype(rows.dtype).kind == "f" else "float64")
     with numpy.errstate(over="ignore"):  # it is looked at
         squares = (scaled * scaled).sum(axis=1, keepdims=True)
     exponents = xp.zeros(squares.shape, dtype="int32")
