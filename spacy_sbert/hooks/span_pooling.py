@@ -4,7 +4,6 @@ from functools import cache
 from typing import cast
 
 import numpy
-from thinc.api import NumpyOps
 from thinc.types import Floats2d, Ints1d, Ragged
 
 from ..layers.mean_pooling import Pooling
