@@ -12,6 +12,7 @@ from thinc.api import Model, xp2torch
 from thinc.types import Floats2d
 from transformers.file_utils import ModelOutput
 
+from ..errors.configured import Configured
 from ..files.sealed import SealedModel
 from ..spans import SpanGetter
 from .engine.packed_bert import is_packable
@@ -26,7 +27,7 @@ from .states import Backprop, States
 from .wordpieces import OVERFLOWS, Wordpieces, WordpieceTokenizer
 
 
-class EncoderModel(SealedModel, TransformerModel):
+class EncoderModel(Configured, SealedModel, TransformerModel):
     """Encode the rows of Docs with a Hugging Face encoder that is loaded on first use.
 
     Beyond the model of spacy-transformers it looks a name up in installed packages too, knows the length limit that
@@ -51,13 +52,11 @@ class EncoderModel(SealedModel, TransformerModel):
         if overflow not in OVERFLOWS:
             raise ValueError(Errors.UNKNOWN_OVERFLOW.format(given=overflow, expected=", ".join(OVERFLOWS)))
         use_one_thread_in_forks()
-        self.overflow = overflow  # no attr: those are saved, and would win over the config when loaded
+        self.overflow = overflow
         self.prompts = prompts or Prompts(default_name="")
         if overflow == "windows" and not self.prompts.include:
             raise ValueError(Errors.PROMPT_WINDOWS)
         self._tokenizer: tuple[Any, WordpieceTokenizer] | None = None
-        own = {"name": name, "get_spans": get_spans, "overflow": overflow, "prompts": prompts}
-        self._config = {**own, **shim_config}
         # Of the name and in the place that spacy-transformers gives it, as saved pipelines have it.
         holder: Model = Model(
             "hf-pytorch", _is_held, shims=[EncoderShim(name, **shim_config)], dims={"nI": None, "nO": None}
@@ -122,15 +121,6 @@ class EncoderModel(SealedModel, TransformerModel):
         """The model's state; loads the weights first, so that its width is saved with them."""
         load(self)
         return super().to_dict()
-
-    def copy(self) -> "EncoderModel":
-        """A copy with weights of its own."""
-        copied = EncoderModel(**self._config)
-        copied.layers[0].shims[0] = self.shim.copy()
-        if self.has_dim("nO"):
-            copied.set_dim("nO", self.get_dim("nO"))
-        copied.attrs["has_transformer"] = self.attrs["has_transformer"]
-        return copied
 
 
 def _is_held(model: Model, X: object, is_train: bool) -> tuple[object, Callable]:

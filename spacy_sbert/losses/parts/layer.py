@@ -6,7 +6,7 @@ from typing import Literal, TypeVar
 from thinc.api import Model
 from thinc.types import Floats2d
 
-from ...layers.configured import Configured
+from ...errors.configured import Configured
 from ..errors import Errors
 
 Members = list[Floats2d]
