@@ -16,6 +16,9 @@ class Configured(Model[InT, OutT]):
     Model.attrs are saved, and replace those of the config when they are loaded. So they are for what was learned.
     """
 
+    def copy(self: ModelT) -> ModelT:
+        return self._copy()  # whatever another base, such as the stock transformer, does
+
     def _copy(self: ModelT, seen: dict[int, Model | Shim] | None = None) -> ModelT:
         plain = super()._copy(seen)  # Thinc builds a Model, whatever the class
         copied = type(self).__new__(type(self))
