@@ -17,6 +17,7 @@ from spacy.vocab import Vocab
 from ..errors.checks import Name, NonNegative, Positive, Width, validated
 from ..files.sealed import check_parts, naming, seal, unseal
 from ..hooks import extensions, hooks, records
+from ..hooks.placed import Record
 from ..spans import SPANS_KEY, members
 from .corpus import MAX_TOKENS, ShortSentences, read_sentences
 from .errors import Errors, Warnings
@@ -189,7 +190,7 @@ class SentenceMeta(Pipe):
         places = numpy.array([[start, end]] if start < end else [], dtype="int32").reshape(-1, 2)
         return Rows(places, numpy.ones(len(places), dtype=bool), False)
 
-    def _record(self, rows: Rows, vectors: numpy.ndarray) -> dict[str, object]:
+    def _record(self, rows: Rows, vectors: numpy.ndarray) -> Record:
         return {
             "rows": rows.places,
             "vectors": vectors,
