@@ -31,7 +31,7 @@ def MatryoshkaLoss(
     Input: the members, each float (n, width), and the gold values, as the inner loss takes them; gold vectors are cut
         with the members.
     Output: the loss, a float. Its backprop takes a factor on the loss and returns one derivative a member.
-    RAISES (ValueError): if loss is no loss layer or has objectives of its own; if dims are empty, repeated or not
+    RAISES (ValueError): if loss is not a loss layer or has objectives of its own; if dims are empty, repeated or not
         positive, or weights not as many; if the members are narrower than one of dims, or loss refuses its input.
     SOURCE: Kusupati et al. 2022, section 3.
     """

@@ -134,7 +134,7 @@ class SentenceMeta(Pipe):
             yield from docs
 
     def vector(self, obj: Doc | Span) -> numpy.ndarray:
-        """The meta-embedding of any Doc or Span, also of one that is no row, from the members' vectors of it.
+        """The meta-embedding of any Doc or Span, also of one that is not a row, from the members' vectors of it.
 
         RETURNS (float32 (width,)). RAISES (ValueError): if a member has no vector of it.
         """

@@ -37,7 +37,7 @@ class ClassifierShim(EncoderShim):
     """
 
     def __init__(self, name: str, *, n_outputs: int, max_batch_items: int, **config: Any):
-        if config.get("precision") == REFERENCE:  # there is no such batching of pairs
+        if config.get("precision") == REFERENCE:  # pairs are not batched so
             expected = ", ".join(precision for precision in PRECISIONS if precision != REFERENCE)
             raise ValueError(Errors.UNKNOWN_PRECISION.format(given=REFERENCE, expected=expected))
         super().__init__(name, max_batch_items=max_batch_items, mixed_precision=False, grad_scaler_config={}, **config)

@@ -63,7 +63,7 @@ class TrainingLog:
         self.seen = self._examples_seen()
         self.started = perf_counter()
         total = training["max_steps"] + 1 if training["max_steps"] else None
-        # disable=None: no bar where the output is no terminal
+        # disable=None: no bar where the output is not a terminal
         self.bar = tqdm(total=total, disable=None if progress_bar else True, leave=False, file=stderr, unit="step")
 
     def step(self, info: Info | None) -> None:
