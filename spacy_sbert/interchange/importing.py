@@ -8,7 +8,7 @@ import spacy
 from spacy.language import Language
 from thinc.api import Model
 
-from ..encoder.engine.inference import REFERENCE
+from ..encoder.options import REFERENCE
 from ..encoder.resolve import resolve
 from ..encoder.settings import PoolingSettings, inside, read_modules, read_pooling, read_settings
 from ..errors.checks import Name, validated
