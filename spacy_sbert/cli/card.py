@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 from wasabi import msg
 
-from .app import app
+from .group import app
 from .ending import fail
 
 PIPELINE = Argument(help="Folder of the pipeline", exists=True, file_okay=False)

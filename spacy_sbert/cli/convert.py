@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Argument, Option
 from wasabi import msg
 
-from .app import app
+from .group import app
 from .ending import fail
 
 FORMATS = "auto, sts, nli, sick, wikisection, quora, text or table"  # importing the readers would not be light

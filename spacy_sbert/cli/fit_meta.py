@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 from wasabi import msg
 
-from .app import app
+from .group import app
 from .ending import fail, use_gpu
 
 

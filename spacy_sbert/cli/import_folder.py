@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Argument, Option
 from wasabi import msg
 
-from .app import app
+from .group import app
 from .ending import fail
 
 
