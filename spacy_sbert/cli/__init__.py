@@ -3,7 +3,9 @@
 from spacy.cli._util import app as spacy_app
 
 from . import (
-    card,  # noqa: F401  they register their commands on app
+    benchmark,  # noqa: F401  they register their commands on app
+    card,  # noqa: F401
+    compare,  # noqa: F401
     convert,  # noqa: F401
     encode,  # noqa: F401
     evaluate,  # noqa: F401

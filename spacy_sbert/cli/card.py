@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from typer import Argument, Option
 from wasabi import msg
 
-from .group import app
 from .ending import fail
+from .group import app
 
 PIPELINE = Argument(help="Folder of the pipeline", exists=True, file_okay=False)
 NAME = Option("--name", "-n", help="Of the package; by default that of meta.json")

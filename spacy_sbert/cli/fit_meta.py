@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from typer import Argument, Option
 from wasabi import msg
 
-from .group import app
 from .ending import fail, use_gpu
+from .group import app
 
 
 @app.command("fit-meta")
