@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..readers.arguments import AFS_MAX_SCORE, AFS_TOPICS, ASPECT_FILE, ArgumentRow, afs_files, afs_rows, aspect_rows
 from .datasets import PREFIXES, MissingData, Place, check_count, filled
 from .errors import Errors
-from .pairs import graded_pairs, score_graded
-from .sts import DEPENDS_ON, TRAINED
+from .pairs import DEPENDS_ON, TRAINED, graded_pairs, score_graded
+from .results import Measured
 from .task import Run, Task
 
 AFS_FOLDERS = ("AFS", "afs", "AFS_corpus", "")
@@ -40,7 +39,7 @@ class FacetTask:
             raise MissingData(Errors.MISSING_DATA.format(names=missing, root=root, source=AFS_SOURCE))
         return files
 
-    def run(self, run: Run) -> dict[str, Any]:
+    def run(self, run: Run) -> Measured:
         rows = [row for file in self.find(run.root) for row in filled(afs_rows(file), file)]
         return score_arguments(rows, AFS_MAX_SCORE, run, "afs", [AFS_NOTE])
 
@@ -60,7 +59,7 @@ class AspectTask:
     def find(self, root: Path) -> list[Path]:
         return [self.place.find(root)]
 
-    def run(self, run: Run) -> dict[str, Any]:
+    def run(self, run: Run) -> Measured:
         path = self.place.find(run.root)
         rows = filled(aspect_rows(path), path)
         counted = check_count(len(rows), ASPECT_PAIRS, path, run.settings.any_count)
@@ -72,7 +71,7 @@ TASKS: tuple[Task, ...] = (FacetTask(), AspectTask())
 
 def score_arguments(
     rows: Sequence[ArgumentRow], highest: float, run: Run, trained: str, notes: Sequence[str]
-) -> dict[str, Any]:
+) -> Measured:
     """Correlate similarities with the scores of arguments: of each topic, pooled, and the mean over topics.
 
     rows (n ArgumentRows): the pairs. highest (float): the score that 1 stands for. trained (str): how names of training
@@ -80,9 +79,7 @@ def score_arguments(
     RETURNS (dict): see score_graded; the sub-sets are the topics.
     SOURCE: Reimers and Gurevych 2019, section 4.3, the rows without training.
     """
-    result = score_graded(graded_pairs(rows, 0.0, highest, [row.topic for row in rows]), run)
-    result["notes"] += notes
-    touching = [name for name in run.settings.trained_on if name.lower().startswith(trained)]
-    if touching:
-        result["notes"].append(TRAINED.format(names=", ".join(touching)))
-    return result
+    names = run.settings.touching(trained)
+    touched = [TRAINED.format(names=names)] if names else []
+    pairs = graded_pairs(rows, 0.0, highest, [row.topic for row in rows])
+    return score_graded(pairs, run, [*notes, *touched])

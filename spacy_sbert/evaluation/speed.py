@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import numpy
 from spacy.language import Language
@@ -15,11 +14,11 @@ from spacy.tokens import Doc
 from spacy.util import minibatch
 from thinc.api import CupyOps, Model, get_current_ops
 
-from ..readers.sts import sts_rows
 from .datasets import MissingData
 from .errors import Errors
+from .results import Measured
 from .sources import PipelineSource
-from .sts import BENCHMARK, BenchmarkTask
+from .sts import BENCHMARK
 from .task import Run, Task
 
 SENTENCES = 2000  # spread evenly over those that are there
@@ -47,16 +46,16 @@ class SpeedTask:
 
     def find(self, root: Path) -> list[Path]:
         found, missing = [], ""
-        for split in BENCHMARK:
+        for place in BENCHMARK.places.values():
             try:
-                found += BenchmarkTask(split).find(root)
+                found.append(place.find(root))
             except MissingData as error:
                 missing = str(error)
         if not found:
             raise MissingData(missing)
         return found
 
-    def run(self, run: Run) -> dict[str, Any]:
+    def run(self, run: Run) -> Measured:
         if run.nlp is None:
             raise MissingData(Errors.NO_PIPELINE_TO_TIME)
         sentences = spread([text for path in self.find(run.root) for text in _texts(path)], self.sentences)
@@ -115,7 +114,7 @@ def count_wordpieces(nlp: Language, texts: Iterable[str], batch_size: int = BATC
     return sum(counts) if encoders else None
 
 
-def machine() -> dict[str, Any]:
+def machine() -> dict[str, str | int | None]:
     """What a speed depends on beside the pipeline: device, processor, and threads where PyTorch is in use."""
     torch = sys.modules.get("torch")
     on_gpu = isinstance(get_current_ops(), CupyOps)
@@ -132,7 +131,7 @@ def _processor() -> str:
 
 
 def _texts(path: Path) -> Iterator[str]:
-    for row in sts_rows(path):
+    for row in BENCHMARK.read(path):
         yield from row.members
 
 
