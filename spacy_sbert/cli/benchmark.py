@@ -12,7 +12,7 @@ from .options import Benchmark, Gpu, Output, takes_options
 from .reports import check_output, write_reports
 
 if TYPE_CHECKING:
-    from ..evaluation.task import Scores as Results
+    from ..evaluation.results import Results
 
 
 @app.command("benchmark")

@@ -80,6 +80,6 @@ def score_arguments(
     SOURCE: Reimers and Gurevych 2019, section 4.3, the rows without training.
     """
     names = run.settings.touching(trained)
-    touched = [TRAINED.format(names=names)] if names else []
+    touched = [TRAINED.format(names)] if names else []
     pairs = graded_pairs(rows, 0.0, highest, [row.topic for row in rows])
     return score_graded(pairs, run, [*notes, *touched])

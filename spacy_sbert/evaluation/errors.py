@@ -72,11 +72,6 @@ class Errors(errors.Errors):
     )
     UNKNOWN_BASELINE = "Unknown baseline '{given}': expected one of {expected}."
     BASELINE_NEEDS = "The baseline '{name}' needs {needs}."
-    NEEDS_VECTORS = "a pipeline with static vectors (nlp), such as en_core_web_md"
-    NEEDS_COUNTS = (
-        "word counts (counts): a file with a word and its count on each line, such as enwiki_vocab_min200.txt of "
-        "https://github.com/PrincetonML/SIF"
-    )
     NO_STATIC_VECTORS = (
         "The pipeline {name} has no static vectors, which this baseline is made of. Use one that has, such as "
         "en_core_web_md, or 'python -m spacy init vectors' to make one of a file of word vectors."

@@ -53,7 +53,7 @@ class LearnedTask:
         train, *tune, test = parts
         result = score_learned(parts[train], parts[tune[0]] if tune else None, parts[test], run)
         tuned = tune[0] if tune else f"{FOLDS} folds of {train}"
-        note = f"Learned on {train}, tuned on {tuned}, scored on {test}: a learned similarity is not a zero-shot score."
+        note = f"Learned on {train}, tuned on {tuned}, scored on {test}: a learned similarity is not zero-shot."
         return {
             **result,
             "counts": {split: len(part.gold) for split, part in parts.items()},

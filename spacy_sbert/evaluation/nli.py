@@ -5,9 +5,7 @@ from pathlib import Path
 
 import numpy
 from spacy.language import Language
-from thinc.api import Model
 
-from ..training.heads import find_heads
 from .datasets import MissingData, Place, check_count
 from .errors import Errors
 from .examples import evaluate
@@ -54,9 +52,8 @@ class LabelTask:
 
 
 def has_head(nlp: Language) -> bool:
-    """Whether a pipe of the pipeline has a trained classification head."""
-    models = [getattr(pipe, "model", None) for _, pipe in nlp.pipeline]
-    return any(find_heads(model) for model in models if isinstance(model, Model))
+    """Whether a pipe of the pipeline classifies pairs, and was trained to."""
+    return any(hasattr(pipe, "classify") and getattr(pipe, "labels", ()) for _, pipe in nlp.pipeline)
 
 
 SNLI = "https://nlp.stanford.edu/projects/snli/"

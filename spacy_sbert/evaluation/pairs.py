@@ -25,9 +25,7 @@ SIMILARITIES: dict[str, Callable[[numpy.ndarray, numpy.ndarray], numpy.ndarray]]
 }
 CORRELATIONS = {"spearman": spearman, "pearson": pearson}
 DEPENDS_ON = ("normalizations", "sizes", "seeds", "bootstrap", "trained_on", "any_count")
-TRAINED = (
-    "The encoder was trained on {names}, which shares pairs or sources with this set: this is not a zero-shot score."
-)
+TRAINED = "The encoder was trained on {}, which shares pairs or sources with this set: this score is not zero-shot."
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,7 @@ class GradedSet:
     def touched(self, settings: Settings) -> list[str]:
         """A note where the encoder was trained on something that touches the set."""
         names = settings.touching(*self.trained)
-        return [TRAINED.format(names=names)] if names else []
+        return [TRAINED.format(names)] if names else []
 
 
 @dataclass(frozen=True)

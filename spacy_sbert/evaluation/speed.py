@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy
 from spacy.language import Language
@@ -100,15 +101,14 @@ def count_wordpieces(nlp: Language, texts: Iterable[str], batch_size: int = BATC
 
     RETURNS (int): None if no pipe has a transformer of this package; pipes that share one count once.
     """
-    from ..encoder.transformer import EncoderModel  # loads PyTorch, which other pipelines can do without
 
-    def count(encoder: EncoderModel, docs: list[Doc]) -> int:
+    def count(encoder: Any, docs: list[Doc]) -> int:
         texts = [span.text for spans in encoder.attrs["get_spans"](docs) for span in spans]
         return int(encoder.wordpiece_tokenizer(texts, offsets=False).n_text.sum()) if texts else 0
 
     models = (getattr(pipe, "model", None) for _, pipe in nlp.pipeline)
     nodes = (node for model in models if isinstance(model, Model) for node in model.walk())
-    encoders = [node for node in nodes if isinstance(node, EncoderModel)]
+    encoders = [node for node in nodes if hasattr(node, "wordpiece_tokenizer")]
     batches = minibatch(nlp.pipe(texts, batch_size=batch_size), batch_size)
     counts = [sum(count(encoder, docs) for encoder in encoders) for docs in batches]
     return sum(counts) if encoders else None

@@ -34,7 +34,9 @@ UNPACKED = {
 }
 COUNTS = {"train": 5749, "dev": 1500, "test": 1379}  # of the STS benchmark, chosen from STS12 to STS17
 TRAINED_ON = ("sts", "glue")
-OVERLAP = "STS benchmark train was drawn from STS12 to STS17: scores of an encoder trained on it are not zero-shot scores."
+OVERLAP = (
+    "STS benchmark train was drawn from STS12 to STS17: if the encoder was trained on it, this score is not zero-shot."
+)
 
 
 @dataclass(frozen=True)

@@ -266,7 +266,7 @@ def test_a_note_stands_where_training_data_touches(tmp_path):
     notes = evaluate(tmp_path, settings=told)["tasks"]["STSb-dev"]["notes"]
     assert notes[1:] == [
         "The encoder was trained on stsb-train, which shares pairs or sources with this set: "
-        "this is no zero-shot score."
+        "this score is not zero-shot."
     ]
 
 
