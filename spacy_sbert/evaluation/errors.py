@@ -47,11 +47,11 @@ class Errors(errors.Errors):
     BAD_CACHE = "{path} is no saved vectors of an evaluation: {reason}. Delete it."
     UNREADABLE_RESULTS = (
         "{path} cannot be read as results of an evaluation: {reason}. Expected the JSON file that 'python -m spacy "
-        "sbert evaluate --suite ... --output' saves."
+        "sbert benchmark --output' saves."
     )
     LARGE_RESULTS = (
         "{path} has {given} bytes, more than results of an evaluation ever have ({limit}). Expected the JSON file that "
-        "'python -m spacy sbert evaluate --suite ... --output' saves."
+        "'python -m spacy sbert benchmark --output' saves."
     )
     OTHER_FORMAT = (
         "{path} has the format {given}, expected '{expected}': it is no result of an evaluation, or of another version "
