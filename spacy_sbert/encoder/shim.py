@@ -145,14 +145,18 @@ class EncoderShim(SteppingShim):
     def encoding(self) -> Iterator[Engine]:
         """What encodes without dropout and without a graph, for run, in the precision asked for. Meanwhile the weights
         stay as they are, whatever another thread does."""
-        precision = REFERENCE if self.precision == REFERENCE else self._inference_precision
         with self.weights.reading():
-            engine = self._inference.engine_of(self.network, precision)
+            engine = self.inference_engine()
             if isinstance(engine, Padded):
                 with self._twins.lend(engine.model) as twin:
                     yield type(engine)(twin)
             else:
                 yield engine
+
+    def inference_engine(self) -> Engine:
+        """What encoding makes of the weights as they are; see InferenceCache."""
+        precision = REFERENCE if self.precision == REFERENCE else self._inference_precision
+        return self._inference.engine_of(self.network, precision)
 
     @property
     def arithmetic(self) -> str:
