@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_args, get_origi
 from typer import Option
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from ..evaluation import Settings
 
 FORMATS = "auto, sts, nli, sick, wikisection, quora, text or table"  # to import the readers would take too long
@@ -101,6 +103,11 @@ class Benchmark:
 def listed(given: str) -> tuple[str, ...]:
     """The names in a list with commas."""
     return tuple(name.strip() for name in given.split(",") if name.strip())
+
+
+def given(options: "DataclassInstance") -> dict[str, Any]:
+    """The options that were given, by name: those that are not None."""
+    return {name: value for name, value in asdict(options).items() if value is not None}
 
 
 def takes_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from typer import Argument, Option
 from wasabi import msg
 
 from .ending import fail, use_gpu
 from .group import app
-from .options import Gpu, takes_options
+from .options import Gpu, given, takes_options
 
 SHOWN = 100  # characters of a text
 CORPUS_HELP = "Texts: .txt, .jsonl, .csv, .tsv (all also .gz) or .parquet"
@@ -29,6 +29,22 @@ class How:
     column: Annotated[str, Option("--column", "-c", help="Column or JSON field of the texts")] = "text"
     no_header: Annotated[bool, Option("--no-header", help="Columns of .csv and .tsv are named 0, 1, ...")] = False
     gpu_id: Gpu = -1
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """What the methods of clustering are told; None as they have it."""
+
+    threshold: Annotated[
+        float | None,
+        Option(
+            "--threshold", "-t", help="communities: least cosine (0.75); hierarchical: largest distance, 1 - cosine"
+        ),
+    ] = None
+    min_size: Annotated[int | None, Option("--min-size", help="communities: texts that make one (10)")] = None
+    n_clusters: Annotated[int | None, Option("--n-clusters", "-n", help="hierarchical, kmeans: how many")] = None
+    linkage: Annotated[str | None, Option("--linkage", help="hierarchical: average, complete or single")] = None
+    seed: Annotated[int | None, Option("--seed", help="kmeans: of the first means (0)")] = None
 
 
 @app.command("search")
@@ -83,25 +99,14 @@ def cluster_cli(
     corpus: Corpus,
     output: Output,
     method: Annotated[str, Option("--method", "-m", help="communities, hierarchical or kmeans")] = "communities",
-    threshold: Annotated[
-        float | None,
-        Option(
-            "--threshold", "-t", help="communities: least cosine (0.75); hierarchical: largest distance, 1 - cosine"
-        ),
-    ] = None,
-    min_size: Annotated[int | None, Option("--min-size", help="communities: texts that make one (10)")] = None,
-    n_clusters: Annotated[int | None, Option("--n-clusters", "-n", help="hierarchical, kmeans: how many")] = None,
-    linkage: Annotated[str | None, Option("--linkage", help="hierarchical: average, complete or single")] = None,
-    seed: Annotated[int | None, Option("--seed", help="kmeans: of the first means (0)")] = None,
     *,
+    options: ClusterOptions,
     how: How,
 ) -> None:
     """Write the cluster of each text, -1 for texts in none."""
     from ..search.texts import NO_CLUSTER, cluster_texts
 
-    given = {"threshold": threshold, "min_size": min_size, "n_clusters": n_clusters, "linkage": linkage, "seed": seed}
-    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    rows = _run(partial(cluster_texts, method=method, **options), pipeline, corpus, how, output)
+    rows = _run(partial(cluster_texts, method=method, **given(options)), pipeline, corpus, how, output)
     _write(output, ("cluster", "row", "text"), rows)
     msg.info(f"{len({row[0] for row in rows} - {NO_CLUSTER})} clusters of {len(rows)} texts")
 

@@ -16,7 +16,7 @@ from .results import Figure, Predictions, Results, TaskResult, check_results, fi
 FORMAT = "spacy-sbert comparison 1"
 CORRELATIONS = (["spearman", "pooled"], ["spearman"])  # what follows the similarity in the path of a figure
 Statistics = tuple[Resampled, Resampled, int]  # of two models, and how many examples
-Test = Mapping[str, float] | Mapping[str, str]  # see paired_difference; or reason, why there is none
+Test = Mapping[str, float] | Mapping[str, str]  # see paired_difference; or the reason why there is no test
 
 
 class Compared(TypedDict):
@@ -49,9 +49,9 @@ def compare(results: Sequence[Results], *, resamples: int = 1000, seed: int = 1)
     resamples, seed (int): of the paired bootstrap tests, see paired_difference.
     RETURNS (dict): JSON: format, resamples, seed; models, their names and digests, in the order given; warnings, what
         differs that should not; tasks, by name, for those that all models have: primary, figures, one for each model,
-        and tests, for each model but the first its difference from the first, low, high and p, or reason, why there is
-        no test; not_shared, which models have the other tasks; rank_changes, see there; transfer_probing, see there.
-    RAISES (ValueError): if they are fewer than two, or one is no result of an evaluation, or of another format.
+        and tests, for each model but the first its difference from the first, low, high and p, or the reason why
+        there is no test; not_shared, which models have the other tasks; rank_changes and transfer_probing, see there.
+    RAISES (ValueError): if there are fewer than two, or one is not the result of an evaluation, or has another format.
     SOURCE: see paired_difference (tests); Eger et al. 2019 (ranks).
     """
     if len(results) < 2:
@@ -128,7 +128,7 @@ def _test(ours: TaskResult, theirs: TaskResult, resamples: int, seed: int) -> Te
 
 
 def _statistics(ours: TaskResult, theirs: TaskResult) -> Statistics | str:
-    """What a paired test compares, or why there is none; data sets are told by their digests, not by their folders."""
+    """What a paired test compares, or why there is no test; data sets are identified by digests, not by folders."""
     if sorted(ours["data"].values()) != sorted(theirs["data"].values()):
         return "the data files differ"
     if variant_key(ours["variants"][0]) != variant_key(theirs["variants"][0]):

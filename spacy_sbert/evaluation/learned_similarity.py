@@ -13,7 +13,7 @@ from ..similarity import cosine
 from .datasets import MissingData
 from .errors import Errors
 from .intervals import intervals_of, spearman_of
-from .pairs import CORRELATIONS, DEPENDS_ON, GradedPairs, GradedSet, pair_features
+from .pairs import DEPENDS_ON, GradedPairs, GradedSet, correlated, pair_features, predictions_of
 from .results import Measured, Scores
 from .sick import SICK
 from .sts import BENCHMARK
@@ -91,25 +91,18 @@ def score_learned(train: GradedPairs, tune: GradedPairs | None, test: GradedPair
     rows = {name: run.encode([*part.first, *part.second], fit_on=learned_from) for name, part in given.items()}
     settings, notes = run.settings.that_fit(*rows["train"].shape)
 
-    def predict(transform: Predict) -> dict[str, numpy.ndarray]:
+    each: list[tuple[dict[str, numpy.ndarray], float]] = []
+
+    def score(transform: Predict) -> Scores:
         sides = {name: numpy.split(transform(both), 2) for name, both in rows.items()}
         parts = {name: (pair_features(*sides[name]), given[name].gold) for name in sides}
         similarity, error = fit_similarity(parts["train"], parts.get("tune"), settings.seeds[0])
-        errors.append(error)
-        return {"learned": similarity(parts["test"][0]), "cosine": cosine(*sides["test"])}
-
-    each: list[dict[str, numpy.ndarray]] = []
-    errors: list[float] = []
-
-    def score(transform: Predict) -> Scores:
-        each.append(predict(transform))
-        return {
-            name: {key: correlate(values, test.gold) for key, correlate in CORRELATIONS.items()}
-            for name, values in each[-1].items()
-        }
+        found = {"learned": similarity(parts["test"][0]), "cosine": cosine(*sides["test"])}
+        each.append((found, error))
+        return {name: correlated(values, test.gold) for name, values in found.items()}
 
     variants = score_variants(settings, rows["train"], score)
-    predicted = each[0]  # of the first variant and seed
+    predicted = each[0][0]  # of the first variant and seed
     statistics = {f"{name}.spearman": spearman_of(values, test.gold) for name, values in predicted.items()}
     result: Measured = {
         "counts": {name: len(part.gold) for name, part in given.items()},
@@ -117,15 +110,11 @@ def score_learned(train: GradedPairs, tune: GradedPairs | None, test: GradedPair
         "notes": notes,
         "variants": variants,
         "intervals": intervals_of(statistics, len(test.gold), settings.bootstrap, settings.seeds[0]),
-        "predictions": {
-            "predicted": predicted["learned"].tolist(),
-            "gold": test.gold.tolist(),
-            "subset": list(test.subset),
-        },
+        "predictions": predictions_of(predicted["learned"], test),
     }
     same_size = settings.variants[: len(settings.normalizations)]
     if len(same_size) > 1 and not same_size[0].is_random:
-        best = min(range(len(same_size)), key=errors.__getitem__)
+        best = min(range(len(same_size)), key=lambda i: each[i][1])
         result["tuned"] = {"normalization": [same_size[best].normalization], "scores": variants[best]["scores"]}
     return result
 

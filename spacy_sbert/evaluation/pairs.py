@@ -11,7 +11,7 @@ from ..similarity import cosine, euclidean, manhattan
 from ..similarity.correlation import pearson, spearman
 from .datasets import Place, check_count, filled
 from .intervals import interval, resample, spearman_of
-from .results import Measured, Scores
+from .results import Measured, Predictions, Scores
 from .settings import Settings
 from .task import Run, score_variants
 from .variants import Transform
@@ -144,9 +144,19 @@ def score_graded(pairs: GradedPairs, run: Run, notes: Sequence[str] = ()) -> Mea
         "primary": "cosine.spearman.pooled",
         "variants": variants,
         "intervals": intervals(predicted, pairs, settings.bootstrap, settings.seeds[0]),
-        "predictions": {"predicted": predicted.tolist(), "gold": pairs.gold.tolist(), "subset": list(pairs.subset)},
+        "predictions": predictions_of(predicted, pairs),
         "notes": [*unfit, *notes],
     }
+
+
+def predictions_of(predicted: numpy.ndarray, pairs: GradedPairs) -> Predictions:
+    """What was predicted of each pair, for results."""
+    return {"predicted": predicted.tolist(), "gold": pairs.gold.tolist(), "subset": list(pairs.subset)}
+
+
+def correlated(predicted: numpy.ndarray, gold: numpy.ndarray) -> dict[str, float | None]:
+    """Both correlations with gold scores."""
+    return {name: correlate(predicted, gold) for name, correlate in CORRELATIONS.items()}
 
 
 def correlations(predicted: numpy.ndarray, pairs: GradedPairs) -> Scores:

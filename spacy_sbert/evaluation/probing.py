@@ -18,8 +18,8 @@ from .transfer import as_examples
 SOURCE = "https://github.com/facebookresearch/SentEval (data/probing)"
 SPLITS = {"tr": TRAIN, "va": DEV, "te": TEST}
 OFFICIAL = {"tr": 100_000, "va": 10_000, "te": 10_000}
-NO_TRAIN = "Trained on va, since there is no tr: compares with no published figure."
-X_PROBE = "Sentences of X-Probe, not of SentEval: compares with no figure published for SentEval."
+NO_TRAIN = "Trained on va, since there is no tr: cannot be compared with published figures."
+X_PROBE = "Sentences of X-Probe, not of SentEval: cannot be compared with figures published for SentEval."
 
 
 @dataclass(frozen=True)

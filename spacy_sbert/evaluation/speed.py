@@ -90,7 +90,7 @@ TASKS: tuple[Task, ...] = (SpeedTask(),)
 
 
 def spread(texts: Sequence[str], n: int) -> list[str]:
-    """n of the texts at equal distances, in their order; all of them if they are no more."""
+    """n of the texts at equal distances, in their order; all of them if there are fewer."""
     if len(texts) <= n:
         return list(texts)
     return [texts[i] for i in numpy.linspace(0, len(texts) - 1, n).astype(int)]

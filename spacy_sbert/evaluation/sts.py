@@ -16,7 +16,7 @@ from .task import Run, Task
 MAX_SCORE = 5.0
 SENTENCES = ("sentence1", "sentence2")
 SOURCE = "http://ixa2.si.ehu.eus/stswiki"
-# Pairs with a gold score. SMT of STS13 is no part of it here: the LDC licenses its texts.
+# Pairs with a gold score. SMT of STS13 is left out: the LDC licenses its texts.
 SUBSETS = {
     12: {"MSRpar": 750, "MSRvid": 750, "SMTeuroparl": 459, "surprise.OnWN": 750, "surprise.SMTnews": 399},
     13: {"FNWN": 189, "headlines": 750, "OnWN": 561},
@@ -41,7 +41,7 @@ OVERLAP = (
 
 @dataclass(frozen=True)
 class YearTask:
-    """The STS task of one year, English, test: its sub-sets each in two files of its own."""
+    """The STS task of one year, English, test: each sub-set is in two files."""
 
     year: int
     suite: str = "sts"

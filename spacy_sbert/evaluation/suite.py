@@ -79,12 +79,7 @@ def evaluate_suites(
     store = VectorStore(source, cache, progress)
     run = Run(root, store, settings, progress, source.nlp)
     for task, paths in progress(found, "tasks"):
-        try:
-            results["tasks"][task.name] = _run_or_reuse(task, paths, run, results, cache)
-        except MissingData as missing:
-            results["skipped"][task.name] = str(missing)
-        except (ImportError, MemoryError, OSError, RuntimeError, ValueError) as error:  # the other tasks still run
-            results["failed"][task.name] = str(error) or type(error).__name__
+        _note(task, paths, run, results, cache)
         results["model"].update({"width": store.width, "encoded": store.encoded})
         if save is not None:
             save(results)
@@ -94,6 +89,16 @@ def evaluate_suites(
     if save is not None and not found:  # every file that is there is broken
         save(results)
     return results
+
+
+def _note(task: Task, paths: list[Path], run: Run, results: Results, cache: Path | None) -> None:
+    """Note what a task measures, or why it does not: the other tasks still run."""
+    try:
+        results["tasks"][task.name] = _run_or_reuse(task, paths, run, results, cache)
+    except MissingData as missing:
+        results["skipped"][task.name] = str(missing)
+    except (ImportError, MemoryError, OSError, RuntimeError, ValueError) as error:
+        results["failed"][task.name] = str(error) or type(error).__name__
 
 
 def tasks_of(suite: str) -> Sequence[Task]:
@@ -107,7 +112,7 @@ def tasks_of(suite: str) -> Sequence[Task]:
 
 
 def _find(tasks: Sequence[Task], root: Path, results: Results) -> list[tuple[Task, list[Path]]]:
-    """The tasks whose files are there, with these; the others are noted in the results."""
+    """The tasks whose files are there, with their files; the others are noted in the results."""
     found = []
     for task in tasks:
         try:
@@ -136,7 +141,7 @@ def _run_or_reuse(task: Task, paths: list[Path], run: Run, results: Results, cac
 
 
 def _read(file: Path, name: str) -> TaskResult | None:
-    """A kept result; None where there is none, or a damaged one, which is then made anew."""
+    """A kept result; None if there is none, or it is damaged: then it is made again."""
     try:
         check_input(file)
         found = json.loads(file.read_text(encoding="utf8"))
@@ -152,5 +157,5 @@ def write_json(file: Path, content: Mapping[str, Any]) -> None:
 
 
 def _bar(shown: bool) -> Progress:
-    # disable=None: no bar where the output is no terminal
+    # disable=None: no bar if the output is not a terminal
     return lambda items, name: tqdm(items, desc=name, disable=None if shown else True, leave=False)

@@ -8,7 +8,7 @@ from spacy.language import Language
 
 
 class Words:
-    """Splits texts into lower-cased words with a pipeline's tokenizer; white space is none."""
+    """Splits texts into lower-cased words with a pipeline's tokenizer; white space is left out."""
 
     def __init__(self, nlp: Language | None = None):
         """nlp (Language): whose tokenizer; by default the English one."""
