@@ -8,7 +8,7 @@ from wasabi import msg
 
 from .ending import fail, use_gpu
 from .group import app
-from .options import Benchmark, Gpu, Output, takes_options
+from .options import Benchmark, Gpu, Output, listed, takes_options
 from .reports import check_output, write_reports
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def run(pipeline: str, folder: Path, suites: Benchmark, output: Path | None) -> 
             if name is None
             else make_baseline(name, nlp=nlp, counts=suites.counts, encoder=suites.encoder)
         )
-        results = evaluate_suites(source, folder, suites.suites, settings=settings, cache=cache, save=save)
+        results = evaluate_suites(source, folder, listed(suites.suite), settings=settings, cache=cache, save=save)
     except (ImportError, OSError, ValueError) as error:
         fail(f"Cannot evaluate on {folder}", str(error))
     report = markdown(results)

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer import Argument, Exit, Option
 from wasabi import msg
@@ -18,24 +18,18 @@ class Encoding:
     """Which texts of a file become which vectors, and how."""
 
     column: Annotated[str, Option("--column", "-c", help="Column or JSON field of the texts")] = "text"
-    no_header: Annotated[bool, Option("--no-header", help="Columns of .csv and .tsv are named 0, 1, ...")] = False
+    header: Annotated[bool, Option(" /--no-header", help="Columns of .csv and .tsv are named 0, 1, ...")] = True
     id_column: Annotated[str | None, Option("--id-column", help=".parquet: a column to copy, named id")] = None
     with_text: Annotated[bool, Option("--with-text", help=".parquet: also the texts")] = False
     dtype: Annotated[str, Option("--dtype", help="Numbers in the output: float32 or float16")] = "float32"
     window: Annotated[int, Option("--window", help="Texts encoded together, and saved at a time")] = 4096
-    batch_items: Annotated[int, Option("--batch-items", help="Wordpieces in a forward pass, 0: what suits")] = 0
+    max_batch_items: Annotated[int, Option("--batch-items", help="Wordpieces in a forward pass, 0: what suits")] = 0
     prompt_name: Annotated[str | None, Option("--prompt-name", help="Which of the encoder's prompts")] = None
     prompt: Annotated[str | None, Option("--prompt", help="What is put before each text")] = None
     truncate_dim: Annotated[int | None, Option("--truncate-dim", help="Dimensions to keep", min=1)] = None
     n_process: Annotated[int, Option("--n-process", help="Processes to work in")] = 1
     overwrite: Annotated[bool, Option("--overwrite", help="Replace the output when all is done")] = False
     restart: Annotated[bool, Option("--restart", help="Begin anew, whatever an interrupted run has kept")] = False
-
-    def given(self) -> dict[str, Any]:
-        """The options as encode_file takes them."""
-        options = asdict(self)
-        options.update(header=not options.pop("no_header"), max_batch_items=options.pop("batch_items"))
-        return options
 
 
 @app.command("encode")
@@ -59,7 +53,7 @@ def encode_cli(
     try:
         gpus = _gpu_ids(gpu_ids)
         pipe = load_pipe(pipeline, name=name, precision=precision, gpu_ids=gpus)
-        report = encode_file(pipe, input_path, output_path, gpu_ids=gpus, progress=not quiet, **encoding.given())
+        report = encode_file(pipe, input_path, output_path, gpu_ids=gpus, progress=not quiet, **asdict(encoding))
     except (ImportError, OSError, RuntimeError, ValueError) as error:
         fail(f"Cannot encode {input_path}", str(error))
     except KeyboardInterrupt:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from typer import Option
 
@@ -21,18 +21,6 @@ Output = Annotated[Path | None, Option("--output", "-o", help="JSON file for the
 Gpu = Annotated[int, Option("--gpu-id", "-g", help="GPU to use, -1 for the CPU", min=-1)]
 
 
-class Reading(TypedDict):
-    """What PairCorpus is told of a file."""
-
-    format: str
-    members: list[str] | None
-    score: str | None
-    label: str | None
-    min_score: float
-    max_score: float
-    header: bool
-
-
 @dataclass(frozen=True)
 class Layout:
     """How a file of examples is read."""
@@ -43,19 +31,11 @@ class Layout:
     label: Annotated[str | None, Option("--label", help="Column of a table's label")] = None
     min_score: Annotated[float, Option("--min-score", help="Score of a table that becomes 0")] = 0.0
     max_score: Annotated[float, Option("--max-score", help="Score of a table that becomes 1")] = 1.0
-    no_header: Annotated[bool, Option("--no-header", help="A table's columns are named 0, 1, ...")] = False
+    header: Annotated[bool, Option(" /--no-header", help="A table's columns are named 0, 1, ...")] = True
 
-    def reading(self) -> Reading:
+    def reading(self) -> dict[str, Any]:
         """The options as PairCorpus takes them."""
-        return {
-            "format": self.format,
-            "members": self.members.split(",") if self.members else None,
-            "score": self.score,
-            "label": self.label,
-            "min_score": self.min_score,
-            "max_score": self.max_score,
-            "header": not self.no_header,
-        }
+        return {**asdict(self), "members": self.members.split(",") if self.members else None}
 
 
 @dataclass(frozen=True)
@@ -79,11 +59,6 @@ class Benchmark:
     ] = None
     counts: Annotated[Path | None, Option("--counts", help="Needed by sif: a file of words and counts")] = None
     encoder: Annotated[str | None, Option("--encoder", help="Of untuned-*: a transformer, by default BERT base")] = None
-
-    @property
-    def suites(self) -> tuple[str, ...]:
-        """The names of the suites."""
-        return listed(self.suite)
 
     def settings(self) -> "Settings":
         """How to evaluate. RAISES (ValueError): for an unknown value."""

@@ -27,7 +27,7 @@ class How:
 
     pipe: Annotated[str | None, Option("--name", help="The sbert pipe to encode with; by default the last")] = None
     column: Annotated[str, Option("--column", "-c", help="Column or JSON field of the texts")] = "text"
-    no_header: Annotated[bool, Option("--no-header", help="Columns of .csv and .tsv are named 0, 1, ...")] = False
+    header: Annotated[bool, Option(" /--no-header", help="Columns of .csv and .tsv are named 0, 1, ...")] = True
     gpu_id: Gpu = -1
 
 
@@ -121,7 +121,7 @@ def _run(work: Callable[..., list[RowT]], pipeline: str, corpus: Path, how: How,
         if output is not None:
             check_output(output)  # before hours of work
         pipe = load_pipe(pipeline, name=how.pipe)
-        return work(pipe, corpus, progress=True, column=how.column, header=not how.no_header)
+        return work(pipe, corpus, progress=True, column=how.column, header=how.header)
     except (ImportError, OSError, RuntimeError, ValueError) as error:
         fail(f"Cannot work on {corpus}", str(error))
 

@@ -58,9 +58,8 @@ def check_count(given: int, official: int | None, path: Path, any_count: bool) -
         return []
     if not any_count:
         raise ValueError(Errors.NOT_OFFICIAL.format(path=path, given=given, official=official))
-    return [
-        f"{path.name}: {given:,} examples, where the official data set has {official:,}: cannot be compared with published figures."
-    ]
+    said = f"{path.name}: {given:,} examples, where the official data set has {official:,}"
+    return [f"{said}: cannot be compared with published figures."]
 
 
 def filled(rows: Iterable[Row], path: Path) -> list[Row]:

@@ -13,7 +13,7 @@ from ..similarity import cosine
 from .datasets import MissingData
 from .errors import Errors
 from .intervals import intervals_of, spearman_of
-from .pairs import DEPENDS_ON, GradedPairs, GradedSet, correlated, pair_features, predictions_of
+from .pairs import DEPENDS_ON, GradedPairs, GradedSet, correlated, pair_features, predictions_of, touched
 from .results import Measured, Scores
 from .sick import SICK
 from .sts import BENCHMARK
@@ -58,7 +58,7 @@ class LearnedTask:
             **result,
             "counts": {split: len(part.gold) for split, part in parts.items()},
             "splits": {"train": train, "tune": tuned, "test": test},
-            "notes": [*result["notes"], *notes, note, *self.data.touched(run.settings)],
+            "notes": [*result["notes"], *notes, note, *touched(run.settings, *self.data.trained)],
         }
 
     def _paths(self, root: Path) -> dict[str, Path]:

@@ -55,7 +55,7 @@ class GradedSet:
     places, counts: where each split lies, and how many pairs it officially has.
     read: gives the rows of a file, two members and a score from 0 to 1 each.
     low, high: the scores of the data set that 0 and 1 stand for.
-    trained: how the names of training data begin that touch the set.
+    trained: how the names of training data begin that touch the set. notes: what to say beside its scores.
     """
 
     places: Mapping[str, Place]
@@ -64,18 +64,14 @@ class GradedSet:
     low: float
     high: float
     trained: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     def pairs(self, split: str, run: Run) -> tuple[GradedPairs, list[str]]:
         """The pairs of a split, and what there is to note of their number."""
         path = self.places[split].find(run.root)
         rows = filled(self.read(path), path)
         notes = check_count(len(rows), self.counts[split], path, run.settings.any_count)
-        return graded_pairs(rows, self.low, self.high), notes
-
-    def touched(self, settings: Settings) -> list[str]:
-        """A note where the encoder was trained on something that touches the set."""
-        names = settings.touching(*self.trained)
-        return [TRAINED.format(names)] if names else []
+        return graded_pairs(rows, self.low, self.high), [*notes, *self.notes]
 
 
 @dataclass(frozen=True)
@@ -94,7 +90,13 @@ class GradedTask:
 
     def run(self, run: Run) -> Measured:
         pairs, notes = self.data.pairs(self.split, run)
-        return score_graded(pairs, run, [*notes, *(self.data.touched(run.settings) or self.otherwise)])
+        return score_graded(pairs, run, [*notes, *(touched(run.settings, *self.data.trained) or self.otherwise)])
+
+
+def touched(settings: Settings, *beginnings: str) -> list[str]:
+    """A note where the encoder was trained on data whose names begin so."""
+    names = settings.touching(*beginnings)
+    return [TRAINED.format(names)] if names else []
 
 
 def pair_features(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
@@ -106,15 +108,15 @@ def pair_features(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
     return numpy.hstack([numpy.abs(u - v), u * v])
 
 
-def graded_pairs(rows: Sequence[Row], low: float, high: float, subset: Sequence[str] | None = None) -> GradedPairs:
+def graded_pairs(rows: Sequence[Row], low: float, high: float) -> GradedPairs:
     """Pairs as a reader gives them.
 
-    rows (n Rows, one or more): two members and a score from 0 to 1 each. low, high (float): the scores of the data set
-    that 0 and 1 stand for. subset (n strings): the sub-set of each, by default one of all.
+    rows (n Rows, one or more): two members and a score from 0 to 1 each; the topic, if they have one, is the sub-set.
+    low, high (float): the scores of the data set that 0 and 1 stand for.
     """
     first, second = zip(*(row.members for row in rows), strict=True)
     gold = numpy.array([low + (high - low) * (row.score or 0.0) for row in rows])
-    return GradedPairs(first, second, gold, tuple(subset or ["all"] * len(rows)))
+    return GradedPairs(first, second, gold, tuple(getattr(row, "topic", "all") for row in rows))
 
 
 def score_graded(pairs: GradedPairs, run: Run, notes: Sequence[str] = ()) -> Measured:

@@ -9,7 +9,7 @@ from ..files.lines import check_members, check_score, read_lines
 from ..readers.sts import sts_rows
 from .datasets import MissingData, Place, check_count, filled
 from .errors import Errors
-from .pairs import DEPENDS_ON, GradedPairs, GradedSet, GradedTask, score_graded
+from .pairs import DEPENDS_ON, GradedPairs, GradedSet, GradedTask, score_graded, touched
 from .results import Measured
 from .task import Run, Task
 
@@ -77,7 +77,7 @@ class YearTask:
             rows += [(*row, subset.removeprefix("surprise.")) for row in found]
         first, second, scores, subsets = zip(*rows, strict=True)
         pairs = GradedPairs(first, second, numpy.array(scores), subsets)
-        return score_graded(pairs, run, [*notes, *(BENCHMARK.touched(run.settings) or [OVERLAP])])
+        return score_graded(pairs, run, [*notes, *(touched(run.settings, *TRAINED_ON) or [OVERLAP])])
 
 
 def _benchmark_place(split: str) -> Place:

@@ -1,7 +1,6 @@
 """The words of texts, as every baseline that counts them sees them."""
 
 import hashlib
-from collections.abc import Sequence
 
 import spacy
 from spacy.language import Language
@@ -23,8 +22,3 @@ class Words:
         """The SHA-256 of the tokenizer's rules."""
         rules = self.pipeline.tokenizer.to_bytes(exclude=["vocab"])  # type: ignore[union-attr]
         return hashlib.sha256(str(self.pipeline.lang).encode("utf8") + rules).hexdigest()
-
-
-def distinct(*corpora: Sequence[str]) -> list[str]:
-    """Each text once, in the order of its first place."""
-    return list(dict.fromkeys(text for corpus in corpora for text in corpus))
