@@ -3,11 +3,12 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 from importlib.metadata import packages_distributions, version
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy
 from spacy.language import Language
 from thinc.api import Model
+from thinc.shims import Shim
 
 from ..similarity import as_numpy
 from .errors import Errors
@@ -37,7 +38,7 @@ class Source(Protocol):
 
 
 class PipelineSource:
-    """The vectors that a pipeline gives its Docs, whoever makes them: ours, static vectors, another plugin."""
+    """The vectors that a pipeline gives its Docs, whichever component makes them."""
 
     learns = False
 
@@ -88,7 +89,7 @@ def precisions(nlp: Language) -> list[str]:
     return [f"{name} {precision};" for name, precision in found if precision != "float32"]
 
 
-def _shims(model: Model) -> Iterator[Any]:
+def _shims(model: Model) -> Iterator[Shim]:
     for node in model.walk():
         yield from node.shims
 

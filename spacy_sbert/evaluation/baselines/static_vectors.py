@@ -6,7 +6,7 @@ import numpy
 from spacy.language import Language
 
 from ...files.environment import digest_of_parts
-from ...vectors.static_vectors import token_vectors, weighted_mean
+from ...similarity.static_vectors import token_vectors, weighted_mean
 from ..errors import Errors
 from ..sources import digest_of
 
