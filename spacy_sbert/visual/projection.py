@@ -6,6 +6,7 @@ import numpy
 
 from ..search.blocks import checked
 from ..similarity import unit_length
+from ..similarity.principal_components import positive, principal_components
 from .errors import Errors
 
 AXES = 2
@@ -26,16 +27,12 @@ def pca(vectors: Any) -> tuple[numpy.ndarray, numpy.ndarray]:
     RAISES (ValueError): if the array has not that shape or a number that is not finite, or if all directions are equal.
     """
     rows = unit_length(checked(vectors, "vectors", "float64"))
-    centred = rows - rows.mean(axis=0)
-    values, axes = numpy.linalg.svd(centred, full_matrices=False)[1:]
-    rounding = max(centred.shape) * numpy.finfo("float64").eps * numpy.linalg.norm(rows)
-    if values[0] <= rounding:
+    mean, (axes, variances, rank) = principal_components(rows)
+    if not rank:
         raise ValueError(Errors.VISUAL_ONE_DIRECTION.format(n=len(rows)))
-    points, shares = numpy.zeros((len(rows), AXES)), numpy.zeros(AXES)
-    for axis in range(min(AXES, int((values > rounding).sum()))):
-        sign = numpy.sign(axes[axis, numpy.abs(axes[axis]).argmax()])
-        points[:, axis] = centred @ (sign * axes[axis])
-        shares[axis] = values[axis] ** 2 / (values**2).sum()
+    points, shares, known = numpy.zeros((len(rows), AXES)), numpy.zeros(AXES), min(AXES, rank)
+    points[:, :known] = (rows - mean) @ positive(axes[:known]).T
+    shares[:known] = variances[:known] / variances.sum()
     return points, shares
 
 
