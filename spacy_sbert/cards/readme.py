@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..evaluation.report.document import Table
-from ..evaluation.report.markdown import escape, render_table
 from ..files.regular import check_output
 from ..files.whole import write_text
+from ..render.document import Table
+from ..render.markdown import escape, render_table
 from ..render.markup import clean
 from .facts import README, PipelineFacts
 from .tables import data_section, encoder_table, score_section, versions_text

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from ..evaluation.report.document import Table
-from ..evaluation.report.markdown import escape, render_table
 from ..files.environment import versions
+from ..render.document import Table
+from ..render.markdown import escape, render_table
 from .facts import EncoderFacts, PipelineFacts
 from .scores import score_rows, scored_on
 

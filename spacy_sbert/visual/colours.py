@@ -34,6 +34,20 @@ def scale(stops: Sequence[str]) -> list[str]:
     ]
 
 
+def variables(stops: Sequence[str], labels: Sequence[str]) -> dict[str, str]:
+    """The colours of a theme by the names that CSS knows them by: v and i of each step, its colour and the ink on it,
+    from 0 for -STEPS; c of each label.
+
+    stops: see scale. labels: colours of labels.
+    """
+    steps = {
+        f"{name}{place}": found
+        for place, one in enumerate(scale(stops))
+        for name, found in (("v", one), ("i", ink(one)))
+    }
+    return steps | {f"c{place}": colour for place, colour in enumerate(labels)}
+
+
 def ink(colour: str) -> str:
     """Black or white, whichever has more contrast on a colour: at least 4.58."""
     return "#000" if contrast(colour, "#000000") >= contrast(colour, "#ffffff") else "#fff"

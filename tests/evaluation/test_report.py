@@ -8,7 +8,7 @@ import pytest
 from made_results import GOLD, OWN, classified, graded, results
 
 from spacy_sbert.evaluation.report import html, markdown
-from spacy_sbert.evaluation.report.markdown import escape
+from spacy_sbert.render.markdown import escape
 from spacy_sbert.render.svg import ticks
 
 EVIL = 'a|b <script>alert(1)</script> "x" & ![i](http://evil.example/i.png) \u202e\ud83d\nnext'

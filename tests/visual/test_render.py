@@ -8,7 +8,6 @@ import pytest
 from made_pages import data_of, made, read
 
 from spacy_sbert import visual
-from spacy_sbert.visual.style import STYLE
 
 EVIL = "</script><script>alert(1)</script><!-- \"quoted\" 'x' & <img src=x onerror=alert(2)> \u202e\u2028 ]]> $x$"
 STYLES = ("heatmap", "map")
@@ -74,7 +73,8 @@ def test_ids_are_unique(style):
 
 
 def test_rules_are_for_the_figure_alone():
-    rules = re.sub(r"@media [^{]*\{((?:[^{}]*\{[^{}]*\})*)\s*\}", r"\1", STYLE)
+    style = re.search("<style>(.*?)</style>", draw("map"), re.DOTALL)[1]
+    rules = re.sub(r"@media [^{]*\{((?:[^{}]*\{[^{}]*\})*)\s*\}", r"\1", style)
     selectors = [one.strip() for rule in re.findall(r"([^{}]+)\{", rules) for one in rule.split(",")]
     assert len(selectors) > 80
     assert [one for one in selectors if ".spacy-sbert" not in one] == []

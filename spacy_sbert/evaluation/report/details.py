@@ -4,24 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...render.document import Cell, Notes, Row, Table
 from ..results import ABSENT, Figure, figure
-from .document import (
-    Cell,
-    Notes,
-    Row,
-    Table,
-    count,
-    first,
-    interval_text,
-    percent,
-    score_cell,
-    score_text,
-    splits,
-    trimmed,
-)
+from .cells import Results, count, first, interval_text, percent, score_cell, score_text, splits
 from .paper import AGGREGATIONS, CLASSIFIERS, CORRELATIONS, graded_similarities, subsets
 
-Results = Mapping[str, Any]
 RATES = ("speed",)  # suites whose figures are no shares: printed as they are
 TUNED = "tuned in each fold"
 TRAINED = {"transfer": "Transfer, every task", "probing": "Probing", "learned": "Learned similarity beside the cosine"}
@@ -133,7 +120,7 @@ def _graded_table(results: Results, correlation: str, notes: Notes) -> Table:
             rows.append((name, words, number, *cells))
     columns = ("Task", "Pairs of", "Pairs", similarities[0] if similarities else "", "95 %", *similarities[1:])
     title = f"Every sub-set: {CORRELATIONS[correlation]}'s correlation by similarity"
-    return trimmed(Table(title, columns, rows, "x 100. Distances are negated: the nearer, the higher.", texts=2))
+    return Table(title, columns, rows, "x 100. Distances are negated: the nearer, the higher.", texts=2).trimmed(ABSENT)
 
 
 def _parts(task: Results, names: list[str]) -> Iterator[tuple[tuple[str, ...], str, str]]:
@@ -156,7 +143,9 @@ def _trained_table(results: Results, suite: str, names: list[str], notes: Notes)
     columns = ["Task", "Examples"]
     for classifier, *rest in paths:
         columns += [f"{CLASSIFIERS.get(classifier, classifier)}, {' '.join(rest)}", "95 %"]
-    return trimmed(Table(TRAINED[suite], columns, rows, "x 100. ± is the standard deviation over the seeds.", texts=2))
+    return Table(TRAINED[suite], columns, rows, "x 100. ± is the standard deviation over the seeds.", texts=2).trimmed(
+        ABSENT
+    )
 
 
 def _variant_table(suite: str, tasks: Mapping[str, Any], notes: Notes) -> Table:
@@ -187,7 +176,7 @@ def _variants(task: Results) -> list[Results]:
 def _variant_cell(task: Results, entry: Results | None, notes: Notes) -> Cell | str:
     if entry is None:
         return ABSENT
-    return Cell(score_text(entry, task["primary"].split(".")), notes.marks(task))
+    return Cell(score_text(entry, task["primary"].split(".")), notes.marks(task["notes"]))
 
 
 def _setting(value: Any) -> str:
