@@ -74,8 +74,8 @@ def draw(plot: Plot, points: Points) -> str:
     lines = {name: [plot.place(value, found) for value, found in line.items()] for name, line in points.items()}
     drawn = curves(lines, {}, plot.names, plot.title, f"{plot.names[1]} over {plot.names[0]}").svg
     width, height = re.findall(r'viewBox="0 0 (\S+) (\S+)"', drawn)[0]
-    style = f"{render('render/plots.css')} svg {{ width: {width}px; height: {height}px; }} .page {{ fill: var(--page); }}"
-    head = f'<style>{style}</style><rect class="page" width="100%" height="100%"/>'
+    rules = f"svg {{ width: {width}px; height: {height}px; }} .page {{ fill: var(--page); }}"
+    head = f'<style>{render("render/plots.css")}{rules}</style><rect class="page" width="100%" height="100%"/>'
     start, body = drawn.split(">", 1)
     return f'{start} class="spacy-sbert" xmlns="http://www.w3.org/2000/svg">{head}{body}\n'
 
