@@ -26,6 +26,10 @@ class Errors(Messages):
         "Cannot compare vectors of unequal width: {ours} and {theirs}. Both sides must come from the same sentence "
         "encoder; process both texts with the same pipeline."
     )
+    NOT_ROWS = (
+        "Cannot search {name} of shape {given}: expected a float array of shape (n, width), a vector a row, such as "
+        "numpy.stack([doc.vector for doc in docs])."
+    )
     META_BAD_OPTION = "Bad value {given!r} for {name}: expected {expected}."
     DENSE_NOT_INITIALIZED = (
         "The dense layer of the sentence encoder has no weights yet: call nlp.initialize() to draw them and train, or "

@@ -9,7 +9,8 @@ from scipy.cluster.hierarchy import linkage as merge
 
 from ..errors.checks import validated
 from ..similarity import unit_length
-from .blocks import BLOCK_BYTES, check_count, checked, slices
+from ..similarity.rows import checked
+from .blocks import BLOCK_BYTES, check_count, slices
 from .errors import Errors
 
 LINKAGES = ("average", "complete", "single")

@@ -6,7 +6,8 @@ import numpy
 
 from ..errors.checks import Range, Seed, validated
 from ..similarity import unit_length
-from .blocks import check_count, checked
+from ..similarity.rows import checked
+from .blocks import check_count
 from .clustering import by_appearance
 from .errors import Errors
 

@@ -11,7 +11,8 @@ import numpy
 from ..errors.checks import NonNegative, validated
 from ..files.arrays import read_arrays, write_arrays
 from ..similarity import unit_length
-from .blocks import BLOCK_BYTES, BlockBytes, check_count, checked, slices
+from ..similarity.rows import checked
+from .blocks import BLOCK_BYTES, BlockBytes, check_count, slices
 from .errors import Errors
 from .nearest import Best, nearest
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy
 
-from ..search.blocks import checked
 from ..similarity import unit_length
 from ..similarity.principal_components import positive, principal_components
+from ..similarity.rows import checked
 from .errors import Errors
 
 AXES = 2
