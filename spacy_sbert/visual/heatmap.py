@@ -37,8 +37,8 @@ def heatmap(
     low, high (float): the similarities of the outermost colours; for an encoder whose similarities lie close together.
     title (str): above the picture.
     RETURNS (Picture): a table.
-    RAISES (ValueError): for less than two texts, more than 64 on a side, or vectors that are missing, of unequal widths
-        or not finite.
+    RAISES (ValueError): for fewer than two texts, more than 64 on a side, or vectors that are missing, of unequal
+        widths or not finite.
     """
     if not (low < high and high > 0):
         raise ValueError(Errors.VISUAL_RANGE.format(low=low, high=high))
@@ -104,9 +104,10 @@ def _texts(rows: Sequence[Text], others: numpy.ndarray | None) -> list[dict[str,
 
 
 def _token_cosines(vectors: list[numpy.ndarray | None], others: numpy.ndarray) -> list[list[int] | None] | None:
-    """Cosine similarity x 100 of each token to each of the other side; None where there is no vector, or none at all.
+    """Cosine similarity x 100 of each token to each text of the other side; None for a token without a vector.
 
     others (float64 array of shape (m, width)): of length 1 or 0.
+    RETURNS (list, each of m int or None): None if no token has a vector.
     """
     found = [vector for vector in vectors if vector is not None]
     if not found:

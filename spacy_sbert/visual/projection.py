@@ -1,8 +1,7 @@
 """From sentence vectors to points on a plane."""
 
-from typing import Any
-
 import numpy
+from numpy.typing import ArrayLike
 
 from ..similarity import unit_length
 from ..similarity.principal_components import positive, principal_components
@@ -14,7 +13,7 @@ PERPLEXITY = 30.0
 FEW = 200  # points, for which t-SNE needs no approximation
 
 
-def pca(vectors: Any) -> tuple[numpy.ndarray, numpy.ndarray]:
+def pca(vectors: ArrayLike) -> tuple[numpy.ndarray, numpy.ndarray]:
     """Principal components: the points on the two axes along which vectors of length 1 vary most.
 
     X - mean = U S V', points = (X - mean) V_2, shares = S_2^2 / sum_k S_k^2
@@ -24,7 +23,7 @@ def pca(vectors: Any) -> tuple[numpy.ndarray, numpy.ndarray]:
     vectors (float array of shape (n, width), NumPy or CuPy): a vector a row, of any length.
     RETURNS (float64 array of shape (n, 2), float64 array of shape (2,)): the points, and the share of the variance that
         each axis holds; an axis along which nothing varies is 0.
-    RAISES (ValueError): if the array has not that shape or a number that is not finite, or if all directions are equal.
+    RAISES (ValueError): if the array has another shape or a number that is not finite, or all directions are equal.
     """
     rows = unit_length(checked(vectors, "vectors", "float64"))
     mean, (axes, variances, rank) = principal_components(rows)
@@ -36,8 +35,8 @@ def pca(vectors: Any) -> tuple[numpy.ndarray, numpy.ndarray]:
     return points, shares
 
 
-def tsne(vectors: Any, *, seed: int = 0) -> numpy.ndarray:
-    """t-SNE of vectors of length 1, from their principal components on: neighbours stay close, distances are lost.
+def tsne(vectors: ArrayLike, *, seed: int = 0) -> numpy.ndarray:
+    """t-SNE of vectors of length 1, from their principal components on. Neighbours stay close; distances are lost.
 
     vectors (float array of shape (n, width), NumPy or CuPy): a vector a row. seed (int): of what is random.
     RETURNS (float64 array of shape (n, 2)): the points.

@@ -1,7 +1,6 @@
 """The texts of a picture, and their vectors."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, cast
 
 import numpy
 from spacy.tokens import Doc, Span, Token
@@ -19,13 +18,14 @@ def as_rows(docs: Text | Iterable[Text]) -> Iterator[Text]:
     """The texts that are drawn: those given, or the sentences of a single Doc or Span that are not blank.
 
     YIELDS (Doc or Span): one text at a time, so that nlp.pipe can be given.
-    RAISES (ValueError): if that Doc has no sentence boundaries. RAISES (TypeError): for anything but Docs and Spans.
+    RAISES (ValueError): if that Doc has no sentence boundaries. RAISES (TypeError): for anything else.
     """
     if isinstance(docs, (Doc, Span)):
         doc = _doc_of(docs)
         if not doc.has_annotation("SENT_START"):
             raise ValueError(Errors.VISUAL_NO_SENTENCES.format(text=doc.text[:EXCERPT]))
-        docs = [sentence for sentence in cast(Any, docs).sents if sentence.text.strip()]
+        sents = docs.sents  # type: ignore[union-attr]
+        docs = [sentence for sentence in sents if sentence.text.strip()]
     for number, row in enumerate(docs):
         if not isinstance(row, (Doc, Span)):
             raise TypeError(Errors.VISUAL_NOT_DOCS.format(number=number, given=f"{row!r:.{EXCERPT}}"))

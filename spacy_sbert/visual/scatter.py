@@ -40,12 +40,12 @@ def scatter(
     """Draw a collection as points on a plane.
 
     docs (Doc, Span or Iterable of them): the texts. labels (Iterable): a label or number of a cluster for each of them,
-        which gives points their colour and shape; at most 40 different ones.
+        which decides the colour and shape of its point; at most 40 different ones.
     projection (str): "pca", the first two principal components of the vectors brought to length 1, or "tsne".
     seed (int): of t-SNE.
     title (str): above the picture.
     RETURNS (Picture): an SVG with a legend.
-    RAISES (ValueError): for less than two texts, more than 20,000, as many labels as there are no texts, an unknown
+    RAISES (ValueError): for fewer than two texts or more than 20,000, labels that are not one for each text, an unknown
         projection, or vectors that are missing, of unequal widths, not finite, or all of one direction.
     RAISES (ImportError): for t-SNE without scikit-learn.
     """
@@ -77,7 +77,7 @@ def scatter(
 
 
 def _read(docs: Text | Iterable[Text]) -> tuple[list[str], numpy.ndarray, str]:
-    """What is shown of each text, its vector of length 1, and the language; keeps no Doc, for there may be many."""
+    """What is shown of each text, its vector of length 1, and the language. It keeps no Doc, as there may be many."""
     texts: list[str] = []
     vectors: list[numpy.ndarray] = []
     lang = ""

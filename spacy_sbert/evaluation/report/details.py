@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from ...render.document import Cell, Notes, Row, Table
 from ..results import ABSENT, Figure, figure
@@ -68,7 +67,7 @@ def other_table(results: Results, notes: Notes) -> Table:
 
 def variant_tables(results: Results, notes: Notes) -> list[Table]:
     """The figure that stands for each task, by normalisation and size; a table for each suite with more than one."""
-    suites: dict[str, dict[str, Any]] = {}
+    suites: dict[str, dict[str, Results]] = {}
     for name, task in results["tasks"].items():
         if len(task["variants"]) > 1:
             suites.setdefault(task["suite"], {})[name] = task
@@ -100,7 +99,7 @@ def missing_tables(results: Results) -> list[Table]:
     ]
 
 
-def leaves(scores: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def leaves(scores: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """The paths of all figures."""
     if not isinstance(scores, Mapping):
         yield path
@@ -148,7 +147,7 @@ def _trained_table(results: Results, suite: str, names: list[str], notes: Notes)
     )
 
 
-def _variant_table(suite: str, tasks: Mapping[str, Any], notes: Notes) -> Table:
+def _variant_table(suite: str, tasks: Mapping[str, Results], notes: Notes) -> Table:
     found = {
         name: {(entry["normalization"], entry["size"]): entry for entry in _variants(task)}
         for name, task in tasks.items()
@@ -179,7 +178,7 @@ def _variant_cell(task: Results, entry: Results | None, notes: Notes) -> Cell | 
     return Cell(score_text(entry, task["primary"].split(".")), notes.marks(task["notes"]))
 
 
-def _setting(value: Any) -> str:
+def _setting(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(map(str, value)) or "none named" if isinstance(value, list) else str(value)
