@@ -8,8 +8,8 @@ class Errors(errors.Errors):
 
     IMPORT_MODULE = (
         "The folder {folder} has the module {given}, which is unknown here: expected Transformer, Pooling, any number "
-        "of Dense, and optionally Normalize, in this order, all of sentence_transformers. Code that comes with a folder is "
-        "never run."
+        "of Dense, and optionally Normalize, in this order, all of sentence_transformers. Code in a folder is never "
+        "run."
     )
     IMPORT_ORDER = (
         "The folder {folder} has the modules {given}: expected Transformer, Pooling, any number of Dense, and "
