@@ -11,14 +11,14 @@ from .markup import clean
 JSON = {"allow_nan": False, "separators": (",", ":")}  # of the filter tojson, which escapes what could end an element
 
 
-def render(template: str, /, **values: object) -> Markup:
+def render(template: str, /, **values: object) -> str:
     """Fill in a template. Every text in it is cleaned and escaped, unless it is Markup.
 
     template (str): its path in the package, such as "render/page.html". It may include and extend others.
     values: what it speaks of.
-    RETURNS (Markup): HTML, SVG or CSS.
+    RETURNS (str): HTML or CSS, plain text and not Markup, so that callers may cut and join it.
     """
-    return Markup(_environment().get_template(template).render(values))
+    return _environment().get_template(template).render(values)
 
 
 @cache

@@ -55,6 +55,7 @@ def test_nothing_is_fetched(style):
 @pytest.mark.parametrize("style", STYLES)
 def test_a_page_and_a_fragment(style):
     page, fragment = (draw(style, "A plain text.", page=page) for page in (True, False))
+    assert type(page) is type(fragment) is str  # no Markup, which escapes what is put in
     assert page.startswith('<!doctype html>\n<html lang="en">') and page.endswith("</html>\n")
     tags = [tag for tag, _ in read(page).elements]
     assert [tags.count(tag) for tag in ("html", "head", "title", "body", "figure", "style")] == [1] * 6
