@@ -173,7 +173,7 @@ def _is_hub_name(name: str) -> bool:
 
 
 def _objectives(block: Json, name: str = "") -> Iterator[str]:
-    """The loss layers of a config, each with its settings, those inside another after it."""
+    """The loss layers of a config with their settings; a layer comes before those inside it."""
     plain = {key: value for key, value in block.items() if key != "@layers" and not isinstance(value, dict)}
     settings = ", ".join(f"{key} = {value}" for key, value in plain.items())
     if "@layers" in block:

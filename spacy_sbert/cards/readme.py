@@ -1,4 +1,4 @@
-"""The README.md of a pipeline, which `spacy package` carries along."""
+"""The README.md of a pipeline, which `spacy package` includes."""
 
 import hashlib
 import json

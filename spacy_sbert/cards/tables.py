@@ -48,6 +48,6 @@ def score_section(facts: PipelineFacts) -> Iterator[str]:
 
 
 def versions_text() -> str:
-    """The packages that were at work when the card was written."""
+    """The versions of the packages that the card was written with."""
     found = versions()
     return ", ".join(f"{name} {found[name]}" for name in PACKAGES)

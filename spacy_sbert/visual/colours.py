@@ -16,9 +16,9 @@ DARK_LABELS = ("#6fb7f2", "#ff9f5a", "#4fd0a5", "#ee9bcb", "#e6cf5c", "#b7a9ff",
 
 
 def step(value: float, low: float, high: float) -> int:
-    """Which colour a similarity has: round(STEPS value / max(-low, high)), from 0 if low is not negative.
+    """The step of the colour of a similarity: round(STEPS value / max(-low, high)), from 0 if low is not negative.
 
-    value (float): a similarity; what lies beyond the ends has the colour of the end. low, high (float): the ends.
+    value (float): a similarity; beyond the ends, the colour is that of the end. low, high (float): the ends.
     RETURNS (int): from -STEPS to STEPS.
     """
     share = value / max(-low, high) if low < 0 else (value - low) / (high - low)

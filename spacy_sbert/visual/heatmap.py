@@ -27,14 +27,14 @@ def heatmap(
     high: float = 1.0,
     title: str | None = None,
 ) -> Picture:
-    """Draw the cosine similarity of every two texts, or of each text to each of others.
+    """Draw the cosine similarity of every two texts, or of each text to each text of another collection.
 
     cos(u, v) = (u / ||u||) . (v / ||v||), in float64
 
     docs (Doc, Span or Iterable of them): the rows. columns: the columns; by default the same texts.
-    tokens (bool): whether the tokens of two texts are coloured by their similarity to the other text, where the
-        pipeline keeps the vectors of tokens.
-    low, high (float): the similarities of the outermost colours; for an encoder whose similarities lie close together.
+    tokens (bool): whether to colour the tokens of two texts by their similarity to the other text, if the pipeline
+        keeps vectors of tokens.
+    low, high (float): the similarities of the outermost colours; a narrow range tells close similarities apart.
     title (str): above the picture.
     RETURNS (Picture): a table.
     RAISES (ValueError): for fewer than two texts, more than 64 on a side, or vectors that are missing, of unequal
@@ -51,7 +51,7 @@ def heatmap(
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=u.shape[1], theirs=v.shape[1]))
     if tokens:
         _check_tokens(rows, others, columns is None)
-    cosines = numpy.clip(u @ v.T, -1.0, 1.0)  # rounding may go beyond
+    cosines = numpy.clip(u @ v.T, -1.0, 1.0)  # rounding may exceed them
     counts = f"{len(rows)}" if columns is None else f"{len(rows)} and {len(others)}"
     return Picture(
         template="visual/heatmap.html",

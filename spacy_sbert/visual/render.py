@@ -1,4 +1,4 @@
-"""The entry: from Docs or Spans to a picture, in the manner of spacy.displacy."""
+"""From Docs or Spans to a picture, in the manner of spacy.displacy."""
 
 from collections.abc import Callable, Iterable, Mapping
 from inspect import signature

@@ -93,7 +93,7 @@ def _read(docs: Text | Iterable[Text]) -> tuple[list[str], numpy.ndarray, str]:
 
 
 def _project(vectors: numpy.ndarray, projection: str, seed: int) -> tuple[numpy.ndarray, list[str], str]:
-    """The points, the names of the axes if their numbers mean anything, and how to read them."""
+    """The points, the names of the axes (none if their numbers mean nothing), and how to read the map."""
     if projection == "tsne":
         return tsne(vectors, seed=seed), [], TSNE_NOTE.format(seed=seed)
     points, shares = pca(vectors)
@@ -102,7 +102,7 @@ def _project(vectors: numpy.ndarray, projection: str, seed: int) -> tuple[numpy.
 
 
 def _groups(labels: list[str] | None, count: int) -> tuple[list[str], list[int]]:
-    """The different labels in the order of appearance, and which of them each text has."""
+    """The distinct labels in the order of appearance, and the place of each text's label among them."""
     if labels is None:
         return [], [0] * count
     if len(labels) != count:
@@ -114,7 +114,7 @@ def _groups(labels: list[str] | None, count: int) -> tuple[list[str], list[int]]
 
 
 def _place(points: numpy.ndarray, axes: Sequence[str]) -> tuple[list[tuple[float, float]], Markup]:
-    """Where points stand in pixels, as many a unit along both axes, and what stands behind them.
+    """Where points stand in pixels, with one scale for both axes, and the axes behind them.
 
     axes: their names; none where the numbers mean nothing.
     """
@@ -153,6 +153,6 @@ def _legend(names: Sequence[str], group: Sequence[int]) -> list[dict[str, object
 
 
 def _shortened(text: str) -> str:
-    """The text on one line; of a long one the beginning, and how long it is."""
+    """The text on one line; a long one is cut, and its length is given."""
     line = clean(" ".join(text.split()))
     return line if len(line) <= MOST_CHARACTERS else f"{line[:MOST_CHARACTERS]}… ({len(line)} characters)"

@@ -1,4 +1,4 @@
-"""What results of evaluations look like in a cell of a table: figures x 100, intervals, counts."""
+"""Results of evaluations as cells of tables: figures x 100, intervals, counts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ Results = Mapping[str, Any]  # JSON: what evaluate_suites gives, or a part of it
 
 
 def percent(value: Figure) -> str:
-    """A figure x 100 with two decimals, and words for one that is not defined, or not there."""
+    """A figure x 100 with two decimals, or words where it is not defined or not measured."""
     if value is None:
         return UNDEFINED
     return value if isinstance(value, str) else f"{round(100 * value, 2) + 0.0:.2f}"  # + 0.0: no -0.00
@@ -66,5 +66,5 @@ def splits(task: Results) -> str:
 
 
 def variant_name(entry: Results) -> str:
-    """What to call a variant."""
+    """The name of a variant."""
     return f"{entry['normalization']}, {entry['size']}"

@@ -1,4 +1,4 @@
-"""What stands in a report that compares models."""
+"""The parts of a report that compares models."""
 
 from collections.abc import Iterator, Sequence
 
@@ -63,7 +63,7 @@ def _models(results: Sequence[Results], comparison: Results) -> Table:
 
 
 def _primary_tables(results: Sequence[Results], comparison: Results, notes: Notes) -> list[Table]:
-    """The figure that stands for each shared task; a table for each suite."""
+    """The primary figure of each shared task; a table for each suite."""
     suites: dict[str, list[str]] = {}
     for name, found in comparison["tasks"].items():
         suites.setdefault(found["suite"], []).append(name)

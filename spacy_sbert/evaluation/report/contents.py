@@ -1,4 +1,4 @@
-"""What stands in a report on one model, and in which order."""
+"""The parts of a report on one model, in their order."""
 
 from ...render.document import Document, Notes
 from .cells import Results, variant_name

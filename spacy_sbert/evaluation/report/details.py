@@ -1,4 +1,4 @@
-"""Tables that the paper has not: how it was measured, every sub-set, probing, variants, what is missing."""
+"""Tables that are not in the paper: how it was measured, every sub-set, probing, variants, what is missing."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ def graded_tables(results: Results, notes: Notes) -> list[Table]:
 
 
 def trained_tables(results: Results, notes: Notes) -> list[Table]:
-    """Figures of tasks that train something on the vectors, a table for each suite; and how they do it."""
+    """Figures of tasks that train something on the vectors, a table for each suite, and how it was trained."""
     suites: dict[str, list[str]] = {}
     for name, task in results["tasks"].items():
         if task["suite"] in TRAINED:
@@ -66,7 +66,7 @@ def other_table(results: Results, notes: Notes) -> Table:
 
 
 def variant_tables(results: Results, notes: Notes) -> list[Table]:
-    """The figure that stands for each task, by normalisation and size; a table for each suite with more than one."""
+    """The primary figure of each task by normalisation and size; a table for each suite with several variants."""
     suites: dict[str, dict[str, Results]] = {}
     for name, task in results["tasks"].items():
         if len(task["variants"]) > 1:

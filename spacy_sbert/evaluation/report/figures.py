@@ -1,4 +1,4 @@
-"""Which plots a report has, and of which numbers."""
+"""The plots of a report, and the numbers they show."""
 
 import itertools
 import random
@@ -67,7 +67,7 @@ def _similarity(task: Results) -> str:
 
 
 def _bins(gold: numpy.ndarray) -> Iterator[tuple[str, numpy.ndarray]]:
-    """Groups by gold score: of each score where they are few, else of equal width."""
+    """Groups by gold score: one for each score if there are few, else of equal width."""
     distinct = numpy.unique(gold)
     if len(distinct) <= FEW:
         yield from ((f"{value:g}", gold == value) for value in distinct)
@@ -92,7 +92,7 @@ def _subset_bars(name: str, task: Results) -> Plot:
 
 
 def _bars(words: str, task: Results, path: Sequence[str]) -> list[Bar]:
-    """A bar for a figure, none if there is no figure."""
+    """A bar for a figure, or none if it was not measured."""
     value = figure(first(task)["scores"], path)
     return [] if isinstance(value, str) else [Bar(words, value, task["intervals"].get(".".join(path)))]
 
@@ -109,7 +109,7 @@ def _classifier_bars(suite: str, tasks: Mapping[str, Results]) -> Iterator[Plot]
 
 
 def _curve(name: str, task: Results) -> Iterator[Plot]:
-    """Score against size; the width of vectors at their own size is in no result, so they are a level."""
+    """Score against size. Results do not say how wide vectors are at their own size, so those are drawn as levels."""
     lines: dict[str, list[tuple[float, float]]] = {}
     levels: dict[str, float] = {}
     for entry in task["variants"]:

@@ -22,7 +22,7 @@ COSINE = "cosine"
 
 
 def paper_tables(models: Sequence[Model], notes: Notes) -> list[Table]:
-    """All tables of the paper that a model has figures for."""
+    """The tables of the paper for which a model has figures."""
     makers = (sts_table, benchmark_table, argument_table, triplet_table, transfer_table)
     return [table for maker in makers if (table := maker(models, notes)).rows]
 
@@ -129,14 +129,14 @@ def subsets(task: Results, similarity: str = COSINE, correlation: str = "spearma
 
 
 def _cells(found: Sequence[tuple[Results | None, Sequence[str]]], notes: Notes) -> list[Cell]:
-    """The figures at paths of tasks, None for a task that is not there, and their average."""
+    """The figures at paths of tasks, None for a task that was not measured, and their average."""
     cells = [Cell(ABSENT) if task is None else score_cell(task, path, notes) for task, path in found]
     values = [ABSENT if task is None else figure(first(task)["scores"], path) for task, path in found]
     return [*cells, average(cells, values)]
 
 
 def _aggregated(task: Results | None, aggregation: str) -> tuple[str, ...]:
-    """The path of Spearman's correlation; a set without sub-sets has but one."""
+    """The path of Spearman's correlation; a set without sub-sets has only one."""
     path = (COSINE, "spearman", aggregation)
     there = task is None or figure(first(task)["scores"], path) != ABSENT
     return path if there else (COSINE, "spearman", "pooled")
