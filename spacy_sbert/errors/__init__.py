@@ -26,10 +26,6 @@ class Errors(Messages):
         "Cannot compare vectors of unequal width: {ours} and {theirs}. Both sides must come from the same sentence "
         "encoder; process both texts with the same pipeline."
     )
-    NOT_ROWS = (
-        "Cannot search {name} of shape {given}: expected a float array of shape (n, width), a vector a row, such as "
-        "numpy.stack([doc.vector for doc in docs])."
-    )
     META_BAD_OPTION = "Bad value {given!r} for {name}: expected {expected}."
     DENSE_NOT_INITIALIZED = (
         "The dense layer of the sentence encoder has no weights yet: call nlp.initialize() to draw them and train, or "
@@ -52,6 +48,10 @@ class Errors(Messages):
         "Cannot encode {what}, {given}: it has half a character (a lone surrogate, U+D800 to U+DFFF) at "
         "position {position}. Decode the bytes it comes from as UTF-8, or replace it: "
         "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')."
+    )
+    NOT_ROWS = (
+        "Cannot search {name} of shape {given}: expected a float array of shape (n, width), a vector a row, such as "
+        "numpy.stack([doc.vector for doc in docs])."
     )
     SEARCH_EMPTY_QUERY = "Cannot search for a query without a vector: it has no text. Give it some."
     SEARCH_BAD_ARRAYS = "{path} holds no quantised vectors ({reason}). Quantise and save them again."

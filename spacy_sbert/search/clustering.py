@@ -9,8 +9,7 @@ from scipy.cluster.hierarchy import linkage as merge
 
 from ..errors.checks import validated
 from ..similarity import unit_length
-from ..similarity.rows import checked
-from .blocks import BLOCK_BYTES, check_count, slices
+from .blocks import BLOCK_BYTES, check_count, checked, slices
 from .errors import Errors
 
 LINKAGES = ("average", "complete", "single")

@@ -6,8 +6,7 @@ import numpy
 
 from ..errors.checks import Positive, validated
 from ..similarity import unit_length
-from ..similarity.rows import checked
-from .blocks import BLOCK_BYTES, BlockBytes, rounding, scores_of, side, slices, upper_blocks
+from .blocks import BLOCK_BYTES, BlockBytes, checked, rounding, scores_of, side, slices, upper_blocks
 from .errors import Errors
 
 

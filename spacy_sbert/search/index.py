@@ -9,8 +9,7 @@ import numpy
 
 from ..errors.checks import check, validated
 from ..similarity import unit_length
-from ..similarity.rows import checked
-from .blocks import check_count, slices
+from .blocks import check_count, checked, slices
 from .encoder import EncoderIdentity
 from .errors import Errors
 from .index_folder import KINDS, IndexRow, Manifest, import_faiss, read_index, read_manifest, read_rows, write_folder

@@ -6,8 +6,7 @@ import numpy
 
 from ..errors.checks import Range, Seed, validated
 from ..similarity import unit_length
-from ..similarity.rows import checked
-from .blocks import check_count
+from .blocks import check_count, checked
 from .clustering import by_appearance
 from .errors import Errors
 

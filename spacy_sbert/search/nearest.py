@@ -6,8 +6,7 @@ import numpy
 
 from ..errors.checks import validated
 from ..similarity import unit_length
-from ..similarity.rows import checked
-from .blocks import BLOCK_BYTES, BlockBytes, check_count, rounding, scores_of, side, slices
+from .blocks import BLOCK_BYTES, BlockBytes, check_count, checked, rounding, scores_of, side, slices
 from .errors import Errors
 
 Best = tuple[numpy.ndarray, numpy.ndarray]  # scores float32 (n, k), indices int64 (n, k)

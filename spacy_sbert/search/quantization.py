@@ -11,8 +11,7 @@ import numpy
 from ..errors.checks import NonNegative, validated
 from ..files.arrays import read_arrays, write_arrays
 from ..similarity import unit_length
-from ..similarity.rows import checked
-from .blocks import BLOCK_BYTES, BlockBytes, check_count, slices
+from .blocks import BLOCK_BYTES, BlockBytes, check_count, checked, slices
 from .errors import Errors
 from .nearest import Best, nearest
 

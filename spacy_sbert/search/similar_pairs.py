@@ -6,8 +6,7 @@ import numpy
 
 from ..errors.checks import validated
 from ..similarity import unit_length
-from ..similarity.rows import checked
-from .blocks import BLOCK_BYTES, BlockBytes, check_count, rounding, scores_of, side, upper_blocks
+from .blocks import BLOCK_BYTES, BlockBytes, check_count, checked, rounding, scores_of, side, upper_blocks
 
 
 @validated

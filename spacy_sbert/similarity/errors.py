@@ -1,4 +1,4 @@
-"""What is said of vectors and their correlation."""
+"""What is said of correlation, and of arrays of vectors."""
 
 from .. import errors
 
@@ -14,4 +14,8 @@ class Errors(errors.Errors):
     ROW_NOT_FINITE = (
         "Row {row} of the {name} is not finite: it has NaN or infinity, which is similar to nothing. Leave it out, or "
         "look for why the pipeline gives such a vector."
+    )
+    BAD_COUNT = (
+        "Cannot find {given} {what}: expected a whole number, at least 1 and at most {most}, as {name}. Ask for fewer, "
+        "or give more vectors."
     )

@@ -1,15 +1,14 @@
-"""Vectors, a row each, as users give them."""
-
-from typing import Any
+"""Arrays of vectors, a vector a row, checked before they are compared."""
 
 import numpy
+from numpy.typing import ArrayLike
 from thinc.util import is_cupy_array
 
 from . import as_numpy
 from .errors import Errors
 
 
-def checked(vectors: Any, name: str, dtype: str = "float32") -> numpy.ndarray:
+def checked(vectors: ArrayLike, name: str, dtype: str = "float32") -> numpy.ndarray:
     """The vectors as a contiguous array on the CPU.
 
     vectors (float array of shape (n, width), NumPy or CuPy): a vector a row. name (str): what messages call them.
@@ -24,3 +23,9 @@ def checked(vectors: Any, name: str, dtype: str = "float32") -> numpy.ndarray:
     if not finite.all():
         raise ValueError(Errors.ROW_NOT_FINITE.format(name=name, row=int(finite.argmin())))
     return rows
+
+
+def check_count(given: int, most: int, what: str, name: str = "k") -> None:
+    """RAISES (ValueError): if what is asked for is not a whole number from 1 to `most`."""
+    if isinstance(given, bool) or not (isinstance(given, int | numpy.integer) and 1 <= given <= most):
+        raise ValueError(Errors.BAD_COUNT.format(given=given, what=what, most=most, name=name))
