@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import torch
 
-from ..encoder.engine.inference import REFERENCE
 from ..encoder.engine.runner import CPU_BUDGET, GPU_BUDGET
+from ..encoder.options import REFERENCE
 from ..encoder.shim import EncoderShim
 from ..encoder.transformer import EncoderModel, load
 from ..files.environment import versions

@@ -8,7 +8,7 @@ import spacy
 from ..component.sbert import SentenceBert, find_sbert
 from ..component.upstream import find_encoder
 from ..encoder.engine.inference import resolve_precision
-from ..encoder.shim import PRECISIONS
+from ..encoder.options import PRECISIONS
 from ..encoder.transformer import load
 from ..errors.checks import NonNegative, validated
 from .errors import Errors

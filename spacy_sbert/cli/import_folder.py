@@ -21,7 +21,7 @@ def import_cli(
     ] = None,
 ) -> None:
     """Make a pipeline of a sentence-transformers model, with the same vectors. Code that comes with it is not run."""
-    from ..encoder.engine.inference import REFERENCE
+    from ..encoder.options import REFERENCE
     from ..files.whole import new_folder
     from ..interchange import import_folder
 

@@ -8,7 +8,7 @@ from spacy.language import Language
 
 from ..component.sbert import find_sbert
 from ..component.upstream import find_encoder
-from ..encoder.engine.inference import REFERENCE
+from ..encoder.options import REFERENCE
 from ..encoder.resolve import resolve
 from ..encoder.settings import PoolingSettings, inside, read_modules, read_pooling, read_settings
 from ..errors.checks import Name, validated

@@ -8,13 +8,12 @@ import numpy
 import torch
 
 from ..hugging_face import Network
+from ..options import REFERENCE
 from ..wordpieces import Wordpieces
 from .layout import padded_inputs
 from .packed_bert import PackedBert, is_packable
 from .passes import Pass, padded_passes, reference_passes
 from .runner import Engine
-
-REFERENCE = "reference"  # precision, or rather batching; see Reference
 
 
 def resolve_precision(precision: str, device: str) -> str:
