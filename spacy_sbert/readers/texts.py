@@ -1,13 +1,12 @@
-"""Texts from a file."""
+"""Plain texts, to look at rather than to train on."""
 
 from itertools import islice
 from pathlib import Path
 
 from ..errors.checks import NonNegative, validated
 from ..files.lines import format_suffix, read_lines
-from ..meta.corpus import read_sentences
-from ..readers.table import TABLES, Columns, table_rows
 from .errors import Errors
+from .table import TABLES, Columns, table_rows
 
 
 @validated
@@ -19,7 +18,7 @@ def read_texts(
     path (Path): one text a line, blank lines left out; or a table with a header, .csv, .tsv, .jsonl or .parquet.
     column, label (str): columns of a table; by default texts are in "text". limit (int): how many to read, 0 for all.
     RETURNS (list of str, list of str or None).
-    RAISES (ValueError): as the reader of tables, and for columns of what is no table.
+    RAISES (ValueError): as table_rows, and for columns of a file that is not a table.
     """
     end = limit or None
     if format_suffix(path) in TABLES:
@@ -27,7 +26,8 @@ def read_texts(
         return [row.members[0] for row in rows], None if label is None else [str(row.label) for row in rows]
     if column is not None or label is not None:
         raise ValueError(Errors.UNKNOWN_TABLE.format(path=path, expected=", ".join(TABLES)))
-    return list(islice(read_sentences(path), end)), None
+    lines = (line.strip() for _, line in read_lines(path))
+    return list(islice(filter(None, lines), end)), None
 
 
 def read_document(path: Path) -> str:
