@@ -13,12 +13,12 @@ from ..component.sbert import SentenceBert
 from ..encoder.transformer import load
 from ..errors.checks import NonNegative, Positive, Processes, Width, validated
 from ..files.regular import check_input, check_output
+from ..files.texts import TextColumns
 from ..vectors.cuts import CutCounter
 from ..vectors.texts import TextEncoder, check_gpus, encode_windows
 from .durable import replace, writing
 from .errors import Errors
 from .identity import budget_of, describe
-from .inputs import Columns
 from .outputs import Result, writer_of
 from .source import Source
 from .vectors import DTYPES, Layout, VectorFile
@@ -98,7 +98,7 @@ def encode_file(
     RAISES (RuntimeError): if another process writes the same output.
     """
     source_path, output = Path(input_path), Path(output_path)
-    columns = Columns(column, id_column, header)
+    columns = TextColumns(column, id_column, header)
     write = writer_of(output, with_columns=with_text or id_column is not None)
     workers = Workers(n_process, tuple(gpu_ids))
     _check_options(dtype, workers)

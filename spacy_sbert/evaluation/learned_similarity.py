@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy
 
-from ..files.lines import Row
+from ..readers.rows import Row
 from ..readers.sick import sick_rows
 from ..readers.sts import sts_rows
 from ..similarity import cosine

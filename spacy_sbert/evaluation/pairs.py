@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from ..files.lines import Row
+from ..readers.rows import Row
 from ..similarity import cosine, euclidean, manhattan
 from ..similarity.correlation import pearson, spearman
 from .intervals import interval, resample, spearman_of

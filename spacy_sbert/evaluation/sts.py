@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy
 
-from ..files.lines import check_members, check_score, read_lines
+from ..files.lines import read_lines
+from ..readers.rows import check_members, check_score
 from ..readers.sts import sts_rows
 from .datasets import MissingData, Place, check_count, filled
 from .errors import Errors

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy
 
-from ..files.lines import Row
+from ..readers.rows import Row
 from ..readers.sick import sick_rows
 from .classification import DEPENDS_ON, Examples, classify
 from .classifiers import ALL, DEV, TEST, TRAIN

@@ -26,18 +26,12 @@ class Errors(errors.Errors):
         "{path} is read as a table, but no columns of texts were named. Set members, such as "
         'members = ["question1", "question2"].'
     )
-    NOT_A_NUMBER = (
-        "{path} is read without a header, but a column was named '{given}': expected numbers counted from 0, such as "
-        'members = ["1", "2"]. Set header = true to go by names.'
-    )
-    NO_PYARROW = "Reading {path} needs pyarrow. Install it: pip install 'spacy-sbert[parquet]'."
     BAD_RANGE = "Cannot scale scores from {low} to {high}: expected min_score below max_score."
     MISSING_COLUMN = (
         "{path}, line {line}: expected 7 tab-separated columns (genre, file, year, id, score, sentence1, sentence2), "
         "got {given}. For a table with other columns, set format and members."
     )
     NOT_BINARY = "{path}, line {line}: expected 0 or 1 in the column '{column}', got '{given}'. Repair the line."
-    BAD_PARQUET = "{path}, record {line}: cannot be read as .parquet ({reason}). Write the file again."
     BAD_DOCBIN = (
         "{path} cannot be read ({reason}): expected a .spacy file. Make it with 'python -m spacy sbert convert'."
     )
@@ -79,3 +73,11 @@ class Errors(errors.Errors):
         "comma outside of quotes begins another column."
     )
     NO_HEADER = "{path}, line {line}: expected the names of the columns, got '{given}'. Put the header back."
+    BAD_SCORE = (
+        "{path}, line {line}: expected a score from {low:g} to {high:g}, got '{given}' in the column '{column}'. "
+        "Repair the line, or set min_score and max_score for a table of another range."
+    )
+    EQUAL_MEMBERS = (
+        "{path}, line {line}: the members {columns} of a triplet are equal, so there is nothing to tell apart. Remove "
+        "the line."
+    )

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..files.lines import Row, check_members, check_score, read_tabs
+from ..files.tables import read_tabs
 from .errors import Errors
+from .rows import Row, check_members, check_score
 
 STS_COLUMNS = 7  # genre, file, year, id, score, sentence1, sentence2; some lines carry licence columns behind them
 STS_MAX_SCORE = 5.0

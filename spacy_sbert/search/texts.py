@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy
 from tqdm import tqdm
 
-from ..bulk.inputs import Columns, reader_of
 from ..component.sbert import SentenceBert
 from ..errors.checks import Cosine, Positive, validated
+from ..files.texts import TextColumns, read_text_rows
 from ..files.whole import whole_file
 from .blocks import slices
 from .clustering import hierarchical_clusters
@@ -47,7 +47,7 @@ def read_texts(path: Path, column: str = TEXT, *, header: bool = True) -> list[s
         named "0", "1", ...
     RAISES (ValueError): if it holds none, or has a bad row, with its line.
     """
-    rows = reader_of(path)(path, Columns(column, None, header))
+    rows = read_text_rows(path, TextColumns(column, None, header))
     texts = [row.text for row in rows if row.text and not row.text.isspace()]
     if not texts:
         raise ValueError(Errors.SEARCH_EMPTY_CORPUS.format(path=path))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ..inputs import Row
+from ...files.texts import TextRow
 from ..vectors import VectorFile
 
 
@@ -16,6 +16,6 @@ class Result:
     """
 
     vectors: VectorFile
-    rows: Callable[[], Iterator[Row]]
+    rows: Callable[[], Iterator[TextRow]]
     id_type: str | None
     with_text: bool

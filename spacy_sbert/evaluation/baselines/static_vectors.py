@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy
 from spacy.language import Language
 
-from ...files.environment import digest_of_parts
+from ...files.digests import digest_of_parts
 from ...vectors.static_vectors import token_vectors, weighted_mean
 from ..errors import Errors
 from ..sources import digest_of
