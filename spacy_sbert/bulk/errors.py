@@ -29,10 +29,6 @@ class Errors(errors.Errors):
     BULK_DAMAGED = (
         "{folder} holds an interrupted run whose run.json cannot be read ({reason}). Begin anew with --restart."
     )
-    BULK_LOCKED = (
-        "Another process (number {pid}) writes the same output: it has locked {path}. Wait until it is done, or stop "
-        "it."
-    )
     BULK_CANNOT_WRITE = (
         "Cannot write {path}: {reason}. What is done is kept: make room (or mend what keeps the file from being "
         "written), and run the same command again to go on."

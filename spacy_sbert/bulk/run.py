@@ -14,9 +14,10 @@ from ..encoder.transformer import load
 from ..errors.checks import NonNegative, Positive, Processes, Width, validated
 from ..files.regular import check_input, check_output
 from ..files.texts import TextColumns
+from ..files.whole import replace
 from ..vectors.cuts import CutCounter
 from ..vectors.texts import TextEncoder, check_gpus, encode_windows
-from .durable import replace, writing
+from .durable import writing
 from .errors import Errors
 from .identity import budget_of, describe
 from .outputs import Result, writer_of

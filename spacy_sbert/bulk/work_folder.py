@@ -6,11 +6,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from ..files.lock import Lock
 from ..files.regular import check_folder, open_own
 from ..files.sealed_json import sealed, unsealed
 from .durable import write_whole, writing
 from .errors import Errors
-from .lock import Lock
 
 FORMAT = "spacy-sbert encode 1"
 

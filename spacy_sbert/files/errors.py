@@ -46,3 +46,7 @@ class Errors(errors.Errors):
     NOT_A_TEXT = "{path}, line {line}: expected a text in the column '{column}', got {given!r}. Repair the line."
     BAD_ENCODING = "{path}, line {line}: not UTF-8 ({reason}). Convert the file to UTF-8."
     BAD_JSON = "{path}, line {line}: expected a JSON object, got {reason}. Repair the line."
+    LOCKED = (
+        "Another process (number {pid}) writes the same output: it has locked {path}. Wait until it is done, or stop "
+        "it."
+    )

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from ..bulk.lock import Lock
+from ..files.lock import Lock
 from ..files.whole import whole_file
 from .encoder import EncoderIdentity
 from .errors import Errors
