@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from tqdm import tqdm
 
@@ -11,13 +12,15 @@ from ..files.digests import file_digest
 from ..files.texts import TextColumns, TextRow, read_text_rows
 from .errors import Errors
 
+IdType = Literal["int64", "string"] | None
+
 
 @dataclass(frozen=True)
 class Contents:
     """What a file holds. rows: how many. id_type: "int64" or "string", of all ids; None where none is read."""
 
     rows: int
-    id_type: str | None
+    id_type: IdType
 
 
 class Source:
@@ -44,10 +47,11 @@ class Source:
 
         RAISES (ValueError): for a bad row, or ids that are not of one type.
         """
-        rows, id_types = 0, set()
+        rows = 0
+        id_types: set[IdType] = set()
         for row in tqdm(self.rows(), desc="Reading", unit=" rows", disable=not progress):
             rows += 1
-            id_types.add({int: "int64", str: "string"}.get(type(row.id)))
+            id_types.add(None if row.id is None else "int64" if isinstance(row.id, int) else "string")
         if len(id_types) > 1:
             raise ValueError(Errors.BULK_MIXED_IDS.format(path=self.path, column=self.columns.id))
         return Contents(rows, next(iter(id_types), None))

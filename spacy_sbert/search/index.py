@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy
 
@@ -12,7 +12,17 @@ from ..similarity import unit_length
 from .blocks import check_count, checked, slices
 from .encoder import EncoderIdentity
 from .errors import Errors
-from .index_folder import KINDS, IndexRow, Manifest, import_faiss, read_index, read_manifest, read_rows, write_folder
+from .index_folder import (
+    KINDS,
+    IndexRow,
+    Kind,
+    Manifest,
+    import_faiss,
+    read_index,
+    read_manifest,
+    read_rows,
+    write_folder,
+)
 from .nearest import Best
 
 BLOCK_ROWS = 2**14
@@ -33,7 +43,7 @@ class VectorIndex:
     """
 
     def __init__(
-        self, index: Any, kind: str, *, encoder: EncoderIdentity | None = None, rows: Sequence[IndexRow] | None = None
+        self, index: Any, kind: Kind, *, encoder: EncoderIdentity | None = None, rows: Sequence[IndexRow] | None = None
     ):
         if encoder is not None and encoder.width != index.d:
             raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=index.d, theirs=encoder.width))
@@ -92,7 +102,7 @@ class VectorIndex:
             index = _empty(kind, first.shape[1])
         for block in blocks:
             index.add(block)
-        return cls(index, kind, encoder=encoder, rows=_rows(texts, ids))
+        return cls(index, cast(Kind, kind), encoder=encoder, rows=_rows(texts, ids))
 
     @validated
     def search(self, queries: Any, *, k: int) -> Best:

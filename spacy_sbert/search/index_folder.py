@@ -8,19 +8,23 @@ import json
 import re
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
+from pydantic import BaseModel, Field
+
+from ..files.digests import file_digest
 from ..files.lock import Lock
-from ..files.whole import whole_file
+from ..files.sealed_json import parse_object
+from ..files.whole import whole_file, write_text
 from .encoder import EncoderIdentity
 from .errors import Errors
 
 MANIFEST = "index.json"
 FORMAT = "spacy-sbert index 2"
 FORMER = "spacy-sbert index 1"  # whose encoder's digest is what EncoderIdentity calls the former one
-KINDS = ("flat", "hnsw", "ivf")
+Kind = Literal["flat", "hnsw", "ivf"]
+KINDS = get_args(Kind)
 LIMIT = 2**20  # bytes of index.json
 # The files of an index, and what a killed process left of one.
 BUILT = r"(index-[0-9a-f]{32}\.faiss|rows-[0-9a-f]{32}\.jsonl)"
@@ -34,8 +38,7 @@ class IndexRow(NamedTuple):
     id: str | int | None
 
 
-@dataclass(frozen=True)
-class Manifest:
+class Manifest(BaseModel, frozen=True):
     """What index.json says.
 
     kind (str), width (int), count (int): of the index. encoder (EncoderIdentity): what made the vectors, if known.
@@ -43,7 +46,7 @@ class Manifest:
         the texts and ids, None where there are none.
     """
 
-    kind: str
+    kind: Kind
     width: int
     count: int
     encoder: EncoderIdentity | None
@@ -65,6 +68,23 @@ class Manifest:
             raise ValueError(
                 Errors.SEARCH_OTHER_ENCODER.format(folder=folder, name=self.encoder.name, given=encoder.name)
             )
+
+
+class SavedManifest(Manifest, frozen=True):
+    """With its format, as it stands in the file."""
+
+    format: Literal["spacy-sbert index 2", "spacy-sbert index 1"]
+    build: str = Field(pattern="^[0-9a-f]{32}$")
+    sha256: str
+
+    def current(self) -> Manifest:
+        """RAISES (ValueError): if the encoder's width is not that of the index."""
+        said, encoder = self.model_dump(exclude={"format", "encoder"}), self.encoder
+        if encoder is not None and encoder.width != self.width:
+            raise ValueError(f"the width is {self.width}, that of the encoder {encoder.width}")
+        if encoder is not None and self.format == FORMER:
+            encoder = EncoderIdentity(encoder.name, encoder.width, "", encoder.digest)
+        return Manifest(encoder=encoder, **said)
 
 
 def import_faiss() -> Any:
@@ -98,9 +118,8 @@ def _write_build(folder: Path, manifest: Manifest, index: Any, rows: Sequence[In
     try:
         sha256 = _write_hashed(made[0], lambda write: faiss.write_index(index, faiss.PyCallbackIOWriter(write)))
         rows_sha256 = None if rows is None else _write_hashed(made[1], lambda write: _write_rows(rows, write))
-        said = {**asdict(manifest), "build": build, "sha256": sha256, "rows_sha256": rows_sha256}
-        with whole_file(folder / MANIFEST) as file:
-            file.write((json.dumps({"format": FORMAT, **said}, indent=2) + "\n").encode("utf8"))
+        said = {**manifest.model_dump(), "build": build, "sha256": sha256, "rows_sha256": rows_sha256}
+        write_text(folder / MANIFEST, json.dumps({"format": FORMAT, **said}, indent=2) + "\n")
     except BaseException:
         for path in made:
             path.unlink(missing_ok=True)
@@ -120,9 +139,9 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         if len(raw) > LIMIT:
             raise ValueError(f"more than {LIMIT} bytes")
-        return _parse(json.loads(raw))
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason=repr(error)[:200])) from error
+        return parse_object(SavedManifest, raw).current()
+    except ValueError as error:
+        raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason=str(error)[:200])) from error
 
 
 def read_index(folder: Path, manifest: Manifest) -> Any:
@@ -165,27 +184,6 @@ def texts_digest(texts: Sequence[str]) -> str:
     return found.hexdigest()
 
 
-def _parse(said: Any) -> Manifest:
-    if said["format"] not in (FORMAT, FORMER):
-        raise ValueError(f"the format is {said['format']!r}, expected {FORMAT!r}")
-    encoder = None if said["encoder"] is None else EncoderIdentity(**said["encoder"])
-    if encoder is not None and said["format"] == FORMER:
-        encoder = EncoderIdentity(encoder.name, encoder.width, "", encoder.digest)
-    found = Manifest(encoder=encoder, **{key: said[key] for key in Manifest.__annotations__ if key != "encoder"})
-    if encoder is not None and not _has_types(encoder, {"name": str, "width": int, "digest": str, "former": str}):
-        raise ValueError(f"the encoder is {encoder}")
-    types = {"kind": str, "width": int, "count": int, "build": str, "sha256": str, "rows_sha256": str | None}
-    if not _has_types(found, types) or not re.fullmatch("[0-9a-f]{32}", found.build):
-        raise ValueError(f"it says {found}")
-    if found.kind not in KINDS or (encoder is not None and encoder.width != found.width):
-        raise ValueError(f"it says {found}")
-    return found
-
-
-def _has_types(values: Any, types: dict[str, Any]) -> bool:
-    return all(isinstance(getattr(values, name), kind) for name, kind in types.items())
-
-
 def _index_file(folder: Path, build: str) -> Path:
     return folder / f"index-{build}.faiss"
 
@@ -226,15 +224,6 @@ def _write_hashed(path: Path, work: Callable[[Callable[[bytes], int]], Any]) -> 
 def _check_digest(path: Path, expected: str) -> None:
     if not path.is_file():
         raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason="it is missing"))
-    with path.open("rb") as file:
-        given = _digest(file)
-    if given != expected:
+    if (given := file_digest(path)) != expected:
         reason = f"its SHA-256 is {given}, {MANIFEST} says {expected}"
         raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason=reason))
-
-
-def _digest(file: BinaryIO) -> str:
-    found = hashlib.sha256()
-    while block := file.read(2**20):
-        found.update(block)
-    return found.hexdigest()
