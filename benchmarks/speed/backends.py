@@ -23,8 +23,9 @@ from texts import SEED, sts_sentences
 from transformers import AutoModel
 from variants import direct, own
 
+from spacy_sbert.encoder.engine.layout import padded_inputs
 from spacy_sbert.encoder.engine.passes import padded_passes
-from spacy_sbert.encoder.engine.runner import CPU_BUDGET, padded_inputs
+from spacy_sbert.encoder.engine.runner import CPU_BUDGET
 from spacy_sbert.encoder.resolve import resolve
 from spacy_sbert.models import DEFAULT_NAME
 

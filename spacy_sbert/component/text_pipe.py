@@ -15,8 +15,8 @@ from ..files.sealed import SealedPipe
 from ..hooks import hooks, pipes, records
 from ..similarity import as_numpy
 from ..training.heads import find_heads, label_pairs
+from ..vectors.call import Call
 from ..vectors.cuts import CutCounter
-from ..vectors.encode_texts import Call
 from ..vectors.encoded import EncodedDoc
 from ..vectors.sentence_encoder import predict
 from ..vectors.texts import TextEncoder, encode_all
@@ -92,7 +92,6 @@ class TextPipe(SealedPipe):
         return True
 
     def _predict(self, docs: list[Doc], call: Call) -> list[EncodedDoc]:
-        self.model.get_ref("pooling").attrs["token_vectors"] = self.token_vectors
         return predict(self.model.get_ref("encoder"), docs, call)
 
     @validated
@@ -102,7 +101,7 @@ class TextPipe(SealedPipe):
         if prompt_name is not None:
             encoder = find_encoder(self.name, self.model)
             prompt = encoder.prompts.find(encoder.shim.load(), prompt_name)
-        return Call(prompt, truncate_dim)
+        return Call(prompt, truncate_dim, self.token_vectors)
 
     def notify(self, message: str) -> None:
         """Warn of something about the vectors of the pipe, once."""

@@ -8,6 +8,8 @@ from spacy.tokens import Span
 from spacy_transformers.align import get_alignment
 from thinc.types import Ragged
 
+from .wordpieces import Wordpieces, WordpieceTokenizer
+
 
 def align_offsets(spans: list[Span], doc_of: list[int], offsets: numpy.ndarray, span_of: numpy.ndarray) -> Ragged:
     """Align tokens with wordpieces by the characters that both cover.
@@ -43,6 +45,18 @@ def align_offsets(spans: list[Span], doc_of: list[int], offsets: numpy.ndarray, 
     order = numpy.lexsort((pieces, tokens))
     counts = numpy.bincount(tokens, minlength=n_tokens).astype("int32")
     return Ragged(cast(Any, pieces[order].astype("int32")), cast(Any, counts))
+
+
+def align_wordpieces(
+    tokenizer: WordpieceTokenizer, wordpieces: Wordpieces, spans: list[Span], doc_of: list[int], texts: list[str]
+) -> Ragged:
+    """For each token of every Doc that has a Span, the ascending indices of its wordpieces; see align_offsets."""
+    span_of = numpy.repeat(wordpieces.text_of, wordpieces.lengths)
+    if wordpieces.offsets is not None:
+        return align_offsets(spans, doc_of, wordpieces.offsets, span_of)
+    kept = numpy.flatnonzero(~wordpieces.special)
+    borders = numpy.searchsorted(span_of[kept], numpy.arange(1, len(spans)))
+    return align_texts(spans, tokenizer.pieces_of(texts), numpy.split(kept, borders))
 
 
 def _doc_positions(spans: list[Span], doc_of: list[int]) -> tuple[list[int], int]:

@@ -6,6 +6,7 @@ from .. import errors
 class Errors(errors.Errors):
     """Of exceptions."""
 
+    HELD_SHIM = "The node 'hf-pytorch' holds the weights of a transformer. Call the transformer, which it is part of."
     UNKNOWN_PROMPT = (
         "The encoder has no prompt '{given}', those it has are {expected}. Name it in the encoder's "
         "config, prompts = "

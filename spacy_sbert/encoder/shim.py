@@ -1,7 +1,7 @@
 """The Hugging Face model and tokenizer inside a Thinc model: loaded on first use, saved as their folder's files."""
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
@@ -14,17 +14,18 @@ from spacy.util import SimpleFrozenDict
 from spacy_transformers.data_classes import HFObjects
 from thinc.api import Optimizer, PyTorchGradScaler, get_torch_default_device, xp2torch
 from thinc.shims.shim import Shim
-from thinc.types import ArgsKwargs
+from thinc.types import Floats2d
 from transformers import AutoModel
 from transformers.file_utils import ModelOutput
 
 from ..errors.checks import NonNegative, NonNegativeFloat, check, check_keywords
 from .engine.forward import Forward, autocast, cached_forward, plain_forward
 from .engine.fused_adam import can_fuse, update_fused
-from .engine.inference import REFERENCE, InferenceCache, Reference, resolve_precision
-from .engine.packed_bert import PackedBert
+from .engine.inference import REFERENCE, InferenceCache, Padded, resolve_precision
+from .engine.runner import Engine
 from .engine.twins import Twins
 from .errors import Errors
+from .hugging_face import Network, Tokenizer
 from .loading import (
     Source,
     check_vocabulary,
@@ -40,10 +41,12 @@ from .remote_code import may_run
 from .resolve import resolve
 from .saved import read_state, write_state
 from .settings import EncoderSettings, read_settings, transformer_folder
+from .states import Backprop, States
 from .stepping import SteppingShim
 from .steps import Steps
 from .weights import check_architecture, check_weights
 from .weights_lock import WeightsLock
+from .wordpieces import Wordpieces
 
 PRECISIONS = ("float32", "bfloat16", "float16", "auto", REFERENCE)
 
@@ -61,6 +64,7 @@ class EncoderShim(SteppingShim):
     mini_batch_size (int): the most rows that training keeps activations of, see cached_forward; 0 for no limit.
     frozen (list[str]): parameters that are not trained, or the modules that hold them, such as "embeddings".
     max_grad_norm (float): the norm that the gradient of all parameters together is scaled down to; 0 for no limit.
+    max_batch_items (int): the most wordpieces in a forward pass in use, see run; 0 for what suits the device.
     mixed_precision, grad_scaler_config: as in spacy-transformers.
     RAISES (ValueError): for an unknown precision, a negative mini_batch_size or max_grad_norm, or if frozen is no list.
     """
@@ -77,9 +81,13 @@ class EncoderShim(SteppingShim):
         mini_batch_size: int = 0,
         frozen: Sequence[str] = (),
         max_grad_norm: float = 0.0,
+        max_batch_items: int = 0,
         mixed_precision: bool,
         grad_scaler_config: dict[str, Any],
     ):
+        check("max_batch_items", max_batch_items, NonNegative)
+        if max_batch_items and precision == REFERENCE:
+            raise ValueError(Errors.REFERENCE_BATCH.format(given=max_batch_items))
         check("mini_batch_size", mini_batch_size, NonNegative)
         check("max_grad_norm", max_grad_norm, NonNegativeFloat)
         check_keywords("grad_scaler_config", grad_scaler_config, PyTorchGradScaler.__init__)
@@ -94,6 +102,7 @@ class EncoderShim(SteppingShim):
         self.mini_batch_size = mini_batch_size
         self.frozen = list(frozen)
         self.max_grad_norm = max_grad_norm
+        self.max_batch_items = max_batch_items
         self.settings: EncoderSettings | None = None
         self._inference = InferenceCache()
         self._steps = Steps()
@@ -105,6 +114,16 @@ class EncoderShim(SteppingShim):
         super().__init__(objects, mixed_precision=scaled, grad_scaler_config=dict(grad_scaler_config))
 
     _trial: tuple[str, ...] = ("a",)  # a text to see whether the encoder works
+
+    @property
+    def network(self) -> Network:
+        """The Hugging Face model; it is loaded."""
+        return self._model
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Its tokenizer."""
+        return self._hfmodel.tokenizer
 
     @property
     def is_loaded(self) -> bool:
@@ -123,22 +142,21 @@ class EncoderShim(SteppingShim):
         return cast(EncoderSettings, self.settings)
 
     @contextmanager
-    def encoding(self) -> Iterator[Any]:
-        """What encodes without a graph, for run, in the precision asked for. Meanwhile its weights stay as they are,
-        whatever another thread does."""
+    def encoding(self) -> Iterator[Engine]:
+        """What encodes without dropout and without a graph, for run, in the precision asked for. Meanwhile the weights
+        stay as they are, whatever another thread does."""
         with self.weights.reading():
-            encoder = self.inference_encoder()
-            if isinstance(encoder, PackedBert):
-                yield encoder
-                return
-            is_reference = isinstance(encoder, Reference)
-            with self._twins.lend(encoder.model if is_reference else encoder) as twin:
-                yield Reference(twin) if is_reference else twin
+            engine = self.inference_engine()
+            if isinstance(engine, Padded):
+                with self._twins.lend(engine.model) as twin:
+                    yield type(engine)(twin)
+            else:
+                yield engine
 
-    def inference_encoder(self) -> Any:
-        """What encoding makes its encoder of; see InferenceCache."""
+    def inference_engine(self) -> Engine:
+        """What encoding makes of the weights as they are; see InferenceCache."""
         precision = REFERENCE if self.precision == REFERENCE else self._inference_precision
-        return self._inference.encoder_of(self._model, precision)
+        return self._inference.engine_of(self.network, precision)
 
     @property
     def arithmetic(self) -> str:
@@ -150,35 +168,36 @@ class EncoderShim(SteppingShim):
         """What was made for float16 runs on a CPU in float32."""
         return "float32" if self.precision == "float16" and self.device.type == "cpu" else self.arithmetic
 
-    def predict(self, inputs: ArgsKwargs) -> ModelOutput:
-        """Encode wordpieces without dropout and without a graph."""
+    def whole_output(self, inputs: dict[str, torch.Tensor]) -> ModelOutput:
+        """All that the Hugging Face model returns for a padded batch, float32: states, and what it makes beside them.
+
+        inputs (dict): input_ids, attention_mask and the like, (rows, wordpieces).
+        """
         with self._using() as model, torch.no_grad(), autocast(self.device, self._inference_precision):
-            output = model(**inputs.kwargs)
+            output = model(**inputs)
         half = {key: value for key, value in output.items() if torch.is_tensor(value) and value.is_floating_point()}
         for key, value in half.items():
             output[key] = value.float()
         return output
 
     @contextmanager
-    def _using(self) -> Iterator[Any]:
+    def _using(self) -> Iterator[Network]:
         """The model for a pass without dropout, while another thread may train it."""
-        with self.weights.reading(), self._twins.lend(self._model) as twin:
+        with self.weights.reading(), self._twins.lend(self.network) as twin:
             yield twin
 
-    def begin_update(self, inputs: ArgsKwargs) -> tuple[ModelOutput, Callable[[ArgsKwargs], ArgsKwargs]]:
-        """Encode wordpieces with dropout; the callback takes the gradient of their states to the parameters."""
+    def begin_update(self, wordpieces: Wordpieces) -> tuple[list[States], Backprop]:  # type: ignore[override]
+        """Encode windows with dropout; the callback takes the gradients of their states to the parameters."""
         awaited = self._begin_step()
-        n_rows = len(inputs.kwargs["input_ids"])
-        cached = 0 < self.mini_batch_size < n_rows
+        cached = 0 < self.mini_batch_size < len(wordpieces.lengths)
         forward: Forward = partial(cached_forward, mini_batch_size=self.mini_batch_size) if cached else plain_forward
         with self.weights.reading():
-            output, backward = forward(self._model, inputs.kwargs, precision=self.arithmetic)
+            states, backward = forward(self.network, wordpieces, precision=self.arithmetic)
 
-        def backprop(grads: ArgsKwargs) -> ArgsKwargs:
-            self._end_step(awaited, backward, next(iter(grads.kwargs["grad_tensors"])))
-            return inputs  # wordpieces have no gradient
+        def backprop(d_values: list[Floats2d]) -> None:
+            self._end_step(awaited, backward, [xp2torch(d_own) for d_own in d_values])
 
-        return output, backprop
+        return states, backprop
 
     def to_bytes(self) -> bytes:
         """The files of the encoder's folder: config, weights as safetensors, tokenizer and settings; no pickle."""

@@ -10,6 +10,8 @@ from thinc.api import Optimizer
 from .steps import Awaited, Steps
 from .weights_lock import WeightsLock
 
+Backward = Callable[[list[torch.Tensor]], None]  # adds to the gradients of the parameters
+
 
 class SteppingShim(HFShim):
     """Carries out a step of training: forward pass, gradient, update, in this order, whoever asks in another.
@@ -45,10 +47,10 @@ class SteppingShim(HFShim):
         self._model.train()
         return self._steps.begin()
 
-    def _end_step(self, awaited: Awaited, backward: Callable[[torch.Tensor], None], d_output: torch.Tensor) -> None:
-        """Take a gradient back to the parameters, and make the updates that waited for it."""
+    def _end_step(self, awaited: Awaited, backward: Backward, d_outputs: list[torch.Tensor]) -> None:
+        """Take gradients back to the parameters, and make the updates that waited for them."""
         with self.weights.reading():  # what was not kept is computed again
-            self._backward_scaled(backward, d_output)
+            self._backward_scaled(backward, d_outputs)
         self._steps.end(awaited)
         if not self._steps.awaits_gradient:
             self._make_updates()
@@ -63,8 +65,8 @@ class SteppingShim(HFShim):
             with self.weights.writing():
                 self._update(optimizer)
 
-    def _backward_scaled(self, backward: Callable[[torch.Tensor], None], d_output: torch.Tensor) -> None:
-        scaled = cast(list, self._grad_scaler.scale([d_output], inplace=True))[0]
+    def _backward_scaled(self, backward: Backward, d_outputs: list[torch.Tensor]) -> None:
+        scaled = cast(list[torch.Tensor], self._grad_scaler.scale(d_outputs, inplace=True))
         # What earlier parts of an accumulated batch left is unscaled already, and will be once more.
         self._grad_scaler.scale(self._gradients(), inplace=True)
         backward(scaled)

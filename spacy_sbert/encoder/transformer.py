@@ -1,32 +1,28 @@
 """A transformer over rows of Docs: a drop-in for the TransformerModel of spacy-transformers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
-import numpy
 import torch
 from spacy.tokens import Doc
-from spacy_transformers.data_classes import FullTransformerBatch
+from spacy_transformers.data_classes import FullTransformerBatch, WordpieceBatch
 from spacy_transformers.layers import TransformerModel
-from spacy_transformers.layers.transformer_model import _convert_transformer_inputs, _convert_transformer_outputs
-from thinc.api import Model
-from thinc.layers.pytorchwrapper import forward as pytorch_forward
+from thinc.api import Model, xp2torch
+from thinc.types import Floats2d
 from transformers.file_utils import ModelOutput
 
-from ..errors.checks import NonNegative, check
 from ..files.sealed import SealedModel
 from ..spans import SpanGetter
-from .engine.batch import encode_spans
-from .engine.inference import REFERENCE
 from .engine.packed_bert import is_packable
 from .engine.runner import run
-from .engine.windows import spread
 from .errors import Errors
 from .forks import use_one_thread_in_forks
-from .output import RowsOutput
+from .padded import PaddedRows, encode_spans, pad_states
 from .prompts import Prompts
 from .replace_listeners import replace_listener, replace_listener_cfg
 from .shim import EncoderShim
+from .states import Backprop, States
 from .wordpieces import OVERFLOWS, Wordpieces, WordpieceTokenizer
 
 
@@ -39,7 +35,6 @@ class EncoderModel(SealedModel, TransformerModel):
     name (str): a folder or a name, see resolve.
     get_spans (Callable): from Docs to the Spans that are its rows.
     overflow (str): "truncate" or "windows", for rows longer than the limit.
-    max_batch_items (int): the most wordpieces in a forward pass in use, see run; 0 for what suits the device.
     prompts (Prompts): what may be put before texts; None where other components read the states, too.
     For the others see EncoderShim.
     """
@@ -50,37 +45,29 @@ class EncoderModel(SealedModel, TransformerModel):
         get_spans: SpanGetter,
         *,
         overflow: str,
-        max_batch_items: int = 0,
         prompts: Prompts | None = None,
         **shim_config: Any,
     ):
         if overflow not in OVERFLOWS:
             raise ValueError(Errors.UNKNOWN_OVERFLOW.format(given=overflow, expected=", ".join(OVERFLOWS)))
         use_one_thread_in_forks()
-        check("max_batch_items", max_batch_items, NonNegative)
-        if max_batch_items and shim_config.get("precision") == REFERENCE:
-            raise ValueError(Errors.REFERENCE_BATCH.format(given=max_batch_items))
         self.overflow = overflow  # no attr: those are saved, and would win over the config when loaded
-        self.max_batch_items = max_batch_items
         self.prompts = prompts or Prompts(default_name="")
         if overflow == "windows" and not self.prompts.include:
             raise ValueError(Errors.PROMPT_WINDOWS)
         self._tokenizer: tuple[Any, WordpieceTokenizer] | None = None
-        own = {"name": name, "get_spans": get_spans, "overflow": overflow, "max_batch_items": max_batch_items}
-        self._config = {**own, "prompts": prompts, **shim_config}
-        huggingface: Model = Model(
-            "hf-pytorch",
-            pytorch_forward,
-            attrs={"convert_inputs": _convert_transformer_inputs, "convert_outputs": _convert_transformer_outputs},
-            shims=[EncoderShim(name, **shim_config)],
-            dims={"nI": None, "nO": None},
+        own = {"name": name, "get_spans": get_spans, "overflow": overflow, "prompts": prompts}
+        self._config = {**own, **shim_config}
+        # Of the name and in the place that spacy-transformers gives it, as saved pipelines have it.
+        holder: Model = Model(
+            "hf-pytorch", _is_held, shims=[EncoderShim(name, **shim_config)], dims={"nI": None, "nO": None}
         )
         Model.__init__(
             self,
             "transformer",
             forward,
             init=init,
-            layers=[huggingface],
+            layers=[holder],
             dims={"nO": None},
             attrs={
                 "get_spans": get_spans,
@@ -95,10 +82,32 @@ class EncoderModel(SealedModel, TransformerModel):
     def shim(self) -> EncoderShim:
         return self.layers[0].shims[0]  # type: ignore[return-value]
 
+    @contextmanager
+    def states(self, wordpieces: Wordpieces, is_train: bool) -> Iterator[tuple[Iterable[States], Backprop]]:
+        """The states of windows, and what takes their gradients to the parameters.
+
+        Within the block the weights stay as they are, in use: another thread that changes them waits.
+        """
+        shim = load(self)
+        if is_train:
+            yield shim.begin_update(wordpieces)
+            return
+        with shim.encoding() as engine:
+            yield run(engine, wordpieces, budget=self.max_batch_items), lambda d_values: None
+
+    @property
+    def max_batch_items(self) -> int:
+        """The most wordpieces in a forward pass in use; 0 for what suits the device."""
+        return self.shim.max_batch_items
+
+    @max_batch_items.setter
+    def max_batch_items(self, given: int) -> None:
+        self.shim.max_batch_items = given
+
     @property
     def wordpiece_tokenizer(self) -> WordpieceTokenizer:
         """The encoder's tokenizer, for whole batches."""
-        settings, tokenizer = self.shim.load(), self.shim._hfmodel.tokenizer
+        settings, tokenizer = self.shim.load(), self.shim.tokenizer
         if self._tokenizer is None or self._tokenizer[0] is not tokenizer:
             include = self.prompts.include
             own = WordpieceTokenizer(tokenizer, settings, self.overflow, include_prompt=include)
@@ -124,6 +133,11 @@ class EncoderModel(SealedModel, TransformerModel):
         return copied
 
 
+def _is_held(model: Model, X: object, is_train: bool) -> tuple[object, Callable]:
+    """The shim is asked itself, see EncoderModel.states."""
+    raise NotImplementedError(Errors.HELD_SHIM)
+
+
 def init(model: Model, X: Any = None, Y: Any = None) -> None:
     load(model)
 
@@ -133,40 +147,39 @@ def load(model: Model) -> EncoderShim:
     shim = cast(EncoderShim, model.layers[0].shims[0])
     shim.load()
     if not model.has_dim("nO"):
-        model.set_dim("nO", shim._hfmodel.transformer.config.hidden_size)
+        model.set_dim("nO", shim.network.config.hidden_size)
     model.attrs["has_transformer"] = True
     return shim
 
 
 def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransformerBatch, Callable]:
-    shim = load(model)
+    """For the component `transformer`, to which others listen: padded, as they expect."""
+    encoder = cast(EncoderModel, model)
+    shim = load(encoder)
     spans = model.attrs["get_spans"](docs)
     if not any(spans):
         return FullTransformerBatch.empty(len(docs)), lambda d_output: docs
-    encoder = cast(EncoderModel, model)
-    spans, wordpieces, batch, align = encode_spans(encoder.wordpiece_tokenizer, spans, encoder.prompt())
-    if not is_train and is_packable(shim._model):
-        output = _run(shim, wordpieces, encoder.max_batch_items)
-        return RowsOutput(spans=spans, wordpieces=batch, model_output=output, align=align), lambda d_output: docs
-    model_output, backprop_huggingface = model.layers[0](batch, is_train)
+    nested, wordpieces, batch, align = encode_spans(encoder.wordpiece_tokenizer, spans, encoder.prompt())
+    if not is_train and not is_packable(shim.network):
+        output = shim.whole_output(_hugging_face_inputs(batch, shim.device))
+        return PaddedRows(spans=nested, wordpieces=batch, model_output=output, align=align), lambda d_output: docs
+    with encoder.states(wordpieces, is_train) as (states, backprop_states):
+        padded, backprop_padded = pad_states(wordpieces, states, encoder.get_dim("nO"), shim.device)
+        output = ModelOutput(last_hidden_state=padded)
+        if not is_train and shim.network.pooler is not None:  # which has no dropout
+            with torch.no_grad():
+                output["pooler_output"] = shim.network.pooler(padded)
 
     def backprop(d_output: FullTransformerBatch) -> list[Doc]:
-        backprop_huggingface(d_output.model_output)
+        backprop_states(backprop_padded(next(iter(d_output.model_output.values()))))
         return docs
 
-    return RowsOutput(spans=spans, wordpieces=batch, model_output=model_output, align=align), backprop
+    return PaddedRows(spans=nested, wordpieces=batch, model_output=output, align=align), backprop
 
 
-@torch.no_grad()
-def _run(shim: EncoderShim, wordpieces: Wordpieces, budget: int) -> ModelOutput:
-    """The output of the Hugging Face model, with zeros at padding: states and, if it has a pooler, what that makes."""
-    n_rows, row_width = len(wordpieces.lengths), int(wordpieces.lengths.max())
-    states = torch.zeros(n_rows * row_width, shim._model.config.hidden_size, device=shim.device)
-    rows = numpy.arange(n_rows) * row_width
-    with shim.encoding() as encoder:
-        for part in run(encoder, wordpieces, budget=budget):
-            states[torch.from_numpy(spread(rows[part.windows], part.lengths)).to(shim.device)] = part.states
-        output = ModelOutput(last_hidden_state=states.view(n_rows, row_width, -1))
-        if shim._model.pooler is not None:  # which has no dropout
-            output["pooler_output"] = shim._model.pooler(output["last_hidden_state"])
-    return output
+def _hugging_face_inputs(batch: WordpieceBatch, device: torch.device) -> dict[str, torch.Tensor]:
+    """What a Hugging Face model takes of a padded batch."""
+    inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
+    if batch.token_type_ids is not None:
+        inputs["token_type_ids"] = batch.token_type_ids
+    return {key: xp2torch(cast(Floats2d, value), device=device) for key, value in inputs.items()}

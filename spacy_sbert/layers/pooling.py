@@ -29,3 +29,12 @@ def make_pooling(name: str) -> Pooling:
     if any(one not in POOLING for one in names):
         raise ValueError(Errors.UNKNOWN_POOLING.format(given=name, expected=", ".join(POOLING)))
     return POOLING[name]() if len(names) == 1 else concatenated_pooling([POOLING[one]() for one in names])
+
+
+def stretch_pooling(name: str) -> Pooling:
+    """The pooling of stretches of text that are not rows, and so have no special tokens of their own: the mean in place
+    of "cls" and "lasttoken", else that of rows.
+
+    name (str): see make_pooling.
+    """
+    return make_pooling("+".join("mean" if one in ("cls", "lasttoken") else one for one in name.split("+")))

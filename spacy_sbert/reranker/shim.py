@@ -11,8 +11,9 @@ from transformers import AutoModelForSequenceClassification
 
 from ..encoder.engine.forward import autocast
 from ..encoder.engine.inference import REFERENCE
+from ..encoder.engine.layout import padded_inputs
 from ..encoder.engine.passes import Pass, padded_passes
-from ..encoder.engine.runner import CPU_BUDGET, GPU_BUDGET, padded_inputs
+from ..encoder.engine.runner import CPU_BUDGET, GPU_BUDGET
 from ..encoder.loading import Source, load_weights
 from ..encoder.saved import SETTINGS_FILE
 from ..encoder.shim import PRECISIONS, EncoderShim
@@ -39,9 +40,8 @@ class ClassifierShim(EncoderShim):
         if config.get("precision") == REFERENCE:  # there is no such batching of pairs
             expected = ", ".join(precision for precision in PRECISIONS if precision != REFERENCE)
             raise ValueError(Errors.UNKNOWN_PRECISION.format(given=REFERENCE, expected=expected))
-        super().__init__(name, mixed_precision=False, grad_scaler_config={}, **config)
+        super().__init__(name, max_batch_items=max_batch_items, mixed_precision=False, grad_scaler_config={}, **config)
         self.n_outputs = n_outputs
-        self.max_batch_items = max_batch_items
 
     _trial = ("a", "a")
 
@@ -88,12 +88,13 @@ class ClassifierShim(EncoderShim):
         with self.weights.reading(), autocast(self.device, self.precision):
             parts = [(rows, self._logits_of(self._model, wordpieces, rows)) for rows in _passes(wordpieces, budget)]
 
-        def backward(d_logits: torch.Tensor) -> None:
+        def backward(gradients: list[torch.Tensor]) -> None:
+            (d_logits,) = gradients
             found = [logits for _, logits in parts if logits.requires_grad]  # not if every parameter is frozen
             if found:
                 torch.autograd.backward(found, [d_logits[torch.from_numpy(rows.windows)] for rows, _ in parts])
 
-        return self._gathered(wordpieces, parts), lambda d_logits: self._end_step(awaited, backward, d_logits)
+        return self._gathered(wordpieces, parts), lambda d_logits: self._end_step(awaited, backward, [d_logits])
 
     def _logits_of(self, model: Any, wordpieces: Wordpieces, rows: Pass) -> torch.Tensor:
         return model(**padded_inputs(model, wordpieces, self.device, rows)).logits.float()

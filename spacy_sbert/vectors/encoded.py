@@ -1,24 +1,25 @@
 """What the sentence encoder returns for a Doc."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy
 from thinc.types import Floats2d, Ragged
 
-from ..encoder.rows import Rows
+from ..encoder.align import among
+from ..encoder.rows import Pieces, Rows, RowStates
 
 
 @dataclass
 class WordpieceStates:
     """What other Spans and Tokens need to have vectors: the states of a Doc's wordpieces.
 
-    states: float32 (wordpieces, width), NumPy or CuPy, in memory of their own; without special tokens where characters
-        are known.
+    states: float32 (wordpieces, width), in memory of their own; without special tokens where characters are known.
     characters: int32 (wordpieces, 2), of each in the Doc; None where only align is known.
     align: for each token of the Doc the indices of its wordpieces; None where characters are known.
     """
 
-    states: Floats2d
+    states: numpy.ndarray
     characters: numpy.ndarray | None
     align: Ragged | None
 
@@ -41,3 +42,28 @@ class EncodedDoc:
     normalize: bool
     wordpieces: WordpieceStates | None
     dense: bool = False
+
+
+def wordpieces_of(
+    batch: RowStates, pieces: Pieces, kept: numpy.ndarray, states: list[numpy.ndarray | None]
+) -> list[WordpieceStates]:
+    """What the Spans and Tokens of each Doc with rows need.
+
+    kept (bool (windows,)): the windows in whose context they are read.
+    states (list[float32 (wordpieces, width)]): of text, for each window that is kept.
+    """
+    aligns = iter(pieces.aligns())
+    in_context = numpy.repeat(kept, batch.lengths)  # (N,)
+    piece_borders = numpy.append(0, numpy.cumsum(batch.lengths))
+    windows = [window for window in pairwise(batch.window_borders) if window[0] < window[1]]
+    found = []
+    for first, last in windows:
+        own = [of_window for of_window in states[first:last] if of_window is not None]
+        joined = own[0] if len(own) == 1 else numpy.concatenate(own)
+        here, align = slice(piece_borders[first], piece_borders[last]), next(aligns)
+        if align is not None:
+            found.append(WordpieceStates(joined, None, among(align, in_context[here])))
+        else:
+            chosen = pieces.of_text[here] & in_context[here]
+            found.append(WordpieceStates(joined, pieces.characters[here][chosen], None))
+    return found

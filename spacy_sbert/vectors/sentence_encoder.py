@@ -1,8 +1,10 @@
-"""A sentence encoder with a transformer of its own."""
+"""The one way from Docs to vectors, in use and in training: rows, wordpieces, states, pooling."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from itertools import accumulate, pairwise
+from functools import partial
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy
@@ -11,38 +13,44 @@ from spacy_transformers.layers import split_trf_batch
 from thinc.api import Model, chain
 from thinc.types import Ragged
 
-from ..encoder.align import among
-from ..encoder.engine.batch import align_wordpieces, doc_characters, row_characters, row_text, span_places
-from ..encoder.rows import Rows, outermost
+from ..encoder.align import align_wordpieces
+from ..encoder.heard import row_states
+from ..encoder.rows import (
+    Pieces,
+    RowStates,
+    borders_of,
+    doc_characters,
+    row_characters,
+    row_text,
+    rows_of_texts,
+    span_places,
+)
 from ..encoder.transformer import EncoderModel, load
-from .encode_texts import AS_CONFIGURED, Call, EncodedTexts, encode_texts
-from .encoded import EncodedDoc, WordpieceStates
+from ..encoder.wordpieces import Wordpieces
+from ..similarity import as_numpy
+from .call import AS_CONFIGURED, Call
+from .encoded import EncodedDoc
 from .errors import Errors
-from .sentence_pooling import SentencePooling, pool_docs
+from .sentence_pooling import SentencePooling, encode_docs
 
 SentenceEncoder = Model[list[Doc], list[EncodedDoc]]
-Stretch = tuple[int, int]
+Backprop = Callable[[list[Any]], Any]
 
 
 def sentence_encoder(transformer: EncoderModel, pooling: SentencePooling) -> SentenceEncoder:
-    """Encode the rows of Docs and pool them.
-
-    A training batch is one batch, padded: its loss sees all of it at once. In use rows of any length are encoded in
-    whatever batches are quick, without padding.
-    """
-    trained: SentenceEncoder = chain(transformer, split_trf_batch(), pooling)
+    """Encode the rows of Docs with a transformer of its own, and pool them."""
+    # In a chain, as saved pipelines have it: weights are matched by position.
+    held: Model = chain(transformer, split_trf_batch(), pooling)
     refs: dict[str, Model | None] = {"transformer": transformer, "pooling": pooling}
-    return Model("sentence_encoder", forward, init=init, layers=[trained], refs=refs)
+    return Model("sentence_encoder", forward, init=init, layers=[held], refs=refs)
 
 
 def init(model: SentenceEncoder, X: Any = None, Y: Any = None) -> None:
     model.layers[0].initialize()
 
 
-def forward(model: SentenceEncoder, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], Callable]:
-    if is_train:
-        return model.layers[0](docs, is_train)
-    return encode_docs(model, docs, AS_CONFIGURED), lambda d_vectors: []
+def forward(model: SentenceEncoder, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], Backprop]:
+    return _encode(model, docs, is_train, AS_CONFIGURED)
 
 
 def predict(model: SentenceEncoder, docs: list[Doc], call: Call) -> list[EncodedDoc]:
@@ -52,15 +60,83 @@ def predict(model: SentenceEncoder, docs: list[Doc], call: Call) -> list[Encoded
     RAISES (ValueError): for a prompt where the transformer is shared.
     """
     if model.has_ref("transformer"):
-        return encode_docs(model, docs, call)
+        return _encode(model, docs, False, call)[0]
     if call.prompt is not None:
         raise ValueError(Errors.SHARED_PROMPT.format(prompt=call.prompt))
     source, pooling = model.layers[0], cast(SentencePooling, model.layers[1])
-    datas = source.predict(docs)
-    if not any("last_hidden_state" in data.model_output for data in datas):
-        width = _shared_width(source, pooling, call.truncate_dim)
-        return [pooling.without_rows(width) for _ in docs]
-    return pool_docs(pooling, datas, False, truncate_dim=call.truncate_dim)[0]
+    batch = row_states(source.predict(docs))
+    width = 0 if batch else _shared_width(source, pooling, call.truncate_dim)
+    return encode_docs(pooling, batch, len(docs), False, call=call, width=width)[0]
+
+
+def _encode(model: SentenceEncoder, docs: list[Doc], is_train: bool, call: Call) -> tuple[list[EncodedDoc], Backprop]:
+    transformer = cast(EncoderModel, model.get_ref("transformer"))
+    pooling = cast(SentencePooling, model.get_ref("pooling"))
+    settings = load(transformer).settings
+    width = pooling.width(transformer.get_dim("nO"), settings, truncate_dim=call.truncate_dim)
+    with _row_states(transformer, transformer.attrs["get_spans"](docs), is_train, call) as batch:
+        return encode_docs(pooling, batch, len(docs), is_train, call=call, width=width)
+
+
+@contextmanager
+def _row_states(
+    transformer: EncoderModel, spans: list[list[Span]], is_train: bool, call: Call
+) -> Iterator[RowStates | None]:
+    """The rows of Docs, and their states from a transformer of its own; None if there is no row."""
+    flat = [span for doc_spans in spans for span in doc_spans]
+    if not flat:
+        yield None
+        return
+    texts, row_borders = [row_text(span) for span in flat], borders_of(map(len, spans))
+    with_tokens = call.token_vectors and not is_train
+    wordpieces = transformer.wordpiece_tokenizer(texts, offsets=with_tokens, prompt=transformer.prompt(call.prompt))
+    rows = replace(
+        rows_of_texts(wordpieces, transformer.shim.load()),
+        spans=span_places(flat),
+        characters=row_characters(flat, texts),
+    )
+    window_borders = numpy.searchsorted(rows.row_of, row_borders).tolist()
+    pieces = _pieces(transformer, wordpieces, flat, texts, window_borders) if with_tokens else None
+    with transformer.states(wordpieces, is_train) as (states, backprop):
+        yield RowStates(
+            rows=rows,
+            row_borders=row_borders,
+            window_borders=window_borders,
+            lengths=wordpieces.lengths,
+            states=states,
+            backprop=backprop,
+            pieces=pieces,
+            n_lead=wordpieces.n_lead,
+        )
+
+
+def _pieces(
+    transformer: EncoderModel, wordpieces: Wordpieces, spans: list[Span], texts: list[str], window_borders: list[int]
+) -> Pieces:
+    """What is known of the wordpieces; of a slow tokenizer's only which tokens they are of."""
+    characters = doc_characters(wordpieces, spans)
+    if characters is not None:
+        return Pieces(~wordpieces.special, characters, lambda: [None] * len(spans))
+    nowhere = numpy.zeros((len(wordpieces.ids), 2), dtype="int32")
+    aligns = partial(_aligns, transformer, wordpieces, spans, texts, window_borders)
+    return Pieces(numpy.ones_like(wordpieces.special), nowhere, aligns)
+
+
+def _aligns(
+    transformer: EncoderModel, wordpieces: Wordpieces, spans: list[Span], texts: list[str], window_borders: list[int]
+) -> list[Ragged]:
+    """For a slow tokenizer: the alignment of each Doc to its wordpieces."""
+    numbers = {doc: number for number, doc in enumerate(dict.fromkeys(span.doc for span in spans))}
+    doc_of = [numbers[span.doc] for span in spans]
+    align = align_wordpieces(transformer.wordpiece_tokenizer, wordpieces, spans, doc_of, texts)
+    firsts = numpy.append(0, numpy.cumsum(wordpieces.lengths))[window_borders].tolist()
+    firsts = [first for first, end in pairwise(firsts) if first < end]
+    tokens = borders_of(map(len, numbers))
+    indices = numpy.append(0, numpy.cumsum(as_numpy(align.lengths)))[tokens].tolist()
+    return [
+        Ragged(align.dataXd[slice(*index)] - first, align.lengths[slice(*token)])
+        for token, index, first in zip(pairwise(tokens), pairwise(indices), firsts, strict=True)
+    ]
 
 
 def _shared_width(source: Model, pooling: SentencePooling, truncate_dim: int | None) -> int:
@@ -71,100 +147,3 @@ def _shared_width(source: Model, pooling: SentencePooling, truncate_dim: int | N
         if encoder.has_dim("nO"):
             return pooling.width(encoder.get_dim("nO"), settings, truncate_dim=truncate_dim)
     return 0
-
-
-def encode_docs(model: SentenceEncoder, docs: list[Doc], call: Call) -> list[EncodedDoc]:
-    """Encode the rows of Docs with a transformer of its own; call (Call): what is not as the config says."""
-    transformer = cast(EncoderModel, model.get_ref("transformer"))
-    pooling = cast(SentencePooling, model.get_ref("pooling"))
-    settings = load(transformer).settings
-    width = pooling.width(transformer.get_dim("nO"), settings, truncate_dim=call.truncate_dim)
-    spans = transformer.attrs["get_spans"](docs)
-    flat = [span for doc_spans in spans for span in doc_spans]
-    if not flat:
-        return [pooling.without_rows(width) for _ in docs]
-    texts, places = [row_text(span) for span in flat], span_places(flat)
-    borders = [0, *accumulate(map(len, spans))]
-    context = _read_in_context(places, borders) if pooling.attrs["token_vectors"] else None
-    found = encode_texts(transformer, pooling, texts, call=call, keep_states=context)
-    rows = replace(found.rows, spans=places, characters=row_characters(flat, texts))
-    window_borders = numpy.searchsorted(rows.row_of, borders).tolist()
-    wordpieces = _wordpieces(transformer, found, flat, texts, window_borders)
-    encoded = []
-    for row, window, own in zip(pairwise(borders), pairwise(window_borders), wordpieces, strict=True):
-        if row[0] == row[1]:
-            encoded.append(pooling.without_rows(width))
-            continue
-        vectors = found.vectors[slice(*row)]
-        of_doc = _part(rows, row, window)
-        dense = pooling.dense is not None
-        encoded.append(EncodedDoc(of_doc, vectors, pooling.pooling_name, found.normalize, own, dense))
-    return encoded
-
-
-def _read_in_context(places: numpy.ndarray, borders: list[int]) -> numpy.ndarray:
-    """bool (rows,): see outermost, for the rows of several Docs."""
-    stretches = [places[start:end] for start, end in pairwise(borders) if end > start]
-    return numpy.concatenate([outermost(own) for own in stretches])
-
-
-def _part(rows: Rows, row: Stretch, window: Stretch) -> Rows:
-    """Those of one Doc."""
-    of_rows, of_windows = slice(*row), slice(*window)
-    return Rows(
-        rows.spans[of_rows],
-        rows.row_of[of_windows] - row[0],
-        rows.window_weights[of_windows],
-        rows.has_text[of_rows],
-        rows.n_cut[of_rows],
-        rows.settings,
-        cast(numpy.ndarray, rows.characters)[of_rows],
-    )
-
-
-def _wordpieces(
-    transformer: EncoderModel, found: EncodedTexts, spans: list[Span], texts: list[str], window_borders: list[int]
-) -> list[WordpieceStates | None]:
-    """What the other Spans and the Tokens of each Doc need, if anybody asked for it."""
-    stretches = list(pairwise(window_borders))
-    if not found.states:
-        return [None] * len(stretches)
-    states = [_joined([own for own in found.states[start:end] if own is not None]) for start, end in stretches]
-    pieces = found.wordpieces
-    kept = numpy.array([own is not None for own in found.states])  # (windows,)
-    characters = doc_characters(pieces, spans)
-    if characters is None:
-        aligns = _alignments(transformer, found, spans, texts, window_borders, kept)
-        return [WordpieceStates(own, None, align) for own, align in zip(states, aligns, strict=True)]
-    of_text = characters[~pieces.special & numpy.repeat(kept, pieces.lengths)]
-    borders = numpy.append(0, numpy.cumsum(pieces.n_text * kept))[window_borders].tolist()
-    parts = pairwise(borders)
-    return [WordpieceStates(own, of_text[slice(*part)].copy(), None) for own, part in zip(states, parts, strict=True)]
-
-
-def _joined(states: list[numpy.ndarray]) -> Any:
-    return states[0] if len(states) == 1 else numpy.concatenate(states or [numpy.zeros((0, 0), dtype="float32")])
-
-
-def _alignments(
-    transformer: EncoderModel,
-    found: EncodedTexts,
-    spans: list[Span],
-    texts: list[str],
-    window_borders: list[int],
-    kept: numpy.ndarray,
-) -> list[Ragged]:
-    """For a slow tokenizer: the alignment of each Doc to its wordpieces in the windows that were kept, special tokens
-    among them."""
-    numbers = {doc: number for number, doc in enumerate(dict.fromkeys(span.doc for span in spans))}
-    doc_of = [numbers[span.doc] for span in spans]
-    align = align_wordpieces(transformer.wordpiece_tokenizer, found.wordpieces, spans, doc_of, texts)
-    align = among(align, numpy.repeat(kept, found.wordpieces.lengths))
-    firsts = numpy.append(0, numpy.cumsum(found.wordpieces.lengths * kept))[window_borders].tolist()
-    n_tokens = iter([len(doc) for doc in numbers])
-    token_borders = [0, *accumulate(next(n_tokens) if end > start else 0 for start, end in pairwise(window_borders))]
-    indices = numpy.append(0, numpy.cumsum(cast(Any, align.lengths)))[token_borders].tolist()
-    return [
-        Ragged(align.dataXd[slice(*index)] - first, align.lengths[slice(*token)])
-        for token, index, first in zip(pairwise(token_borders), pairwise(indices), firsts, strict=False)
-    ]

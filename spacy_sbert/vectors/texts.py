@@ -16,14 +16,15 @@ from srsly import cloudpickle
 from thinc.api import require_gpu
 from tqdm import tqdm
 
+from ..encoder.rows import RowStates, rows_of_texts
 from ..encoder.transformer import EncoderModel, load
 from ..encoder.wordpieces import Wordpieces
 from ..errors.checks import Positive, Processes, check, check_text
 from ..similarity import as_numpy
+from .call import AS_CONFIGURED, Call
 from .cuts import CutCounter
-from .encode_texts import AS_CONFIGURED, Call, encode_wordpieces
 from .errors import Errors
-from .sentence_pooling import SentencePooling
+from .sentence_pooling import SentencePooling, pool_rows
 
 Encoded = tuple[numpy.ndarray, int]  # float32 (texts, width), and how many texts were cut
 
@@ -53,8 +54,11 @@ class TextEncoder:
 
     def encode(self, wordpieces: Wordpieces) -> Encoded:
         """The vectors of texts, on the CPU, and how many were longer than the encoder's limit."""
-        found = encode_wordpieces(self.transformer, self.pooling, wordpieces, call=self.call)
-        return as_numpy(found.vectors), int((found.rows.n_cut > 0).sum())
+        rows = rows_of_texts(wordpieces, self.transformer.shim.load())
+        with self.transformer.states(wordpieces, False) as (states, backprop):
+            batch = RowStates(rows, [], [], wordpieces.lengths, states, backprop, n_lead=wordpieces.n_lead)
+            pooled, _ = pool_rows(self.pooling, batch, False, call=self.call)
+            return as_numpy(pooled.vectors), int((rows.n_cut > 0).sum())
 
 
 def encode_all(

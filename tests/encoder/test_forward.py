@@ -9,6 +9,7 @@ from transformers import AutoModel
 
 from spacy_sbert.encoder.engine import forward as forwards
 from spacy_sbert.encoder.engine.forward import cached_forward, plain_forward
+from spacy_sbert.encoder.wordpieces import Wordpieces
 
 
 @pytest.fixture
@@ -23,15 +24,35 @@ def make_inputs(n_rows=21):
     return {"input_ids": torch.randint(5, 60, (n_rows, 20), generator=generator) * mask, "attention_mask": mask}
 
 
+def wordpieces_of(inputs):
+    """The same without padding."""
+    mask = inputs["attention_mask"].bool()
+    lengths, ids = mask.sum(1).numpy(), inputs["input_ids"][mask].numpy()
+    n = len(lengths)
+    special, nothing_cut = numpy.zeros(len(ids), dtype=bool), numpy.zeros(n, dtype="int64")
+    return Wordpieces(numpy.arange(n), lengths, ids, None, special, None, nothing_cut)
+
+
+def in_rows(found, inputs):
+    """The states of each window in its row, as a Hugging Face model gives them, zeros at padding."""
+    padded = torch.zeros(*inputs["input_ids"].shape, found[0].values.shape[1])
+    for part in found:
+        pieces = torch.from_numpy(part.values).split(part.lengths.tolist())
+        for window, states in zip(part.windows.tolist(), pieces, strict=True):
+            padded[window, : len(states)] = states
+    return padded
+
+
 def gradient_of(model, inputs, forward, **settings):
     """Output and gradient of every parameter, for a fixed gradient of the states; the same dropout each time."""
     torch.manual_seed(5)
     model.zero_grad()
-    output, backward = forward(model, inputs, precision="float32", **settings)
-    mask = inputs["attention_mask"][:, :, None]
-    d_states = torch.randn(output.last_hidden_state.shape, generator=torch.Generator().manual_seed(1)) * mask
-    backward(d_states)
-    return output.last_hidden_state, {k: p.grad.clone() for k, p in model.named_parameters() if p.grad is not None}
+    found, backward = forward(model, wordpieces_of(inputs), precision="float32", **settings)
+    states = in_rows(found, inputs)
+    d_states = torch.randn(states.shape, generator=torch.Generator().manual_seed(1))
+    d_windows = [[d_states[w, :n] for w, n in zip(p.windows, p.lengths, strict=True)] for p in found]
+    backward([torch.cat(own) for own in d_windows])
+    return states, {k: p.grad.clone() for k, p in model.named_parameters() if p.grad is not None}
 
 
 @pytest.mark.parametrize("size", [1, 4, 8, 20])
@@ -42,8 +63,7 @@ def test_mini_batches_have_the_gradient_of_the_whole_batch(model, size):
     inputs = make_inputs()
     states, expected = gradient_of(model, inputs, plain_forward)
     cached, given = gradient_of(model, inputs, cached_forward, mini_batch_size=size)
-    mask = inputs["attention_mask"][:, :, None].bool()
-    assert torch.allclose(states.where(mask, 0.0), cached.where(mask, 0.0), atol=1e-5)
+    assert torch.allclose(states, cached, atol=1e-5)
     assert given.keys() == expected.keys() and len(given) > 30
     scale = max(gradient.abs().max() for gradient in expected.values())
     assert all(torch.allclose(given[key], expected[key], atol=1e-5 * scale) for key in expected)
@@ -64,17 +84,17 @@ def test_the_second_pass_drops_out_what_the_first_did(model, monkeypatch, packed
     assert all(torch.allclose(given[key], expected[key], atol=1e-6 * scale) for key in expected)
 
 
-def test_states_are_those_of_the_model_and_zero_at_padding(model):
+def test_states_are_those_of_the_model_without_padding(model):
     model.eval()
     inputs = make_inputs()
-    output, _ = plain_forward(model, inputs, precision="float32")
+    output, _ = plain_forward(model, wordpieces_of(inputs), precision="float32")
     mask = inputs["attention_mask"][:, :, None].bool()
     with torch.no_grad():
         expected = model(**inputs).last_hidden_state
-    assert torch.allclose(output.last_hidden_state.where(mask, 0.0), expected.where(mask, 0.0), atol=1e-5)
-    lengths = inputs["attention_mask"].sum(1).tolist()
-    longest = max(lengths)
-    assert not output.last_hidden_state[:, longest:].any()
+    assert torch.allclose(in_rows(output, inputs), expected.where(mask, 0.0), atol=1e-5)
+    lengths = inputs["attention_mask"].sum(1)
+    assert sorted(window for part in output for window in part.windows) == list(range(len(lengths)))
+    assert all(len(part.values) == part.lengths.sum() == lengths[part.windows].sum() for part in output)
 
 
 class Peak:

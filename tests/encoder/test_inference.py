@@ -12,7 +12,7 @@ from thinc.api import SGD, Adam, RAdam
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, DistilBertConfig, DistilBertModel
 
 from spacy_sbert.encoder import shim as shim_module
-from spacy_sbert.encoder.engine.inference import InferenceCache, resolve_precision
+from spacy_sbert.encoder.engine.inference import InferenceCache, Padded, resolve_precision
 from spacy_sbert.encoder.engine.packed_bert import PackedBert
 
 TEXT = "A man is eating food."
@@ -48,7 +48,8 @@ IDS = torch.tensor([[3, 9, 4, 8, 5]])
 def states(encoder):
     if isinstance(encoder, PackedBert):
         return encoder(IDS, torch.arange(5)[None], None, torch.zeros_like(IDS)).float()
-    return encoder(IDS).last_hidden_state[0].float()
+    model = encoder.model if isinstance(encoder, Padded) else encoder
+    return model(IDS).last_hidden_state[0].float()
 
 
 def cosine(a, b):
@@ -71,23 +72,23 @@ def named(model, end):
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_one_encoder_while_the_weights_stay(model, precision):
     cache = InferenceCache()
-    encoder = cache.encoder_of(model, precision)
+    encoder = cache.engine_of(model, precision)
     assert isinstance(encoder, PackedBert) == isinstance(model, BertModel)
     assert_encodes_as(encoder, model, precision)
     model.train(), model.eval()
     states(model)
-    assert cache.encoder_of(model, precision) is encoder
+    assert cache.engine_of(model, precision) is encoder
     cache.drop()
     if isinstance(model, BertModel) or precision == "bfloat16":
-        assert cache.encoder_of(model, precision) is not encoder
+        assert cache.engine_of(model, precision) is not encoder
     else:
-        assert encoder is model is cache.encoder_of(model, precision)
+        assert encoder.model is model is cache.engine_of(model, precision).model
 
 
 def test_half_precision_leaves_the_weights_alone(model):
     cache = InferenceCache()
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
-    half, full = cache.encoder_of(model, "bfloat16"), cache.encoder_of(model, "float32")
+    half, full = cache.engine_of(model, "bfloat16"), cache.engine_of(model, "float32")
     assert half is not full and not torch.equal(states(half), states(full))
     for name, parameter in model.named_parameters():
         assert parameter.dtype == torch.float32 and torch.equal(parameter, before[name])
@@ -95,12 +96,12 @@ def test_half_precision_leaves_the_weights_alone(model):
 
 def test_another_model_has_an_encoder_of_its_own():
     cache, model = InferenceCache(), make_bert()
-    encoder = cache.encoder_of(model, "float32")
+    encoder = cache.engine_of(model, "float32")
     other = copy.deepcopy(model)
-    assert cache.encoder_of(other, "float32") is not encoder
+    assert cache.engine_of(other, "float32") is not encoder
     torch.nn.init.normal_(named(other, "output.dense.weight"))
-    assert_encodes_as(cache.encoder_of(other, "float32"), other, "float32")
-    assert_encodes_as(cache.encoder_of(model, "float32"), model, "float32")
+    assert_encodes_as(cache.engine_of(other, "float32"), other, "float32")
+    assert_encodes_as(cache.engine_of(model, "float32"), model, "float32")
 
 
 @torch.no_grad()
@@ -142,12 +143,12 @@ CHANGES = [by_hand, one_value, a_loaded_state, a_step_of_pytorch, another_tensor
 @pytest.mark.parametrize("change", CHANGES)
 def test_changes_behind_its_back_are_noticed(model, change, precision):
     cache = InferenceCache()
-    before = states(cache.encoder_of(model, precision)).clone()
+    before = states(cache.engine_of(model, precision)).clone()
     change(model)
-    encoder = cache.encoder_of(model, precision)
+    encoder = cache.engine_of(model, precision)
     assert_encodes_as(encoder, model, precision)
     assert (states(encoder) - before).abs().max() > 0.05
-    assert cache.encoder_of(model, precision) is encoder
+    assert cache.engine_of(model, precision) is encoder
 
 
 # In the pipeline
@@ -222,9 +223,9 @@ def test_after_a_step_the_vector_is_that_of_the_plain_model(
 def test_what_another_thread_makes_amid_an_update_is_not_kept(make_nlp, examples, tiny_bert, monkeypatch, name):
     nlp, optimizer = make_pipeline(make_nlp), OPTIMIZERS[name][0]()
     shim, update = find_shim(nlp), shim_module.update_fused
-    monkeypatch.setattr(shim_module, "update_fused", lambda *given: (shim.inference_encoder(), update(*given)))
+    monkeypatch.setattr(shim_module, "update_fused", lambda *given: (shim.inference_engine(), update(*given)))
     apply = type(optimizer).__call__
-    monkeypatch.setattr(type(optimizer), "__call__", lambda *given: (shim.inference_encoder(), apply(*given))[1])
+    monkeypatch.setattr(type(optimizer), "__call__", lambda *given: (shim.inference_engine(), apply(*given))[1])
     train(nlp, examples, "own", optimizer)
     assert is_vector(nlp(TEXT).vector, plain_vector(tiny_bert, shim._model.state_dict()))
 
@@ -275,12 +276,12 @@ def test_averages_of_the_optimizer_for_a_while(make_nlp, examples, tiny_bert, en
 def test_copies_and_pickles_do_not_carry_it(make_nlp, precision):
     nlp = make_pipeline(make_nlp, precision=precision)
     vector, shim = nlp(TEXT).vector, find_shim(nlp)
-    made = shim.inference_encoder()
+    made = shim.inference_engine()
     data = cloudpickle.dumps(nlp)
     for copied in (shim.copy(), copy.deepcopy(shim), shim_of(nlp.get_pipe("sbert").model.copy())):
         assert copied._inference._made is None and copied._inference is not shim._inference
-        assert copied.inference_encoder() is not made
-    assert shim.inference_encoder() is made, "the original keeps its own"
+        assert copied.inference_engine() is not made
+    assert shim.inference_engine() is made, "the original keeps its own"
     shim._inference.drop()
     assert len(data) == len(cloudpickle.dumps(nlp))
     again = cloudpickle.loads(data)
@@ -290,10 +291,10 @@ def test_copies_and_pickles_do_not_carry_it(make_nlp, precision):
 
 def test_the_cache_itself_is_pickled_empty():
     cache, model = InferenceCache(), make_bert()
-    encoder = cache.encoder_of(model, "float32")
+    encoder = cache.engine_of(model, "float32")
     again = pickle.loads(pickle.dumps(cache))
     again.drop()
-    assert again.encoder_of(model, "float32") is not encoder is cache.encoder_of(model, "float32")
+    assert again.engine_of(model, "float32") is not encoder is cache.engine_of(model, "float32")
 
 
 def test_a_copy_of_a_pipeline_is_trained_alone(make_nlp, examples):

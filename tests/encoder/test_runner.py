@@ -16,6 +16,7 @@ from transformers import (
     RobertaModel,
 )
 
+from spacy_sbert.encoder.engine.inference import Padded
 from spacy_sbert.encoder.engine.packed_bert import PackedBert
 from spacy_sbert.encoder.engine.runner import run
 from spacy_sbert.encoder.engine.windows import spread
@@ -77,14 +78,19 @@ def wordpieces_of(windows, types=None):
     return Wordpieces(numpy.arange(n), lengths, ids, type_ids, numpy.zeros(len(ids), dtype=bool), None, nothing_cut)
 
 
+def engine_of(encoder):
+    return encoder if isinstance(encoder, PackedBert) else Padded(encoder)
+
+
 def states_of(encoder, wordpieces, budget=0):
     """The states of each window; fails if one comes twice or never."""
     found = {}
-    for part in run(encoder, wordpieces, budget=budget):
+    for part in run(engine_of(encoder), wordpieces, budget=budget):
         assert torch.is_grad_enabled() and not torch.is_inference_mode_enabled(), "the caller's mode is its own"
         assert part.lengths.tolist() == wordpieces.lengths[part.windows].tolist()
-        assert part.states.dtype == torch.float32 and len(part.states) == part.lengths.sum()
-        for window, states in zip(part.windows.tolist(), part.states.split(part.lengths.tolist()), strict=True):
+        values = torch.from_numpy(part.values)
+        assert values.dtype == torch.float32 and len(values) == part.lengths.sum()
+        for window, states in zip(part.windows.tolist(), values.split(part.lengths.tolist()), strict=True):
             assert window not in found
             found[window] = states
     return [found[window] for window in range(len(wordpieces.lengths))]
@@ -164,7 +170,7 @@ def test_any_number_of_threads(name, n, threads):
 def test_who_takes_some_parts_alone_is_not_kept_waiting(threads):
     _, encoder = make_encoder("packed_bert")
     threads(2)
-    parts = run(encoder, wordpieces_of(make_windows(LENGTHS)), budget=100)
+    parts = run(engine_of(encoder), wordpieces_of(make_windows(LENGTHS)), budget=100)
     assert len(next(parts).windows) > 0
     parts.close()
     assert torch.get_num_threads() == 2

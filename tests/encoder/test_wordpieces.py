@@ -8,7 +8,7 @@ import torch
 from pipelines import ENCODERS, MAX_LENGTH, MINILM, make_example
 from transformers import AutoModel, AutoTokenizer, BertTokenizer
 
-from spacy_sbert.encoder.engine.batch import encode_spans
+from spacy_sbert.encoder.padded import encode_spans
 from spacy_sbert.encoder.resolve import resolve
 from spacy_sbert.encoder.settings import EncoderSettings
 from spacy_sbert.encoder.wordpieces import Wordpieces, WordpieceTokenizer

@@ -7,7 +7,7 @@ from spacy_transformers.data_classes import TransformerData
 from thinc.types import Ragged
 from transformers.file_utils import ModelOutput
 
-from spacy_sbert.encoder.rows import RowBatch
+from spacy_sbert.encoder.padded import RowBatch
 from spacy_sbert.encoder.settings import EncoderSettings
 from spacy_sbert.layers.pooling import POOLING
 from spacy_sbert.vectors.sentence_pooling import SentencePooling

@@ -4,9 +4,15 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+import numpy
 import torch
 
+from ..hugging_face import Network
+from ..wordpieces import Wordpieces
+from .layout import padded_inputs
 from .packed_bert import PackedBert, is_packable
+from .passes import Pass, padded_passes, reference_passes
+from .runner import Engine
 
 REFERENCE = "reference"  # precision, or rather batching; see Reference
 
@@ -29,13 +35,36 @@ def resolve_precision(precision: str, device: str) -> str:
 
 
 @dataclass(frozen=True)
-class Reference:
-    """A model that encodes in the batches of sentence-transformers, to the last bit as it does; see reference_passes.
+class Padded:
+    """A Hugging Face model, of whatever kind, on rows of similar length.
 
-    model: of Hugging Face, in evaluation mode where it is used.
+    model: in evaluation mode where it is used.
     """
 
-    model: Any
+    model: Network
+    merges_equal = True
+    in_parallel = False  # some models keep things of a pass that another thread would change
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.device
+
+    def passes(self, wordpieces: Wordpieces, windows: numpy.ndarray, budget: int) -> list[Pass]:
+        return padded_passes(wordpieces.lengths, windows, budget)
+
+    @torch.no_grad()  # what some models keep of a pass would be of no use to training in inference mode
+    def encode(self, wordpieces: Wordpieces, rows: Pass) -> torch.Tensor:
+        inputs = padded_inputs(self.model, wordpieces, self.device, rows)
+        return self.model(**inputs).last_hidden_state.flatten(0, 1)
+
+
+class Reference(Padded):
+    """A Hugging Face model in the batches of sentence-transformers: to the last bit as it encodes."""
+
+    merges_equal = False
+
+    def passes(self, wordpieces: Wordpieces, windows: numpy.ndarray, budget: int) -> list[Pass]:
+        return reference_passes(wordpieces)
 
 
 class InferenceCache:
@@ -45,15 +74,15 @@ class InferenceCache:
     """
 
     def __init__(self) -> None:
-        self._made: tuple[Any, Any] | None = None
+        self._made: tuple[Any, Engine] | None = None
 
-    def encoder_of(self, model: Any, precision: str) -> Any:
+    def engine_of(self, model: Network, precision: str) -> Engine:
         """What encodes in a precision.
 
         model: of Hugging Face.
         precision (str): "float32", "bfloat16", "float16" or "reference".
-        RETURNS: a Reference if that is asked for, a PackedBert if it can stand for the model, else the model, a copy of
-            it for half precision.
+        RETURNS (Engine): a Reference if that is asked for, a PackedBert if it can stand for the model, else the model
+            itself, Padded; a copy of it for half precision.
         """
         weights = [(weight.data_ptr(), weight._version) for weight in model.parameters()]
         key = (id(model), precision, weights)
@@ -72,10 +101,10 @@ class InferenceCache:
 
 
 @torch.no_grad()
-def _make(model: Any, precision: str) -> Any:
+def _make(model: Network, precision: str) -> Engine:
     if precision == REFERENCE:
         return Reference(model)
     dtype = getattr(torch, precision)
     if is_packable(model):
         return PackedBert(model, dtype)
-    return model if dtype == torch.float32 else deepcopy(model).to(dtype)
+    return Padded(model if dtype == torch.float32 else deepcopy(model).to(dtype))

@@ -4,10 +4,14 @@ import platform
 from collections.abc import Callable
 from typing import Any
 
+import numpy
 import torch
 from torch.nn import functional
 from transformers import BertModel, CamembertModel, RobertaModel, XLMRobertaModel
 
+from ..wordpieces import Wordpieces
+from .layout import lay_out, on_device
+from .passes import Pass, packed_passes
 from .windows import attend_within, positions_after
 
 BERT_LIKE = (BertModel, RobertaModel, XLMRobertaModel, CamembertModel)
@@ -59,6 +63,20 @@ class PackedBert:
         self.types = embeddings.token_type_embeddings.weight.detach()
         self.norm = LayerNorm(embeddings.LayerNorm)
         self.layers = [Layer(layer, self.n_heads, config.hidden_act, dtype) for layer in model.encoder.layer]
+
+    merges_equal = in_parallel = True
+
+    @property
+    def device(self) -> torch.device:
+        return self.words.device
+
+    def passes(self, wordpieces: Wordpieces, windows: numpy.ndarray, budget: int) -> list[Pass]:
+        return packed_passes(wordpieces.lengths, windows, budget)
+
+    @torch.inference_mode()
+    def encode(self, wordpieces: Wordpieces, rows: Pass) -> torch.Tensor:
+        ids, columns, types, owners = on_device(lay_out(wordpieces, rows), self.device)
+        return self(ids, columns, None if wordpieces.type_ids is None else types, owners)
 
     def __call__(
         self, ids: torch.Tensor, columns: torch.Tensor, types: torch.Tensor | None, windows: torch.Tensor

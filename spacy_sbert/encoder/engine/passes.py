@@ -49,7 +49,7 @@ def padded_passes(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int) -
     passes, first = [], 0
     while first < len(windows):
         width = int(lengths[windows[first]])
-        passes.append(_padded(lengths, windows[first : first + max(1, budget // max(1, width))]))
+        passes.append(one_pass(lengths, windows[first : first + max(1, budget // max(1, width))]))
         first += len(passes[-1].windows)
     return passes
 
@@ -59,10 +59,10 @@ def reference_passes(wordpieces: Wordpieces) -> list[Pass]:
     n_characters: Any = wordpieces.n_characters
     order = numpy.argsort(-n_characters)  # not stable, as there: texts of one length must come in the same order
     batches = [order[first : first + REFERENCE_BATCH] for first in range(0, len(order), REFERENCE_BATCH)]
-    return [_padded(wordpieces.lengths, batch) for batch in batches]
+    return [one_pass(wordpieces.lengths, batch) for batch in batches]
 
 
-def _padded(lengths: numpy.ndarray, windows: numpy.ndarray) -> Pass:
+def one_pass(lengths: numpy.ndarray, windows: numpy.ndarray) -> Pass:
     """Each window a row of its own."""
     width = max(1, int(lengths[windows].max()))
     return Pass(windows, numpy.arange(len(windows)) * width, (len(windows), width))

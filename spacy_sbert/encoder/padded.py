@@ -1,0 +1,166 @@
+"""The padded batch that components of spacy-transformers know: the contract of a transformer that several listen to.
+
+Here, and nowhere else but in what a Hugging Face model takes, states have padding.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy
+import torch
+from spacy.tokens import Span
+from spacy_transformers.data_classes import FullTransformerBatch, TransformerData, WordpieceBatch
+from thinc.api import torch2xp, xp2torch
+from thinc.types import Ragged
+from transformers.file_utils import ModelOutput
+
+from .align import align_wordpieces
+from .engine.windows import spread
+from .rows import borders_of, doc_characters, row_characters, row_text, span_places
+from .settings import EncoderSettings
+from .states import Array, States
+from .wordpieces import Wordpieces, WordpieceTokenizer
+
+Arrays = list[torch.Tensor] | torch.Tensor
+
+
+@dataclass
+class RowBatch(WordpieceBatch):
+    """A WordpieceBatch that knows what its rows are; one row a window, several windows for a Span that was too long.
+
+    spans: int64 (windows, 3), for each window the number of its Span in the batch and the Span's start and end token.
+    n_text: int64 (windows,), wordpieces without special tokens.
+    n_cut: int64 (windows,), wordpieces of the text that were cut off.
+    row_characters: int64 (windows, 2), where each window's Span begins and ends in its Doc, white space left out.
+    characters: int32 (windows, wordpieces, 2), those of each wordpiece in its Doc; None for a slow tokenizer.
+    settings: of the encoder that made the batch.
+    """
+
+    spans: numpy.ndarray
+    n_text: numpy.ndarray
+    n_cut: numpy.ndarray
+    row_characters: numpy.ndarray
+    characters: numpy.ndarray | None
+    settings: EncoderSettings
+
+    def __getitem__(self, index: int | slice) -> "RowBatch":
+        part = slice(index, index + 1) if isinstance(index, int) else index
+        base = super().__getitem__(part)
+        ours = {name: getattr(self, name)[part] for name in ("spans", "n_text", "n_cut", "row_characters")}
+        characters = None if self.characters is None else self.characters[part]
+        return RowBatch(**vars(base), **ours, characters=characters, settings=self.settings)
+
+
+class PaddedRows(FullTransformerBatch):
+    """A FullTransformerBatch whose rows need not cover their Docs.
+
+    The members of a pair may leave out tokens before, between and behind them. The alignment that each Doc gets speaks
+    of all its tokens all the same, as components that work on tokens (ner, textcat) expect.
+    """
+
+    def split_by_doc(self) -> list[TransformerData]:
+        arrays = {key: _to_arrays(value) for key, value in self.model_output.items() if _has_rows(value)}
+        row_width = self.wordpieces.input_ids.shape[1]
+        lengths, pieces = numpy.asarray(self.align.lengths), self.align.dataXd
+        row_borders = borders_of(map(len, self.spans))
+        token_borders = borders_of(len(spans[0].doc) if spans else 0 for spans in self.spans)
+        piece_borders = numpy.append(0, numpy.cumsum(lengths))[token_borders].tolist()
+        outputs = []
+        borders = (pairwise(of_all) for of_all in (row_borders, token_borders, piece_borders))
+        for row, token, piece in zip(*borders, strict=True):
+            if row[0] == row[1]:
+                outputs.append(TransformerData.empty())
+                continue
+            align = Ragged(pieces[slice(*piece)] - row[0] * row_width, self.align.lengths[slice(*token)])
+            model_output = ModelOutput({key: _part(value, slice(*row)) for key, value in arrays.items()})
+            outputs.append(TransformerData(self.wordpieces[slice(*row)], model_output, align))
+        return outputs
+
+
+def encode_spans(
+    tokenizer: WordpieceTokenizer, spans: list[list[Span]], prompt: str = ""
+) -> tuple[list[list[Span]], Wordpieces, RowBatch, Ragged]:
+    """Tokenise the rows of a batch of Docs.
+
+    tokenizer (WordpieceTokenizer): of the encoder.
+    spans (list[list[Span]]): the rows of each Doc, in the order of the text.
+    prompt (str): what is put before each.
+    RETURNS (list[list[Span]], Wordpieces, RowBatch, Ragged): the rows once for each of their windows, the wordpieces,
+        the same in a padded batch, and for each token of the Docs the indices of its wordpieces in the flattened batch.
+    """
+    flat = [span for doc_spans in spans for span in doc_spans]
+    texts = [row_text(span) for span in flat]
+    wordpieces = tokenizer(texts, offsets=True, prompt=prompt)
+    places = spread(numpy.arange(len(wordpieces.lengths)) * int(wordpieces.lengths.max()), wordpieces.lengths)
+    batch = _pad(tokenizer, wordpieces, places, flat, texts)
+    doc_of = [number for number, doc_spans in enumerate(spans) for _ in doc_spans]
+    align = align_wordpieces(tokenizer, wordpieces, flat, doc_of, texts)
+    align = Ragged(places[align.dataXd].astype("int32"), align.lengths)
+    counts = iter(numpy.bincount(wordpieces.text_of, minlength=len(flat)).tolist())
+    nested = [[same for span in doc_spans for same in [span] * next(counts)] for doc_spans in spans]
+    return nested, wordpieces, batch, align
+
+
+def pad_states(
+    wordpieces: Wordpieces, parts: Iterable[States], width: int, device: torch.device
+) -> tuple[torch.Tensor, Callable[[torch.Tensor], list[Array]]]:
+    """The states of windows in a padded batch, and from its gradient to those of the values.
+
+    width (int): of the states.
+    RETURNS (float32 (windows, wordpieces, width), Callable): a row a window, zeros at padding.
+    """
+    shape = (len(wordpieces.lengths), int(wordpieces.lengths.max()))
+    padded = torch.zeros(shape[0] * shape[1], width, device=device)
+    places = []
+    for part in parts:
+        places.append(torch.from_numpy(spread(part.windows * shape[1], part.lengths)).to(device))
+        padded[places[-1]] = xp2torch(part.values)
+
+    def backprop(d_padded: torch.Tensor) -> list[Array]:
+        flat = d_padded.reshape(-1, width)
+        return [torch2xp(flat[of_part]) for of_part in places]
+
+    return padded.view(*shape, width), backprop
+
+
+def _pad(
+    tokenizer: WordpieceTokenizer, wordpieces: Wordpieces, places: numpy.ndarray, spans: list[Span], texts: list[str]
+) -> RowBatch:
+    shape = (len(wordpieces.lengths), int(wordpieces.lengths.max()))
+    ids = numpy.full(shape, tokenizer.pad_id, dtype="int64")
+    ids.reshape(-1)[places] = wordpieces.ids
+    mask = numpy.zeros(shape, dtype="float32")
+    mask.reshape(-1)[places] = 1
+    type_ids = numpy.full(shape, tokenizer.pad_type_id, dtype="int64") if tokenizer.has_type_ids else None
+    if type_ids is not None:
+        type_ids.reshape(-1)[places] = 0 if wordpieces.type_ids is None else wordpieces.type_ids
+    text_of, characters = wordpieces.text_of, doc_characters(wordpieces, spans)
+    if characters is not None:
+        flat, characters = characters, numpy.zeros((*shape, 2), dtype="int32")
+        characters.reshape(-1, 2)[places] = flat
+    return RowBatch(
+        strings=tokenizer.strings[ids].tolist(),
+        input_ids=ids,  # type: ignore[arg-type]
+        attention_mask=mask,  # type: ignore[arg-type]
+        lengths=wordpieces.lengths.tolist(),
+        token_type_ids=type_ids,  # type: ignore[arg-type]
+        spans=numpy.column_stack([text_of, span_places(spans)[text_of]]),
+        n_text=wordpieces.n_text,
+        n_cut=wordpieces.n_cut,
+        row_characters=row_characters(spans, texts)[text_of],
+        characters=characters,
+        settings=tokenizer.settings,
+    )
+
+
+def _has_rows(value: object) -> bool:
+    return torch.is_tensor(value) or (isinstance(value, tuple) and all(map(torch.is_tensor, value)))
+
+
+def _to_arrays(value: Arrays) -> Array:
+    return torch2xp(value) if isinstance(value, torch.Tensor) else [torch2xp(part) for part in value]
+
+
+def _part(value: Array, rows: slice) -> Array:
+    return [array[rows] for array in value] if isinstance(value, list) else value[rows]
