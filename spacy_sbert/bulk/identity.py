@@ -48,12 +48,12 @@ def former_digest(encoder: TextEncoder) -> str:
     shim, pooling = encoder.transformer.shim, encoder.pooling
     settings = shim.load()
     found = hashlib.sha256()
-    for name, weight in shim._model.state_dict().items():
+    for name, weight in shim.network.state_dict().items():
         found.update(f"{name} {weight.dtype} {tuple(weight.shape)} ".encode())
         found.update(weight.cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
     for layer in pooling.layers:
         found.update(layer.to_bytes())
-    described = [shim._model.config.to_json_string(), asdict(settings)]
-    described += [tokenizer_state(shim._hfmodel.tokenizer), pooling_state(pooling)]
+    described = [shim.network.config.to_json_string(), asdict(settings)]
+    described += [tokenizer_state(shim.tokenizer), pooling_state(pooling)]
     found.update(json.dumps(described, sort_keys=True).encode("utf8"))
     return found.hexdigest()

@@ -54,7 +54,7 @@ def encoder_digests(encoder: EncoderModel, pooling: SentencePooling) -> tuple[st
     The digest is of the former one and of what that left out; so the weights are gone through once.
     """
     load(encoder)
-    network = encoder.shim._model
+    network = encoder.shim.network
     former = _former_digest(encoder, pooling)
     found = hashlib.sha256(json.dumps([former, encoder_state(encoder, pooling)], sort_keys=True).encode("utf8"))
     parameters = dict(network.named_parameters())
@@ -119,13 +119,13 @@ def encoder_state(encoder: EncoderModel, pooling: SentencePooling) -> dict[str, 
     """
     settings = encoder.shim.load()
     return {
-        "tokenizer": tokenizer_state(encoder.shim._hfmodel.tokenizer),
+        "tokenizer": tokenizer_state(encoder.shim.tokenizer),
         "lowercase": settings.lowercase,
         "max_length": settings.max_length,
         "overflow": encoder.overflow,
         "prompt": encoder.prompt(),
         "include_prompt": encoder.prompts.include,
-        "config": config_state(encoder.shim._model.config),
+        "config": config_state(encoder.shim.network.config),
         "pooling": pooling_state(pooling),
         "normalize": pooling.normalizes(settings),
         "width": pooling.width(encoder.get_dim("nO"), settings),
@@ -143,11 +143,11 @@ def _former_digest(encoder: EncoderModel, pooling: SentencePooling) -> str:
         "truncate_dim": pooling.width(encoder.get_dim("nO"), settings),
         "max_length": settings.max_length,
         "lowercase": settings.lowercase,
-        "config": {key: getattr(shim._model.config, key, None) for key in FORMER_CONFIG},
-        "vocabulary": sorted(shim._hfmodel.tokenizer.get_vocab().items()),
+        "config": {key: getattr(shim.network.config, key, None) for key in FORMER_CONFIG},
+        "vocabulary": sorted(shim.tokenizer.get_vocab().items()),
     }
     found = hashlib.sha256(json.dumps(how, sort_keys=True).encode("utf8"))
-    for name, parameter in sorted(shim._model.named_parameters()):
+    for name, parameter in sorted(shim.network.named_parameters()):
         _add(found, name, parameter.detach().float().cpu().numpy())
     for number, node in enumerate(pooling.walk()):
         for name in node.param_names:

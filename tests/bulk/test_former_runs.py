@@ -18,7 +18,7 @@ WINDOW = 4
 def former_digest(sbert):
     """As version 0.1.0 had it first."""
     shim = sbert.text_encoder().transformer.shim
-    network, tokenizer, settings = shim._model, shim._hfmodel.tokenizer, shim.settings
+    network, tokenizer, settings = shim.network, shim.tokenizer, shim.settings
     found = hashlib.sha256()
     for name, weight in network.state_dict().items():
         found.update(f"{name} {weight.dtype} {tuple(weight.shape)} ".encode() + weight.numpy().tobytes())

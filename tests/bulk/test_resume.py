@@ -211,7 +211,7 @@ def change_input(sbert, given):
 
 def change_weights(sbert, given):
     with torch.no_grad():
-        next(find_encoder("sbert", sbert.model).shim._model.parameters())[3, 3] += 1e-3
+        next(find_encoder("sbert", sbert.model).shim.network.parameters())[3, 3] += 1e-3
 
 
 def change_precision(sbert, given):

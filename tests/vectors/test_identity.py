@@ -106,7 +106,7 @@ def test_digests_of_saved_indexes(make_nlp, model):
     digest, former = encoder_digests(encoder.transformer, encoder.pooling)
     shim = encoder.transformer.shim
     shim.load()
-    network, tokenizer = shim._model, shim._hfmodel.tokenizer
+    network, tokenizer = shim.network, shim.tokenizer
     config = {"model_type": "bert", "hidden_act": "gelu", "num_attention_heads": 2, "layer_norm_eps": 1e-12}
     width = 4 if weights else 32 if "+" in model.get("pooling", "") else 16
     common = {"overflow": "truncate", "prompt": "", "include_prompt": True, "max_length": 24, "lowercase": False}
