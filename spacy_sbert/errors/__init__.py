@@ -56,6 +56,10 @@ class Errors(Messages):
         "position {position}. Decode the bytes it comes from as UTF-8, or replace it: "
         "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')."
     )
+    NOT_ROWS = (
+        "Cannot search {name} of shape {given}: expected a float array of shape (n, width), a vector a row, such as "
+        "numpy.stack([doc.vector for doc in docs])."
+    )
     SEARCH_EMPTY_QUERY = "Cannot search for a query without a vector: it has no text. Give it some."
     SEARCH_BAD_ARRAYS = "{path} holds no quantised vectors ({reason}). Quantise and save them again."
     CANNOT_WRITE = (

@@ -9,8 +9,10 @@ import re
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from types import ModuleType
+from typing import Literal, NamedTuple, Protocol, get_args
 
+import numpy
 from pydantic import BaseModel, Field
 
 from ..files.digests import file_digest
@@ -87,7 +89,18 @@ class SavedManifest(Manifest, frozen=True):
         return Manifest(encoder=encoder, **said)
 
 
-def import_faiss() -> Any:
+class FaissIndex(Protocol):
+    """What all indexes of FAISS have; d: the width of the vectors, ntotal: how many there are."""
+
+    d: int
+    ntotal: int
+    metric_type: int
+
+    def add(self, rows: numpy.ndarray, /) -> None: ...
+    def search(self, rows: numpy.ndarray, k: int, /, **kwargs: object) -> tuple[numpy.ndarray, numpy.ndarray]: ...
+
+
+def import_faiss() -> ModuleType:
     """RAISES (ImportError): if FAISS is not installed."""
     try:
         import faiss
@@ -96,7 +109,7 @@ def import_faiss() -> Any:
     return faiss
 
 
-def write_folder(folder: Path, manifest: Manifest, index: Any, rows: Sequence[IndexRow] | None) -> None:
+def write_folder(folder: Path, manifest: Manifest, index: FaissIndex, rows: Sequence[IndexRow] | None) -> None:
     """Write an index, and remove the one that it replaces.
 
     manifest (Manifest): kind, width, count and encoder. index (faiss.Index), rows: what is written.
@@ -111,8 +124,8 @@ def write_folder(folder: Path, manifest: Manifest, index: Any, rows: Sequence[In
         lock.release(remove=True)
 
 
-def _write_build(folder: Path, manifest: Manifest, index: Any, rows: Sequence[IndexRow] | None) -> None:
-    faiss: Any = import_faiss()
+def _write_build(folder: Path, manifest: Manifest, index: FaissIndex, rows: Sequence[IndexRow] | None) -> None:
+    faiss = import_faiss()
     build = uuid.uuid4().hex
     made = [_index_file(folder, build), _rows_file(folder, build)]
     try:
@@ -144,7 +157,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason=str(error)[:200])) from error
 
 
-def read_index(folder: Path, manifest: Manifest) -> Any:
+def read_index(folder: Path, manifest: Manifest) -> FaissIndex:
     """The index, whose digest is compared before FAISS sees a byte of it.
 
     RAISES (ValueError): if it is not the one that was written; (ImportError): if FAISS is not installed.
@@ -192,12 +205,12 @@ def _rows_file(folder: Path, build: str) -> Path:
     return folder / f"rows-{build}.jsonl"
 
 
-def _write_rows(rows: Sequence[IndexRow], write: Callable[[bytes], Any]) -> None:
+def _write_rows(rows: Sequence[IndexRow], write: Callable[[bytes], object]) -> None:
     for row in rows:
         write((json.dumps(row._asdict()) + "\n").encode("utf8"))
 
 
-def _write_hashed(path: Path, work: Callable[[Callable[[bytes], int]], Any]) -> str:
+def _write_hashed(path: Path, work: Callable[[Callable[[bytes], int]], object]) -> str:
     """Have a file written, and take its SHA-256 on the way."""
     found = hashlib.sha256()
     failures: list[OSError] = []

@@ -54,7 +54,7 @@ def read_texts(path: Path, column: str = TEXT, *, header: bool = True) -> list[s
     return texts
 
 
-def encode_texts(pipe: SentenceBert, texts: Sequence[str], *, progress: bool = False) -> Iterator[numpy.ndarray]:
+def encode_blocks(pipe: SentenceBert, texts: Sequence[str], *, progress: bool = False) -> Iterator[numpy.ndarray]:
     """The vectors of texts in blocks, float32 (b, width) each. progress (bool): whether to show a progress bar."""
     with tqdm(total=len(texts), disable=not progress, unit=" texts") as bar:
         for part in slices(len(texts), WINDOW):
@@ -80,7 +80,7 @@ def open_index(
     """
     texts, encoder = read_texts(corpus, column, header=header), identify(pipe)
     if not (folder / MANIFEST).exists():
-        blocks = encode_texts(pipe, texts, progress=progress)
+        blocks = encode_blocks(pipe, texts, progress=progress)
         index = VectorIndex.build(blocks, kind=kind or KIND, encoder=encoder, texts=texts)
         index.save(folder)
         return index
@@ -131,7 +131,7 @@ def search_texts(
         opened = open_index(pipe, corpus, index, kind=kind, column=column, header=header, progress=progress)
     if opened is None:
         texts = read_texts(corpus, column, header=header)
-        vectors = numpy.concatenate(list(encode_texts(pipe, texts, progress=progress)))
+        vectors = numpy.concatenate(list(encode_blocks(pipe, texts, progress=progress)))
         scores, indices = nearest(wanted, vectors, k=min(k, len(texts)))
     else:
         texts = [row.text for row in opened.rows or () if row.text is not None]
@@ -165,7 +165,7 @@ def mine_texts(
     texts = read_texts(corpus, column, header=header)
     if len(texts) < 2:
         raise ValueError(Errors.SEARCH_SINGLE_TEXT.format(path=corpus))
-    vectors = numpy.concatenate(list(encode_texts(pipe, texts, progress=progress)))
+    vectors = numpy.concatenate(list(encode_blocks(pipe, texts, progress=progress)))
     scores, pairs = most_similar_pairs(vectors, k=min(k, len(texts) * (len(texts) - 1) // 2))
     found = zip(scores.tolist(), pairs.tolist(), strict=True)
     return [(score, i, j, texts[i], texts[j]) for score, (i, j) in found if score >= min_score]
@@ -180,7 +180,7 @@ def cluster_texts(
     column: str = TEXT,
     header: bool = True,
     progress: bool = False,
-    **options: Any,
+    **options: int | float | str,
 ) -> list[tuple[int, int, str]]:
     """The cluster of each text of a file.
 
@@ -202,11 +202,11 @@ def cluster_texts(
     texts = read_texts(corpus, column, header=header)
     if method == "hierarchical" and len(texts) > MAX_HIERARCHICAL:
         raise ValueError(Errors.SEARCH_TOO_MANY.format(given=len(texts), most=MAX_HIERARCHICAL))
-    labels = work(numpy.concatenate(list(encode_texts(pipe, texts, progress=progress))), **options)
+    labels = work(numpy.concatenate(list(encode_blocks(pipe, texts, progress=progress))), **options)
     return list(zip(labels.tolist(), range(len(texts)), texts, strict=True))
 
 
-def write_table(path: Path, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+def write_table(path: Path, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Write rows as .tsv, the names first, or as .jsonl, whole or not at all.
 
     RAISES (ValueError): if the name of the file ends otherwise, or a text has a tab or line end in it that .tsv cannot
@@ -230,7 +230,7 @@ def check_output(path: Path) -> None:
         raise ValueError(Errors.SEARCH_BAD_OUTPUT.format(path=path))
 
 
-def _cell(value: Any, number: int) -> str:
+def _cell(value: object, number: int) -> str:
     if isinstance(value, float):
         return f"{value:.6f}"
     if any(character in str(value) for character in "\t\r\n"):

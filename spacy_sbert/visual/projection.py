@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy
 
-from ..search.blocks import checked
 from ..similarity import unit_length
+from ..similarity.rows import checked
 from .errors import Errors
 
 AXES = 2

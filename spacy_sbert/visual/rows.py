@@ -7,8 +7,8 @@ import numpy
 from spacy.tokens import Doc, Span, Token
 
 from ..hooks import hooks, records
-from ..search.blocks import checked
 from ..similarity import as_numpy, unit_length
+from ..similarity.rows import checked
 from .errors import Errors
 
 Text = Doc | Span
