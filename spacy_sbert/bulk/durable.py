@@ -1,8 +1,8 @@
 """How a run writes: what fails says that the work is kept, and how to go on."""
 
 from contextlib import AbstractContextManager
-from io import RawIOBase
 from pathlib import Path
+from typing import BinaryIO
 
 from ..files import whole
 from .errors import Errors
@@ -13,7 +13,7 @@ def writing(path: Path) -> AbstractContextManager[None]:
     return whole.writing(path, Errors.BULK_CANNOT_WRITE)
 
 
-def write_all(file: RawIOBase, data: memoryview) -> None:
+def write_all(file: BinaryIO, data: memoryview) -> None:
     """Write to an unbuffered file, which may take only a part at a time, as where the disk is nearly full.
 
     A buffered one would try to write the rest once more when it is closed.

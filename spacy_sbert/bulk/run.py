@@ -93,7 +93,7 @@ def encode_file(
     prompt_name, prompt (str), truncate_dim (int): see SentenceBert.predict.
     RETURNS (BulkReport): counts.
     RAISES (ValueError): for a bad row, with file and line; for an unknown format or option; for an interrupted run of
-        another input, encoder or option; where something stands that is no file, or a link.
+        another input, encoder or option; where something stands that is not a file, or a link.
     RAISES (OSError): if a file cannot be read, is there already, or cannot be written, as on a full disk.
     RAISES (RuntimeError): if another process writes the same output.
     """

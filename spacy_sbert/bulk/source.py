@@ -28,7 +28,7 @@ class Source:
 
     path (Path): the file, whose name tells its format. columns (TextColumns): what is read of it.
     sha256: of its bytes, as it was made.
-    RAISES (OSError, ValueError): if it cannot be read, is no file, or its name tells no format.
+    RAISES (OSError, ValueError): if it cannot be read, is not a file, or its name tells no format.
     """
 
     def __init__(self, path: Path, columns: TextColumns):
@@ -39,7 +39,7 @@ class Source:
         self.sha256 = file_digest(path)
 
     def rows(self) -> Iterator[TextRow]:
-        """RAISES (ValueError): for a row that is none; the message names file and line."""
+        """RAISES (ValueError): for a bad row; the message names file and line."""
         return read_text_rows(self.path, self.columns)
 
     def check_contents(self, *, progress: bool) -> Contents:

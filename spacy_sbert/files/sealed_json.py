@@ -37,7 +37,7 @@ def parse_sealed(model: type[ModelT], data: bytes) -> ModelT:
     return found
 
 
-def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+def sealed(content: Mapping[str, object]) -> dict[str, Any]:
     """An object that JSON holds, with the SHA-256 of the rest of it under "sha256"."""
     said = json.loads(json.dumps({key: value for key, value in content.items() if key != KEY}))  # keys become str
     return {**said, KEY: _digest(said)}

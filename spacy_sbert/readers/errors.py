@@ -43,7 +43,7 @@ class Errors(errors.Errors):
     NO_MEMBERS = "An example was given no members: expected one text or more."
     WRONG_COUNT = "{path} holds {given} pairs, expected {expected}: the file is incomplete or another one."
     NOT_PAIRS = (
-        "{path}: the Doc number {number} ('{text}') is no pair or other example: expected Spans with text in "
+        "{path}: the Doc number {number} ('{text}') is not a pair or another example: expected Spans with text in "
         "doc.spans['{key}'], and in its attrs, if they are there at all, a score from 0 to 1 and a label that is text. "
         "Make the file with 'python -m spacy sbert convert'."
     )
@@ -52,8 +52,8 @@ class Errors(errors.Errors):
         '[corpora.train.corpora.sts] @readers = "spacy-sbert.PairCorpus.v1".'
     )
     NOT_A_READER = (
-        "The corpus '{name}' is no reader: got {given!r}, expected in corpora what a registered reader builds, such as "
-        '@readers = "spacy-sbert.PairCorpus.v1" in its block.'
+        "The corpus '{name}' is not a reader: got {given!r}, expected in corpora what a registered reader builds, such "
+        'as @readers = "spacy-sbert.PairCorpus.v1" in its block.'
     )
     UNKNOWN_SAMPLING = "Unknown sampling '{given}': expected one of {expected}."
     UNUSED_WEIGHTS = 'Weights were given with sampling = "{sampling}", which has no use for them: set "proportional".'

@@ -20,7 +20,7 @@ def nli_rows(path: Path) -> Iterator[Row]:
     path (Path): .jsonl with gold_label, sentence1 and sentence2 in each object; other fields are passed over.
     YIELDS (Row): two members and a label. Pairs without a consensus (gold_label "-") are left out, and their number
         is logged at the end of the file.
-    RAISES (ValueError): for a line that is no JSON object, a missing field, an unknown label or an empty sentence.
+    RAISES (ValueError): for a line that is not a JSON object, a missing field, an unknown label or an empty sentence.
     SOURCE: Bowman et al. 2015 (SNLI 1.0); Williams et al. 2018 (MultiNLI 1.0).
     """
     skipped = 0

@@ -30,7 +30,7 @@ def read_sts(path: Path) -> Iterator[Pair]:
 
     path (Path): the file; .gz is read as it is.
     YIELDS (str, str, float): the two sentences without white space around them, and the score scaled from 0..5 to 0..1.
-    RAISES (ValueError): for a line with fewer than 7 columns, a score that is no number from 0 to 5, or an empty
+    RAISES (ValueError): for a line with fewer than 7 columns, a score that is not a number from 0 to 5, or an empty
         sentence; the message names file and line.
     SOURCE: Cer et al. 2017, SemEval-2017 task 1.
     """

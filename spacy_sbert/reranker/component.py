@@ -15,7 +15,7 @@ from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
 from ..errors.checks import Name, Positive, validated
-from ..files.sealed import SealedPipe
+from ..files.sealed_states import SealedPipe
 from ..hooks import records
 from ..similarity import as_numpy
 from ..similarity.rows import check_count

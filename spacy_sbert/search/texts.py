@@ -39,7 +39,7 @@ class FoundText(NamedTuple):
 
 
 @validated
-def read_texts(path: Path, column: str = TEXT, *, header: bool = True) -> list[str]:
+def read_corpus(path: Path, column: str = TEXT, *, header: bool = True) -> list[str]:
     """The texts of a file, without blank ones.
 
     path (Path): .txt with a text a line, .jsonl, .csv, .tsv (each .gz or not) or .parquet.
@@ -78,7 +78,7 @@ def open_index(
     For arguments see search_texts.
     RAISES (ValueError): if the index there is damaged, or of another encoder or other texts.
     """
-    texts, encoder = read_texts(corpus, column, header=header), identify(pipe)
+    texts, encoder = read_corpus(corpus, column, header=header), identify(pipe)
     if not (folder / MANIFEST).exists():
         blocks = encode_blocks(pipe, texts, progress=progress)
         index = VectorIndex.build(blocks, kind=kind or KIND, encoder=encoder, texts=texts)
@@ -109,11 +109,11 @@ def search_texts(
     """The texts that are most similar to each query.
 
     pipe (SentenceBert): what encodes. queries (Sequence[str]): what to search for.
-    corpus (Path): a file of texts, see read_texts, or the folder of a saved index with texts.
+    corpus (Path): a file of texts, see read_corpus, or the folder of a saved index with texts.
     k (int): how many texts for each query; all if there are fewer.
     index (Path): the folder of an index of the file; it is built and saved there if there is none. None to search
         exactly, without one. kind (str): of the index, see VectorIndex.build; None for "hnsw", or that of the index.
-    column (str), header (bool): of a table, see read_texts.
+    column (str), header (bool): of a table, see read_corpus.
     query_prompt (str): the encoder's prompt for the queries, by its name; texts have the default one.
     progress (bool): whether to show a progress bar.
     RETURNS (list of lists of FoundText): the best first.
@@ -130,7 +130,7 @@ def search_texts(
     elif index is not None:
         opened = open_index(pipe, corpus, index, kind=kind, column=column, header=header, progress=progress)
     if opened is None:
-        texts = read_texts(corpus, column, header=header)
+        texts = read_corpus(corpus, column, header=header)
         vectors = numpy.concatenate(list(encode_blocks(pipe, texts, progress=progress)))
         scores, indices = nearest(wanted, vectors, k=min(k, len(texts)))
     else:
@@ -162,7 +162,7 @@ def mine_texts(
     RETURNS (list of (score, row, row, text, text)): the best first.
     RAISES (ValueError): if the file cannot be read, or holds fewer than two texts.
     """
-    texts = read_texts(corpus, column, header=header)
+    texts = read_corpus(corpus, column, header=header)
     if len(texts) < 2:
         raise ValueError(Errors.SEARCH_SINGLE_TEXT.format(path=corpus))
     vectors = numpy.concatenate(list(encode_blocks(pipe, texts, progress=progress)))
@@ -199,7 +199,7 @@ def cluster_texts(
         raise ValueError(Errors.SEARCH_UNUSED_OPTIONS.format(method=method, given=unknown, expected=", ".join(known)))
     if method == "kmeans" and "n_clusters" not in options:
         raise ValueError(Errors.SEARCH_NO_COUNT)
-    texts = read_texts(corpus, column, header=header)
+    texts = read_corpus(corpus, column, header=header)
     if method == "hierarchical" and len(texts) > MAX_HIERARCHICAL:
         raise ValueError(Errors.SEARCH_TOO_MANY.format(given=len(texts), most=MAX_HIERARCHICAL))
     labels = work(numpy.concatenate(list(encode_blocks(pipe, texts, progress=progress))), **options)

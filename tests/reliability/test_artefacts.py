@@ -22,8 +22,8 @@ from spacy_sbert.bulk.vectors import VectorFile
 from spacy_sbert.evaluation import Settings, evaluate_suites
 from spacy_sbert.evaluation.results import read_results
 from spacy_sbert.evaluation.suite import write_json
-from spacy_sbert.files.sealed import LENGTH, MARK
 from spacy_sbert.files.sealed_json import sealed
+from spacy_sbert.files.sealed_states import LENGTH, MARK
 from spacy_sbert.files.tables import read_table
 from spacy_sbert.meta.component import SentenceMeta
 from spacy_sbert.meta.members import PipeMember

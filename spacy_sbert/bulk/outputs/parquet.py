@@ -1,14 +1,18 @@
 """A table: row number or id, text if asked for, and vector, a list of a fixed size; a row group for each window."""
 
 import os
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ...files.regular import open_new
 from ..durable import writing
 from ..errors import Errors
 from .result import Result
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 def check_pyarrow(path: Path) -> None:
@@ -42,7 +46,7 @@ def write_parquet(result: Result, path: Path) -> Path:
     return path
 
 
-def _schema(result: Result) -> Any:
+def _schema(result: Result) -> "pyarrow.Schema":
     import pyarrow
 
     layout = result.vectors.layout
@@ -54,7 +58,7 @@ def _schema(result: Result) -> Any:
     return pyarrow.schema([pyarrow.field(name, kind, nullable=False) for name, kind in fields])
 
 
-def _tables(result: Result) -> Any:
+def _tables(result: Result) -> "Iterator[pyarrow.Table]":
     import pyarrow
 
     schema, rows, first = _schema(result), result.rows(), 0
