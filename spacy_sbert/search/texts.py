@@ -84,10 +84,11 @@ def open_index(
         index = VectorIndex.build(blocks, kind=kind or KIND, encoder=encoder, texts=texts)
         index.save(folder)
         return index
-    read_manifest(folder).check_encoder(encoder, folder)
-    if kind is not None and read_manifest(folder).kind != kind:
-        raise ValueError(Errors.SEARCH_OTHER_KIND.format(folder=folder, theirs=read_manifest(folder).kind, given=kind))
-    if read_manifest(folder).rows_sha256 != texts_digest(texts):
+    saved = read_manifest(folder)
+    saved.check_encoder(encoder, folder)
+    if kind is not None and saved.kind != kind:
+        raise ValueError(Errors.SEARCH_OTHER_KIND.format(folder=folder, theirs=saved.kind, given=kind))
+    if saved.rows_sha256 != texts_digest(texts):
         raise ValueError(Errors.SEARCH_OTHER_TEXTS.format(folder=folder, corpus=corpus))
     return VectorIndex.load(folder, encoder=encoder)
 
@@ -131,7 +132,7 @@ def search_texts(
         opened = open_index(pipe, corpus, index, kind=kind, column=column, header=header, progress=progress)
     if opened is None:
         texts = read_corpus(corpus, column, header=header)
-        vectors = numpy.concatenate(list(encode_blocks(pipe, texts, progress=progress)))
+        vectors = pipe.encode(texts, progress=progress)
         scores, indices = nearest(wanted, vectors, k=min(k, len(texts)))
     else:
         texts = [row.text for row in opened.rows or () if row.text is not None]
@@ -165,7 +166,7 @@ def mine_texts(
     texts = read_corpus(corpus, column, header=header)
     if len(texts) < 2:
         raise ValueError(Errors.SEARCH_SINGLE_TEXT.format(path=corpus))
-    vectors = numpy.concatenate(list(encode_blocks(pipe, texts, progress=progress)))
+    vectors = pipe.encode(texts, progress=progress)
     scores, pairs = most_similar_pairs(vectors, k=min(k, len(texts) * (len(texts) - 1) // 2))
     found = zip(scores.tolist(), pairs.tolist(), strict=True)
     return [(score, i, j, texts[i], texts[j]) for score, (i, j) in found if score >= min_score]
@@ -202,7 +203,7 @@ def cluster_texts(
     texts = read_corpus(corpus, column, header=header)
     if method == "hierarchical" and len(texts) > MAX_HIERARCHICAL:
         raise ValueError(Errors.SEARCH_TOO_MANY.format(given=len(texts), most=MAX_HIERARCHICAL))
-    labels = work(numpy.concatenate(list(encode_blocks(pipe, texts, progress=progress))), **options)
+    labels = work(pipe.encode(texts, progress=progress), **options)
     return list(zip(labels.tolist(), range(len(texts)), texts, strict=True))
 
 

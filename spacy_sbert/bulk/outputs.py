@@ -1,32 +1,65 @@
-"""A table: row number or id, text if asked for, and vector, a list of a fixed size; a row group for each window."""
+"""Files of vectors, a writer for each format: from vectors that are all there to a file that is whole."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...files.regular import open_new
-from ..durable import writing
-from ..errors import Errors
-from .result import Result
+from ..files.regular import open_new
+from ..files.texts import TextRow
+from .durable import writing
+from .errors import Errors
+from .vectors import VectorFile
 
 if TYPE_CHECKING:
     import pyarrow
 
 
-def check_pyarrow(path: Path) -> None:
-    """RAISES (ImportError): if there is no pyarrow."""
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise ImportError(Errors.BULK_NO_PYARROW.format(path=path)) from error
+@dataclass(frozen=True)
+class Result:
+    """All vectors of a run, and the rows they are of.
+
+    vectors: all windows are done. rows: reads the rows again. id_type: "int64" or "string", None for row numbers.
+    with_text: whether the texts are written, too.
+    """
+
+    vectors: VectorFile
+    rows: Callable[[], Iterator[TextRow]]
+    id_type: str | None
+    with_text: bool
+
+
+def writer_of(path: Path, *, with_columns: bool) -> Callable[[Result, Path], Path]:
+    """The writer of a file, by its name: from a result and a name that it may use to the file that is made.
+
+    with_columns (bool): whether ids or texts are to be in it.
+    RAISES (ValueError): for another name, or .npy with columns. RAISES (ImportError): for .parquet without pyarrow.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in WRITERS:
+        raise ValueError(Errors.BULK_UNKNOWN_OUTPUT.format(path=path, expected=", ".join(WRITERS)))
+    if suffix == ".npy" and with_columns:
+        raise ValueError(Errors.BULK_NO_COLUMNS.format(path=path))
+    if suffix == ".parquet":
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError as error:
+            raise ImportError(Errors.BULK_NO_PYARROW.format(path=path)) from error
+    return WRITERS[suffix]
+
+
+def write_npy(result: Result, path: Path) -> Path:
+    """An array: the file that the vectors stand in anyway; path (Path): is not used."""
+    result.vectors.finish()
+    return result.vectors.path
 
 
 def write_parquet(result: Result, path: Path) -> Path:
-    """Write the table under another name; on failure nothing of it stays.
+    """A table: row number or id, text if asked for, and vector, a list of a fixed size; a row group for each window.
 
-    RETURNS (Path): `path`, whole.
+    path (Path): the file; on failure nothing of it stays.
     RAISES (OSError): if that fails.
     """
     from pyarrow import ArrowException
@@ -44,6 +77,9 @@ def write_parquet(result: Result, path: Path) -> Path:
             path.unlink(missing_ok=True)
             raise
     return path
+
+
+WRITERS: dict[str, Callable[[Result, Path], Path]] = {".npy": write_npy, ".parquet": write_parquet}
 
 
 def _schema(result: Result) -> "pyarrow.Schema":
