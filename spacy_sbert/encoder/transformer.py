@@ -12,7 +12,7 @@ from thinc.api import Model, xp2torch
 from thinc.types import Floats2d
 from transformers.file_utils import ModelOutput
 
-from ..files.sealed import SealedModel
+from ..files.sealed_states import SealedModel
 from ..spans import SpanGetter
 from .engine.packed_bert import is_packable
 from .engine.runner import run

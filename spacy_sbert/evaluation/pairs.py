@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy
 
-from ..files.lines import Row
+from ..readers.rows import Row
 from ..similarity import cosine, euclidean, manhattan
 from ..similarity.correlation import pearson, spearman
 from .datasets import Place, check_count, filled

@@ -15,10 +15,10 @@ from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
 from ..errors.checks import Name, Positive, validated
-from ..files.sealed import SealedPipe
+from ..files.sealed_states import SealedPipe
 from ..hooks import records
-from ..search.blocks import check_count
 from ..similarity import as_numpy
+from ..similarity.rows import check_count
 from ..spans import SPANS_KEY, members
 from ..training.members import batch_size_of
 from .annotations import install_extension, note

@@ -126,7 +126,7 @@ def calls(nlp, folder):
         "search.texts.search_texts": (of_files.search_texts, {**of_file, "queries": ["a"]}, no_columns),
         "search.texts.mine_texts": (of_files.mine_texts, of_file, no_columns),
         "search.texts.cluster_texts": (of_files.cluster_texts, of_file, no_columns),
-        "search.texts.read_texts": (of_files.read_texts, {"path": corpus}, no_columns),
+        "search.texts.read_corpus": (of_files.read_corpus, {"path": corpus}, no_columns),
         "bulk_files.run.encode_file": (
             bulk_files.encode_file,
             {"sbert": sbert, **written},

@@ -42,3 +42,25 @@ def test_a_folder_is_there_when_all_is_written(tmp_path):
     with new_folder(empty) as folder:
         (folder / "file").touch()
     assert os.listdir(empty) == ["file"]
+
+
+def test_the_file_and_the_remedy_are_named_once(tmp_path):
+    path = tmp_path / "page.html"
+    with (
+        pytest.raises(OSError, match=r"Cannot write .*other\.html: No space left on device") as raised,
+        whole_file(path),
+        whole_file(tmp_path / "other.html"),
+    ):
+        full()
+    assert str(raised.value).count("Cannot write") == 1 and raised.value.errno == 28
+    with pytest.raises(FileNotFoundError, match=r"none\.txt'$"), whole_file(path):
+        (tmp_path / "none.txt").read_text()  # another file, which the message must not call page.html
+    assert os.listdir(tmp_path) == []
+
+
+def test_another_name_until_all_is_written(tmp_path):
+    (tmp_path / "new").write_text("of a killed process")
+    with whole_file(tmp_path / "page.html", temporary=tmp_path / "new") as file:
+        assert os.listdir(tmp_path) == ["new"]
+        file.write(b"whole")
+    assert os.listdir(tmp_path) == ["page.html"] and (tmp_path / "page.html").read_bytes() == b"whole"

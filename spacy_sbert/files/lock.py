@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 from typing import BinaryIO
 
-from ..files.regular import open_own
-from .durable import writing
 from .errors import Errors
+from .regular import open_own
+from .whole import writing
 
 if sys.platform == "win32":
     import msvcrt
@@ -53,7 +53,7 @@ def _locked(path: Path) -> BinaryIO:
             file.seek(0)
             holder = file.read(20).decode("ascii", "replace") or "unknown"
             file.close()
-            raise RuntimeError(Errors.BULK_LOCKED.format(path=path, pid=holder)) from error
+            raise RuntimeError(Errors.LOCKED.format(path=path, pid=holder)) from error
         # Whoever held it may have removed it in between: then it locks nobody out.
         if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.lstat()):
             return file

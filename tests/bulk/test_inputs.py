@@ -7,14 +7,14 @@ import numpy
 import pytest
 
 from spacy_sbert.bulk import encode_file
-from spacy_sbert.bulk.inputs import Columns, Row, reader_of
+from spacy_sbert.files.texts import TextColumns, TextRow, read_text_rows
 
 FORMATS = ["a.txt", "a.txt.gz", "a.jsonl", "a.jsonl.gz", "a.csv", "a.csv.gz", "a.tsv", "a.tsv.gz", "a.parquet"]
 HARMLESS = "the man is eating food "
 
 
 def read(path, columns=None):
-    return list(reader_of(path)(path, columns or Columns()))
+    return list(read_text_rows(path, columns or TextColumns()))
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -33,10 +33,10 @@ def test_rows_with_ids(texts, write_texts, name):
     path = write_texts(name, texts)
     if ".txt" in name:
         with pytest.raises(ValueError, match=r"no column 'id': a \.txt file has a text a line"):
-            read(path, Columns(id="id"))
+            read(path, TextColumns(id="id"))
         return
     ids = [str(10 * i) if "sv" in name else 10 * i for i in range(len(texts))]
-    assert read(path, Columns(id="id")) == [Row(text, i) for text, i in zip(texts, ids, strict=True)]
+    assert read(path, TextColumns(id="id")) == [TextRow(text, i) for text, i in zip(texts, ids, strict=True)]
 
 
 def test_line_ends_are_no_text_and_the_last_may_lack(tmp_path):
@@ -48,11 +48,11 @@ def test_line_ends_are_no_text_and_the_last_may_lack(tmp_path):
 
 def test_columns_by_number(tmp_path):
     (tmp_path / "a.tsv").write_text('x\t"one\ny\ttwo\n', encoding="utf8")
-    assert [row.text for row in read(tmp_path / "a.tsv", Columns("1", header=False))] == ['"one', "two"]
+    assert [row.text for row in read(tmp_path / "a.tsv", TextColumns("1", header=False))] == ['"one', "two"]
     (tmp_path / "a.csv").write_text('x,"one\ntwo"\n', encoding="utf8")
-    assert [row.text for row in read(tmp_path / "a.csv", Columns("1", header=False))] == ["one\ntwo"]
+    assert [row.text for row in read(tmp_path / "a.csv", TextColumns("1", header=False))] == ["one\ntwo"]
     with pytest.raises(ValueError, match="'text': expected a number counted from 0, such as --column 1"):
-        read(tmp_path / "a.csv", Columns(header=False))
+        read(tmp_path / "a.csv", TextColumns(header=False))
 
 
 def test_blank_lines_are_rows(tmp_path):

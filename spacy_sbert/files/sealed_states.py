@@ -95,7 +95,7 @@ def naming(file: Path) -> Iterator[None]:
     except (Damaged, FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
         if isinstance(error, OSError) and Path(error.filename or "") != file:
             raise
-        reason = error.reason if isinstance(error, Damaged) else "it is missing, or no file"
+        reason = error.reason if isinstance(error, Damaged) else "it is missing, or not a file"
         whole = _whole_fellow(file)
         remedy = f"; {whole} is whole" if whole else ""
         raise ValueError(Errors.DAMAGED_FILE.format(file=file, reason=reason, remedy=remedy)) from error
@@ -110,7 +110,7 @@ def check_parts(data: bytes, names: Iterable[str], exclude: Iterable[str]) -> di
     try:
         parts = srsly.msgpack_loads(data)
     except Exception as error:  # whatever the bytes lead the parser to
-        raise Damaged(f"it ends early, or is no saved state ({error or type(error).__name__})") from error
+        raise Damaged(f"it ends early, or is not a saved state ({error or type(error).__name__})") from error
     if not isinstance(parts, dict):
         raise Damaged(f"expected parts by name, found {type(parts).__name__}")
     missing = [name for name in names if name not in exclude and name not in parts]
@@ -129,9 +129,9 @@ def _check_object(name: str, data: bytes | str) -> None:
     try:
         found = srsly.json_loads(data)
     except ValueError as error:
-        raise Damaged(f"{name} is no JSON: {error}") from error
+        raise Damaged(f"{name} is not JSON: {error}") from error
     if not isinstance(found, dict):
-        raise Damaged(f"{name} is no JSON object but {type(found).__name__}")
+        raise Damaged(f"{name} is not a JSON object but {type(found).__name__}")
 
 
 def _whole_fellow(file: Path) -> Path | None:

@@ -8,7 +8,7 @@ import pytest
 import spacy
 import srsly
 
-from spacy_sbert.files.sealed import MARK, Damaged, seal, unseal
+from spacy_sbert.files.sealed_states import MARK, Damaged, seal, unseal
 
 STATE = srsly.msgpack_dumps({"nodes": [1, 2]})
 TEXT = "the cat sat"
@@ -99,7 +99,9 @@ def test_a_folder_that_is_half_itself_is_not_called_whole(training, part):
     assert "is whole" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("content", "reason"), [("", "no JSON"), ("{", "no JSON"), ("[]", "no JSON object but list")])
+@pytest.mark.parametrize(
+    ("content", "reason"), [("", "not JSON"), ("{", "not JSON"), ("[]", "not a JSON object but list")]
+)
 def test_the_cfg_of_a_pipe(training, content, reason):
     file = training / "model-last" / "sbert" / "cfg"
     file.write_text(content)

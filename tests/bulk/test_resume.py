@@ -14,7 +14,7 @@ import pytest
 import spacy
 import torch
 
-from spacy_sbert.bulk import encode_file, lock, run
+from spacy_sbert.bulk import encode_file, run
 from spacy_sbert.bulk import vectors as vector_file
 from spacy_sbert.component.upstream import find_encoder
 
@@ -211,7 +211,7 @@ def change_input(sbert, given):
 
 def change_weights(sbert, given):
     with torch.no_grad():
-        next(find_encoder("sbert", sbert.model).shim._model.parameters())[3, 3] += 1e-3
+        next(find_encoder("sbert", sbert.model).shim.network.parameters())[3, 3] += 1e-3
 
 
 def change_precision(sbert, given):
@@ -330,25 +330,6 @@ def test_a_disk_that_takes_parts(sbert, given, unbroken, tmp_path, monkeypatch):
     monkeypatch.setattr(vector_file, "write_all", lambda file, data: whole(Slow(file), data))
     encode_file(sbert, given, tmp_path / "out.npy", window=WINDOW)
     assert (tmp_path / "out.npy").read_bytes() == unbroken
-
-
-def test_a_lock_of_a_dead_process_locks_nobody_out(tmp_path):
-    code = (
-        "import os, sys; from pathlib import Path; from spacy_sbert.bulk_files.lock import Lock\n"
-        f"kept = Lock(Path({str(tmp_path / 'lock')!r})); os._exit(9)"
-    )
-    if sys.platform == "win32":
-        pytest.skip("no fork")
-    pid = os.fork()
-    if not pid:
-        exec(code)
-    os.waitpid(pid, 0)
-    assert (tmp_path / "lock").read_text() == str(pid)
-    held = lock.Lock(tmp_path / "lock")
-    with pytest.raises(RuntimeError, match=rf"Another process \(number {os.getpid()}\)"):
-        lock.Lock(tmp_path / "lock")
-    held.release(remove=True)
-    assert not (tmp_path / "lock").exists()
 
 
 def test_a_folder_with_other_things_keeps_them(sbert, given, tmp_path):
