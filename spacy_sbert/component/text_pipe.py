@@ -11,7 +11,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from ..errors.checks import NonNegative, Positive, Processes, Width, validated
-from ..files.sealed import SealedPipe
+from ..files.sealed_states import SealedPipe
 from ..hooks import extensions, hooks, pipes, records
 from ..similarity import as_numpy
 from ..vectors.call import Call

@@ -13,18 +13,20 @@ from thinc.types import Floats2d
 from transformers.file_utils import ModelOutput
 
 from ..errors.configured import Configured
-from ..files.sealed import SealedModel
+from ..files.sealed_states import SealedModel
 from ..spans import SpanGetter
 from .engine.packed_bert import is_packable
 from .engine.runner import run
 from .errors import Errors
 from .forks import use_one_thread_in_forks
+from .hugging_face import Tokenizer
+from .options import TransformerOptions
 from .padded import PaddedRows, encode_spans, pad_states
 from .prompts import Prompts
 from .replace_listeners import replace_listener, replace_listener_cfg
 from .shim import EncoderShim
 from .states import Backprop, States
-from .wordpieces import OVERFLOWS, Wordpieces, WordpieceTokenizer
+from .wordpieces import Wordpieces, WordpieceTokenizer
 
 
 class EncoderModel(Configured, SealedModel, TransformerModel):
@@ -35,32 +37,29 @@ class EncoderModel(Configured, SealedModel, TransformerModel):
 
     name (str): a folder or a name, see resolve.
     get_spans (Callable): from Docs to the Spans that are its rows.
-    overflow (str): "truncate" or "windows", for rows longer than the limit.
+    options (TransformerOptions): how it is loaded, encodes and is trained.
+    max_batch_items (int): the most wordpieces in a forward pass in use, see run; 0 for what suits the device.
     prompts (Prompts): what may be put before texts; None where other components read the states, too.
-    For the others see EncoderShim.
     """
 
     def __init__(
         self,
         name: str,
         get_spans: SpanGetter,
+        options: TransformerOptions,
         *,
-        overflow: str,
+        max_batch_items: int = 0,
         prompts: Prompts | None = None,
-        **shim_config: Any,
     ):
-        if overflow not in OVERFLOWS:
-            raise ValueError(Errors.UNKNOWN_OVERFLOW.format(given=overflow, expected=", ".join(OVERFLOWS)))
         use_one_thread_in_forks()
-        self.overflow = overflow
+        self.options = options
         self.prompts = prompts or Prompts(default_name="")
-        if overflow == "windows" and not self.prompts.include:
+        if options.overflow == "windows" and not self.prompts.include:
             raise ValueError(Errors.PROMPT_WINDOWS)
-        self._tokenizer: tuple[Any, WordpieceTokenizer] | None = None
+        self._tokenizer: tuple[Tokenizer, WordpieceTokenizer] | None = None
         # Of the name and in the place that spacy-transformers gives it, as saved pipelines have it.
-        holder: Model = Model(
-            "hf-pytorch", _is_held, shims=[EncoderShim(name, **shim_config)], dims={"nI": None, "nO": None}
-        )
+        shim = EncoderShim(name, options, max_batch_items=max_batch_items)
+        holder: Model = Model("hf-pytorch", _is_held, shims=[shim], dims={"nI": None, "nO": None})
         Model.__init__(
             self,
             "transformer",
@@ -93,6 +92,11 @@ class EncoderModel(Configured, SealedModel, TransformerModel):
             return
         with shim.encoding() as engine:
             yield run(engine, wordpieces, budget=self.max_batch_items), lambda d_values: None
+
+    @property
+    def overflow(self) -> str:
+        """What happens to rows longer than the limit."""
+        return self.options.overflow
 
     @property
     def max_batch_items(self) -> int:

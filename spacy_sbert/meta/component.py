@@ -15,7 +15,7 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 
 from ..errors.checks import Name, NonNegative, Positive, Width, validated
-from ..files.sealed import check_parts, naming, seal, unseal
+from ..files.sealed_states import check_parts, naming, seal, unseal
 from ..hooks import extensions, hooks, records
 from ..hooks.placed import Record
 from ..spans import SPANS_KEY, members

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import srsly
 
 from ..errors.checks import validated
-from ..files.sealed import unseal
+from ..files.sealed_states import unseal
 from .autoencoder import CrossViewAutoencoder
 from .average import Average
 from .concatenation import Concatenation

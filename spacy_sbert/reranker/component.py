@@ -15,7 +15,7 @@ from thinc.types import Floats2d
 
 from ..errors.checks import Name, Positive, validated
 from ..errors.notices import Notices
-from ..files.sealed import SealedPipe
+from ..files.sealed_states import SealedPipe
 from ..hooks import records
 from ..similarity import as_numpy
 from ..spans import SPANS_KEY, members

@@ -12,7 +12,7 @@ from ..encoder.forks import use_one_thread_in_forks
 from ..encoder.loading import position_limit
 from ..errors.checks import MOST_OUTPUTS, Name, NonNegative, NonNegativeFloat, Range, validated
 from ..errors.configured import Configured
-from ..files.sealed import SealedModel
+from ..files.sealed_states import SealedModel
 from .activation import ACTIVATIONS, activate, resolve_activation
 from .errors import Errors
 from .shim import ClassifierShim
