@@ -40,8 +40,8 @@ def MultiTaskLoss(
         takes.
     Output: dict[str, float], w_k loss_k by name. Its backprop takes a factor on the loss and returns a dict by name of
         one derivative a member.
-    RAISES (ValueError): if there is no objective, or one is not a loss layer or has objectives of its own; if weights or
-        the input name an unknown one, or a loss refuses its input.
+    RAISES (ValueError): if there is no objective, or one is not a loss layer or has objectives of its own; if weights
+        or the input name an unknown one, or a loss refuses its input.
     SOURCE: Caruana 1997.
     """
     if not objectives:

@@ -25,8 +25,8 @@ class Errors(errors.Errors):
         "'pipes' and fit again."
     )
     META_NO_FUNCTION = (
-        "The member '{name}' of a meta-embedding is not a function but a {given}: expected a registered function, such as "
-        '[components.sbert_meta.functions.{name}] @misc = "spacy-sbert.MeanStaticVectors.v1".'
+        "The member '{name}' of a meta-embedding is not a function but a {given}: expected a registered function, such "
+        'as [components.sbert_meta.functions.{name}] @misc = "spacy-sbert.MeanStaticVectors.v1".'
     )
     META_BAD_FUNCTION = (
         "The function '{name}' of a meta-embedding gave an array of shape {given} for {expected} texts: expected a row "
