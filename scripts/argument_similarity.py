@@ -27,7 +27,6 @@ from runs import (
     add_options,
     count_steps,
     digest,
-    encoder_override,
     fit,
     markdown,
     mean_and_deviation,
@@ -37,14 +36,13 @@ from runs import (
 from spacy.language import Language
 
 from spacy_sbert.evaluation import PipelineSource
+from spacy_sbert.evaluation.pairs import CORRELATIONS, weighted_mean
 from spacy_sbert.evaluation.store import VectorStore
 from spacy_sbert.readers.arguments import LAYOUTS, ArgumentRow, read_arguments
 from spacy_sbert.similarity import cosine
-from spacy_sbert.similarity.correlation import pearson, spearman
 
 FOLD_SEED = 0  # the folds are the same for all seeds of a training
 PROTOCOLS = {"folds": "{count}-fold cross-validation", "topics": "leave one topic out ({count})"}
-MEASURES = {"pearson": pearson, "spearman": spearman}
 
 
 @dataclass(frozen=True)
@@ -99,7 +97,7 @@ def similarities(nlp: Language, rows: Sequence[ArgumentRow]) -> numpy.ndarray:
 
 def correlate(predicted: numpy.ndarray, rows: Sequence[ArgumentRow]) -> Scores:
     """Both correlations with the scores of pairs."""
-    return {name: measure(predicted, [row.score for row in rows]) for name, measure in MEASURES.items()}
+    return {name: measure(predicted, [row.score for row in rows]) for name, measure in CORRELATIONS.items()}
 
 
 def fit_and_score(args: argparse.Namespace, rows: Sequence[ArgumentRow], split: Split, seed: int) -> Scores:
@@ -119,7 +117,7 @@ def fit_and_score(args: argparse.Namespace, rows: Sequence[ArgumentRow], split: 
         for part in ("train", "dev"):
             columns = {"format": "table", "members": ["first", "second"], "score": "score"}
             overrides.update({f"corpora__{part}__{key}": value for key, value in columns.items()})
-        nlp = fit(args.config, Path(folder) / "model", args, **overrides, **encoder_override(args.config, args.encoder))
+        nlp = fit(args.config, Path(folder) / "model", args, encoder=args.encoder, **overrides)
         test = [rows[i] for i in split.test]
         return correlate(similarities(nlp, test), test)
 
@@ -141,19 +139,16 @@ def table(found: dict[str, dict[str, dict[str, list[Scores]]]]) -> str:
     for protocol, trainings in found.items():
         for training, splits in trainings.items():
             runs = [each for each in splits.values() if each]
-            columns = [mean_and_deviation([mean([one[name] for one in each]) for each in runs]) for name in MEASURES]
+            columns = [
+                mean_and_deviation([weighted_mean([one[name] for one in each], [1] * len(each)) for each in runs])
+                for name in ("pearson", "spearman")
+            ]
             seeds = min(map(len, runs), default=0) if training == "arguments" else "-"
             name = PROTOCOLS[protocol].format(count=len(splits))
             rows.append([name, training, *(part for column in columns for part in column), len(runs), seeds])
     deviation = "standard deviation"
     header = ["protocol", "trained on", "Pearson x 100", deviation, "Spearman x 100", deviation, "scored", "seeds"]
     return markdown(header, rows)
-
-
-def mean(values: Sequence[float | None]) -> float | None:
-    """The mean, None where a value is not defined."""
-    defined = [value for value in values if value is not None]
-    return float(numpy.mean(defined)) if len(defined) == len(values) else None
 
 
 def parse() -> argparse.Namespace:

@@ -17,7 +17,7 @@ import spacy
 from spacy.language import Language
 
 from spacy_sbert.component.upstream import find_encoder
-from spacy_sbert.vectors.static_vectors import read_counts
+from spacy_sbert.files.word_counts import read_counts
 
 WORDS = 50_000
 

@@ -1,4 +1,4 @@
-"""Lay the shipped sample out as the folder of data sets that `spacy sbert evaluate` reads.
+"""Lay the shipped sample out as the folder of data sets that `spacy sbert benchmark` reads.
 
 python scripts/evaluation_sample.py corpus/evaluation
 """

@@ -58,10 +58,10 @@ def count_steps(pairs: int, epochs: int, limit: int) -> int:
     return epochs * math.ceil(min(pairs, limit or pairs) / BATCH)
 
 
-def fit(config: Path, folder: Path, args: argparse.Namespace, **overrides: Any) -> Language:
+def fit(config: Path, folder: Path, args: argparse.Namespace, encoder: str | None = None, **overrides: Any) -> Language:
     """Train; the pipeline with the last weights, which nothing was selected by.
 
-    overrides: of the config, with "__" for the dots.
+    encoder (str): in place of the config's. overrides: of the config, with "__" for the dots.
     """
     given: dict[str, Any] = {
         "corpora.dev.limit": 1,  # spaCy wants to score something; nothing is selected by it
@@ -70,6 +70,7 @@ def fit(config: Path, folder: Path, args: argparse.Namespace, **overrides: Any) 
         "training.eval_frequency": 1_000_000,
         "training.logger.progress_bar": False,
     }
+    overrides.update(encoder_override(config, encoder))
     given.update({name.replace("__", "."): value for name, value in overrides.items()})
     train(config, folder, use_gpu=args.gpu_id, overrides=given)
     return without_tokens(spacy.load(folder / "model-last"))

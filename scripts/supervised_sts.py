@@ -13,19 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from runs import (
-    BATCH,
-    Scores,
-    add_options,
-    count_steps,
-    digest,
-    encoder_override,
-    fit,
-    markdown,
-    mean_and_deviation,
-    run_once,
-    untrained,
-)
+from runs import BATCH, Scores, add_options, count_steps, digest, fit, markdown, mean_and_deviation, run_once, untrained
 from spacy.language import Language
 
 from spacy_sbert.evaluation import evaluate
@@ -44,7 +32,7 @@ def score(nlp: Language, files: list[Path]) -> Scores:
 def fit_sts(args: argparse.Namespace, seed: int) -> Scores:
     """Train on graded pairs."""
     with tempfile.TemporaryDirectory() as folder:
-        nlp = fit(args.config, Path(folder), args, **on_sts(args, seed), **encoder_override(args.config, args.encoder))
+        nlp = fit(args.config, Path(folder), args, encoder=args.encoder, **on_sts(args, seed))
         return {"sts": score(nlp, args.score)}
 
 
@@ -52,8 +40,7 @@ def fit_nli_then_sts(args: argparse.Namespace, seed: int) -> Scores:
     """Train on NLI pairs, then on graded pairs from its transformer."""
     with tempfile.TemporaryDirectory() as folder:
         first, second = Path(folder) / "nli", Path(folder) / "sts"
-        override = encoder_override(args.nli_config, args.encoder)
-        nlp = fit(args.nli_config, first, args, **on_nli(args, seed), **override)
+        nlp = fit(args.nli_config, first, args, encoder=args.encoder, **on_nli(args, seed))
         scores = {"nli": score(nlp, args.score)}
         checkpoint = str(first / "model-last")
         nlp = fit(args.second_config, second, args, **on_sts(args, seed), paths__checkpoint=checkpoint)
@@ -97,10 +84,7 @@ def table(scores: dict[str, list[Scores]]) -> str:
             columns = [mean_and_deviation([run[file][name] for run in runs]) for name in MEASURES]
             rows.append([TRAINED_ON[training], file, *(part for column in columns for part in column), len(runs)])
     deviation = "standard deviation"
-    return markdown(
-        ["trained on", "file", "Spearman x 100", deviation, "Pearson x 100", deviation, "seeds"],
-        rows,
-    )
+    return markdown(["trained on", "file", "Spearman x 100", deviation, "Pearson x 100", deviation, "seeds"], rows)
 
 
 def main() -> None:

@@ -1,13 +1,16 @@
 """`python -m spacy sbert card` and `hub-card`: what a pipeline is, for its package and for the Hugging Face hub."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 from wasabi import msg
 
-from .app import app
 from .ending import fail
+from .group import app
+
+if TYPE_CHECKING:
+    from ..cards.facts import PipelineFacts
 
 PIPELINE = Argument(help="Folder of the pipeline", exists=True, file_okay=False)
 NAME = Option("--name", "-n", help="Of the package; by default that of meta.json")
@@ -56,7 +59,7 @@ def hub_card_cli(
     msg.good(f"Updated the card of {repo}")
 
 
-def _describe(pipeline: Path, name: str | None, version: str | None) -> Any:
+def _describe(pipeline: Path, name: str | None, version: str | None) -> "PipelineFacts":
     import spacy
 
     from ..cards import describe

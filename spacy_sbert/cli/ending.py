@@ -1,4 +1,4 @@
-"""How commands end that cannot go on."""
+"""How commands end when they cannot continue."""
 
 from typing import NoReturn
 
@@ -9,7 +9,7 @@ from wasabi import msg
 def fail(title: str, text: str = "") -> NoReturn:
     """Say what is wrong, and end the command.
 
-    title, text (str): names of files among them may be no UTF-8, which no terminal could print.
+    title, text (str): names of files in them need not be UTF-8, and a terminal could not print them.
     """
     msg.fail(_printable(title), _printable(text))
     raise Exit(1)

@@ -11,3 +11,5 @@ class Errors(errors.Errors):
 
 class Warnings(errors.Warnings):
     """Of warnings and the log."""
+
+    OLD_CALL = "'{old}' is now the command 'python -m spacy sbert {new}', with the same options. This call still works."

@@ -6,8 +6,8 @@ from typing import Annotated
 from typer import Argument, Option
 from wasabi import msg
 
-from .app import app
 from .ending import fail
+from .group import app
 
 
 @app.command("export")

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 from typer import Argument, Option
 from wasabi import msg
 
-from .app import app
 from .ending import fail, use_gpu
+from .group import app
+from .options import Gpu
 
 
 @app.command("fit-meta")
@@ -23,7 +24,7 @@ def fit_meta_cli(
     column: Annotated[int | None, Option("--column", help="Column of the sentences in a table, from 1")] = None,
     max_tokens: Annotated[int, Option("--max-tokens", help="Take sentences of fewer tokens; 0 for all")] = 60,
     cache: Annotated[Path | None, Option("--cache", help="Folder that keeps the members' vectors")] = None,
-    gpu_id: Annotated[int, Option("--gpu-id", "-g", help="GPU to use, -1 for the CPU", min=-1)] = -1,
+    gpu_id: Gpu = -1,
     quiet: Annotated[bool, Option("--quiet", "-q", help="No progress bar")] = False,
 ) -> None:
     """Fit the meta-embedding of a pipeline and save the pipeline.

@@ -6,8 +6,8 @@ from typing import Annotated
 from typer import Argument, Option
 from wasabi import msg
 
-from .app import app
 from .ending import fail
+from .group import app
 
 
 @app.command("import")
@@ -21,9 +21,8 @@ def import_cli(
     ] = None,
 ) -> None:
     """Make a pipeline of a sentence-transformers model, with the same vectors. Code that comes with it is not run."""
-    from ..encoder.engine.inference import REFERENCE
     from ..files.whole import new_folder
-    from ..interchange import import_folder
+    from ..interchange import REFERENCE, import_folder
 
     try:
         nlp = import_folder(source, lang=lang, name=name, precision=precision)

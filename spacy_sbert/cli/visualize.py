@@ -1,16 +1,30 @@
 """`python -m spacy sbert visualize`: a heat map of similarity, or a map of a collection."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer import Argument, Option
 from wasabi import msg
 
-from .app import app
 from .ending import fail, use_gpu
+from .group import app
+from .options import Gpu, given, takes_options
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How a picture is drawn; None as its style has it."""
+
+    projection: Annotated[str | None, Option("--projection", help="Map: pca or tsne")] = None
+    seed: Annotated[int | None, Option("--seed", help="Map: of t-SNE")] = None
+    low: Annotated[float | None, Option("--low", help="Heat map: similarity of the first colour")] = None
+    high: Annotated[float | None, Option("--high", help="Heat map: similarity of the last colour")] = None
+    title: Annotated[str | None, Option("--title", "-t", help="Above the picture")] = None
 
 
 @app.command("visualize")
+@takes_options
 def visualize_cli(
     pipeline: Annotated[str, Argument(help="A folder or an installed package")],
     texts_path: Annotated[Path, Argument(help="Texts, one a line, or a table", exists=True, dir_okay=False)],
@@ -20,25 +34,21 @@ def visualize_cli(
     column: Annotated[str | None, Option("--column", "-c", help="Table: column of texts, by default text")] = None,
     labels: Annotated[str | None, Option("--labels", "-l", help="Map of a table: column of labels")] = None,
     limit: Annotated[int, Option("--limit", help="How many texts to take, 0 for all", min=0)] = 0,
-    projection: Annotated[str | None, Option("--projection", help="Map: pca or tsne")] = None,
-    seed: Annotated[int | None, Option("--seed", help="Map: of t-SNE")] = None,
-    low: Annotated[float | None, Option("--low", help="Heat map: similarity of the first colour")] = None,
-    high: Annotated[float | None, Option("--high", help="Heat map: similarity of the last colour")] = None,
-    title: Annotated[str | None, Option("--title", "-t", help="Above the picture")] = None,
-    gpu_id: Annotated[int, Option("--gpu-id", "-g", help="GPU to use, -1 for the CPU", min=-1)] = -1,
+    gpu_id: Gpu = -1,
+    *,
+    drawing: Drawing,
 ) -> None:
     """Draw texts as one HTML file: the similarity of every two of them, or a map with a point for each."""
     import spacy
 
     from ..files.whole import whole_file
+    from ..readers.texts import read_document, read_texts
     from ..visual import render
-    from ..visual.files import read_document, read_texts
 
     if sentences and (column or labels or limit):
         fail("--sentences draws one whole text: leave --column, --labels and --limit out")
     use_gpu(gpu_id)
-    given = {"projection": projection, "seed": seed, "low": low, "high": high, "title": title}
-    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    options = given(drawing)
     try:
         nlp = spacy.load(pipeline)
         if sentences:

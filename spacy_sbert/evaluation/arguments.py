@@ -1,15 +1,13 @@
 """Similarity of arguments: AFS and the UKP aspect corpus, without training on them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from ..readers.arguments import AFS_MAX_SCORE, AFS_TOPICS, ASPECT_FILE, ArgumentRow, afs_files, afs_rows, aspect_rows
-from .datasets import PREFIXES, MissingData, Place, check_count, filled
+from ..readers.arguments import AFS_MAX_SCORE, AFS_TOPICS, ASPECT_FILE, afs_files, afs_rows, aspect_rows
+from .datasets import PREFIXES, MissingData, Place, filled
 from .errors import Errors
-from .pairs import graded_pairs, score_graded
-from .sts import DEPENDS_ON, TRAINED
+from .pairs import DEPENDS_ON, GradedSet, GradedTask, graded_pairs, score_graded, touched
+from .results import Measured
 from .task import Run, Task
 
 AFS_FOLDERS = ("AFS", "afs", "AFS_corpus", "")
@@ -40,49 +38,11 @@ class FacetTask:
             raise MissingData(Errors.MISSING_DATA.format(names=missing, root=root, source=AFS_SOURCE))
         return files
 
-    def run(self, run: Run) -> dict[str, Any]:
+    def run(self, run: Run) -> Measured:
         rows = [row for file in self.find(run.root) for row in filled(afs_rows(file), file)]
-        return score_arguments(rows, AFS_MAX_SCORE, run, "afs", [AFS_NOTE])
+        return score_graded(graded_pairs(rows, 0.0, AFS_MAX_SCORE), run, [AFS_NOTE, *touched(run.settings, "afs")])
 
 
-@dataclass(frozen=True)
-class AspectTask:
-    """The UKP aspect corpus: pairs of arguments of 28 topics, labelled by how similar they are."""
-
-    name: str = "UKP-ASPECT"
-    suite: str = "arguments"
-    depends_on: tuple[str, ...] = DEPENDS_ON
-
-    @property
-    def place(self) -> Place:
-        return Place((ASPECT_FILE, f"UKP_ASPECT/{ASPECT_FILE}", f"ukp_aspect/{ASPECT_FILE}"), ASPECT_SOURCE)
-
-    def find(self, root: Path) -> list[Path]:
-        return [self.place.find(root)]
-
-    def run(self, run: Run) -> dict[str, Any]:
-        path = self.place.find(run.root)
-        rows = filled(aspect_rows(path), path)
-        counted = check_count(len(rows), ASPECT_PAIRS, path, run.settings.any_count)
-        return score_arguments(rows, 1.0, run, "ukp", [*counted, ASPECT_NOTE])
-
-
-TASKS: tuple[Task, ...] = (FacetTask(), AspectTask())
-
-
-def score_arguments(
-    rows: Sequence[ArgumentRow], highest: float, run: Run, trained: str, notes: Sequence[str]
-) -> dict[str, Any]:
-    """Correlate similarities with the scores of arguments: of each topic, pooled, and the mean over topics.
-
-    rows (n ArgumentRows): the pairs. highest (float): the score that 1 stands for. trained (str): how names of training
-    data begin that touch the set. notes: what to say beside the scores.
-    RETURNS (dict): see score_graded; the sub-sets are the topics.
-    SOURCE: Reimers and Gurevych 2019, section 4.3, the rows without training.
-    """
-    result = score_graded(graded_pairs(rows, 0.0, highest, [row.topic for row in rows]), run)
-    result["notes"] += notes
-    touching = [name for name in run.settings.trained_on if name.lower().startswith(trained)]
-    if touching:
-        result["notes"].append(TRAINED.format(names=", ".join(touching)))
-    return result
+ASPECT_PLACE = Place((ASPECT_FILE, f"UKP_ASPECT/{ASPECT_FILE}", f"ukp_aspect/{ASPECT_FILE}"), ASPECT_SOURCE)
+ASPECT = GradedSet({"all": ASPECT_PLACE}, {"all": ASPECT_PAIRS}, aspect_rows, 0.0, 1.0, ("ukp",), (ASPECT_NOTE,))
+TASKS: tuple[Task, ...] = (FacetTask(), GradedTask("UKP-ASPECT", "arguments", ASPECT, "all"))

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy
 
 from .classifiers import ALL, Fold, check_sklearn, make_folds, predict_lr, predict_mlp, protocol
-from .intervals import interval, mean_of, resample
-from .settings import Settings
-from .task import Encode, Run, Scores, deviation, mean, over_seeds
+from .intervals import intervals_of, mean_of
+from .pairs import pair_features
+from .results import Measured, Scores, Summary, Tuned, digits
+from .task import Encode, Run, deviation, mean, over_seeds
 from .variants import OWN, Transform, Variant
 
 LR, MLP = "lr", "mlp"
@@ -49,8 +49,15 @@ class Outcome:
     c: list[float] = field(default_factory=list)
     tuning: list[float] = field(default_factory=list)
 
+    def by_classifier(self) -> dict[str, list[numpy.ndarray]]:
+        """What each classifier predicted, with each seed."""
+        found: dict[str, list[numpy.ndarray]] = {}
+        for (classifier, _), predicted in self.predicted.items():
+            found.setdefault(classifier, []).append(predicted)
+        return found
 
-def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ()) -> dict[str, Any]:
+
+def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ()) -> Measured:
     """Train classifiers on vectors and count what they get right.
 
     The features of a sentence are its vector u, those of a pair |u - v| and u * v. Moments and components of a variant
@@ -66,31 +73,123 @@ def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ())
         normalisation).
     """
     check_sklearn(task)
-    places = examples.places
-    folds = make_folds(places, examples.labels, task)
+    folds = make_folds(examples.places, examples.labels, task)
     settings, unfit = run.settings.that_fit(*_smallest(examples, folds, run))
-    run = replace(run, settings=settings)
-    mlp_seeds = settings.seeds[: MLP_SEEDS if sum(len(fold.train) for fold in folds) <= MLP_ROWS else 1]
-    outcomes = _outcomes(examples, folds, run, task, mlp_seeds if MLP in settings.classifiers else ())
-    tested = numpy.sort(numpy.concatenate([fold.test for fold in folds]))
-    primary = LR if LR in settings.classifiers else MLP
-    right = _right(outcomes[0], examples, tested)
-    result = {
-        "counts": {**{name: len(at) for name, at in places.items()}, ALL: len(examples.labels)},
+    trial = Trial(examples, folds, replace(run, settings=settings), task)
+    outcomes = trial.outcomes()
+    right, primary = trial.right(outcomes[0]), LR if LR in settings.classifiers else MLP
+    accuracies = {f"{name}.accuracy": mean_of(values.mean(axis=0)) for name, values in right.items()}
+    result: Measured = {
+        "counts": {**{name: len(at) for name, at in examples.places.items()}, ALL: len(examples.labels)},
         "primary": f"{primary}.accuracy",
         "variants": [
-            {"normalization": variant.normalization, "size": variant.size, **_summary(outcome, examples, tested)}
+            {"normalization": variant.normalization, "size": variant.size, **trial.summary(outcome)}
             for variant, outcome in zip(settings.variants, outcomes, strict=True)
         ],
-        "intervals": _intervals(right, settings),
-        "predictions": {"right": "".join("01"[int(value == 1)] for value in right[primary][0])},
-        "protocol": protocol(places, settings.classifiers, mlp_seeds),
-        "notes": [*notes, *unfit, *_fewer(mlp_seeds, settings), *_touched(task, settings.trained_on)],
+        "intervals": intervals_of(accuracies, len(trial.tested), settings.bootstrap, settings.seeds[0]),
+        "predictions": {"right": digits(right[primary][0])},
+        "protocol": protocol(examples.places, settings.classifiers, trial.mlp_seeds),
+        "notes": [*notes, *unfit, *trial.fewer_seeds(), *_touched(task, settings.trained_on)],
     }
-    normalizations = settings.normalizations
-    if len(normalizations) > 1 and LR in settings.classifiers:
-        result["tuned"] = _tuned(outcomes[: len(normalizations)], folds, examples, tested, normalizations)
+    if trial.compares and LR in settings.classifiers:
+        result["tuned"] = trial.tuned(outcomes[: len(settings.normalizations)])
     return result
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Examples, the folds they are trained and tested in, how, and the name of the task."""
+
+    examples: Examples
+    folds: list[Fold]
+    run: Run
+    task: str
+
+    @property
+    def compares(self) -> bool:
+        """Whether there is a normalisation to choose."""
+        return len(self.run.settings.normalizations) > 1
+
+    @property
+    def tested(self) -> numpy.ndarray:
+        """The indices of the examples that are tested, in order."""
+        return numpy.sort(numpy.concatenate([fold.test for fold in self.folds]))
+
+    @property
+    def mlp_seeds(self) -> tuple[int, ...]:
+        """The seeds of the MLP, if one is trained."""
+        is_small = sum(len(fold.train) for fold in self.folds) <= MLP_ROWS
+        return self.run.settings.seeds[: MLP_SEEDS if is_small else 1]
+
+    def fewer_seeds(self) -> list[str]:
+        """A note, where the MLP is trained with fewer seeds than there are."""
+        settings, n = self.run.settings, len(self.mlp_seeds)
+        if MLP not in settings.classifiers or n == len(settings.seeds):
+            return []
+        return [f"The MLP was trained with {n} of the {len(settings.seeds)} seeds, to save time."]
+
+    def outcomes(self) -> list[Outcome]:
+        """What is predicted in each variant."""
+        variants = self.run.settings.variants
+        outcomes = [Outcome() for _ in variants]
+        for fold in self.run.progress(self.folds, self.task):
+            vectors = _vectors(self.examples, fold, self.run.encode)
+            seen = vectors[:, fold.train].reshape(-1, vectors.shape[2])
+            for variant, outcome in zip(variants, outcomes, strict=True):
+                for seed, networks in self._seeds(variant):
+                    self._predict(outcome, fold, _features(vectors, variant.fit(seen, seed)), seed, networks)
+        return outcomes
+
+    def _seeds(self, variant: Variant) -> list[tuple[int, tuple[int, ...]]]:
+        """The seeds of a variant, each with those of the MLPs trained on it."""
+        settings = self.run.settings
+        networks = self.mlp_seeds if MLP in settings.classifiers else ()
+        if not variant.is_random:
+            return [(settings.seeds[0], networks)]
+        return [(seed, (seed,) if seed in networks else ()) for seed in settings.seeds]
+
+    def _predict(self, outcome: Outcome, fold: Fold, rows: numpy.ndarray, seed: int, networks: tuple[int, ...]) -> None:
+        settings, labels = self.run.settings, self.examples.labels
+        if LR in settings.classifiers:
+            predicted, c, accuracy = predict_lr(rows, labels, fold, compare=self.compares)
+            self._keep(outcome, (LR, seed), predicted, fold)
+            if seed == settings.seeds[0]:
+                outcome.c.append(c)
+                outcome.tuning.append(accuracy)
+        for mlp_seed in networks:
+            self._keep(outcome, (MLP, mlp_seed), predict_mlp(rows, labels, fold, mlp_seed), fold)
+
+    def _keep(self, outcome: Outcome, trained: Trained, predicted: numpy.ndarray, fold: Fold) -> None:
+        outcome.predicted.setdefault(trained, numpy.empty_like(self.examples.labels))[fold.test] = predicted
+
+    def summary(self, outcome: Outcome) -> Summary:
+        """Scores by classifier, means over seeds, with their deviation where seeds are several."""
+        gold, tested = self.examples.labels[self.tested], self.tested
+        each = {
+            classifier: [_scores(predicted[tested], gold, self.examples.positive) for predicted in found]
+            for classifier, found in outcome.by_classifier().items()
+        }
+        entry: Summary = {"scores": {name: over_seeds(scores, mean) for name, scores in each.items()}}
+        if any(len(scores) > 1 for scores in each.values()):
+            entry["deviation"] = {name: over_seeds(scores, deviation) for name, scores in each.items()}
+        if outcome.c:
+            entry["c"] = outcome.c
+        return entry
+
+    def right(self, outcome: Outcome) -> dict[str, numpy.ndarray]:
+        """Which predictions are right, by classifier, bool (seeds, tests)."""
+        gold, tested = self.examples.labels[self.tested], self.tested
+        return {name: numpy.stack(found)[:, tested] == gold for name, found in outcome.by_classifier().items()}
+
+    def tuned(self, outcomes: list[Outcome]) -> Tuned:
+        """The normalisation that is best in the tuning of each fold, and the scores with it."""
+        best = [max(outcomes, key=lambda outcome: outcome.tuning[i]) for i in range(len(self.folds))]
+        merged = Outcome()
+        for fold, outcome in zip(self.folds, best, strict=True):
+            for trained, predicted in outcome.predicted.items():
+                self._keep(merged, trained, predicted[fold.test], fold)
+        names = self.run.settings.normalizations
+        return {"normalization": [names[outcomes.index(outcome)] for outcome in best], **self.summary(merged)}
 
 
 def _smallest(examples: Examples, folds: list[Fold], run: Run) -> tuple[int, int]:
@@ -100,41 +199,6 @@ def _smallest(examples: Examples, folds: list[Fold], run: Run) -> tuple[int, int
         return len(fold.train), 1  # any will do
     members, _, width = _vectors(examples, fold, run.encode).shape
     return members * len(fold.train), width
-
-
-def _fewer(mlp_seeds: tuple[int, ...], settings: Settings) -> list[str]:
-    if MLP not in settings.classifiers or len(mlp_seeds) == len(settings.seeds):
-        return []
-    return [f"The MLP was trained with {len(mlp_seeds)} of the {len(settings.seeds)} seeds, to save time."]
-
-
-def _outcomes(examples: Examples, folds: list[Fold], run: Run, task: str, mlp_seeds: tuple[int, ...]) -> list[Outcome]:
-    settings, variants = run.settings, run.settings.variants
-    compare = len(settings.normalizations) > 1
-    outcomes = [Outcome() for _ in variants]
-    for fold in run.progress(folds, task):
-        vectors = _vectors(examples, fold, run.encode)
-        seen = vectors[:, fold.train].reshape(-1, vectors.shape[2])
-        for variant, outcome in zip(variants, outcomes, strict=True):
-            for seed, networks in _seeds(variant, settings.seeds, mlp_seeds):
-                rows = _features(vectors, variant.fit(seen, seed))
-                if LR in settings.classifiers:
-                    predicted, c, accuracy = predict_lr(rows, examples.labels, fold, compare=compare)
-                    _keep(outcome, (LR, seed), predicted, fold, examples)
-                    if seed == settings.seeds[0]:
-                        outcome.c.append(c)
-                        outcome.tuning.append(accuracy)
-                for mlp_seed in networks:
-                    predicted = predict_mlp(rows, examples.labels, fold, mlp_seed)
-                    _keep(outcome, (MLP, mlp_seed), predicted, fold, examples)
-    return outcomes
-
-
-def _seeds(variant: Variant, seeds: tuple[int, ...], mlp_seeds: tuple[int, ...]) -> list[tuple[int, tuple[int, ...]]]:
-    """The seeds of a variant, each with those of the MLPs trained on it."""
-    if not variant.is_random:
-        return [(seeds[0], mlp_seeds)]
-    return [(seed, (seed,) if seed in mlp_seeds else ()) for seed in seeds]
 
 
 def _vectors(examples: Examples, fold: Fold, encode: Encode) -> numpy.ndarray:
@@ -147,32 +211,7 @@ def _vectors(examples: Examples, fold: Fold, encode: Encode) -> numpy.ndarray:
 def _features(vectors: numpy.ndarray, transform: Transform) -> numpy.ndarray:
     """float (members, n, width) -> float32 (n, features): half the memory and time, and as encoders give them."""
     members = [transform(rows) for rows in vectors]
-    if len(members) == 1:
-        return members[0].astype("float32")
-    u, v = members
-    return numpy.hstack([abs(u - v), u * v]).astype("float32")
-
-
-def _keep(outcome: Outcome, trained: Trained, predicted: numpy.ndarray, fold: Fold, examples: Examples) -> None:
-    outcome.predicted.setdefault(trained, numpy.empty_like(examples.labels))[fold.test] = predicted
-
-
-def _by_classifier(outcome: Outcome) -> dict[str, list[numpy.ndarray]]:
-    found: dict[str, list[numpy.ndarray]] = {}
-    for (classifier, _), predicted in outcome.predicted.items():
-        found.setdefault(classifier, []).append(predicted)
-    return found
-
-
-def _summary(outcome: Outcome, examples: Examples, tested: numpy.ndarray) -> dict[str, Any]:
-    each = {
-        classifier: [_scores(predicted[tested], examples.labels[tested], examples.positive) for predicted in found]
-        for classifier, found in _by_classifier(outcome).items()
-    }
-    entry: dict[str, Any] = {"scores": {name: over_seeds(scores, mean) for name, scores in each.items()}}
-    if any(len(scores) > 1 for scores in each.values()):
-        entry["deviation"] = {name: over_seeds(scores, deviation) for name, scores in each.items()}
-    return {**entry, "c": outcome.c} if outcome.c else entry
+    return (members[0] if len(members) == 1 else pair_features(*members)).astype("float32")
 
 
 def _scores(predicted: numpy.ndarray, gold: numpy.ndarray, positive: str | None) -> Scores:
@@ -183,35 +222,6 @@ def _scores(predicted: numpy.ndarray, gold: numpy.ndarray, positive: str | None)
         both = int(is_gold.sum() + is_predicted.sum())
         found["f1"] = 2 * int((is_gold & is_predicted).sum()) / both if both else None
     return found
-
-
-def _right(outcome: Outcome, examples: Examples, tested: numpy.ndarray) -> dict[str, numpy.ndarray]:
-    """By classifier, bool (seeds, tests)."""
-    gold = examples.labels[tested]
-    return {name: numpy.stack(found)[:, tested] == gold for name, found in _by_classifier(outcome).items()}
-
-
-def _intervals(right: dict[str, numpy.ndarray], settings: Settings) -> dict[str, Any]:
-    resamples, seed = settings.bootstrap, settings.seeds[0]
-    if not resamples:
-        return {}
-    means = {name: values.mean(axis=0) for name, values in right.items()}
-    return {
-        f"{name}.accuracy": interval(resample(mean_of(values), len(values), resamples, seed))
-        for name, values in means.items()
-    }
-
-
-def _tuned(
-    outcomes: list[Outcome], folds: list[Fold], examples: Examples, tested: numpy.ndarray, names: tuple[str, ...]
-) -> dict[str, Any]:
-    best = [max(outcomes, key=lambda outcome: outcome.tuning[i]) for i in range(len(folds))]
-    merged = Outcome()
-    for fold, outcome in zip(folds, best, strict=True):
-        for trained, predicted in outcome.predicted.items():
-            _keep(merged, trained, predicted[fold.test], fold, examples)
-    chosen = [names[outcomes.index(outcome)] for outcome in best]
-    return {"normalization": chosen, **_summary(merged, examples, tested)}
 
 
 def _touched(task: str, trained_on: tuple[str, ...]) -> list[str]:

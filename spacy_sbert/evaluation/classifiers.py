@@ -3,12 +3,16 @@
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy
 
 from .errors import Errors
 
+if TYPE_CHECKING:
+    from sklearn.base import ClassifierMixin
+
+ClassifierT = TypeVar("ClassifierT", bound="ClassifierMixin")
 OUTER_FOLDS = 10  # of tasks without a test split
 INNER_FOLDS = 5  # of training data without a dev split, to choose C
 FOLD_SEED = 1111  # SentEval's
@@ -69,7 +73,7 @@ def predict_lr(
 
     grid = C_GRID if len(set(labels[fold.train])) <= MANY else (C_MANY,)
 
-    def fit(c: float, at: numpy.ndarray) -> Any:
+    def fit(c: float, at: numpy.ndarray) -> LogisticRegression:
         return _fit(LogisticRegression(**LR, C=c), rows[at], labels[at])
 
     accuracies = numpy.zeros(len(grid))
@@ -93,7 +97,7 @@ def predict_mlp(rows: numpy.ndarray, labels: numpy.ndarray, fold: Fold, seed: in
     return _fit(model, rows[fold.train], labels[fold.train]).predict(rows[fold.test])
 
 
-def protocol(splits: Collection[str], classifiers: Collection[str], mlp_seeds: Sequence[int]) -> dict[str, Any]:
+def protocol(splits: Collection[str], classifiers: Collection[str], mlp_seeds: Sequence[int]) -> dict[str, object]:
     """How classifiers are trained, tuned and tested, in words, for results."""
     if ALL in splits:
         tested = f"{OUTER_FOLDS} stratified folds, shuffled with seed {FOLD_SEED}; accuracy over all examples"
@@ -117,7 +121,7 @@ def check_sklearn(task: str) -> None:
         raise ImportError(Errors.NO_SKLEARN.format(task=task)) from error
 
 
-def _fit(model: Any, rows: numpy.ndarray, labels: numpy.ndarray) -> Any:
+def _fit(model: ClassifierT, rows: numpy.ndarray, labels: numpy.ndarray) -> ClassifierT:
     with warnings.catch_warnings():
         # the number of steps is part of the protocol, whether they were enough or not
         warnings.filterwarnings("ignore", category=UserWarning, module="sklearn")

@@ -1,34 +1,57 @@
 """Compares the results of several models on the tasks that they share."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypedDict
 
 import numpy
 
+from ..render.html import html
+from ..render.markdown import markdown
 from .errors import Errors
 from .intervals import Resampled, mean_of, paired_difference, spearman_of
-from .ranks import common_variants, rank_changes, transfer_probing, variant_key
+from .ranks import RankChanges, common_variants, rank_changes, transfer_probing, variant_key
 from .report.comparison import contents, plots
-from .report.html import page
-from .report.markdown import render
-from .results import check_results, figure
+from .results import Figure, Predictions, Results, TaskResult, check_results, figure
 
 FORMAT = "spacy-sbert comparison 1"
 CORRELATIONS = (["spearman", "pooled"], ["spearman"])  # what follows the similarity in the path of a figure
-Results = Mapping[str, Any]
 Statistics = tuple[Resampled, Resampled, int]  # of two models, and how many examples
+Test = Mapping[str, float] | Mapping[str, str]  # see paired_difference; or the reason why there is no test
 
 
-def compare(results: Sequence[Results], *, resamples: int = 1000, seed: int = 1) -> dict[str, Any]:
+class Compared(TypedDict):
+    """The figures of a task, one for each model, and the tests of all models but the first."""
+
+    suite: str
+    primary: str
+    figures: list[Figure]
+    tests: list[Test]
+
+
+class Comparison(TypedDict):
+    """What compare finds, see there."""
+
+    format: str
+    resamples: int
+    seed: int
+    models: list[dict[str, str]]
+    warnings: list[str]
+    tasks: dict[str, Compared]
+    not_shared: dict[str, list[str]]
+    rank_changes: dict[str, RankChanges]
+    transfer_probing: Mapping[str, object]
+
+
+def compare(results: Sequence[Results], *, resamples: int = 1000, seed: int = 1) -> Comparison:
     """Put models side by side, and test every other one against the first.
 
     results (Sequence of dict): two or more, see evaluate_suites and read_results.
     resamples, seed (int): of the paired bootstrap tests, see paired_difference.
     RETURNS (dict): JSON: format, resamples, seed; models, their names and digests, in the order given; warnings, what
         differs that should not; tasks, by name, for those that all models have: primary, figures, one for each model,
-        and tests, for each model but the first its difference from the first, low, high and p, or reason, why there is
-        no test; not_shared, which models have the other tasks; rank_changes, see there; transfer_probing, see there.
-    RAISES (ValueError): if they are fewer than two, or one is no result of an evaluation, or of another format.
+        and tests, for each model but the first its difference from the first, low, high and p, or the reason why
+        there is no test; not_shared, which models have the other tasks; rank_changes and transfer_probing, see there.
+    RAISES (ValueError): if there are fewer than two, or one is not the result of an evaluation, or has another format.
     SOURCE: see paired_difference (tests); Eger et al. 2019 (ranks).
     """
     if len(results) < 2:
@@ -56,19 +79,19 @@ def compare(results: Sequence[Results], *, resamples: int = 1000, seed: int = 1)
     }
 
 
-def compare_markdown(results: Sequence[Results], comparison: Results | None = None) -> str:
+def compare_markdown(results: Sequence[Results], comparison: Comparison | None = None) -> str:
     """Models side by side, in Markdown.
 
     results (Sequence of dict): see compare. comparison (dict): what compare made of them, by default it is made.
     RETURNS (str): the same for the same results.
     """
-    return render(contents(aligned(results), comparison or compare(results)))
+    return markdown(contents(aligned(results), comparison or compare(results)))
 
 
-def compare_html(results: Sequence[Results], comparison: Results | None = None) -> str:
+def compare_html(results: Sequence[Results], comparison: Comparison | None = None) -> str:
     """Models side by side, as a self-contained page with plots; see compare_markdown."""
     comparison = comparison or compare(results)
-    return page(contents(aligned(results), comparison), plots(comparison))
+    return html(contents(aligned(results), comparison), plots(comparison))
 
 
 def aligned(results: Sequence[Results]) -> Sequence[Results]:
@@ -77,7 +100,7 @@ def aligned(results: Sequence[Results]) -> Sequence[Results]:
     Predictions and intervals are those of a result's own first variant: where another comes to the front they are left
     out, so that nothing is tested across settings.
     """
-    found = [{**one, "tasks": dict(one["tasks"])} for one in results]
+    found: list[Results] = [{**one, "tasks": dict(one["tasks"])} for one in results]
     for name in found[0]["tasks"]:
         tasks = [one["tasks"].get(name) for one in found]
         common = [] if None in tasks else common_variants(found, [name])
@@ -90,26 +113,25 @@ def aligned(results: Sequence[Results]) -> Sequence[Results]:
     return found
 
 
-def _task(tasks: Sequence[Results], resamples: int, seed: int) -> dict[str, Any]:
+def _task(tasks: Sequence[TaskResult], resamples: int, seed: int) -> Compared:
     path = tasks[0]["primary"]
     figures = [figure(task["variants"][0]["scores"], path.split(".")) for task in tasks]
     tests = [_test(task, tasks[0], resamples, seed) for task in tasks[1:]]
     return {"suite": tasks[0]["suite"], "primary": path, "figures": figures, "tests": tests}
 
 
-def _test(ours: Results, theirs: Results, resamples: int, seed: int) -> dict[str, Any]:
+def _test(ours: TaskResult, theirs: TaskResult, resamples: int, seed: int) -> Test:
     found = _statistics(ours, theirs)
     if isinstance(found, str):
         return {"reason": found}
     return paired_difference(*found, resamples, seed) or {"reason": "undefined for most resamples"}
 
 
-def _statistics(ours: Results, theirs: Results) -> Statistics | str:
-    """What a paired test compares, or why there is none; data sets are told by their digests, not by their folders."""
+def _statistics(ours: TaskResult, theirs: TaskResult) -> Statistics | str:
+    """What a paired test compares, or why there is no test; data sets are identified by digests, not by folders."""
     if sorted(ours["data"].values()) != sorted(theirs["data"].values()):
         return "the data files differ"
-    settings = [[task["variants"][0][key] for key in ("normalization", "size")] for task in (ours, theirs)]
-    if settings[0] != settings[1]:
+    if variant_key(ours["variants"][0]) != variant_key(theirs["variants"][0]):
         return "the normalisation or the size of the first variant differs"
     if ours["primary"] != theirs["primary"]:
         return "the figures that stand for the task differ"
@@ -130,7 +152,7 @@ def _statistics(ours: Results, theirs: Results) -> Statistics | str:
     return first, second, len(gold)
 
 
-def _correct(predictions: Results) -> numpy.ndarray:
+def _correct(predictions: Predictions) -> numpy.ndarray:
     return numpy.frombuffer(predictions["right"].encode("ascii"), dtype="uint8") == ord("1")
 
 
@@ -141,13 +163,8 @@ def _labels(results: Sequence[Results]) -> list[str]:
 
 
 def _warnings(results: Sequence[Results], names: Sequence[str]) -> list[str]:
-    found = []
-    for part, words in (("settings", "The setting"), ("versions", "The version of")):
-        for key in dict.fromkeys(key for one in results for key in one[part]):
-            values = [_words(one[part].get(key, "not there")) for one in results]
-            if len(set(values)) > 1:
-                each = "; ".join(f"{name}: {value}" for name, value in zip(names, values, strict=True))
-                found.append(f"{words} {key.replace('_', ' ')} differs. {each}.")
+    found = [*_differences([one["settings"] for one in results], "The setting", names)]
+    found += _differences([one["versions"] for one in results], "The version of", names)
     by_digest: dict[str, list[str]] = {}
     for name, one in zip(names, results, strict=True):
         by_digest.setdefault(one["model"]["digest"], []).append(name)
@@ -155,5 +172,13 @@ def _warnings(results: Sequence[Results], names: Sequence[str]) -> list[str]:
     return [*found, *(f"{group} are one and the same model: their digests are equal." for group in same)]
 
 
-def _words(value: Any) -> str:
+def _differences(each: Sequence[Mapping[str, object]], what: str, names: Sequence[str]) -> Iterator[str]:
+    for key in dict.fromkeys(key for one in each for key in one):
+        values = [_words(one.get(key, "not there")) for one in each]
+        if len(set(values)) > 1:
+            said = "; ".join(f"{name}: {value}" for name, value in zip(names, values, strict=True))
+            yield f"{what} {key.replace('_', ' ')} differs. {said}."
+
+
+def _words(value: object) -> str:
     return (", ".join(map(str, value)) or "none") if isinstance(value, list) else str(value)

@@ -56,17 +56,18 @@ def check_count(given: int, official: int | None, path: Path, any_count: bool) -
         return []
     if not any_count:
         raise ValueError(Errors.NOT_OFFICIAL.format(path=path, given=given, official=official))
-    return [f"{path.name}: {given:,} examples, where the official data set has {official:,}: no published figure."]
+    said = f"{path.name}: {given:,} examples, where the official data set has {official:,}"
+    return [f"{said}: cannot be compared with published figures."]
 
 
 def filled(rows: Iterable[Row], path: Path) -> list[Row]:
     """What is read of a file.
 
-    RAISES (ValueError): if that is nothing.
+    RAISES (ValueError): if the file is empty.
     """
     found = list(rows)
     if not found:
-        raise ValueError(Errors.NO_PAIRS.format(path=path, expected="an example a line"))
+        raise ValueError(Errors.NO_PAIRS.format(path=path, expected="one example per line"))
     return found
 
 

@@ -1,17 +1,23 @@
 """Evaluation of a pipeline on a file of examples."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from spacy.language import Language
 
-from ..component.sbert import SentenceBert
 from ..errors.checks import validated
 from ..readers import PairCorpus
-from ..spans import SPANS_KEY
 from .errors import Errors
 
 MEASURES = ("sts_spearman", "sts_pearson", "pair_ap", "nli_acc", "triplet_acc")
+
+
+@runtime_checkable
+class AnswersForDocs(Protocol):
+    """A pipe that may answer `doc.vector`, such as `sbert`; the members of pairs stand under its spans_key."""
+
+    set_hooks: bool
+    spans_key: str
 
 
 @validated
@@ -27,8 +33,10 @@ def evaluate(nlp: Language, path: str | Path, **reader: Any) -> dict[str, Any]:
         sts_pearson, from -1 to 1, pair_ap, nli_acc and triplet_acc, from 0 to 1; None where not defined.
     RAISES (ValueError): if the file is not what PairCorpus reads, or no pipe scores pairs.
     """
-    keys = [pipe.spans_key for _, pipe in nlp.pipeline if isinstance(pipe, SentenceBert) and pipe.set_hooks]
-    examples = list(PairCorpus(path, spans_key=keys[-1] if keys else SPANS_KEY, **reader)(nlp))
+    for _, pipe in nlp.pipeline:
+        if isinstance(pipe, AnswersForDocs) and pipe.set_hooks:
+            reader["spans_key"] = pipe.spans_key
+    examples = list(PairCorpus(path, **reader)(nlp))
     scores = nlp.evaluate(examples)
     if "sts_spearman" not in scores:
         raise ValueError(Errors.NO_SCORES.format(pipes=nlp.pipe_names))

@@ -1,6 +1,6 @@
 """Intervals and paired tests by the bootstrap: how sure a score is, and whether one model is better than another."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy
 from scipy import stats
@@ -42,6 +42,14 @@ def interval(drawn: numpy.ndarray) -> list[float] | None:
     """The middle 95 % of resampled statistics, undefined ones left out; None where most of them are undefined."""
     defined = drawn[numpy.isfinite(drawn)]
     return [float(end) for end in numpy.percentile(defined, ENDS)] if 2 * len(defined) > len(drawn) else None
+
+
+def intervals_of(
+    statistics: Mapping[str, Resampled], n: int, resamples: int, seed: int
+) -> dict[str, list[float] | None]:
+    """The interval of each statistic of the same n examples by its path; none of them without resamples."""
+    drawn = {path: resample(one, n, resamples, seed) for path, one in statistics.items()} if resamples else {}
+    return {path: interval(values) for path, values in drawn.items()}
 
 
 def paired_difference(ours: Resampled, theirs: Resampled, n: int, resamples: int, seed: int) -> dict[str, float] | None:

@@ -1,25 +1,26 @@
 """A similarity learned from graded pairs, beside the cosine: what vectors hold that the cosine does not show."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy
 
-from ..readers.rows import Row
-from ..readers.sick import sick_rows
-from ..readers.sts import sts_rows
 from ..similarity import cosine
-from .datasets import MissingData, Place, check_count, filled
+from .datasets import MissingData
 from .errors import Errors
-from .intervals import interval, resample, spearman_of
-from .pairs import CORRELATIONS, GradedPairs, graded_pairs
-from .sick import COUNTS, HIGH, LOW, sick_place
-from .sts import BENCHMARK, DEPENDS_ON, MAX_SCORE, TRAINED, BenchmarkTask
-from .task import Run, Scores, Task, score_variants
+from .intervals import intervals_of, spearman_of
+from .pairs import DEPENDS_ON, GradedPairs, GradedSet, correlated, pair_features, predictions_of, touched
+from .results import Measured, Scores
+from .sick import SICK
+from .sts import BENCHMARK
+from .task import Run, Task, score_variants
+
+if TYPE_CHECKING:
+    from sklearn.preprocessing import StandardScaler
 
 STRENGTHS = 10.0 ** numpy.arange(-1, 7)  # of the regularisation, what is tuned
 FOLDS = 5  # of the training data, where there are no others to tune on
@@ -33,55 +34,49 @@ class LearnedTask:
 
     splits: their names: to train on, to tune on and to score on. Without the last, the second is scored, and folds of
         the first are tuned on.
-    place, read, counts: where a split lies, how it is read, and how many pairs it has.
-    low, high: the scores that 0 and 1 stand for.
-    trained: how names of training data begin that touch the set.
     """
 
     name: str
+    data: GradedSet
     splits: tuple[str, str, str]
-    place: Callable[[str], Place]
-    read: Callable[[Path], Iterator[Row]]
-    counts: Mapping[str, int]
-    low: float
-    high: float
-    trained: tuple[str, ...]
     suite: str = "learned"
     depends_on: tuple[str, ...] = DEPENDS_ON
 
     def find(self, root: Path) -> list[Path]:
         return list(self._paths(root).values())
 
-    def run(self, run: Run) -> dict[str, Any]:
-        parts, counted = {}, []
-        for split, path in self._paths(run.root).items():
-            rows = filled(self.read(path), path)
-            counted += check_count(len(rows), self.counts[split], path, run.settings.any_count)
-            parts[split] = graded_pairs(rows, self.low, self.high)
+    def run(self, run: Run) -> Measured:
+        parts, notes = {}, []
+        for split in self._paths(run.root):
+            parts[split], counted = self.data.pairs(split, run)
+            notes += counted
         train, *tune, test = parts
         result = score_learned(parts[train], parts[tune[0]] if tune else None, parts[test], run)
         tuned = tune[0] if tune else f"{FOLDS} folds of {train}"
-        note = f"Learned on {train}, tuned on {tuned}, scored on {test}: a learned similarity is no zero-shot score."
-        touching = [name for name in run.settings.trained_on if name.lower().startswith(self.trained)]
-        notes = [*counted, note, *(TRAINED.format(names=", ".join(touching)) for _ in touching[:1])]
-        counts = {split: len(part.gold) for split, part in parts.items()}
+        note = f"Learned on {train}, tuned on {tuned}, scored on {test}: a learned similarity is not zero-shot."
         return {
-            "counts": counts,
-            "splits": {"train": train, "tune": tuned, "test": test},
             **result,
-            "notes": [*result["notes"], *notes],
+            "counts": {split: len(part.gold) for split, part in parts.items()},
+            "splits": {"train": train, "tune": tuned, "test": test},
+            "notes": [*result["notes"], *notes, note, *touched(run.settings, *self.data.trained)],
         }
 
     def _paths(self, root: Path) -> dict[str, Path]:
-        train, tune, test = self.splits
-        found = {train: self.place(train).find(root)}
+        places, (train, tune, test) = self.data.places, self.splits
+        found = {train: places[train].find(root)}
         for split in (tune, test):
             with suppress(MissingData):
-                found[split] = self.place(split).find(root)
-        return found if len(found) > 1 else {**found, tune: self.place(tune).find(root)}  # which says what is missing
+                found[split] = places[split].find(root)
+        return found if len(found) > 1 else {**found, tune: places[tune].find(root)}  # which says what is missing
 
 
-def score_learned(train: GradedPairs, tune: GradedPairs | None, test: GradedPairs, run: Run) -> dict[str, Any]:
+TASKS: tuple[Task, ...] = (
+    LearnedTask("STSb-learned", BENCHMARK, ("train", "dev", "test")),
+    LearnedTask("SICK-R-learned", SICK, ("train", "trial", "test")),
+)
+
+
+def score_learned(train: GradedPairs, tune: GradedPairs | None, test: GradedPairs, run: Run) -> Measured:
     """Correlate a learned similarity and the cosine with gold scores, for every variant of the vectors.
 
     train, test (GradedPairs): what it is fitted to, and what both are scored on. tune (GradedPairs): what the strength
@@ -96,57 +91,32 @@ def score_learned(train: GradedPairs, tune: GradedPairs | None, test: GradedPair
     rows = {name: run.encode([*part.first, *part.second], fit_on=learned_from) for name, part in given.items()}
     settings, notes = run.settings.that_fit(*rows["train"].shape)
 
-    def predict(transform: Predict) -> dict[str, numpy.ndarray]:
+    each: list[tuple[dict[str, numpy.ndarray], float]] = []
+
+    def score(transform: Predict) -> Scores:
         sides = {name: numpy.split(transform(both), 2) for name, both in rows.items()}
         parts = {name: (pair_features(*sides[name]), given[name].gold) for name in sides}
         similarity, error = fit_similarity(parts["train"], parts.get("tune"), settings.seeds[0])
-        errors.append(error)
-        return {"learned": similarity(parts["test"][0]), "cosine": cosine(*sides["test"])}
-
-    each: list[dict[str, numpy.ndarray]] = []
-    errors: list[float] = []
-
-    def score(transform: Predict) -> Scores:
-        each.append(predict(transform))
-        return {
-            name: {key: correlate(values, test.gold) for key, correlate in CORRELATIONS.items()}
-            for name, values in each[-1].items()
-        }
+        found = {"learned": similarity(parts["test"][0]), "cosine": cosine(*sides["test"])}
+        each.append((found, error))
+        return {name: correlated(values, test.gold) for name, values in found.items()}
 
     variants = score_variants(settings, rows["train"], score)
-    predicted = each[0]  # of the first variant and seed
+    predicted = each[0][0]  # of the first variant and seed
     statistics = {f"{name}.spearman": spearman_of(values, test.gold) for name, values in predicted.items()}
-    n, resamples = len(test.gold), settings.bootstrap
-    same_size = settings.variants[: len(settings.normalizations)]
-    tuned = {}
-    if len(same_size) > 1 and not same_size[0].is_random:
-        best = min(range(len(same_size)), key=errors.__getitem__)
-        tuned = {"tuned": {"normalization": [same_size[best].normalization], "scores": variants[best]["scores"]}}
-    return {
-        **tuned,
+    result: Measured = {
+        "counts": {name: len(part.gold) for name, part in given.items()},
         "primary": "learned.spearman",
         "notes": notes,
         "variants": variants,
-        "intervals": {
-            path: interval(resample(statistic, n, resamples, settings.seeds[0]))
-            for path, statistic in statistics.items()
-            if resamples
-        },
-        "predictions": {
-            "predicted": predicted["learned"].tolist(),
-            "gold": test.gold.tolist(),
-            "subset": list(test.subset),
-        },
+        "intervals": intervals_of(statistics, len(test.gold), settings.bootstrap, settings.seeds[0]),
+        "predictions": predictions_of(predicted["learned"], test),
     }
-
-
-def pair_features(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
-    """(|u - v|, u * v): the features of pairs.
-
-    u, v (float (n, width)). RETURNS (float (n, 2 width)): the same with u and v exchanged.
-    SOURCE: Tai et al. 2015, Improved Semantic Representations From Tree-Structured LSTM Networks, section 4.2.
-    """
-    return numpy.hstack([numpy.abs(u - v), u * v])
+    same_size = settings.variants[: len(settings.normalizations)]
+    if len(same_size) > 1 and not same_size[0].is_random:
+        best = min(range(len(same_size)), key=lambda i: each[i][1])
+        result["tuned"] = {"normalization": [same_size[best].normalization], "scores": variants[best]["scores"]}
+    return result
 
 
 def fit_similarity(train: Part, tune: Part | None, seed: int) -> tuple[Predict, float]:
@@ -196,29 +166,5 @@ def _ridge(train: Part, strengths: numpy.ndarray) -> list[Predict]:
     return [partial(_linear, scaler, weights, bias) for weights, bias in each]
 
 
-def _linear(scaler: Any, weights: numpy.ndarray, bias: float, x: numpy.ndarray) -> numpy.ndarray:
+def _linear(scaler: "StandardScaler", weights: numpy.ndarray, bias: float, x: numpy.ndarray) -> numpy.ndarray:
     return scaler.transform(x) @ weights + bias
-
-
-TASKS: tuple[Task, ...] = (
-    LearnedTask(
-        "STSb-learned",
-        ("train", "dev", "test"),
-        lambda split: BenchmarkTask(split).place,
-        sts_rows,
-        BENCHMARK,
-        low=0.0,
-        high=MAX_SCORE,
-        trained=("sts", "glue"),
-    ),
-    LearnedTask(
-        "SICK-R-learned",
-        ("train", "trial", "test"),
-        sick_place,
-        sick_rows,
-        COUNTS,
-        low=LOW,
-        high=HIGH,
-        trained=("sick",),
-    ),
-)

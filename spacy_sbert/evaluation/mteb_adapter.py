@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Union, cast
 
 import numpy
 from spacy.language import Language
@@ -13,6 +13,9 @@ from .sources import PipelineSource
 
 if TYPE_CHECKING:
     import torch
+    from mteb.models import ModelMeta
+
+Vectors = Union[numpy.ndarray, "torch.Tensor"]
 
 TEXT = "text"
 REVISION = 40  # characters of the digest, as many as a commit has
@@ -35,32 +38,33 @@ class MtebEncoder:
 
     def encode(
         self,
-        inputs: Iterable[Mapping[str, Any]],
+        inputs: Iterable[Mapping[str, object]],
         *,
-        task_metadata: Any = None,
+        task_metadata: object = None,
         hf_split: str = "",
         hf_subset: str = "",
-        prompt_type: Any = None,
-        **kwargs: Any,
+        prompt_type: object = None,
+        batch_size: int | None = None,
+        **kwargs: object,
     ) -> numpy.ndarray:
         """Encode the texts of batches.
 
         inputs (iterable): batches, {"text": [...]} each. task_metadata, hf_split, hf_subset, prompt_type: what is
-        evaluated; they do not change the vectors. kwargs: of mteb's encode_kwargs, batch_size is used.
+        evaluated; they do not change the vectors. batch_size, kwargs: of mteb's encode_kwargs; the others are not used.
         RETURNS (float32 (n, width)): in the order of the texts.
         RAISES (ValueError): if a batch has no text, or the pipeline no vectors.
         """
         texts = [text for batch in inputs for text in _texts(batch, getattr(task_metadata, "name", "unknown"))]
         if not texts:
             return numpy.zeros((0, self.width), dtype="float32")
-        self.source.batch_size = kwargs.get("batch_size") or self.source.batch_size
+        self.source.batch_size = batch_size or self.source.batch_size
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]), reverse=True)  # wastes no work on padding
         rows = self.source.encode([texts[i] for i in order])
         found = numpy.empty_like(rows)
         found[order] = rows
         return found
 
-    def similarity(self, embeddings1: Any, embeddings2: Any) -> "torch.Tensor":
+    def similarity(self, embeddings1: Vectors, embeddings2: Vectors) -> "torch.Tensor":
         """The cosine of every vector of one side with every one of the other.
 
         embeddings1 (float (n, width) or (width,)), embeddings2 (float (m, width) or (width,)): NumPy or PyTorch.
@@ -68,7 +72,7 @@ class MtebEncoder:
         """
         return _as_tensor(unit_length(_as_rows(embeddings1)) @ unit_length(_as_rows(embeddings2)).T)
 
-    def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> "torch.Tensor":
+    def similarity_pairwise(self, embeddings1: Vectors, embeddings2: Vectors) -> "torch.Tensor":
         """The cosine of paired vectors, (n, width) each or (width,). RETURNS (float32 tensor (n,))."""
         return _as_tensor(cosine(_as_rows(embeddings1), _as_rows(embeddings2)))
 
@@ -78,7 +82,7 @@ class MtebEncoder:
         return self.source.encode(["a"]).shape[1]
 
     @cached_property
-    def mteb_model_meta(self) -> Any:
+    def mteb_model_meta(self) -> "ModelMeta":
         """What mteb notes of the model in its results, a ModelMeta.
 
         RAISES (ImportError): without mteb 2.
@@ -104,15 +108,17 @@ class MtebEncoder:
         )
 
 
-def _texts(batch: Mapping[str, Any], task: str) -> Sequence[str]:
+def _texts(batch: Mapping[str, object], task: str) -> Sequence[str]:
     if TEXT not in batch:
         raise ValueError(Errors.NOT_TEXT_INPUT.format(task=task, given=", ".join(batch) or "nothing"))
-    return batch[TEXT]
+    return cast(Sequence[str], batch[TEXT])
 
 
-def _as_rows(vectors: Any) -> numpy.ndarray:
+def _as_rows(vectors: Vectors) -> numpy.ndarray:
     """float64 (n, width), of an array or a tensor, on whatever device."""
-    return numpy.atleast_2d(numpy.asarray(vectors.cpu() if hasattr(vectors, "cpu") else vectors, dtype="float64"))
+    return numpy.atleast_2d(
+        numpy.asarray(vectors if isinstance(vectors, numpy.ndarray) else vectors.cpu(), dtype="float64")
+    )
 
 
 def _as_tensor(array: numpy.ndarray) -> "torch.Tensor":

@@ -2,19 +2,16 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy
 from spacy.language import Language
-from thinc.api import Model
 
-from ..training.heads import find_heads
 from .datasets import MissingData, Place, check_count
 from .errors import Errors
 from .examples import evaluate
-from .intervals import interval, mean_of, resample
-from .settings import Settings
-from .sick import COUNTS, sick_place
+from .intervals import intervals_of, mean_of
+from .results import Measured
+from .sick import SICK
 from .task import Run, Task
 
 
@@ -32,12 +29,7 @@ class LabelTask:
     def find(self, root: Path) -> list[Path]:
         return [self.place.find(root)]
 
-    def _touched(self, settings: Settings) -> list[str]:
-        own = self.name.lower().partition("-")[0]
-        names = [name for name in settings.trained_on if name.lower().startswith((own, "allnli"))]
-        return [f"The head or the encoder was trained on {', '.join(names)}."] if names else []
-
-    def run(self, run: Run) -> dict[str, Any]:
+    def run(self, run: Run) -> Measured:
         if run.nlp is None or not has_head(run.nlp):
             raise MissingData(Errors.NOT_CLASSIFYING)
         path = self.place.find(run.root)
@@ -45,27 +37,23 @@ class LabelTask:
         notes = check_count(scores["pairs"], self.official, path, run.settings.any_count)
         if scores["nli_acc"] is None:
             raise MissingData(Errors.NOT_CLASSIFYING)
+        settings, n, accuracy = run.settings, scores["pairs"], scores["nli_acc"]
+        names = settings.touching(self.name.lower().partition("-")[0], "allnli")
+        notes += [f"The head or the encoder was trained on {names}."] if names else []
+        right = numpy.arange(n) < round(accuracy * n)  # the order of the pairs does not matter
         return {
-            "counts": {"all": scores["pairs"]},
+            "counts": {"all": n},
             "primary": "accuracy",
-            "variants": [{"normalization": "none", "size": "own", "scores": {"accuracy": scores["nli_acc"]}}],
-            "intervals": _interval(scores["nli_acc"], scores["pairs"], run.settings),
+            "variants": [{"normalization": "none", "size": "own", "scores": {"accuracy": accuracy}}],
+            "intervals": intervals_of({"accuracy": mean_of(right)}, n, settings.bootstrap, settings.seeds[0]),
             "predictions": {},
-            "notes": [*notes, *self._touched(run.settings), "By the pipeline's own head, on the vectors as they are."],
+            "notes": [*notes, "By the pipeline's own head, on the vectors as they are."],
         }
 
 
-def _interval(accuracy: float, n: int, settings: Settings) -> dict[str, Any]:
-    if not settings.bootstrap:
-        return {}
-    right = numpy.arange(n) < round(accuracy * n)  # the order of the pairs is no matter
-    return {"accuracy": interval(resample(mean_of(right), n, settings.bootstrap, settings.seeds[0]))}
-
-
 def has_head(nlp: Language) -> bool:
-    """Whether a pipe of the pipeline has a trained classification head."""
-    models = [getattr(pipe, "model", None) for _, pipe in nlp.pipeline]
-    return any(find_heads(model) for model in models if isinstance(model, Model))
+    """Whether a pipe of the pipeline classifies pairs, and was trained to."""
+    return any(hasattr(pipe, "classify") and getattr(pipe, "labels", ()) for _, pipe in nlp.pipeline)
 
 
 SNLI = "https://nlp.stanford.edu/projects/snli/"
@@ -88,6 +76,5 @@ TASKS: tuple[Task, ...] = (
     LabelTask("MultiNLI-dev-matched", _multinli("dev_matched"), "nli", 9815),
     LabelTask("MultiNLI-dev-mismatched", _multinli("dev_mismatched"), "nli", 9832),
     LabelTask("MultiNLI-dev", _multinli("dev"), "nli", 9815 + 9832),  # both in one file
-    LabelTask("SICK-E-trial", sick_place("trial"), "sick", COUNTS["trial"]),
-    LabelTask("SICK-E-test", sick_place("test"), "sick", COUNTS["test"]),
+    *(LabelTask(f"SICK-E-{split}", SICK.places[split], "sick", SICK.counts[split]) for split in ("trial", "test")),
 )

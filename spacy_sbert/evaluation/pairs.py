@@ -1,16 +1,20 @@
 """Graded pairs: the correlation of four similarities with gold scores, of sub-sets and together."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 import numpy
 
 from ..readers.rows import Row
 from ..similarity import cosine, euclidean, manhattan
 from ..similarity.correlation import pearson, spearman
+from .datasets import Place, check_count, filled
 from .intervals import interval, resample, spearman_of
-from .task import Run, Scores, score_variants
+from .results import Measured, Predictions, Scores
+from .settings import Settings
+from .task import Run, score_variants
+from .variants import Transform
 
 # The nearer, the higher: distances are negated.
 SIMILARITIES: dict[str, Callable[[numpy.ndarray, numpy.ndarray], numpy.ndarray]] = {
@@ -20,6 +24,8 @@ SIMILARITIES: dict[str, Callable[[numpy.ndarray, numpy.ndarray], numpy.ndarray]]
     "dot": lambda u, v: (u * v).sum(axis=1),
 }
 CORRELATIONS = {"spearman": spearman, "pearson": pearson}
+DEPENDS_ON = ("normalizations", "sizes", "seeds", "bootstrap", "trained_on", "any_count")
+TRAINED = "The encoder was trained on {}, which shares pairs or sources with this set: this score is not zero-shot."
 
 
 @dataclass(frozen=True)
@@ -42,20 +48,81 @@ class GradedPairs:
         return {name: numpy.flatnonzero(names == name) for name in dict.fromkeys(self.subset)}
 
 
-def graded_pairs(rows: Sequence[Row], low: float, high: float, subset: Sequence[str] | None = None) -> GradedPairs:
+@dataclass(frozen=True)
+class GradedSet:
+    """A data set of graded pairs, a file for each split.
+
+    places, counts: where each split lies, and how many pairs it officially has.
+    read: gives the rows of a file, two members and a score from 0 to 1 each.
+    low, high: the scores of the data set that 0 and 1 stand for.
+    trained: how the names of training data begin that touch the set. notes: what to say beside its scores.
+    """
+
+    places: Mapping[str, Place]
+    counts: Mapping[str, int]
+    read: Callable[[Path], Iterable[Row]]
+    low: float
+    high: float
+    trained: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def pairs(self, split: str, run: Run) -> tuple[GradedPairs, list[str]]:
+        """The pairs of a split, and what there is to note of their number."""
+        path = self.places[split].find(run.root)
+        rows = filled(self.read(path), path)
+        notes = check_count(len(rows), self.counts[split], path, run.settings.any_count)
+        return graded_pairs(rows, self.low, self.high), [*notes, *self.notes]
+
+
+@dataclass(frozen=True)
+class GradedTask:
+    """Correlation with the gold scores of one split. otherwise: a note unless the encoder is known to have seen it."""
+
+    name: str
+    suite: str
+    data: GradedSet
+    split: str
+    otherwise: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = DEPENDS_ON
+
+    def find(self, root: Path) -> list[Path]:
+        return [self.data.places[self.split].find(root)]
+
+    def run(self, run: Run) -> Measured:
+        pairs, notes = self.data.pairs(self.split, run)
+        return score_graded(pairs, run, [*notes, *(touched(run.settings, *self.data.trained) or self.otherwise)])
+
+
+def touched(settings: Settings, *beginnings: str) -> list[str]:
+    """A note where the encoder was trained on data whose names begin so."""
+    names = settings.touching(*beginnings)
+    return [TRAINED.format(names)] if names else []
+
+
+def pair_features(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
+    """(|u - v|, u * v): the features of pairs.
+
+    u, v (float (n, width)). RETURNS (float (n, 2 width)): the same with u and v exchanged.
+    SOURCE: Tai et al. 2015, Improved Semantic Representations From Tree-Structured LSTM Networks, section 4.2.
+    """
+    return numpy.hstack([numpy.abs(u - v), u * v])
+
+
+def graded_pairs(rows: Sequence[Row], low: float, high: float) -> GradedPairs:
     """Pairs as a reader gives them.
 
-    rows (n Rows, one or more): two members and a score from 0 to 1 each. low, high (float): the scores of the data set
-    that 0 and 1 stand for. subset (n strings): the sub-set of each, by default one of all.
+    rows (n Rows, one or more): two members and a score from 0 to 1 each; the topic, if they have one, is the sub-set.
+    low, high (float): the scores of the data set that 0 and 1 stand for.
     """
     first, second = zip(*(row.members for row in rows), strict=True)
     gold = numpy.array([low + (high - low) * (row.score or 0.0) for row in rows])
-    return GradedPairs(first, second, gold, tuple(subset or ["all"] * len(rows)))
+    return GradedPairs(first, second, gold, tuple(getattr(row, "topic", "all") for row in rows))
 
 
-def score_graded(pairs: GradedPairs, run: Run) -> dict[str, Any]:
+def score_graded(pairs: GradedPairs, run: Run, notes: Sequence[str] = ()) -> Measured:
     """Correlate similarities with gold scores, for every variant of the vectors.
 
+    notes: what to say beside the scores.
     RETURNS (dict): see Task.run. Scores by similarity and correlation: pooled, of all pairs of the set (as SBERT
         reports it); where there are sub-sets, subsets, of each; mean, of them; weighted_mean, of them by their sizes
         (as SentEval reports it). Moments and components are taken of all 2n rows.
@@ -63,11 +130,10 @@ def score_graded(pairs: GradedPairs, run: Run) -> dict[str, Any]:
     """
     n = len(pairs.gold)
     rows = run.encode([*pairs.first, *pairs.second])
-    settings, notes = run.settings.that_fit(*rows.shape)
-
+    settings, unfit = run.settings.that_fit(*rows.shape)
     cosines = []
 
-    def score(transform: Callable[[numpy.ndarray], numpy.ndarray]) -> Scores:
+    def score(transform: Transform) -> Scores:
         both = transform(rows)
         each = {name: similarity(both[:n], both[n:]) for name, similarity in SIMILARITIES.items()}
         cosines.append(each["cosine"])
@@ -80,9 +146,19 @@ def score_graded(pairs: GradedPairs, run: Run) -> dict[str, Any]:
         "primary": "cosine.spearman.pooled",
         "variants": variants,
         "intervals": intervals(predicted, pairs, settings.bootstrap, settings.seeds[0]),
-        "predictions": {"predicted": predicted.tolist(), "gold": pairs.gold.tolist(), "subset": list(pairs.subset)},
-        "notes": notes,
+        "predictions": predictions_of(predicted, pairs),
+        "notes": [*unfit, *notes],
     }
+
+
+def predictions_of(predicted: numpy.ndarray, pairs: GradedPairs) -> Predictions:
+    """What was predicted of each pair, for results."""
+    return {"predicted": predicted.tolist(), "gold": pairs.gold.tolist(), "subset": list(pairs.subset)}
+
+
+def correlated(predicted: numpy.ndarray, gold: numpy.ndarray) -> dict[str, float | None]:
+    """Both correlations with gold scores."""
+    return {name: correlate(predicted, gold) for name, correlate in CORRELATIONS.items()}
 
 
 def correlations(predicted: numpy.ndarray, pairs: GradedPairs) -> Scores:
@@ -107,7 +183,7 @@ def weighted_mean(values: Sequence[float | None], weights: Sequence[int]) -> flo
     return float(numpy.average(defined, weights=weights)) if len(defined) == len(values) else None
 
 
-def intervals(predicted: numpy.ndarray, pairs: GradedPairs, resamples: int, seed: int) -> dict[str, Any]:
+def intervals(predicted: numpy.ndarray, pairs: GradedPairs, resamples: int, seed: int) -> dict[str, list[float] | None]:
     """95 % intervals of the Spearman correlations; sub-sets are resampled each by itself, also for their means."""
     if not resamples:
         return {}

@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..readers.rows import Row
 from .classification import DEPENDS_ON, classify
 from .classifiers import DEV, TEST, TRAIN
 from .datasets import Place, check_count, existing
 from .errors import Errors
+from .results import Measured
 from .senteval import probing_rows, x_probe_rows
 from .task import Run, Task
 from .transfer import as_examples
@@ -18,8 +18,8 @@ from .transfer import as_examples
 SOURCE = "https://github.com/facebookresearch/SentEval (data/probing)"
 SPLITS = {"tr": TRAIN, "va": DEV, "te": TEST}
 OFFICIAL = {"tr": 100_000, "va": 10_000, "te": 10_000}
-NO_TRAIN = "Trained on va, since there is no tr: compares with no published figure."
-X_PROBE = "Sentences of X-Probe, not of SentEval: compares with no figure published for SentEval."
+NO_TRAIN = "Trained on va, since there is no tr: cannot be compared with published figures."
+X_PROBE = "Sentences of X-Probe, not of SentEval: cannot be compared with figures published for SentEval."
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class ProbingTask:
         train = path / "tr.txt"
         return existing([train] * train.is_file() + [path / "va.txt", path / "te.txt"], self.place, root)
 
-    def run(self, run: Run) -> dict[str, Any]:
+    def run(self, run: Run) -> Measured:
         paths = self.find(run.root)
         if paths[0].name == f"{self.file}.txt":
             rows = list(probing_rows(paths[0]))

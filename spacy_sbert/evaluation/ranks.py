@@ -2,21 +2,37 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import NamedTuple, TypedDict
 
 from scipy import stats
 
 from ..similarity.correlation import spearman
-from .results import Figure, figure, mean
+from .results import Entry, Figure, Results, TaskResult, figure, mean
 
-Results = Mapping[str, Any]
 Key = tuple[str, str]  # of a variant: normalisation, size
 MIN_MODELS = 3
 MEAN = "mean"
 SUITES = ("transfer", "probing")
 
 
-def rank_changes(results: Sequence[Results], shared: Sequence[str]) -> dict[str, dict[str, Any]]:
+class RankChanges(TypedDict):
+    """How many pairs of rankings were compared, and those that differ."""
+
+    compared: int
+    changes: list[dict[str, str | list[int]]]
+
+
+class Rankings(NamedTuple):
+    """The figures of models on a task, measured in one way and in another."""
+
+    task: str
+    one: str
+    other: str
+    before: list[Figure]
+    after: list[Figure]
+
+
+def rank_changes(results: Sequence[Results], shared: Sequence[str]) -> dict[str, RankChanges]:
     """How models change ranks between variants of the input, classifiers, and cosine and learned similarity.
 
     results (Sequence of dict): of the models. shared (Sequence of str): tasks that all have; beside each of them, the
@@ -26,15 +42,15 @@ def rank_changes(results: Sequence[Results], shared: Sequence[str]) -> dict[str,
         best.
     SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings, section 3.
     """
-    found: dict[str, list[Any]] = {"variants": [], "classifiers": [], "similarities": []}
+    found: dict[str, list[Rankings]] = {"variants": [], "classifiers": [], "similarities": []}
     for name, tasks in _groups(results, shared).items():
         keys = common_variants(results, tasks)
         for key in keys[1:]:
             both = [_figures(results, tasks, one, _primary) for one in (keys[0], key)]
-            found["variants"].append((name, ", ".join(keys[0]), ", ".join(key), *both))
+            found["variants"].append(Rankings(name, ", ".join(keys[0]), ", ".join(key), *both))
         for kind, names in (("classifiers", ("lr", "mlp")), ("similarities", ("cosine", "learned"))):
             both = [_figures(results, tasks, None, partial(_beside, name=one)) for one in names]
-            found[kind].append((name, *names, *both))
+            found[kind].append(Rankings(name, *names, *both))
     return {kind: _changes(pairs) for kind, pairs in found.items()}
 
 
@@ -46,7 +62,7 @@ def ranks(values: Sequence[Figure]) -> list[int] | None:
     return [int(rank) for rank in stats.rankdata([-value for value in numbers], method="min")]
 
 
-def transfer_probing(results: Sequence[Results], shared: Sequence[str]) -> dict[str, Any]:
+def transfer_probing(results: Sequence[Results], shared: Sequence[str]) -> Mapping[str, object]:
     """Whether models that do well on probing tasks do well on transfer tasks.
 
     Spearman's rank correlation over models: each transfer task, and their mean, with each probing task, and theirs
@@ -92,7 +108,7 @@ def common_variants(results: Sequence[Results], names: Sequence[str]) -> list[Ke
 
 
 def _figures(
-    results: Sequence[Results], names: Sequence[str], key: Key | None, path: Callable[[Results], Sequence[str]]
+    results: Sequence[Results], names: Sequence[str], key: Key | None, path: Callable[[TaskResult], Sequence[str]]
 ) -> list[Figure]:
     """A figure of each model, the mean where tasks are several; key: of the variant, by default a model's first."""
     found = []
@@ -103,27 +119,28 @@ def _figures(
     return found
 
 
-def variant_key(entry: Results) -> Key:
+def variant_key(entry: Entry) -> Key:
     """What tells one variant from another."""
     return entry["normalization"], entry["size"]
 
 
-def _primary(task: Results) -> list[str]:
+def _primary(task: TaskResult) -> list[str]:
     return task["primary"].split(".")
 
 
-def _beside(task: Results, name: str) -> list[str]:
+def _beside(task: TaskResult, name: str) -> list[str]:
     """The path of the figure that stands for a task, but of this classifier or similarity."""
     return [name, *_primary(task)[1:]]
 
 
-def _changes(pairs: Sequence[tuple[str, str, str, list[Figure], list[Figure]]]) -> dict[str, Any]:
-    compared, changes = 0, []
-    for task, one, other, *figures in pairs:
-        before, after = map(ranks, figures)
+def _changes(pairs: Sequence[Rankings]) -> RankChanges:
+    found: RankChanges = {"compared": 0, "changes": []}
+    for pair in pairs:
+        before, after = ranks(pair.before), ranks(pair.after)
         if before is None or after is None:
             continue
-        compared += 1
+        found["compared"] += 1
         if before != after:
-            changes.append({"task": task, "from": one, "to": other, "before": before, "after": after})
-    return {"compared": compared, "changes": changes}
+            names = {"task": pair.task, "from": pair.one, "to": pair.other}
+            found["changes"].append({**names, "before": before, "after": after})
+    return found

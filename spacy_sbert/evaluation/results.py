@@ -1,10 +1,16 @@
-"""Reads saved results of evaluations, and makes sure that they are what a report and a comparison need."""
+"""What results of evaluations hold, how saved ones are read, and that they are what reports and comparisons need."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, cast
 
+import numpy
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from typing_extensions import NotRequired, TypedDict
+
+from ..errors.checks import shown
 from ..files.regular import check_input
 from ..files.sealed_json import unsealed
 from .errors import Errors
@@ -12,54 +18,132 @@ from .variants import parse_size
 
 FORMAT = "spacy-sbert evaluation 1"
 MAX_BYTES = 2**28  # a whole evaluation with all predictions has a few million
-SHOWN = 60  # characters of a wrong value
 LARGEST = 1e300  # JSON has integers that no float holds
-PAIR = 2
-SIZES = "own, pca-D or up-D"
 ABSENT: Literal["-"] = "-"  # a score that was not measured; one that is not defined is None
 Figure = float | Literal["-"] | None
+ItemT = TypeVar("ItemT")
 
-# A shape is a type, a dict with the keys that must be there, or one of these around a shape.
-EACH, LIST, MAYBE = "each value of", "each item of", "None or"
-Shape = Any
-TEXTS = (EACH, str)
-VARIANT = {"normalization": str, "size": str, "scores": dict}
-TUNED = {"normalization": (LIST, str), "scores": dict}
-TASK = {
-    "suite": str,
-    "data": TEXTS,
-    "counts": (EACH, int),
-    "primary": str,
-    "variants": (LIST, VARIANT),
-    "intervals": (EACH, (MAYBE, (LIST, float))),
-    "predictions": dict,
-    "notes": (LIST, str),
-}
-PREDICTIONS = {"predicted": (LIST, float), "gold": (LIST, float), "subset": (LIST, str)}
-SETTINGS = {
-    "normalizations": (LIST, str),
-    "sizes": (LIST, str),
-    "seeds": (LIST, int),
-    "bootstrap": int,
-    "trained_on": (LIST, str),
-}
-RESULTS = {
-    "format": str,
-    "model": {"name": str, "digest": str},
-    "versions": TEXTS,
-    "settings": SETTINGS,
-    "tasks": (EACH, TASK),
-    "skipped": TEXTS,
-    "failed": TEXTS,
-}
+Number = Annotated[float, Field(gt=-LARGEST, lt=LARGEST, allow_inf_nan=False)]
+Some = Annotated[list[ItemT], Field(min_length=1)]
+Interval = Annotated[list[Number], Field(min_length=2, max_length=2)] | None
+Scores = dict[str, Any]  # of one variant; nested, leaves are numbers, and None where a score is not defined
 
 
-def read_results(path: str | Path) -> dict[str, Any]:
+def _size(given: str) -> str:
+    parse_size(given)
+    return given
+
+
+class Summary(TypedDict):
+    """Scores; deviation, their standard deviation over seeds; c, of logistic regression, by fold."""
+
+    scores: Scores
+    deviation: NotRequired[Scores]
+    c: NotRequired[list[Number]]
+
+
+class Entry(Summary):
+    """The scores of a variant."""
+
+    normalization: str
+    size: Annotated[str, AfterValidator(_size)]
+
+
+class Tuned(Summary):
+    """The scores with the normalisations that were best in tuning."""
+
+    normalization: list[str]
+
+
+class Predictions(TypedDict, total=False):
+    """What the first variant says of each example: right, of classifiers, or predicted, gold and subset."""
+
+    right: Annotated[str, Field(pattern="^[01]*$")]
+    predicted: list[Number]
+    gold: list[Number]
+    subset: list[str]
+
+
+class Measured(TypedDict):
+    """What a task measures, see Task.run."""
+
+    counts: dict[str, int]
+    primary: str
+    variants: Some[Entry]
+    intervals: dict[str, Interval]
+    predictions: Predictions
+    notes: list[str]
+    tuned: NotRequired[Tuned]
+    protocol: NotRequired[dict[str, object]]
+    splits: NotRequired[dict[str, str]]
+    conditions: NotRequired[dict[str, object]]
+
+
+class TaskResult(Measured):
+    """What results hold of a task; data, the digests of its files; reused, whether it was measured before."""
+
+    suite: str
+    data: dict[str, str]
+    reused: NotRequired[bool]
+
+
+class ModelFacts(TypedDict):
+    """What was measured, and where."""
+
+    name: str
+    digest: str
+    device: NotRequired[str]
+    width: NotRequired[int | None]
+    encoded: NotRequired[int]
+
+
+class SettingsFacts(TypedDict):
+    """How it was measured, see Settings."""
+
+    normalizations: Some[str]
+    sizes: Some[str]
+    seeds: Some[int]
+    bootstrap: int
+    trained_on: list[str]
+    classifiers: NotRequired[list[str]]
+    any_count: NotRequired[bool]
+
+
+class Results(TypedDict):
+    """The results of an evaluation, see evaluate_suites."""
+
+    format: str
+    model: ModelFacts
+    versions: dict[str, str]
+    settings: SettingsFacts
+    tasks: dict[str, TaskResult]
+    skipped: dict[str, str]
+    failed: dict[str, str]
+
+
+EXPECTED = {
+    "missing": "to be there",
+    "dict_type": "an object",
+    "list_type": "a list",
+    "string_type": "str",
+    "int_type": "int",
+    "bool_type": "bool",
+    "float_type": "a finite number",
+    "finite_number": "a finite number",
+    "greater_than": "a finite number",
+    "less_than": "a finite number",
+    "too_short": "at least one",
+    "string_pattern_mismatch": "a text of 0 and 1",
+    "value_error": "own, pca-D or up-D",
+}  # by pydantic's names of what may be wrong
+
+
+def read_results(path: str | Path) -> Results:
     """Read the results of an evaluation that were saved as JSON.
 
     path (str or Path): the file.
     RETURNS (dict): see evaluate_suites.
-    RAISES (ValueError): if it is no such file; the message names it. (OSError): if it cannot be read.
+    RAISES (ValueError): if it is not such a file; the message names it. (OSError): if it cannot be read.
     """
     path = Path(path)
     check_input(path)
@@ -72,7 +156,7 @@ def read_results(path: str | Path) -> dict[str, Any]:
         raise ValueError(Errors.UNREADABLE_RESULTS.format(path=path, reason=error)) from error
     check_results(found, str(path))
     try:
-        return unsealed(found)
+        return cast(Results, unsealed(found))
     except ValueError as error:
         raise ValueError(Errors.UNREADABLE_RESULTS.format(path=path, reason=error)) from error
 
@@ -87,6 +171,11 @@ def figure(scores: Mapping[str, Any], path: Sequence[str]) -> Figure:
     return ABSENT if isinstance(found, Mapping) else found
 
 
+def digits(right: numpy.ndarray) -> str:
+    """What is right, as results hold it: a 1 for each example that is, and a 0 for each other one."""
+    return "".join("01"[int(value)] for value in right)
+
+
 def mean(values: Iterable[Figure]) -> Figure:
     """The mean of figures; ABSENT if one is, None if one is not defined."""
     values = list(values)
@@ -96,117 +185,77 @@ def mean(values: Iterable[Figure]) -> Figure:
     return sum(numbers) / len(numbers) if len(numbers) == len(values) else None
 
 
-def check_results(results: Any, name: str) -> None:
+def check_results(results: object, name: str) -> None:
     """Make sure that something is the result of an evaluation.
 
     results: what is checked. name (str): what to call it in errors, such as its file.
     RAISES (ValueError): if a part is missing or of another type, or the format is another one.
     """
     if isinstance(results, dict) and results.get("format") != FORMAT:
-        message = Errors.OTHER_FORMAT.format(path=name, given=_short(results.get("format")), expected=FORMAT)
+        message = Errors.OTHER_FORMAT.format(path=name, given=shown(results.get("format")), expected=FORMAT)
         raise ValueError(message)
-    _check(results, RESULTS, "", name)
-    for key in ("normalizations", "sizes", "seeds"):
-        _expect(bool(results["settings"][key]), f"settings.{key}", [], "at least one", name)
-    for title, task in results["tasks"].items():
-        check_task(title, task, name)
+    found: Results = _validate(Results, results, (), name)
+    for title, task in found["tasks"].items():
+        _check_figures(task, f"tasks.{title}", name)
 
 
-def check_task(title: str, task: Any, name: str) -> None:
+def check_task(title: str, task: object, name: str) -> None:
     """Make sure that something is the result of a task, see check_results.
 
     title (str): of the task. name (str): of the file.
     """
-    place = f"tasks.{title}"
-    _check(task, TASK, place, name)
-    _expect(bool(task["variants"]), f"{place}.variants", [], "at least one", name)
-    entries = {f"variants[{at}]": entry for at, entry in enumerate(task["variants"])}
-    for number, entry in entries.items():
-        _check_size(entry["size"], f"{place}.{number}.size", name)
+    _check_figures(_validate(TaskResult, task, ("tasks", title), name), f"tasks.{title}", name)
+
+
+def _validate(kind: type, given: object, place: tuple[str | int, ...], name: str) -> Any:
+    try:
+        return _adapter(kind).validate_python(given, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in (*place, *first["loc"]))
+        value = "missing" if first["type"] == "missing" else first["input"]
+        is_interval = first.get("ctx", {}).get("min_length" if first["type"] == "too_short" else "max_length") == 2
+        expected = "two ends" if is_interval else EXPECTED.get(first["type"], first["msg"])
+        _fail(where.lstrip("."), value, expected, name)
+
+
+@cache
+def _adapter(kind: type) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def _check_figures(task: TaskResult, place: str, name: str) -> None:
+    """What types do not tell: scores are nests of finite numbers, and what belongs together is."""
+    entries: dict[str, Mapping[str, Any]] = {f"variants[{at}]": entry for at, entry in enumerate(task["variants"])}
     if "tuned" in task:
-        _check(task["tuned"], TUNED, f"{place}.tuned", name)
         entries["tuned"] = task["tuned"]
-    _check(task.get("protocol", {}), (EACH, object), f"{place}.protocol", name)
     for number, entry in entries.items():
         for part in ("scores", "deviation"):
             _check_scores(entry.get(part, {}), f"{place}.{number}.{part}", name)
-    found = figure(task["variants"][0]["scores"], task["primary"].split("."))
-    _expect(found != ABSENT, f"{place}.primary", task["primary"], "the path of a figure", name)
-    for path, ends in task["intervals"].items():
-        _expect(ends is None or len(ends) == PAIR, f"{place}.intervals.{path}", ends, "two ends", name)
-    _check_predictions(task["predictions"], f"{place}.predictions", name)
-
-
-def _check_size(size: str, place: str, name: str) -> None:
-    try:
-        parse_size(size)
-    except ValueError as error:
-        raise ValueError(
-            Errors.BAD_RESULTS.format(path=name, place=place, given=_short(size), expected=SIZES)
-        ) from error
-
-
-def _check_predictions(predictions: dict[str, Any], place: str, name: str) -> None:
-    if "right" in predictions:
-        right = predictions["right"]
-        fits = isinstance(right, str) and set(right) <= set("01")
-        _expect(fits, f"{place}.right", right, "a text of 0 and 1", name)
+    if figure(task["variants"][0]["scores"], task["primary"].split(".")) == ABSENT:
+        _fail(f"{place}.primary", task["primary"], "the path of a figure", name)
+    predictions = task["predictions"]
     if "predicted" in predictions:
-        _check(predictions, PREDICTIONS, place, name)
-        lengths = [len(predictions[key]) for key in PREDICTIONS]
-        _expect(len(set(lengths)) == 1, place, lengths, "lists of equal length", name)
+        lengths = [len(predictions[key]) if key in predictions else 0 for key in ("predicted", "gold", "subset")]
+        if len(set(lengths)) > 1:
+            _fail(f"{place}.predictions", lengths, "lists of equal length", name)
 
 
-def _check(value: Any, shape: Shape, place: str, name: str) -> None:
-    """Compare a value with a shape, part by part."""
-    kind = shape[0] if isinstance(shape, tuple) else None
-    if kind == MAYBE:
-        if value is not None:
-            _check(value, shape[1], place, name)
-    elif kind == LIST:
-        _expect(isinstance(value, list), place, value, "a list", name)
-        for number, item in enumerate(value):
-            _check(item, shape[1], f"{place}[{number}]", name)
-    elif kind == EACH or isinstance(shape, dict):
-        _expect(isinstance(value, dict), place, value, "an object", name)
-        shapes = dict.fromkeys(value, shape[1]) if kind == EACH else shape
-        for key, inner in shapes.items():
-            _expect(key in value, _join(place, key), "missing", "to be there", name)
-            _check(value[key], inner, _join(place, key), name)
-    elif shape is float:
-        _expect(_is_number(value), place, value, "a finite number", name)
-    else:
-        fits = isinstance(value, shape) and not (shape is int and isinstance(value, bool))
-        _expect(fits, place, value, shape.__name__, name)
-
-
-def _check_scores(scores: Any, place: str, name: str) -> None:
+def _check_scores(scores: object, place: str, name: str) -> None:
     """A nest of finite numbers, and None where a score is not defined."""
     if isinstance(scores, dict):
         for key, value in scores.items():
-            _check_scores(value, _join(place, key), name)
-    else:
-        _expect(scores is None or _is_number(scores), place, scores, "a finite number or null", name)
+            _check_scores(value, f"{place}.{key}", name)
+    elif scores is not None and (
+        not isinstance(scores, int | float) or isinstance(scores, bool) or not abs(scores) < LARGEST
+    ):
+        _fail(place, scores, "a finite number or null", name)
 
 
-def _expect(fits: bool, place: str, given: Any, expected: str, name: str) -> None:
-    if not fits:
-        place = place or "the whole file"
-        raise ValueError(Errors.BAD_RESULTS.format(path=name, place=place, given=_short(given), expected=expected))
+def _fail(place: str, given: object, expected: str, name: str) -> NoReturn:
+    place = place or "the whole file"
+    raise ValueError(Errors.BAD_RESULTS.format(path=name, place=place, given=shown(given), expected=expected))
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST
-
-
-def _join(place: str, key: Any) -> str:
-    return f"{place}.{key}" if place else str(key)
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= SHOWN else text[:SHOWN] + " ..."
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(constant)  # NaN and Infinity are no JSON
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)  # JSON does not have NaN and Infinity

@@ -93,7 +93,7 @@ def x_probe_rows(path: Path) -> Iterator[Row]:
 
 
 def check_known(given: str, expected: tuple[str, ...], path: Path, line: int) -> None:
-    """Refuse what is none of the expected values.
+    """Refuse a value that is not expected.
 
     RAISES (ValueError): naming file, line and the values.
     """

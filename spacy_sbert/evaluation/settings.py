@@ -1,10 +1,11 @@
 """How an evaluation is done: everything a score depends on beside the model and the data, and part of the result."""
 
 from dataclasses import asdict, dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, cast
 
 from ..errors.checks import Range, Seed, check_fields
 from .errors import Errors
+from .results import SettingsFacts
 from .variants import NORMALIZATIONS, Variant, parse_size
 
 CLASSIFIERS = ("lr", "mlp")
@@ -53,6 +54,10 @@ class Settings:
         """Every size with every normalisation; the first is the one that tables show."""
         return [Variant(normalization, size) for size in self.sizes for normalization in self.normalizations]
 
+    def touching(self, *beginnings: str) -> str:
+        """Which of the data sets that the encoder was trained on have names that begin so, with commas."""
+        return ", ".join(name for name in self.trained_on if name.lower().startswith(beginnings))
+
     def that_fit(self, rows: int, width: int) -> tuple["Settings", list[str]]:
         """The settings without the sizes that so many vectors of this width cannot be brought to, and a note on them.
 
@@ -65,6 +70,7 @@ class Settings:
         note = f"Not measured, of {rows} vectors of width {width}: {', '.join(gone)}."
         return replace(self, sizes=left), [note] if gone else []
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> SettingsFacts:
         """The settings as results hold them."""
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        facts = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        return cast(SettingsFacts, facts)

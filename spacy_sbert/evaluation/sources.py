@@ -35,7 +35,7 @@ class Source(Protocol):
 
 
 class PipelineSource:
-    """The vectors that a pipeline gives its Docs, whoever makes them: ours, static vectors, another plugin."""
+    """The vectors that a pipeline gives its Docs, whichever component makes them."""
 
     learns = False
 

@@ -15,11 +15,11 @@ from spacy.tokens import Doc
 from spacy.util import minibatch
 from thinc.api import CupyOps, Model, get_current_ops
 
-from ..readers.sts import sts_rows
 from .datasets import MissingData
 from .errors import Errors
+from .results import Measured
 from .sources import PipelineSource
-from .sts import BENCHMARK, BenchmarkTask
+from .sts import BENCHMARK
 from .task import Run, Task
 
 SENTENCES = 2000  # spread evenly over those that are there
@@ -47,16 +47,16 @@ class SpeedTask:
 
     def find(self, root: Path) -> list[Path]:
         found, missing = [], ""
-        for split in BENCHMARK:
+        for place in BENCHMARK.places.values():
             try:
-                found += BenchmarkTask(split).find(root)
+                found.append(place.find(root))
             except MissingData as error:
                 missing = str(error)
         if not found:
             raise MissingData(missing)
         return found
 
-    def run(self, run: Run) -> dict[str, Any]:
+    def run(self, run: Run) -> Measured:
         if run.nlp is None:
             raise MissingData(Errors.NO_PIPELINE_TO_TIME)
         sentences = spread([text for path in self.find(run.root) for text in _texts(path)], self.sentences)
@@ -90,7 +90,7 @@ TASKS: tuple[Task, ...] = (SpeedTask(),)
 
 
 def spread(texts: Sequence[str], n: int) -> list[str]:
-    """n of the texts at equal distances, in their order; all of them if they are no more."""
+    """n of the texts at equal distances, in their order; all of them if there are fewer."""
     if len(texts) <= n:
         return list(texts)
     return [texts[i] for i in numpy.linspace(0, len(texts) - 1, n).astype(int)]
@@ -101,21 +101,20 @@ def count_wordpieces(nlp: Language, texts: Iterable[str], batch_size: int = BATC
 
     RETURNS (int): None if no pipe has a transformer of this package; pipes that share one count once.
     """
-    from ..encoder.transformer import EncoderModel  # loads PyTorch, which other pipelines can do without
 
-    def count(encoder: EncoderModel, docs: list[Doc]) -> int:
+    def count(encoder: Any, docs: list[Doc]) -> int:
         texts = [span.text for spans in encoder.attrs["get_spans"](docs) for span in spans]
         return int(encoder.wordpiece_tokenizer(texts, offsets=False).n_text.sum()) if texts else 0
 
     models = (getattr(pipe, "model", None) for _, pipe in nlp.pipeline)
     nodes = (node for model in models if isinstance(model, Model) for node in model.walk())
-    encoders = [node for node in nodes if isinstance(node, EncoderModel)]
+    encoders = [node for node in nodes if hasattr(node, "wordpiece_tokenizer")]
     batches = minibatch(nlp.pipe(texts, batch_size=batch_size), batch_size)
     counts = [sum(count(encoder, docs) for encoder in encoders) for docs in batches]
     return sum(counts) if encoders else None
 
 
-def machine() -> dict[str, Any]:
+def machine() -> dict[str, str | int | None]:
     """What a speed depends on beside the pipeline: device, processor, and threads where PyTorch is in use."""
     torch = sys.modules.get("torch")
     on_gpu = isinstance(get_current_ops(), CupyOps)
@@ -132,7 +131,7 @@ def _processor() -> str:
 
 
 def _texts(path: Path) -> Iterator[str]:
-    for row in sts_rows(path):
+    for row in BENCHMARK.read(path):
         yield from row.members
 
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy
 
@@ -11,13 +10,14 @@ from ..readers.rows import check_members, check_score
 from ..readers.sts import sts_rows
 from .datasets import MissingData, Place, check_count, filled
 from .errors import Errors
-from .pairs import GradedPairs, graded_pairs, score_graded
+from .pairs import DEPENDS_ON, GradedPairs, GradedSet, GradedTask, score_graded, touched
+from .results import Measured
 from .task import Run, Task
 
 MAX_SCORE = 5.0
 SENTENCES = ("sentence1", "sentence2")
 SOURCE = "http://ixa2.si.ehu.eus/stswiki"
-# Pairs with a gold score. SMT of STS13 is no part of it here: the LDC licenses its texts.
+# Pairs with a gold score. SMT of STS13 is left out: the LDC licenses its texts.
 SUBSETS = {
     12: {"MSRpar": 750, "MSRvid": 750, "SMTeuroparl": 459, "surprise.OnWN": 750, "surprise.SMTnews": 399},
     13: {"FNWN": 189, "headlines": 750, "OnWN": 561},
@@ -33,17 +33,16 @@ UNPACKED = {
     15: "test_evaluation_task2a",
     16: "sts2016-english-with-gs-v1.0",
 }
-BENCHMARK = {"train": 5749, "dev": 1500, "test": 1379}
+COUNTS = {"train": 5749, "dev": 1500, "test": 1379}  # of the STS benchmark, chosen from STS12 to STS17
+TRAINED_ON = ("sts", "glue")
 OVERLAP = (
-    "STS benchmark train was drawn from STS12 to STS17: if the encoder was trained on it, this is no zero-shot score."
+    "STS benchmark train was drawn from STS12 to STS17: if the encoder was trained on it, this score is not zero-shot."
 )
-TRAINED = "The encoder was trained on {names}, which shares pairs or sources with this set: this is no zero-shot score."
-DEPENDS_ON = ("normalizations", "sizes", "seeds", "bootstrap", "trained_on", "any_count")
 
 
 @dataclass(frozen=True)
 class YearTask:
-    """The STS task of one year, English, test: its sub-sets each in two files of its own."""
+    """The STS task of one year, English, test: each sub-set is in two files."""
 
     year: int
     suite: str = "sts"
@@ -69,7 +68,7 @@ class YearTask:
                 raise ValueError(Errors.NO_FELLOW.format(path=missing[0], fellow=there))
         return [file for pair in pairs for file in pair]
 
-    def run(self, run: Run) -> dict[str, Any]:
+    def run(self, run: Run) -> Measured:
         folder = self.place.find(run.root)
         rows, notes = [], []
         for subset, official in SUBSETS[self.year].items():
@@ -79,37 +78,21 @@ class YearTask:
             rows += [(*row, subset.removeprefix("surprise.")) for row in found]
         first, second, scores, subsets = zip(*rows, strict=True)
         pairs = GradedPairs(first, second, numpy.array(scores), subsets)
-        return _noted(score_graded(pairs, run), notes, run.settings.trained_on)
+        return score_graded(pairs, run, [*notes, *(touched(run.settings, *TRAINED_ON) or [OVERLAP])])
 
 
-@dataclass(frozen=True)
-class BenchmarkTask:
-    """One split of the STS benchmark, whose pairs were chosen from STS12 to STS17."""
-
-    split: str
-    suite: str = "sts"
-    depends_on: tuple[str, ...] = DEPENDS_ON
-
-    @property
-    def name(self) -> str:
-        return f"STSb-{self.split}"
-
-    @property
-    def place(self) -> Place:
-        file = f"sts-{self.split}.csv"
-        return Place((f"STSBenchmark/{file}", f"stsbenchmark/{file}", file), f"{SOURCE}/index.php/STSbenchmark")
-
-    def find(self, root: Path) -> list[Path]:
-        return [self.place.find(root)]
-
-    def run(self, run: Run) -> dict[str, Any]:
-        path = self.place.find(run.root)
-        rows = filled(sts_rows(path), path)
-        notes = check_count(len(rows), BENCHMARK[self.split], path, run.settings.any_count)
-        return _noted(score_graded(graded_pairs(rows, 0.0, MAX_SCORE), run), notes, run.settings.trained_on)
+def _benchmark_place(split: str) -> Place:
+    file = f"sts-{split}.csv"
+    return Place((f"STSBenchmark/{file}", f"stsbenchmark/{file}", file), f"{SOURCE}/index.php/STSbenchmark")
 
 
-TASKS: tuple[Task, ...] = (*(YearTask(year) for year in SUBSETS), BenchmarkTask("dev"), BenchmarkTask("test"))
+BENCHMARK = GradedSet(
+    {split: _benchmark_place(split) for split in COUNTS}, COUNTS, sts_rows, low=0.0, high=MAX_SCORE, trained=TRAINED_ON
+)
+TASKS: tuple[Task, ...] = (
+    *(YearTask(year) for year in SUBSETS),
+    *(GradedTask(f"STSb-{split}", "sts", BENCHMARK, split, (OVERLAP,)) for split in ("dev", "test")),
+)
 
 
 def read_subset(given: Path, gold: Path) -> list[tuple[str, str, float]]:
@@ -146,9 +129,3 @@ def _files(folder: Path, year: int, subset: str) -> tuple[Path, Path]:
     official = folder / f"STS20{year}.input.{subset}.txt"
     prefix = f"STS20{year}" if official.is_file() else "STS"
     return folder / f"{prefix}.input.{subset}.txt", folder / f"{prefix}.gs.{subset}.txt"
-
-
-def _noted(result: dict[str, Any], notes: list[str], trained_on: tuple[str, ...]) -> dict[str, Any]:
-    touching = [name for name in trained_on if name.lower().startswith(("sts", "glue"))]
-    note = TRAINED.format(names=", ".join(touching)) if touching else OVERLAP
-    return {**result, "notes": [*result["notes"], *notes, note]}

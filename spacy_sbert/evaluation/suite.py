@@ -1,9 +1,9 @@
 """Runs the tasks of suites, keeps what is finished, and says exactly what was measured and how."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tqdm import tqdm
 
@@ -16,7 +16,7 @@ from ..files.whole import write_text
 from . import arguments, learned_similarity, nli, probing, sick, speed, sts, transfer, triplets
 from .datasets import MissingData, digests
 from .errors import Errors
-from .results import FORMAT, check_task
+from .results import FORMAT, Results, TaskResult, check_task
 from .settings import Settings
 from .sources import Source
 from .store import VectorStore
@@ -33,7 +33,7 @@ SUITES: dict[str, Sequence[Task]] = {
     "probing": probing.TASKS,
     "speed": speed.TASKS,
 }
-Save = Callable[[dict[str, Any]], None]
+Save = Callable[[Results], None]
 
 
 @validated
@@ -46,7 +46,7 @@ def evaluate_suites(
     cache: Path | None = None,
     save: Save | None = None,
     progress_bar: bool = True,
-) -> dict[str, Any]:
+) -> Results:
     """Measure vectors on every task of the suites whose data are there.
 
     source (Source): gives the vectors, such as PipelineSource(nlp).
@@ -65,7 +65,7 @@ def evaluate_suites(
     settings = settings or Settings()
     tasks = [task for name in suites for task in tasks_of(name)]
     progress = _bar(progress_bar)
-    results: dict[str, Any] = {
+    results: Results = {
         "format": FORMAT,
         "model": {"name": source.name, "digest": source.digest, "device": device()},
         "versions": versions(),
@@ -80,13 +80,8 @@ def evaluate_suites(
     store = VectorStore(source, cache, progress)
     run = Run(root, store, settings, progress, source.nlp)
     for task, paths in progress(found, "tasks"):
-        try:
-            results["tasks"][task.name] = _run_or_reuse(task, paths, run, results, cache)
-        except MissingData as missing:
-            results["skipped"][task.name] = str(missing)
-        except (ImportError, MemoryError, OSError, RuntimeError, ValueError) as error:  # the other tasks still run
-            results["failed"][task.name] = str(error) or type(error).__name__
-        results["model"].update(width=store.width, encoded=store.encoded)
+        _note(task, paths, run, results, cache)
+        results["model"].update({"width": store.width, "encoded": store.encoded})
         if save is not None:
             save(results)
     if not results["tasks"] and not results["failed"]:
@@ -95,6 +90,16 @@ def evaluate_suites(
     if save is not None and not found:  # every file that is there is broken
         save(results)
     return results
+
+
+def _note(task: Task, paths: list[Path], run: Run, results: Results, cache: Path | None) -> None:
+    """Note what a task measures, or why it does not: the other tasks still run."""
+    try:
+        results["tasks"][task.name] = _run_or_reuse(task, paths, run, results, cache)
+    except MissingData as missing:
+        results["skipped"][task.name] = str(missing)
+    except (ImportError, MemoryError, OSError, RuntimeError, ValueError) as error:
+        results["failed"][task.name] = str(error) or type(error).__name__
 
 
 def tasks_of(suite: str) -> Sequence[Task]:
@@ -107,8 +112,8 @@ def tasks_of(suite: str) -> Sequence[Task]:
     return SUITES[suite]
 
 
-def _find(tasks: Sequence[Task], root: Path, results: dict[str, Any]) -> list[tuple[Task, list[Path]]]:
-    """The tasks whose files are there, with these; the others are noted in the results."""
+def _find(tasks: Sequence[Task], root: Path, results: Results) -> list[tuple[Task, list[Path]]]:
+    """The tasks whose files are there, with their files; the others are noted in the results."""
     found = []
     for task in tasks:
         try:
@@ -120,40 +125,38 @@ def _find(tasks: Sequence[Task], root: Path, results: dict[str, Any]) -> list[tu
     return found
 
 
-def _run_or_reuse(
-    task: Task, paths: list[Path], run: Run, results: dict[str, Any], cache: Path | None
-) -> dict[str, Any]:
+def _run_or_reuse(task: Task, paths: list[Path], run: Run, results: Results, cache: Path | None) -> TaskResult:
     data = digests(paths, run.root)
-    settings = {name: results["settings"][name] for name in sorted(task.depends_on or ())}
-    model = {name: results["model"][name] for name in ("digest", "device")}
+    facts: Mapping[str, object] = results["settings"]
+    settings = {name: facts[name] for name in sorted(task.depends_on or ())}
+    model = {"digest": results["model"]["digest"], "device": results["model"]["device"]}
     key = digest_of_parts(FORMAT, model, results["versions"], task.name, settings, data)
     file = None if cache is None or task.depends_on is None else cache / f"{task.name}-{key[:32]}.json"
     saved = None if file is None else _read(file, task.name)
     if saved is not None:
         return {**saved, "reused": True}
-    result = {"suite": task.suite, "data": data, **task.run(run), "reused": False}
+    result: TaskResult = {"suite": task.suite, "data": data, **task.run(run), "reused": False}
     if file is not None:
         write_json(file, sealed(result))
     return result
 
 
-def _read(file: Path, name: str) -> dict[str, Any] | None:
-    """A kept result; None where there is none, or a damaged one, which is then made anew."""
+def _read(file: Path, name: str) -> TaskResult | None:
+    """A kept result; None if there is none, or it is damaged: then it is made again."""
     try:
         check_input(file)
         found = json.loads(file.read_text(encoding="utf8"))
         check_task(name, found, str(file))
-        found = unsealed(found)
+        return cast(TaskResult, unsealed(found))
     except (OSError, RecursionError, ValueError):
         return None
-    return found
 
 
-def write_json(file: Path, content: dict[str, Any]) -> None:
+def write_json(file: Path, content: Mapping[str, Any]) -> None:
     """Write JSON, the whole of it or nothing, to a folder that is made where need be."""
     write_text(file, json.dumps(content, allow_nan=False, indent=1) + "\n")
 
 
 def _bar(shown: bool) -> Progress:
-    # disable=None: no bar where the output is no terminal
+    # disable=None: no bar if the output is not a terminal
     return lambda items, name: tqdm(items, desc=name, disable=None if shown else True, leave=False)

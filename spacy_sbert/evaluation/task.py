@@ -1,17 +1,24 @@
 """What a task of an evaluation is, and what it is given."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy
 from spacy.language import Language
 
+from .results import Entry, Measured, Scores
 from .settings import Settings
+from .variants import Transform
 
-Scores = dict[str, Any]  # of one variant; nested, leaves are numbers, and None where a score is not defined
-Progress = Callable[[Sequence[Any], str], Any]  # a bar over what is iterated, with its name
+ItemT = TypeVar("ItemT")
+
+
+class Progress(Protocol):
+    """A bar over what is iterated, with its name."""
+
+    def __call__(self, items: Sequence[ItemT], name: str, /) -> Iterable[ItemT]: ...
 
 
 class Encode(Protocol):
@@ -59,7 +66,7 @@ class Task(Protocol):
     def find(self, root: Path) -> list[Path]:
         """The files that are read. RAISES (MissingData): if they are not there."""
 
-    def run(self, run: Run) -> dict[str, Any]:
+    def run(self, run: Run) -> Measured:
         """Measure.
 
         RETURNS (dict): JSON: "counts", examples by sub-set and split; "primary", the path into scores of the figure
@@ -72,9 +79,7 @@ class Task(Protocol):
         """
 
 
-def score_variants(
-    settings: Settings, fit_rows: numpy.ndarray, score: Callable[[Callable[[numpy.ndarray], numpy.ndarray]], Scores]
-) -> list[dict[str, Any]]:
+def score_variants(settings: Settings, fit_rows: numpy.ndarray, score: Callable[[Transform], Scores]) -> list[Entry]:
     """Score every variant; random ones as the mean over the seeds.
 
     fit_rows (float (n, width)): what moments and components are taken of, see Variant.fit.
@@ -85,7 +90,7 @@ def score_variants(
     for variant in settings.variants:
         seeds = settings.seeds if variant.is_random else settings.seeds[:1]
         each = [score(variant.fit(fit_rows, seed)) for seed in seeds]
-        entry = {"normalization": variant.normalization, "size": variant.size, "scores": over_seeds(each, mean)}
+        entry: Entry = {"normalization": variant.normalization, "size": variant.size, "scores": over_seeds(each, mean)}
         if variant.is_random:
             entry["deviation"] = over_seeds(each, deviation)
         found.append(entry)

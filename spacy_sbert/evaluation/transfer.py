@@ -4,18 +4,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy
 
 from ..readers.rows import Row
-from ..readers.sick import sick_rows
 from .classification import DEPENDS_ON, Examples, classify
 from .classifiers import ALL, DEV, TEST, TRAIN
 from .datasets import Place, check_count, filled
+from .results import Measured
 from .senteval import paraphrase_rows, polarity_rows, question_rows, treebank_rows
-from .sick import COUNTS as SICK_COUNTS
-from .sick import sick_place
+from .sick import SICK
 from .task import Run, Task
 
 SOURCE = "https://github.com/facebookresearch/SentEval"
@@ -50,7 +48,7 @@ class TransferTask:
     def find(self, root: Path) -> list[Path]:
         return [file.place.find(root) for file in self.files]
 
-    def run(self, run: Run) -> dict[str, Any]:
+    def run(self, run: Run) -> Measured:
         rows: dict[str, list[Row]] = {}
         for file in self.files:
             path = file.place.find(run.root)
@@ -108,8 +106,8 @@ MRPC = TransferTask(
 )
 SICK_E = TransferTask(
     "SICK-E",
-    tuple(File(ours, sick_place(theirs), sick_rows) for theirs, ours in SICK_SPLITS.items()),
-    tuple((ours, SICK_COUNTS[theirs]) for theirs, ours in SICK_SPLITS.items()),
+    tuple(File(ours, SICK.places[theirs], SICK.read) for theirs, ours in SICK_SPLITS.items()),
+    tuple((ours, SICK.counts[theirs]) for theirs, ours in SICK_SPLITS.items()),
 )
 TASKS: tuple[Task, ...] = (
     _polarity("MR", 10_662, positive="rt-polarity.pos", negative="rt-polarity.neg"),

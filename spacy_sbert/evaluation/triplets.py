@@ -1,17 +1,17 @@
 """Triplet accuracy on the sections of Wikipedia articles."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy
 
 from ..readers.wikisection import wikisection_rows
 from .datasets import Place, check_count, filled
-from .intervals import interval, mean_of, resample
+from .intervals import intervals_of, mean_of
 from .pairs import SIMILARITIES
-from .task import Run, Scores, Task, score_variants
+from .results import Measured, Scores, digits
+from .task import Run, Task, score_variants
+from .variants import Transform
 
 OFFICIAL = 222_957  # test triplets of Ein Dor et al. 2018
 NAMES = ("euclidean", "cosine", "manhattan")
@@ -34,7 +34,7 @@ class TripletTask:
     def find(self, root: Path) -> list[Path]:
         return [self.place.find(root)]
 
-    def run(self, run: Run) -> dict[str, Any]:
+    def run(self, run: Run) -> Measured:
         path = self.place.find(run.root)
         members = list(zip(*(row.members for row in filled(wikisection_rows(path), path)), strict=True))
         n = len(members[0])
@@ -42,7 +42,7 @@ class TripletTask:
 
         right: list[numpy.ndarray] = []
 
-        def score(transform: Callable[[numpy.ndarray], numpy.ndarray]) -> Scores:
+        def score(transform: Transform) -> Scores:
             anchor, positive, negative = transform(rows).reshape(3, n, -1)
             nearer = {
                 name: f(anchor, positive) > f(anchor, negative) for name, f in SIMILARITIES.items() if name in NAMES
@@ -53,17 +53,15 @@ class TripletTask:
         settings, notes = run.settings.that_fit(*rows.shape)
         variants = score_variants(settings, rows, score)
         first = right[0]  # of the first variant and seed
-        resamples = settings.bootstrap
-        drawn = resample(mean_of(first), n, resamples, settings.seeds[0]) if resamples else None
-        trained = [name for name in settings.trained_on if name.lower().startswith("wiki")]
-        notes += [f"The encoder was trained on {', '.join(trained)}."] if trained else []
+        trained = settings.touching("wiki")
+        notes += [f"The encoder was trained on {trained}."] if trained else []
         notes += check_count(n, OFFICIAL, path, any_count=True)  # samples of it are in use
         return {
             "counts": {"test": n},
             "primary": "euclidean.accuracy",
             "variants": variants,
-            "intervals": {} if drawn is None else {"euclidean.accuracy": interval(drawn)},
-            "predictions": {"right": "".join("01"[int(value)] for value in first)},
+            "intervals": intervals_of({"euclidean.accuracy": mean_of(first)}, n, settings.bootstrap, settings.seeds[0]),
+            "predictions": {"right": digits(first)},
             "notes": notes,
         }
 

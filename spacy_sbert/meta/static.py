@@ -11,7 +11,8 @@ from spacy.tokens import Doc, Span
 from spacy.util import registry
 
 from ..errors.checks import PositiveFloat, validated
-from ..vectors.static_vectors import SMOOTHING, first_component_of, read_counts, sif_weights, weighted_mean
+from ..files.word_counts import read_counts
+from ..similarity.static_vectors import SMOOTHING, first_component_of, sif_weights, weighted_mean
 from .errors import Errors
 
 BLOCK = 1024

@@ -18,12 +18,6 @@ class Errors(errors.Errors):
         "folder says, which is Transformer, Pooling and Normalize. A Dense layer comes with python -m spacy sbert "
         "import {folder} OUT; set normalize = true or false to use the transformer and the pooling without {unknown}."
     )
-    BAD_WORD_COUNT = (
-        "{path}, line {line}: expected a word, white space and how often it was counted (1 or more), got '{given}'. "
-        "Repair or remove the line."
-    )
-    REPEATED_WORD = "{path}, line {line}: the word '{word}' was counted before. Keep one line for each word."
-    NO_WORD_COUNTS = "{path} holds no word counts: expected a word and its count on each line."
 
 
 class Warnings(errors.Warnings):

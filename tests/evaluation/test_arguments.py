@@ -86,5 +86,7 @@ def test_missing_data_are_named(tmp_path):
     with pytest.raises(MissingData, match=r"UKP_ASPECT\.tsv not found below .*https://github\.com/UKPLab"):
         ASPECT.find(tmp_path)
     write_afs(tmp_path / "AFS", "GC")
-    with pytest.raises(MissingData, match=r"^ArgPairs_DP\*\.csv and ArgPairs_GM\*\.csv not found"):
+    with pytest.raises(
+        MissingData, match=r"^\[sbert-missing-data\] ArgPairs_DP\*\.csv and ArgPairs_GM\*\.csv not found"
+    ):
         AFS.find(tmp_path)

@@ -51,10 +51,11 @@ ALLOWED = {
     "members": {""},  # none
     "visualize seed": set(),  # of another style
     "evaluate data_path": {""},  # the folder one is in
+    "benchmark folder": {""},
 }
 # Of files that are written or kept, which tests of files try; hub-card needs the hub, and has the options of card
-ELSEWHERE = {"output", "output_path", "cache", "more", "index", "counts", "help"}
-FILES = {"input_path", "data_path", "corpus", "texts_path", "source"}
+ELSEWHERE = {"output", "output_path", "cache", "more", "results", "index", "counts", "help"}
+FILES = {"input_path", "data_path", "folder", "corpus", "texts_path", "source"}
 BY_VALUE = {
     "pipeline",
     *FILES,
@@ -101,6 +102,7 @@ def arguments_of(command: str, folder, tiny_bert, number: int, option: str) -> d
     out = str(folder / f"out{number}")
     data = str(folder / ("data" if option in OF_FOLDERS else "pairs.csv"))
     return {
+        "benchmark": {"pipeline": nlp, "folder": str(folder / "data")},
         "card": {"pipeline": nlp},
         "convert": {"input_path": str(folder / "pairs.csv"), "output_path": f"{out}.spacy"},
         "encode": {"input_path": corpus, "output_path": f"{out}.npy", "--pipeline": nlp},

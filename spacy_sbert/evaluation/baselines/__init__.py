@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from spacy.language import Language
 
@@ -28,7 +28,12 @@ __all__ = [
 ]
 
 BASELINES = ("static", "sif", "power-means", "tf-idf", "untuned-mean", "untuned-cls", "random-projection")
-NEEDS_VECTORS = ("static", "sif", "power-means")
+VECTORS = "a pipeline with static vectors (nlp), such as en_core_web_md"
+COUNTS = (
+    "word counts (counts): a file with a word and its count on each line, such as enwiki_vocab_min200.txt of "
+    "https://github.com/PrincetonML/SIF"
+)
+GivenT = TypeVar("GivenT")
 
 
 @validated
@@ -59,13 +64,13 @@ def make_baseline(
         return UntunedTransformer(encoder or BERT, name.removeprefix("untuned-"))
     if name in ("tf-idf", "random-projection"):
         return (TfIdf if name == "tf-idf" else RandomProjection)(nlp, width, seed)
-    nlp = _needed(nlp, name, Errors.NEEDS_VECTORS)
+    nlp = _needed(nlp, name, VECTORS)
     if name == "sif":
-        return SmoothInverseFrequency(nlp, _needed(counts, name, Errors.NEEDS_COUNTS))
+        return SmoothInverseFrequency(nlp, _needed(counts, name, COUNTS))
     return AverageStaticVectors(nlp) if name == "static" else PowerMeans(nlp, powers)
 
 
-def _needed(given: Any, name: str, needs: str) -> Any:
+def _needed(given: GivenT | None, name: str, needs: str) -> GivenT:
     if given is None:
         raise ValueError(Errors.BASELINE_NEEDS.format(name=name, needs=needs))
     return given

@@ -32,7 +32,7 @@ class RandomProjection:
 
         RAISES (ValueError): if width is below 1.
         """
-        check_width(width)
+        check("width", width, Width)
         self.words, self.width, self.seed = Words(nlp), width, seed
         self.name = f"random-projection ({width}, seed {seed})"
         self.digest = digest_of_parts("random-projection", width, seed, self.words.digest)
@@ -62,8 +62,3 @@ def word_signs(word: str, width: int, seed: int) -> numpy.ndarray:
     stream = hashlib.shake_256(f"{seed} {word}".encode("utf8", "surrogatepass")).digest((width + 7) // 8)
     bits = numpy.unpackbits(numpy.frombuffer(stream, dtype="uint8"), count=width)
     return (2 * bits.astype("int8") - 1).astype("int8", copy=False)
-
-
-def check_width(width: int) -> None:
-    """RAISES (ValueError): if vectors cannot have this width."""
-    check("width", width, Width)

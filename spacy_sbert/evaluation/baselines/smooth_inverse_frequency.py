@@ -7,7 +7,8 @@ import numpy
 from spacy.language import Language
 
 from ...files.digests import digest_of_parts, file_digest
-from ...vectors.static_vectors import SMOOTHING, first_component, read_counts, sif_weights, weighted_mean
+from ...files.word_counts import read_counts
+from ...similarity.static_vectors import SMOOTHING, first_component, sif_weights, weighted_mean
 from .static_vectors import StaticVectors
 
 

@@ -6,8 +6,8 @@ import numpy
 from spacy.language import Language
 
 from ...files.digests import digest_of_parts
+from ...similarity.static_vectors import token_vectors, weighted_mean
 from ...vectors.identity import pipeline_digest
-from ...vectors.static_vectors import token_vectors, weighted_mean
 from ..errors import Errors
 
 

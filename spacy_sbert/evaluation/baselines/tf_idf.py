@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import numpy
 from spacy.language import Language
 
+from ...errors.checks import Width, check
 from ...files.digests import digest_of_parts
 from ..errors import Errors
-from .random_projection import WIDTH, check_width, projection
-from .words import Words, distinct
+from .random_projection import WIDTH, projection
+from .words import Words
 
 
 class TfIdf:
@@ -33,7 +34,7 @@ class TfIdf:
 
         RAISES (ImportError): without scikit-learn. RAISES (ValueError): if width is below 1.
         """
-        check_width(width)
+        check("width", width, Width)
         try:
             from sklearn.feature_extraction.text import TfidfVectorizer
         except ImportError as error:
@@ -46,7 +47,7 @@ class TfIdf:
     def encode(self, texts: Sequence[str], fit_on: Sequence[str]) -> numpy.ndarray:
         """texts (n strings); fit_on: the corpus. RETURNS (float32 (n, size)): size is the number of words of
         the corpus, or width if that is smaller."""
-        words = {text: self.words(text) for text in distinct(texts, fit_on)}
+        words = {text: self.words(text) for text in dict.fromkeys((*texts, *fit_on))}
         if not any(words[text] for text in fit_on):
             return numpy.zeros((len(texts), 1), dtype="float32")
         vectorizer = self._vectorizer(analyzer=words.__getitem__, dtype=numpy.float32).fit(fit_on)

@@ -1,14 +1,13 @@
 """The words of texts, as every baseline that counts them sees them."""
 
 import hashlib
-from collections.abc import Sequence
 
 import spacy
 from spacy.language import Language
 
 
 class Words:
-    """Splits texts into lower-cased words with a pipeline's tokenizer; white space is none."""
+    """Splits texts into lower-cased words with a pipeline's tokenizer; white space is left out."""
 
     def __init__(self, nlp: Language | None = None):
         """nlp (Language): whose tokenizer; by default the English one."""
@@ -23,8 +22,3 @@ class Words:
         """The SHA-256 of the tokenizer's rules."""
         rules = self.pipeline.tokenizer.to_bytes(exclude=["vocab"])  # type: ignore[union-attr]
         return hashlib.sha256(str(self.pipeline.lang).encode("utf8") + rules).hexdigest()
-
-
-def distinct(*corpora: Sequence[str]) -> list[str]:
-    """Each text once, in the order of its first place."""
-    return list(dict.fromkeys(text for corpus in corpora for text in corpus))

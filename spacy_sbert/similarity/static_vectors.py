@@ -1,15 +1,12 @@
 """Static vectors of words, and their weights by smooth inverse frequency (SIF)."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy
 from spacy.tokens import Doc, Span
 
 from ..errors.checks import PositiveFloat, check
-from ..files.lines import read_lines
-from ..similarity import as_numpy
-from .errors import Errors
+from . import as_numpy
 
 SMOOTHING = 1e-3  # a, of Arora et al. 2017
 
@@ -62,27 +59,3 @@ def first_component(rows: numpy.ndarray) -> numpy.ndarray:
 def first_component_of(squares: numpy.ndarray) -> numpy.ndarray:
     """As first_component, of rows' squares X' X, float64 (width, width): a size that does not grow with n."""
     return numpy.linalg.eigh(squares)[1][:, -1] if squares.any() else numpy.zeros(len(squares))
-
-
-def read_counts(path: Path) -> dict[str, int]:
-    """Read the counts of words in a large corpus.
-
-    path (Path): a lower-cased word, white space and its count on each line, such as enwiki_vocab_min200.txt of
-        https://github.com/PrincetonML/SIF; blank lines are passed over.
-    RETURNS (dict): counts by word.
-    RAISES (ValueError): for a line that is not so or repeats a word, or if there is none; the message names file and
-        line.
-    """
-    found: dict[str, int] = {}
-    for line, text in read_lines(path):
-        columns = text.split()
-        if not columns:
-            continue
-        if len(columns) != 2 or not columns[1].isdecimal() or int(columns[1]) == 0:
-            raise ValueError(Errors.BAD_WORD_COUNT.format(path=path, line=line, given=text.strip()[:50]))
-        if columns[0] in found:
-            raise ValueError(Errors.REPEATED_WORD.format(path=path, line=line, word=columns[0]))
-        found[columns[0]] = int(columns[1])
-    if not found:
-        raise ValueError(Errors.NO_WORD_COUNTS.format(path=path))
-    return found

@@ -1,12 +1,13 @@
-"""Texts from a file."""
+"""Plain texts, to look at rather than to train on."""
 
 from itertools import islice
 from pathlib import Path
 
 from ..errors.checks import NonNegative, validated
-from ..files.lines import check_label, check_text, format_suffix, read_lines
-from ..files.tables import TABLES, read_table
+from ..files.lines import format_suffix, read_lines
+from ..files.tables import TABLES
 from .errors import Errors
+from .table import Columns, table_rows
 
 
 @validated
@@ -18,17 +19,16 @@ def read_texts(
     path (Path): one text a line, blank lines left out; or a table with a header, .csv, .tsv, .jsonl or .parquet.
     column, label (str): columns of a table; by default texts are in "text". limit (int): how many to read, 0 for all.
     RETURNS (list of str, list of str or None).
-    RAISES (ValueError): as the reader of tables, and for columns of what is no table.
+    RAISES (ValueError): as table_rows, and for columns of a file that is not a table.
     """
     end = limit or None
     if format_suffix(path) in TABLES:
-        names = [column or "text", *([] if label is None else [label])]
-        rows = list(islice(read_table(path, names), end))
-        texts = [check_text(record[0], names[0], path, line) for line, record in rows]
-        return texts, None if label is None else [check_label(record[1], label, path, line) for line, record in rows]
+        rows = list(islice(table_rows(path, Columns(members=(column or "text",), label=label)), end))
+        return [row.members[0] for row in rows], None if label is None else [str(row.label) for row in rows]
     if column is not None or label is not None:
         raise ValueError(Errors.UNKNOWN_TABLE.format(path=path, expected=", ".join(TABLES)))
-    return list(islice((text.strip() for _, text in read_lines(path) if text.strip()), end)), None
+    lines = (line.strip() for _, line in read_lines(path))
+    return list(islice(filter(None, lines), end)), None
 
 
 def read_document(path: Path) -> str:

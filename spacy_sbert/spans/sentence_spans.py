@@ -1,18 +1,16 @@
 """Which stretches of a Doc become rows of the encoder: the whole Doc, its sentences, both, or the members of a pair."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
-from typing import Any
 
 import spacy_transformers  # noqa: F401  its import creates registry.span_getters
 from spacy.tokens import Doc, Span
 from spacy.util import registry
 
-from .errors import Errors
-from .errors.checks import Name, validated
+from ..errors import Errors
+from ..errors.checks import Name, validated
+from . import SPANS_KEY, SpanGetter, members
 
-SpanGetter = Callable[[list[Doc]], list[list[Span]]]
-SPANS_KEY = "sbert"
 UNITS = ("doc", "sent", "doc+sent")
 
 
@@ -39,27 +37,13 @@ def get_sentence_spans(docs: Iterable[Doc], unit: str, spans_key: str) -> list[l
     return [_rows(doc, unit, spans_key) for doc in docs]
 
 
-def spans_key_of(getter: Any) -> str | None:
+def spans_key_of(getter: object) -> str | None:
     """Where a span getter takes members from; None for one that is not of this package."""
     return (
         getattr(getter, "keywords", {}).get("spans_key")
         if getattr(getter, "func", None) is get_sentence_spans
         else None
     )
-
-
-def members(doc: Doc, spans_key: str = SPANS_KEY) -> list[Span]:
-    """The members of an example, in the order they were given (u, v); none if the Doc is no example."""
-    return list(doc.spans[spans_key]) if spans_key in doc.spans else []
-
-
-def row_order(spans: list[Span]) -> list[int]:
-    """Where each member stands among the rows, which follow the order of the text: alignment to tokens needs it."""
-    by_position = sorted(range(len(spans)), key=lambda i: (spans[i].start, spans[i].end))
-    order = [0] * len(spans)
-    for row, member in enumerate(by_position):
-        order[member] = row
-    return order
 
 
 def _rows(doc: Doc, unit: str, spans_key: str) -> list[Span]:
@@ -72,12 +56,3 @@ def _rows(doc: Doc, unit: str, spans_key: str) -> list[Span]:
         return list(doc.sents)
     sentences = list(doc.sents) if unit == "doc+sent" and doc.has_annotation("SENT_START") else []
     return [doc[:], *sentences] if len(sentences) > 1 else [doc[:]]
-
-
-def trimmed(text: str, start: int) -> tuple[int, int]:
-    """The characters of a Span without white space at its ends: a row is the same row with or without it.
-
-    text (str): of the Span. start (int): its first character.
-    """
-    first = start + len(text) - len(text.lstrip())
-    return first, max(first, start + len(text.rstrip()))

@@ -1,28 +1,16 @@
-"""A report in Markdown."""
+"""A document in Markdown."""
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from html import escape as escape_html
 
-from ...render.markup import clean
-from .contents import contents
-from .document import Cell, Document, Table, as_cell
+from .document import Cell, Document, Table
+from .markup import clean
 
-# What Markdown or HTML inside it could take for markup; _ only at the edge of a word.
+# What Markdown, or HTML inside it, could read as markup; _ only at the edge of a word.
 MARKUP = re.compile(r"([\\`*\[\]|~#!])|(?<![^\W_])_|_(?![^\W_])")
-ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
-def markdown(results: Mapping[str, Any]) -> str:
-    """A report on one model in Markdown, its tables laid out as the Sentence-BERT paper's.
-
-    results (dict): see evaluate_suites.
-    RETURNS (str): the same for the same results. Scores are x 100; one that is not defined is "undefined".
-    """
-    return render(contents(results))
-
-
-def render(document: Document) -> str:
+def markdown(document: Document) -> str:
     """A document in Markdown."""
     blocks = [f"# {escape(document.title)}", *map(escape, document.paragraphs)]
     for table in document.tables:
@@ -36,18 +24,13 @@ def render(document: Document) -> str:
 
 def escape(text: str) -> str:
     """A text that Markdown shows as it is, on one line, also inside a table."""
-    text = re.sub("[&<>]", lambda found: ENTITIES[found[0]], clean(text))
-    return MARKUP.sub(r"\\\g<0>", text)
+    return MARKUP.sub(r"\\\g<0>", escape_html(clean(text), quote=False))
 
 
 def render_table(table: Table) -> str:
     """The columns and rows of a table in Markdown."""
     rule = ["---" if column < table.texts else "---:" for column in range(len(table.columns))]
-    rows = [
-        [escape(name) for name in table.columns],
-        rule,
-        *([_cell(as_cell(one)) for one in row] for row in table.rows),
-    ]
+    rows = [[escape(name) for name in table.columns], rule, *([_cell(cell) for cell in row] for row in table.cells)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 

@@ -1,10 +1,12 @@
-"""The plots of a report, as inline SVG."""
+"""Plots as inline SVG: points, boxes, bars and curves."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from ...render.svg import WIDTH, Axis, bottom_axis, box, left_axis, line, number, path, svg, text, ticks
-from .document import UNDEFINED
+from markupsafe import Markup
+
+from .svg import WIDTH, Axis, bottom_axis, box, join, left_axis, line, number, path, shape, svg, text, ticks
 
 LEFT, RIGHT, TOP, BASE = 44, WIDTH - 12, 34, 296  # of the field where values stand
 HEIGHT = BASE + 40
@@ -13,6 +15,15 @@ LABELS, VALUES, BAR = 132, 46, 22  # room for the names of bars and for their fi
 MOST = 20  # characters of the name of a bar
 PERCENT = 100.0
 APART = 30  # pixels between numbers below an axis
+COLOURS = 6  # of curves, in plots.css
+UNDEFINED = "undefined"  # in place of a figure that is not defined
+
+
+class Plot(NamedTuple):
+    """What a plot shows, and the plot."""
+
+    caption: str
+    svg: Markup
 
 
 @dataclass(frozen=True)
@@ -33,19 +44,18 @@ class Box:
     percentiles: Sequence[float]
 
 
-def scatter(x: Sequence[float], y: Sequence[float], names: tuple[str, str], title: str, description: str) -> str:
+def scatter(x: Sequence[float], y: Sequence[float], names: tuple[str, str], title: str, description: str) -> Plot:
     """Points.
 
-    x, y (n numbers each). names: of both axes.
-    RETURNS (str): the SVG.
+    x, y (n numbers each). names: of both axes. title, description: of the caption, and for screen readers.
     """
     across, up, axes = _field((min(x), max(x)), (min(y), max(y)), names)
     places = [f"M{number(across(a))} {number(up(b))}h0" for a, b in zip(x, y, strict=True)]
-    layers = [f'<path class="dots" d="{"".join(places[start::LAYERS])}"/>' for start in range(LAYERS)]
-    return svg(title, description, HEIGHT, axes + "".join(layers))
+    layers = [shape("".join(places[start::LAYERS]), "dots") for start in range(LAYERS)]
+    return _plot(title, description, HEIGHT, [axes, *layers])
 
 
-def boxes(groups: Sequence[Box], names: tuple[str, str], title: str, description: str) -> str:
+def boxes(groups: Sequence[Box], names: tuple[str, str], title: str, description: str) -> Plot:
     """Box plots side by side: the median in the box from the second to the fourth percentile, whiskers to the ends."""
     values = [value for group in groups for value in group.percentiles]
     marks = ticks(min(values), max(values))
@@ -66,14 +76,14 @@ def boxes(groups: Sequence[Box], names: tuple[str, str], title: str, description
             text(middle, BASE + 15, group.name, "middle"),
             text(middle, BASE + 29, f"n={group.count}", "middle", "small"),
         ]
-    return svg(title, description, HEIGHT + 14, "".join(parts))
+    return _plot(title, description, HEIGHT + 14, parts)
 
 
-def bars(rows: Sequence[Bar], name: str, title: str, description: str, reach: tuple[float, float] = (0.0, 1.0)) -> str:
+def bars(rows: Sequence[Bar], name: str, title: str, description: str, reach: tuple[float, float] = (0.0, 1.0)) -> Plot:
     """Bars from 0, with intervals across their ends.
 
-    rows (Sequence of Bar): from top to bottom. name: of the axis. reach: what the axis shows at least.
-    RETURNS (str): the SVG; values are shown x 100.
+    rows (Sequence of Bar): from top to bottom; values are shown x 100. name: of the axis. reach: what the axis shows at
+        least.
     """
     found = [value for row in rows for value in (row.value, *(row.ends or ())) if value is not None]
     marks = ticks(PERCENT * min(*found, *reach), PERCENT * max(*found, *reach), 5)
@@ -83,7 +93,7 @@ def bars(rows: Sequence[Bar], name: str, title: str, description: str, reach: tu
     for place, row in enumerate(rows):
         parts.append(_bar(row, 8 + BAR * place, across))
     parts.append(line(across(0), 4, across(0), base, "edge"))
-    return svg(title, description, base + 40, "".join(parts))
+    return _plot(title, description, base + 40, parts)
 
 
 def curves(
@@ -92,11 +102,10 @@ def curves(
     names: tuple[str, str],
     title: str,
     description: str,
-) -> str:
-    """Lines through points over a logarithmic axis, and dashed levels that hold for no place on it.
+) -> Plot:
+    """Lines through points over a logarithmic axis, dashed levels that belong to no place on it, and a legend.
 
     lines, levels: by name; at least one line. names: of both axes.
-    RETURNS (str): the SVG, with a legend.
     """
     sizes = sorted({x for points in lines.values() for x, _ in points})
     values = [y for points in lines.values() for _, y in points] + list(levels.values())
@@ -107,19 +116,20 @@ def curves(
         bottom_axis(across, _apart(sizes, across), TOP, BASE, names[0]),
     ]
     for place, (name, points) in enumerate(lines.items()):
-        places = [(across(x), up(y)) for x, y in points]
+        places, colour = [(across(x), up(y)) for x, y in points], f"c{place % COLOURS}"
         dots = "".join(f"M{number(x)} {number(y)}h0" for x, y in places)
-        parts += [path(places, f"line c{place % 6}"), f'<path class="dot c{place % 6}" d="{dots}"/>']
-        parts.append(_legend(place, name, f"line c{place % 6}"))
+        parts += [path(places, f"line {colour}"), shape(dots, f"dot {colour}"), _legend(place, name, f"line {colour}")]
     for place, (name, value) in enumerate(levels.items(), len(lines)):
-        parts += [
-            line(LEFT, up(value), RIGHT, up(value), f"level c{place % 6}"),
-            _legend(place, name, f"level c{place % 6}"),
-        ]
-    return svg(title, description, HEIGHT + 6 + 16 * (len(lines) + len(levels)), "".join(parts))
+        kind = f"level c{place % COLOURS}"
+        parts += [line(LEFT, up(value), RIGHT, up(value), kind), _legend(place, name, kind)]
+    return _plot(title, description, HEIGHT + 6 + 16 * (len(lines) + len(levels)), parts)
 
 
-def _field(x: tuple[float, float], y: tuple[float, float], names: tuple[str, str]) -> tuple[Axis, Axis, str]:
+def _plot(title: str, description: str, height: float, parts: Sequence[Markup]) -> Plot:
+    return Plot(f"{title}. {description}.", svg(title, description, height, join(parts)))
+
+
+def _field(x: tuple[float, float], y: tuple[float, float], names: tuple[str, str]) -> tuple[Axis, Axis, Markup]:
     """Both axes of a field, and how they look."""
     over, beside = ticks(*x), ticks(*y)
     across, up = Axis(over[0], over[-1], LEFT + 4, RIGHT - 4), Axis(beside[0], beside[-1], BASE, TOP)
@@ -127,23 +137,23 @@ def _field(x: tuple[float, float], y: tuple[float, float], names: tuple[str, str
     return across, up, drawn
 
 
-def _bar(row: Bar, top: float, across: Axis) -> str:
+def _bar(row: Bar, top: float, across: Axis) -> Markup:
     middle = top + BAR / 2
     name = row.name if len(row.name) <= MOST else row.name[: MOST - 3] + "..."
     parts = [text(LABELS - 8, middle + 2, name, "end")]
     if row.value is None:
-        return "".join([*parts, text(across(0) + 4, middle + 2, UNDEFINED)])
+        return join([*parts, text(across(0) + 4, middle + 2, UNDEFINED)])
     start, end = sorted((across(0), across(PERCENT * row.value)))
     parts.append(box(start, top + 2, end - start, BAR - 8, "bar"))
     if row.ends is not None:
         low, high = (across(PERCENT * value) for value in row.ends)
-        parts += [line(low, middle - 2, high, middle - 2, "whisker")]
+        parts.append(line(low, middle - 2, high, middle - 2, "whisker"))
         parts += [line(place, middle - 6, place, middle + 2, "whisker") for place in (low, high)]
-    return "".join([*parts, text(WIDTH - 4, middle + 2, f"{PERCENT * row.value:.2f}", "end")])
+    return join([*parts, text(WIDTH - 4, middle + 2, f"{PERCENT * row.value:.2f}", "end")])
 
 
 def _apart(marks: Sequence[float], axis: Axis) -> list[float]:
-    """The marks whose numbers do not run into that of an earlier one."""
+    """The marks whose numbers do not run into an earlier one."""
     kept: list[float] = []
     for mark in marks:
         if not kept or axis(mark) - axis(kept[-1]) >= APART:
@@ -151,6 +161,6 @@ def _apart(marks: Sequence[float], axis: Axis) -> list[float]:
     return kept
 
 
-def _legend(place: int, name: str, kind: str) -> str:
+def _legend(place: int, name: str, kind: str) -> Markup:
     y = HEIGHT + 6 + 16 * place
     return line(LEFT, y, LEFT + 24, y, kind) + text(LEFT + 32, y + 4, name)

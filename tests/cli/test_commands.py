@@ -10,7 +10,7 @@ import spacy
 from pipelines import real_data
 from spacy.tokens import DocBin
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "assets"
 
 

@@ -1,0 +1,76 @@
+"""`python -m spacy sbert benchmark`: how well a pipeline does on the standard tasks of the field."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Exit, echo
+from wasabi import msg
+
+from .ending import fail, use_gpu
+from .group import app
+from .options import Benchmark, Gpu, Output, listed, takes_options
+from .reports import check_output, write_reports
+
+if TYPE_CHECKING:
+    from ..evaluation.results import Results
+
+
+@app.command("benchmark")
+@takes_options
+def benchmark_cli(
+    pipeline: Annotated[str, Argument(help="A folder or an installed package")],
+    folder: Annotated[Path, Argument(help="A folder of data sets", exists=True, file_okay=False)],
+    output: Output = None,
+    gpu_id: Gpu = -1,
+    *,
+    suites: Benchmark,
+) -> None:
+    """Score a pipeline on the standard tasks of a folder of data sets.
+
+    With --output also a Markdown and an HTML report are written beside the JSON, and vectors and finished tasks are
+    kept for the next run.
+    """
+    use_gpu(gpu_id)
+    run(pipeline, folder, suites, output)
+
+
+def run(pipeline: str, folder: Path, suites: Benchmark, output: Path | None) -> None:
+    """Run suites, and show and save the results; fails if nothing could be run or a file is broken.
+
+    pipeline (str): what spaCy loads. folder (Path): of the data sets. suites (Benchmark): which, and how.
+    output (Path): JSON; the reports are written beside it, and the cache is kept there by default.
+    """
+    from spacy.util import load_model
+
+    from ..evaluation import PipelineSource, evaluate_suites
+    from ..evaluation.baselines import make_baseline
+    from ..evaluation.report import html, markdown
+    from ..evaluation.sources import Source
+    from ..evaluation.suite import write_json
+    from ..files.sealed_json import sealed
+
+    check_output(output)
+
+    def save(results: "Results") -> None:
+        if output is not None:
+            write_json(output, sealed(results))
+
+    cache = suites.cache or (output.with_suffix(".cache") if output is not None else None)
+    try:
+        settings, nlp, name = suites.settings(), load_model(pipeline), suites.baseline
+        source: Source = (
+            PipelineSource(nlp)
+            if name is None
+            else make_baseline(name, nlp=nlp, counts=suites.counts, encoder=suites.encoder)
+        )
+        results = evaluate_suites(source, folder, listed(suites.suite), settings=settings, cache=cache, save=save)
+    except (ImportError, OSError, ValueError) as error:
+        fail(f"Cannot evaluate on {folder}", str(error))
+    report = markdown(results)
+    echo(report)
+    if output is not None:
+        write_reports(output, report, html(results), "results")
+    for title, message in results["failed"].items():
+        msg.fail(title, message)
+    if results["failed"]:
+        raise Exit(1)

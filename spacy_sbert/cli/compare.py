@@ -1,0 +1,49 @@
+"""`python -m spacy sbert compare`: the results of several models side by side, with tests."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, echo
+
+from .ending import fail
+from .group import app
+from .options import Output
+from .reports import check_output, write_reports
+
+
+@app.command("compare")
+def compare_cli(
+    results: Annotated[list[Path], Argument(help="What `benchmark --output` saved: a.json b.json ...", exists=True)],
+    output: Output = None,
+) -> None:
+    """Put the results of several models side by side, and test every other one against the first.
+
+    With --output also a Markdown and an HTML report are written beside the JSON.
+    """
+    run(results, output)
+
+
+def run(paths: Sequence[Path], output: Path | None) -> None:
+    """Compare results, and show and save the comparison.
+
+    paths: JSON that `benchmark` wrote. output (Path): JSON; Markdown and HTML beside it.
+    """
+    from ..evaluation.compare import compare, compare_html, compare_markdown
+    from ..evaluation.results import read_results
+    from ..evaluation.suite import write_json
+
+    check_output(output)
+    try:
+        results = [read_results(path) for path in paths]
+        found = compare(results)
+    except (OSError, ValueError) as error:
+        fail("Cannot compare", str(error))
+    report = compare_markdown(results, found)
+    echo(report)
+    if output is not None:
+        try:
+            write_json(output, found)
+        except (OSError, ValueError) as error:
+            fail(f"Cannot write {output}", str(error))
+        write_reports(output, report, compare_html(results, found), "comparison")

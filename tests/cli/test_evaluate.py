@@ -1,0 +1,131 @@
+"""`evaluate`, `benchmark` and `compare`; and the old calls of `evaluate`, which was all three."""
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+from typer import Option, Typer
+from typer.testing import CliRunner
+
+from spacy_sbert.cli import app
+from spacy_sbert.cli.options import HIDDEN, takes_options
+
+ROOT = Path(__file__).parents[2]
+SAMPLE = ROOT / "assets"
+FEW = ["--suite", "sts,triplets", "--any-count", "--bootstrap", 20]
+
+
+@pytest.fixture
+def folder(make_nlp, tmp_path):
+    make_nlp().to_disk(tmp_path / "nlp")
+    script = [sys.executable, ROOT / "scripts" / "evaluation_sample.py", tmp_path / "data", "--assets", SAMPLE]
+    subprocess.run(list(map(str, script)), check=True)
+    return tmp_path
+
+
+def run(*arguments):
+    done = CliRunner().invoke(app, list(map(str, arguments)))
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done
+
+
+def without_time(folder):
+    """What a run saved, by name, but what only says that a task was measured before."""
+    results = json.loads((folder / "a.json").read_text())
+    for task in results["tasks"].values():
+        task.pop("reused")
+    del results["sha256"], results["model"]["encoded"]
+    return results
+
+
+def test_the_old_call_on_a_folder_is_benchmark(folder):
+    done = []
+    for name, place in (("benchmark", "new"), ("evaluate", "old")):
+        options = [*FEW, "--format", "sts"] if name == "evaluate" else FEW  # which a folder has no use for
+        done.append(run(name, folder / "nlp", folder / "data", *options, "-o", folder / place / "a.json"))
+    new, old = done
+    assert new.exit_code == old.exit_code == 0
+    assert new.stdout.replace("/new/", "/old/") == old.stdout
+    assert "sbert benchmark" in old.stderr and old.stderr.startswith("[sbert-old-call]")
+    assert "old-call" not in new.stderr
+    assert without_time(folder / "new") == without_time(folder / "old")
+    assert all((folder / place / f"a.{kind}").is_file() for place in ("new", "old") for kind in ("md", "html"))
+
+
+def test_the_old_call_that_compares_is_compare(folder):
+    for name in "ab":
+        options = [*FEW, "--baseline", "random-projection", "-o", folder / f"{name}.json"]
+        assert run("benchmark", "blank:en", folder / "data", *options).exit_code == 0
+    paths = [folder / "a.json", folder / "b.json"]
+    new = run("compare", *paths, "-o", folder / "new.json")
+    old = run("evaluate", *paths, "--compare", "-o", folder / "old.json")
+    assert new.exit_code == old.exit_code == 0
+    assert new.stdout.replace("new.", "old.") == old.stdout and "one and the same model" in new.stdout
+    assert "sbert compare" in old.stderr and new.stderr == ""
+    assert (folder / "new.json").read_bytes() == (folder / "old.json").read_bytes()
+
+
+def test_a_file_is_scored_without_a_note(folder):
+    done = run("evaluate", folder / "nlp", SAMPLE / "pairs-dev.csv", "--suite", "sts", "--seeds", 3)
+    assert done.exit_code == 0 and "Spearman" in done.stdout and "old-call" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["evaluate", "nlp"], 1, "No data at None"),
+        (["evaluate", "nlp", "data", "nlp"], 1, "Cannot take nlp"),
+        (["evaluate", "nlp", "nowhere"], 1, "No data at nowhere"),
+        (["evaluate", "nlp", "data", "--seeds", "0"], 2, "--seeds"),
+        (["evaluate", "--compare", "nowhere.json"], 1, "Cannot compare"),
+        (["evaluate", "nlp", "data", "--suite", "x"], 1, "Unknown suite 'x'"),
+        (["benchmark", "nlp", "data", "--suite", "x"], 1, "Unknown suite 'x'"),
+        (["benchmark", "nlp", "nowhere"], 2, "nowhere"),
+        (["benchmark", "nlp", "data", "-o", "a.md"], 1, "ends in .json"),
+        (["benchmark", "nlp", "data", "--format", "sts"], 2, "--format"),
+        (["compare", "nowhere.json"], 2, "nowhere.json"),
+        (["compare", "data/STSBenchmark/sts-dev.csv"], 1, "Cannot compare"),
+    ],
+)
+def test_what_cannot_be_done(folder, monkeypatch, arguments, code, said):
+    monkeypatch.chdir(folder)
+    done = run(*arguments)
+    assert done.exit_code == code and said in re.sub(r"[│\s]+", " ", done.output)
+
+
+def test_help_lists_what_belongs_to_a_command():
+    shown = {name: run(name, "--help").output for name in ("evaluate", "benchmark", "compare")}
+    assert "--format" in shown["evaluate"] and "--suite" not in shown["evaluate"]
+    assert "--compare" not in shown["evaluate"] and "--suite" in shown["benchmark"]
+    assert "--format" not in shown["benchmark"] and "--output" in shown["compare"]
+
+
+def test_options_reach_a_command_as_one_object():
+    @dataclass(frozen=True)
+    class Options:
+        size: Annotated[int, Option("--size", "-s")] = 3
+        loud: Annotated[bool, Option("--loud")] = False
+
+    seen = []
+    made = Typer()
+
+    @made.command("shown")
+    @takes_options
+    def shown_cli(name: str, *, options: Options) -> None:
+        seen.append((name, options))
+
+    @made.command("hidden")
+    @takes_options
+    def hidden_cli(name: str, *, options: Annotated[Options, HIDDEN]) -> None:
+        seen.append((name, options))
+
+    for command in ("shown", "hidden"):
+        assert CliRunner().invoke(made, [command, "a", "-s", "5", "--loud"]).exit_code == 0
+        assert CliRunner().invoke(made, [command, "a"]).exit_code == 0
+        assert seen[-2:] == [("a", Options(5, True)), ("a", Options())]
+        assert ("--size" in CliRunner().invoke(made, [command, "--help"]).output) is (command == "shown")
