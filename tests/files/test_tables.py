@@ -10,8 +10,8 @@ from spacy_sbert.files.lines import read_lines
 from spacy_sbert.files.tables import by_name, read_commas, read_objects, read_table, read_tabs
 from spacy_sbert.files.texts import TextColumns, read_text_rows
 from spacy_sbert.readers import PairCorpus, convert
+from spacy_sbert.readers.texts import read_texts
 from spacy_sbert.search.texts import read_corpus
-from spacy_sbert.visual.files import read_texts
 
 LONG = "x" * 200_000  # characters: csv by itself reads 131,072
 TEXTS = [LONG, 'the "cat", sat', "on\u2028the\x85mat", "a dog"]
