@@ -12,6 +12,7 @@ from thinc.api import Model, xp2torch
 from thinc.types import Floats2d
 from transformers.file_utils import ModelOutput
 
+from ..errors.configured import Configured
 from ..files.sealed_states import SealedModel
 from ..spans import SpanGetter
 from .engine.packed_bert import is_packable
@@ -28,7 +29,7 @@ from .states import Backprop, States
 from .wordpieces import Wordpieces, WordpieceTokenizer
 
 
-class EncoderModel(SealedModel, TransformerModel):
+class EncoderModel(Configured, SealedModel, TransformerModel):
     """Encode the rows of Docs with a Hugging Face encoder that is loaded on first use.
 
     Beyond the model of spacy-transformers it looks a name up in installed packages too, knows the length limit that
@@ -51,7 +52,7 @@ class EncoderModel(SealedModel, TransformerModel):
         prompts: Prompts | None = None,
     ):
         use_one_thread_in_forks()
-        self.options = options  # no attr: those are saved, and would win over the config when loaded
+        self.options = options
         self.prompts = prompts or Prompts(default_name="")
         if options.overflow == "windows" and not self.prompts.include:
             raise ValueError(Errors.PROMPT_WINDOWS)
@@ -124,18 +125,6 @@ class EncoderModel(SealedModel, TransformerModel):
         """The model's state; loads the weights first, so that its width is saved with them."""
         load(self)
         return super().to_dict()
-
-    def copy(self) -> "EncoderModel":
-        """A copy with weights of its own."""
-        shim, get_spans = self.shim, self.attrs["get_spans"]
-        copied = EncoderModel(
-            shim.name, get_spans, self.options, max_batch_items=self.max_batch_items, prompts=self.prompts
-        )
-        copied.layers[0].shims[0] = shim.copy()
-        if self.has_dim("nO"):
-            copied.set_dim("nO", self.get_dim("nO"))
-        copied.attrs["has_transformer"] = self.attrs["has_transformer"]
-        return copied
 
 
 def _is_held(model: Model, X: object, is_train: bool) -> tuple[object, Callable]:

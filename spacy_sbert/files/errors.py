@@ -28,6 +28,12 @@ class Errors(errors.Errors):
     BAD_CSV = (
         "{path}, line {line}: not comma-separated as expected ({reason}). Check its quotes, or use .tsv or .jsonl."
     )
+    BAD_WORD_COUNT = (
+        "{path}, line {line}: expected a word, white space and how often it was counted (1 or more), got '{given}'. "
+        "Repair or remove the line."
+    )
+    REPEATED_WORD = "{path}, line {line}: the word '{word}' was counted before. Keep one line for each word."
+    NO_WORD_COUNTS = "{path} holds no word counts: expected a word and its count on each line."
     NO_PYARROW = "Reading {path} needs pyarrow. Install it: pip install 'spacy-sbert[parquet]'."
     BAD_PARQUET = "{path}, record {line}: cannot be read as .parquet ({reason}). Write the file again."
     UNKNOWN_TEXTS = (
@@ -50,9 +56,3 @@ class Errors(errors.Errors):
         "Another process (number {pid}) writes the same output: it has locked {path}. Wait until it is done, or stop "
         "it."
     )
-    BAD_WORD_COUNT = (
-        "{path}, line {line}: expected a word, white space and how often it was counted (1 or more), got '{given}'. "
-        "Repair or remove the line."
-    )
-    REPEATED_WORD = "{path}, line {line}: the word '{word}' was counted before. Keep one line for each word."
-    NO_WORD_COUNTS = "{path} holds no word counts: expected a word and its count on each line."

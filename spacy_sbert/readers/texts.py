@@ -4,10 +4,9 @@ from itertools import islice
 from pathlib import Path
 
 from ..errors.checks import NonNegative, validated
-from ..files.lines import format_suffix, read_lines
-from ..files.tables import TABLES
+from ..files.lines import check_label, check_text, format_suffix, read_lines
+from ..files.tables import TABLES, read_table
 from .errors import Errors
-from .table import Columns, table_rows
 
 
 @validated
@@ -23,12 +22,13 @@ def read_texts(
     """
     end = limit or None
     if format_suffix(path) in TABLES:
-        rows = list(islice(table_rows(path, Columns(members=(column or "text",), label=label)), end))
-        return [row.members[0] for row in rows], None if label is None else [str(row.label) for row in rows]
+        names = [column or "text", *([] if label is None else [label])]
+        rows = list(islice(read_table(path, names), end))
+        texts = [check_text(record[0], names[0], path, line) for line, record in rows]
+        return texts, None if label is None else [check_label(record[1], label, path, line) for line, record in rows]
     if column is not None or label is not None:
         raise ValueError(Errors.UNKNOWN_TABLE.format(path=path, expected=", ".join(TABLES)))
-    lines = (line.strip() for _, line in read_lines(path))
-    return list(islice(filter(None, lines), end)), None
+    return list(islice((text.strip() for _, text in read_lines(path) if text.strip()), end)), None
 
 
 def read_document(path: Path) -> str:

@@ -2,7 +2,7 @@ import numpy
 import pytest
 from gradients import finite_differences, relative_error
 
-from spacy_sbert.losses.distances import DISTANCES, farness, paired_cosine
+from spacy_sbert.losses.parts.distances import DISTANCES, farness, paired_cosine
 from spacy_sbert.similarity import euclidean, manhattan
 
 RNG = numpy.random.default_rng(12)

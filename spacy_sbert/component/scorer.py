@@ -1,7 +1,7 @@
 """What `spacy train` and `python -m spacy sbert evaluate` report."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import cast
 
 import numpy
 from spacy.training import Example
@@ -11,8 +11,8 @@ from ..hooks import records
 from ..similarity import cosine, euclidean
 from ..similarity.correlation import pearson, spearman
 from ..spans import SPANS_KEY, members
-from .errors import Errors
-from .members import attribute, gold_value, labels_of, objective_of, predicted_label, predicted_score
+from ..training.errors import Errors
+from ..training.members import attribute, gold_value, labels_of, objective_of, predicted_label, predicted_score
 
 Scores = dict[str, float | None]
 
@@ -24,7 +24,7 @@ def make_pair_scorer() -> Callable[..., Scores]:
 
 
 def score_pairs(
-    examples: Iterable[Example], *, name: str | None = None, spans_key: str = SPANS_KEY, **kwargs: Any
+    examples: Iterable[Example], *, name: str | None = None, spans_key: str = SPANS_KEY, **kwargs: object
 ) -> Scores:
     """Score graded pairs, labelled pairs and triplets, each kind by its own measure.
 
@@ -89,7 +89,7 @@ def make_sts_scorer() -> Callable[..., Scores]:
 
 
 def score_sts(
-    examples: Iterable[Example], *, name: str | None = None, spans_key: str = SPANS_KEY, **kwargs: Any
+    examples: Iterable[Example], *, name: str | None = None, spans_key: str = SPANS_KEY, **kwargs: object
 ) -> Scores:
     """Spearman and Pearson correlation between the cosine of each pair, or a reranker's score, and its gold score.
 
@@ -114,12 +114,12 @@ def _similarity(example: Example, name: str | None, spans_key: str) -> float:
     """The score that the pipe, a reranker, gave to a pair, or the cosine of the vectors that it gave to its members."""
     noted = _noted(example, name, spans_key)
     if noted is not None:
-        return noted
+        return cast(float, noted)
     first, second = _vectors(example, name, spans_key)
     return float(cosine(first[None], second[None])[0])
 
 
-def _noted(example: Example, name: str | None, spans_key: str) -> Any:
+def _noted(example: Example, name: str | None, spans_key: str) -> object:
     return attribute(example.predicted, predicted_score(name), spans_key) if name else None
 
 

@@ -1,6 +1,7 @@
 """The trained classification heads of an `sbert` pipe, and the labels they give to pairs."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
 from spacy.tokens import Doc
 from thinc.api import Model
@@ -9,9 +10,9 @@ from thinc.types import Floats2d
 from ..losses.softmax import label_probabilities
 from ..similarity import as_numpy
 from ..spans import members, row_order
+from ..training.members import attribute, predicted_label
+from ..training.objectives import objectives_of
 from ..vectors.encoded import EncodedDoc
-from .members import attribute, predicted_label
-from .objectives import objectives_of
 
 
 def find_heads(model: Model) -> dict[str, Model]:
@@ -48,8 +49,8 @@ def label_pairs(
     groups: dict[str, list[tuple[Doc, Floats2d]]] = {}
     for doc, encoded in zip(docs, scores, strict=True):
         pair = members(doc, spans_key)
-        objective = attribute(doc, "objective", spans_key) or ("" if len(heads) > 1 else next(iter(heads), ""))
-        chosen = objective if objective in heads else ""  # a head without a name is for all
+        objective = attribute(doc, "objective", spans_key) or ("" if len(heads) > 1 else next(iter(heads)))
+        chosen = cast(str, objective) if objective in heads else ""  # a head without a name is for all
         if chosen in heads and len(pair) == len(encoded.vectors) == 2:
             groups.setdefault(chosen, []).append((doc, encoded.vectors[row_order(pair)]))
     for objective, labelled in groups.items():

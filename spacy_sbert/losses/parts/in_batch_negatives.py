@@ -1,29 +1,23 @@
 """The cross-entropy of finding each anchor's own positive among the positives, and hard negatives, of a whole batch."""
 
 from collections.abc import Callable
-from typing import Any
 
-from thinc.types import Floats2d, Ints2d
+from thinc.types import Floats2d, Ints1d, Ints2d
 from thinc.util import get_array_module
 
 from .cross_entropy import cross_entropy
 from .distances import unit_rows
 
-
-def _cosine(x: Floats2d) -> tuple[Floats2d, Callable[[Any], Any]]:
-    return unit_rows(x, True)
-
-
-def _dot(x: Floats2d) -> tuple[Floats2d, Callable[[Any], Any]]:
-    return x, lambda d: d
-
-
+Entered = tuple[Floats2d, Callable[[Floats2d], Floats2d]]
 # What makes a similarity matrix the matrix product: the rows that enter it, with their derivative.
-SIMILARITIES = {"cosine": _cosine, "dot": _dot}
+SIMILARITIES: dict[str, Callable[[Floats2d], Entered]] = {
+    "cosine": lambda x: unit_rows(x, True),
+    "dot": lambda x: (x, lambda d: d),
+}
 
 
 def find_answers(
-    queries: Any, answers: list[Any], ids: Ints2d, *, scale: float, block_size: int
+    queries: Floats2d, answers: list[Floats2d], ids: Ints2d, *, scale: float, block_size: int
 ) -> tuple[float, list[Floats2d]]:
     """Mean cross-entropy of the scores of each query, where the answer of the same row is the right one.
 
@@ -44,14 +38,14 @@ def find_answers(
         scores = xp.where(false_negatives(ids, rows), -xp.inf, scores)
         losses, d_scores = cross_entropy(scores, rows)
         d_scores = d_scores * (scale / n)
-        total += losses.sum()
+        total += xp.sum(losses)
         d_queries[rows] = d_scores @ candidates
         d_candidates += d_scores.T @ queries[rows]
     return float(total) / n, [d_queries, *xp.split(d_candidates, len(answers))]
 
 
-def false_negatives(ids: Any, rows: Any) -> Any:
-    """Which answers are no wrong answers to a query, although they stand in other rows.
+def false_negatives(ids: Ints2d, rows: Ints1d) -> Ints2d:
+    """Which answers are not wrong for a query, although they stand in other rows.
 
     An answer whose text is that of the query or of the query's own answer; and the answer to a query of the same text.
     A hard negative is false for the first two reasons only, and in any row.
@@ -61,13 +55,12 @@ def false_negatives(ids: Any, rows: Any) -> Any:
     RETURNS (bool (block, n (members - 1))): true for those to leave out.
     """
     xp = get_array_module(ids)
-    query, answer, *hard_negatives = ids
+    query, answer, *hard_negatives = xp.asarray(ids)
 
-    def same(ours: Any, theirs: Any) -> Any:
-        return ours[rows][:, None] == theirs[None, :]
+    def same(ours: Ints1d, theirs: Ints1d) -> Ints2d:
+        return xp.expand_dims(ours[rows], 1) == xp.expand_dims(theirs, 0)
 
     repeated = same(query, answer) | same(answer, answer) | same(query, query)
-    elsewhere = rows[:, None] != xp.arange(ids.shape[1])[None, :]
-    return xp.concatenate(
-        [repeated & elsewhere, *(same(query, hard) | same(answer, hard) for hard in hard_negatives)], axis=1
-    )
+    elsewhere = ~same(xp.arange(len(query)), xp.arange(len(query)))
+    of_hard = [same(query, hard) | same(answer, hard) for hard in hard_negatives]
+    return xp.concatenate([repeated & elsewhere, *of_hard], axis=1)

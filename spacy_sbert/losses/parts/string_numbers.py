@@ -1,12 +1,13 @@
 """Numbers in place of texts and labels, so that equality can be computed on the device."""
 
 from collections.abc import Iterable
-from typing import Any
+from types import ModuleType
 
 import numpy
+from thinc.types import Ints2d
 
 
-def number_rows(rows: Iterable[Iterable[str]], xp: Any) -> Any:
+def number_rows(rows: Iterable[Iterable[str]], xp: ModuleType) -> Ints2d:
     """Give equal strings equal numbers.
 
     rows (Iterable[Iterable[str]]): strings, the same number in each row.

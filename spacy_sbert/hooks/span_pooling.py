@@ -1,10 +1,16 @@
 """Pooling of any Span or Token over its wordpieces in context, from what is kept of a Doc's wordpieces."""
 
-from typing import Any
+from functools import cache
+from typing import cast
 
 import numpy
+from thinc.types import Floats2d, Ints1d, Ragged
 
+from ..layers.mean_pooling import Pooling
+from ..layers.pooling import make_pooling
 from ..similarity import unit_length
+
+OF_A_ROW = {"cls", "lasttoken"}  # a stretch that is not a row has no token of its own for them: it takes the mean
 
 
 def covering(states: numpy.ndarray, characters: numpy.ndarray, start: int, end: int) -> numpy.ndarray:
@@ -21,7 +27,7 @@ def covering(states: numpy.ndarray, characters: numpy.ndarray, start: int, end: 
 
 
 def stretch_vector(states: numpy.ndarray, pooling: str) -> numpy.ndarray:
-    """The pooled wordpieces of a stretch that is no row; several poolings are concatenated.
+    """The pooled wordpieces of a stretch that is not a row, on the CPU; several poolings are concatenated.
 
     "cls" and "lasttoken" take the mean, since such a stretch has neither token of its own; the others are what they are
     of rows.
@@ -30,7 +36,9 @@ def stretch_vector(states: numpy.ndarray, pooling: str) -> numpy.ndarray:
     pooling (str): see make_pooling.
     RETURNS (float32 array of shape (width of the pooling,)).
     """
-    return numpy.concatenate([_pooled(states, name) for name in pooling.split("+")])
+    lengths = numpy.array([len(states)], dtype="int32")
+    row = Ragged(cast(Floats2d, numpy.ascontiguousarray(states)), cast(Ints1d, lengths))
+    return cast(numpy.ndarray, _pooling_of_stretches(pooling).predict(row))[0]
 
 
 def finished(vector: numpy.ndarray, width: int, normalize: bool) -> numpy.ndarray:
@@ -41,11 +49,8 @@ def finished(vector: numpy.ndarray, width: int, normalize: bool) -> numpy.ndarra
     return (unit_length(vector[None])[0] if normalize else vector)[:width]
 
 
-def _pooled(states: numpy.ndarray, name: str) -> numpy.ndarray:
-    if name == "max":
-        return states.max(axis=0)
-    if name == "weightedmean":
-        weights: Any = numpy.arange(1, len(states) + 1, dtype=states.dtype)
-        return weights @ states / weights.sum()
-    divisor = len(states) ** 0.5 if name == "mean_sqrt_len" else len(states)
-    return states.sum(axis=0) / states.dtype.type(divisor)
+@cache
+def _pooling_of_stretches(name: str) -> Pooling:
+    layer = make_pooling("+".join("mean" if one in OF_A_ROW else one for one in name.split("+")))
+    layer.to_cpu()  # where the vectors on a Doc lie
+    return layer
