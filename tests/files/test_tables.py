@@ -5,7 +5,6 @@ import json
 
 import pytest
 import spacy
-from spacy_sbert.visual.files import read_texts
 
 from spacy_sbert.files.lines import read_lines
 from spacy_sbert.files.tables import by_name, read_commas, read_objects, read_table, read_tabs
