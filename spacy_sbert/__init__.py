@@ -2,11 +2,9 @@
 
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any
 
-from .hooks import arrivals
-from .hooks.hooks import install_extensions, restore
-from .hooks.most_similar import install
+from .hooks import arrivals, extensions
+from .hooks.hooks import restore
 
 __version__ = version("spacy-sbert")
 LAZY = {  # imported when they are asked for: every spaCy command imports this package
@@ -21,11 +19,10 @@ LAZY = {  # imported when they are asked for: every spaCy command imports this p
 __all__ = ["__version__", "restore", *sorted(LAZY)]
 
 arrivals.install()
-install_extensions()
-install()
+extensions.install()
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in LAZY:
         raise AttributeError(f"module 'spacy_sbert' has no attribute '{name}'")
     return getattr(import_module(f".{LAZY[name]}", __name__), name)

@@ -1,6 +1,6 @@
 """The registered architectures: an encoder, pooling and normalisation wired together."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal
 
 from spacy.tokens import Doc
@@ -11,6 +11,7 @@ from thinc.api import Model, chain
 from thinc.types import Floats2d, Ragged
 
 from .encoder.listener import SentenceListener
+from .encoder.options import TransformerOptions, takes_options
 from .encoder.prompts import Prompts
 from .encoder.transformer import EncoderModel
 from .errors import Errors
@@ -28,28 +29,20 @@ NO_SETTINGS: dict[str, Any] = SimpleFrozenDict()
 
 @registry.architectures("spacy-sbert.SentenceEncoder.v1")
 @validated
+@takes_options
 def sentence_encoder(
     name: Name = DEFAULT_NAME,
+    *,
     pooling: str = "mean",
     normalize: bool | Literal["auto"] = "auto",
-    overflow: str = "truncate",
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
     max_batch_items: NonNegative = 0,
-    tokenizer_config: dict[str, Any] = NO_SETTINGS,
-    transformer_config: dict[str, Any] = NO_SETTINGS,
-    mixed_precision: bool = False,
-    grad_scaler_config: dict[str, Any] = NO_SETTINGS,
-    trust_remote_code: bool = False,
-    precision: str = "float32",
-    gradient_checkpointing: bool = False,
-    mini_batch_size: NonNegative = 0,
-    frozen: Sequence[str] = (),
-    max_grad_norm: NonNegativeFloat = 0.0,
     dense: Model[Floats2d, Floats2d] | None = None,
     truncate_dim: WidthOrOff = 0,
     prompts: dict[str, str] = NO_SETTINGS,
     default_prompt_name: str | None = None,
     include_prompt: bool = True,
+    options: TransformerOptions,
 ) -> SentenceEncoder:
     """A sentence encoder with a transformer of its own.
 
@@ -62,19 +55,6 @@ def sentence_encoder(
         the wordpieces in each.
     get_spans (Callable): which stretches of a Doc are rows: spacy-sbert.sentence_spans.v1.
     max_batch_items (int): the most wordpieces in a forward pass in use, padding included; 0 for what suits the device.
-    tokenizer_config, transformer_config, mixed_precision, grad_scaler_config: as in spacy-transformers.
-    trust_remote_code (bool): whether Python code that comes with the encoder may run, if who loads it has also set the
-        environment variable SPACY_SBERT_TRUST_REMOTE_CODE=1.
-    precision (str): arithmetic of the transformer: "float32", "bfloat16" (CPU and GPU), "float16" (GPU; training
-        scales the loss) or "auto", what the device is quick at; "reference" for float32 in the batches of
-        sentence-transformers, as slow as they are, and with the same vectors to a few bits.
-    gradient_checkpointing (bool): whether training saves memory by computing each layer twice.
-    mini_batch_size (int): the most rows whose activations training holds, for batches larger than memory; each row is
-        then encoded twice. 0 for all at once.
-    frozen (list[str]): parts of the transformer that are not trained, by the names of their modules or parameters,
-        such as ["embeddings", "encoder.layer.0"].
-    max_grad_norm (float): the norm that the gradient of the whole transformer is scaled down to, where it is larger; 0
-        for no limit. (grad_clip of Thinc's optimizers limits each parameter's alone.)
     dense (Model): from pooled vectors to others, before they are normalised: spacy-sbert.Dense.v1, or several in
         Thinc's chain.v1.
     truncate_dim (int): how many dimensions of the vectors are kept, after they were normalised, as
@@ -83,6 +63,7 @@ def sentence_encoder(
     default_prompt_name (str): the prompt of texts for which nobody asks for another; "" for none, None for that of the
         folder, if it names one.
     include_prompt (bool): whether the wordpieces of a prompt are pooled with those of the text.
+    options: each of TransformerOptions is a setting of its own, such as overflow, precision or frozen.
     RETURNS (Model): from Docs to one EncodedDoc each. The weights are loaded on first use.
     RAISES (ValueError): for an unknown pooling, normalize or overflow, a negative truncate_dim, and where
         include_prompt = false has no meaning.
@@ -90,23 +71,8 @@ def sentence_encoder(
     """
     if not include_prompt and not POOLED_AFTER_PROMPT.issuperset(pooling.split("+")):
         raise ValueError(Errors.PROMPT_POOLING.format(given=pooling, expected=", ".join(sorted(POOLED_AFTER_PROMPT))))
-    transformer = EncoderModel(
-        name,
-        get_spans,
-        overflow=overflow,
-        max_batch_items=max_batch_items,
-        prompts=Prompts(prompts, default_prompt_name, include_prompt),
-        tokenizer_config=tokenizer_config,
-        transformer_config=transformer_config,
-        mixed_precision=mixed_precision,
-        grad_scaler_config=grad_scaler_config,
-        trust_remote_code=trust_remote_code,
-        precision=precision,
-        gradient_checkpointing=gradient_checkpointing,
-        mini_batch_size=mini_batch_size,
-        frozen=frozen,
-        max_grad_norm=max_grad_norm,
-    )
+    own = Prompts(prompts, default_prompt_name, include_prompt)
+    transformer = EncoderModel(name, get_spans, options, max_batch_items=max_batch_items, prompts=own)
     return build_encoder(transformer, _pooling(pooling, normalize, dense, truncate_dim))
 
 
@@ -149,20 +115,12 @@ def sentence_listener(
 
 @registry.architectures("spacy-sbert.TransformerModel.v1")
 @validated
+@takes_options
 def transformer_model(
     name: Name = DEFAULT_NAME,
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
-    tokenizer_config: dict[str, Any] = NO_SETTINGS,
-    transformer_config: dict[str, Any] = NO_SETTINGS,
-    mixed_precision: bool = False,
-    grad_scaler_config: dict[str, Any] = NO_SETTINGS,
-    overflow: str = "truncate",
-    trust_remote_code: bool = False,
-    precision: str = "float32",
-    gradient_checkpointing: bool = False,
-    mini_batch_size: NonNegative = 0,
-    frozen: Sequence[str] = (),
-    max_grad_norm: NonNegativeFloat = 0.0,
+    *,
+    options: TransformerOptions,
 ) -> Model[list[Doc], FullTransformerBatch]:
     """The model of a `transformer` component whose output a sentence encoder can share: a drop-in for
     spacy-transformers.TransformerModel.v3, with the same output.
@@ -172,41 +130,19 @@ def transformer_model(
     get_spans (Callable): which stretches of a Doc are rows; spacy-sbert.sentence_spans.v1 for sentence vectors.
     tokenizer_config, transformer_config, mixed_precision, grad_scaler_config: as in spacy-transformers.
     """
-    return EncoderModel(
-        name,
-        get_spans,
-        overflow=overflow,
-        tokenizer_config=tokenizer_config,
-        transformer_config=transformer_config,
-        mixed_precision=mixed_precision,
-        grad_scaler_config=grad_scaler_config,
-        trust_remote_code=trust_remote_code,
-        precision=precision,
-        gradient_checkpointing=gradient_checkpointing,
-        mini_batch_size=mini_batch_size,
-        frozen=frozen,
-        max_grad_norm=max_grad_norm,
-    )
+    return EncoderModel(name, get_spans, options)
 
 
 @registry.architectures("spacy-sbert.Tok2VecTransformer.v1")
 @validated
+@takes_options
 def tok2vec_transformer(
     pooling: Model[Ragged, Floats2d],
     grad_factor: NonNegativeFloat = 1.0,
     name: Name = DEFAULT_NAME,
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
-    tokenizer_config: dict[str, Any] = NO_SETTINGS,
-    transformer_config: dict[str, Any] = NO_SETTINGS,
-    mixed_precision: bool = False,
-    grad_scaler_config: dict[str, Any] = NO_SETTINGS,
-    overflow: str = "truncate",
-    trust_remote_code: bool = False,
-    precision: str = "float32",
-    gradient_checkpointing: bool = False,
-    mini_batch_size: NonNegative = 0,
-    frozen: Sequence[str] = (),
-    max_grad_norm: NonNegativeFloat = 0.0,
+    *,
+    options: TransformerOptions,
 ) -> Model[list[Doc], list[Floats2d]]:
     """A transformer as the token-to-vector layer of one component: what `nlp.replace_listeners` leaves in a ner or
     textcat that listened to spacy-sbert.TransformerModel.v1.
@@ -215,21 +151,7 @@ def tok2vec_transformer(
     grad_factor (float): factor on the gradient that goes to the transformer.
     The others: see spacy-sbert.TransformerModel.v1.
     """
-    transformer = transformer_model(
-        name,
-        get_spans,
-        tokenizer_config,
-        transformer_config,
-        mixed_precision,
-        grad_scaler_config,
-        overflow,
-        trust_remote_code,
-        precision,
-        gradient_checkpointing,
-        mini_batch_size,
-        frozen,
-        max_grad_norm,
-    )
+    transformer = EncoderModel(name, get_spans, options)
     # A chain in a chain, as replacing the listener leaves it: saved weights are matched by position.
     return chain(chain(transformer, split_trf_batch()), trfs2arrays(pooling, grad_factor))
 

@@ -1,14 +1,15 @@
-"""`_.most_similar`: parity with similarity, who encodes a str, survival, and what is refused."""
+"""`_.sbert_most_similar`: parity with similarity, who encodes a str, survival, and what is refused."""
 
 import gc
 
 import pytest
 import spacy
 from pipelines import ENCODERS
-from spacy.tokens import Doc, DocBin
+from spacy.tokens import Doc, DocBin, Span
 from srsly import cloudpickle
 
-from spacy_sbert.hooks import pipes
+from spacy_sbert.hooks import extensions, pipes
+from spacy_sbert.similarity import cosine
 
 TEXT = "A man is eating food. The cat sat on the mat. \n He cannot go. The dog ran fast."
 
@@ -36,33 +37,33 @@ def test_parity_with_similarity(make_nlp, encoder, unit, k):
     doc, query = nlp(TEXT), nlp("the dog")
     expected = by_similarity(doc, query, k)
     for given in ("the dog", query, query[:]):
-        assert_found(doc._.most_similar(given, k=k), expected)
+        assert_found(doc._.sbert_most_similar(given, k=k), expected)
 
 
 def test_a_span_has_sentences_of_its_own(nlp):
     doc = nlp(TEXT)
     sents = list(doc.sents)
-    found = doc[sents[0].start : sents[1].end]._.most_similar("the dog")
+    found = doc[sents[0].start : sents[1].end]._.sbert_most_similar("the dog")
     assert {one.span for one in found} == set(sents[:2])
 
 
 def test_rows_where_there_are_no_sentences(make_nlp, examples):
     nlp = make_nlp()
     doc = nlp("A man is eating food.")
-    ((span, score),) = doc._.most_similar("A man is eating food.")
+    ((span, score),) = doc._.sbert_most_similar("A man is eating food.")
     assert span == doc[:] and score == pytest.approx(1)
     pair = nlp.get_pipe("sbert")(examples(nlp)[0].predicted)
     first, second = pair.spans["sbert"]
-    found = pair._.most_similar(second.text)
+    found = pair._.sbert_most_similar(second.text)
     assert [one.span for one in found] == [second, first] and found[0].score == pytest.approx(1)
-    assert [one.span for one in second._.most_similar("food")] == [second]
+    assert [one.span for one in second._.sbert_most_similar("food")] == [second]
 
 
 def test_the_pipe_of_the_vocab_and_the_name_encodes(make_nlp, nlp):
     other = make_nlp(unit="doc+sent", model={"pooling": "max"})
     for one in (nlp, other, nlp):
         doc = one(TEXT)
-        assert_found(doc._.most_similar("the dog"), by_similarity(doc, one("the dog"), 3))
+        assert_found(doc._.sbert_most_similar("the dog"), by_similarity(doc, one("the dog"), 3))
 
 
 def test_of_pipes_that_replaced_one_another_the_last(make_nlp, nlp):
@@ -72,29 +73,29 @@ def test_of_pipes_that_replaced_one_another_the_last(make_nlp, nlp):
     )
     doc = nlp(TEXT)
     assert nlp.get_pipe("sbert") is not first
-    assert_found(doc._.most_similar("the dog"), by_similarity(doc, nlp("the dog"), 3))
+    assert_found(doc._.sbert_most_similar("the dog"), by_similarity(doc, nlp("the dog"), 3))
 
 
 def test_a_copied_pipeline(nlp):
     copied = cloudpickle.loads(cloudpickle.dumps(nlp))
     doc = copied(TEXT)
-    assert_found(doc._.most_similar("the dog"), by_similarity(doc, copied("the dog"), 3))
+    assert_found(doc._.sbert_most_similar("the dog"), by_similarity(doc, copied("the dog"), 3))
 
 
 def test_docs_from_disk_find_their_pipeline(nlp):
     data = DocBin(docs=[nlp(TEXT)], store_user_data=True).to_bytes()
     (doc,) = DocBin().from_bytes(data).get_docs(nlp.vocab)
-    assert_found(doc._.most_similar("the dog"), by_similarity(nlp(TEXT), nlp("the dog"), 3))
+    assert_found(doc._.sbert_most_similar("the dog"), by_similarity(nlp(TEXT), nlp("the dog"), 3))
     (alone,) = DocBin().from_bytes(data).get_docs(spacy.blank("en").vocab)
     with pytest.raises(ValueError, match="no living 'sbert' pipe named 'sbert' shares the vocab"):
-        alone._.most_similar("the dog")
-    assert_found(alone._.most_similar(nlp("the dog")), by_similarity(nlp(TEXT), nlp("the dog"), 3))
+        alone._.sbert_most_similar("the dog")
+    assert_found(alone._.sbert_most_similar(nlp("the dog")), by_similarity(nlp(TEXT), nlp("the dog"), 3))
 
 
 def test_rows_are_enough(make_nlp):
     nlp = make_nlp(unit="doc+sent", token_vectors=False)
     doc = nlp(TEXT)
-    assert_found(doc._.most_similar("the dog"), by_similarity(doc, nlp("the dog"), 3))
+    assert_found(doc._.sbert_most_similar("the dog"), by_similarity(doc, nlp("the dog"), 3))
 
 
 def test_pipes_are_let_go(make_nlp):
@@ -115,21 +116,52 @@ def test_refused(make_nlp, nlp):
         (spacy.blank("en")("a"), ValueError, "carries no sentence vectors"),
     ]:
         with pytest.raises(error, match=message):
-            doc._.most_similar(query)
+            doc._.sbert_most_similar(query)
     for k in (0, -1, 2.5):
         with pytest.raises(ValueError, match=f"k = {k}: expected 1 or more"):
-            doc._.most_similar("a", k=k)
+            doc._.sbert_most_similar("a", k=k)
     with pytest.raises(ValueError, match="This Doc carries no sentence vectors"):
-        spacy.blank("en")("a b")._.most_similar("a")
-    assert nlp(" ")._.most_similar("a") == []
+        spacy.blank("en")("a b")._.sbert_most_similar("a")
+    assert nlp(" ")._.sbert_most_similar("a") == []
 
 
-def test_an_attribute_of_others_is_left_alone(nlp):
-    from spacy_sbert.hooks.most_similar import install, most_similar
+@pytest.fixture
+def unprefixed():
+    """Nobody has registered `_.most_similar`, and what was there comes back."""
+    kinds = (Doc, Span)
+    there = [kind.remove_extension("most_similar") if kind.has_extension("most_similar") else None for kind in kinds]
+    yield
+    for kind, found in zip(kinds, there, strict=True):
+        if kind.has_extension("most_similar"):
+            kind.remove_extension("most_similar")
+        if found is not None:
+            kind.set_extension("most_similar", method=found[1])
 
-    Doc.set_extension("most_similar", method=len, force=True)
-    try:
-        install()
-        assert nlp("a b")._.most_similar() == 2
-    finally:
-        Doc.set_extension("most_similar", method=most_similar, force=True)
+
+def test_an_attribute_of_others_is_left_alone(unprefixed, make_nlp):
+    Doc.set_extension("most_similar", method=len)
+    assert make_nlp()("a b")._.most_similar() == 2
+
+
+def test_the_old_name_is_registered_by_the_pipe_and_warns(unprefixed, make_nlp):
+    extensions.install()  # as the import does
+    assert not Doc.has_extension("most_similar") and not Span.has_extension("most_similar")
+    nlp = make_nlp(unit="doc+sent")
+    doc = nlp(TEXT)
+    for text in (doc, doc[:6]):
+        with pytest.warns(DeprecationWarning, match="now called _.sbert_most_similar") as caught:
+            found = text._.most_similar("the dog", k=1)
+        assert found == text._.sbert_most_similar("the dog", k=1) and caught[0].filename == __file__
+
+
+def test_each_pipe_answers_under_its_name(make_nlp, tiny_bert):
+    nlp = make_nlp(unit="doc+sent")
+    nlp.add_pipe("sbert", name="other", config={"model": {"name": str(tiny_bert), "pooling": "cls"}})
+    doc = nlp(TEXT)
+    first, second = (getattr(doc._, f"{name}_most_similar")("the dog", k=4) for name in ("sbert", "other"))
+    assert second == doc._.most_similar("the dog", k=4)  # the last that sets hooks answers
+    vectors = nlp.get_pipe("sbert").encode(["the dog", first[0].span.text])
+    assert first[0].score == pytest.approx(float(cosine(vectors[:1], vectors[1:])[0]), abs=1e-6)
+    assert [one.score for one in first] != pytest.approx([one.score for one in second], abs=1e-3)
+    with pytest.raises(ValueError, match="of a pipe named 'other'"):
+        make_nlp(unit="doc+sent")(TEXT)._.other_most_similar("the dog")  # which it was not processed by

@@ -164,7 +164,7 @@ def test_queries_have_a_prompt_of_their_own(make_nlp, tmp_path):
     wanted = pipe.encode(["he ran"], prompt_name="query")[0]
     rows = numpy.stack([sent.vector for sent in doc.sents])
     cosines = rows @ wanted / numpy.linalg.norm(rows, axis=1) / numpy.linalg.norm(wanted)
-    found = doc._.most_similar("he ran", k=2, prompt_name="query")
+    found = doc._.sbert_most_similar("he ran", k=2, prompt_name="query")
     assert numpy.allclose([score for _, score in found], sorted(cosines, reverse=True), atol=1e-6)
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS[:2]), encoding="utf8")
     (best,) = search_texts(pipe, tmp_path / "texts.txt", ["he ran"], k=2, query_prompt="query")

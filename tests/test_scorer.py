@@ -4,8 +4,8 @@ from pipelines import PAIRS, make_example
 from scipy.stats import pearsonr, spearmanr
 from spacy.training import Example
 
+from spacy_sbert.component.scorer import average_precision, score_pairs, score_sts
 from spacy_sbert.readers import example_doc
-from spacy_sbert.training.scorer import average_precision, score_pairs, score_sts
 
 
 @pytest.fixture

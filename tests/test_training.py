@@ -235,9 +235,7 @@ def test_docs_that_are_no_examples_are_not_encoded(make_nlp, monkeypatch):
     pairs = [make_example(nlp, *pair) for pair in PAIRS]
     nlp.initialize(lambda: pairs)
     stock = forward.packed_states
-    monkeypatch.setattr(
-        forward, "packed_states", lambda *given: seen.append(len(given[1]["input_ids"])) or stock(*given)
-    )
+    monkeypatch.setattr(forward, "packed_states", lambda *given: seen.append(len(given[2])) or stock(*given))
     other = Example(nlp.make_doc("the dog"), nlp.make_doc("the dog"))
     losses = nlp.update([other, *pairs, other], sgd=False)
     assert seen == [2 * len(pairs)], "rows of pairs alone"

@@ -71,7 +71,7 @@ def test_sentences_behind_the_limit_have_vectors(make_nlp, encoder):
         doc = nlp("A man is eating food. " * 8 + "The dog ran fast.")
     last = list(doc.sents)[-1]
     assert doc._.sbert_truncated and close(last.vector, alone("The dog ran fast.").vector)
-    ((found, score),) = doc._.most_similar("The dog ran fast.", k=1)
+    ((found, score),) = doc._.sbert_most_similar("The dog ran fast.", k=1)
     assert found == last and score == pytest.approx(1, abs=1e-6)
 
 
@@ -115,7 +115,7 @@ def test_sentences_that_are_no_rows_are_not_ranked(make_nlp):
     with pytest.raises(
         ValueError, match=r"(?s)'A man is eating food\.' has no vector of its own.*unit = \"doc\+sent\""
     ):
-        nlp(TEXT)._.most_similar("food")
+        nlp(TEXT)._.sbert_most_similar("food")
 
 
 def test_a_span_in_context_says_so_once(make_nlp):

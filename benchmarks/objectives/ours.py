@@ -23,7 +23,7 @@ from spacy.training.loop import train
 from spacy.util import load_config
 from tasks import LABELS, TASKS, measure, training_rows
 
-from spacy_sbert.training.heads import find_heads, probabilities_of
+from spacy_sbert.component.heads import find_heads, probabilities_of
 
 ROOT = Path(__file__).parent.parent.parent
 RESULTS = Path(__file__).parent / "results"

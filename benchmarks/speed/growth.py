@@ -16,8 +16,8 @@ from measure import Encode, alternate, arguments, prepare, save, timing
 from texts import questions, sts_sentences, texts_of
 from variants import pipe
 
-from spacy_sbert.evaluation.report.plots import curves
-from spacy_sbert.evaluation.report.style import STYLE
+from spacy_sbert.render.plots import curves
+from spacy_sbert.render.templates import render
 
 PRECISIONS = ("float32", "bfloat16")
 WARM_UP = 1000  # texts at most
@@ -72,13 +72,12 @@ def grow(encoders: Mapping[str, Mapping[int, Encode]], texts: Mapping[int, list[
 def draw(plot: Plot, points: Points) -> str:
     """A plot that stands alone, in light and dark."""
     lines = {name: [plot.place(value, found) for value, found in line.items()] for name, line in points.items()}
-    drawn = curves(lines, {}, plot.names, plot.title, f"{plot.names[1]} over {plot.names[0]}")
+    drawn = curves(lines, {}, plot.names, plot.title, f"{plot.names[1]} over {plot.names[0]}").svg
     width, height = re.findall(r'viewBox="0 0 (\S+) (\S+)"', drawn)[0]
-    rules = "\n".join(re.findall(r"^(?::root|  --|@media \(prefers|svg).*", STYLE, re.MULTILINE))
-    style = f"{rules}\nsvg {{ width: {width}px; height: {height}px; max-width: none; }} .page {{ fill: var(--page); }}"
-    head = f'<style>{style}</style><rect class="page" width="100%" height="100%"/>'
+    rules = f"svg {{ width: {width}px; height: {height}px; }} .page {{ fill: var(--page); }}"
+    head = f'<style>{render("render/plots.css")}{rules}</style><rect class="page" width="100%" height="100%"/>'
     start, body = drawn.split(">", 1)
-    return f'{start} xmlns="http://www.w3.org/2000/svg">{head}{body}\n'
+    return f'{start} class="spacy-sbert" xmlns="http://www.w3.org/2000/svg">{head}{body}\n'
 
 
 def by_sentences(args: Namespace) -> Points:

@@ -1,30 +1,20 @@
-"""Files that are written whole or not at all, and what is said when the disk is full."""
+"""How a run writes: what fails says that the work is kept, and how to go on."""
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from io import RawIOBase
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import BinaryIO
 
-from ..files.regular import open_new
+from ..files import whole
 from .errors import Errors
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Names the file, and the remedy, where writing it fails.
-
-    RAISES (OSError): in place of another, with its number.
-    """
-    try:
-        yield
-    except OSError as error:
-        message = Errors.BULK_CANNOT_WRITE.format(path=path, reason=error.strerror or error)
-        raise (OSError(error.errno, message) if error.errno else OSError(message)) from error
+def writing(path: Path) -> AbstractContextManager[None]:
+    """Name the file, and how to go on, where writing it fails. RAISES (OSError): in place of another."""
+    return whole.writing(path, Errors.BULK_CANNOT_WRITE)
 
 
-def write_all(file: RawIOBase, data: memoryview) -> None:
-    """Write to an unbuffered file, which may take but a part at a time, as where the disk is nearly full.
+def write_all(file: BinaryIO, data: memoryview) -> None:
+    """Write to an unbuffered file, which may take only a part at a time, as where the disk is nearly full.
 
     A buffered one would try to write the rest once more when it is closed.
     """
@@ -34,29 +24,7 @@ def write_all(file: RawIOBase, data: memoryview) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file under another name, and rename it when it is on the disk.
-
-    RAISES (OSError): if that fails; what was there before stays.
-    """
+    """Write a file of a locked folder whole or not at all: what a killed run left under the other name is replaced."""
     new = path.with_name(path.name + ".new")
-    with writing(path):
-        try:
-            with open_new(new) as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            replace(new, path)
-        except OSError:
-            new.unlink(missing_ok=True)
-            raise
-
-
-def replace(new: Path, path: Path) -> None:
-    """Give a file that is on the disk its final name, and have the name on the disk, too."""
-    os.replace(new, path)
-    if os.name == "posix":  # elsewhere a folder cannot be opened
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    with whole.whole_file(path, temporary=new, message=Errors.BULK_CANNOT_WRITE) as file:
+        file.write(data)

@@ -6,9 +6,6 @@ from .. import errors
 class Errors(errors.Errors):
     """Of exceptions."""
 
-    BULK_UNKNOWN_INPUT = (
-        "Cannot read texts from {path}: expected a name that ends in one of {expected}, all but .parquet also .gz."
-    )
     BULK_UNKNOWN_OUTPUT = "Cannot write vectors to {path}: expected a name that ends in one of {expected}."
     BULK_NO_COLUMNS = (
         "Cannot write ids or texts to {path}: an array has none. Give the output a name that ends in .parquet, or "
@@ -16,17 +13,6 @@ class Errors(errors.Errors):
     )
     BULK_NO_PYARROW = "Writing {path} needs pyarrow. Install it: pip install 'spacy-sbert[parquet]'."
     BULK_UNKNOWN_DTYPE = "Unknown dtype '{given}' of the output: expected one of {expected}."
-    BULK_NOT_A_NUMBER = (
-        "{path} is read without a header, but a column was named '{given}': expected a number counted from 0, such as "
-        "--column 1. Leave --no-header out to go by names."
-    )
-    BULK_NO_ID_IN_TEXT = (
-        "{path} has no column '{column}': a .txt file has a text a line, and no ids. Leave --id-column out."
-    )
-    BULK_BAD_ID = (
-        "{path}, line {line}: expected a string or a whole number of 64 bits in the column '{column}', got {given!r}. "
-        "Repair the line, or leave --id-column out."
-    )
     BULK_MIXED_IDS = (
         "{path}: the column '{column}' has strings and whole numbers. Make all ids of one type, or leave --id-column "
         "out."
@@ -42,10 +28,6 @@ class Errors(errors.Errors):
     )
     BULK_DAMAGED = (
         "{folder} holds an interrupted run whose run.json cannot be read ({reason}). Begin anew with --restart."
-    )
-    BULK_LOCKED = (
-        "Another process (number {pid}) writes the same output: it has locked {path}. Wait until it is done, or stop "
-        "it."
     )
     BULK_CANNOT_WRITE = (
         "Cannot write {path}: {reason}. What is done is kept: make room (or mend what keeps the file from being "

@@ -6,12 +6,8 @@ from pathlib import Path
 import spacy
 
 from ..component.sbert import SentenceBert, find_sbert
-from ..component.upstream import find_encoder
-from ..encoder.engine.inference import resolve_precision
-from ..encoder.shim import PRECISIONS
-from ..encoder.transformer import load
 from ..errors.checks import NonNegative, validated
-from .errors import Errors
+from ..vectors.computing import check_precision, set_precision
 
 
 @validated
@@ -30,8 +26,8 @@ def load_pipe(
     gpu_ids (Sequence[int]): GPUs it will work on, for "auto".
     RAISES (ValueError): if there is no such pipe, or no such precision. RAISES (OSError): if there is no such pipeline.
     """
-    if precision is not None and precision not in PRECISIONS:
-        raise ValueError(Errors.UNKNOWN_PRECISION.format(given=precision, expected=", ".join(PRECISIONS)))
+    if precision is not None:
+        check_precision(precision)
     if pipeline is None:
         nlp = spacy.blank("en")
         nlp.add_pipe("sbert", name=name or "sbert")
@@ -39,6 +35,5 @@ def load_pipe(
         nlp = spacy.load(pipeline)
     pipe = find_sbert(nlp, name)
     if precision is not None:
-        shim = load(find_encoder(pipe.name, pipe.model))
-        shim.precision = resolve_precision(precision, "cuda" if gpu_ids else shim.device.type)
+        set_precision(pipe.text_encoder().transformer, precision, gpu_ids)
     return pipe

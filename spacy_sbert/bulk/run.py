@@ -5,24 +5,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tqdm import tqdm
 
 from ..component.sbert import SentenceBert
-from ..encoder.transformer import load
 from ..errors.checks import NonNegative, Positive, Processes, Width, validated
 from ..files.regular import check_input, check_output
+from ..files.texts import TextColumns
+from ..files.whole import replace
+from ..vectors.computing import budget_of
 from ..vectors.cuts import CutCounter
 from ..vectors.texts import TextEncoder, check_gpus, encode_windows
-from .durable import replace, writing
+from .durable import writing
 from .errors import Errors
-from .identity import budget_of, describe
-from .inputs import Columns
+from .identity import WEIGHTS, describe, former_digest
 from .outputs import Result, writer_of
 from .source import Source
 from .vectors import DTYPES, Layout, VectorFile
-from .work_folder import WorkFolder
+from .work_folder import Kept, Values, WorkFolder
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,12 @@ def encode_file(
     prompt_name, prompt (str), truncate_dim (int): see SentenceBert.predict.
     RETURNS (BulkReport): counts.
     RAISES (ValueError): for a bad row, with file and line; for an unknown format or option; for an interrupted run of
-        another input, encoder or option; where something stands that is no file, or a link.
+        another input, encoder or option; where something stands that is not a file, or a link.
     RAISES (OSError): if a file cannot be read, is there already, or cannot be written, as on a full disk.
     RAISES (RuntimeError): if another process writes the same output.
     """
     source_path, output = Path(input_path), Path(output_path)
-    columns = Columns(column, id_column, header)
+    columns = TextColumns(column, id_column, header)
     write = writer_of(output, with_columns=with_text or id_column is not None)
     workers = Workers(n_process, tuple(gpu_ids))
     _check_options(dtype, workers)
@@ -109,7 +109,7 @@ def encode_file(
         if restart:
             work.clear()
         source = Source(source_path, columns)
-        made_of = {
+        made_of: Values = {
             "input (SHA-256)": source.sha256,
             "column": column,
             "header": header,
@@ -120,12 +120,14 @@ def encode_file(
             "window": window,
             **describe(encoder, budget, workers.gpu_ids),
         }
-        kept = work.begun(made_of) or _begin(work, made_of, source, encoder, progress)
-        layout = Layout(kept["rows"], kept["width"], dtype, window)
+        kept = work.begun(made_of, lambda: {WEIGHTS: former_digest(encoder)}) or _begin(
+            work, made_of, source, encoder, progress
+        )
+        layout = Layout(kept.rows, kept.width, dtype, window)
         with VectorFile(work.vectors, work.journal, layout) as vectors, _fixed_budget(encoder, budget):
             resumed = vectors.rows_done
             _encode(encoder, source, vectors, workers, progress)
-            made = write(Result(vectors, source.rows, kept["id_type"], with_text), work.assembled)
+            made = write(Result(vectors, source.rows, kept.id_type, with_text), work.assembled)
         source.check_unchanged()
         with writing(output):
             replace(made, output)
@@ -150,13 +152,11 @@ def _check_files(source: Path, output: Path, overwrite: bool) -> None:
         raise FileExistsError(Errors.BULK_OUTPUT_EXISTS.format(path=output))
 
 
-def _begin(
-    work: WorkFolder, made_of: dict[str, Any], source: Source, encoder: TextEncoder, progress: bool
-) -> dict[str, Any]:
-    """What a new run keeps: the number of rows, the type of their ids, the width of the vectors."""
+def _begin(work: WorkFolder, made_of: Values, source: Source, encoder: TextEncoder, progress: bool) -> Kept:
+    """Find out what a new run keeps, and write it down."""
     contents = source.check_contents(progress=progress)
     probe, _ = encoder.encode(encoder.tokenize(["a"]))
-    kept = {"rows": contents.rows, "id_type": contents.id_type, "width": probe.shape[1]}
+    kept = Kept(rows=contents.rows, id_type=contents.id_type, width=probe.shape[1])
     work.clear()  # what is there without a run.json is of no use
     work.begin(made_of, kept)
     return kept
@@ -192,8 +192,7 @@ def _fixed_budget(encoder: TextEncoder, budget: int) -> Iterator[None]:
 
 
 def _warn_of_cuts(encoder: TextEncoder, report: BulkReport) -> None:
-    settings = load(encoder.transformer).settings
     cuts = CutCounter()
-    cuts.add_rows(report.rows, report.cut, settings.max_length if settings else None)
+    cuts.add_rows(report.rows, report.cut, encoder.transformer.shim.load().max_length)
     if cuts.count:
         warnings.warn(cuts.message, stacklevel=3)

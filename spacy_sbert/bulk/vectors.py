@@ -5,16 +5,19 @@ import io
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy
 from numpy.lib.format import dtype_to_descr, write_array_header_1_0
+from pydantic import BaseModel, NonNegativeInt
 
 from ..files.regular import open_own
+from ..files.sealed_json import parse_object
 from .durable import write_all, write_whole, writing
 from .errors import Errors
 
@@ -63,6 +66,21 @@ class Layout:
         return self.rows_in(number) * self.width * self.stored.itemsize
 
 
+class Entry(BaseModel):
+    """A line of the journal: a window that is done, how many of its texts were cut, and the digests of the vectors and
+    of the rest of the line."""
+
+    window: NonNegativeInt
+    cut: int
+    sha256: str
+    line: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """What `line` must be."""
+        return hashlib.sha256(f"{self.window} {self.cut} {self.sha256}".encode()).hexdigest()[:16]
+
+
 class VectorFile:
     """Vectors, window by window, in any order. A window counts as done if the journal has it, and its bytes are those
     that the journal has the SHA-256 of: what a power loss left half-written is found and encoded anew.
@@ -80,7 +98,7 @@ class VectorFile:
         with writing(path), open_own(path, "ab"):
             pass  # now it is there
         whole = self._whole(journal)
-        self.done: dict[int, int] = {number: entry["cut"] for number, entry in whole.items()}
+        self.done: dict[int, int] = {number: entry.cut for number, entry in whole.items()}
         # Anew, for a line that broke off would spoil the one appended to it.
         write_whole(journal, b"".join(map(_line, whole.values())))
         self._file = open_own(path, "r+b", buffering=0)
@@ -120,7 +138,7 @@ class VectorFile:
         with writing(self.path):
             self._file.seek(self.layout.start(number))
             write_all(self._file, stored.data)
-            entry = {"window": number, "cut": n_cut, "sha256": hashlib.sha256(stored.data).hexdigest()}
+            entry = Entry(window=number, cut=n_cut, sha256=hashlib.sha256(stored.data).hexdigest())
             write_all(self._journal, memoryview(_line(entry)))
         self.done[number] = n_cut
         self.n_zero += _count_zero(stored)
@@ -139,14 +157,14 @@ class VectorFile:
             for number in range(self.layout.n_windows):
                 yield self._array(number, self._read(file, number))
 
-    def _whole(self, journal: Path) -> dict[int, dict[str, Any]]:
+    def _whole(self, journal: Path) -> dict[int, Entry]:
         """The windows of the journal whose vectors are there."""
-        entries = {entry["window"]: entry for entry in _entries(journal, self.layout)}
+        entries = {entry.window: entry for entry in _entries(journal, self.layout)}
         whole = {}
         with open_own(self.path, "rb") as file:
             for number, entry in sorted(entries.items()):
                 data = self._read(file, number)
-                if hashlib.sha256(data).hexdigest() == entry["sha256"]:
+                if hashlib.sha256(data).hexdigest() == entry.sha256:
                     whole[number] = entry
                     self.n_zero += _count_zero(self._array(number, data))
         return whole
@@ -163,34 +181,18 @@ def _count_zero(vectors: numpy.ndarray) -> int:
     return int((~vectors.any(axis=1)).sum())
 
 
-def _line(entry: dict[str, Any]) -> bytes:
-    return json.dumps({**entry, "line": _line_digest(entry)}).encode("utf8") + b"\n"
+def _line(entry: Entry) -> bytes:
+    return json.dumps({**entry.model_dump(), "line": entry.digest}).encode("utf8") + b"\n"
 
 
-def _line_digest(entry: dict[str, Any]) -> str:
-    said = f"{entry['window']} {entry['cut']} {entry['sha256']}"
-    return hashlib.sha256(said.encode("utf8")).hexdigest()[:16]
-
-
-def _entries(journal: Path, layout: Layout) -> Iterator[dict[str, Any]]:
+def _entries(journal: Path, layout: Layout) -> Iterator[Entry]:
     """What the journal says; lines that are not whole say nothing."""
     if not journal.exists():
         return
     with open_own(journal, "rb") as file:
         lines = file.read().splitlines()
     for line in lines:
-        try:
-            entry = json.loads(line)
-        except (RecursionError, ValueError):
-            continue
-        if isinstance(entry, dict) and _is_entry(entry, layout):
-            yield entry
-
-
-def _is_entry(entry: dict[str, Any], layout: Layout) -> bool:
-    number, cut = entry.get("window"), entry.get("cut")
-    if type(number) is not int or type(cut) is not int or not isinstance(entry.get("sha256"), str):
-        return False
-    if entry.get("line", known := _line_digest(entry)) != known:
-        return False
-    return 0 <= number < layout.n_windows
+        with suppress(ValueError):
+            entry = parse_object(Entry, line)
+            if entry.window < layout.n_windows and entry.line in (None, entry.digest):
+                yield entry

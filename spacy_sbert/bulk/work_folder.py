@@ -1,18 +1,40 @@
 """The folder beside an output in which a run keeps what it has done."""
 
 import json
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Literal
 
+from pydantic import BaseModel, NonNegativeInt
+
+from ..errors import reason_of
+from ..files.lock import Lock
 from ..files.regular import check_folder, open_own
-from ..files.sealed_json import sealed, unsealed
+from ..files.sealed_json import parse_sealed, sealed
 from .durable import write_whole, writing
 from .errors import Errors
-from .lock import Lock
 
-FORMAT = "spacy-sbert encode 1"
+FORMAT: Literal["spacy-sbert encode 2"] = "spacy-sbert encode 2"
+FORMER: Literal["spacy-sbert encode 1"] = "spacy-sbert encode 1"  # whose digest of the encoder is the former one
+Values = Mapping[str, str | bool | int | None]  # by what messages call them
+
+
+class Kept(BaseModel):
+    """What a run wants to know when it goes on: the number of rows, the type of their ids, the width of the vectors."""
+
+    rows: NonNegativeInt
+    id_type: Literal["int64", "string"] | None
+    width: NonNegativeInt
+
+
+class Run(BaseModel):
+    """What run.json says; made_of: input, encoder and options."""
+
+    format: Literal["spacy-sbert encode 2", "spacy-sbert encode 1"]
+    made_of: dict[str, str | bool | int | None]
+    kept: Kept
 
 
 class WorkFolder:
@@ -47,10 +69,11 @@ class WorkFolder:
             with suppress(OSError):  # something that is not ours is in it
                 self.folder.rmdir()
 
-    def begun(self, made_of: dict[str, Any]) -> dict[str, Any] | None:
+    def begun(self, made_of: Values, former: Callable[[], Values]) -> Kept | None:
         """What an interrupted run kept, None if there was none.
 
         made_of (dict): input, encoder and options, which must be those of that run.
+        former (Callable): what a run of the former format has in place of some of these.
         RAISES (ValueError): if they are others, or run.json is damaged.
         """
         if not self._run.is_file():
@@ -58,36 +81,22 @@ class WorkFolder:
         with open_own(self._run, "rb") as file:
             data = file.read()
         try:
-            found = json.loads(data)
-            if not _is_run(found):
-                raise ValueError(f'not of the format "{FORMAT}"')
-            found = unsealed(found)
-        except (RecursionError, ValueError) as error:
-            raise ValueError(Errors.BULK_DAMAGED.format(folder=self.folder, reason=error)) from error
-        theirs = found["made_of"]
-        differing = [key for key in {**theirs, **made_of} if theirs.get(key) != made_of.get(key)]
+            found = parse_sealed(Run, data)
+        except ValueError as error:
+            raise ValueError(Errors.BULK_DAMAGED.format(folder=self.folder, reason=reason_of(error))) from error
+        theirs, ours = found.made_of, {**made_of, **(former() if found.format == FORMER else {})}
+        differing = [key for key in {**theirs, **ours} if theirs.get(key) != ours.get(key)]
         if differing:
-            listed = "; ".join(f"{key} was {theirs.get(key)}, now {made_of.get(key)}" for key in differing)
+            listed = "; ".join(f"{key} was {theirs.get(key)}, now {ours.get(key)}" for key in differing)
             raise ValueError(Errors.BULK_OTHER_RUN.format(folder=self.folder, differing=listed))
-        return found["kept"]
+        return found.kept
 
-    def begin(self, made_of: dict[str, Any], kept: dict[str, Any]) -> None:
+    def begin(self, made_of: Values, kept: Kept) -> None:
         """Write down what a run is made of, and what it wants to know when it goes on."""
-        found = {"format": FORMAT, "made_of": made_of, "kept": kept}
-        write_whole(self._run, json.dumps(sealed(found), indent=2).encode("utf8"))
+        found = sealed(Run(format=FORMAT, made_of=dict(made_of), kept=kept).model_dump())
+        write_whole(self._run, json.dumps(found, indent=2).encode("utf8"))
 
     def clear(self) -> None:
-        """Remove what a run kept; run.json last but one, so that nobody goes on with the rest."""
+        """Remove what a run kept; run.json first, so that nobody goes on with the rest."""
         for path in (self._run, self.journal, self.vectors, self.assembled):
             path.unlink(missing_ok=True)
-
-
-def _is_run(found: Any) -> bool:
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        return False
-    made_of, kept = found.get("made_of"), found.get("kept")
-    if not isinstance(made_of, dict) or not isinstance(kept, dict):
-        return False
-    counts = [kept.get("rows"), kept.get("width")]
-    known = kept.get("id_type") in (None, "int64", "string")
-    return known and all(type(count) is int and count >= 0 for count in counts)

@@ -3,11 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from spacy.util import registry
 from thinc.api import Config
-
-from ..readers import PairCorpus
 
 OURS = "spacy-sbert.PairCorpus.v1"
 
@@ -17,7 +15,7 @@ class Corpus:
     """One file of data.
 
     role: where it stands in [corpora], such as "train" or "dev, sts". file: its name, without the folder it was in.
-    count: its examples, None where that is not known.
+    count: of its examples, None where that is not known.
     """
 
     role: str
@@ -26,7 +24,7 @@ class Corpus:
 
 
 def read_corpora(config: Config) -> Iterator[Corpus]:
-    """Find the files that [corpora] of a config names. Examples are counted where a file of pairs is still there.
+    """Find the files that [corpora] of a config names, and count the examples of those files of pairs that still exist.
 
     config (Config): of a pipeline that `spacy train` made.
     """
@@ -34,21 +32,20 @@ def read_corpora(config: Config) -> Iterator[Corpus]:
         yield from _read(block, (key,))
 
 
-def _read(block: Mapping[str, Any], role: tuple[str, ...]) -> Iterator[Corpus]:
+def _read(block: Mapping[str, object], role: tuple[str, ...]) -> Iterator[Corpus]:
     path = block.get("path")
     if isinstance(path, str) and path:
-        yield Corpus(", ".join(role), Path(path).name, _count(block))
+        yield Corpus(", ".join(role), Path(path).name, _count(block, path))
     for key, inner in block.items():
         if isinstance(inner, Mapping):
-            # Readers that hold others call them "corpora" or "corpus", which tells nothing.
+            # Readers that hold others call them "corpora" or "corpus", which says nothing about them.
             yield from _read(inner, role if key in ("corpora", "corpus") else (*role, key))
 
 
-def _count(block: Mapping[str, Any]) -> int | None:
-    if block.get("@readers") != OURS or not Path(block["path"]).is_file():
+def _count(block: Mapping[str, object], path: str) -> int | None:
+    if block.get("@readers") != OURS or not Path(path).is_file():
         return None
-    settings = {key: value for key, value in block.items() if key != "@readers"}
     try:
-        return PairCorpus(**settings).count()
+        return registry.resolve({"corpus": dict(block)})["corpus"].count()
     except (OSError, TypeError, ValueError):
         return None  # another file by now, or another layout: not what was trained on

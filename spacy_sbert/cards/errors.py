@@ -1,4 +1,4 @@
-"""What is said of model cards."""
+"""Messages about model cards."""
 
 from .. import errors
 

@@ -1,34 +1,47 @@
-"""What a card says of a pipeline: read from its meta.json and config, counted and measured on the pipeline itself."""
+"""What a card says about a pipeline: read from its meta.json and config, counted and measured on the pipeline."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
 from spacy.language import Language
 from spacy_transformers.layers import TransformerModel
+from thinc.api import Model
 
 from ..component.sbert import SentenceBert
-from ..component.upstream import find_listeners
-from ..encoder.transformer import EncoderModel
+from ..component.upstream import find_encoder, find_listeners
 from ..errors.checks import validated
 from ..hooks import records
-from ..meta.component import SentenceMeta
 from .data import Corpus, read_corpora
 from .errors import Errors
 
 README = "README.md"
-PROBE = "a"  # any text with a wordpiece: the width of its vector is that of all
+PROBE = "a"  # any text with a wordpiece: all vectors are as wide as its own
+Json = dict[str, Any]  # a part of meta.json or of a config
+
+
+class Named(Protocol):
+    """A member of a meta-embedding."""
+
+    name: str
+
+
+@runtime_checkable
+class Combined(Protocol):
+    """A pipe that combines the vectors of others, such as `sbert_meta`."""
+
+    members: Sequence[Named]
 
 
 @dataclass(frozen=True)
 class EncoderFacts:
     """The sentence vectors of one pipe.
 
-    pipe: its name. base_model: the encoder's name, of a local folder the last part alone. is_on_hub: whether that can
+    pipe: its name. base_model: the encoder's name; for a local folder only the last part. is_on_hub: whether that can
         be a name on the Hugging Face hub. pooling: the mode, or the method of a meta-embedding. normalized: whether
         vectors get unit length. width: of the vectors, measured. max_length: wordpieces of a row, None if unknown.
     objectives: the loss layers of the config with their settings, empty where no training is recorded.
@@ -49,14 +62,14 @@ class PipelineFacts:
     """A pipeline with sentence vectors.
 
     name, version: of its package. meta: its meta.json. components: names of the pipes.
-    encoders: those that make sentence vectors. answering: the one that `doc.vector` answers with.
-    corpora: what it was trained and scored on. scores: as `spacy train` left them, from 0 to 1; finite ones alone.
+    encoders: those that make sentence vectors. answering: the pipe whose vectors `doc.vector` gives.
+    corpora: what it was trained and scored on. scores: as `spacy train` left them, from 0 to 1; only finite ones.
     n_parameters: of all components. size: bytes of its folder, None if it has none.
     """
 
     name: str
     version: str
-    meta: dict[str, Any]
+    meta: Json
     components: tuple[str, ...]
     encoders: tuple[EncoderFacts, ...]
     answering: str
@@ -74,9 +87,9 @@ class PipelineFacts:
 def describe(
     nlp: Language, *, folder: Path | None = None, name: str | None = None, version: str | None = None
 ) -> PipelineFacts:
-    """Find out what a card says of a pipeline.
+    """Find out what a card says about a pipeline.
 
-    nlp (Language): with at least one `sbert` or `sbert_meta` pipe. It encodes a text, to see how wide vectors are.
+    nlp (Language): with at least one `sbert` or `sbert_meta` pipe. It encodes a text, which shows the vectors' width.
     folder (Path): where it is saved, for its size.
     name, version (str): of the package, as `spacy package` takes them; by default those of meta.json.
     RAISES (ValueError): if no pipe of the pipeline makes sentence vectors.
@@ -103,8 +116,8 @@ def describe(
     )
 
 
-def count_parameters(models: Iterable[Any]) -> int:
-    """The number of parameters in models of Thinc, those inside PyTorch among them, shared ones once."""
+def count_parameters(models: Iterable[Model]) -> int:
+    """The number of parameters of Thinc models, including those in PyTorch; shared ones count once."""
     sizes: dict[int, int] = {}
     for node in (node for model in models for node in model.walk()):
         arrays = [node.get_param(name) for name in node.param_names if node.has_param(name)]
@@ -115,21 +128,26 @@ def count_parameters(models: Iterable[Any]) -> int:
 
 
 def folder_size(folder: Path) -> int:
-    """Bytes of the files in a folder, its README.md left out, which the size is to stand in."""
+    """Bytes of the files in a folder, without its README.md, which states the size."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and file != folder / README)
 
 
-def _describe_encoder(nlp: Language, name: str, width: int, performance: dict[str, Any]) -> EncoderFacts:
+def _describe_encoder(nlp: Language, name: str, width: int, performance: Json) -> EncoderFacts:
     pipe, config = nlp.get_pipe(name), nlp.config["components"][name]
-    if isinstance(pipe, SentenceMeta):
+    if isinstance(pipe, Combined):
         members = ", ".join(member.name for member in pipe.members)
         return EncoderFacts(name, members, False, config["method"], config["normalize"], width, None, ())
     if not isinstance(pipe, SentenceBert):
         raise ValueError(Errors.CARD_NO_ENCODER.format(given=name))
-    transformer = _find_transformer(pipe)
-    settings = transformer.shim.load() if isinstance(transformer, EncoderModel) else None
-    base_model = str(transformer.attrs["name"])
-    pooling = pipe.model.get_ref("pooling")
+    heard = [listener.encoder for listener in find_listeners(pipe.model)]
+    transformer = next(node for node in heard or pipe.model.walk() if isinstance(node, TransformerModel))
+    base_model, pooling = str(transformer.attrs["name"]), pipe.model.get_ref("pooling")
+    try:
+        encoder = find_encoder(name, pipe.model)
+    except ValueError:
+        settings = None  # the transformer is one of spacy-transformers
+    else:
+        settings = encoder.shim.load()
     loss = config.get("loss") if f"{name}_loss" in performance else None
     return EncoderFacts(
         pipe=name,
@@ -143,14 +161,8 @@ def _describe_encoder(nlp: Language, name: str, width: int, performance: dict[st
     )
 
 
-def _find_transformer(pipe: SentenceBert) -> TransformerModel:
-    """The transformer of a pipe, its own or the one it shares, whoever made it."""
-    heard = [listener.encoder for listener in find_listeners(pipe.model)]
-    return next(node for node in heard or pipe.model.walk() if isinstance(node, TransformerModel))
-
-
 def _is_hub_name(name: str) -> bool:
-    """Whether a name can be one on the hub: those of local folders would tell of somebody's machine."""
+    """Whether a name can be one on the hub. Cards do not show the paths of local folders."""
     if "/" not in name or Path(name).exists():
         return False
     try:
@@ -160,8 +172,8 @@ def _is_hub_name(name: str) -> bool:
     return True
 
 
-def _objectives(block: dict[str, Any], name: str = "") -> Iterator[str]:
-    """The loss layers of a config, each with its settings, those inside another after it."""
+def _objectives(block: Json, name: str = "") -> Iterator[str]:
+    """The loss layers of a config with their settings; a layer comes before those inside it."""
     plain = {key: value for key, value in block.items() if key != "@layers" and not isinstance(value, dict)}
     settings = ", ".join(f"{key} = {value}" for key, value in plain.items())
     if "@layers" in block:
@@ -171,7 +183,7 @@ def _objectives(block: dict[str, Any], name: str = "") -> Iterator[str]:
             yield from _objectives(value, key)
 
 
-def _finite_scores(performance: dict[str, Any]) -> Iterator[tuple[str, float]]:
+def _finite_scores(performance: Json) -> Iterator[tuple[str, float]]:
     for key, value in performance.items():
         if key.endswith("_loss") or key == "speed" or isinstance(value, bool):
             continue

@@ -41,9 +41,9 @@ def hub_card(facts: PipelineFacts) -> str:
 
 
 def update_hub(repo: str, metadata: ModelCardData) -> None:
-    """Put metadata into the card of a repository on the hub; its text stays, and tags that it has.
+    """Put metadata into the card of a repository on the hub; its text and its own tags stay.
 
-    `spacy huggingface-hub push` writes a front matter of its own, which knows no sentence vectors.
+    `spacy huggingface-hub push` writes a front matter of its own, which does not mention sentence vectors.
 
     repo (str): such as "organisation/en_sbert_sts".
     """
@@ -57,7 +57,7 @@ def update_hub(repo: str, metadata: ModelCardData) -> None:
 
 
 def _license(facts: PipelineFacts) -> str:
-    """The identifier that the hub has for a licence, in the spelling of spacy-huggingface-hub."""
+    """The hub's identifier of a licence, spelled as spacy-huggingface-hub does."""
     return clean(facts.meta.get("license") or "").strip().replace(" ", "-").lower().removeprefix("gnu-")
 
 

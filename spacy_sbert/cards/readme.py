@@ -1,15 +1,14 @@
-"""The README.md of a pipeline, which `spacy package` carries along."""
+"""The README.md of a pipeline, which `spacy package` includes."""
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
-from ..evaluation.report.document import Table
-from ..evaluation.report.markdown import escape, render_table
 from ..files.regular import check_output
 from ..files.whole import write_text
+from ..render.document import Table
+from ..render.markdown import escape, render_table
 from ..render.markup import clean
 from .facts import README, PipelineFacts
 from .tables import data_section, encoder_table, score_section, versions_text
@@ -23,10 +22,10 @@ def package_card(facts: PipelineFacts) -> str:
 
 
 def write_readme(folder: Path, text: str, *, force: bool = False) -> bool:
-    """Write a card as README.md into the folder of a pipeline, unless somebody wrote or changed the one that is there.
+    """Write a card as README.md into the folder of a pipeline, unless somebody wrote or changed the one there.
 
     RETURNS (bool): whether it was written.
-    RAISES (ValueError): if the one that is there is a link, or no file.
+    RAISES (ValueError): if the one that stands there is a link, or not a file.
     """
     path = folder / README
     check_output(path)
@@ -105,6 +104,6 @@ def _pipeline_rows(facts: PipelineFacts) -> Iterator[tuple[str, str]]:
     yield "Author", author or "not stated"
 
 
-def _sources(sources: Any) -> str:
+def _sources(sources: Iterable[object]) -> str:
     named = [source.get("name") if isinstance(source, dict) else source for source in sources]
     return ", ".join(str(name) for name in named if name)

@@ -1,4 +1,4 @@
-"""The scores of a card: what they are called here, and on the Hugging Face hub."""
+"""The scores of a card, and their names on the Hugging Face hub."""
 
 import re
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ MEASURES = {
 
 
 def score_rows(facts: PipelineFacts) -> list[tuple[str, str, str]]:
-    """Label, key in meta.json and value x 100 of every score, those of other components among them."""
+    """Label, key in meta.json and value x 100 of every score, including those of other components."""
     rows = []
     for key, value in facts.scores.items():
         measure, of = _measure(key)
@@ -62,12 +62,12 @@ def is_of_vectors(key: str) -> bool:
 
 
 def scored_on(facts: PipelineFacts) -> str:
-    """The files that scores are of."""
+    """The files that were scored."""
     return ", ".join(corpus.file for corpus in facts.corpora if corpus.role.split(", ")[0] == "dev")
 
 
 def _measure(key: str) -> tuple[str, str]:
-    """The measure that a key of meta.json is of, and the corpus or the pipe it is for; two empty texts if of none."""
+    """The measure that a key of meta.json is of, and the corpus or pipe it is for; two empty texts for other keys."""
     for measure in MEASURES:
         if found := re.fullmatch(rf"(?:(.+)_)?{measure}(?:_(.+))?", key):
             return measure, found[1] or found[2] or ""

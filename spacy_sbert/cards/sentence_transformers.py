@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from spacy.language import Language
 
-from ..evaluation.report.markdown import escape
+from ..render.markdown import escape
 from .errors import Errors
 from .facts import PipelineFacts, describe
 from .hub import hub_metadata, with_metadata

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from ..evaluation.report.document import Table
-from ..evaluation.report.markdown import escape, render_table
 from ..files.environment import versions
+from ..render.document import Table
+from ..render.markdown import escape, render_table
 from .facts import EncoderFacts, PipelineFacts
 from .scores import score_rows, scored_on
 
@@ -48,6 +48,6 @@ def score_section(facts: PipelineFacts) -> Iterator[str]:
 
 
 def versions_text() -> str:
-    """The packages that were at work when the card was written."""
+    """The versions of the packages that the card was written with."""
     found = versions()
     return ", ".join(f"{name} {found[name]}" for name in PACKAGES)

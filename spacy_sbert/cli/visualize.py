@@ -42,8 +42,8 @@ def visualize_cli(
     import spacy
 
     from ..files.whole import whole_file
+    from ..readers.texts import read_document, read_texts
     from ..visual import render
-    from ..visual.files import read_document, read_texts
 
     if sentences and (column or labels or limit):
         fail("--sentences draws one whole text: leave --column, --labels and --limit out")

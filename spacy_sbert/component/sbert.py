@@ -6,19 +6,21 @@ from typing import Any, cast
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
-from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
 from ..errors.checks import Name, NonNegativeFloat, validated
-from ..hooks import hooks, pipes, records
+from ..hooks import extensions, hooks, pipes, records
+from ..losses.parts.layer import LossLayer
 from ..similarity import as_numpy
 from ..spans import SPANS_KEY, members
-from ..training.heads import find_heads, probabilities_of
 from ..training.objectives import BatchLoss, Labels, batch_loss, initialize_objectives, needs_labels, needs_width
+from ..training.pipe import PairPipe
 from ..vectors.encoded import EncodedDoc
 from .errors import Errors, Warnings
+from .heads import find_heads, probabilities_of
 from .notices import Notices
 from .text_pipe import TextPipe
 from .upstream import cache_encoders, check_spans_key, encoder_width, find_listeners, follow_upstream, prepare_upstream
@@ -82,7 +84,7 @@ def make_sbert(
     )
 
 
-class SentenceBert(TextPipe):
+class SentenceBert(PairPipe, TextPipe):
     """Sentence vectors for Docs, Spans and Tokens, and the training of the encoder that makes them.
 
     vocab (Vocab): the pipeline's.
@@ -116,7 +118,7 @@ class SentenceBert(TextPipe):
     ):
         if not model.has_ref("pooling"):
             raise ValueError(Errors.NOT_AN_ENCODER.format(name=name, given=model.name))
-        if loss is not None and "n_members" not in loss.attrs:
+        if loss is not None and not isinstance(loss, LossLayer):
             raise ValueError(Errors.BAD_LOSS.format(name=name, given=loss.name))
         check_spans_key(name, model, spans_key)
         self.vocab = vocab
@@ -128,11 +130,10 @@ class SentenceBert(TextPipe):
         self.spans_key = spans_key
         self.cfg: dict[str, Any] = {}
         self.loss_weight = loss_weight
-        self.examples_seen = 0  # in training, for who reports the speed of it
         self._expects_pairs = self._accumulates = False
         self._notices = Notices(name)
         cache_encoders(self.model, loss)
-        hooks.install_extensions(name)
+        extensions.install_for_pipe(name)
         pipes.register(self)
 
     # From pairs to gradient
@@ -178,11 +179,7 @@ class SentenceBert(TextPipe):
             and its own name.
         RAISES (ValueError): if the pipe has no loss, or the encoder's rows are not the members.
         """
-        losses = {} if losses is None else losses
-        losses.setdefault(self.name, 0.0)
-        examples = list(examples)
-        validate_examples(examples, "SentenceBert.update")
-        self.examples_seen += len(examples)
+        examples, losses = self._received(examples, losses)
         if not any(len(example.predicted) for example in examples):
             return losses  # a shared transformer returns before it hands out its output, too
         learning = [example for example in examples if members(example.predicted, self.spans_key)]
@@ -236,17 +233,9 @@ class SentenceBert(TextPipe):
         """Update the weights; a head may have a learning rate of its own."""
         finish_update(self.model, sgd)
 
-    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """Score the pairs among the examples with the pipe's scorer.
-
-        RETURNS (dict): the scores; under the pipe's name if another pipe answers `doc.vector`.
-        """
-        if self.scorer is None:
-            return {}
-        examples = list(examples)
-        scores = self.scorer(examples, name=self.name, spans_key=self.spans_key, **kwargs)
-        answering = next((record.name for eg in examples for record in records.find(eg.predicted)), self.name)
-        return scores if answering == self.name else {f"{self.name}_{key}": value for key, value in scores.items()}
+    def _answers(self, examples: list[Example]) -> bool:
+        found = (record.name for example in examples for record in records.find(example.predicted))
+        return next(found, self.name) == self.name
 
     # From pairs to labels
 

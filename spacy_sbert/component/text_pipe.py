@@ -11,10 +11,9 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from ..errors.checks import NonNegative, Positive, Processes, Width, validated
-from ..files.sealed import SealedPipe
-from ..hooks import hooks, pipes, records
+from ..files.sealed_states import SealedPipe
+from ..hooks import extensions, hooks, pipes, records
 from ..similarity import as_numpy
-from ..training.heads import find_heads, label_pairs
 from ..vectors.call import Call
 from ..vectors.cuts import CutCounter
 from ..vectors.encoded import EncodedDoc
@@ -22,6 +21,7 @@ from ..vectors.sentence_encoder import predict
 from ..vectors.texts import TextEncoder, encode_all
 from .annotations import make_record
 from .errors import Errors
+from .heads import find_heads, label_pairs
 from .notices import Notices
 from .upstream import find_encoder, find_listeners
 
@@ -131,7 +131,7 @@ class TextPipe(SealedPipe):
         A pair that a trained classification head is for gets its label, too, see label_pairs.
         """
         docs = list(docs)
-        hooks.install_extensions(self.name)  # the pipe may have got another name since it was made
+        extensions.install_for_pipe(self.name)  # the pipe may have got another name since it was made
         shared = bool(find_listeners(self.model))
         pipes.register(self)  # or be a copy
         for doc, encoded in zip(docs, scores, strict=True):

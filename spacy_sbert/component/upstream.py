@@ -13,7 +13,8 @@ from ..encoder.listener import SentenceListener
 from ..encoder.resolve import find_local
 from ..encoder.settings import EncoderSettings, read_settings
 from ..encoder.transformer import EncoderModel
-from ..spans import members, spans_key_of
+from ..spans import members
+from ..spans.sentence_spans import spans_key_of
 from ..training.members import check_rows
 from ..vectors.sentence_pooling import SentencePooling
 from .errors import Errors

@@ -8,7 +8,7 @@ from spacy.tokens import Doc
 from thinc.api import Model, Optimizer
 
 from ..encoder.shim import EncoderShim
-from ..files.sealed import SealedModel
+from ..files.sealed_states import SealedModel
 from ..vectors.encoded import EncodedDoc
 
 

@@ -1,6 +1,5 @@
 """Where the name of an encoder is looked for: a folder, the hub's cache, an installed package, the hub."""
 
-import hashlib
 import importlib.util
 import os
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ import huggingface_hub
 from huggingface_hub.errors import HFValidationError
 from safetensors import SafetensorError, safe_open
 
+from ..files.digests import file_digest
 from .errors import Errors
 
 WEIGHTS = (
@@ -105,21 +105,13 @@ def _in_package(name: str) -> Path | None:
         return None
     folder = check_folder(Path(spec.submodule_search_locations[0]) / package.folder)
     weights = folder / "model.safetensors"
-    digest = _sha256(weights)
+    digest = file_digest(weights)
     if digest != package.sha256:
         message = Errors.WRONG_DIGEST.format(
             file=weights, package=package.distribution, name=name, expected=package.sha256, given=digest
         )
         raise ValueError(message)
     return folder
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _from_hub(name: str) -> Path:

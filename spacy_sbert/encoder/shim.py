@@ -1,7 +1,7 @@
 """The Hugging Face model and tokenizer inside a Thinc model: loaded on first use, saved as their folder's files."""
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
@@ -12,16 +12,16 @@ import torch
 from safetensors import SafetensorError
 from spacy.util import SimpleFrozenDict
 from spacy_transformers.data_classes import HFObjects
-from thinc.api import Optimizer, PyTorchGradScaler, get_torch_default_device, xp2torch
+from thinc.api import Optimizer, get_torch_default_device, xp2torch
 from thinc.shims.shim import Shim
 from thinc.types import Floats2d
 from transformers import AutoModel
 from transformers.file_utils import ModelOutput
 
-from ..errors.checks import NonNegative, NonNegativeFloat, check, check_keywords
+from ..errors.checks import NonNegative, check
 from .engine.forward import Forward, autocast, cached_forward, plain_forward
 from .engine.fused_adam import can_fuse, update_fused
-from .engine.inference import REFERENCE, InferenceCache, Padded, resolve_precision
+from .engine.inference import InferenceCache, Padded, resolve_precision
 from .engine.runner import Engine
 from .engine.twins import Twins
 from .errors import Errors
@@ -37,6 +37,7 @@ from .loading import (
     room_for_text,
     try_once,
 )
+from .options import REFERENCE, TransformerOptions
 from .remote_code import may_run
 from .resolve import resolve
 from .saved import read_state, write_state
@@ -48,70 +49,34 @@ from .weights import check_architecture, check_weights
 from .weights_lock import WeightsLock
 from .wordpieces import Wordpieces
 
-PRECISIONS = ("float32", "bfloat16", "float16", "auto", REFERENCE)
-
 
 class EncoderShim(SteppingShim):
     """A transformer that is looked for and loaded when it is first needed.
 
     name (str): a folder or a name, see resolve.
-    tokenizer_config, transformer_config (dict): keyword arguments of the tokenizer and of the transformer's config.
-    trust_remote_code (bool): whether Python code that comes with the encoder may run, see may_run.
-    precision (str): "float32", "bfloat16" or "float16" (GPU, with loss scaling) for the arithmetic, "auto" for what
-        the device is quick at; weights and output are float32. "reference" is float32 through the Hugging Face model in
-        the batches of sentence-transformers, where other precisions pack and sort rows.
-    gradient_checkpointing (bool): whether training keeps the input of each layer alone, and computes it again.
-    mini_batch_size (int): the most rows that training keeps activations of, see cached_forward; 0 for no limit.
-    frozen (list[str]): parameters that are not trained, or the modules that hold them, such as "embeddings".
-    max_grad_norm (float): the norm that the gradient of all parameters together is scaled down to; 0 for no limit.
+    options (TransformerOptions): how it is loaded, encodes and is trained.
     max_batch_items (int): the most wordpieces in a forward pass in use, see run; 0 for what suits the device.
-    mixed_precision, grad_scaler_config: as in spacy-transformers.
-    RAISES (ValueError): for an unknown precision, a negative mini_batch_size or max_grad_norm, or if frozen is no list.
+    RAISES (ValueError): if max_batch_items is negative, or given beside precision = "reference".
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        tokenizer_config: dict[str, Any],
-        transformer_config: dict[str, Any],
-        trust_remote_code: bool,
-        precision: str = "float32",
-        gradient_checkpointing: bool = False,
-        mini_batch_size: int = 0,
-        frozen: Sequence[str] = (),
-        max_grad_norm: float = 0.0,
-        max_batch_items: int = 0,
-        mixed_precision: bool,
-        grad_scaler_config: dict[str, Any],
-    ):
+    def __init__(self, name: str, options: TransformerOptions, *, max_batch_items: int = 0):
         check("max_batch_items", max_batch_items, NonNegative)
-        if max_batch_items and precision == REFERENCE:
+        if max_batch_items and options.precision == REFERENCE:
             raise ValueError(Errors.REFERENCE_BATCH.format(given=max_batch_items))
-        check("mini_batch_size", mini_batch_size, NonNegative)
-        check("max_grad_norm", max_grad_norm, NonNegativeFloat)
-        check_keywords("grad_scaler_config", grad_scaler_config, PyTorchGradScaler.__init__)
-        if precision not in PRECISIONS:
-            raise ValueError(Errors.UNKNOWN_PRECISION.format(given=precision, expected=", ".join(PRECISIONS)))
-        check("frozen", frozen, Sequence[str])
         self.name = name
-        self.trust_remote_code = trust_remote_code
-        on_device = resolve_precision(precision, get_torch_default_device().type)
-        self.precision = "float16" if mixed_precision and torch.cuda.is_available() else on_device
-        self.gradient_checkpointing = gradient_checkpointing
-        self.mini_batch_size = mini_batch_size
-        self.frozen = list(frozen)
-        self.max_grad_norm = max_grad_norm
+        self.options = options
+        on_device = resolve_precision(options.precision, get_torch_default_device().type)
+        self.precision = "float16" if options.mixed_precision and torch.cuda.is_available() else on_device
+        self.mini_batch_size = options.mini_batch_size
         self.max_batch_items = max_batch_items
         self.settings: EncoderSettings | None = None
         self._inference = InferenceCache()
         self._steps = Steps()
         self._twins = Twins()
         self.weights = WeightsLock()
-        self._load_config = {"tokenizer": dict(tokenizer_config), "transformer": dict(transformer_config)}
-        objects = HFObjects(None, None, None, dict(tokenizer_config), dict(transformer_config))
-        scaled = self.precision == "float16"
-        super().__init__(objects, mixed_precision=scaled, grad_scaler_config=dict(grad_scaler_config))
+        configs = dict(options.tokenizer_config), dict(options.transformer_config)
+        objects, scaler = HFObjects(None, None, None, *configs), dict(options.grad_scaler_config)
+        super().__init__(objects, mixed_precision=self.precision == "float16", grad_scaler_config=scaler)
 
     _trial: tuple[str, ...] = ("a",)  # a text to see whether the encoder works
 
@@ -254,8 +219,8 @@ class EncoderShim(SteppingShim):
 
     def _apply(self, optimizer: Optimizer) -> None:
         overflow = self._grad_scaler.found_inf  # is no update at all
-        if self.max_grad_norm and not overflow:
-            torch.nn.utils.clip_grad_norm_(self._model.parameters(), self.max_grad_norm)
+        if self.options.max_grad_norm and not overflow:
+            torch.nn.utils.clip_grad_norm_(self._model.parameters(), self.options.max_grad_norm)
         parameters = {(self.id, name): p for name, p in self._model.named_parameters() if p.grad is not None}
         if overflow or not can_fuse(optimizer, parameters):
             super()._update(optimizer)
@@ -298,8 +263,10 @@ class EncoderShim(SteppingShim):
 
     def _load_folder(self, folder: Path, settings: EncoderSettings, *, is_saved: bool = False) -> None:
         objects = self._hfmodel
-        of_tokenizer, of_transformer = self._load_config["tokenizer"], self._load_config["transformer"]
-        trust = may_run(folder, of_transformer, name=settings.name, asked=self.trust_remote_code, is_saved=is_saved)
+        of_tokenizer, of_transformer = dict(self.options.tokenizer_config), dict(self.options.transformer_config)
+        trust = may_run(
+            folder, of_transformer, name=settings.name, asked=self.options.trust_remote_code, is_saved=is_saved
+        )
         source = Source(folder, settings.name, of_tokenizer, of_transformer, trust)
         tokenizer, config = load_tokenizer(source), load_config(source)
         transformer = self._load_transformer(source, config)
@@ -324,9 +291,9 @@ class EncoderShim(SteppingShim):
         return transformer
 
     def _prepare_training(self) -> None:
-        if self.gradient_checkpointing:
+        if self.options.gradient_checkpointing:
             self._model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-        for prefix in self.frozen:
+        for prefix in self.options.frozen:
             named = [(name, p) for name, p in self._model.named_parameters() if f"{name}.".startswith(f"{prefix}.")]
             if not named:
                 modules = sorted({name.rsplit(".", 1)[0] for name, _ in self._model.named_parameters()})

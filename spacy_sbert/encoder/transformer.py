@@ -12,21 +12,24 @@ from thinc.api import Model, xp2torch
 from thinc.types import Floats2d
 from transformers.file_utils import ModelOutput
 
-from ..files.sealed import SealedModel
+from ..errors.configured import Configured
+from ..files.sealed_states import SealedModel
 from ..spans import SpanGetter
 from .engine.packed_bert import is_packable
 from .engine.runner import run
 from .errors import Errors
 from .forks import use_one_thread_in_forks
+from .hugging_face import Tokenizer
+from .options import TransformerOptions
 from .padded import PaddedRows, encode_spans, pad_states
 from .prompts import Prompts
 from .replace_listeners import replace_listener, replace_listener_cfg
 from .shim import EncoderShim
 from .states import Backprop, States
-from .wordpieces import OVERFLOWS, Wordpieces, WordpieceTokenizer
+from .wordpieces import Wordpieces, WordpieceTokenizer
 
 
-class EncoderModel(SealedModel, TransformerModel):
+class EncoderModel(Configured, SealedModel, TransformerModel):
     """Encode the rows of Docs with a Hugging Face encoder that is loaded on first use.
 
     Beyond the model of spacy-transformers it looks a name up in installed packages too, knows the length limit that
@@ -34,34 +37,29 @@ class EncoderModel(SealedModel, TransformerModel):
 
     name (str): a folder or a name, see resolve.
     get_spans (Callable): from Docs to the Spans that are its rows.
-    overflow (str): "truncate" or "windows", for rows longer than the limit.
+    options (TransformerOptions): how it is loaded, encodes and is trained.
+    max_batch_items (int): the most wordpieces in a forward pass in use, see run; 0 for what suits the device.
     prompts (Prompts): what may be put before texts; None where other components read the states, too.
-    For the others see EncoderShim.
     """
 
     def __init__(
         self,
         name: str,
         get_spans: SpanGetter,
+        options: TransformerOptions,
         *,
-        overflow: str,
+        max_batch_items: int = 0,
         prompts: Prompts | None = None,
-        **shim_config: Any,
     ):
-        if overflow not in OVERFLOWS:
-            raise ValueError(Errors.UNKNOWN_OVERFLOW.format(given=overflow, expected=", ".join(OVERFLOWS)))
         use_one_thread_in_forks()
-        self.overflow = overflow  # no attr: those are saved, and would win over the config when loaded
+        self.options = options
         self.prompts = prompts or Prompts(default_name="")
-        if overflow == "windows" and not self.prompts.include:
+        if options.overflow == "windows" and not self.prompts.include:
             raise ValueError(Errors.PROMPT_WINDOWS)
-        self._tokenizer: tuple[Any, WordpieceTokenizer] | None = None
-        own = {"name": name, "get_spans": get_spans, "overflow": overflow, "prompts": prompts}
-        self._config = {**own, **shim_config}
+        self._tokenizer: tuple[Tokenizer, WordpieceTokenizer] | None = None
         # Of the name and in the place that spacy-transformers gives it, as saved pipelines have it.
-        holder: Model = Model(
-            "hf-pytorch", _is_held, shims=[EncoderShim(name, **shim_config)], dims={"nI": None, "nO": None}
-        )
+        shim = EncoderShim(name, options, max_batch_items=max_batch_items)
+        holder: Model = Model("hf-pytorch", _is_held, shims=[shim], dims={"nI": None, "nO": None})
         Model.__init__(
             self,
             "transformer",
@@ -96,6 +94,11 @@ class EncoderModel(SealedModel, TransformerModel):
             yield run(engine, wordpieces, budget=self.max_batch_items), lambda d_values: None
 
     @property
+    def overflow(self) -> str:
+        """What happens to rows longer than the limit."""
+        return self.options.overflow
+
+    @property
     def max_batch_items(self) -> int:
         """The most wordpieces in a forward pass in use; 0 for what suits the device."""
         return self.shim.max_batch_items
@@ -122,15 +125,6 @@ class EncoderModel(SealedModel, TransformerModel):
         """The model's state; loads the weights first, so that its width is saved with them."""
         load(self)
         return super().to_dict()
-
-    def copy(self) -> "EncoderModel":
-        """A copy with weights of its own."""
-        copied = EncoderModel(**self._config)
-        copied.layers[0].shims[0] = self.shim.copy()
-        if self.has_dim("nO"):
-            copied.set_dim("nO", self.get_dim("nO"))
-        copied.attrs["has_transformer"] = self.attrs["has_transformer"]
-        return copied
 
 
 def _is_held(model: Model, X: object, is_train: bool) -> tuple[object, Callable]:

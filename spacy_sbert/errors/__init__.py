@@ -4,6 +4,8 @@ The messages of one room stand in its own errors.py, what several say here. Each
 its name, by which filters of warnings and users' searches know it: TRUNCATED is [sbert-truncated].
 """
 
+import re
+
 
 class Messages:
     """Messages by names that say what went wrong; a subclass puts the code of each before it."""
@@ -12,6 +14,11 @@ class Messages:
         for name, text in list(vars(cls).items()):
             if name.isupper():
                 setattr(cls, name, f"[sbert-{name.lower().replace('_', '-')}] {text}")
+
+
+def reason_of(error: Exception) -> str:
+    """What an exception says, without its code: for a message around it."""
+    return re.sub(r"^\[sbert-[a-z0-9-]+\] ", "", str(error))
 
 
 class Errors(Messages):
@@ -49,6 +56,10 @@ class Errors(Messages):
         "position {position}. Decode the bytes it comes from as UTF-8, or replace it: "
         "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')."
     )
+    NOT_ROWS = (
+        "Cannot search {name} of shape {given}: expected a float array of shape (n, width), a vector a row, such as "
+        "numpy.stack([doc.vector for doc in docs])."
+    )
     SEARCH_EMPTY_QUERY = "Cannot search for a query without a vector: it has no text. Give it some."
     SEARCH_BAD_ARRAYS = "{path} holds no quantised vectors ({reason}). Quantise and save them again."
     CANNOT_WRITE = (
@@ -74,14 +85,10 @@ class Errors(Messages):
         "Cannot read {path} as a table: expected a name that ends in one of {expected}, all but .parquet also .gz."
     )
     NO_PAIRS = "{path} holds no pairs: expected {expected}."
-    NO_COLUMN = "{path}, line {line}: expected a column '{column}', got {given}. Check the names and the format."
     SHORT_LINE = (
         "{path}, line {line}: no column '{column}', the line has only {given} columns. Repair or remove the line."
     )
     UNKNOWN_LABEL = "{path}, line {line}: unknown label '{given}', expected one of {expected}. Repair the line."
-    NOT_A_TEXT = "{path}, line {line}: expected a text in the column '{column}', got {given!r}. Repair the line."
-    BAD_ENCODING = "{path}, line {line}: not UTF-8 ({reason}). Convert the file to UTF-8."
-    BAD_JSON = "{path}, line {line}: expected a JSON object, got {reason}. Repair the line."
     NOT_FINITE = (
         "A vector of the example '{text}' is not finite: training has diverged. Lower the learning rate or clip "
         "the gradient."

@@ -5,12 +5,12 @@ from typing import TypedDict
 
 import numpy
 
+from ..render.html import html
+from ..render.markdown import markdown
 from .errors import Errors
 from .intervals import Resampled, mean_of, paired_difference, spearman_of
 from .ranks import RankChanges, common_variants, rank_changes, transfer_probing, variant_key
 from .report.comparison import contents, plots
-from .report.html import page
-from .report.markdown import render
 from .results import Figure, Predictions, Results, TaskResult, check_results, figure
 
 FORMAT = "spacy-sbert comparison 1"
@@ -85,13 +85,13 @@ def compare_markdown(results: Sequence[Results], comparison: Comparison | None =
     results (Sequence of dict): see compare. comparison (dict): what compare made of them, by default it is made.
     RETURNS (str): the same for the same results.
     """
-    return render(contents(aligned(results), comparison or compare(results)))
+    return markdown(contents(aligned(results), comparison or compare(results)))
 
 
 def compare_html(results: Sequence[Results], comparison: Comparison | None = None) -> str:
     """Models side by side, as a self-contained page with plots; see compare_markdown."""
     comparison = comparison or compare(results)
-    return page(contents(aligned(results), comparison), plots(comparison))
+    return html(contents(aligned(results), comparison), plots(comparison))
 
 
 def aligned(results: Sequence[Results]) -> Sequence[Results]:

@@ -1,12 +1,11 @@
 """Where the official data sets lie, how many examples they have, and where to get them."""
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from ..files.regular import check_input
+from ..files.digests import file_digest
 from .errors import Errors
 
 Row = TypeVar("Row")
@@ -17,7 +16,6 @@ PREFIXES = tuple(
     for base in ("", "senteval", "data", "senteval/data")
     for folder in ("", "sts", "STS", "nli", "argument", "probing", "downstream", "downstream/STS")
 )
-CHUNK = 2**20  # bytes
 
 
 class MissingData(Exception):
@@ -75,16 +73,7 @@ def filled(rows: Iterable[Row], path: Path) -> list[Row]:
 
 def digests(paths: Iterable[Path], root: Path) -> dict[str, str]:
     """The SHA-256 of each file by its path below the root."""
-    return {path.relative_to(root).as_posix(): _digest(path) for path in sorted(paths)}
-
-
-def _digest(path: Path) -> str:
-    check_input(path)
-    found = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
-            found.update(chunk)
-    return found.hexdigest()
+    return {path.relative_to(root).as_posix(): file_digest(path) for path in sorted(paths)}
 
 
 def existing(paths: Sequence[Path], place: Place, root: Path) -> list[Path]:

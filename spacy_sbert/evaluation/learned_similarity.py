@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import numpy
 
 from ..similarity import cosine
+from ..similarity.concatenation import SYMMETRIC, concatenated
 from .datasets import MissingData
 from .errors import Errors
 from .intervals import intervals_of, spearman_of
-from .pairs import DEPENDS_ON, GradedPairs, GradedSet, correlated, pair_features, predictions_of, touched
+from .pairs import DEPENDS_ON, GradedPairs, GradedSet, correlated, predictions_of, touched
 from .results import Measured, Scores
 from .sick import SICK
 from .sts import BENCHMARK
@@ -95,7 +96,7 @@ def score_learned(train: GradedPairs, tune: GradedPairs | None, test: GradedPair
 
     def score(transform: Predict) -> Scores:
         sides = {name: numpy.split(transform(both), 2) for name, both in rows.items()}
-        parts = {name: (pair_features(*sides[name]), given[name].gold) for name in sides}
+        parts = {name: (concatenated(*sides[name], parts=SYMMETRIC), given[name].gold) for name in sides}
         similarity, error = fit_similarity(parts["train"], parts.get("tune"), settings.seeds[0])
         found = {"learned": similarity(parts["test"][0]), "cosine": cosine(*sides["test"])}
         each.append((found, error))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy
 
-from ..files.lines import Row
+from ..readers.rows import Row
 from ..similarity import cosine, euclidean, manhattan
 from ..similarity.correlation import pearson, spearman
 from .datasets import Place, check_count, filled
@@ -97,15 +97,6 @@ def touched(settings: Settings, *beginnings: str) -> list[str]:
     """A note where the encoder was trained on data whose names begin so."""
     names = settings.touching(*beginnings)
     return [TRAINED.format(names)] if names else []
-
-
-def pair_features(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
-    """(|u - v|, u * v): the features of pairs.
-
-    u, v (float (n, width)). RETURNS (float (n, 2 width)): the same with u and v exchanged.
-    SOURCE: Tai et al. 2015, Improved Semantic Representations From Tree-Structured LSTM Networks, section 4.2.
-    """
-    return numpy.hstack([numpy.abs(u - v), u * v])
 
 
 def graded_pairs(rows: Sequence[Row], low: float, high: float) -> GradedPairs:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..files.lines import Row
+from ..readers.rows import Row
 from .classification import DEPENDS_ON, classify
 from .classifiers import DEV, TEST, TRAIN
 from .datasets import Place, check_count, existing

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..files.lines import Row, check_members, find_columns, pick, read_lines, read_tabs
+from ..files.lines import read_lines
+from ..files.tables import by_name, pick, read_tabs
+from ..readers.rows import Row, check_members
 from .errors import Errors
 
 SENTENCE = "sentence"
@@ -60,13 +62,7 @@ def paraphrase_rows(path: Path) -> Iterator[Row]:
     RAISES (ValueError): for a missing column, an unknown label or an empty sentence.
     SOURCE: Dolan et al. 2004; columns Quality, #1 ID, #2 ID, #1 String, #2 String.
     """
-    records = read_tabs(path)
-    columns: list[int] = []
-    for line, header in records:
-        columns = find_columns(header, MRPC_COLUMNS, path, line)
-        break
-    for line, record in records:
-        label, *texts = pick(record, columns, MRPC_COLUMNS, path, line)
+    for line, (label, *texts) in by_name(read_tabs(path), MRPC_COLUMNS, path):
         check_known(label.strip(), ("0", "1"), path, line)
         yield Row(check_members(texts, MRPC_COLUMNS[1:], path, line), line, label=label.strip())
 

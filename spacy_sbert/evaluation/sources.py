@@ -1,16 +1,13 @@
 """Where an evaluation has its vectors from."""
 
-import hashlib
 from collections.abc import Iterator, Sequence
-from importlib.metadata import packages_distributions, version
 from typing import Protocol
 
 import numpy
 from spacy.language import Language
-from thinc.api import Model
-from thinc.shims import Shim
 
 from ..similarity import as_numpy
+from ..vectors.identity import pipeline_digest
 from .errors import Errors
 
 
@@ -48,7 +45,7 @@ class PipelineSource:
         self.nlp = nlp
         self.name = name or "{lang}_{name}".format(**nlp.meta)
         self.batch_size = batch_size
-        self.digest = digest_of(nlp)
+        self.digest = pipeline_digest(nlp)
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str] = ()) -> numpy.ndarray:
         """The vectors of texts; fit_on is not looked at.
@@ -69,34 +66,3 @@ class PipelineSource:
             if not numpy.isfinite(vector).all():
                 raise ValueError(Errors.NOT_FINITE.format(text=doc.text[:50]))
             yield vector
-
-
-def digest_of(nlp: Language) -> str:
-    """The SHA-256 of a pipeline: its config, its components and its static vectors, but not the words it has seen."""
-    nlp("A text.")  # what is loaded and set on first use is, so that use changes no byte
-    found = hashlib.sha256(nlp.to_bytes(exclude=["vocab"]))
-    found.update("".join([*_versions(nlp), *precisions(nlp)]).encode("utf8"))
-    if nlp.vocab.vectors.size:
-        found.update(nlp.vocab.vectors.to_bytes(exclude=["strings"]))
-    return found.hexdigest()
-
-
-def precisions(nlp: Language) -> list[str]:
-    """The precisions that encoders work in, where that is not float32: "auto" in the config does not tell."""
-    models = [(name, getattr(pipe, "model", None)) for name, pipe in nlp.pipeline]
-    shims = [(name, shim) for name, model in models if isinstance(model, Model) for shim in _shims(model)]
-    found = [(name, getattr(shim, "precision", "float32")) for name, shim in shims]
-    return [f"{name} {precision};" for name, precision in found if precision != "float32"]
-
-
-def _shims(model: Model) -> Iterator[Shim]:
-    for node in model.walk():
-        yield from node.shims
-
-
-def _versions(nlp: Language) -> list[str]:
-    """The versions of the packages that the components come from, such as those of plugins."""
-    names = {type(pipe).__module__.partition(".")[0] for _, pipe in nlp.pipeline}
-    packages = packages_distributions()
-    found = {name for module in names for name in packages.get(module, [])}
-    return sorted(f"{name} {version(name)};" for name in found)

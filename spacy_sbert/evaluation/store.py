@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy
 
 from ..files.arrays import read_arrays, write_arrays
-from ..files.environment import device, digest_of_parts, versions
+from ..files.digests import digest_of_parts
+from ..files.environment import device, versions
 from ..files.regular import check_folder
 from .errors import Errors
 from .sources import Source

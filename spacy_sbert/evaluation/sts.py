@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy
 
-from ..files.lines import check_members, check_score, read_lines
+from ..files.lines import read_lines
+from ..readers.rows import check_members, check_score
 from ..readers.sts import sts_rows
 from .datasets import MissingData, Place, check_count, filled
 from .errors import Errors

@@ -8,7 +8,8 @@ from typing import Any, cast
 from tqdm import tqdm
 
 from ..errors.checks import validated
-from ..files.environment import device, digest_of_parts, versions
+from ..files.digests import digest_of_parts
+from ..files.environment import device, versions
 from ..files.regular import check_input
 from ..files.sealed_json import sealed, unsealed
 from ..files.whole import write_text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy
 
-from ..files.lines import Row
+from ..readers.rows import Row
 from .classification import DEPENDS_ON, Examples, classify
 from .classifiers import ALL, DEV, TEST, TRAIN
 from .datasets import Place, check_count, filled

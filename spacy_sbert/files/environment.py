@@ -1,7 +1,5 @@
 """What scores may depend on beside model, data and settings: versions, and the device."""
 
-import hashlib
-import json
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
@@ -25,8 +23,3 @@ def versions() -> dict[str, str]:
 def device() -> str:
     """Where vectors are computed: "cpu" or "gpu"."""
     return get_current_ops().device_type
-
-
-def digest_of_parts(*parts: object) -> str:
-    """The SHA-256 of names, numbers, digests, and what JSON holds of them."""
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf8")).hexdigest()

@@ -22,15 +22,7 @@ class Errors(errors.Errors):
         "was changed after it was written, or writing or copying it was cut short. Save or copy the pipeline again; "
         "if 'spacy train' was stopped while it wrote model-last, try model-best beside it."
     )
-    BAD_SCORE = (
-        "{path}, line {line}: expected a score from {low:g} to {high:g}, got '{given}' in the column '{column}'. "
-        "Repair the line, or set min_score and max_score for a table of another range."
-    )
     EMPTY_SENTENCE = "{path}, line {line}: {column} is empty. Every column that is read needs text."
-    EQUAL_MEMBERS = (
-        "{path}, line {line}: the members {columns} of a triplet are equal, so there is nothing to tell apart. Remove "
-        "the line."
-    )
     LONG_LINE = "{path}, line {line}: longer than {limit} bytes. Expected a text file with one example a line."
     BAD_GZIP = "{path}, line {line}: the compressed file is damaged ({reason}). Fetch it again."
     BAD_CSV = (
@@ -42,3 +34,25 @@ class Errors(errors.Errors):
     )
     REPEATED_WORD = "{path}, line {line}: the word '{word}' was counted before. Keep one line for each word."
     NO_WORD_COUNTS = "{path} holds no word counts: expected a word and its count on each line."
+    NO_PYARROW = "Reading {path} needs pyarrow. Install it: pip install 'spacy-sbert[parquet]'."
+    BAD_PARQUET = "{path}, record {line}: cannot be read as .parquet ({reason}). Write the file again."
+    UNKNOWN_TEXTS = (
+        "Cannot read texts from {path}: expected a name that ends in one of {expected}, all but .parquet also .gz."
+    )
+    NO_ID_IN_TEXT = "{path} has no column '{column}': a .txt file has a text a line, and no ids. Leave --id-column out."
+    BAD_ID = (
+        "{path}, line {line}: expected a string or a whole number of 64 bits in the column '{column}', got {given!r}. "
+        "Repair the line, or leave --id-column out."
+    )
+    NOT_A_NUMBER = (
+        "{path} is read without a header, but a column was named '{given}': expected a number counted from 0, such as "
+        '--column 1 or members = ["1", "2"]. To go by names, leave --no-header out, or set header = true.'
+    )
+    NO_COLUMN = "{path}, line {line}: expected a column '{column}', got {given}. Check the names and the format."
+    NOT_A_TEXT = "{path}, line {line}: expected a text in the column '{column}', got {given!r}. Repair the line."
+    BAD_ENCODING = "{path}, line {line}: not UTF-8 ({reason}). Convert the file to UTF-8."
+    BAD_JSON = "{path}, line {line}: expected a JSON object, got {reason}. Repair the line."
+    LOCKED = (
+        "Another process (number {pid}) writes the same output: it has locked {path}. Wait until it is done, or stop "
+        "it."
+    )

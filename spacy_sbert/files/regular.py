@@ -3,7 +3,7 @@
 import os
 import stat
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO, cast
 
 from .errors import Errors
 
@@ -52,17 +52,21 @@ def check_folder(path: Path) -> None:
         raise ValueError(Errors.NOT_TO_WRITE.format(path=path, kind=_kind(found.st_mode)))
 
 
-def open_own(path: Path, mode: str, buffering: int = -1) -> Any:
+def open_own(path: Path, mode: str, buffering: int = -1) -> BinaryIO:
     """Open a file of which nobody else has a name: it is written in place, or what is read of it is trusted.
 
-    mode (str), buffering (int): as of open.
-    RAISES (ValueError): for a link, symbolic or hard, and for what is no file.
+    mode (str), buffering (int): as of open; of bytes.
+    RAISES (ValueError): for a link, symbolic or hard, and for what is not a file.
     """
     check_output(path)
     found = _lstat(path)
     if found is not None and found.st_nlink > 1:
         raise ValueError(Errors.NOT_TO_WRITE.format(path=path, kind="a hard link"))
-    return open(path, mode, buffering, opener=lambda name, flags: os.open(name, flags | FLAGS, 0o666))
+    return cast(BinaryIO, open(path, mode, buffering, opener=_open_own))
+
+
+def _open_own(name: str, flags: int) -> int:
+    return os.open(name, flags | FLAGS, 0o666)
 
 
 def open_new(path: Path) -> BinaryIO:
@@ -79,4 +83,4 @@ def _lstat(path: Path) -> os.stat_result | None:
 
 
 def _kind(mode: int) -> str:
-    return KINDS.get(stat.S_IFMT(mode), "no regular file")
+    return KINDS.get(stat.S_IFMT(mode), "not a regular file")

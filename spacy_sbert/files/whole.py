@@ -1,5 +1,6 @@
 """Files and folders that are there whole or not at all."""
 
+import errno
 import os
 import shutil
 import tempfile
@@ -36,31 +37,61 @@ def new_folder(path: Path | str) -> Iterator[Path]:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write that gets its name when all is written; if writing fails, what stood there stays.
+def whole_file(path: Path, *, temporary: Path | None = None, message: str = Errors.CANNOT_WRITE) -> Iterator[BinaryIO]:
+    """A file to write that gets its name when all of it is on the disk; if writing fails, what stood there stays.
 
-    path (Path): the file; its folder is made.
+    path (Path): the file; its folder is made. temporary (Path): the name until then; by default one for each process,
+        so that several may write the file.
+    message (str): of errors, see writing.
     RAISES (ValueError): if a link, a folder, a pipe or a device stands there. (OSError): if it cannot be written.
     """
     check_output(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open_new(temporary) as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        if error.errno is None or error.filename is not None:
-            raise
-        reason = os.strerror(error.errno)
-        raise OSError(error.errno, Errors.CANNOT_WRITE.format(path=path, reason=reason)) from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    temporary = temporary or path.with_name(f".{path.name}.{os.getpid()}")
+    with writing(path, message):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with open_new(temporary) as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file in UTF-8, as whole_file does."""
     with whole_file(path) as file:
         file.write(text.encode("utf8"))
+
+
+@contextmanager
+def writing(path: Path, message: str = Errors.CANNOT_WRITE) -> Iterator[None]:
+    """Name the file, and the remedy, where writing it fails; an error that names another file stays.
+
+    message (str): with {path} and {reason}.
+    RAISES (OSError): in place of another, with its number.
+    """
+    try:
+        yield
+    except OSError as error:
+        is_ours = error.filename is None or path.name in str(error.filename)
+        if not is_ours or isinstance(error.__cause__, OSError):  # which was named already
+            raise
+        said = message.format(path=path, reason=error.strerror or error)
+        raise (OSError(error.errno, said) if error.errno else OSError(said)) from error
+
+
+def replace(new: Path, path: Path) -> None:
+    """Give a file that is on the disk its final name, and have the name on the disk, too."""
+    os.replace(new, path)
+    if os.name != "posix":  # elsewhere a folder cannot be opened
+        return
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # of file systems that cannot do it
+            raise
+    finally:
+        os.close(folder)

@@ -74,6 +74,9 @@ class Warnings(errors.Warnings):
         'themselves with [components.{name}.model.get_spans] unit = "doc+sent" (of the component "transformer" where '
         "that is shared) and sentence boundaries set before the encoder. The pipe '{name}' says this once."
     )
+    MOST_SIMILAR_UNPREFIXED = (
+        "_.most_similar is now called _.sbert_most_similar, with the name of the pipe before it. The old name will go."
+    )
     BEHIND_LIMIT = (
         "A Span or Token lies wholly or partly behind the encoder's limit, where its Doc was cut: it has no vector, or "
         'that of its beginning alone. Set overflow = "windows" in the encoder\'s config; sentences are encoded by '

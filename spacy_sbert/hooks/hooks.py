@@ -4,19 +4,18 @@ They are plain module-level functions that read the stored record at each call: 
 and `Span.as_doc`, which hands the same hooks to a new Doc, needs nothing more.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from typing import Any, cast, overload
+from collections.abc import Iterable, Iterator
+from typing import cast, overload
 
 import numpy
+from spacy.lexeme import Lexeme
 from spacy.tokens import Doc, Span, Token
 
-from ..similarity import as_numpy, cosine
+from ..similarity import as_numpy, cosine, lengths
 from . import arrivals, records
 from .errors import Errors
 
-Vectorised = tuple[numpy.ndarray, bool]
-SQUARABLE = 1e-15, 1e15  # numbers whose squares float32 adds up in full precision
+Piece = Doc | Span | Token
 
 
 def install(doc: Doc) -> None:
@@ -60,7 +59,7 @@ def _restore_each(docs: Iterator[Doc]) -> Iterator[Doc]:
         yield restore(doc)
 
 
-def vector(obj: Doc | Span | Token, name: str | None = None, dense: records.Dense | None = None) -> numpy.ndarray:
+def vector(obj: Piece, name: str | None = None, dense: records.Dense | None = None) -> numpy.ndarray:
     """The stored vector of a Doc, Span or Token.
 
     A Doc's is its pooled row, or the mean of its rows; a Span's its row if it is one, otherwise, as a Token's, the
@@ -75,22 +74,19 @@ def vector(obj: Doc | Span | Token, name: str | None = None, dense: records.Dens
     return _look_up(obj, name, dense)[0]
 
 
-def has_vector(obj: Doc | Span | Token) -> bool:
+def has_vector(obj: Piece) -> bool:
     """Whether a Doc, Span or Token has any wordpiece to make a vector of; False for empty and white text."""
-    if not records.find(_doc_of(obj)) and not (isinstance(obj, Doc) and _is_detached(obj)):
+    if not records.find(doc_of(obj)) and not (isinstance(obj, Doc) and _is_detached(obj)):
         return False
     return _look_up(obj)[1]
 
 
 def vector_norm(obj: Doc | Token) -> float:
     """Euclidean norm of the vector of a Doc or Token."""
-    found = vector(obj)
-    if not SQUARABLE[0] < abs(found).max(initial=0.0) < SQUARABLE[1]:
-        found = found.astype("float64")
-    return float(numpy.linalg.norm(found))
+    return float(lengths(vector(obj)[None].astype("float64"))[0])
 
 
-def similarity(ours: Doc | Span | Token, theirs: Any) -> float:
+def similarity(ours: Piece, theirs: object) -> float:
     """Cosine similarity of a Doc, Span or Token to another one, or to a Lexeme.
 
     cos(u, v) = (u / ||u||) . (v / ||v||), and 0.0 where either has no text.
@@ -106,47 +102,26 @@ def similarity(ours: Doc | Span | Token, theirs: Any) -> float:
     return float(numpy.clip(float(cosine(u[None], v[None])[0]), -1.0, 1.0))  # rounding may go beyond
 
 
-def vector_of(other: Any) -> numpy.ndarray:
+def vector_of(other: object, name: str | None = None) -> numpy.ndarray:
     """The stored vector of a Doc, Span or Token, or the one that spaCy has for it, or for a Lexeme.
+
+    name (str): the pipe whose stored vector is wanted; by default that of the pipe that answers `doc.vector`.
 
     RAISES (ValueError): if it has none.
     """
     if isinstance(other, (Doc, Span, Token)):
-        doc = _doc_of(other)
-        if records.find(doc) or _is_detached(doc):
-            return vector(other)
+        doc = doc_of(other)
+        if records.find(doc, name) or _is_detached(doc):
+            return vector(other, name)
         if not other.has_vector:
             raise ValueError(Errors.NO_VECTORS.format(kind=type(other).__name__, which=""))
     elif not getattr(other, "has_vector", False):
         raise ValueError(Errors.NOT_COMPARABLE.format(given=f"a {type(other).__name__} without a vector"))
-    return as_numpy(other.vector)
+    return as_numpy(cast(Lexeme, other).vector)
 
 
-def install_extensions(pipe: str = "sbert") -> None:
-    """Register `doc._.sbert_vector` and its like, which read stored vectors where hooks did not travel.
-
-    The vectors of the pipe of this name, under its name; `_.sbert_vector` answers for the pipe that answers
-    `doc.vector` where no pipe is called "sbert".
-    """
-    attribute = f"{pipe}_vector"
-    getter: Callable[[Any], numpy.ndarray] = _sbert_vector if pipe == "sbert" else partial(vector, name=pipe)
-    for kind in (Doc, Span, Token):
-        if not kind.has_extension(attribute):
-            kind.set_extension(attribute, getter=getter)
-    if not Doc.has_extension("sbert_truncated"):
-        Doc.set_extension("sbert_truncated", getter=is_truncated)
-
-
-def is_truncated(doc: Doc) -> bool:
-    """Whether any row of a Doc was longer than the encoder's limit and was cut."""
-    return any(record.data["truncated"] for name in records.names(doc) for record in records.find(doc, name))
-
-
-def _sbert_vector(obj: Doc | Span | Token) -> numpy.ndarray:
-    return vector(obj, "sbert" if "sbert" in records.names(_doc_of(obj)) else None)
-
-
-def _doc_of(obj: Doc | Span | Token) -> Doc:
+def doc_of(obj: Piece) -> Doc:
+    """The Doc that a Doc, Span or Token is of. RAISES (TypeError): if it is none of them."""
     if isinstance(obj, Doc):
         return obj
     if not isinstance(obj, (Span, Token)):
@@ -154,16 +129,17 @@ def _doc_of(obj: Doc | Span | Token) -> Doc:
     return obj.doc
 
 
-def _look_up(obj: Doc | Span | Token, name: str | None = None, dense: records.Dense | None = None) -> Vectorised:
-    doc = _doc_of(obj)
+def _look_up(obj: Piece, name: str | None = None, dense: records.Dense | None = None) -> tuple[numpy.ndarray, bool]:
+    doc = doc_of(obj)
     found = records.find(doc, name)
     if found:
         if isinstance(obj, Doc):
             return records.doc_vector(obj, found, dense)
-        of = records.span_vector if isinstance(obj, Span) else records.token_vector
-        return cast(Any, of)(obj, found, dense)
+        if isinstance(obj, Span):
+            return records.span_vector(obj, found, dense)
+        return records.token_vector(obj, found, dense)
     if isinstance(obj, Doc) and name in (None, "sbert") and _is_detached(obj):
-        detached = cast(Any, obj)._vector
+        detached = cast(numpy.ndarray, obj._vector)  # type: ignore[attr-defined]
         return detached, bool(detached.any())
     which = "" if name is None else f" of a pipe named '{name}'"
     raise ValueError(Errors.NO_VECTORS.format(kind=type(obj).__name__, which=which))
@@ -171,4 +147,4 @@ def _look_up(obj: Doc | Span | Token, name: str | None = None, dense: records.De
 
 def _is_detached(doc: Doc) -> bool:
     """Whether a Doc comes from `Span.as_doc`, which hands on our hooks and sets the Span's vector, but no user data."""
-    return doc.user_hooks.get("vector") is vector and cast(Any, doc)._vector is not None
+    return doc.user_hooks.get("vector") is vector and doc._vector is not None  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
-"""`doc._.most_similar("query", k=3)`: the sentences of a Doc or Span that are most similar to a query."""
+"""`doc._.sbert_most_similar("query", k=3)`: the sentences of a Doc or Span that are most similar to a query."""
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import numpy
 from spacy.tokens import Doc, Span
@@ -23,16 +23,9 @@ class SimilarSpan(NamedTuple):
     score: float
 
 
-def install() -> None:
-    """Register `doc._.most_similar` and `span._.most_similar`, unless there are others of this name."""
-    for kind in (Doc, Span):
-        if not kind.has_extension("most_similar"):
-            kind.set_extension("most_similar", method=most_similar)
-
-
 @validated
 def most_similar(
-    text: Doc | Span, query: Query, k: Positive = 3, *, prompt_name: str | None = None
+    text: Doc | Span, query: Query, k: Positive = 3, *, prompt_name: str | None = None, name: str | None = None
 ) -> list[SimilarSpan]:
     """The k sentences of a Doc or Span that are most similar to a query, the best first.
 
@@ -45,15 +38,17 @@ def most_similar(
         the vectors of the text, if it is still there.
     k (int): how many, 1 or more; all if there are fewer.
     prompt_name (str): the encoder's prompt for a query that is a str, such as "query".
+    name (str): the pipe whose vectors are compared; by default that of the pipe that answers `doc.vector`.
     RETURNS (list[SimilarSpan]): the Spans and their similarities.
     RAISES (ValueError): if the text carries no sentence vectors or its sentences are no rows, the query has no vector,
         or it is a str and there is no pipe to encode it.
     """
     doc = text.doc if isinstance(text, Span) else text
-    if not records.find(doc):
-        raise ValueError(Errors.NO_VECTORS.format(kind=type(text).__name__, which=""))
-    spans, vectors = with_vectors(_rows(text))
-    wanted = query_vector(query, doc, prompt_name)
+    if not records.find(doc, name):
+        which = "" if name is None else f" of a pipe named '{name}'"
+        raise ValueError(Errors.NO_VECTORS.format(kind=type(text).__name__, which=which))
+    spans, vectors = with_vectors(_rows(text, name), name)
+    wanted = query_vector(query, doc, prompt_name, name)
     if not spans:
         return []
     rows = numpy.stack(vectors)
@@ -63,38 +58,39 @@ def most_similar(
     return [SimilarSpan(spans[i], float(scores[i])) for i in numpy.argsort(-scores, kind="stable")[:k]]
 
 
-def query_vector(query: Query, doc: Doc, prompt_name: str | None = None) -> numpy.ndarray:
+def query_vector(query: Query, doc: Doc, prompt_name: str | None = None, name: str | None = None) -> numpy.ndarray:
     """The vector of a query that is to be compared with the vectors of a Doc.
 
     query (str, Doc or Span): a str is encoded by the living pipe that the Doc's vectors are of.
     prompt_name (str): the encoder's prompt for a str; by default that of its config.
+    name (str): the pipe that made those; by default that which answers `doc.vector`.
     RETURNS (float32 (width,)).
     RAISES (TypeError, ValueError): if the query is something else, has no vector, or there is no such pipe.
     """
     if not isinstance(query, str | Doc | Span):
         raise TypeError(Errors.SEARCH_QUERY.format(given=repr(query)[:50]))
-    vector = _encoded(query, doc, prompt_name) if isinstance(query, str) else vector_of(query)
+    vector = _encoded(query, doc, prompt_name, name) if isinstance(query, str) else vector_of(query, name)
     if not vector.any():
         raise ValueError(Errors.SEARCH_EMPTY_QUERY)
     return vector
 
 
-def with_vectors(spans: Iterable[Span]) -> tuple[list[Span], list[numpy.ndarray]]:
+def with_vectors(spans: Iterable[Span], name: str | None = None) -> tuple[list[Span], list[numpy.ndarray]]:
     """The Spans that have a vector, and their vectors, float32 (width,) each.
 
     RAISES (ValueError): if a Doc carries no vectors, or none for one of its Spans.
     """
     kept, vectors = [], []
     for span in spans:
-        vector = vector_of(span)
+        vector = vector_of(span, name)
         if vector.any():
             kept.append(span)
             vectors.append(vector)
     return kept, vectors
 
 
-def _encoded(query: str, doc: Doc, prompt_name: str | None) -> numpy.ndarray:
-    found = records.find(doc)
+def _encoded(query: str, doc: Doc, prompt_name: str | None, name: str | None) -> numpy.ndarray:
+    found = records.find(doc, name)
     if not found:
         raise ValueError(Errors.NO_VECTORS.format(kind="Doc", which=""))
     pipe = find_pipe(doc.vocab, found[0].name)
@@ -103,25 +99,26 @@ def _encoded(query: str, doc: Doc, prompt_name: str | None) -> numpy.ndarray:
     return pipe.encode([query], prompt_name=prompt_name)[0]
 
 
-def sentences(text: Doc | Span) -> list[Span]:
+def sentences(text: Doc | Span, name: str | None = None) -> list[Span]:
     """The sentences of a Doc or Span that were encoded by themselves, or have vectors of spaCy's own.
 
     RAISES (ValueError): if one was not, so that its vector would be pooled in the context of its Doc; from spaCy if
         there are no sentence boundaries.
     """
-    found, of_doc = list(cast(Any, text).sents), records.find(text.doc if isinstance(text, Span) else text)
+    found = list(text.sents)  # type: ignore[union-attr]
+    of_doc = records.find(text.doc if isinstance(text, Span) else text, name)
     for sentence in found if of_doc else ():
         if not records.is_row(sentence, of_doc):
             raise ValueError(Errors.SEARCH_IN_CONTEXT.format(text=sentence.text[:50], name=of_doc[0].name))
     return found
 
 
-def _rows(text: Doc | Span) -> list[Span]:
+def _rows(text: Doc | Span, name: str | None) -> list[Span]:
     doc = text.doc if isinstance(text, Span) else text
     if doc.has_annotation("SENT_START"):
-        return sentences(text)
+        return sentences(text, name)
     start, end = (text.start_char, text.end_char) if isinstance(text, Span) else (0, len(doc.text))
-    places, _ = records.rows_of(doc, records.find(doc))
+    places, _ = records.rows_of(doc, records.find(doc, name))
     inside = [(first, last) for first, last in places.tolist() if start <= first < last <= end]
     rows = [doc.char_span(first, last, alignment_mode="expand") for first, last in inside]
     return [row for row in rows if row is not None]

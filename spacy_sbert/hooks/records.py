@@ -15,12 +15,12 @@ import numpy
 from spacy.tokens import Doc, Span, Token
 
 from ..spans import trimmed
-from ..vectors.span_pooling import covering, finished, stretch_vector
 from .arrivals import Place
 from .errors import Errors, Warnings
 from .parts import Part, parts_of
 from .pipes import find_pipe
 from .placed import PlacedRecord
+from .span_pooling import covering, finished, stretch_vector
 
 PREFIX = "spacy-sbert:"
 Dense = Callable[[numpy.ndarray], numpy.ndarray]  # what a dense layer makes of a pooled vector

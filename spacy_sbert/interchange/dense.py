@@ -3,7 +3,6 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy
 import torch
@@ -27,7 +26,7 @@ class DenseFile:
     b: numpy.ndarray | None
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, int | str | bool]:
         """The arguments of spacy-sbert.Dense.v1."""
         nO, nI = self.W.shape
         return {"nI": nI, "nO": nO, "activation": self.activation, "bias": self.b is not None}
@@ -37,29 +36,24 @@ def read_dense(folder: Path) -> DenseFile:
     """Read a Dense module.
 
     folder (Path): of the module.
-    RAISES (ValueError): if a file is missing or damaged, or the layer is none that spacy-sbert.Dense.v1 can be.
+    RAISES (ValueError): if a file is missing or damaged, or spacy-sbert.Dense.v1 cannot be such a layer.
     """
     if not (folder / "config.json").is_file():
-        raise ValueError(Errors.IMPORT_DENSE.format(folder=folder, reason="it has no config.json"))
+        raise _refused(folder, "it has no config.json")
     values = Values(folder / "config.json")
-    config = values.content
     named = values.get("activation_function", str, "torch.nn.modules.activation.Tanh", "a string")
-    activation = ACTIVATIONS.get(named)
-    if activation is None:
-        reason = f"its activation {named} is none of {', '.join(ACTIVATIONS)}"
-        raise ValueError(Errors.IMPORT_DENSE.format(folder=folder, reason=reason))
+    if named not in ACTIVATIONS:
+        raise _refused(folder, f"its activation {named} is none of {', '.join(ACTIVATIONS)}")
     for key in ("module_input_name", "module_output_name"):
-        if config.get(key) not in (None, "sentence_embedding"):
-            reason = f"its {key} is {config[key]}, not sentence_embedding"
-            raise ValueError(Errors.IMPORT_DENSE.format(folder=folder, reason=reason))
+        if values.content.get(key) not in (None, "sentence_embedding"):
+            raise _refused(folder, f"its {key} is {values.content[key]}, not sentence_embedding")
     weights = _read_weights(folder)
     W, b = weights.get("linear.weight"), weights.get("linear.bias")
-    shape = (config.get("out_features"), config.get("in_features"))
+    shape = (values.content.get("out_features"), values.content.get("in_features"))
     if W is None or W.shape != shape or (b is not None and b.shape != shape[:1]):
         given = {key: value.shape for key, value in weights.items()}
-        reason = f"its weights are {given}, its config says linear.weight of {shape}"
-        raise ValueError(Errors.IMPORT_DENSE.format(folder=folder, reason=reason))
-    return DenseFile(activation, W.astype("float32"), None if b is None else b.astype("float32"))
+        raise _refused(folder, f"its weights are {given}, its config says linear.weight of {shape}")
+    return DenseFile(ACTIVATIONS[named], W.astype("float32"), None if b is None else b.astype("float32"))
 
 
 def write_dense(folder: Path, dense: DenseFile) -> None:
@@ -84,10 +78,13 @@ def _read_weights(folder: Path) -> dict[str, numpy.ndarray]:
         return load_file(file)
     file = folder / "pytorch_model.bin"
     if not file.is_file():
-        reason = "it has neither model.safetensors nor pytorch_model.bin"
-        raise ValueError(Errors.IMPORT_DENSE.format(folder=folder, reason=reason))
+        raise _refused(folder, "it has neither model.safetensors nor pytorch_model.bin")
     try:
         tensors = torch.load(file, map_location="cpu", weights_only=True)  # reads tensors, and runs no pickled code
         return {key: tensor.float().numpy() for key, tensor in tensors.items()}
-    except Exception as error:  # it raises whatever the bytes lead it to
+    except Exception as error:  # of any type, depending on the bytes
         raise ValueError(Errors.BAD_WEIGHTS.format(file=file, reason=error)) from error
+
+
+def _refused(folder: Path, reason: str) -> ValueError:
+    return ValueError(Errors.IMPORT_DENSE.format(folder=folder, reason=reason))

@@ -1,4 +1,4 @@
-"""What is said of folders of sentence-transformers."""
+"""Messages about folders of sentence-transformers."""
 
 from .. import errors
 
@@ -8,12 +8,12 @@ class Errors(errors.Errors):
 
     IMPORT_MODULE = (
         "The folder {folder} has the module {given}, which is unknown here: expected Transformer, Pooling, any number "
-        "of Dense, and maybe Normalize, in this order, all of sentence_transformers. Code that comes with a folder is "
-        "never run."
+        "of Dense, and optionally Normalize, in this order, all of sentence_transformers. Code in a folder is never "
+        "run."
     )
     IMPORT_ORDER = (
-        "The folder {folder} has the modules {given}: expected Transformer, Pooling, any number of Dense, and maybe "
-        "Normalize, in this order."
+        "The folder {folder} has the modules {given}: expected Transformer, Pooling, any number of Dense, and "
+        "optionally Normalize, in this order."
     )
     IMPORT_POOLING = (
         "The Pooling module of {folder} asks for something unknown here, in {file}: expected some of {expected}."

@@ -2,49 +2,56 @@
 
 import json
 import warnings
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Protocol, cast
 
 from spacy.language import Language
 from thinc.api import Model
 
-from .. import __version__
 from ..cards import sentence_transformers_card
 from ..component.sbert import find_sbert
 from ..component.upstream import find_encoder
-from ..encoder.settings import POOLING_FLAGS, POOLING_MODES
+from ..encoder.settings import POOLING_FLAGS, POOLING_MODES, EncoderSettings
 from ..encoder.transformer import EncoderModel, load
 from ..errors.checks import validated
 from ..files.whole import new_folder
 from ..layers.dense import activation_of
-from ..similarity import as_numpy
-from ..vectors.sentence_pooling import SentencePooling
 from .dense import DenseFile, write_dense
 from .errors import Errors, Warnings
 from .modules import LIMITS_FILE, MODULES_FILE, SHARED_FILE, module_type
+
+
+class Pooling(Protocol):
+    """What is exported of a pooling layer."""
+
+    pooling_name: str
+    truncate_dim: int
+    dense: Model | None
+
+    def normalizes(self, settings: EncoderSettings | None) -> bool: ...
 
 
 @validated
 def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -> None:
     """Write the encoder of an `sbert` pipe as a folder that `SentenceTransformer(path)` loads, with the same vectors.
 
-    It holds safetensors, the tokenizer, a model card with scores, and the classic layout that every version and every
-    server reads. The vectors are those of single rows: of a text, not the mean over its sentences.
+    It holds safetensors, the tokenizer and a model card with scores, in the classic layout that every version and every
+    server reads. The vectors are those of single rows: of a text as a whole, not the mean over its sentences.
 
     nlp (Language): the pipeline.
-    path (Path): of the folder, which must not be there yet; it is written whole or not at all.
+    path (Path): of the folder, which must not exist yet; it is written whole or not at all.
     name (str): of the pipe; by default the last.
     RAISES (ValueError): if there is no such pipe, or its transformer is not of this package; (FileExistsError): if
-        there is something at the path; (OSError): if it cannot be written.
+        something stands at the path; (OSError): if it cannot be written.
     """
     pipe = find_sbert(nlp, name)
     name = pipe.name
     encoder = find_encoder(name, pipe.model)
-    settings = load(encoder).settings
-    pooling: Any = pipe.model.get_ref("pooling")
+    settings = load(encoder).load()
+    pooling = cast(Pooling, pipe.model.get_ref("pooling"))
     if encoder.overflow == "windows":
-        limit = settings.max_length if settings else None
-        warnings.warn(Warnings.EXPORT_WINDOWS.format(name=name, limit=limit), stacklevel=2)
+        warnings.warn(Warnings.EXPORT_WINDOWS.format(name=name, limit=settings.max_length), stacklevel=2)
     with new_folder(path) as folder:
         encoder.shim.save_pretrained(folder)
         modules = [("Transformer", ""), ("Pooling", "1_Pooling")]
@@ -59,30 +66,26 @@ def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -
             for i, (kind, path) in enumerate(modules)
         ]
         _write(folder / MODULES_FILE, listed)
-        limits = {"max_seq_length": settings.max_length, "do_lower_case": settings.lowercase} if settings else {}
+        limits = {"max_seq_length": settings.max_length, "do_lower_case": settings.lowercase}
         _write(folder / LIMITS_FILE, limits)
-        _write(folder / SHARED_FILE, _shared_config(encoder, pooling))
-        (folder / "README.md").write_text(
-            sentence_transformers_card(nlp, name, folder=Path(path).name), encoding="utf8"
-        )
+        _write(folder / SHARED_FILE, _shared_config(encoder, pooling, settings))
+        card = sentence_transformers_card(nlp, name, folder=Path(path).name)
+        (folder / "README.md").write_text(card, encoding="utf8")
 
 
-def _pooling_config(pooling: SentencePooling, encoder: EncoderModel) -> dict[str, Any]:
+def _pooling_config(pooling: Pooling, encoder: EncoderModel) -> dict[str, object]:
     modes = pooling.pooling_name.split("+")
     width, include = encoder.get_dim("nO"), encoder.prompts.include
     in_order = [mode for mode in POOLING_FLAGS.values() if mode in modes]
-    if modes != in_order:  # flags have an order of their own, which only the latest versions let one change
+    if modes != in_order:  # flags have a fixed order; only recent versions read a list
         names = {ours: theirs for theirs, ours in POOLING_MODES.items()}
-        return {
-            "embedding_dimension": width,
-            "pooling_mode": [names[mode] for mode in modes],
-            "include_prompt": include,
-        }
+        listed = [names[mode] for mode in modes]
+        return {"embedding_dimension": width, "pooling_mode": listed, "include_prompt": include}
     flags = {flag: mode in modes for flag, mode in POOLING_FLAGS.items()}
     return {"word_embedding_dimension": width, **flags, "include_prompt": include}
 
 
-def _dense_layers(pooling: SentencePooling, name: str) -> list[Model]:
+def _dense_layers(pooling: Pooling, name: str) -> list[Model]:
     layers = [] if pooling.dense is None else [node for node in pooling.dense.walk() if not node.layers]
     for layer in layers:
         if layer.name != "dense":
@@ -93,25 +96,22 @@ def _dense_layers(pooling: SentencePooling, name: str) -> list[Model]:
 def _dense_file(layer: Model) -> DenseFile:
     if not layer.has_param("W"):
         raise ValueError(Errors.DENSE_NOT_INITIALIZED)
-    b = as_numpy(layer.get_param("b")) if layer.has_param("b") else None
-    return DenseFile(activation_of(layer), as_numpy(layer.get_param("W")), b)
+    b = layer.ops.to_numpy(layer.get_param("b")) if layer.has_param("b") else None
+    return DenseFile(activation_of(layer), layer.ops.to_numpy(layer.get_param("W")), b)
 
 
-def _shared_config(encoder: EncoderModel, pooling: SentencePooling) -> dict[str, Any]:
-    settings: Any = encoder.shim.settings
-    prompts = {**settings.prompts, **encoder.prompts.own}
+def _shared_config(encoder: EncoderModel, pooling: Pooling, settings: EncoderSettings) -> dict[str, object]:
     default = encoder.prompts.default_name
-    default = settings.default_prompt_name if default is None else default
-    config = {
-        "__version__": {"spacy_sbert": __version__},
-        "prompts": prompts,
-        "default_prompt_name": default or None,
+    config: dict[str, object] = {
+        "__version__": {"spacy_sbert": version("spacy-sbert")},
+        "prompts": {**settings.prompts, **encoder.prompts.own},
+        "default_prompt_name": (settings.default_prompt_name if default is None else default) or None,
         "similarity_fn_name": "cosine",
     }
     width = pooling.truncate_dim or settings.truncate_dim
     return {**config, "truncate_dim": width} if width else config
 
 
-def _write(file: Path, content: Any) -> None:
+def _write(file: Path, content: object) -> None:
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps(content, indent=2), encoding="utf8")

@@ -2,13 +2,13 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import spacy
 from spacy.language import Language
-from thinc.api import Model
 
-from ..encoder.engine.inference import REFERENCE
+from ..component.sbert import find_sbert
+from ..component.upstream import find_encoder
+from ..encoder.options import REFERENCE
 from ..encoder.resolve import resolve
 from ..encoder.settings import PoolingSettings, inside, read_modules, read_pooling, read_settings
 from ..errors.checks import Name, validated
@@ -24,9 +24,9 @@ ORDER = re.compile(r"Transformer( Pooling( Dense)*( Normalize)?)?")
 def import_folder(source: str, *, lang: Name = "en", name: Name = "sbert", precision: Name | None = None) -> Language:
     """A pipeline that gives the vectors of a sentence encoder.
 
-    Nothing of the folder is run. Its transformer, pooling, dense layers, normalisation, limit, lower-casing, prompts
+    No code of the folder is run. Its transformer, pooling, dense layers, normalisation, limit, lower-casing, prompts
     and truncation become the settings of an `sbert` pipe; a folder without modules is a transformer with mean pooling,
-    as there.
+    as in sentence-transformers.
 
     source (str): a folder, or a name that is looked for as any encoder's is, see resolve.
     lang (str): the language whose tokenizer makes the Docs.
@@ -42,7 +42,7 @@ def import_folder(source: str, *, lang: Name = "en", name: Name = "sbert", preci
     settings = read_settings(folder, source)
     dense = [read_dense(inside(folder, module["path"])) for module in modules if module["type"].endswith(".Dense")]
     pooling = _pooling_of(folder, modules)
-    config: dict[str, Any] = {
+    config: dict[str, object] = {
         "name": source,
         "precision": precision or ("float32" if settings.normalize and not dense else REFERENCE),
         "pooling": pooling.name,
@@ -55,9 +55,10 @@ def import_folder(source: str, *, lang: Name = "en", name: Name = "sbert", preci
     if dense:
         config["dense"] = _dense_config(dense)
     nlp = spacy.blank(lang)
-    pipe: Any = nlp.add_pipe("sbert", name=name, config={"model": config})
-    pipe.model.get_ref("encoder").get_ref("transformer").shim.load()
-    for layer, found in zip(_dense_layers(pipe.model), dense, strict=True):
+    nlp.add_pipe("sbert", name=name, config={"model": config})
+    model = find_sbert(nlp, name).model
+    find_encoder(name, model).shim.load()
+    for layer, found in zip((node for node in model.walk() if node.name == "dense"), dense, strict=True):
         layer.set_param("W", layer.ops.asarray2f(found.W))  # type: ignore[arg-type]
         if found.b is not None:
             layer.set_param("b", layer.ops.asarray1f(found.b))  # type: ignore[arg-type]
@@ -86,12 +87,8 @@ def _pooling_of(folder: Path, modules: list[dict[str, str]]) -> PoolingSettings:
     return PoolingSettings("mean")
 
 
-def _dense_config(dense: list[DenseFile]) -> dict[str, Any]:
-    layers = [{"@layers": "spacy-sbert.Dense.v1", **found.settings} for found in dense]
+def _dense_config(dense: list[DenseFile]) -> dict[str, object]:
+    layers: list[dict[str, object]] = [{"@layers": "spacy-sbert.Dense.v1", **found.settings} for found in dense]
     if len(layers) == 1:
         return layers[0]
     return {"@layers": "chain.v1", "*": {f"dense{number}": layer for number, layer in enumerate(layers, start=1)}}
-
-
-def _dense_layers(model: Model) -> list[Model]:
-    return [node for node in model.walk() if node.name == "dense"]

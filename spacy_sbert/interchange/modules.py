@@ -1,4 +1,4 @@
-"""What the modules of a sentence-transformers folder are called there and here."""
+"""Names in a sentence-transformers folder, and what they are called here."""
 
 from ..encoder.settings import MODULES_FILE, PACKAGE
 

@@ -9,9 +9,9 @@ from thinc.util import get_array_module
 
 from ..errors.checks import PositiveFloat, validated
 from .cosent import forward as rank
-from .distances import Derivative, paired_cosine
 from .errors import Errors
-from .layer import Backprop, LossLayer, Members
+from .parts.distances import Derivative, paired_cosine
+from .parts.layer import Backprop, LossLayer, Members
 
 
 @registry.layers("spacy-sbert.AnglELoss.v1")
@@ -33,7 +33,9 @@ def AnglELoss(scale: PositiveFloat = 20.0) -> Model[tuple[Members, Floats1d], fl
     return LossLayer("AnglELoss", partial(forward, scale=scale), n_members=[2], gold="score", whole_batch=True)
 
 
-def forward(model: Model, inputs: tuple[Members, Floats1d], is_train: bool, *, scale: float) -> tuple[float, Backprop]:
+def forward(
+    model: LossLayer, inputs: tuple[Members, Floats1d], is_train: bool, *, scale: float
+) -> tuple[float, Backprop]:
     widths = [member.shape[1] for member in inputs[0]]
     if any(width % 2 for width in widths):
         raise ValueError(Errors.ODD_WIDTH.format(loss=model.name, given=max(widths)))

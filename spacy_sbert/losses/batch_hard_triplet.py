@@ -9,9 +9,9 @@ from thinc.types import Floats2d
 from thinc.util import get_array_module
 
 from ..errors.checks import NonNegativeFloat, validated
-from .distances import DISTANCES, farness
-from .layer import Backprop, LossLayer, Members, check_inputs, choose
-from .string_numbers import number_rows
+from .parts.distances import DISTANCES, farness
+from .parts.layer import Backprop, LossLayer, Members, check_inputs, choose
+from .parts.string_numbers import number_rows
 from .triplet import triplet_hinge
 
 Inputs = tuple[Members, list[str]]
@@ -38,7 +38,9 @@ def BatchHardTripletLoss(distance: str = "euclidean", margin: NonNegativeFloat =
     return LossLayer("BatchHardTripletLoss", settings, n_members=[1], gold="label", whole_batch=True)
 
 
-def forward(model: Model, inputs: Inputs, is_train: bool, *, distance: str, margin: float) -> tuple[float, Backprop]:
+def forward(
+    model: LossLayer, inputs: Inputs, is_train: bool, *, distance: str, margin: float
+) -> tuple[float, Backprop]:
     members, labels = inputs
     check_inputs(model, members, len(labels))
     X = members[0]

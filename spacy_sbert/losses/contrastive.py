@@ -8,10 +8,10 @@ from thinc.types import Floats1d
 from thinc.util import get_array_module
 
 from ..errors.checks import SCORE_RANGE, NonNegativeFloat, validated
-from .distances import DISTANCES, Paired
 from .errors import Errors
-from .layer import Backprop, LossLayer, Members, check_inputs, choose
-from .squares import squares
+from .parts.distances import DISTANCES, Paired
+from .parts.layer import Backprop, LossLayer, Members, check_inputs, choose
+from .parts.squares import squares
 
 
 @registry.layers("spacy-sbert.ContrastiveLoss.v1")
@@ -35,7 +35,7 @@ def ContrastiveLoss(distance: str = "cosine", margin: NonNegativeFloat = 0.5) ->
 
 
 def forward(
-    model: Model, inputs: tuple[Members, Floats1d], is_train: bool, *, measure: Paired, margin: float
+    model: LossLayer, inputs: tuple[Members, Floats1d], is_train: bool, *, measure: Paired, margin: float
 ) -> tuple[float, Backprop]:
     members, gold = inputs
     check_inputs(model, members, len(gold))

@@ -7,9 +7,9 @@ from thinc.api import Model
 from thinc.types import Floats1d
 
 from ..errors.checks import PositiveFloat, validated
-from .distances import Paired, paired_cosine
-from .layer import Backprop, LossLayer, Members, check_inputs
-from .pair_ranking import rank_pairs
+from .parts.distances import Paired, paired_cosine
+from .parts.layer import Backprop, LossLayer, Members, check_inputs
+from .parts.pair_ranking import rank_pairs
 
 
 @registry.layers("spacy-sbert.CoSENTLoss.v1")
@@ -31,7 +31,7 @@ def CoSENTLoss(scale: PositiveFloat = 20.0) -> Model[tuple[Members, Floats1d], f
 
 
 def forward(
-    model: Model, inputs: tuple[Members, Floats1d], is_train: bool, *, similarity: Paired, scale: float
+    model: LossLayer, inputs: tuple[Members, Floats1d], is_train: bool, *, similarity: Paired, scale: float
 ) -> tuple[float, Backprop]:
     members, gold = inputs
     check_inputs(model, members, len(gold))

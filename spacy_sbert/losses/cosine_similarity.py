@@ -5,9 +5,9 @@ from thinc.api import Model
 from thinc.types import Floats1d
 
 from ..errors.checks import SCORE_RANGE
-from .distances import paired_cosine
-from .layer import Backprop, LossLayer, Members, check_inputs
-from .squares import squares
+from .parts.distances import paired_cosine
+from .parts.layer import Backprop, LossLayer, Members, check_inputs
+from .parts.squares import squares
 
 
 @registry.layers("spacy-sbert.CosineSimilarityLoss.v1")
@@ -24,11 +24,10 @@ def CosineSimilarityLoss() -> Model[tuple[Members, Floats1d], float]:
     return LossLayer("CosineSimilarityLoss", forward, n_members=[2], gold="score", score_range=SCORE_RANGE)
 
 
-def forward(model: Model, inputs: tuple[Members, Floats1d], is_train: bool) -> tuple[float, Backprop]:
+def forward(model: LossLayer, inputs: tuple[Members, Floats1d], is_train: bool) -> tuple[float, Backprop]:
     members, gold = inputs
     check_inputs(model, members, len(gold))
-    u, v = members
-    similarity, back_to_members = paired_cosine(u, v)
+    similarity, back_to_members = paired_cosine(*members)
     error = similarity - gold  # (n,)
 
     def backprop(d_loss: float = 1.0) -> Members:

@@ -5,8 +5,8 @@ from thinc.api import Model
 from thinc.types import Floats2d
 
 from .errors import Errors
-from .layer import Backprop, LossLayer, Members, check_inputs
-from .squares import squares
+from .parts.layer import Backprop, LossLayer, Members, check_inputs
+from .parts.squares import squares
 
 
 @registry.layers("spacy-sbert.DistillationLoss.v1")
@@ -25,7 +25,7 @@ def DistillationLoss() -> Model[tuple[Members, Floats2d], float]:
     return LossLayer("DistillationLoss", forward, n_members=[1, 2], gold="vector")
 
 
-def forward(model: Model, inputs: tuple[Members, Floats2d], is_train: bool) -> tuple[float, Backprop]:
+def forward(model: LossLayer, inputs: tuple[Members, Floats2d], is_train: bool) -> tuple[float, Backprop]:
     members, teacher = inputs
     check_inputs(model, members, len(teacher))
     for member in members:

@@ -9,7 +9,7 @@ from thinc.util import get_array_module
 
 from ..errors.checks import NonNegativeFloat, Width, validated
 from .errors import Errors
-from .layer import Backprop, LossLayer, Members, check_inner
+from .parts.layer import Backprop, LossLayer, Members, as_inner
 
 NAME = "MatryoshkaLoss"
 Inputs = tuple[Members, Any]
@@ -34,7 +34,7 @@ def MatryoshkaLoss(
         positive, or weights not as many; if the members are narrower than one of dims, or loss refuses its input.
     SOURCE: Kusupati et al. 2022, section 3.
     """
-    check_inner(loss, loss=NAME, setting="loss")
+    inner = as_inner(loss, loss=NAME, setting="loss")
     if not dims or len(set(dims)) < len(dims):
         raise ValueError(_bad("dims", dims, "positive numbers, each once"))
     if weights is not None and len(weights) != len(dims):
@@ -44,24 +44,24 @@ def MatryoshkaLoss(
         NAME,
         partial(forward, dims=dims, weights=factors),
         init=partial(init, dims=dims),
-        layers=[loss.copy() for _ in dims],
-        n_members=loss.attrs["n_members"],
-        gold=loss.attrs["gold"],
-        whole_batch=loss.attrs["whole_batch"],
-        is_sum=loss.attrs["is_sum"],
-        score_range=getattr(loss, "score_range", None),
-        mini_batch_size=getattr(loss, "mini_batch_size", None),
+        layers=[inner.copy() for _ in dims],
+        n_members=inner.n_members,
+        gold=inner.gold,
+        whole_batch=inner.whole_batch,
+        is_sum=inner.is_sum,
+        score_range=inner.score_range,
+        mini_batch_size=inner.mini_batch_size,
     )
 
 
-def init(model: Model, X: Inputs | None = None, Y: Any = None, *, dims: list[int]) -> None:
+def init(model: LossLayer, X: Inputs | None = None, Y: None = None, *, dims: list[int]) -> None:
     """Initialize each inner loss for its width."""
     for layer, dim in zip(model.layers, dims, strict=True):
         layer.initialize(X=X if X is None else cut(model, X, dim))
 
 
 def forward(
-    model: Model, inputs: Inputs, is_train: bool, *, dims: list[int], weights: list[float]
+    model: LossLayer, inputs: Inputs, is_train: bool, *, dims: list[int], weights: list[float]
 ) -> tuple[float, Backprop]:
     parts = [layer(cut(model, inputs, dim), is_train) for layer, dim in zip(model.layers, dims, strict=True)]
 
@@ -75,7 +75,7 @@ def forward(
     return sum(weight * value for weight, (value, _) in zip(weights, parts, strict=True)), backprop
 
 
-def cut(model: Model, inputs: Inputs, dim: int) -> Inputs:
+def cut(model: LossLayer, inputs: Inputs, dim: int) -> Inputs:
     """The first dim dimensions of the members, and of gold vectors.
 
     RAISES (ValueError): if a member is narrower.
@@ -84,7 +84,7 @@ def cut(model: Model, inputs: Inputs, dim: int) -> Inputs:
     narrowest = min(member.shape[1] for member in members)
     if narrowest < dim:
         raise ValueError(Errors.TOO_NARROW.format(loss=model.name, given=dim, width=narrowest))
-    return [member[:, :dim] for member in members], gold[:, :dim] if model.attrs["gold"] == "vector" else gold
+    return [member[:, :dim] for member in members], gold[:, :dim] if model.gold == "vector" else gold
 
 
 def _bad(setting: str, given: Any, expected: str) -> str:

@@ -8,7 +8,7 @@ from thinc.api import Model
 
 from ..errors.checks import NonNegativeFloat, validated
 from .errors import Errors
-from .layer import Backprop, LossLayer, Members, check_inner
+from .parts.layer import Backprop, LossLayer, Members, as_inner
 
 NAME = "MultiTaskLoss"
 Inputs = dict[str, tuple[Members, Any]]
@@ -48,9 +48,7 @@ def MultiTaskLoss(
     if not objectives:
         raise ValueError(Errors.NO_OBJECTIVES.format(loss=NAME))
     names = sorted(objectives)
-    layers = [objectives[name] for name in names]
-    for layer in layers:
-        check_inner(layer, loss=NAME, setting="objectives")
+    layers = [as_inner(objectives[name], loss=NAME, setting="objectives") for name in names]
     _check_names(weights or {}, names, "weights")
     model = Objectives(
         NAME,
@@ -59,15 +57,15 @@ def MultiTaskLoss(
         layers=layers,
         n_members=[],
         gold=None,
-        whole_batch=any(layer.attrs["whole_batch"] for layer in layers),
+        whole_batch=any(layer.whole_batch for layer in layers),
         attrs={"objectives": names},
-        mini_batch_size=min(filter(None, (getattr(layer, "mini_batch_size", None) for layer in layers)), default=None),
+        mini_batch_size=min(filter(None, (layer.mini_batch_size for layer in layers)), default=None),
     )
     model.names, model.weights = names, {name: 1.0 for name in names} | (weights or {})
     return model
 
 
-def init(model: Objectives, X: Inputs | None = None, Y: Any = None) -> None:
+def init(model: Objectives, X: Inputs | None = None, Y: None = None) -> None:
     """Initialize the objectives that there are examples of."""
     for name, layer in _layers(model, X or {}).items():
         layer.initialize(X=(X or {}).get(name))

@@ -8,9 +8,9 @@ from thinc.util import get_array_module
 
 from ..errors.checks import PositiveFloat, validated
 from .errors import Errors
-from .in_batch_negatives import SIMILARITIES, find_answers
-from .layer import Backprop, LossLayer, Members, check_inputs, choose
-from .string_numbers import number_rows
+from .parts.in_batch_negatives import SIMILARITIES, find_answers
+from .parts.layer import Backprop, LossLayer, Members, check_inputs, choose
+from .parts.string_numbers import number_rows
 
 Inputs = tuple[Members, list[list[str]]]
 

@@ -11,9 +11,9 @@ from thinc.util import get_array_module
 
 from ..errors.checks import SCORE_RANGE, NonNegativeFloat, validated
 from .contrastive import alike_pairs, strains
-from .distances import DISTANCES, Paired
-from .layer import Backprop, LossLayer, Members, check_inputs, choose
-from .squares import squares
+from .parts.distances import DISTANCES, Paired
+from .parts.layer import Backprop, LossLayer, Members, check_inputs, choose
+from .parts.squares import squares
 
 
 @registry.layers("spacy-sbert.OnlineContrastiveLoss.v1")
@@ -49,7 +49,7 @@ def OnlineContrastiveLoss(
 
 
 def forward(
-    model: Model, inputs: tuple[Members, Floats1d], is_train: bool, *, measure: Paired, margin: float
+    model: LossLayer, inputs: tuple[Members, Floats1d], is_train: bool, *, measure: Paired, margin: float
 ) -> tuple[float, Backprop]:
     members, gold = inputs
     check_inputs(model, members, len(gold))

@@ -1,7 +1,5 @@
 """The distillation objective for a teacher whose vectors are of another width."""
 
-from typing import Any
-
 from spacy.util import registry
 from thinc.api import Model, uniform_init
 from thinc.types import Floats2d
@@ -9,7 +7,7 @@ from thinc.types import Floats2d
 from ..errors.checks import NonNegativeFloat, validated
 from .distillation import mean_squared_error
 from .errors import Errors
-from .layer import Backprop, LossLayer, Members, check_inputs
+from .parts.layer import Backprop, LossLayer, Members, check_inputs
 
 
 @registry.layers("spacy-sbert.ProjectedDistillationLoss.v1")
@@ -39,7 +37,7 @@ def ProjectedDistillationLoss(learn_rate_factor: NonNegativeFloat = 1.0) -> Mode
     )
 
 
-def init(model: Model, X: tuple[Members, Floats2d] | None = None, Y: Any = None) -> None:
+def init(model: LossLayer, X: tuple[Members, Floats2d] | None = None, Y: None = None) -> None:
     """Make W for the widths of the members and of the teacher."""
     if X is None:
         return
@@ -51,7 +49,7 @@ def init(model: Model, X: tuple[Members, Floats2d] | None = None, Y: Any = None)
         model.set_param("W", uniform_init(model.ops, (nO, nI), lo=-(nI**-0.5), hi=nI**-0.5))
 
 
-def forward(model: Model, inputs: tuple[Members, Floats2d], is_train: bool) -> tuple[float, Backprop]:
+def forward(model: LossLayer, inputs: tuple[Members, Floats2d], is_train: bool) -> tuple[float, Backprop]:
     members, teacher = inputs
     check_inputs(model, members, len(teacher))
     given = (teacher.shape[1], members[0].shape[1])

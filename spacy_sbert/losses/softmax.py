@@ -1,19 +1,16 @@
 """The classification objective: a pair's label is to be read from its two vectors."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-import numpy
 from spacy.util import registry
 from thinc.api import Model, uniform_init
 from thinc.types import Floats2d, Ints1d
-from thinc.util import get_array_module
 
 from ..errors.checks import NonNegativeFloat, validated
-from .concatenation import PARTS, PairDerivative, concatenate_parts
-from .cross_entropy import cross_entropy, softmax
+from ..similarity.concatenation import PARTS, backprop_concatenated, concatenated
 from .errors import Errors
-from .layer import Backprop, LossLayer, Members, check_inputs, choose
+from .parts.cross_entropy import cross_entropy, softmax
+from .parts.layer import Backprop, LossLayer, Members, check_inputs, choose
 
 Inputs = tuple[Members, list[str]]
 
@@ -50,7 +47,7 @@ def SoftmaxLoss(
     """
     parts = list(concatenation)
     for part in parts:
-        choose(PARTS, part, loss="SoftmaxLoss", setting="concatenation")
+        choose(dict.fromkeys(PARTS), part, loss="SoftmaxLoss", setting="concatenation")
     if not parts or len(set(parts)) < len(parts):
         settings = {"setting": "concatenation", "given": parts, "expected": f"some of {', '.join(PARTS)}, each once"}
         raise ValueError(Errors.BAD_LOSS_SETTING.format(loss="SoftmaxLoss", **settings))
@@ -69,7 +66,7 @@ def SoftmaxLoss(
     return layer
 
 
-def init(model: PairClassifier, X: Inputs | None = None, Y: Any = None) -> None:
+def init(model: PairClassifier, X: Inputs | None = None, Y: None = None) -> None:
     """Draw W and b, for the labels and the width of the examples, from the uniform distribution of torch.nn.Linear."""
     if X is None:
         return
@@ -93,14 +90,15 @@ def init(model: PairClassifier, X: Inputs | None = None, Y: Any = None) -> None:
 def forward(model: PairClassifier, inputs: Inputs, is_train: bool) -> tuple[float, Backprop]:
     members, gold = inputs
     check_inputs(model, members, len(gold))
-    features, back_to_members = _features(model, *members)
-    losses, d_scores = cross_entropy(_scores(model, features), _targets(model, gold, get_array_module(features)))
+    features = _features(model, *members)
+    losses, d_scores = cross_entropy(_scores(model, features), _targets(model, gold))
 
     def backprop(d_loss: float = 1.0) -> Members:
-        dY: Any = d_scores * (d_loss / len(gold))
+        dY = d_scores * (d_loss / len(gold))
         model.inc_grad("W", dY.T @ features)
         model.inc_grad("b", dY.sum(axis=0))
-        return back_to_members(dY @ model.get_param("W"))
+        d_features = dY @ model.get_param("W")
+        return backprop_concatenated(*members, parts=model.concatenation, d_features=d_features)
 
     return float(losses.mean()), backprop
 
@@ -113,45 +111,43 @@ def label_probabilities(model: Model, u: Floats2d, v: Floats2d) -> Floats2d:
     model (Model): the layer that SoftmaxLoss made, initialized or loaded.
     u, v (float (n, width)): the vectors of the pairs.
     RETURNS (float (n, nO)): the probability of each label, in the order of model.attrs["labels"].
-    RAISES (ValueError): if the layer is no SoftmaxLoss or was not initialized, or for another width
-        or concatenation.
+    RAISES (ValueError): if the layer is not a SoftmaxLoss or was not initialized, or for another width or
+        concatenation.
     SOURCE: Reimers and Gurevych 2019, section 3 (Classification Objective Function).
     """
     if not isinstance(model, PairClassifier):
         raise ValueError(Errors.NO_HEAD.format(loss=model.name))
-    features, _ = _features(model, u, v)
-    return softmax(_scores(model, features))
+    return softmax(_scores(model, _features(model, u, v)))
 
 
-def _features(model: PairClassifier, u: Floats2d, v: Floats2d) -> tuple[Floats2d, PairDerivative]:
+def _features(model: PairClassifier, u: Floats2d, v: Floats2d) -> Floats2d:
     if not model.has_param("W"):
         raise ValueError(Errors.NO_HEAD.format(loss=model.name))
     saved = model.attrs["concatenation"]
     if saved != model.concatenation:
         settings = {"saved": _listed(saved), "given": _listed(model.concatenation)}
         raise ValueError(Errors.OTHER_CONCATENATION.format(loss=model.name, **settings))
-    features, backprop = concatenate_parts(u, v, model.concatenation)
+    features = concatenated(u, v, parts=model.concatenation)
     if features.shape[1] != model.get_dim("nI"):
         raise ValueError(_wrong_width(model, features.shape[1]))
-    return features, backprop
+    return features
 
 
-def _scores(model: PairClassifier, features: Any) -> Floats2d:
-    W: Any = model.get_param("W")
-    return features @ W.T + model.get_param("b")
+def _scores(model: PairClassifier, features: Floats2d) -> Floats2d:
+    return features @ model.get_param("W").T + model.get_param("b")
 
 
-def _targets(model: PairClassifier, gold: list[str], xp: Any) -> Ints1d:
+def _targets(model: PairClassifier, gold: list[str]) -> Ints1d:
     index = {label: i for i, label in enumerate(model.attrs["labels"])}
     for label in gold:
         if label not in index:
             raise ValueError(Errors.LABEL_WITHOUT_HEAD.format(loss=model.name, given=label, known=_listed(index)))
-    return xp.asarray(numpy.array([index[label] for label in gold], dtype="i"))
+    return model.ops.asarray1i([index[label] for label in gold])
 
 
 def _wrong_width(model: PairClassifier, given: int) -> str:
     return Errors.WRONG_HEAD_WIDTH.format(loss=model.name, expected=model.get_dim("nI"), given=given)
 
 
-def _listed(labels: Any) -> str:
+def _listed(labels: Iterable[str]) -> str:
     return ", ".join(map(str, labels))

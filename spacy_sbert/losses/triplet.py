@@ -8,8 +8,8 @@ from thinc.types import Floats2d
 from thinc.util import get_array_module
 
 from ..errors.checks import NonNegativeFloat, validated
-from .distances import DISTANCES, Paired
-from .layer import Backprop, LossLayer, Members, check_inputs, choose
+from .parts.distances import DISTANCES, Paired
+from .parts.layer import Backprop, LossLayer, Members, check_inputs, choose
 
 
 @registry.layers("spacy-sbert.TripletLoss.v1")
@@ -31,7 +31,7 @@ def TripletLoss(distance: str = "euclidean", margin: NonNegativeFloat = 1.0) -> 
 
 
 def forward(
-    model: Model, inputs: tuple[Members, None], is_train: bool, *, measure: Paired, margin: float
+    model: LossLayer, inputs: tuple[Members, None], is_train: bool, *, measure: Paired, margin: float
 ) -> tuple[float, Backprop]:
     members, _ = inputs
     check_inputs(model, members)

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy
 import torch
@@ -107,7 +107,7 @@ class CrossViewAutoencoder(MetaEmbedding):
         self._network: CrossViewNetwork | None = None
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         names = ("hidden_layers", "loss", "epochs", "batch_size", "learn_rate", "seed", "dtype")
         return {**super().settings, **{name: getattr(self, name) for name in names}}
 
@@ -178,7 +178,7 @@ class CrossViewAutoencoder(MetaEmbedding):
         code = self._network([torch.from_numpy(view).to(DTYPES[self.dtype]) for view in views])
         return code.double().numpy()
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         return {**super().state(), "arrays": {**self.parameters_, "losses_": self.losses_} if self.widths_ else {}}
 
     def _set_arrays(self, arrays: Mapping[str, numpy.ndarray]) -> None:

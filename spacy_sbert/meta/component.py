@@ -4,7 +4,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple, cast
 
 import numpy
 from spacy import util
@@ -15,17 +15,17 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 
 from ..errors.checks import Name, NonNegative, Positive, Width, validated
-from ..files.sealed import check_parts, naming, seal, unseal
-from ..hooks import hooks, records
+from ..files.sealed_states import check_parts, naming, seal, unseal
+from ..hooks import extensions, hooks, records
 from ..spans import SPANS_KEY, members
 from .corpus import MAX_TOKENS, ShortSentences, read_sentences
 from .errors import Errors, Warnings
 from .estimator import MetaEmbedding
 from .fit_pipe import fit_pipe
-from .members import FunctionMember, Member, PipeMember, Rows
+from .members import Function, FunctionMember, Member, PipeMember, Rows, Saveable, learner
 from .methods import estimator_from_bytes, estimator_to_bytes, make_estimator
 
-DEFAULT_CONFIG: dict[str, Any] = {
+DEFAULT_CONFIG: dict[str, object] = {
     "pipes": [],
     "functions": {},
     "method": "conc",
@@ -49,11 +49,11 @@ def make_sbert_meta(
     nlp: Language,
     name: str,
     pipes: list[str],
-    functions: dict[str, Any],
+    functions: dict[str, object],
     method: str,
     size: Width | None,
     normalize: bool,
-    options: dict[str, Any],
+    options: dict[str, object],
     scorer: Callable | None,
     set_hooks: bool,
     spans_key: Name,
@@ -72,7 +72,7 @@ def make_sbert_meta(
         message = Errors.META_MISSING_PIPE.format(missing=", ".join(missing), name=name, expected=", ".join(there))
         raise ValueError(message)
     found: list[Member] = [PipeMember(other) for other in pipes]
-    found += [FunctionMember(key, function) for key, function in functions.items()]
+    found += [FunctionMember(key, cast(Function, function)) for key, function in functions.items()]
     estimator = make_estimator(method, **{"size": size, "normalize": normalize, **options})
     return SentenceMeta(nlp.vocab, found, estimator, name, scorer=scorer, set_hooks=set_hooks, spans_key=spans_key)
 
@@ -117,7 +117,7 @@ class SentenceMeta(Pipe):
         self.scorer = scorer
         self.set_hooks = set_hooks
         self.spans_key = spans_key
-        hooks.install_extensions(name)
+        extensions.install_for_pipe(name)
 
     def __call__(self, doc: Doc) -> Doc:
         """Set the vectors of one Doc."""
@@ -164,7 +164,7 @@ class SentenceMeta(Pipe):
             vectors = self._combine(self.member_vectors(stretches))
         else:
             vectors = numpy.zeros((0, self._width(docs)), dtype="float32")
-        hooks.install_extensions(self.name)  # the pipe may have got another name since it was made
+        extensions.install_for_pipe(self.name)  # the pipe may have got another name since it was made
         start = 0
         for doc, of_doc in zip(docs, rows, strict=True):
             end = start + len(of_doc.places)
@@ -189,7 +189,7 @@ class SentenceMeta(Pipe):
         places = numpy.array([[start, end]] if start < end else [], dtype="int32").reshape(-1, 2)
         return Rows(places, numpy.ones(len(places), dtype=bool), False)
 
-    def _record(self, rows: Rows, vectors: numpy.ndarray) -> dict[str, Any]:
+    def _record(self, rows: Rows, vectors: numpy.ndarray) -> dict[str, object]:
         return {
             "rows": rows.places,
             "vectors": vectors,
@@ -221,7 +221,7 @@ class SentenceMeta(Pipe):
         """
         if nlp is None:
             raise ValueError(Errors.META_NO_PIPELINE.format(name=self.name))
-        if not self.estimator.needs_fit and not any(_learns(member) for member in self.members):
+        if not self.estimator.needs_fit and not any(map(learner, self.members)):
             return
 
         def texts() -> Iterable[str]:
@@ -234,7 +234,7 @@ class SentenceMeta(Pipe):
         if sentences.n_left_out:
             warnings.warn(Warnings.META_LEFT_OUT.format(count=sentences.n_left_out, limit=max_tokens), stacklevel=2)
 
-    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+    def score(self, examples: Iterable[Example], **kwargs: object) -> dict[str, float | dict[str, float]]:
         """Score the pairs among the examples with the pipe's scorer."""
         if self.scorer is None:
             return {}
@@ -243,31 +243,29 @@ class SentenceMeta(Pipe):
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """What the estimator and the functions learned."""
-        return util.to_bytes({key: write for key, (write, _) in self._parts().items()}, exclude)
+        return util.to_bytes({key: part.to_bytes for key, part in self._parts().items()}, exclude)
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "SentenceMeta":
         """Take what `to_bytes` gave. RAISES (ValueError): if it was made of other members or settings."""
         check_parts(data, self._parts(), exclude)
-        util.from_bytes(data, {key: read for key, (_, read) in self._parts().items()}, exclude)
+        util.from_bytes(data, {key: part.from_bytes for key, part in self._parts().items()}, exclude)
         return self
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Write the same to a folder."""
-        writers = {key: _to_file(write) for key, (write, _) in self._parts().items()}
-        util.to_disk(path, writers, exclude)
+        util.to_disk(path, {key: part.to_file for key, part in self._parts().items()}, exclude)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "SentenceMeta":
         """Take what `to_disk` wrote. RAISES (ValueError): see from_bytes."""
-        util.from_disk(path, {key: _from_file(read) for key, (_, read) in self._parts().items()}, exclude)
+        util.from_disk(path, {key: part.from_file for key, part in self._parts().items()}, exclude)
         return self
 
-    def _parts(self) -> dict[str, tuple[Callable[[], bytes], Callable[[bytes], Any]]]:
-        """How each part is written and read: as bytes that are sealed."""
-        parts: dict[str, Any] = {"estimator": (lambda: estimator_to_bytes(self.estimator), self._set_estimator)}
+    def _parts(self) -> dict[str, "Part"]:
+        parts = {"estimator": Part(lambda: estimator_to_bytes(self.estimator), self._set_estimator)}
         for i, member in enumerate(self.members):
-            if isinstance(member, FunctionMember) and hasattr(member.function, "to_bytes"):
-                parts[f"function_{i}"] = member.function.to_bytes, member.function.from_bytes
-        return {key: (_sealed(write), _unsealed(read)) for key, (write, read) in parts.items()}
+            if isinstance(member, FunctionMember) and isinstance(member.function, Saveable):
+                parts[f"function_{i}"] = Part(member.function.to_bytes, member.function.from_bytes)
+        return parts
 
     def _set_estimator(self, data: bytes) -> None:
         found = estimator_from_bytes(data)
@@ -280,30 +278,26 @@ class SentenceMeta(Pipe):
         self.estimator = found
 
 
+class Part(NamedTuple):
+    """How a part of a pipe is written and read: as bytes that are sealed."""
+
+    write: Callable[[], bytes]
+    read: Callable[[bytes], object]
+
+    def to_bytes(self) -> bytes:
+        return seal(self.write())
+
+    def from_bytes(self, data: bytes) -> None:
+        self.read(unseal(data))
+
+    def to_file(self, path: Path) -> None:
+        path.write_bytes(self.to_bytes())
+
+    def from_file(self, path: Path) -> None:
+        with naming(path):
+            self.from_bytes(path.read_bytes())
+
+
 def _texts_of(example: Example, spans_key: str) -> list[str]:
     spans = members(example.reference, spans_key)
     return [span.text for span in spans] if spans else [example.reference.text]
-
-
-def _learns(member: Member) -> bool:
-    return isinstance(member, FunctionMember) and hasattr(member.function, "fit")
-
-
-def _to_file(write: Callable[[], bytes]) -> Callable[[Path], Any]:
-    return lambda path: path.write_bytes(write())
-
-
-def _from_file(read: Callable[[bytes], Any]) -> Callable[[Path], Any]:
-    def from_file(path: Path) -> None:
-        with naming(path):
-            read(path.read_bytes())
-
-    return from_file
-
-
-def _sealed(write: Callable[[], bytes]) -> Callable[[], bytes]:
-    return lambda: seal(write())
-
-
-def _unsealed(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
-    return lambda data: read(unseal(data))

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-import srsly
 from spacy.language import Language
 
 from ..errors.checks import NonNegative, Positive, validated
 from ..files.lines import format_suffix, read_lines
+from ..files.tables import read_objects
 from .errors import Errors
 
 Texts = Callable[[], Iterable[str]]  # a corpus that can be gone through more than once
@@ -23,30 +23,19 @@ def read_sentences(path: Path, column: Positive | None = None) -> Iterator[str]:
     YIELDS (str): sentences.
     RAISES (ValueError): for a line without the column or without "text"; the message names file and line.
     """
-    is_json = format_suffix(path) == ".jsonl"
+    if format_suffix(path) == ".jsonl":
+        for line, record in read_objects(path):
+            if not isinstance(record.get("text"), str):
+                raise ValueError(Errors.META_NO_TEXT.format(path=path, line=line, given=str(record)[:50]))
+            if text := str(record["text"]).strip():
+                yield text
+        return
     for line, raw in read_lines(path):
-        text = raw.strip()
-        if not text:
-            continue
-        if is_json:
-            text = _text_of(path, line, text)
-        elif column is not None:
-            columns = raw.rstrip("\r\n").split("\t")
-            if not 1 <= column <= len(columns):
-                raise ValueError(Errors.SHORT_LINE.format(path=path, line=line, column=column, given=len(columns)))
-            text = columns[column - 1].strip()
-        if text:
+        columns = [raw] if column is None else raw.rstrip("\r\n").split("\t")
+        if column is not None and raw.strip() and len(columns) < column:
+            raise ValueError(Errors.SHORT_LINE.format(path=path, line=line, column=column, given=len(columns)))
+        if raw.strip() and (text := columns[(column or 1) - 1].strip()):
             yield text
-
-
-def _text_of(path: Path, line: int, raw: str) -> str:
-    try:
-        found = srsly.json_loads(raw)
-    except ValueError as error:
-        raise ValueError(Errors.BAD_JSON.format(path=path, line=line, reason=error)) from error
-    if not (isinstance(found, dict) and isinstance(found.get("text"), str)):
-        raise ValueError(Errors.META_NO_TEXT.format(path=path, line=line, given=raw[:50]))
-    return found["text"].strip()
 
 
 class ShortSentences:

@@ -2,6 +2,8 @@
 
 from .. import errors
 
+MORE_SENTENCES = " More sentences may give more directions."  # behind another message
+
 
 class Errors(errors.Errors):
     """Of exceptions."""
@@ -104,7 +106,6 @@ class Errors(errors.Errors):
         "size = {size}, but by the method '{method}' the members have at most {most} directions to give on {n} "
         "sentences: {each}. Leave size out to take as many as there are."
     )
-    META_MORE_SENTENCES = " More sentences may give more directions."
     META_UNCORRELATED = (
         "The members ({names}) have no direction to give by the method '{method}': on these {n} sentences no number of "
         "one correlates with any of another. Use the method svd, or other members."

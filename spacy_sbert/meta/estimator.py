@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy
 
@@ -40,7 +40,7 @@ class MetaEmbedding(ABC):
         self.widths_: tuple[int, ...] = ()
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """What makes an equal estimator that is not fitted."""
         return {"size": self.size, "normalize": self.normalize}
 
@@ -134,12 +134,12 @@ class MetaEmbedding(ABC):
     def _transform(self, views: list[numpy.ndarray]) -> numpy.ndarray:
         """Combine a block of prepared views, float64 (b, d_j) each: float64 (b, width)."""
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """All that was learned: strings, numbers and arrays."""
         arrays = {name: getattr(self, name) for name in self.learned} if self.widths_ else {}
         return {"names": list(self.names_), "widths": list(self.widths_), "size": self.size_, "arrays": arrays}
 
-    def set_state(self, state: Mapping[str, Any]) -> "MetaEmbedding":
+    def set_state(self, state: Mapping[str, object]) -> "MetaEmbedding":
         """Take what `state` gave.
 
         RAISES (ValueError): if something is missing in it, or an array is not of the shape that the members ask for.
@@ -170,5 +170,5 @@ class MetaEmbedding(ABC):
         """The shapes of the learned arrays, from the members' widths and the settings."""
 
 
-def _shape(array: Any) -> tuple[int, ...] | None:
+def _shape(array: object) -> tuple[int, ...] | None:
     return array.shape if isinstance(array, numpy.ndarray) and array.dtype.kind == "f" else None

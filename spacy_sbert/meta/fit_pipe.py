@@ -1,12 +1,11 @@
 """A pipe's members encode sentences, and its estimator is fitted on their vectors."""
 
-import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy
 from spacy.language import Language
@@ -14,13 +13,14 @@ from spacy.tokens import Doc
 from spacy.util import logger
 from tqdm import tqdm
 
-from ..evaluation.sources import precisions
+from ..files.digests import digest_of_parts, digest_of_stream
 from ..files.environment import device, versions
+from ..vectors.identity import pipeline_digest
 from .corpus import Texts
 from .errors import Errors, Warnings
 from .estimator import MetaEmbedding
-from .members import FunctionMember, Member
-from .vector_cache import VectorCache, digest
+from .members import FunctionMember, Member, learner
+from .vector_cache import VectorCache
 
 BLOCK = 1024  # Docs whose vectors are written at once
 
@@ -40,9 +40,9 @@ def fit_pipe(
 ) -> list[numpy.ndarray]:
     """Fit a pipe of a pipeline; for the arguments, what is returned and raised see fit_meta."""
     for member in pipe.members:
-        if isinstance(member, FunctionMember) and hasattr(member.function, "fit"):
+        if (function := learner(member)) is not None:
             shown = partial(tqdm, desc=f"Learning {member.name}", unit=" sentences", disable=not progress)
-            member.function.fit(lambda shown=shown: map(nlp.make_doc, shown(texts())))
+            function.fit(partial(_docs, nlp, texts, shown))
     if cache is not None:
         views = member_vectors(nlp, pipe, texts, cache, progress)
         _fit(pipe, views, progress)
@@ -50,6 +50,10 @@ def fit_pipe(
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # Windows: what is mapped stays
         _fit(pipe, member_vectors(nlp, pipe, texts, Path(folder), progress), progress)
     return []
+
+
+def _docs(nlp: Language, texts: Texts, shown: Callable[[Iterable[str]], Iterable[str]]) -> Iterator[Doc]:
+    return map(nlp.make_doc, shown(texts()))
 
 
 def _fit(pipe: MetaPipe, views: list[numpy.ndarray], progress: bool) -> None:
@@ -76,11 +80,10 @@ def member_vectors(nlp: Language, pipe: MetaPipe, texts: Texts, folder: Path, pr
             yield text
 
     with nlp.select_pipes(enable=before):
-        doc = nlp("A text.")  # what is loaded on first use is, so that use changes no byte
-        cache = VectorCache(folder, digest(chain(_parts(nlp, pipe), counted())))
+        cache = VectorCache(folder, digest_of_stream(chain(_parts(nlp, pipe), counted())))
         if not n:
             raise ValueError(Errors.META_EMPTY_CORPUS)
-        pipe.estimator.check_size([view.shape[1] for view in pipe.member_vectors([doc])], names, n)
+        pipe.estimator.check_size([view.shape[1] for view in pipe.member_vectors([nlp("A text.")])], names, n)
         found = cache.read(names)
         if found is not None:
             return found
@@ -90,16 +93,7 @@ def member_vectors(nlp: Language, pipe: MetaPipe, texts: Texts, folder: Path, pr
 
 def _parts(nlp: Language, pipe: MetaPipe) -> Iterator[str | bytes]:
     """All that the members' vectors depend on, but the sentences."""
-    yield str(nlp.lang)
-    settings = {name: nlp.config["components"].get(name) for name in nlp.pipe_names}
-    yield json.dumps([settings, precisions(nlp), device(), versions()], sort_keys=True, default=str)
-    yield nlp.tokenizer.to_bytes(exclude=["vocab"])  # type: ignore[union-attr]
-    if nlp.vocab.vectors.size:
-        yield nlp.vocab.vectors.to_bytes(exclude=["strings"])
-    for name, component in nlp.pipeline:
-        yield name
-        if hasattr(component, "to_bytes"):
-            yield component.to_bytes(exclude=["vocab"])
+    yield digest_of_parts(pipeline_digest(nlp), device(), versions())
     for member in pipe.members:
         yield member.name
         if isinstance(member, FunctionMember):
@@ -108,7 +102,7 @@ def _parts(nlp: Language, pipe: MetaPipe) -> Iterator[str | bytes]:
                 yield member.function.to_bytes()
 
 
-def _blocks(nlp: Language, pipe: MetaPipe, texts: Texts, bar: Any) -> Iterator[list[numpy.ndarray]]:
+def _blocks(nlp: Language, pipe: MetaPipe, texts: Texts, bar: tqdm) -> Iterator[list[numpy.ndarray]]:
     docs = iter(nlp.pipe(texts(), batch_size=BLOCK))
     while block := list(islice(docs, BLOCK)):
         yield pipe.member_vectors(block)

@@ -1,7 +1,6 @@
 """From plain sentences to a fitted meta-embedding inside a pipeline."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy
 from spacy.language import Language
@@ -25,7 +24,7 @@ def fit_meta(
     cache (Path): where the members' vectors are kept for another method or the next time; None to forget them.
     progress (bool): whether to show progress bars.
     RETURNS (J arrays, float32 (n, d_j)): the members' vectors, memory-mapped from the cache; none without one.
-    RAISES (ValueError): if the pipe is no `sbert_meta`, there is no sentence, a member's vectors are not what they
+    RAISES (ValueError): if the pipe is not an `sbert_meta`, there is no sentence, a member's vectors are not what they
         should be, see MetaEmbedding.fit; and, before any sentence is encoded, if the size is more than any can give.
     """
     pipe = nlp.get_pipe(name)
@@ -35,24 +34,24 @@ def fit_meta(
 
 
 @validated
-def set_method(nlp: Language, name: Name, method: Name | None, size: Width | None, options: dict[str, Any]) -> None:
+def set_method(nlp: Language, name: Name, method: Name | None, size: Width | None, options: dict[str, object]) -> None:
     """Put an `sbert_meta` pipe with another method into a pipeline, in place of the one of this name or at the end.
 
     method (str), size (int), options (dict): see make_estimator; None for what the config of the pipe says. Options
         are kept where the method is.
-    RAISES (ValueError): if the pipe is no `sbert_meta`, or the method has no such options.
+    RAISES (ValueError): if the pipe is not an `sbert_meta`, or the method has no such options.
     """
     if name not in nlp.component_names:
-        config: dict[str, Any] = {"method": method or "conc", "size": size, "options": options}
-        nlp.add_pipe("sbert_meta", name=name, config=config)
+        nlp.add_pipe("sbert_meta", name=name, config={"method": method or "conc", "size": size, "options": options})
         return
     if not isinstance(nlp.get_pipe(name), SentenceMeta):
         raise ValueError(Errors.META_NOT_A_META.format(name=name, given=type(nlp.get_pipe(name)).__name__))
     config = {key: value for key, value in nlp.config["components"][name].items() if key != "factory"}
-    is_other = method is not None and method != config["method"]
-    config["options"] = {**({} if is_other else config["options"]), **options}
-    config["method"] = method or config["method"]
-    config["size"] = size if size is not None or is_other else config["size"]
+    if method not in (None, config["method"]):
+        config.update(method=method, size=size, options=options)
+    else:
+        config["options"] = {**config["options"], **options}
+        config["size"] = config["size"] if size is None else size
     place = nlp.component_names.index(name)
     nlp.remove_pipe(name)
     nlp.add_pipe("sbert_meta", name=name, config=config, before=place if place < len(nlp.component_names) else None)

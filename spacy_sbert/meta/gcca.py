@@ -1,7 +1,6 @@
 """Generalised canonical correlation analysis of the members."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy
 from scipy import linalg
@@ -40,7 +39,7 @@ class GCCA(LinearMeta):
         self.tau = tau
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         return {**super().settings, "tau": self.tau}
 
     def most_directions(self, widths: Sequence[int], n: int) -> int:

@@ -1,8 +1,8 @@
 """Where a member's vectors come from: a pipe that leaves them on the Doc, or a function of Docs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 import numpy
 from spacy.tokens import Doc, Span
@@ -10,6 +10,25 @@ from spacy.tokens import Doc, Span
 from ..hooks import records
 from ..similarity import as_numpy
 from .errors import Errors
+
+Docs = Callable[[], Iterable[Doc]]  # a corpus that can be gone through more than once
+Function = Callable[[Sequence[Doc | Span]], numpy.ndarray]
+
+
+@runtime_checkable
+class Saveable(Protocol):
+    """A function that is saved with its pipe."""
+
+    def to_bytes(self) -> bytes: ...
+
+    def from_bytes(self, data: bytes) -> object: ...
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """A function that learns from the corpus that the meta-embedding is fitted on."""
+
+    def fit(self, docs: Docs) -> None: ...
 
 
 class PipeMember:
@@ -41,8 +60,8 @@ class PipeMember:
 class FunctionMember:
     """A registered function from Docs, or Spans, to vectors."""
 
-    def __init__(self, name: str, function: Any):
-        """RAISES (ValueError): if function is none."""
+    def __init__(self, name: str, function: Function):
+        """RAISES (ValueError): if function is not one."""
         if not callable(function):
             raise ValueError(Errors.META_NO_FUNCTION.format(name=name, given=type(function).__name__))
         self.name = name
@@ -62,6 +81,12 @@ class FunctionMember:
 
 
 Member = PipeMember | FunctionMember
+
+
+def learner(member: Member) -> Learner | None:
+    """The function of a member, if it is one that learns."""
+    function = getattr(member, "function", None)
+    return function if isinstance(function, Learner) else None
 
 
 @dataclass

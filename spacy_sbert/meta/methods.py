@@ -1,11 +1,11 @@
 """The methods by the names that configs and the command line use, and estimators as bytes."""
 
-from typing import Any
+from collections.abc import Callable
 
 import srsly
 
 from ..errors.checks import validated
-from ..files.sealed import unseal
+from ..files.sealed_states import unseal
 from .autoencoder import CrossViewAutoencoder
 from .average import Average
 from .concatenation import Concatenation
@@ -20,7 +20,7 @@ METHODS: dict[str, type[MetaEmbedding]] = {
 
 
 @validated
-def make_estimator(method: str, **settings: Any) -> MetaEmbedding:
+def make_estimator(method: str, **settings: object) -> MetaEmbedding:
     """Make a meta-embedding that is not fitted.
 
     method (str): one of METHODS.
@@ -29,7 +29,7 @@ def make_estimator(method: str, **settings: Any) -> MetaEmbedding:
     """
     if method not in METHODS:
         raise ValueError(Errors.META_UNKNOWN_METHOD.format(given=method, expected=", ".join(METHODS)))
-    kind = METHODS[method]
+    kind: Callable[..., MetaEmbedding] = METHODS[method]
     known = kind().settings
     unknown = sorted(settings.keys() - known.keys())
     if unknown:

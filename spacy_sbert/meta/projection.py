@@ -5,10 +5,10 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 import numpy
-from scipy import linalg
 from tqdm import tqdm
 
-from .errors import Errors
+from ..similarity.principal_components import components_of_covariance, positive
+from .errors import MORE_SENTENCES, Errors
 from .estimator import MetaEmbedding, Views
 from .moments import Moments
 
@@ -69,9 +69,7 @@ class LinearMeta(MetaEmbedding):
         if self.size is not None and rank < self.size:
             raise ValueError(self._too_few(rank, covariance, widths, names, moments.n))
         size = min(size, rank)
-        values, components = values[:size], components[:size]
-        signs = numpy.sign(components[numpy.arange(size), abs(components).argmax(axis=1)])
-        self.mean_, self.components_, self.values_ = moments.mean.copy(), components * signs[:, None], values
+        self.mean_, self.components_, self.values_ = moments.mean.copy(), positive(components[:size]), values[:size]
         self.names_, self.widths_, self.size_ = tuple(names), tuple(widths), size
         return self
 
@@ -80,16 +78,9 @@ class LinearMeta(MetaEmbedding):
     ) -> str:
         ranks = [rank_of(covariance[part, part]) for part in parts(widths)]
         each = ", ".join(f"{name} {own} of {width}" for name, own, width in zip(names, ranks, widths, strict=True))
-        found = {
-            "size": self.size,
-            "method": self.method,
-            "rank": rank,
-            "names": ", ".join(names),
-            "each": each,
-            "n": n,
-        }
-        more = Errors.META_MORE_SENTENCES if n - 1 in ranks or n - 1 == rank else ""
-        return Errors.META_RANK.format(**found) + more
+        found = {"size": self.size, "method": self.method, "rank": rank, "names": ", ".join(names), "each": each}
+        more = MORE_SENTENCES if n - 1 in ranks or n - 1 == rank else ""
+        return Errors.META_RANK.format(**found, n=n) + more
 
     @abstractmethod
     def _solve(
@@ -112,5 +103,4 @@ def parts(widths: Sequence[int]) -> list[slice]:
 
 def rank_of(covariance: numpy.ndarray) -> int:
     """How many directions a covariance, float64 (D, D), has, but for rounding."""
-    variances = linalg.eigvalsh(covariance)
-    return int((variances > len(variances) * numpy.finfo("float64").eps * variances[-1]).sum())
+    return components_of_covariance(covariance).rank

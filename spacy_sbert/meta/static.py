@@ -1,9 +1,8 @@
 """Static vectors as members of a meta-embedding: their mean, or their mean by smooth inverse frequency."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy
 import srsly
@@ -14,22 +13,20 @@ from ..errors.checks import PositiveFloat, validated
 from ..files.word_counts import read_counts
 from ..similarity.static_vectors import SMOOTHING, first_component_of, sif_weights, weighted_mean
 from .errors import Errors
+from .members import Docs, Function
 
 BLOCK = 1024
-Docs = Callable[[], Iterable[Doc]]  # a corpus that can be gone through more than once
 
 
 @registry.misc("spacy-sbert.MeanStaticVectors.v1")
-def mean_static_vectors() -> Callable[[Sequence[Doc | Span]], numpy.ndarray]:
+def mean_static_vectors() -> Function:
     """Make `spacy-sbert.MeanStaticVectors.v1`: the mean of the static vectors of the tokens that have one."""
     return MeanStaticVectors()
 
 
 @registry.misc("spacy-sbert.SmoothInverseFrequency.v1")
 @validated
-def smooth_inverse_frequency(
-    a: PositiveFloat = SMOOTHING, counts: str | Path | None = None
-) -> Callable[[Sequence[Doc | Span]], numpy.ndarray]:
+def smooth_inverse_frequency(a: PositiveFloat = SMOOTHING, counts: str | Path | None = None) -> Function:
     """Make `spacy-sbert.SmoothInverseFrequency.v1`, see SmoothInverseFrequency."""
     return SmoothInverseFrequency(a, counts)
 
@@ -67,15 +64,15 @@ class SmoothInverseFrequency:
         docs (Callable): the Docs of the corpus, as often as it is called.
         """
         if self.counts is not None:
-            counted: Any = read_counts(Path(self.counts))
+            counted: Mapping[str, int] = read_counts(Path(self.counts))
         else:
             counted = Counter(token.lower_ for doc in docs() for token in doc if not token.is_space)
         self.weights = sif_weights(counted, self.a) if counted else {}
-        squares: Any = 0.0
+        squares = numpy.zeros(())
         for block in _in_blocks(docs()):
             rows = _means(block, self.weights).astype("float64")
             squares = squares + rows.T @ rows
-        self.component = first_component_of(numpy.asarray(squares)) if numpy.ndim(squares) else numpy.zeros(0)
+        self.component = first_component_of(squares) if squares.ndim else numpy.zeros(0)
 
     def __call__(self, stretches: Sequence[Doc | Span]) -> numpy.ndarray:
         """RETURNS (float32 (n, width)). RAISES (ValueError): if it is not fitted, or the vocab has no vectors."""

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 import numpy
-from scipy import linalg
 
+from ..similarity.principal_components import components_of_covariance
 from .projection import LinearMeta
 
 
@@ -22,9 +22,5 @@ class SVD(LinearMeta):
     def _solve(
         self, covariance: numpy.ndarray, widths: list[int], size: int, names: Sequence[str]
     ) -> tuple[numpy.ndarray, numpy.ndarray, int]:
-        total = len(covariance)
-        variances, vectors = linalg.eigh(covariance)
-        rounding = total * numpy.finfo("float64").eps * variances[-1]
-        rank = int((variances > rounding).sum())
-        best = variances[::-1][:size], vectors.T[::-1][:size]
-        return numpy.sqrt(numpy.maximum(best[0], 0.0)), best[1], rank
+        found = components_of_covariance(covariance)
+        return numpy.sqrt(numpy.maximum(found.variances[:size], 0.0)), found.axes[:size], found.rank

@@ -5,17 +5,28 @@ import json
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import numpy
+from pydantic import BaseModel, NonNegativeInt
 
+from ..files.digests import file_digest
 from ..files.regular import check_folder
-from ..files.sealed_json import sealed, unsealed
+from ..files.sealed_json import parse_sealed, sealed
 from ..files.whole import whole_file, write_text
 from .errors import Errors
 
 MANIFEST = "vectors.json"
-BLOCK = 2**20  # bytes
+
+
+class Manifest(BaseModel):
+    """What vectors.json says. key: of the cache. names, widths: of the members. n: how many vectors each has.
+    files: the digests of their files, which earlier versions did not write."""
+
+    key: str
+    names: list[str]
+    n: NonNegativeInt
+    widths: list[NonNegativeInt]
+    files: list[str] | None = None
 
 
 class VectorCache:
@@ -32,15 +43,15 @@ class VectorCache:
     def read(self, names: Sequence[str]) -> list[numpy.ndarray] | None:
         """The members' vectors, memory-mapped, float32 (n, d_j) each; None if they are not there, or not whole."""
         manifest = self._manifest()
-        if manifest is None or manifest.get("key") != self.key or manifest.get("names") != list(names):
+        if manifest is None or (manifest.key, manifest.names) != (self.key, list(names)):
             return None
-        n, widths = int(manifest["n"]), [int(width) for width in manifest["widths"]]
+        n, widths = manifest.n, manifest.widths
         views = []
         for i, width in enumerate(widths):
             path = self._path(i)
             if not path.is_file() or path.stat().st_size != 4 * n * width:
                 return None
-            if "files" in manifest and _digest_of(path) != manifest["files"][i]:
+            if manifest.files is not None and file_digest(path) != manifest.files[i]:
                 return None
             views.append(numpy.memmap(path, dtype="<f4", mode="r", shape=(n, width)) if n else numpy.zeros((0, width)))
         return views
@@ -69,8 +80,8 @@ class VectorCache:
             if not n:
                 raise ValueError(Errors.META_EMPTY_CORPUS)
         digests = [one.hexdigest() for one in found]
-        manifest = {"key": self.key, "names": list(names), "n": n, "widths": widths, "files": digests}
-        write_text(self.folder / MANIFEST, json.dumps(sealed(manifest)) + "\n")
+        manifest = Manifest(key=self.key, names=list(names), n=n, widths=widths, files=digests)
+        write_text(self.folder / MANIFEST, json.dumps(sealed(manifest.model_dump())) + "\n")
         views = self.read(names)
         if views is None:
             raise OSError(Errors.META_CACHE_CHANGED.format(folder=self.folder))
@@ -79,29 +90,11 @@ class VectorCache:
     def _path(self, member: int) -> Path:
         return self.folder / f"{member}.f32"  # a number: names may hold what file systems do not
 
-    def _manifest(self) -> dict[str, Any] | None:
+    def _manifest(self) -> Manifest | None:
         path = self.folder / MANIFEST
         if not path.is_file():
             return None
         try:
-            found = json.loads(path.read_text(encoding="utf8"))
-            return unsealed(found) if isinstance(found, dict) else None
-        except (RecursionError, ValueError):  # not written to its end, or damaged: the vectors are made again
+            return parse_sealed(Manifest, path.read_bytes())
+        except ValueError:  # not written to its end, or damaged: the vectors are made again
             return None
-
-
-def _digest_of(path: Path) -> str:
-    found = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            found.update(block)
-    return found.hexdigest()
-
-
-def digest(parts: Iterable[str | bytes]) -> str:
-    """SHA-256 of several strings, each with its length before it."""
-    found = hashlib.sha256()
-    for part in parts:
-        data = part.encode("utf8") if isinstance(part, str) else part
-        found.update(len(data).to_bytes(8, "big") + data)
-    return found.hexdigest()

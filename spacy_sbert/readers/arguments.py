@@ -5,18 +5,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..files.lines import (
-    Row,
-    check_members,
-    check_score,
-    check_text,
-    comma_separated,
-    find_columns,
-    pick,
-    read_tabs,
-)
+from ..files.lines import check_text, comma_separated
 from ..files.regular import check_input
+from ..files.tables import by_name, read_tabs
 from .errors import Errors
+from .rows import Row, check_members, check_score
 
 AFS_TOPICS = {"DP": "death penalty", "GC": "gun control", "GM": "gay marriage"}
 AFS_NAME = re.compile(rf"ArgPairs_({'|'.join(AFS_TOPICS)})(_.*)?\.csv")
@@ -73,12 +66,7 @@ def aspect_rows(path: Path) -> Iterator[ArgumentRow]:
         there DTORCD and NS are dissimilar, SS and HS similar.
     """
     names = ("topic", *SENTENCES, "label")
-    records = read_tabs(path)
-    for line, header in records:
-        columns = find_columns(header, names, path, line)
-        break
-    for line, record in records:
-        topic, first, second, label = pick(record, columns, names, path, line)
+    for line, (topic, first, second, label) in by_name(read_tabs(path), names, path):
         label = label.strip()
         if label not in ASPECT_SCORES:
             expected = ", ".join(ASPECT_SCORES)

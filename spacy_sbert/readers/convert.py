@@ -8,6 +8,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import DocBin
 
+from ..errors import reason_of
 from ..errors.checks import Name, NonNegative, validated
 from ..files.whole import whole_file
 from .docs import example_doc
@@ -67,5 +68,5 @@ def _read_docs(path: Path, nlp: Language, format: str, columns: Columns, limit: 
         try:
             docs.add(example_doc(nlp, row.members, score=row.score, label=row.label))
         except ValueError as error:  # of the tokenizer, which does not know the file
-            raise ValueError(Errors.BAD_EXAMPLE.format(path=path, line=row.line, reason=error)) from error
+            raise ValueError(Errors.BAD_EXAMPLE.format(path=path, line=row.line, reason=reason_of(error))) from error
     return docs

@@ -9,13 +9,14 @@ from spacy.language import Language
 from spacy.training import Example
 from spacy.util import registry
 
+from ..errors import reason_of
 from ..errors.checks import Name, NonNegative, validated
-from ..files.lines import Row
 from ..spans import SPANS_KEY
 from .docbin import load_docbin, read_docs
 from .docs import make_example, text_example
 from .errors import Errors
 from .layouts import AUTO, SPACY, find_format, read_rows
+from .rows import Row
 from .shuffle import shuffle
 from .table import Columns
 
@@ -101,7 +102,9 @@ class PairCorpus:
             try:
                 example = text_example(nlp, row.members, spans_key=self.spans_key, score=row.score, label=row.label)
             except ValueError as error:  # of the tokenizer, which does not know the file
-                raise ValueError(Errors.BAD_EXAMPLE.format(path=self.path, line=row.line, reason=error)) from error
+                raise ValueError(
+                    Errors.BAD_EXAMPLE.format(path=self.path, line=row.line, reason=reason_of(error))
+                ) from error
             yield example
 
     def _read_rows(self) -> Iterator[Row]:

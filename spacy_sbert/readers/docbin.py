@@ -28,7 +28,7 @@ def read_docs(path: Path, nlp: Language, spans_key: str) -> Iterator[Doc]:
             doc = next(docs)
         except StopIteration:
             return
-        except Exception as error:  # whatever msgpack and the Doc say of bytes that are no Doc
+        except Exception as error:  # whatever msgpack and the Doc say of bytes that are not a Doc
             raise ValueError(Errors.BAD_DOCBIN.format(path=path, reason=f"Doc number {number}: {error}")) from error
         if not _is_example(doc.spans.get(spans_key)):
             text = doc.text[:50]

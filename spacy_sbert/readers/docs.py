@@ -1,9 +1,9 @@
 """From texts to Docs: an example is one Doc, its members are Spans, and gold stands on the reference alone."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
 
+import numpy
 from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
@@ -12,11 +12,12 @@ from ..errors.checks import Name, check, validated
 from ..spans import SPANS_KEY
 from .errors import Errors
 
-OBJECTIVE = "objective"  # which data set an example comes from: the one attribute that is no gold
+Gold = float | str | Sequence[float] | numpy.ndarray | None  # score, label, vector
+OBJECTIVE = "objective"  # which data set an example comes from: the one attribute that is not gold
 
 
 @validated
-def example_doc(nlp: Language, members: Sequence[str], *, spans_key: Name = SPANS_KEY, **gold: Any) -> Doc:
+def example_doc(nlp: Language, members: Sequence[str], *, spans_key: Name = SPANS_KEY, **gold: Gold) -> Doc:
     """One Doc of several texts, with the texts as members and gold values beside them.
 
     nlp (Language): whose tokenizer makes the Doc.
@@ -44,7 +45,7 @@ def pair_doc(nlp: Language, first: str, second: str, score: float, *, spans_key:
     return example_doc(nlp, (first, second), spans_key=spans_key, score=score)
 
 
-def text_example(nlp: Language, members: Sequence[str], *, spans_key: str = SPANS_KEY, **gold: Any) -> Example:
+def text_example(nlp: Language, members: Sequence[str], *, spans_key: str = SPANS_KEY, **gold: Gold) -> Example:
     """An Example of several texts: as make_example of their example_doc, but quicker.
 
     nlp, members, spans_key, gold: see example_doc.
@@ -60,7 +61,7 @@ def make_example(reference: Doc, spans_key: str = SPANS_KEY) -> Example:
     """An Example whose predicted Doc has the words and members of the reference, and none of its gold.
 
     reference (Doc): see example_doc.
-    RETURNS (Example): only attrs["objective"], which is no gold, stands on both Docs.
+    RETURNS (Example): only attrs["objective"], which is not gold, stands on both Docs.
     """
     words = [token.text for token in reference]
     predicted = Doc(reference.vocab, words=words, spaces=[bool(token.whitespace_) for token in reference])
@@ -90,7 +91,7 @@ def _tokenize(nlp: Language, members: Sequence[str]) -> tuple[list[str], list[bo
 
 
 def _build(
-    nlp: Language, words: list[str], spaces: list[bool], borders: list[int], spans_key: str, gold: dict[str, Any]
+    nlp: Language, words: list[str], spaces: list[bool], borders: list[int], spans_key: str, gold: Mapping[str, Gold]
 ) -> Doc:
     doc = Doc(nlp.vocab, words=words, spaces=spaces)
     spans = [Span(doc, start, end) for start, end in pairwise(borders)]

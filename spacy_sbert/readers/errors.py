@@ -26,18 +26,12 @@ class Errors(errors.Errors):
         "{path} is read as a table, but no columns of texts were named. Set members, such as "
         'members = ["question1", "question2"].'
     )
-    NOT_A_NUMBER = (
-        "{path} is read without a header, but a column was named '{given}': expected numbers counted from 0, such as "
-        'members = ["1", "2"]. Set header = true to go by names.'
-    )
-    NO_PYARROW = "Reading {path} needs pyarrow. Install it: pip install 'spacy-sbert[parquet]'."
     BAD_RANGE = "Cannot scale scores from {low} to {high}: expected min_score below max_score."
     MISSING_COLUMN = (
         "{path}, line {line}: expected 7 tab-separated columns (genre, file, year, id, score, sentence1, sentence2), "
         "got {given}. For a table with other columns, set format and members."
     )
     NOT_BINARY = "{path}, line {line}: expected 0 or 1 in the column '{column}', got '{given}'. Repair the line."
-    BAD_PARQUET = "{path}, record {line}: cannot be read as .parquet ({reason}). Write the file again."
     BAD_DOCBIN = (
         "{path} cannot be read ({reason}): expected a .spacy file. Make it with 'python -m spacy sbert convert'."
     )
@@ -49,7 +43,7 @@ class Errors(errors.Errors):
     NO_MEMBERS = "An example was given no members: expected one text or more."
     WRONG_COUNT = "{path} holds {given} pairs, expected {expected}: the file is incomplete or another one."
     NOT_PAIRS = (
-        "{path}: the Doc number {number} ('{text}') is no pair or other example: expected Spans with text in "
+        "{path}: the Doc number {number} ('{text}') is not a pair or another example: expected Spans with text in "
         "doc.spans['{key}'], and in its attrs, if they are there at all, a score from 0 to 1 and a label that is text. "
         "Make the file with 'python -m spacy sbert convert'."
     )
@@ -58,8 +52,8 @@ class Errors(errors.Errors):
         '[corpora.train.corpora.sts] @readers = "spacy-sbert.PairCorpus.v1".'
     )
     NOT_A_READER = (
-        "The corpus '{name}' is no reader: got {given!r}, expected in corpora what a registered reader builds, such as "
-        '@readers = "spacy-sbert.PairCorpus.v1" in its block.'
+        "The corpus '{name}' is not a reader: got {given!r}, expected in corpora what a registered reader builds, such "
+        'as @readers = "spacy-sbert.PairCorpus.v1" in its block.'
     )
     UNKNOWN_SAMPLING = "Unknown sampling '{given}': expected one of {expected}."
     UNUSED_WEIGHTS = 'Weights were given with sampling = "{sampling}", which has no use for them: set "proportional".'
@@ -79,3 +73,11 @@ class Errors(errors.Errors):
         "comma outside of quotes begins another column."
     )
     NO_HEADER = "{path}, line {line}: expected the names of the columns, got '{given}'. Put the header back."
+    BAD_SCORE = (
+        "{path}, line {line}: expected a score from {low:g} to {high:g}, got '{given}' in the column '{column}'. "
+        "Repair the line, or set min_score and max_score for a table of another range."
+    )
+    EQUAL_MEMBERS = (
+        "{path}, line {line}: the members {columns} of a triplet are equal, so there is nothing to tell apart. Remove "
+        "the line."
+    )

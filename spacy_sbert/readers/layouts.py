@@ -3,14 +3,16 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ..files.lines import Row, format_suffix
+from ..files.lines import format_suffix
 from ..files.regular import check_input
+from ..files.tables import TABLES
 from .errors import Errors
 from .nli import nli_rows
 from .quora import quora_rows
+from .rows import Row
 from .sick import sick_rows
 from .sts import sts_rows
-from .table import TABLES, Columns, table_rows
+from .table import Columns, table_rows
 from .text import text_rows
 from .wikisection import wikisection_rows
 

@@ -33,7 +33,7 @@ class MultiCorpus:
         used up drops out.
     seed (int): of the drawing, which differs from call to call of the reader but not from run to run.
     spans_key (str): where the members stand.
-    RAISES (ValueError): for no corpora or one that is no reader, an unknown sampling, or weights that do not fit the
+    RAISES (ValueError): for no corpora or one that is not a reader, an unknown sampling, or weights that do not fit the
         corpora; on reading, for a corpus without examples.
     """
 

@@ -5,8 +5,10 @@ from pathlib import Path
 
 from spacy.util import logger
 
-from ..files.lines import Row, check_members, find_columns, has_text, read_tabs
+from ..files.lines import has_text
+from ..files.tables import find_columns, read_tabs
 from .errors import Errors
+from .rows import Row, check_members
 
 QUESTIONS = ("question1", "question2")
 SCORE = "is_duplicate"

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..files.lines import Row, check_members, check_score, find_columns, pick, read_tabs
+from ..files.tables import find_columns, pick, read_tabs
 from .nli import check_label
+from .rows import Row, check_members, check_score
 
 SENTENCES = ("sentence_A", "sentence_B")
 SCORE = "relatedness_score"

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..files.lines import Row, check_members, check_score, read_tabs
+from ..files.tables import read_tabs
 from .errors import Errors
+from .rows import Row, check_members, check_score
 
 STS_COLUMNS = 7  # genre, file, year, id, score, sentence1, sentence2; some lines carry licence columns behind them
 STS_MAX_SCORE = 5.0
@@ -29,7 +30,7 @@ def read_sts(path: Path) -> Iterator[Pair]:
 
     path (Path): the file; .gz is read as it is.
     YIELDS (str, str, float): the two sentences without white space around them, and the score scaled from 0..5 to 0..1.
-    RAISES (ValueError): for a line with fewer than 7 columns, a score that is no number from 0 to 5, or an empty
+    RAISES (ValueError): for a line with fewer than 7 columns, a score that is not a number from 0 to 5, or an empty
         sentence; the message names file and line.
     SOURCE: Cer et al. 2017, SemEval-2017 task 1.
     """

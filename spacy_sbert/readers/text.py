@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..files.lines import Row, check_members, read_lines
+from ..files.lines import read_lines
+from .rows import Row, check_members
 
 
 def text_rows(path: Path) -> Iterator[Row]:

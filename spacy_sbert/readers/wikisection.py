@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..files.lines import Row, check_members, find_columns, pick, read_commas
+from ..files.tables import find_columns, pick, read_commas
 from .errors import Errors
+from .rows import Row, check_members
 
 SENTENCES = ("Sentence1", "Sentence2", "Sentence3")
 

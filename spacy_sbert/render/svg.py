@@ -1,10 +1,12 @@
 """The parts of plain inline SVG: text that is escaped, axes, a frame with a name for screen readers."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .markup import safe
+from markupsafe import Markup
+
+from .markup import clean
 
 WIDTH = 420  # of every plot, so that text stays readable on a phone
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
@@ -42,45 +44,57 @@ def number(value: float) -> str:
     return f"{round(value, 1) + 0.0:g}"
 
 
-def text(x: float, y: float, words: str, anchor: str = "start", kind: str = "") -> str:
+def join(parts: Iterable[Markup]) -> Markup:
+    """Elements one after another."""
+    return Markup("").join(parts)
+
+
+def text(x: float, y: float, words: str, anchor: str = "start", kind: str = "") -> Markup:
     """A text at a place; anchor: which end of it is there."""
-    style = f' class="{kind}"' if kind else ""
-    return f'<text x="{number(x)}" y="{number(y)}" text-anchor="{anchor}"{style}>{safe(words)}</text>'
+    style = Markup(' class="{}"').format(kind) if kind else ""
+    element = Markup('<text x="{}" y="{}" text-anchor="{}"{}>{}</text>')
+    return element.format(number(x), number(y), anchor, style, clean(words))
 
 
-def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
     """A straight line."""
-    return f'<path class="{kind}" d="M{number(x1)} {number(y1)}L{number(x2)} {number(y2)}"/>'
+    return path([(x1, y1), (x2, y2)], kind)
 
 
-def path(points: Sequence[tuple[float, float]], kind: str) -> str:
+def path(points: Iterable[tuple[float, float]], kind: str) -> Markup:
     """A line through points."""
-    places = "L".join(f"{number(x)} {number(y)}" for x, y in points)
-    return f'<path class="{kind}" d="M{places}"/>'
+    return shape("M" + "L".join(f"{number(x)} {number(y)}" for x, y in points), kind)
 
 
-def box(x: float, y: float, width: float, height: float, kind: str) -> str:
+def shape(places: str, kind: str) -> Markup:
+    """A path; places: its commands, such as "M0 0h1"."""
+    return Markup('<path class="{}" d="{}"/>').format(kind, places)
+
+
+def box(x: float, y: float, width: float, height: float, kind: str) -> Markup:
     """A rectangle."""
-    size = f'width="{number(width)}" height="{number(height)}"'
-    return f'<rect class="{kind}" x="{number(x)}" y="{number(y)}" {size}/>'
+    element = Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}"/>')
+    return element.format(kind, number(x), number(y), number(width), number(height))
 
 
-def bottom_axis(axis: Axis, marks: Sequence[float], top: float, base: float, name: str) -> str:
+def bottom_axis(axis: Axis, marks: Sequence[float], top: float, base: float, name: str) -> Markup:
     """Grid lines from top to base, the numbers below them, and the name of the axis."""
     lines = [line(axis(mark), top, axis(mark), base, "grid") for mark in marks]
     words = [text(axis(mark), base + 15, f"{mark:g}", "middle") for mark in marks]
-    return "".join([*lines, *words, text((axis.start + axis.end) / 2, base + 32, name, "middle", "name")])
+    return join([*lines, *words, text((axis.start + axis.end) / 2, base + 32, name, "middle", "name")])
 
 
-def left_axis(axis: Axis, marks: Sequence[float], left: float, right: float, name: str) -> str:
+def left_axis(axis: Axis, marks: Sequence[float], left: float, right: float, name: str) -> Markup:
     """Grid lines from left to right, the numbers before them, and the name of the axis above."""
     lines = [line(left, axis(mark), right, axis(mark), "grid") for mark in marks]
     words = [text(left - 6, axis(mark) + 4, f"{mark:g}", "end") for mark in marks]
-    return "".join([*lines, *words, text(4, axis.end - 10, name, "start", "name")])
+    return join([*lines, *words, text(4, axis.end - 10, name, "start", "name")])
 
 
-def svg(title: str, description: str, height: float, body: str) -> str:
-    """A plot of the common width; title and description say what a reader sees who sees nothing."""
-    heading = f"<title>{safe(title)}</title><desc>{safe(description)}</desc>"
-    size = f'viewBox="0 0 {WIDTH} {number(height)}"'
-    return f'<svg {size} role="img" aria-label="{safe(title)}. {safe(description)}">{heading}{body}</svg>'
+def svg(title: str, description: str, height: float, body: Markup) -> Markup:
+    """A plot of the common width; title and description are what screen readers say."""
+    title, description = clean(title), clean(description)
+    return Markup(
+        '<svg viewBox="0 0 {} {}" role="img" aria-label="{title}. {description}"><title>{title}</title>'
+        "<desc>{description}</desc>{}</svg>"
+    ).format(WIDTH, number(height), body, title=title, description=description)

@@ -5,7 +5,7 @@ from typing import Any
 
 from ..encoder.settings import Values
 from ..layers.sigmoid import sigmoid
-from ..losses.cross_entropy import softmax
+from ..losses.parts.cross_entropy import softmax
 from .errors import Errors
 
 ACTIVATIONS = ("sigmoid", "identity", "softmax")

@@ -1,26 +1,26 @@
 """The `sbert_reranker` pipe: nothing but spaCy's protocol around a cross-encoder, and ranking."""
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import cast
 
 import numpy
 from spacy.language import Language
 from spacy.tokens import Doc, Span
-from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
 from ..errors.checks import Name, Positive, validated
-from ..files.sealed import SealedPipe
+from ..errors.notices import Notices
+from ..files.sealed_states import SealedPipe
 from ..hooks import records
-from ..search.blocks import check_count
 from ..similarity import as_numpy
 from ..spans import SPANS_KEY, members
 from ..training.members import batch_size_of
+from ..training.pipe import PairPipe, Scores
 from .annotations import install_extension, note
 from .cross_encoder import CrossEncoder, PairLogits
 from .errors import Errors, Warnings
@@ -50,13 +50,26 @@ DEFAULT_CONFIG = {
 )
 @validated
 def make_sbert_reranker(
-    nlp: Language, name: str, model: Model, objective: str, scorer: Callable | None, spans_key: Name
+    nlp: Language, name: str, model: Model, objective: str, scorer: Callable[..., Scores] | None, spans_key: Name
 ) -> "SentenceReranker":
     """Build the `sbert_reranker` pipe, see SentenceReranker."""
     return SentenceReranker(nlp.vocab, model, name, objective=objective, scorer=scorer, spans_key=spans_key)
 
 
-class SentenceReranker(SealedPipe):
+@dataclass
+class PairCuts:
+    """Counts the pairs that were longer than a cross-encoder's limit, for one warning for many."""
+
+    count: int = 0
+    total: int = 0
+    limit: int | None = None
+
+    @property
+    def message(self) -> str:
+        return Warnings.RERANKER_TRUNCATED.format(count=self.count, total=self.total, limit=self.limit)
+
+
+class SentenceReranker(PairPipe, SealedPipe):
     """Scores pairs of texts, by reading both at once: slower than to compare two vectors, and more precise.
 
     vocab (Vocab): the pipeline's.
@@ -66,7 +79,7 @@ class SentenceReranker(SealedPipe):
         "classification", by softmax cross-entropy, on labels.
     scorer (Callable): what to report of pairs.
     spans_key (str): where the members of a pair stand, doc.spans[spans_key].
-    RAISES (ValueError): if model is no cross-encoder, or for an unknown objective.
+    RAISES (ValueError): if model is not a cross-encoder, or for an unknown objective.
     SOURCE: Reimers and Gurevych 2019, sections 4.2 and 4.3 (BERT-STSb and BERT-AFS).
     """
 
@@ -78,7 +91,7 @@ class SentenceReranker(SealedPipe):
         name: str = "sbert_reranker",
         *,
         objective: str = "regression",
-        scorer: Callable | None = None,
+        scorer: Callable[..., Scores] | None = None,
         spans_key: Name = SPANS_KEY,
     ):
         if not isinstance(model, CrossEncoder):
@@ -92,10 +105,8 @@ class SentenceReranker(SealedPipe):
         self.objective = OBJECTIVES[objective]
         self.scorer = scorer
         self.spans_key = spans_key
-        self.cfg: dict[str, Any] = {}
-        self.examples_seen = 0  # in training, for who reports the speed of it
-        self._said: set[str] = set()
-        self._cuts = (0, 0)
+        self.cfg: dict[str, object] = {}
+        self._notices = Notices(PairCuts)
         install_extension(name)
 
     # Pairs and ranks
@@ -105,9 +116,9 @@ class SentenceReranker(SealedPipe):
 
         pairs (Iterable[tuple]): n pairs of str, Doc or Span, from wherever; they are read window by window.
         RETURNS (float32 (n,), or (n, outputs) of several): on the CPU, in the order of the pairs.
-        RAISES (TypeError): if one is no pair of texts. (ValueError): if a score is not finite.
+        RAISES (TypeError): if one is not a pair of texts. (ValueError): if a score is not finite.
         """
-        with self._one_warning_for_cuts():
+        with self._notices.one_for_cuts():
             found = [self._score_window(window) for window in read_windows(pairs)]
         scores = numpy.concatenate(found) if found else self._score_window([])
         return scores[:, 0] if scores.shape[1] == 1 else scores
@@ -125,8 +136,8 @@ class SentenceReranker(SealedPipe):
         if isinstance(texts, (str, bytes, Mapping, Doc, Span)) or not isinstance(texts, Iterable):
             raise TypeError(Errors.RERANKER_ONE_TEXT.format(given=repr(texts)[:100]))
         texts = list(texts)
-        if k is not None:
-            check_count(k, len(texts), f"best of {len(texts)} texts")
+        if k is not None and not (isinstance(k, int | numpy.integer) and 1 <= k <= len(texts) and k is not True):
+            raise ValueError(Errors.RERANKER_COUNT.format(given=k, most=len(texts)))
         self.model.shim.load()
         if self.model.shim.config.num_labels > 1:
             given = self.model.shim.config.num_labels
@@ -139,8 +150,9 @@ class SentenceReranker(SealedPipe):
         """The scores, float32 (n, outputs)."""
         found = self.model.predict(pairs)
         if pairs and self.model.shim.has_new_head:
-            self._warn_once(Warnings.RERANKER_NEW_HEAD.format(name=self.name))
-        self._cuts = self._cuts[0] + found.n_cut, self._cuts[1] + len(pairs)
+            self._notices.once(Warnings.RERANKER_NEW_HEAD.format(name=self.name), stacklevel=4)
+        cuts = self._notices.cuts
+        cuts.count, cuts.total, cuts.limit = cuts.count + found.n_cut, cuts.total + len(pairs), self._limit
         bad = numpy.flatnonzero(~numpy.isfinite(as_numpy(found.logits)).all(axis=1))
         if len(bad):
             first, second = (text[:50] for text in pairs[int(bad[0])])
@@ -151,13 +163,13 @@ class SentenceReranker(SealedPipe):
 
     def __call__(self, doc: Doc) -> Doc:
         """Score the pair that a Doc holds; leave other Docs as they are."""
-        with self._one_warning_for_cuts():
+        with self._notices.one_for_cuts():
             return super().__call__(doc)
 
     @validated
     def pipe(self, stream: Iterable[Doc], *, batch_size: Positive = 128) -> Iterator[Doc]:
         """Score the pairs in a stream of Docs, batch by batch; they come out in order."""
-        with self._one_warning_for_cuts():
+        with self._notices.one_for_cuts():
             yield from super().pipe(stream, batch_size=batch_size)
 
     def predict(self, docs: Iterable[Doc]) -> list[numpy.ndarray | None]:
@@ -233,22 +245,18 @@ class SentenceReranker(SealedPipe):
         losses (dict): gets the loss under the pipe's name.
         RAISES (ValueError): if a pair has no gold value, or the loss is not finite.
         """
-        losses = {} if losses is None else losses
-        losses.setdefault(self.name, 0.0)
-        examples = list(examples)
-        validate_examples(examples, "SentenceReranker.update")
-        self.examples_seen += len(examples)
-        learning = [example for example in examples if self._pair(example.predicted) is not None]
+        examples, losses = self._received(examples, losses)
+        learning = self._scored(examples)
         if not learning:
-            self._warn_once(Warnings.RERANKER_NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key))
+            self._notices.once(Warnings.RERANKER_NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key))
             return losses
         set_dropout_rate(self.model, drop)
         pairs = [cast(Pair, self._pair(example.predicted)) for example in learning]
         found, backprop = self.model.begin_update(pairs)
         if found.n_cut:
-            self._warn_once(Warnings.RERANKER_TRAINING_CUT.format(name=self.name, limit=self._limit))
+            self._notices.once(Warnings.RERANKER_TRAINING_CUT.format(name=self.name, limit=self._limit))
         loss, d_logits = self.get_loss(learning, found)
-        backprop(cast(Any, d_logits))
+        backprop(cast(PairLogits, d_logits))
         if sgd not in (None, False):
             self.finish_update(sgd)
         losses[self.name] += loss
@@ -270,35 +278,12 @@ class SentenceReranker(SealedPipe):
         share = len(examples) / batch_size_of(examples[0], self.spans_key, default=len(examples))
         return loss * share, d_logits * share
 
-    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """Score the pairs among the examples with the pipe's scorer.
+    def _scored(self, examples: list[Example]) -> list[Example]:
+        return [example for example in examples if self._pair(example.predicted) is not None]
 
-        RETURNS (dict): the scores; under the pipe's name if another pipe answers `doc.vector`.
-        """
-        if self.scorer is None:
-            return {}
-        pairs = [example for example in examples if self._pair(example.predicted) is not None]
-        scores = self.scorer(pairs, name=self.name, spans_key=self.spans_key, **kwargs)
-        if not any(records.find(example.predicted) for example in pairs):
-            return scores
-        return {f"{self.name}_{key}": value for key, value in scores.items()}
+    def _answers(self, examples: list[Example]) -> bool:
+        return not any(records.find(example.predicted) for example in examples)
 
     @property
     def _limit(self) -> int | None:
-        return self.model.pair_tokenizer.limit
-
-    def _warn_once(self, message: str) -> None:
-        if message not in self._said:
-            self._said.add(message)
-            warnings.warn(message, stacklevel=4)
-
-    @contextmanager
-    def _one_warning_for_cuts(self) -> Iterator[None]:
-        """Count the cut pairs of a call for one warning."""
-        try:
-            yield
-        finally:
-            (count, total), self._cuts = self._cuts, (0, 0)
-            if count:
-                message = Warnings.RERANKER_TRUNCATED.format(count=count, total=total, limit=self._limit)
-                warnings.warn(message, stacklevel=4)
+        return self.model.pair_tokenizer.limit if self.model.shim.is_loaded else None

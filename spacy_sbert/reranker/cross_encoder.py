@@ -11,7 +11,8 @@ from thinc.types import Floats2d
 from ..encoder.forks import use_one_thread_in_forks
 from ..encoder.loading import position_limit
 from ..errors.checks import MOST_OUTPUTS, Name, NonNegative, NonNegativeFloat, Range, validated
-from ..files.sealed import SealedModel
+from ..errors.configured import Configured
+from ..files.sealed_states import SealedModel
 from .activation import ACTIVATIONS, activate, resolve_activation
 from .errors import Errors
 from .shim import ClassifierShim
@@ -33,7 +34,7 @@ class PairLogits:
     n_cut: int
 
 
-class CrossEncoder(SealedModel[list[Pair], PairLogits]):
+class CrossEncoder(Configured[list[Pair], PairLogits], SealedModel[list[Pair], PairLogits]):
     """Read pairs of texts with a sequence classifier that is loaded on first use.
 
     For the arguments see cross_encoder and ClassifierShim.
@@ -46,8 +47,7 @@ class CrossEncoder(SealedModel[list[Pair], PairLogits]):
         if 0 < max_length < SHORTEST:
             raise ValueError(Errors.RERANKER_MAX_LENGTH.format(given=max_length, expected=f"{SHORTEST} or more"))
         use_one_thread_in_forks()
-        self._settings = {"name": name, "activation": activation, "max_length": max_length, **shim_config}
-        self._activation = activation  # no attrs: those are saved, and would win over the config when loaded
+        self._activation = activation
         self._max_length = max_length
         self._tokenizer: tuple[Any, PairTokenizer] | None = None
         super().__init__("cross_encoder", forward, init=init, shims=[ClassifierShim(name, **shim_config)])
@@ -87,12 +87,6 @@ class CrossEncoder(SealedModel[list[Pair], PairLogits]):
         """The model's state; loads the weights first, if they are not."""
         self.shim.load()
         return super().to_dict()
-
-    def copy(self) -> "CrossEncoder":
-        """A copy with weights of its own."""
-        copied = CrossEncoder(**self._settings)
-        copied.shims[0] = self.shim.copy()
-        return copied
 
 
 @registry.architectures("spacy-sbert.CrossEncoder.v1")

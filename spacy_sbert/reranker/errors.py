@@ -7,7 +7,7 @@ class Errors(errors.Errors):
     """Of exceptions."""
 
     RERANKER_NO_MODEL = (
-        "The model of the 'sbert_reranker' pipe '{name}' is no cross-encoder: expected the architecture "
+        "The model of the 'sbert_reranker' pipe '{name}' is not a cross-encoder: expected the architecture "
         "spacy-sbert.CrossEncoder.v1, got the Thinc model '{given}'."
     )
     RERANKER_UNKNOWN_OBJECTIVE = "Unknown objective '{given}' of a reranker: expected one of {expected}."
@@ -26,6 +26,10 @@ class Errors(errors.Errors):
     )
     RERANKER_NO_PAIRS = "Cannot score {given}: expected several pairs of texts, such as a list of (query, passage)."
     RERANKER_ONE_TEXT = "Cannot rank {given}: expected several texts, such as a list. Put a single text into a list."
+    RERANKER_COUNT = (
+        "Cannot find {given} best of {most} texts: expected a whole number, at least 1 and at most {most}, as k. Ask "
+        "for fewer, or give more texts."
+    )
     RERANKER_SEVERAL_OUTPUTS = (
         "Cannot rank with '{name}', whose cross-encoder gives {given} numbers a pair: expected one. Use score_pairs "
         "and choose a column, or a cross-encoder with n_outputs = 1."

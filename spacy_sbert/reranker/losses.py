@@ -6,7 +6,7 @@ from thinc.types import Floats1d, Floats2d, Ints1d
 from thinc.util import get_array_module
 
 from ..layers.sigmoid import sigmoid
-from ..losses.cross_entropy import cross_entropy
+from ..losses.parts.cross_entropy import cross_entropy
 
 
 def binary_cross_entropy(logits: Floats2d, gold: Floats1d) -> tuple[float, Floats2d]:

@@ -7,7 +7,7 @@ from spacy.training import Example
 from thinc.types import Floats2d
 
 from ..errors.checks import SCORE_RANGE
-from ..training.members import gold_values, labels_of
+from ..training.members import labels_of, scores_of
 from .cross_encoder import CrossEncoder
 from .errors import Errors
 from .losses import binary_cross_entropy, label_cross_entropy
@@ -44,8 +44,7 @@ def _one_output(labels: Sequence[str], there: int) -> int:
 def _regression_loss(model: CrossEncoder, logits: Floats2d, examples: list[Example], spans_key: str) -> Loss:
     if logits.shape[1] != 1:
         raise ValueError(Errors.RERANKER_NOT_INITIALIZED.format(objective="regression", given=logits.shape[1]))
-    gold = gold_values(examples, "score", model.ops, spans_key, score_range=SCORE_RANGE)
-    return binary_cross_entropy(logits, gold)
+    return binary_cross_entropy(logits, scores_of(examples, model.ops, spans_key, SCORE_RANGE))
 
 
 def _found_labels(examples: Iterable[Example], spans_key: str) -> list[str]:

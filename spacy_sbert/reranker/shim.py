@@ -10,13 +10,13 @@ from thinc.api import Optimizer
 from transformers import AutoModelForSequenceClassification
 
 from ..encoder.engine.forward import autocast
-from ..encoder.engine.inference import REFERENCE
 from ..encoder.engine.layout import padded_inputs
 from ..encoder.engine.passes import Pass, padded_passes
 from ..encoder.engine.runner import CPU_BUDGET, GPU_BUDGET
 from ..encoder.loading import Source, load_weights
+from ..encoder.options import PRECISIONS, REFERENCE, TransformerOptions
 from ..encoder.saved import SETTINGS_FILE
-from ..encoder.shim import PRECISIONS, EncoderShim
+from ..encoder.shim import EncoderShim
 from ..encoder.weights import check_architecture, check_weights
 from ..encoder.wordpieces import Wordpieces
 from .activation import forget_activation, note_activation
@@ -40,7 +40,7 @@ class ClassifierShim(EncoderShim):
         if config.get("precision") == REFERENCE:  # there is no such batching of pairs
             expected = ", ".join(precision for precision in PRECISIONS if precision != REFERENCE)
             raise ValueError(Errors.UNKNOWN_PRECISION.format(given=REFERENCE, expected=expected))
-        super().__init__(name, max_batch_items=max_batch_items, mixed_precision=False, grad_scaler_config={}, **config)
+        super().__init__(name, TransformerOptions(**config), max_batch_items=max_batch_items)
         self.n_outputs = n_outputs
 
     _trial = ("a", "a")

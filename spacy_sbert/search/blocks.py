@@ -1,41 +1,15 @@
-"""What the searches share: checked vectors, and the blocks that bound their memory."""
+"""What the searches share: the blocks that bound their memory, and scores that do not depend on them."""
 
 from collections.abc import Iterator
 from math import isqrt
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy
-from thinc.util import is_cupy_array
 
 from ..errors.checks import Range
-from ..similarity import as_numpy
-from .errors import Errors
 
 BlockBytes = Annotated[int, Range(4)]  # room for a product
 BLOCK_BYTES = 2**23  # of products: 1448 by 1448 in float32, which wastes little below a diagonal
-
-
-def checked(vectors: Any, name: str, dtype: str = "float32") -> numpy.ndarray:
-    """The vectors as a contiguous array on the CPU.
-
-    vectors (float array of shape (n, width), NumPy or CuPy): a vector a row. name (str): what messages call them.
-    dtype (str): of the result.
-    RETURNS (float array of shape (n, width)).
-    RAISES (ValueError): if the shape is another, there is no row, or a number is not finite.
-    """
-    rows = numpy.ascontiguousarray(as_numpy(vectors) if is_cupy_array(vectors) else vectors, dtype=dtype)
-    if rows.ndim != 2 or rows.size == 0:
-        raise ValueError(Errors.NOT_ROWS.format(name=name, given=numpy.shape(vectors)))
-    finite = numpy.isfinite(rows).all(axis=1)
-    if not finite.all():
-        raise ValueError(Errors.ROW_NOT_FINITE.format(name=name, row=int(finite.argmin())))
-    return rows
-
-
-def check_count(given: int, most: int, what: str, name: str = "k") -> None:
-    """RAISES (ValueError): if what is asked for is not a whole number from 1 to `most`."""
-    if isinstance(given, bool) or not (isinstance(given, int | numpy.integer) and 1 <= given <= most):
-        raise ValueError(Errors.BAD_COUNT.format(given=given, what=what, most=most, name=name))
 
 
 def side(block_bytes: int) -> int:

@@ -1,15 +1,16 @@
 """Hierarchical clusters of a collection."""
 
 from math import isfinite
-from typing import Any
 
 import numpy
+from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import fcluster
 from scipy.cluster.hierarchy import linkage as merge
 
 from ..errors.checks import validated
 from ..similarity import unit_length
-from .blocks import BLOCK_BYTES, check_count, checked, slices
+from ..similarity.rows import check_count, checked
+from .blocks import BLOCK_BYTES, slices
 from .errors import Errors
 
 LINKAGES = ("average", "complete", "single")
@@ -17,7 +18,7 @@ LINKAGES = ("average", "complete", "single")
 
 @validated
 def hierarchical_clusters(
-    vectors: Any, *, n_clusters: int | None = None, threshold: float | None = None, linkage: str = "average"
+    vectors: ArrayLike, *, n_clusters: int | None = None, threshold: float | None = None, linkage: str = "average"
 ) -> numpy.ndarray:
     """Clusters that begin as single vectors and are merged, the two nearest first.
 

@@ -1,18 +1,18 @@
 """Communities of a collection: groups of vectors that are all near to one of them."""
 
-from typing import Any
-
 import numpy
+from numpy.typing import ArrayLike
 
 from ..errors.checks import Positive, validated
 from ..similarity import unit_length
-from .blocks import BLOCK_BYTES, BlockBytes, checked, rounding, scores_of, side, slices, upper_blocks
+from ..similarity.rows import checked
+from .blocks import BLOCK_BYTES, BlockBytes, rounding, scores_of, side, slices, upper_blocks
 from .errors import Errors
 
 
 @validated
 def communities(
-    vectors: Any, *, threshold: float = 0.75, min_size: Positive = 10, block_bytes: BlockBytes = BLOCK_BYTES
+    vectors: ArrayLike, *, threshold: float = 0.75, min_size: Positive = 10, block_bytes: BlockBytes = BLOCK_BYTES
 ) -> list[numpy.ndarray]:
     """Groups of vectors that are all similar to one of them, the centre, exactly; no vector is in two groups.
 

@@ -66,18 +66,6 @@ class Errors(errors.Errors):
         'Use the method "communities" or "kmeans", or take a part of the texts.'
     )
     SEARCH_UNUSED_OPTIONS = "The method '{method}' takes no {given}: expected some of {expected}."
-    NOT_ROWS = (
-        "Cannot search {name} of shape {given}: expected a float array of shape (n, width), a vector a row, such as "
-        "numpy.stack([doc.vector for doc in docs])."
-    )
-    ROW_NOT_FINITE = (
-        "Row {row} of the {name} is not finite: it has NaN or infinity, which is similar to nothing. Leave it out, or "
-        "look for why the pipeline gives such a vector."
-    )
-    BAD_COUNT = (
-        "Cannot find {given} {what}: expected a whole number, at least 1 and at most {most}, as {name}. Ask for fewer, "
-        "or give more vectors."
-    )
     UNKNOWN_LINKAGE = "Unknown linkage '{given}': expected one of {expected}."
     CLUSTERS_OR_THRESHOLD = (
         "Cannot cluster with n_clusters = {n_clusters} and threshold = {threshold}: expected exactly one of them."

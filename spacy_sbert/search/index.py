@@ -3,16 +3,29 @@
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy
+from numpy.typing import ArrayLike
 
 from ..errors.checks import check, validated
 from ..similarity import unit_length
-from .blocks import check_count, checked, slices
+from ..similarity.rows import check_count, checked
+from .blocks import slices
 from .encoder import EncoderIdentity
 from .errors import Errors
-from .index_folder import KINDS, IndexRow, Manifest, import_faiss, read_index, read_manifest, read_rows, write_folder
+from .index_folder import (
+    KINDS,
+    FaissIndex,
+    IndexRow,
+    Kind,
+    Manifest,
+    import_faiss,
+    read_index,
+    read_manifest,
+    read_rows,
+    write_folder,
+)
 from .nearest import Best
 
 BLOCK_ROWS = 2**14
@@ -33,7 +46,12 @@ class VectorIndex:
     """
 
     def __init__(
-        self, index: Any, kind: str, *, encoder: EncoderIdentity | None = None, rows: Sequence[IndexRow] | None = None
+        self,
+        index: FaissIndex,
+        kind: Kind,
+        *,
+        encoder: EncoderIdentity | None = None,
+        rows: Sequence[IndexRow] | None = None,
     ):
         if encoder is not None and encoder.width != index.d:
             raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=index.d, theirs=encoder.width))
@@ -55,7 +73,7 @@ class VectorIndex:
     @classmethod
     def build(
         cls,
-        vectors: Any,
+        vectors: ArrayLike | Iterator[ArrayLike],
         *,
         kind: str = "flat",
         encoder: EncoderIdentity | None = None,
@@ -92,10 +110,10 @@ class VectorIndex:
             index = _empty(kind, first.shape[1])
         for block in blocks:
             index.add(block)
-        return cls(index, kind, encoder=encoder, rows=_rows(texts, ids))
+        return cls(index, cast(Kind, kind), encoder=encoder, rows=_rows(texts, ids))
 
     @validated
-    def search(self, queries: Any, *, k: int) -> Best:
+    def search(self, queries: ArrayLike, *, k: int) -> Best:
         """The k vectors most similar to each query, the best first: as `nearest`, but not exactly unless flat.
 
         queries (float array of shape (n, width), NumPy or CuPy): what to search for, a vector a row. k (int): how many
@@ -115,9 +133,10 @@ class VectorIndex:
         return scores, indices
 
     def _search_all(self, rows: numpy.ndarray, k: int) -> Best:
+        faiss, index = import_faiss(), cast(Any, self.index)
         if self.kind == "hnsw":
-            return import_faiss().downcast_index(self.index.storage).search(rows, k)
-        return self.index.search(rows, k, params=import_faiss().SearchParametersIVF(nprobe=self.index.nlist))
+            return faiss.downcast_index(index.storage).search(rows, k)
+        return index.search(rows, k, params=faiss.SearchParametersIVF(nprobe=index.nlist))
 
     @validated
     def save(self, folder: str | Path) -> None:
@@ -146,13 +165,14 @@ class VectorIndex:
         return cls(index, manifest.kind, encoder=manifest.encoder, rows=read_rows(folder, manifest))
 
 
-def _parts(vectors: Any) -> Iterator[Any]:
+def _parts(vectors: ArrayLike) -> Iterator[ArrayLike]:
     if numpy.ndim(vectors) != 2:
         raise ValueError(Errors.NOT_ROWS.format(name="vectors", given=numpy.shape(vectors)))
-    return (vectors[part] for part in slices(len(vectors), BLOCK_ROWS))
+    rows = cast(numpy.ndarray, vectors)  # maybe memory-mapped, or on a GPU
+    return (rows[part] for part in slices(len(rows), BLOCK_ROWS))
 
 
-def _unit_blocks(blocks: Iterator[Any]) -> Iterator[numpy.ndarray]:
+def _unit_blocks(blocks: Iterator[ArrayLike]) -> Iterator[numpy.ndarray]:
     start, width = 0, None
     for block in blocks:
         rows = unit_length(checked(block, f"vectors from row {start} on"))
@@ -162,7 +182,7 @@ def _unit_blocks(blocks: Iterator[Any]) -> Iterator[numpy.ndarray]:
         yield rows
 
 
-def _empty(kind: str, width: int) -> Any:
+def _empty(kind: str, width: int) -> FaissIndex:
     faiss = import_faiss()
     if kind == "flat":
         return faiss.IndexFlatIP(width)
@@ -176,12 +196,15 @@ def _n_lists(n: int) -> int:
     return max(1, min(int(4 * n**0.5), n // IVF_TRAINING))
 
 
-def _training(vectors: Any, blocks: Iterator[numpy.ndarray]) -> tuple[numpy.ndarray, int, Iterator[numpy.ndarray]]:
+def _training(
+    vectors: ArrayLike | Iterator[ArrayLike], blocks: Iterator[numpy.ndarray]
+) -> tuple[numpy.ndarray, int, Iterator[numpy.ndarray]]:
     """Vectors to train lists on, how many there are as far as is known, and all blocks again."""
     if not isinstance(vectors, Iterator):
-        n = len(vectors)
+        given = cast(numpy.ndarray, vectors)
+        n = len(given)
         drawn = numpy.random.default_rng(0).choice(n, min(n, IVF_TRAINING * _n_lists(n)), replace=False)
-        return unit_length(checked(vectors[numpy.sort(drawn)], "vectors")), n, blocks
+        return unit_length(checked(given[numpy.sort(drawn)], "vectors")), n, blocks
     held: list[numpy.ndarray] = []
     while sum(map(len, held)) < IVF_STREAMED and (block := next(blocks, None)) is not None:
         held.append(block)
@@ -189,7 +212,7 @@ def _training(vectors: Any, blocks: Iterator[numpy.ndarray]) -> tuple[numpy.ndar
     return rows, len(rows), chain(held, blocks)
 
 
-def _trained_ivf(training: numpy.ndarray, n: int) -> Any:
+def _trained_ivf(training: numpy.ndarray, n: int) -> FaissIndex:
     """An empty index with lists for n vectors."""
     faiss = import_faiss()
     width, n_lists = training.shape[1], _n_lists(n)

@@ -8,19 +8,25 @@ import json
 import re
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from types import ModuleType
+from typing import Literal, NamedTuple, Protocol, get_args
 
-from ..bulk.lock import Lock
-from ..files.whole import whole_file
+import numpy
+from pydantic import BaseModel, Field
+
+from ..files.digests import file_digest
+from ..files.lock import Lock
+from ..files.sealed_json import parse_object
+from ..files.whole import whole_file, write_text
 from .encoder import EncoderIdentity
 from .errors import Errors
 
 MANIFEST = "index.json"
 FORMAT = "spacy-sbert index 2"
 FORMER = "spacy-sbert index 1"  # whose encoder's digest is what EncoderIdentity calls the former one
-KINDS = ("flat", "hnsw", "ivf")
+Kind = Literal["flat", "hnsw", "ivf"]
+KINDS = get_args(Kind)
 LIMIT = 2**20  # bytes of index.json
 # The files of an index, and what a killed process left of one.
 BUILT = r"(index-[0-9a-f]{32}\.faiss|rows-[0-9a-f]{32}\.jsonl)"
@@ -34,8 +40,7 @@ class IndexRow(NamedTuple):
     id: str | int | None
 
 
-@dataclass(frozen=True)
-class Manifest:
+class Manifest(BaseModel, frozen=True):
     """What index.json says.
 
     kind (str), width (int), count (int): of the index. encoder (EncoderIdentity): what made the vectors, if known.
@@ -43,7 +48,7 @@ class Manifest:
         the texts and ids, None where there are none.
     """
 
-    kind: str
+    kind: Kind
     width: int
     count: int
     encoder: EncoderIdentity | None
@@ -67,7 +72,35 @@ class Manifest:
             )
 
 
-def import_faiss() -> Any:
+class SavedManifest(Manifest, frozen=True):
+    """With its format, as it stands in the file."""
+
+    format: Literal["spacy-sbert index 2", "spacy-sbert index 1"]
+    build: str = Field(pattern="^[0-9a-f]{32}$")
+    sha256: str
+
+    def current(self) -> Manifest:
+        """RAISES (ValueError): if the encoder's width is not that of the index."""
+        said, encoder = self.model_dump(exclude={"format", "encoder"}), self.encoder
+        if encoder is not None and encoder.width != self.width:
+            raise ValueError(f"the width is {self.width}, that of the encoder {encoder.width}")
+        if encoder is not None and self.format == FORMER:
+            encoder = EncoderIdentity(encoder.name, encoder.width, "", encoder.digest)
+        return Manifest(encoder=encoder, **said)
+
+
+class FaissIndex(Protocol):
+    """What all indexes of FAISS have; d: the width of the vectors, ntotal: how many there are."""
+
+    d: int
+    ntotal: int
+    metric_type: int
+
+    def add(self, rows: numpy.ndarray, /) -> None: ...
+    def search(self, rows: numpy.ndarray, k: int, /, **kwargs: object) -> tuple[numpy.ndarray, numpy.ndarray]: ...
+
+
+def import_faiss() -> ModuleType:
     """RAISES (ImportError): if FAISS is not installed."""
     try:
         import faiss
@@ -76,7 +109,7 @@ def import_faiss() -> Any:
     return faiss
 
 
-def write_folder(folder: Path, manifest: Manifest, index: Any, rows: Sequence[IndexRow] | None) -> None:
+def write_folder(folder: Path, manifest: Manifest, index: FaissIndex, rows: Sequence[IndexRow] | None) -> None:
     """Write an index, and remove the one that it replaces.
 
     manifest (Manifest): kind, width, count and encoder. index (faiss.Index), rows: what is written.
@@ -91,16 +124,15 @@ def write_folder(folder: Path, manifest: Manifest, index: Any, rows: Sequence[In
         lock.release(remove=True)
 
 
-def _write_build(folder: Path, manifest: Manifest, index: Any, rows: Sequence[IndexRow] | None) -> None:
-    faiss: Any = import_faiss()
+def _write_build(folder: Path, manifest: Manifest, index: FaissIndex, rows: Sequence[IndexRow] | None) -> None:
+    faiss = import_faiss()
     build = uuid.uuid4().hex
     made = [_index_file(folder, build), _rows_file(folder, build)]
     try:
         sha256 = _write_hashed(made[0], lambda write: faiss.write_index(index, faiss.PyCallbackIOWriter(write)))
         rows_sha256 = None if rows is None else _write_hashed(made[1], lambda write: _write_rows(rows, write))
-        said = {**asdict(manifest), "build": build, "sha256": sha256, "rows_sha256": rows_sha256}
-        with whole_file(folder / MANIFEST) as file:
-            file.write((json.dumps({"format": FORMAT, **said}, indent=2) + "\n").encode("utf8"))
+        said = {**manifest.model_dump(), "build": build, "sha256": sha256, "rows_sha256": rows_sha256}
+        write_text(folder / MANIFEST, json.dumps({"format": FORMAT, **said}, indent=2) + "\n")
     except BaseException:
         for path in made:
             path.unlink(missing_ok=True)
@@ -120,12 +152,12 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         if len(raw) > LIMIT:
             raise ValueError(f"more than {LIMIT} bytes")
-        return _parse(json.loads(raw))
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason=repr(error)[:200])) from error
+        return parse_object(SavedManifest, raw).current()
+    except ValueError as error:
+        raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason=str(error)[:200])) from error
 
 
-def read_index(folder: Path, manifest: Manifest) -> Any:
+def read_index(folder: Path, manifest: Manifest) -> FaissIndex:
     """The index, whose digest is compared before FAISS sees a byte of it.
 
     RAISES (ValueError): if it is not the one that was written; (ImportError): if FAISS is not installed.
@@ -165,27 +197,6 @@ def texts_digest(texts: Sequence[str]) -> str:
     return found.hexdigest()
 
 
-def _parse(said: Any) -> Manifest:
-    if said["format"] not in (FORMAT, FORMER):
-        raise ValueError(f"the format is {said['format']!r}, expected {FORMAT!r}")
-    encoder = None if said["encoder"] is None else EncoderIdentity(**said["encoder"])
-    if encoder is not None and said["format"] == FORMER:
-        encoder = EncoderIdentity(encoder.name, encoder.width, "", encoder.digest)
-    found = Manifest(encoder=encoder, **{key: said[key] for key in Manifest.__annotations__ if key != "encoder"})
-    if encoder is not None and not _has_types(encoder, {"name": str, "width": int, "digest": str, "former": str}):
-        raise ValueError(f"the encoder is {encoder}")
-    types = {"kind": str, "width": int, "count": int, "build": str, "sha256": str, "rows_sha256": str | None}
-    if not _has_types(found, types) or not re.fullmatch("[0-9a-f]{32}", found.build):
-        raise ValueError(f"it says {found}")
-    if found.kind not in KINDS or (encoder is not None and encoder.width != found.width):
-        raise ValueError(f"it says {found}")
-    return found
-
-
-def _has_types(values: Any, types: dict[str, Any]) -> bool:
-    return all(isinstance(getattr(values, name), kind) for name, kind in types.items())
-
-
 def _index_file(folder: Path, build: str) -> Path:
     return folder / f"index-{build}.faiss"
 
@@ -194,12 +205,12 @@ def _rows_file(folder: Path, build: str) -> Path:
     return folder / f"rows-{build}.jsonl"
 
 
-def _write_rows(rows: Sequence[IndexRow], write: Callable[[bytes], Any]) -> None:
+def _write_rows(rows: Sequence[IndexRow], write: Callable[[bytes], object]) -> None:
     for row in rows:
         write((json.dumps(row._asdict()) + "\n").encode("utf8"))
 
 
-def _write_hashed(path: Path, work: Callable[[Callable[[bytes], int]], Any]) -> str:
+def _write_hashed(path: Path, work: Callable[[Callable[[bytes], int]], object]) -> str:
     """Have a file written, and take its SHA-256 on the way."""
     found = hashlib.sha256()
     failures: list[OSError] = []
@@ -226,15 +237,6 @@ def _write_hashed(path: Path, work: Callable[[Callable[[bytes], int]], Any]) -> 
 def _check_digest(path: Path, expected: str) -> None:
     if not path.is_file():
         raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason="it is missing"))
-    with path.open("rb") as file:
-        given = _digest(file)
-    if given != expected:
+    if (given := file_digest(path)) != expected:
         reason = f"its SHA-256 is {given}, {MANIFEST} says {expected}"
         raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason=reason))
-
-
-def _digest(file: BinaryIO) -> str:
-    found = hashlib.sha256()
-    while block := file.read(2**20):
-        found.update(block)
-    return found.hexdigest()

@@ -1,12 +1,13 @@
 """k-means clusters of a collection."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy
+from numpy.typing import ArrayLike
 
 from ..errors.checks import Range, Seed, validated
 from ..similarity import unit_length
-from .blocks import check_count, checked
+from ..similarity.rows import check_count, checked
 from .clustering import by_appearance
 from .errors import Errors
 
@@ -15,7 +16,7 @@ MOST_BEGINNINGS = 10_000  # each takes as long as the first
 
 @validated
 def kmeans_clusters(
-    vectors: Any, *, n_clusters: int, seed: Seed = 0, n_init: Annotated[int, Range(1, MOST_BEGINNINGS)] = 10
+    vectors: ArrayLike, *, n_clusters: int, seed: Seed = 0, n_init: Annotated[int, Range(1, MOST_BEGINNINGS)] = 10
 ) -> numpy.ndarray:
     """Clusters whose vectors, made of length 1, are as near to their mean as k-means can bring them.
 

@@ -1,19 +1,19 @@
 """The nearest vectors: semantic search."""
 
-from typing import Any
-
 import numpy
+from numpy.typing import ArrayLike
 
 from ..errors.checks import validated
 from ..similarity import unit_length
-from .blocks import BLOCK_BYTES, BlockBytes, check_count, checked, rounding, scores_of, side, slices
+from ..similarity.rows import check_count, checked
+from .blocks import BLOCK_BYTES, BlockBytes, rounding, scores_of, side, slices
 from .errors import Errors
 
 Best = tuple[numpy.ndarray, numpy.ndarray]  # scores float32 (n, k), indices int64 (n, k)
 
 
 @validated
-def nearest(queries: Any, vectors: Any, *, k: int, block_bytes: BlockBytes = BLOCK_BYTES) -> Best:
+def nearest(queries: ArrayLike, vectors: ArrayLike, *, k: int, block_bytes: BlockBytes = BLOCK_BYTES) -> Best:
     """The k vectors most similar to each query, exactly: the best first, the lower index first of equal ones.
 
     argsort_j (-cos(q_i, v_j), j), its first k
@@ -30,12 +30,12 @@ def nearest(queries: Any, vectors: Any, *, k: int, block_bytes: BlockBytes = BLO
         are no k vectors.
     SOURCE: Reimers and Gurevych 2019, section 1 (semantic search).
     """
-    queries, vectors = checked(queries, "queries"), checked(vectors, "vectors")
-    if queries.shape[1] != vectors.shape[1]:
-        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=queries.shape[1], theirs=vectors.shape[1]))
-    check_count(k, len(vectors), f"nearest of {len(vectors)} vectors")
-    queries, vectors = unit_length(queries), unit_length(vectors)
-    blocks = [_nearest(queries[block], vectors, k, block_bytes) for block in slices(len(queries), side(block_bytes))]
+    left, right = checked(queries, "queries"), checked(vectors, "vectors")
+    if left.shape[1] != right.shape[1]:
+        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=left.shape[1], theirs=right.shape[1]))
+    check_count(k, len(right), f"nearest of {len(right)} vectors")
+    left, right = unit_length(left), unit_length(right)
+    blocks = [_nearest(left[block], right, k, block_bytes) for block in slices(len(left), side(block_bytes))]
     scores, indices = zip(*blocks, strict=True)
     return numpy.concatenate(scores), numpy.concatenate(indices)
 

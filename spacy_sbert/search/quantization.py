@@ -4,14 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
-from typing import Any
 
 import numpy
+from numpy.typing import ArrayLike
 
 from ..errors.checks import NonNegative, validated
 from ..files.arrays import read_arrays, write_arrays
 from ..similarity import unit_length
-from .blocks import BLOCK_BYTES, BlockBytes, check_count, checked, slices
+from ..similarity.rows import check_count, checked
+from .blocks import BLOCK_BYTES, BlockBytes, slices
 from .errors import Errors
 from .nearest import Best, nearest
 
@@ -31,7 +32,7 @@ class Int8Vectors:
     step: numpy.ndarray
 
     @classmethod
-    def fit(cls, sample: Any) -> "Int8Vectors":
+    def fit(cls, sample: ArrayLike) -> "Int8Vectors":
         """Learn the range of each dimension, for `apply`: low = min v, step = (max v - min v) / 255.
 
         sample (float array of shape (n, width), NumPy or CuPy): vectors such as will be stored.
@@ -44,7 +45,7 @@ class Int8Vectors:
         step = (high - low) / numpy.float32(LEVELS)
         return cls(numpy.zeros((0, rows.shape[1]), dtype="int8"), low, numpy.where(step > 0, step, numpy.float32(1)))
 
-    def apply(self, vectors: Any) -> "Int8Vectors":
+    def apply(self, vectors: ArrayLike) -> "Int8Vectors":
         """Quantise vectors by these ranges; what lies outside them gets the code of the end of the range.
 
         vectors (float array of shape (n, width), NumPy or CuPy).
@@ -61,7 +62,7 @@ class Int8Vectors:
         return self.low + self.step * (self.codes[rows].astype("float32") + 128)
 
     @validated
-    def search(self, queries: Any, *, k: int, block_bytes: BlockBytes = BLOCK_BYTES) -> Best:
+    def search(self, queries: ArrayLike, *, k: int, block_bytes: BlockBytes = BLOCK_BYTES) -> Best:
         """The k vectors most similar to each query, by the cosine of the query and the decoded vector.
 
         For arguments, results and errors see `nearest`.
@@ -104,7 +105,7 @@ class BinaryVectors:
     width: int
 
     @classmethod
-    def of(cls, vectors: Any) -> "BinaryVectors":
+    def of(cls, vectors: ArrayLike) -> "BinaryVectors":
         """Quantise vectors.
 
         vectors (float array of shape (n, width), NumPy or CuPy).
@@ -119,7 +120,9 @@ class BinaryVectors:
         return numpy.unpackbits(self.bits[rows], axis=1, count=self.width).astype("float32") * 2 - 1
 
     @validated
-    def search(self, queries: Any, *, k: int, rescore: NonNegative = RESCORED, vectors: Any = None) -> Best:
+    def search(
+        self, queries: ArrayLike, *, k: int, rescore: NonNegative = RESCORED, vectors: ArrayLike | None = None
+    ) -> Best:
         """The k vectors most similar to each query: the nearest by Hamming distance, put in order by the query itself.
 
         h(q, v) = number of dimensions whose signs differ; the cosine of the signs is 1 - 2 h / width
@@ -166,7 +169,7 @@ class BinaryVectors:
         return cls(found["bits"], width)
 
 
-def _unit_rows(vectors: Any, name: str) -> numpy.ndarray:
+def _unit_rows(vectors: ArrayLike, name: str) -> numpy.ndarray:
     rows = unit_length(checked(vectors, name))
     zero = ~rows.any(axis=1)
     if zero.any():

@@ -1,17 +1,17 @@
 """The most similar pairs of a collection: paraphrases, duplicates."""
 
-from typing import Any
-
 import numpy
+from numpy.typing import ArrayLike
 
 from ..errors.checks import validated
 from ..similarity import unit_length
-from .blocks import BLOCK_BYTES, BlockBytes, check_count, checked, rounding, scores_of, side, upper_blocks
+from ..similarity.rows import check_count, checked
+from .blocks import BLOCK_BYTES, BlockBytes, rounding, scores_of, side, upper_blocks
 
 
 @validated
 def most_similar_pairs(
-    vectors: Any, *, k: int = 1, block_bytes: BlockBytes = BLOCK_BYTES
+    vectors: ArrayLike, *, k: int = 1, block_bytes: BlockBytes = BLOCK_BYTES
 ) -> tuple[numpy.ndarray, numpy.ndarray]:
     """The k most similar pairs of vectors, exactly: the best first, and of equal ones the lower (i, j).
 

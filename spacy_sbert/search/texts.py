@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy
 from tqdm import tqdm
 
-from ..bulk.inputs import Columns, reader_of
 from ..component.sbert import SentenceBert
 from ..errors.checks import Cosine, Positive, validated
+from ..files.texts import TextColumns, read_text_rows
 from ..files.whole import whole_file
 from .blocks import slices
 from .clustering import hierarchical_clusters
@@ -39,7 +39,7 @@ class FoundText(NamedTuple):
 
 
 @validated
-def read_texts(path: Path, column: str = TEXT, *, header: bool = True) -> list[str]:
+def read_corpus(path: Path, column: str = TEXT, *, header: bool = True) -> list[str]:
     """The texts of a file, without blank ones.
 
     path (Path): .txt with a text a line, .jsonl, .csv, .tsv (each .gz or not) or .parquet.
@@ -47,14 +47,14 @@ def read_texts(path: Path, column: str = TEXT, *, header: bool = True) -> list[s
         named "0", "1", ...
     RAISES (ValueError): if it holds none, or has a bad row, with its line.
     """
-    rows = reader_of(path)(path, Columns(column, None, header))
+    rows = read_text_rows(path, TextColumns(column, None, header))
     texts = [row.text for row in rows if row.text and not row.text.isspace()]
     if not texts:
         raise ValueError(Errors.SEARCH_EMPTY_CORPUS.format(path=path))
     return texts
 
 
-def encode_texts(pipe: SentenceBert, texts: Sequence[str], *, progress: bool = False) -> Iterator[numpy.ndarray]:
+def encode_blocks(pipe: SentenceBert, texts: Sequence[str], *, progress: bool = False) -> Iterator[numpy.ndarray]:
     """The vectors of texts in blocks, float32 (b, width) each. progress (bool): whether to show a progress bar."""
     with tqdm(total=len(texts), disable=not progress, unit=" texts") as bar:
         for part in slices(len(texts), WINDOW):
@@ -78,16 +78,17 @@ def open_index(
     For arguments see search_texts.
     RAISES (ValueError): if the index there is damaged, or of another encoder or other texts.
     """
-    texts, encoder = read_texts(corpus, column, header=header), identify(pipe)
+    texts, encoder = read_corpus(corpus, column, header=header), identify(pipe)
     if not (folder / MANIFEST).exists():
-        blocks = encode_texts(pipe, texts, progress=progress)
+        blocks = encode_blocks(pipe, texts, progress=progress)
         index = VectorIndex.build(blocks, kind=kind or KIND, encoder=encoder, texts=texts)
         index.save(folder)
         return index
-    read_manifest(folder).check_encoder(encoder, folder)
-    if kind is not None and read_manifest(folder).kind != kind:
-        raise ValueError(Errors.SEARCH_OTHER_KIND.format(folder=folder, theirs=read_manifest(folder).kind, given=kind))
-    if read_manifest(folder).rows_sha256 != texts_digest(texts):
+    saved = read_manifest(folder)
+    saved.check_encoder(encoder, folder)
+    if kind is not None and saved.kind != kind:
+        raise ValueError(Errors.SEARCH_OTHER_KIND.format(folder=folder, theirs=saved.kind, given=kind))
+    if saved.rows_sha256 != texts_digest(texts):
         raise ValueError(Errors.SEARCH_OTHER_TEXTS.format(folder=folder, corpus=corpus))
     return VectorIndex.load(folder, encoder=encoder)
 
@@ -109,11 +110,11 @@ def search_texts(
     """The texts that are most similar to each query.
 
     pipe (SentenceBert): what encodes. queries (Sequence[str]): what to search for.
-    corpus (Path): a file of texts, see read_texts, or the folder of a saved index with texts.
+    corpus (Path): a file of texts, see read_corpus, or the folder of a saved index with texts.
     k (int): how many texts for each query; all if there are fewer.
     index (Path): the folder of an index of the file; it is built and saved there if there is none. None to search
         exactly, without one. kind (str): of the index, see VectorIndex.build; None for "hnsw", or that of the index.
-    column (str), header (bool): of a table, see read_texts.
+    column (str), header (bool): of a table, see read_corpus.
     query_prompt (str): the encoder's prompt for the queries, by its name; texts have the default one.
     progress (bool): whether to show a progress bar.
     RETURNS (list of lists of FoundText): the best first.
@@ -130,8 +131,8 @@ def search_texts(
     elif index is not None:
         opened = open_index(pipe, corpus, index, kind=kind, column=column, header=header, progress=progress)
     if opened is None:
-        texts = read_texts(corpus, column, header=header)
-        vectors = numpy.concatenate(list(encode_texts(pipe, texts, progress=progress)))
+        texts = read_corpus(corpus, column, header=header)
+        vectors = pipe.encode(texts, progress=progress)
         scores, indices = nearest(wanted, vectors, k=min(k, len(texts)))
     else:
         texts = [row.text for row in opened.rows or () if row.text is not None]
@@ -162,10 +163,10 @@ def mine_texts(
     RETURNS (list of (score, row, row, text, text)): the best first.
     RAISES (ValueError): if the file cannot be read, or holds fewer than two texts.
     """
-    texts = read_texts(corpus, column, header=header)
+    texts = read_corpus(corpus, column, header=header)
     if len(texts) < 2:
         raise ValueError(Errors.SEARCH_SINGLE_TEXT.format(path=corpus))
-    vectors = numpy.concatenate(list(encode_texts(pipe, texts, progress=progress)))
+    vectors = pipe.encode(texts, progress=progress)
     scores, pairs = most_similar_pairs(vectors, k=min(k, len(texts) * (len(texts) - 1) // 2))
     found = zip(scores.tolist(), pairs.tolist(), strict=True)
     return [(score, i, j, texts[i], texts[j]) for score, (i, j) in found if score >= min_score]
@@ -180,7 +181,7 @@ def cluster_texts(
     column: str = TEXT,
     header: bool = True,
     progress: bool = False,
-    **options: Any,
+    **options: int | float | str,
 ) -> list[tuple[int, int, str]]:
     """The cluster of each text of a file.
 
@@ -199,14 +200,14 @@ def cluster_texts(
         raise ValueError(Errors.SEARCH_UNUSED_OPTIONS.format(method=method, given=unknown, expected=", ".join(known)))
     if method == "kmeans" and "n_clusters" not in options:
         raise ValueError(Errors.SEARCH_NO_COUNT)
-    texts = read_texts(corpus, column, header=header)
+    texts = read_corpus(corpus, column, header=header)
     if method == "hierarchical" and len(texts) > MAX_HIERARCHICAL:
         raise ValueError(Errors.SEARCH_TOO_MANY.format(given=len(texts), most=MAX_HIERARCHICAL))
-    labels = work(numpy.concatenate(list(encode_texts(pipe, texts, progress=progress))), **options)
+    labels = work(pipe.encode(texts, progress=progress), **options)
     return list(zip(labels.tolist(), range(len(texts)), texts, strict=True))
 
 
-def write_table(path: Path, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+def write_table(path: Path, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Write rows as .tsv, the names first, or as .jsonl, whole or not at all.
 
     RAISES (ValueError): if the name of the file ends otherwise, or a text has a tab or line end in it that .tsv cannot
@@ -230,7 +231,7 @@ def check_output(path: Path) -> None:
         raise ValueError(Errors.SEARCH_BAD_OUTPUT.format(path=path))
 
 
-def _cell(value: Any, number: int) -> str:
+def _cell(value: object, number: int) -> str:
     if isinstance(value, float):
         return f"{value:.6f}"
     if any(character in str(value) for character in "\t\r\n"):

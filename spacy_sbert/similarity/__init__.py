@@ -1,12 +1,29 @@
 """Similarity and distance of paired vectors: the one definition that use, training and evaluation share."""
 
-from typing import Any
+from typing import Protocol, TypeVar, cast, overload
 
 import numpy
+from thinc.types import Floats1d, Floats2d, Ints2d
 from thinc.util import get_array_module
 
+RowsT = TypeVar("RowsT", numpy.ndarray, Floats2d)  # float (n, width), NumPy or CuPy
 
-def cosine(u: Any, v: Any) -> Any:
+
+class OfPairs(Protocol):
+    """A number for each pair of rows, of their kind of array."""
+
+    @overload
+    def __call__(self, u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray: ...
+    @overload
+    def __call__(self, u: Floats2d, v: Floats2d) -> Floats1d: ...
+
+
+def _of_pairs(function: object) -> OfPairs:
+    return cast(OfPairs, function)
+
+
+@_of_pairs
+def cosine(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
     """Cosine similarity of paired rows.
 
     cos(u, v) = (u / ||u||) . (v / ||v||), and 0 where u or v is the zero vector.
@@ -18,7 +35,42 @@ def cosine(u: Any, v: Any) -> Any:
     return (unit_length(u) * unit_length(v)).sum(axis=1)
 
 
-def unit_length(rows: Any) -> Any:
+@_of_pairs
+def euclidean(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
+    """Euclidean distance of paired rows.
+
+    ||u - v|| = sqrt(sum_k (u_k - v_k)^2)
+
+    u, v (float arrays of shape (n, width), NumPy or CuPy): the paired vectors.
+    RETURNS (float array of shape (n,), of the same dtype and device): the distances, at least 0.
+    SOURCE: Reimers and Gurevych 2019, section 3.
+    """
+    return lengths(u - v)
+
+
+@_of_pairs
+def manhattan(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
+    """Manhattan distance of paired rows.
+
+    sum_k |u_k - v_k|
+
+    u, v (float arrays of shape (n, width), NumPy or CuPy): the paired vectors.
+    RETURNS (float array of shape (n,), of the same dtype and device): the distances, at least 0.
+    SOURCE: Reimers and Gurevych 2019, section 3.
+    """
+    return abs(u - v).sum(axis=1)
+
+
+def lengths(rows: numpy.ndarray) -> numpy.ndarray:
+    """||x||, the Euclidean length of each row, float (n,).
+
+    rows (float array of shape (n, width), NumPy or CuPy): the vectors.
+    """
+    _, norms, exponents = in_range(rows)
+    return get_array_module(rows).ldexp(norms, exponents)[:, 0]
+
+
+def unit_length(rows: RowsT) -> RowsT:
     """x / ||x||, and the zero vector where x is it.
 
     rows (float array of shape (n, width), NumPy or CuPy): the vectors.
@@ -29,7 +81,7 @@ def unit_length(rows: Any) -> Any:
     return scaled / xp.where(norms == 0, xp.ones_like(norms), norms)
 
 
-def in_range(rows: Any) -> tuple[Any, Any, Any]:
+def in_range(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
     """Rows as such whose squares can be summed: those too long or too short for it divided by a power of two.
 
     x_r = 2^e_r y_r
@@ -39,45 +91,26 @@ def in_range(rows: Any) -> tuple[Any, Any, Any]:
         those whose sum of squares overflows, or has lost digits to underflow.
     """
     xp = get_array_module(rows)
-    rows = rows if rows.dtype.kind == "f" else rows.astype("float64")
+    scaled = xp.asarray(rows, dtype=None if numpy.dtype(rows.dtype).kind == "f" else "float64")
     with numpy.errstate(over="ignore"):  # it is looked at
-        squares = (rows * rows).sum(axis=1, keepdims=True)
+        squares = (scaled * scaled).sum(axis=1, keepdims=True)
     exponents = xp.zeros(squares.shape, dtype="int32")
-    number = numpy.finfo(rows.dtype)
+    number = numpy.finfo(scaled.dtype)
     odd = ~((squares >= number.tiny / number.eps) & (squares <= number.max))[:, 0]
-    if rows.shape[1] and odd.any():
-        exponents[odd] = xp.frexp(abs(rows[odd]).max(axis=1, keepdims=True))[1]
-        rows = rows.copy()
-        rows[odd] = xp.ldexp(rows[odd], -exponents[odd])
-        squares[odd] = (rows[odd] * rows[odd]).sum(axis=1, keepdims=True)
-    return rows, xp.sqrt(squares), exponents
+    if scaled.shape[1] and odd.any():
+        exponents[odd] = xp.frexp(abs(scaled[odd]).max(axis=1, keepdims=True))[1]
+        scaled = scaled.copy()
+        scaled[odd] = xp.ldexp(scaled[odd], -exponents[odd])
+        squares[odd] = (scaled[odd] * scaled[odd]).sum(axis=1, keepdims=True)
+    return scaled, xp.sqrt(squares), exponents
 
 
-def euclidean(u: Any, v: Any) -> Any:
-    """Euclidean distance of paired rows.
+class OnDevice(Protocol):
+    """A CuPy array, as far as it takes to have it on the CPU."""
 
-    ||u - v|| = sqrt(sum_k (u_k - v_k)^2)
-
-    u, v (float arrays of shape (n, width), NumPy or CuPy): the paired vectors.
-    RETURNS (float array of shape (n,), of the same dtype and device): the distances, at least 0.
-    SOURCE: Reimers and Gurevych 2019, section 3.
-    """
-    _, norms, exponents = in_range(u - v)
-    return get_array_module(u).ldexp(norms, exponents)[:, 0]
+    def get(self) -> numpy.ndarray: ...
 
 
-def manhattan(u: Any, v: Any) -> Any:
-    """Manhattan distance of paired rows.
-
-    sum_k |u_k - v_k|
-
-    u, v (float arrays of shape (n, width), NumPy or CuPy): the paired vectors.
-    RETURNS (float array of shape (n,), of the same dtype and device): the distances, at least 0.
-    SOURCE: Reimers and Gurevych 2019, section 3.
-    """
-    return get_array_module(u).abs(u - v).sum(axis=1)
-
-
-def as_numpy(array: Any) -> numpy.ndarray:
+def as_numpy(array: object) -> numpy.ndarray:
     """The array on the CPU: itself when it is a NumPy array, a copy when it is a CuPy array."""
-    return array if isinstance(array, numpy.ndarray) else array.get()
+    return array if isinstance(array, numpy.ndarray) else cast(OnDevice, array).get()

@@ -1,4 +1,4 @@
-"""What is said of correlation."""
+"""What is said of correlation, and of arrays of vectors."""
 
 from .. import errors
 
@@ -10,4 +10,12 @@ class Errors(errors.Errors):
     NOT_A_FINITE_NUMBER = (
         "Cannot correlate: {name} value {place} is {given}. Expected finite numbers: look for texts whose vectors are "
         "not finite."
+    )
+    ROW_NOT_FINITE = (
+        "Row {row} of the {name} is not finite: it has NaN or infinity, which is similar to nothing. Leave it out, or "
+        "look for why the pipeline gives such a vector."
+    )
+    BAD_COUNT = (
+        "Cannot find {given} {what}: expected a whole number, at least 1 and at most {most}, as {name}. Ask for fewer, "
+        "or give more vectors."
     )

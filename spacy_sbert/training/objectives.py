@@ -4,13 +4,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import cast
 
 from spacy.training import Example
 from thinc.api import Model, Ops
 from thinc.types import Floats2d
 
 from ..errors.checks import Name
+from ..losses.parts.layer import LossLayer
 from ..spans import members
 from ..vectors.encoded import EncodedDoc
 from .errors import Errors
@@ -35,15 +36,16 @@ class BatchLoss:
     knows_batch: bool
 
 
-def objectives_of(loss: Model) -> dict[str, Model]:
+def objectives_of(loss: Model) -> dict[str, LossLayer]:
     """The named objectives in a loss layer; of a single one the name is empty."""
     names = loss.attrs.get("objectives")
-    return {"": loss} if names is None else dict(zip(names, loss.layers, strict=True))
+    found = {"": loss} if names is None else dict(zip(names, loss.layers, strict=True))
+    return cast(dict[str, LossLayer], found)
 
 
 def needs_labels(loss: Model) -> bool:
     """Whether an objective learns from labels, all of which it must know before."""
-    return any(layer.attrs["gold"] == "label" for layer in objectives_of(loss).values())
+    return any(layer.gold == "label" for layer in objectives_of(loss).values())
 
 
 def needs_width(loss: Model) -> bool:
@@ -62,7 +64,7 @@ def batch_loss(
     factor (float): on values and gradients.
     RAISES (ValueError): if an example is not what its objective takes.
     """
-    rows = [member_rows(eg.predicted, enc.rows, spans_key) for eg, enc in zip(examples, scores, strict=True)]
+    rows = [member_rows(eg.predicted, enc, spans_key) for eg, enc in zip(examples, scores, strict=True)]
     borders = [0, *accumulate(len(encoded.vectors) for encoded in scores)]
     flat = ops.xp.concatenate([encoded.vectors for encoded in scores])  # (rows of all Docs, width)
     d_flat = ops.alloc2f(*flat.shape)
@@ -72,15 +74,14 @@ def batch_loss(
         layer, group = objectives_of(loss)[name], [examples[i] for i in chosen]
         n_members = _count_members(group, layer, spans_key)
         places = [ops.asarray1i([borders[i] + rows[i][member] for i in chosen]) for member in range(n_members)]
-        score_range = getattr(layer, "score_range", None)
-        gold = gold_values(group, layer.attrs["gold"], ops, spans_key, score_range=score_range)
+        gold = gold_values(group, layer.gold, ops, spans_key, score_range=layer.score_range)
         inputs = ([flat[place] for place in places], gold)
         share = len(chosen) / batch_size_of(group[0], spans_key, default=len(chosen))
-        if share < 1 and layer.attrs["whole_batch"]:
+        if share < 1 and layer.whole_batch:
             is_part.append(layer.name)
             if len(chosen) == 1:
                 continue  # spaCy's parts may be as small as that; there is nothing to compare it with
-        if layer.attrs["is_sum"]:
+        if layer.is_sum:
             share = 1.0  # parts of a sum add up by themselves
         knows_batch &= all(batch_size_of(example, spans_key, default=0) for example in group)
         found, backprop = loss({name: inputs} if name else inputs, True)
@@ -113,15 +114,15 @@ def initialize_objectives(
             for example in examples
             if members(example.predicted, spans_key) and ("" in objectives or objective_of(example, spans_key) == name)
         ]
-        inputs = [ops.alloc2f(1, width)] * layer.attrs["n_members"][0]
-        if layer.attrs["gold"] == "label":
+        inputs = [ops.alloc2f(1, width)] * layer.n_members[0]
+        if layer.gold == "label":
             given = labels.get(name) if isinstance(labels, dict) else labels
             found = sorted(set(labels_of(own, spans_key) if given is None else given))
             if len(found) == 1:
                 raise ValueError(Errors.SINGLE_CLASS.format(loss=layer.name, given=found[0]))
             if found:  # none: nlp.initialize() without a corpus
                 layer.initialize(X=(inputs, found))
-        elif layer.attrs["gold"] == "vector" and own:
+        elif layer.gold == "vector" and own:
             layer.initialize(X=(inputs, gold_values(own[:1], "vector", ops, spans_key)))
 
 
@@ -142,9 +143,9 @@ def _by_objective(
     return chosen
 
 
-def _count_members(examples: Sequence[Example], layer: Model, spans_key: str) -> int:
+def _count_members(examples: Sequence[Example], layer: LossLayer, spans_key: str) -> int:
     """How many members the examples have: one number for all, and one that the loss takes."""
-    expected: Any = layer.attrs["n_members"]
+    expected = layer.n_members
     counts = [len(members(example.predicted, spans_key)) for example in examples]
     for example, count in zip(examples, counts, strict=True):
         if count not in expected or count != counts[0]:

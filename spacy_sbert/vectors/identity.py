@@ -1,43 +1,167 @@
-"""What vectors depend on beside weights, texts and arithmetic: tokenizer, configuration, and how states are pooled.
+"""What vectors depend on, beside texts and arithmetic: the one digest of an encoder, and that of a pipeline.
 
-It changes when a setting does that changes vectors, not with use, saving or another place on the disk.
+It changes when training or a setting changes vectors, not with use, saving or another place on the disk.
 """
 
+import hashlib
 import json
-from typing import Any
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions, version
+from typing import Any, Protocol
 
-from ..encoder.transformer import EncoderModel
+import numpy
+from spacy.language import Language
+from thinc.api import Model
+
+from ..encoder.listener import SentenceListener
+from ..encoder.transformer import EncoderModel, load
+from ..files.digests import digest_of_stream
+from ..similarity import as_numpy
 from .sentence_pooling import SentencePooling
 
 # Of a transformer's configuration: what saving, a new version or training changes, and vectors do not depend on.
 IGNORED = {"_name_or_path", "architectures", "transformers_version", "dtype", "torch_dtype", "use_cache", "return_dict"}
 IGNORED |= {"id2label", "label2id", "problem_type", "initializer_range", "gradient_checkpointing", "output_attentions"}
 IGNORED |= {"output_hidden_states", "_attn_implementation", "_attn_implementation_autoset"}
+FORMER_CONFIG = (
+    "model_type",
+    "hidden_act",
+    "num_attention_heads",
+    "layer_norm_eps",
+)  # all that the former digest knows
 # What a slow tokenizer does to it tells how it normalises and splits: it has no one text that says so.
 PROBE = "The Quick brown Fox's ÉCOLE Ångström ﬁne ½ 中文かな\tIt is 3,141.59 (e.g.) don't\u200b \u00a0_[MASK] <mask> İ"
 
 
-def encoder_state(encoder: EncoderModel, pooling: SentencePooling) -> dict[str, Any]:
+class Digest(Protocol):
+    """What hashlib makes."""
+
+    def update(self, data: Any, /) -> object: ...
+
+
+def encoder_digest(encoder: EncoderModel, pooling: SentencePooling) -> str:
+    """The SHA-256 of all that the vectors of an encoder depend on but texts and arithmetic: weights, tokenizer,
+    configuration, and how states are pooled, cut and normalised.
+
+    encoder (EncoderModel): it is loaded. pooling (SentencePooling): what makes vectors of its states.
+    """
+    return encoder_digests(encoder, pooling)[0]
+
+
+def encoder_digests(encoder: EncoderModel, pooling: SentencePooling) -> tuple[str, str]:
+    """The digest, and what it was once: that knows the vocabulary, but not the normaliser, of the tokenizer.
+
+    The digest is of the former one and of what that left out; so the weights are gone through once.
+    """
+    load(encoder)
+    network = encoder.shim.network
+    former = _former_digest(encoder, pooling)
+    found = hashlib.sha256(json.dumps([former, encoder_state(encoder, pooling)], sort_keys=True).encode("utf8"))
+    parameters = dict(network.named_parameters())
+    for name, buffer in sorted(network.state_dict().items()):
+        if name not in parameters:
+            _add(found, name, buffer.detach().cpu().numpy())
+    return found.hexdigest(), former
+
+
+def pipeline_digest(nlp: Language) -> str:
+    """The SHA-256 of all that the vectors of a pipeline's Docs depend on but texts and arithmetic: its tokenizer,
+    static vectors and enabled components, with their settings, precisions and the versions of their packages."""
+    return digest_of_stream(_pipeline_parts(nlp))
+
+
+def _pipeline_parts(nlp: Language) -> Iterator[str | bytes]:
+    settings = {name: nlp.config["components"].get(name) for name in nlp.pipe_names}
+    yield json.dumps([nlp.lang, settings], sort_keys=True, default=str)
+    yield nlp.tokenizer.to_bytes(exclude=["vocab"])  # type: ignore[union-attr]
+    if nlp.vocab.vectors.size:
+        yield nlp.vocab.vectors.to_bytes(exclude=["strings"])
+    for name, pipe in nlp.pipeline:
+        yield name
+        yield from _pipe_parts(getattr(pipe, "model", None), pipe)
+    yield "".join([*_versions(nlp), *_precisions(nlp)])
+
+
+def _pipe_parts(model: object, pipe: object) -> Iterator[str | bytes]:
+    if isinstance(model, Model):
+        nodes = [node.encoder if isinstance(node, SentenceListener) else node for node in model.walk()]
+        encoders = [node for node in nodes if isinstance(node, EncoderModel)]
+        for encoder in encoders:
+            load(encoder)  # or its state and precision would change with use
+        pooling = model.maybe_get_ref("pooling")
+        if encoders and isinstance(pooling, SentencePooling):  # heads of the training do not change vectors
+            yield encoder_digest(encoders[0], pooling)
+            return
+    if hasattr(pipe, "to_bytes"):
+        yield pipe.to_bytes(exclude=["vocab"])
+
+
+def _precisions(nlp: Language) -> list[str]:
+    """The precisions that encoders work in, where that is not float32: "auto" in the config does not tell."""
+    models = [(name, getattr(pipe, "model", None)) for name, pipe in nlp.pipeline]
+    nodes = [(name, node) for name, model in models if isinstance(model, Model) for node in model.walk()]
+    found = [(name, getattr(shim, "precision", "float32")) for name, node in nodes for shim in node.shims]
+    return [f"{name} {precision};" for name, precision in found if precision != "float32"]
+
+
+def _versions(nlp: Language) -> list[str]:
+    """The versions of the packages that the components come from, such as those of plugins."""
+    names = {type(pipe).__module__.partition(".")[0] for _, pipe in nlp.pipeline}
+    packages = packages_distributions()
+    found = {name for module in names for name in packages.get(module, [])}
+    return sorted(f"{name} {version(name)};" for name in found)
+
+
+def encoder_state(encoder: EncoderModel, pooling: SentencePooling) -> dict[str, object]:
     """All that the vectors of an encoder depend on beside weights, texts and arithmetic, as JSON holds it.
 
     encoder (EncoderModel): it is loaded. pooling (SentencePooling): what makes vectors of its states.
     """
     settings = encoder.shim.load()
     return {
-        "tokenizer": tokenizer_state(encoder.shim._hfmodel.tokenizer),
+        "tokenizer": tokenizer_state(encoder.shim.tokenizer),
         "lowercase": settings.lowercase,
         "max_length": settings.max_length,
         "overflow": encoder.overflow,
         "prompt": encoder.prompt(),
         "include_prompt": encoder.prompts.include,
-        "config": config_state(encoder.shim._model.config),
+        "config": config_state(encoder.shim.network.config),
         "pooling": pooling_state(pooling),
         "normalize": pooling.normalizes(settings),
         "width": pooling.width(encoder.get_dim("nO"), settings),
     }
 
 
-def tokenizer_state(tokenizer: Any) -> Any:
+def _former_digest(encoder: EncoderModel, pooling: SentencePooling) -> str:
+    shim, settings = encoder.shim, encoder.shim.load()
+    how = {
+        "pooling": pooling.pooling_name,
+        "normalize": pooling.normalizes(settings),
+        "overflow": encoder.overflow,
+        "prompt": encoder.prompt(),
+        "include_prompt": encoder.prompts.include,
+        "truncate_dim": pooling.width(encoder.get_dim("nO"), settings),
+        "max_length": settings.max_length,
+        "lowercase": settings.lowercase,
+        "config": {key: getattr(shim.network.config, key, None) for key in FORMER_CONFIG},
+        "vocabulary": sorted(shim.tokenizer.get_vocab().items()),
+    }
+    found = hashlib.sha256(json.dumps(how, sort_keys=True).encode("utf8"))
+    for name, parameter in sorted(shim.network.named_parameters()):
+        _add(found, name, parameter.detach().float().cpu().numpy())
+    for number, node in enumerate(pooling.walk()):
+        for name in node.param_names:
+            if node.has_param(name):
+                _add(found, f"{number} {name}", as_numpy(node.get_param(name)))
+    return found.hexdigest()
+
+
+def _add(found: Digest, name: str, array: numpy.ndarray) -> None:
+    found.update(f"{name} {array.dtype.str} {array.shape};".encode())
+    found.update(numpy.ascontiguousarray(array).data)
+
+
+def tokenizer_state(tokenizer: Any) -> object:
     """What wordpieces depend on: vocabulary, normaliser, splitting and special tokens, but not how rows are cut."""
     if tokenizer.is_fast:
         said = json.loads(tokenizer.backend_tokenizer.to_str())
@@ -46,15 +170,15 @@ def tokenizer_state(tokenizer: Any) -> Any:
     return [type(tokenizer).__name__, sorted(tokenizer.get_vocab().items()), ids]
 
 
-def config_state(config: Any) -> dict[str, Any]:
+def config_state(config: Any) -> dict[str, object]:
     """What of a transformer's configuration is not as always, without what vectors do not depend on."""
     said = json.loads(config.to_json_string(use_diff=True))
     return {key: value for key, value in said.items() if key not in IGNORED and "drop" not in key}
 
 
-def pooling_state(pooling: SentencePooling) -> list[Any]:
+def pooling_state(pooling: SentencePooling) -> list[object]:
     """The layers that pool and finish vectors, with what each was made with."""
-    kept: list[Any] = [pooling.pooling_name]  # the attrs of the pooling itself change with use
+    kept: list[object] = [pooling.pooling_name]  # the attrs of the pooling itself change with use
     for layer in pooling.layers:
         for node in layer.walk():
             made_with = {**getattr(node._func, "keywords", {}), **node.attrs}
@@ -62,5 +186,5 @@ def pooling_state(pooling: SentencePooling) -> list[Any]:
     return kept
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, str | int | float)

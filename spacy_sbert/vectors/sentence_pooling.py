@@ -16,6 +16,7 @@ from ..encoder.rows import Rows, RowStates, outermost
 from ..encoder.settings import EncoderSettings
 from ..encoder.states import Array, States
 from ..errors.checks import WidthOrOff, check
+from ..errors.configured import Configured
 from ..layers.leading import without_leading
 from ..layers.pooling import make_pooling, stretch_pooling
 from ..layers.truncation import truncation
@@ -27,7 +28,7 @@ from .errors import Errors
 from .row_vectors import row_vectors
 
 
-class SentencePooling(Model[list[TransformerData], list[EncodedDoc]]):
+class SentencePooling(Configured[list[TransformerData], list[EncodedDoc]]):
     """Pool each row of each Doc, average the windows of a row that was too long for one, and finish: a dense layer,
     normalisation, truncation, as far as there are any.
 
@@ -53,7 +54,7 @@ class SentencePooling(Model[list[TransformerData], list[EncodedDoc]]):
         attrs = {"upstream_normalize": False}
         layers: list[Model] = [make_pooling(pooling), unit_length(), *([] if dense is None else [dense])]
         super().__init__("sentence_pooling", forward, init=init, layers=layers, attrs=attrs)
-        self.pooling_name = pooling  # no attrs: those are saved, and would win over the config when loaded
+        self.pooling_name = pooling
         self.normalize = normalize
         self.truncate_dim = truncate_dim
 
@@ -61,13 +62,6 @@ class SentencePooling(Model[list[TransformerData], list[EncodedDoc]]):
     def dense(self) -> Model[Floats2d, Floats2d] | None:
         """The dense layer, None if there is none."""
         return self.layers[2] if len(self.layers) > 2 else None
-
-    def copy(self) -> "SentencePooling":
-        """A copy with attrs of its own."""
-        dense = None if self.dense is None else self.dense.copy()
-        copied = SentencePooling(self.pooling_name, self.normalize, dense=dense, truncate_dim=self.truncate_dim)
-        copied.attrs.update(self.attrs)
-        return copied
 
     def pooled_width(self, hidden: int) -> int:
         """The width of pooled vectors, before a dense layer; hidden (int): that of the encoder's states."""

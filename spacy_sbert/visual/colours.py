@@ -16,9 +16,9 @@ DARK_LABELS = ("#6fb7f2", "#ff9f5a", "#4fd0a5", "#ee9bcb", "#e6cf5c", "#b7a9ff",
 
 
 def step(value: float, low: float, high: float) -> int:
-    """Which colour a similarity has: round(STEPS value / max(-low, high)), from 0 if low is not negative.
+    """The step of the colour of a similarity: round(STEPS value / max(-low, high)), from 0 if low is not negative.
 
-    value (float): a similarity; what lies beyond the ends has the colour of the end. low, high (float): the ends.
+    value (float): a similarity; beyond the ends, the colour is that of the end. low, high (float): the ends.
     RETURNS (int): from -STEPS to STEPS.
     """
     share = value / max(-low, high) if low < 0 else (value - low) / (high - low)
@@ -32,6 +32,20 @@ def scale(stops: Sequence[str]) -> list[str]:
         _mix(stops[at // reach], stops[min(at // reach + 1, len(stops) - 1)], at % reach / reach)
         for at in range(2 * STEPS + 1)
     ]
+
+
+def variables(stops: Sequence[str], labels: Sequence[str]) -> dict[str, str]:
+    """The colours of a theme by the names that CSS knows them by: v and i of each step, its colour and the ink on it,
+    from 0 for -STEPS; c of each label.
+
+    stops: see scale. labels: colours of labels.
+    """
+    steps = {
+        f"{name}{place}": found
+        for place, one in enumerate(scale(stops))
+        for name, found in (("v", one), ("i", ink(one)))
+    }
+    return steps | {f"c{place}": colour for place, colour in enumerate(labels)}
 
 
 def ink(colour: str) -> str:

@@ -1,4 +1,4 @@
-"""What is said of pictures."""
+"""Messages about pictures."""
 
 from .. import errors
 

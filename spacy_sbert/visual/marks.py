@@ -1,4 +1,4 @@
-"""How the points of a label look: a colour and a shape, so that it can be told without the colour."""
+"""How the points of a label look: a colour and a shape, so that labels differ without the colour, too."""
 
 from ..render.svg import number
 from .colours import LIGHT_LABELS
@@ -19,7 +19,7 @@ def kind(place: int) -> str:
 
 
 def outline(place: int, size: float) -> str:
-    """The shape of a label, by its place in the order of labels, as an SVG path that goes on from its centre."""
+    """The shape of a label, by its place in the order of labels, as an SVG path that starts at its centre."""
     corners = SHAPES[place % len(SHAPES)]
     if not corners:
         radius, across = number(size), number(2 * size)

@@ -1,11 +1,11 @@
 """From sentence vectors to points on a plane."""
 
-from typing import Any
-
 import numpy
+from numpy.typing import ArrayLike
 
-from ..search.blocks import checked
 from ..similarity import unit_length
+from ..similarity.principal_components import positive, principal_components
+from ..similarity.rows import checked
 from .errors import Errors
 
 AXES = 2
@@ -13,7 +13,7 @@ PERPLEXITY = 30.0
 FEW = 200  # points, for which t-SNE needs no approximation
 
 
-def pca(vectors: Any) -> tuple[numpy.ndarray, numpy.ndarray]:
+def pca(vectors: ArrayLike) -> tuple[numpy.ndarray, numpy.ndarray]:
     """Principal components: the points on the two axes along which vectors of length 1 vary most.
 
     X - mean = U S V', points = (X - mean) V_2, shares = S_2^2 / sum_k S_k^2
@@ -23,24 +23,20 @@ def pca(vectors: Any) -> tuple[numpy.ndarray, numpy.ndarray]:
     vectors (float array of shape (n, width), NumPy or CuPy): a vector a row, of any length.
     RETURNS (float64 array of shape (n, 2), float64 array of shape (2,)): the points, and the share of the variance that
         each axis holds; an axis along which nothing varies is 0.
-    RAISES (ValueError): if the array has not that shape or a number that is not finite, or if all directions are equal.
+    RAISES (ValueError): if the array has another shape or a number that is not finite, or all directions are equal.
     """
     rows = unit_length(checked(vectors, "vectors", "float64"))
-    centred = rows - rows.mean(axis=0)
-    values, axes = numpy.linalg.svd(centred, full_matrices=False)[1:]
-    rounding = max(centred.shape) * numpy.finfo("float64").eps * numpy.linalg.norm(rows)
-    if values[0] <= rounding:
+    mean, (axes, variances, rank) = principal_components(rows)
+    if not rank:
         raise ValueError(Errors.VISUAL_ONE_DIRECTION.format(n=len(rows)))
-    points, shares = numpy.zeros((len(rows), AXES)), numpy.zeros(AXES)
-    for axis in range(min(AXES, int((values > rounding).sum()))):
-        sign = numpy.sign(axes[axis, numpy.abs(axes[axis]).argmax()])
-        points[:, axis] = centred @ (sign * axes[axis])
-        shares[axis] = values[axis] ** 2 / (values**2).sum()
+    points, shares, known = numpy.zeros((len(rows), AXES)), numpy.zeros(AXES), min(AXES, rank)
+    points[:, :known] = (rows - mean) @ positive(axes[:known]).T
+    shares[:known] = variances[:known] / variances.sum()
     return points, shares
 
 
-def tsne(vectors: Any, *, seed: int = 0) -> numpy.ndarray:
-    """t-SNE of vectors of length 1, from their principal components on: neighbours stay close, distances are lost.
+def tsne(vectors: ArrayLike, *, seed: int = 0) -> numpy.ndarray:
+    """t-SNE of vectors of length 1, from their principal components on. Neighbours stay close; distances are lost.
 
     vectors (float array of shape (n, width), NumPy or CuPy): a vector a row. seed (int): of what is random.
     RETURNS (float64 array of shape (n, 2)): the points.

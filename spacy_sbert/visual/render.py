@@ -1,8 +1,7 @@
-"""The entry: from Docs or Spans to a picture, in the manner of spacy.displacy."""
+"""From Docs or Spans to a picture, in the manner of spacy.displacy."""
 
 from collections.abc import Callable, Iterable, Mapping
 from inspect import signature
-from typing import Any
 
 from spacy.tokens import Doc, Span
 from spacy.util import is_in_jupyter
@@ -23,13 +22,13 @@ def render(
     *,
     page: bool = False,
     jupyter: bool | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> str | None:
     """Draw sentence vectors: one piece of HTML that fetches nothing.
 
     docs (Doc, Span or Iterable of them): the texts; a single Doc or Span stands for its sentences.
     style (str): "heatmap", the similarity of every two texts, or "map", the texts as points on two axes.
-    page (bool): whether to make a whole page, and no fragment of one.
+    page (bool): whether to make a whole page rather than a fragment.
     jupyter (bool): whether to show the picture in a notebook; None to find out.
     options (dict): of the style, see heatmap and scatter.
     RETURNS (str): the HTML; None if it was shown in a notebook.

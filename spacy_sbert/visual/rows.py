@@ -1,14 +1,13 @@
 """The texts of a picture, and their vectors."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, cast
 
 import numpy
 from spacy.tokens import Doc, Span, Token
 
 from ..hooks import hooks, records
-from ..search.blocks import checked
 from ..similarity import as_numpy, unit_length
+from ..similarity.rows import checked
 from .errors import Errors
 
 Text = Doc | Span
@@ -19,13 +18,14 @@ def as_rows(docs: Text | Iterable[Text]) -> Iterator[Text]:
     """The texts that are drawn: those given, or the sentences of a single Doc or Span that are not blank.
 
     YIELDS (Doc or Span): one text at a time, so that nlp.pipe can be given.
-    RAISES (ValueError): if that Doc has no sentence boundaries. RAISES (TypeError): for anything but Docs and Spans.
+    RAISES (ValueError): if that Doc has no sentence boundaries. RAISES (TypeError): for anything else.
     """
     if isinstance(docs, (Doc, Span)):
         doc = _doc_of(docs)
         if not doc.has_annotation("SENT_START"):
             raise ValueError(Errors.VISUAL_NO_SENTENCES.format(text=doc.text[:EXCERPT]))
-        docs = [sentence for sentence in cast(Any, docs).sents if sentence.text.strip()]
+        sents = docs.sents  # type: ignore[union-attr]
+        docs = [sentence for sentence in sents if sentence.text.strip()]
     for number, row in enumerate(docs):
         if not isinstance(row, (Doc, Span)):
             raise TypeError(Errors.VISUAL_NOT_DOCS.format(number=number, given=f"{row!r:.{EXCERPT}}"))
@@ -33,7 +33,7 @@ def as_rows(docs: Text | Iterable[Text]) -> Iterator[Text]:
 
 
 def row_vector(row: Text, number: int) -> numpy.ndarray:
-    """The vector of a text, a copy that keeps no Doc.
+    """A copy of the vector of a text, which does not keep its Doc in memory.
 
     number (int): of the text, for messages.
     RETURNS (float array of shape (width,)). RAISES (ValueError): if it has none.
@@ -57,20 +57,20 @@ def unit_rows(vectors: Sequence[numpy.ndarray]) -> numpy.ndarray:
 
 
 def vector_of(text: Text | Token) -> numpy.ndarray | None:
-    """The vector that is stored for a text, with hooks or without, or else spaCy's own; None if there is none."""
+    """The vector that a pipe stored for a text, whether or not hooks are set, else spaCy's own; None without either."""
     if records.find(_doc_of(text)):
         return hooks.vector(text) if hooks.has_vector(text) else None
     return as_numpy(text.vector) if text.has_vector else None
 
 
 def token_vectors(text: Text) -> list[numpy.ndarray | None]:
-    """The vector of each token; None for one without any, and for all where the pipe kept none."""
+    """The vector of each token; None for a token without one; None for all if the pipe did not keep them."""
     kept = all("states" in record.data for record in records.find(_doc_of(text)))
     return [vector_of(token) if kept else None for token in text]
 
 
 def language(row: Text) -> str:
-    """The code of the language that a text is in."""
+    """The code of the language of a text."""
     return _doc_of(row).lang_
 
 

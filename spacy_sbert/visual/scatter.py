@@ -2,19 +2,18 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy
+from markupsafe import Markup
 
 from ..errors.checks import Seed, validated
-from ..render.markup import clean, safe
-from ..render.svg import Axis, bottom_axis, left_axis, number, ticks
+from ..render.markup import clean
+from ..render.svg import Axis, bottom_axis, box, join, left_axis, number, shape, ticks
 from .errors import Errors
 from .marks import MOST_LABELS, kind, outline
 from .picture import Picture
 from .projection import pca, tsne
 from .rows import Text, as_rows, language, row_vector, unit_rows
-from .script import MAP
 
 MOST = 20_000  # points
 MOST_CHARACTERS = 500  # of a text that is shown
@@ -26,9 +25,6 @@ PCA_NOTE = (
     "apart along the other axes."
 )
 TSNE_NOTE = "t-SNE, seed {seed}: neighbours are similar; distances between groups, and their sizes, mean nothing."
-RING = '<circle class="ring" r="9" visibility="hidden"/>'
-PLOT = '<div class="plot" tabindex="0" role="group" aria-label="Texts, by the arrow keys">'
-TIP = '<div class="tip" role="status" hidden></div>'
 HINT = "Point at the map, or move along the texts with the arrow keys, to read them."
 
 
@@ -36,7 +32,7 @@ HINT = "Point at the map, or move along the texts with the arrow keys, to read t
 def scatter(
     docs: Text | Iterable[Text],
     *,
-    labels: Iterable[Any] | None = None,
+    labels: Iterable[object] | None = None,
     projection: str = "pca",
     seed: Seed = 0,
     title: str | None = None,
@@ -44,12 +40,12 @@ def scatter(
     """Draw a collection as points on a plane.
 
     docs (Doc, Span or Iterable of them): the texts. labels (Iterable): a label or number of a cluster for each of them,
-        which gives points their colour and shape; at most 40 different ones.
+        which decides the colour and shape of its point; at most 40 different ones.
     projection (str): "pca", the first two principal components of the vectors brought to length 1, or "tsne".
     seed (int): of t-SNE.
     title (str): above the picture.
     RETURNS (Picture): an SVG with a legend.
-    RAISES (ValueError): for less than two texts, more than 20,000, as many labels as there are no texts, an unknown
+    RAISES (ValueError): for fewer than two texts or more than 20,000, labels that are not one for each text, an unknown
         projection, or vectors that are missing, of unequal widths, not finite, or all of one direction.
     RAISES (ImportError): for t-SNE without scikit-learn.
     """
@@ -58,26 +54,30 @@ def scatter(
     texts, vectors, lang = _read(docs)
     names, group = _groups(None if labels is None else [str(label) for label in labels], len(texts))
     points, axes, note = _project(vectors, projection, seed)
-    places, drawn = _place(points, axes)
-    title = title or f"Map of {len(texts)} texts"
-    drawing = _svg(f"{title}. {note}", drawn + _points(places, group, len(names)) + RING)
+    places, axes_drawn = _place(points, axes)
     return Picture(
-        title=title,
+        template="visual/map.html",
+        title=title or f"Map of {len(texts)} texts",
         note=f"{note} {HINT}",
-        body=f'<div class="map">{PLOT}{drawing}{TIP}</div>{_legend(names, group)}</div>',
+        lang=lang,
+        drawn={
+            "width": WIDTH,
+            "height": HEIGHT,
+            "description": note,
+            "drawing": axes_drawn + _points(places, group, len(names)),
+            "labels": _legend(names, group),
+        },
         data={
             "places": [[round(x, 1), round(y, 1)] for x, y in places],
             "texts": texts,
             "names": [clean(name) for name in names],
             "group": group,
         },
-        script=MAP,
-        lang=lang,
     )
 
 
 def _read(docs: Text | Iterable[Text]) -> tuple[list[str], numpy.ndarray, str]:
-    """What is shown of each text, its vector of length 1, and the language; keeps no Doc, for there may be many."""
+    """What is shown of each text, its vector of length 1, and the language. It keeps no Doc, as there may be many."""
     texts: list[str] = []
     vectors: list[numpy.ndarray] = []
     lang = ""
@@ -93,7 +93,7 @@ def _read(docs: Text | Iterable[Text]) -> tuple[list[str], numpy.ndarray, str]:
 
 
 def _project(vectors: numpy.ndarray, projection: str, seed: int) -> tuple[numpy.ndarray, list[str], str]:
-    """The points, the names of the axes if their numbers mean anything, and how to read them."""
+    """The points, the names of the axes (none if their numbers mean nothing), and how to read the map."""
     if projection == "tsne":
         return tsne(vectors, seed=seed), [], TSNE_NOTE.format(seed=seed)
     points, shares = pca(vectors)
@@ -102,7 +102,7 @@ def _project(vectors: numpy.ndarray, projection: str, seed: int) -> tuple[numpy.
 
 
 def _groups(labels: list[str] | None, count: int) -> tuple[list[str], list[int]]:
-    """The different labels in the order of appearance, and which of them each text has."""
+    """The distinct labels in the order of appearance, and the place of each text's label among them."""
     if labels is None:
         return [], [0] * count
     if len(labels) != count:
@@ -113,8 +113,8 @@ def _groups(labels: list[str] | None, count: int) -> tuple[list[str], list[int]]
     return names, [names.index(label) for label in labels]
 
 
-def _place(points: numpy.ndarray, axes: Sequence[str]) -> tuple[list[tuple[float, float]], str]:
-    """Where points stand in pixels, as many a unit along both axes, and what stands behind them.
+def _place(points: numpy.ndarray, axes: Sequence[str]) -> tuple[list[tuple[float, float]], Markup]:
+    """Where points stand in pixels, with one scale for both axes, and the axes behind them.
 
     axes: their names; none where the numbers mean nothing.
     """
@@ -125,7 +125,7 @@ def _place(points: numpy.ndarray, axes: Sequence[str]) -> tuple[list[tuple[float
     (left, bottom), (right, top) = middle - reach, middle + reach
     across, up = Axis(left, right, LEFT, RIGHT), Axis(bottom, top, BASE, TOP)
     places = [(across(x), up(y)) for x, y in points.tolist()]
-    frame = f'<rect class="frame" x="{LEFT}" y="{TOP}" width="{RIGHT - LEFT}" height="{BASE - TOP}"/>'
+    frame = box(LEFT, TOP, RIGHT - LEFT, BASE - TOP, "frame")
     if not axes:
         return places, frame
     over = [mark for mark in ticks(left, right) if left <= mark <= right]
@@ -133,34 +133,26 @@ def _place(points: numpy.ndarray, axes: Sequence[str]) -> tuple[list[tuple[float
     return places, left_axis(up, beside, LEFT, RIGHT, axes[1]) + bottom_axis(across, over, TOP, BASE, axes[0]) + frame
 
 
-def _points(places: Sequence[tuple[float, float]], group: Sequence[int], groups: int) -> str:
+def _points(places: Sequence[tuple[float, float]], group: Sequence[int], groups: int) -> Markup:
     """One path for each label, which is quick to draw."""
     size = 5 if len(places) <= 300 else 4 if len(places) <= 3000 else 2.5
     paths: list[list[str]] = [[] for _ in range(max(1, groups))]
     outlines = [outline(place, size) for place in range(len(paths))]
     for (x, y), place in zip(places, group, strict=True):
         paths[place].append(f"M{number(x)} {number(y)}{outlines[place]}")
-    return "".join(f'<path class="points {kind(place)}" d="{"".join(path)}"/>' for place, path in enumerate(paths))
+    return join(shape("".join(path), f"points {kind(place)}") for place, path in enumerate(paths))
 
 
-def _svg(description: str, body: str) -> str:
-    """The drawing, without a title element, which browsers would show over the texts."""
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{safe(description)}">{body}</svg>'
-
-
-def _legend(names: Sequence[str], group: Sequence[int]) -> str:
-    """A button for each label, which shows its points alone."""
+def _legend(names: Sequence[str], group: Sequence[int]) -> list[dict[str, object]]:
+    """The labels: each has a button that shows its points alone."""
     counts = Counter(group)
-    items = "".join(
-        f'<li><button type="button" aria-pressed="false"><svg viewBox="-8 -8 16 16" aria-hidden="true">'
-        f'<path class="{kind(place)}" d="M0 0{outline(place, 6)}"/></svg>'
-        f'<span dir="auto" title="{safe(name)}">{safe(name)}</span> <small>{counts[place]}</small></button></li>'
+    return [
+        {"name": name, "mark": shape(f"M0 0{outline(place, 6)}", kind(place)), "count": counts[place]}
         for place, name in enumerate(names)
-    )
-    return f'<ul class="labels" aria-label="Labels">{items}</ul>' if names else ""
+    ]
 
 
 def _shortened(text: str) -> str:
-    """The text on one line; of a long one the beginning, and how long it is."""
+    """The text on one line; a long one is cut, and its length is given."""
     line = clean(" ".join(text.split()))
     return line if len(line) <= MOST_CHARACTERS else f"{line[:MOST_CHARACTERS]}… ({len(line)} characters)"

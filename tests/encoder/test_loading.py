@@ -282,17 +282,11 @@ def test_frozen_is_a_list():
 def test_nothing_is_said_of_the_real_model(minilm, caplog, capfd):
     from pipelines import MINILM
 
+    from spacy_sbert.encoder.options import TransformerOptions
     from spacy_sbert.encoder.resolve import resolve
     from spacy_sbert.encoder.shim import EncoderShim
 
-    shim = EncoderShim(
-        MINILM,
-        tokenizer_config={},
-        transformer_config={},
-        trust_remote_code=False,
-        mixed_precision=False,
-        grad_scaler_config={},
-    )
+    shim = EncoderShim(MINILM, TransformerOptions())
     shim.load()
     stock = BertModel.from_pretrained(resolve(MINILM))
     assert all(map(torch.equal, shim._model.state_dict().values(), stock.state_dict().values()))

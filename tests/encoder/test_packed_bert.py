@@ -16,7 +16,7 @@ from transformers import (
     XLMRobertaModel,
 )
 
-from spacy_sbert.encoder.engine import packed_bert
+from spacy_sbert.encoder.engine import private_torch
 from spacy_sbert.encoder.engine.packed_bert import PackedBert, is_packable
 
 SIZES = {
@@ -149,11 +149,11 @@ def test_all_wordpieces_of_a_window_attend_to_each_other():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", ["bert", "bert_tanh", "bert_relu", "bert_odd_heads"])
 def test_plain_products_are_those_of_onednn(monkeypatch, name, dtype):
-    if not packed_bert._has_packed_linear(torch.ones(2, 2, dtype=dtype)):
+    if not private_torch.has_packed_linear(torch.ones(2, 2, dtype=dtype)):
         pytest.skip("needs oneDNN's kernels")
     model, rows = make_model(name), make_rows()
     fused = by_window(PackedBert(model, dtype), rows)
-    monkeypatch.setattr(packed_bert, "_has_packed_linear", lambda weight: False)
+    monkeypatch.setattr(private_torch, "has_packed_linear", lambda weight: False)
     monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", None)  # would be noticed
     plain = by_window(PackedBert(model, dtype), rows)
     if dtype == torch.float32:

@@ -8,10 +8,10 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 from transformers import BertTokenizerFast, DistilBertConfig, DistilBertModel
 
-from spacy_sbert.bulk.identity import budget_of
 from spacy_sbert.component.upstream import find_encoder
 from spacy_sbert.encoder.engine.passes import reference_passes
 from spacy_sbert.encoder.wordpieces import Wordpieces
+from spacy_sbert.vectors.computing import budget_of
 
 WORDS = ["a", "man", "is", "eating", "food", "the", "cat", "sat", "on", "the", "mat", "and", "he", "ran", "fast"]
 

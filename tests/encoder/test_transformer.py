@@ -7,6 +7,7 @@ import srsly
 from spacy_transformers.data_classes import TransformerData
 from transformers import BertTokenizer
 
+from spacy_sbert.encoder.options import TransformerOptions
 from spacy_sbert.encoder.saved import SETTINGS_FILE
 from spacy_sbert.encoder.shim import EncoderShim
 from spacy_sbert.encoder.transformer import EncoderModel
@@ -126,14 +127,7 @@ def test_encoder_decoders_are_refused(tmp_path, tiny_bert):
 
 
 def new_shim(folder, **settings):
-    defaults = dict(
-        tokenizer_config={},
-        transformer_config={},
-        trust_remote_code=False,
-        mixed_precision=False,
-        grad_scaler_config={},
-    )
-    return EncoderShim(str(folder), **{**defaults, **settings})
+    return EncoderShim(str(folder), TransformerOptions(**settings))
 
 
 def test_slow_tokenizer_survives(tiny_bert):

@@ -12,7 +12,7 @@ from spacy_sbert.encoder.padded import encode_spans
 from spacy_sbert.encoder.resolve import resolve
 from spacy_sbert.encoder.settings import EncoderSettings
 from spacy_sbert.encoder.wordpieces import Wordpieces, WordpieceTokenizer
-from spacy_sbert.spans import get_sentence_spans
+from spacy_sbert.spans.sentence_spans import get_sentence_spans
 
 LONG = "the cat sat on a mat he is eating food " * 6  # 60 wordpieces
 
@@ -147,7 +147,9 @@ def test_one_warning_with_the_count_for_a_stream(make_nlp, encoder):
     with pytest.warns(UserWarning) as caught:
         docs = list(nlp.pipe(texts, batch_size=2))
     messages = [str(w.message) for w in caught]
-    assert len(messages) == 1 and messages[0].startswith("9 of 15 rows were longer than the encoder's limit of 24")
+    assert len(messages) == 1 and messages[0].startswith(
+        "[sbert-truncated] 9 of 15 rows were longer than the encoder's limit of 24"
+    )
     assert [doc._.sbert_truncated for doc in docs] == [len(text) > 10 for text in texts]
 
 

@@ -13,7 +13,6 @@ from spacy_sbert.evaluation.learned_similarity import (
     STRENGTHS,
     TASKS,
     fit_similarity,
-    pair_features,
     score_learned,
     squared_errors,
 )
@@ -21,6 +20,7 @@ from spacy_sbert.evaluation.pairs import GradedPairs
 from spacy_sbert.evaluation.settings import Settings
 from spacy_sbert.evaluation.task import Run
 from spacy_sbert.evaluation.variants import Variant
+from spacy_sbert.similarity.concatenation import SYMMETRIC, concatenated
 
 STSB, SICK = TASKS
 WIDTH = 6
@@ -82,8 +82,8 @@ def test_the_strength_is_tuned_on_other_data():
 
 def test_features_do_not_depend_on_the_order():
     u, v = numpy.random.default_rng(0).normal(size=(2, 3, WIDTH))
-    assert (pair_features(u, v) == pair_features(v, u)).all()
-    assert pair_features(u, v).shape == (3, 2 * WIDTH)
+    assert (concatenated(u, v, parts=SYMMETRIC) == concatenated(v, u, parts=SYMMETRIC)).all()
+    assert concatenated(u, v, parts=SYMMETRIC).shape == (3, 2 * WIDTH)
 
 
 def test_it_finds_what_the_cosine_does_not_show():
@@ -191,7 +191,7 @@ def test_the_normalisation_can_be_tuned_on_what_is_tuned_on():
         parts = []
         for key, part in (("train", train), ("tune", tune)):
             u, v = numpy.split(scale(rows[key]), 2)
-            parts.append((pair_features(u, v), part.gold))
+            parts.append((concatenated(u, v, parts=SYMMETRIC), part.gold))
         errors.append(squared_errors(*parts).min())
     best = int(numpy.argmin(errors))
     assert found["tuned"] == {"normalization": [names[best]], "scores": found["variants"][best]["scores"]}

@@ -8,8 +8,7 @@ import pytest
 from made_results import GOLD, OWN, classified, graded, results
 
 from spacy_sbert.evaluation.report import html, markdown
-from spacy_sbert.evaluation.report.markdown import escape
-from spacy_sbert.render.svg import ticks
+from spacy_sbert.render.markdown import escape
 
 EVIL = 'a|b <script>alert(1)</script> "x" & ![i](http://evil.example/i.png) \u202e\ud83d\nnext'
 VOID = {"meta", "br", "link", "img", "input", "hr"}
@@ -280,12 +279,6 @@ def test_box_of_each_gold_score():
     tall, flat = (float(rect.get("height")) for rect in root.iter("rect"))
     # quartiles 1 and 3 of a field of 262 pixels for 0 to 10
     assert tall == pytest.approx(2 / 10 * 262, abs=0.1) and flat == 0.5
-
-
-def test_ticks_cover_the_ends():
-    assert ticks(0, 5) == [0, 1, 2, 3, 4, 5]
-    assert ticks(-0.93, 0.99) == [-1.0, -0.5, 0.0, 0.5, 1.0]
-    assert ticks(3, 3)[0] <= 3 <= ticks(3, 3)[-1]
 
 
 def test_the_device_and_the_width_are_said():

@@ -49,8 +49,8 @@ def test_without_triplets_there_is_nothing_to_learn(labels):
 def test_rest(judge):
     for distance in DISTANCES:
         judge.float32(BatchHardTripletLoss(distance), [X], LABELS)
-    constants = {"n_members": [1], "gold": "label", "whole_batch": True, "is_sum": False}
-    assert BatchHardTripletLoss().attrs == constants
+    loss = BatchHardTripletLoss()
+    assert (loss.n_members, loss.gold, loss.whole_batch, loss.is_sum) == ((1,), "label", True, False)
     with pytest.raises(ValueError, match="Unknown distance 'dot'"):
         BatchHardTripletLoss("dot")
     with pytest.raises(ValueError, match="got 9 and 8"):

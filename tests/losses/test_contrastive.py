@@ -58,7 +58,7 @@ def test_online_leaves_easy_pairs_out():
 @pytest.mark.parametrize("build", LOSSES)
 def test_rest(judge, build):
     judge.float32(build(), [U, V], GOLD)
-    assert build().attrs["whole_batch"] is (build is OnlineContrastiveLoss)
+    assert build().whole_batch is (build is OnlineContrastiveLoss)
     with pytest.raises(ValueError, match=r"expects gold scores of 0 \(unlike\) or 1 \(alike\), got 0.5"):
         build()(([U, V], GOLD / 2), True)
     with pytest.raises(ValueError, match="got 10, 9 and 10"):

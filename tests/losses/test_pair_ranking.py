@@ -61,7 +61,8 @@ def test_zero_vectors(build):
 @pytest.mark.parametrize("build", LOSSES)
 def test_rest(judge, build):
     judge.float32(build(), MEMBERS, GOLD)
-    assert build().attrs == {"n_members": [2], "gold": "score", "whole_batch": True, "is_sum": False}
+    loss = build()
+    assert (loss.n_members, loss.gold, loss.whole_batch, loss.is_sum) == ((2,), "score", True, False)
     with pytest.raises(ValueError, match="got 8, 8 and 7"):
         build()((MEMBERS, GOLD[:7]), True)
 

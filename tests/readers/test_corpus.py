@@ -173,7 +173,7 @@ def test_gold_in_a_docbin_is_optional(tmp_path):
 )
 def test_bad_docs_are_named(tmp_path, attrs, settings):
     path = docbin(tmp_path / "a.spacy", attrs, **settings)
-    with pytest.raises(ValueError, match=r"(?s)a\.spacy: the Doc number 1 .* is no pair or other example"):
+    with pytest.raises(ValueError, match=r"(?s)a\.spacy: the Doc number 1 .* is not a pair or another example"):
         list(PairCorpus(path)(spacy.blank("en")))
 
 
@@ -181,7 +181,7 @@ def test_docbin_that_is_none_or_empty(tmp_path):
     nlp = spacy.blank("en")
     path = tmp_path / "a.spacy"
     DocBin(docs=[nlp("no pair")]).to_disk(path)
-    with pytest.raises(ValueError, match=r"Doc number 1 .* is no pair"):
+    with pytest.raises(ValueError, match=r"Doc number 1 .* is not a pair"):
         list(PairCorpus(path)(nlp))
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(ValueError, match=r"a\.spacy cannot be read"):
@@ -229,7 +229,7 @@ def test_round_robin(tmp_path):
     ("settings", "message"),
     [
         ({"corpora": {}}, "was given no corpora"),
-        ({"corpora": {"a": "a.tsv"}}, "The corpus 'a' is no reader: got 'a.tsv'"),
+        ({"corpora": {"a": "a.tsv"}}, "The corpus 'a' is not a reader: got 'a.tsv'"),
         ({"sampling": "random"}, "Unknown sampling 'random': expected one of proportional, round_robin"),
         ({"weights": {"a": 1.0, "c": 1.0}}, "Weights were given for a, c, expected one for each of the corpora: a, b"),
         ({"weights": {"a": 1.0}}, "Weights were given for a, expected"),

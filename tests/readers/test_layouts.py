@@ -231,7 +231,7 @@ HEAD = "a\tb\ts\tl"
             "line 1: expected a text in the column 'l', got N",
         ),
         ("a.xml", {"format": "table", "members": ["a"]}, ["x"], r"ends in one of \.csv, \.jsonl"),
-        ("a.tsv", {"members": ["a"], "header": False}, ["x"], "a column was named 'a': expected numbers"),
+        ("a.tsv", {"members": ["a"], "header": False}, ["x"], "a column was named 'a': expected a number"),
         ("a.tsv", {"format": "table"}, ["x"], "no columns of texts were named"),
         ("a.tsv", {"format": "table", "score": "1"}, ["x"], "no columns of texts were named"),
     ],

@@ -15,8 +15,8 @@ from spacy_sbert.evaluation.baselines import make_baseline
 from spacy_sbert.hooks.most_similar import most_similar
 from spacy_sbert.meta.corpus import ShortSentences, read_sentences
 from spacy_sbert.meta.fitting import set_method
+from spacy_sbert.readers.texts import read_texts as read_drawn
 from spacy_sbert.search import texts as of_files
-from spacy_sbert.visual.files import read_texts as read_drawn
 
 TEXT = "A man is eating food. The dog ran fast. He cannot go."
 RNG = numpy.random.default_rng(0)
@@ -126,7 +126,7 @@ def calls(nlp, folder):
         "search.texts.search_texts": (of_files.search_texts, {**of_file, "queries": ["a"]}, no_columns),
         "search.texts.mine_texts": (of_files.mine_texts, of_file, no_columns),
         "search.texts.cluster_texts": (of_files.cluster_texts, of_file, no_columns),
-        "search.texts.read_texts": (of_files.read_texts, {"path": corpus}, no_columns),
+        "search.texts.read_corpus": (of_files.read_corpus, {"path": corpus}, no_columns),
         "bulk_files.run.encode_file": (
             bulk_files.encode_file,
             {"sbert": sbert, **written},
@@ -156,7 +156,7 @@ def calls(nlp, folder):
         "interchange.exporting.export_folder": (interchange.export_folder, {"nlp": nlp, "path": missing}, {}),
         "interchange.importing.import_folder": (interchange.import_folder, {"source": str(missing)}, {"name": LATER}),
         "cards.facts.describe": (cards.describe, {"nlp": nlp}, {"name": {"none", "empty text", *LATER}}),
-        "visual.files.read_texts": (read_drawn, {"path": corpus}, {"limit": {"zero", *MANY}}),
+        "readers.texts.read_texts": (read_drawn, {"path": corpus}, {"limit": {"zero", *MANY}}),
         "visual.render.render": (visual.render, {"docs": doc, "jupyter": False}, {"options": {"none", "dict"}}),
         "visual.heatmap.heatmap": (visual.heatmap.heatmap, {"docs": doc}, {}),
         "visual.scatter.scatter": (visual.scatter.scatter, {"docs": doc}, {}),

@@ -22,13 +22,13 @@ from spacy_sbert.bulk.vectors import VectorFile
 from spacy_sbert.evaluation import Settings, evaluate_suites
 from spacy_sbert.evaluation.results import read_results
 from spacy_sbert.evaluation.suite import write_json
-from spacy_sbert.files.sealed import LENGTH, MARK
 from spacy_sbert.files.sealed_json import sealed
+from spacy_sbert.files.sealed_states import LENGTH, MARK
+from spacy_sbert.files.tables import read_table
 from spacy_sbert.meta.component import SentenceMeta
 from spacy_sbert.meta.members import PipeMember
 from spacy_sbert.meta.methods import make_estimator
 from spacy_sbert.meta.vector_cache import VectorCache
-from spacy_sbert.readers.table import parquet_records
 from spacy_sbert.search import BinaryVectors, Int8Vectors, VectorIndex, identify
 
 PROMISE = "what we saved and was damaged since is refused by name, or gives the same; nothing in it is executed"
@@ -222,7 +222,7 @@ def make_parquet(folder, sbert):
     given.write_text("\n".join(TEXTS) + "\n")
     encode_file(sbert, given, folder / "out.parquet", window=4, with_text=True)
     names = ["row", "text", "vector"]
-    return Artefact(folder, lambda folder: list(parquet_records(folder / "out.parquet", names)))
+    return Artefact(folder, lambda folder: list(read_table(folder / "out.parquet", names)))
 
 
 ARTEFACTS = {

@@ -21,9 +21,9 @@ from spacy_sbert.files.word_counts import read_counts
 from spacy_sbert.meta.corpus import read_sentences
 from spacy_sbert.readers import PairCorpus, convert
 from spacy_sbert.readers.arguments import read_arguments
+from spacy_sbert.readers.texts import read_document, read_texts
 from spacy_sbert.search import BinaryVectors, Int8Vectors
 from spacy_sbert.search.texts import cluster_texts, mine_texts, search_texts
-from spacy_sbert.visual.files import read_document, read_texts
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no FIFOs, and links are not for everyone")
 TARGET = b"of somebody else"

@@ -48,7 +48,7 @@ def test_half_characters(counted, nlp):
             with cases.refuses("encode, as prompt", "prompt", "lone surrogates"):
                 sbert.encode(["a man"], prompt=text)
             with cases.refuses("most_similar", "text number 1", at):
-                doc._.most_similar(text)
+                doc._.sbert_most_similar(text)
             with cases.refuses("search", "text number 1", at):
                 SpanSearch(collect_spans([doc])).search(text)
             with cases.refuses("score_pairs", "first text of pair number 1", at):
@@ -76,7 +76,7 @@ def test_no_texts(counted, nlp):
             with cases.refuses(f"example_doc {given!r}", "members", errors=ERRORS):
                 example_doc(nlp, ["a", given])
             with cases.refuses(f"most_similar {given!r}", "Cannot search for", errors=ERRORS):
-                doc._.most_similar(given)
+                doc._.sbert_most_similar(given)
             with cases.refuses(f"similarity {given!r}", "Cannot compare with", errors=ERRORS):
                 doc.similarity(given)
             with cases.refuses(f"classify {given!r}", "no vector of", errors=ERRORS):

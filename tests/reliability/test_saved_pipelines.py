@@ -17,7 +17,7 @@ import srsly
 from counting import Cases, parts
 from spacy.language import Language
 
-from spacy_sbert.files.sealed import MARK
+from spacy_sbert.files.sealed_states import MARK
 
 TEXT = "A man is eating food. He cannot go."
 PAIR = ("the cat sat", "the dog ran fast")

@@ -15,7 +15,7 @@ from wrong_settings import MANY, PROMISE, entry_points, target
 
 from spacy_sbert.losses.cosine_similarity import CosineSimilarityLoss
 from spacy_sbert.models import sentence_listener
-from spacy_sbert.spans import sentence_spans
+from spacy_sbert.spans.sentence_spans import sentence_spans
 
 RIGHT_FACTORS = {"zero", "one and a half", *MANY}  # a finite factor; a loss that is not finite is refused in training
 LATER = {"number as text", "unknown"}  # a name that only use can find to be unknown

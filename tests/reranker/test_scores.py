@@ -311,7 +311,7 @@ def test_unknown_settings(make_reranker, config, message):
 
 def test_a_model_that_is_no_cross_encoder():
     model = {"@architectures": "spacy-sbert.SentenceEncoder.v1"}
-    with pytest.raises(ValueError, match="is no cross-encoder: expected the architecture spacy-sbert"):
+    with pytest.raises(ValueError, match="is not a cross-encoder: expected the architecture spacy-sbert"):
         spacy.blank("en").add_pipe("sbert_reranker", config={"model": model})
 
 

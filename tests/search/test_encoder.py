@@ -9,9 +9,9 @@ import spacy
 
 from spacy_sbert.bulk.identity import describe
 from spacy_sbert.component.upstream import find_encoder
-from spacy_sbert.evaluation.sources import digest_of
 from spacy_sbert.meta.fitting import fit_meta
 from spacy_sbert.search import VectorIndex, identify
+from spacy_sbert.vectors.identity import pipeline_digest
 
 
 def identity(nlp):
@@ -56,7 +56,7 @@ def digests(nlp):
     if (dense := pipe.model.get_ref("pooling").dense) is not None:
         dense.set_param("W", numpy.ones((4, 16), dtype="float32"))
         dense.set_param("b", numpy.ones(4, dtype="float32"))
-    return identify(pipe).digest, json.dumps(describe(pipe.text_encoder(), 1000, ())), digest_of(nlp)
+    return identify(pipe).digest, json.dumps(describe(pipe.text_encoder(), 1000, ())), pipeline_digest(nlp)
 
 
 def test_every_setting_that_changes_vectors_is_noticed_everywhere(make_nlp):
@@ -85,9 +85,9 @@ def test_members_vectors_of_other_settings_are_made_anew(make_nlp, setting, tmp_
 def test_precision_is_noticed_by_an_evaluation(make_nlp):
     """The pipeline says "auto", or `load_pipe` is told another."""
     nlp = make_nlp()
-    before = digest_of(nlp)
+    before = pipeline_digest(nlp)
     find_encoder("sbert", nlp.get_pipe("sbert").model).shim.precision = "bfloat16"
-    assert digest_of(nlp) != before
+    assert pipeline_digest(nlp) != before
 
 
 def test_an_index_of_an_earlier_version(make_nlp, tmp_path):
@@ -131,5 +131,5 @@ def test_training_makes_another_encoder(make_nlp, examples):
 def test_another_vocabulary(make_nlp):
     nlp = make_nlp()
     before = identity(nlp)
-    find_encoder("sbert", nlp.get_pipe("sbert").model).shim._hfmodel.tokenizer.add_tokens(["newword"])
+    find_encoder("sbert", nlp.get_pipe("sbert").model).shim.tokenizer.add_tokens(["newword"])
     assert identity(nlp).digest != before.digest

@@ -18,7 +18,7 @@ from spacy_sbert.search import (
     nearest,
 )
 from spacy_sbert.search import texts as module
-from spacy_sbert.search.texts import cluster_texts, mine_texts, read_texts, search_texts, write_table
+from spacy_sbert.search.texts import cluster_texts, mine_texts, read_corpus, search_texts, write_table
 
 TEXTS = ["A man is eating food.", "The cat sat on the mat.", "He cannot go.", "The dog ran fast.", "the dog ran", "he"]
 
@@ -48,7 +48,7 @@ def test_search(pipe, corpus, index, tmp_path, monkeypatch):
         assert [one.text for one in found[0]] == [TEXTS[i] for i in rows[0]]
     assert len(search_texts(pipe, corpus, ["dog"], k=50, index=folder)[0]) == len(TEXTS)
     if folder is not None:
-        monkeypatch.setattr(module, "encode_texts", None)  # nothing is encoded again
+        monkeypatch.setattr(module, "encode_blocks", None)  # nothing is encoded again
         search_texts(pipe, corpus, ["dog"], index=folder)
         assert search_texts(pipe, folder, ["dog", "a cat"], k=3) == found
 
@@ -77,10 +77,10 @@ def test_jsonl_gzip_and_columns(tmp_path):
     with gzip.open(tmp_path / "a.tsv.gz", "wt", encoding="utf8") as file:
         file.write("".join(f"x\t{text}\n" for text in TEXTS))
     (tmp_path / "a.csv").write_text("id,body\n" + "".join(f'1,"{text}"\n' for text in TEXTS), encoding="utf8")
-    assert read_texts(tmp_path / "a.jsonl") == read_texts(tmp_path / "a.tsv.gz", "1", header=False) == TEXTS
-    assert read_texts(tmp_path / "a.csv", "body") == TEXTS  # neither the header nor quotes nor other columns
+    assert read_corpus(tmp_path / "a.jsonl") == read_corpus(tmp_path / "a.tsv.gz", "1", header=False) == TEXTS
+    assert read_corpus(tmp_path / "a.csv", "body") == TEXTS  # neither the header nor quotes nor other columns
     with pytest.raises(ValueError, match=r"a\.csv, line 1: expected a column 'text', got id, body"):
-        read_texts(tmp_path / "a.csv")
+        read_corpus(tmp_path / "a.csv")
 
 
 def test_mine(pipe, corpus):

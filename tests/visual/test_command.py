@@ -7,7 +7,6 @@ from made_pages import data_of
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
-from spacy_sbert.visual import files
 
 TEXTS = ["A man is eating.", "The cat sat.", "He cannot go.", "The dog ran fast."]
 
@@ -58,14 +57,3 @@ def test_a_table_makes_a_map(visualize, tmp_path):
     ):
         code, said = visualize("table.tsv", "none.html", *arguments)
         assert code == 1 and message in said and not (tmp_path / "none.html").exists()
-
-
-def test_what_has_no_columns(tmp_path):
-    (tmp_path / "texts.txt").write_text("One.\nTwo.\n", encoding="utf8")
-    assert files.read_texts(tmp_path / "texts.txt") == (["One.", "Two."], None)
-    for columns in ({"column": "text"}, {"label": "kind"}):
-        with pytest.raises(ValueError, match="as a table: expected a name that ends in one of"):
-            files.read_texts(tmp_path / "texts.txt", **columns)
-    (tmp_path / "bad.txt").write_bytes(b"One.\n\xff\n")
-    with pytest.raises(ValueError, match=r"bad\.txt, line 2: not UTF-8"):
-        files.read_document(tmp_path / "bad.txt")

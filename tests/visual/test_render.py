@@ -8,7 +8,6 @@ import pytest
 from made_pages import data_of, made, read
 
 from spacy_sbert import visual
-from spacy_sbert.visual.style import STYLE
 
 EVIL = "</script><script>alert(1)</script><!-- \"quoted\" 'x' & <img src=x onerror=alert(2)> \u202e\u2028 ]]> $x$"
 STYLES = ("heatmap", "map")
@@ -56,6 +55,7 @@ def test_nothing_is_fetched(style):
 @pytest.mark.parametrize("style", STYLES)
 def test_a_page_and_a_fragment(style):
     page, fragment = (draw(style, "A plain text.", page=page) for page in (True, False))
+    assert type(page) is type(fragment) is str  # no Markup, which escapes what is put in
     assert page.startswith('<!doctype html>\n<html lang="en">') and page.endswith("</html>\n")
     tags = [tag for tag, _ in read(page).elements]
     assert [tags.count(tag) for tag in ("html", "head", "title", "body", "figure", "style")] == [1] * 6
@@ -74,7 +74,8 @@ def test_ids_are_unique(style):
 
 
 def test_rules_are_for_the_figure_alone():
-    rules = re.sub(r"@media [^{]*\{((?:[^{}]*\{[^{}]*\})*)\s*\}", r"\1", STYLE)
+    style = re.search("<style>(.*?)</style>", draw("map"), re.DOTALL)[1]
+    rules = re.sub(r"@media [^{]*\{((?:[^{}]*\{[^{}]*\})*)\s*\}", r"\1", style)
     selectors = [one.strip() for rule in re.findall(r"([^{}]+)\{", rules) for one in rule.split(",")]
     assert len(selectors) > 80
     assert [one for one in selectors if ".spacy-sbert" not in one] == []

@@ -8,13 +8,13 @@ import numpy
 import torch
 
 from ..hugging_face import Network
+from ..options import REFERENCE
 from ..wordpieces import Wordpieces
 from .layout import padded_inputs
 from .packed_bert import PackedBert, is_packable
 from .passes import Pass, padded_passes, reference_passes
+from .private_torch import has_bfloat16_arithmetic, version_of
 from .runner import Engine
-
-REFERENCE = "reference"  # precision, or rather batching; see Reference
 
 
 def resolve_precision(precision: str, device: str) -> str:
@@ -29,9 +29,7 @@ def resolve_precision(precision: str, device: str) -> str:
         return precision
     if device == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
-    checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")  # private, and not in every PyTorch
-    has_bfloat16 = any(getattr(torch.cpu, check, lambda: False)() for check in checks)
-    return "bfloat16" if device == "cpu" and has_bfloat16 else "float32"
+    return "bfloat16" if device == "cpu" and has_bfloat16_arithmetic() else "float32"
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ class InferenceCache:
         RETURNS (Engine): a Reference if that is asked for, a PackedBert if it can stand for the model, else the model
             itself, Padded; a copy of it for half precision.
         """
-        weights = [(weight.data_ptr(), weight._version) for weight in model.parameters()]
+        weights = [(weight.data_ptr(), version_of(weight)) for weight in model.parameters()]
         key = (id(model), precision, weights)
         made = self._made  # another thread may drop it
         if made is None or made[0] != key:

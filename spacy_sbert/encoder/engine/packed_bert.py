@@ -1,29 +1,21 @@
 """BERT and its like on packed rows: several windows stand in a row, and none attends to another."""
 
-import platform
-from collections.abc import Callable
-from typing import Any
-
 import numpy
 import torch
 from torch.nn import functional
 from transformers import BertModel, CamembertModel, RobertaModel, XLMRobertaModel
 
+from ..hugging_face import Module, Network
 from ..wordpieces import Wordpieces
 from .layout import lay_out, on_device
 from .passes import Pass, packed_passes
+from .private_torch import ACTIVATIONS, linear
 from .windows import attend_within, positions_after
 
 BERT_LIKE = (BertModel, RobertaModel, XLMRobertaModel, CamembertModel)
-ACTIVATIONS: dict[str, tuple[str, str]] = {  # name in the config -> that of the fused kernel, and its algorithm
-    "gelu": ("gelu", "none"),
-    "gelu_new": ("gelu", "tanh"),
-    "gelu_pytorch_tanh": ("gelu", "tanh"),
-    "relu": ("relu", ""),
-}
 
 
-def is_packable(model: Any) -> bool:
+def is_packable(model: Network) -> bool:
     """Whether PackedBert computes the same as a Hugging Face model: BERT or RoBERTa as an encoder, without extras."""
     if type(model) not in BERT_LIKE:
         return False
@@ -38,7 +30,7 @@ def is_packable(model: Any) -> bool:
     )
 
 
-def _linear_modules(model: Any) -> list[Any]:
+def _linear_modules(model: Network) -> list[Module]:
     """Adapters (LoRA) put modules of their own in the place of these."""
     layers = model.encoder.layer
     attention = [getattr(layer.attention.self, name) for layer in layers for name in ("query", "key", "value")]
@@ -53,7 +45,7 @@ class PackedBert:
     dtype (torch.dtype): of the arithmetic; the sums of embeddings and what is returned are float32.
     """
 
-    def __init__(self, model: Any, dtype: torch.dtype):
+    def __init__(self, model: Network, dtype: torch.dtype):
         config, embeddings = model.config, model.embeddings
         self.dtype = dtype
         self.n_heads = config.num_attention_heads
@@ -102,7 +94,7 @@ class PackedBert:
 class Layer:
     """A layer of a BERT-like encoder: self-attention and feed-forward, each with a residual and layer norm."""
 
-    def __init__(self, layer: Any, n_heads: int, activation: str, dtype: torch.dtype):
+    def __init__(self, layer: Module, n_heads: int, activation: str, dtype: torch.dtype):
         self.n_heads = n_heads
         attention, parts = layer.attention, [getattr(layer.attention.self, n) for n in ("query", "key", "value")]
         weight = torch.cat([part.weight for part in parts])
@@ -126,7 +118,7 @@ class Layer:
 class LayerNorm:
     """Layer norm whose factors stay float32 whatever the states are."""
 
-    def __init__(self, norm: Any):
+    def __init__(self, norm: Module):
         self.weight, self.bias, self.eps = norm.weight.detach(), norm.bias.detach(), norm.eps
 
     def __call__(self, states: torch.Tensor) -> torch.Tensor:
@@ -136,38 +128,6 @@ class LayerNorm:
         return functional.layer_norm(states, weight.shape, weight, bias, self.eps)
 
 
-Linear = Callable[[torch.Tensor], torch.Tensor]
-
-
-def linear(weight: torch.Tensor, bias: torch.Tensor, dtype: torch.dtype, activation: str | None = None) -> Linear:
-    """x W' + b, and the activation of it.
-
-    On CPUs that oneDNN has kernels for, the weight is laid out for them once, and the activation is part of the
-    product. The operators that do so are private to PyTorch: where there are none, it is a plain product.
-
-    weight: (out, in); bias: (out,); activation: see ACTIVATIONS, None for none.
-    """
-    weight, bias = weight.detach().to(dtype), bias.detach().to(dtype)
-    name, algorithm = ACTIVATIONS[activation] if activation else ("none", "")
-    if _has_packed_linear(weight):
-        laid_out = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), None)
-        return lambda x: torch.ops.mkldnn._linear_pointwise(x, laid_out, bias, name, [], algorithm)
-    if activation is None:
-        return lambda x: functional.linear(x, weight, bias)
-    if name == "relu":
-        return lambda x: functional.relu(functional.linear(x, weight, bias))
-    return lambda x: functional.gelu(functional.linear(x, weight, bias), approximate=algorithm)
-
-
-def _has_packed_linear(weight: torch.Tensor) -> bool:
-    operators = torch.ops.mkldnn
-    if not weight.is_cpu or platform.machine() not in ("x86_64", "AMD64") or not torch.backends.mkldnn.is_available():
-        return False
-    if not (hasattr(operators, "_reorder_linear_weight") and hasattr(operators, "_linear_pointwise")):
-        return False
-    return weight.dtype == torch.float32 or (weight.dtype == torch.bfloat16 and operators._is_mkldnn_bf16_supported())
-
-
-def position_padding(model: Any) -> int | None:
+def position_padding(model: Network) -> int | None:
     """The id of padding, after which RoBERTa and its like count positions; None for BERT."""
     return None if isinstance(model, BertModel) else model.config.pad_token_id or 0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy
 from spacy.language import Language
 
-from ...files.environment import digest_of_parts
+from ...files.digests import digest_of_parts
 from ..errors import Errors
 from .static_vectors import StaticVectors
 

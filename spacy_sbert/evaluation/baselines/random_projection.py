@@ -7,7 +7,7 @@ import numpy
 from spacy.language import Language
 
 from ...errors.checks import Width, check
-from ...files.environment import digest_of_parts
+from ...files.digests import digest_of_parts
 from .words import Words
 
 WIDTH = 2048  # inner products of unit vectors are off by sqrt(2 / WIDTH) = 0.03 at most (one standard deviation)

@@ -1,13 +1,12 @@
 """Static vectors weighted by the rarity of their words, less what all sentences have in common."""
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy
 from spacy.language import Language
 
-from ...files.environment import digest_of_parts
+from ...files.digests import digest_of_parts, file_digest
 from ...files.word_counts import read_counts
 from ...similarity.static_vectors import SMOOTHING, first_component, sif_weights, weighted_mean
 from .static_vectors import StaticVectors
@@ -35,8 +34,7 @@ class SmoothInverseFrequency:
         self.vectors = StaticVectors(nlp)
         self.weights = sif_weights(read_counts(counts), a)
         self.name = f"sif ({self.vectors.name})"
-        file = hashlib.sha256(counts.read_bytes()).hexdigest()
-        self.digest = digest_of_parts("sif", a, file, self.vectors.digest)
+        self.digest = digest_of_parts("sif", a, file_digest(counts), self.vectors.digest)
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str]) -> numpy.ndarray:
         """texts (n strings); fit_on: the corpus whose principal component is removed. RETURNS (float32 (n, width))."""

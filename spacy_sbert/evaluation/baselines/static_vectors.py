@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy
 from spacy.language import Language
 
-from ...files.environment import digest_of_parts
+from ...files.digests import digest_of_parts
 from ...similarity.static_vectors import token_vectors, weighted_mean
+from ...vectors.identity import pipeline_digest
 from ..errors import Errors
-from ..sources import digest_of
 
 
 class StaticVectors:
@@ -24,7 +24,7 @@ class StaticVectors:
             raise ValueError(Errors.NO_STATIC_VECTORS.format(name=self.name))
         self.pipeline = nlp
         self.width = nlp.vocab.vectors_length
-        self.digest = digest_of(nlp)
+        self.digest = pipeline_digest(nlp)
 
     def __call__(self, text: str) -> tuple[list[str], numpy.ndarray]:
         """text (str). RETURNS (n str, float32 (n, width)): the lower-cased tokens that have a vector, and those."""

@@ -6,7 +6,7 @@ import numpy
 from spacy.language import Language
 
 from ...errors.checks import Width, check
-from ...files.environment import digest_of_parts
+from ...files.digests import digest_of_parts
 from ..errors import Errors
 from .random_projection import WIDTH, projection
 from .words import Words

@@ -1,15 +1,13 @@
-"""What stands in a report that compares models."""
+"""The parts of a report that compares models."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from ..results import ABSENT
-from .document import Cell, Document, Notes, Row, Table, percent
-from .figures import Plot
+from ...render.document import Cell, Document, Notes, Row, Table
+from ...render.plots import Bar, Plot, bars
+from ..results import ABSENT, Figure
+from .cells import Results, percent
 from .paper import paper_tables
-from .plots import Bar, bars
 
-Results = Mapping[str, Any]
 KINDS = {
     "variants": "normalisation and size",
     "classifiers": "logistic regression and MLP",
@@ -37,10 +35,7 @@ def contents(results: Sequence[Results], comparison: Results) -> Document:
 
 
 def plots(comparison: Results) -> Iterator[Plot]:
-    """For each model but the first, its differences from the first.
-
-    YIELDS (str, str): what a plot shows, and its SVG.
-    """
+    """For each model but the first, its differences from the first."""
     first, *others = _names(comparison)
     for place, name in enumerate(others):
         tests = {task: found["tests"][place] for task, found in comparison["tasks"].items()}
@@ -52,7 +47,7 @@ def plots(comparison: Results) -> Iterator[Plot]:
         if rows:
             title = f"{name} less {first}"
             description = "Difference of the figure that stands for each task, x 100, with 95 % intervals"
-            yield f"{title}. {description}.", bars(rows, "Difference x 100", title, description, (0.0, 0.0))
+            yield bars(rows, "Difference x 100", title, description, (0.0, 0.0))
 
 
 def _names(comparison: Results) -> list[str]:
@@ -68,7 +63,7 @@ def _models(results: Sequence[Results], comparison: Results) -> Table:
 
 
 def _primary_tables(results: Sequence[Results], comparison: Results, notes: Notes) -> list[Table]:
-    """The figure that stands for each shared task; a table for each suite."""
+    """The primary figure of each shared task; a table for each suite."""
     suites: dict[str, list[str]] = {}
     for name, found in comparison["tasks"].items():
         suites.setdefault(found["suite"], []).append(name)
@@ -79,14 +74,14 @@ def _primary_tables(results: Sequence[Results], comparison: Results, notes: Note
             cells = []
             for task in tasks:
                 text = _plain(suite, comparison["tasks"][task]["figures"][place])
-                cells.append(Cell(text, notes.marks(results[place]["tasks"][task]) if text != ABSENT else ()))
+                cells.append(Cell(text, notes.marks(results[place]["tasks"][task]["notes"]) if text != ABSENT else ()))
             rows.append((model, *cells))
         named = "; ".join(f"{task}: {comparison['tasks'][task]['primary']}" for task in tasks)
         tables.append(Table(f"Shared tasks: {suite}", ("Model", *tasks), rows, f"{named}."))
     return tables
 
 
-def _plain(suite: str, value: Any) -> str:
+def _plain(suite: str, value: Figure) -> str:
     rate = suite == "speed" and isinstance(value, int | float)
     return f"{value:,.2f}" if rate else percent(value)
 

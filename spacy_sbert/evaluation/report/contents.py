@@ -1,8 +1,7 @@
-"""What stands in a report on one model, and in which order."""
+"""The parts of a report on one model, in their order."""
 
-from collections.abc import Mapping
-from typing import Any
-
+from ...render.document import Document, Notes
+from .cells import Results, variant_name
 from .details import (
     data_table,
     graded_tables,
@@ -12,11 +11,10 @@ from .details import (
     trained_tables,
     variant_tables,
 )
-from .document import Document, Notes, variant_name
 from .paper import paper_tables
 
 
-def contents(results: Mapping[str, Any]) -> Document:
+def contents(results: Results) -> Document:
     """The report on one model.
 
     results (dict): see evaluate_suites.
@@ -30,7 +28,7 @@ def contents(results: Mapping[str, Any]) -> Document:
     return Document(f"Evaluation of {name}", _paragraphs(results), shown, list(notes.numbers))
 
 
-def _paragraphs(results: Mapping[str, Any]) -> list[str]:
+def _paragraphs(results: Results) -> list[str]:
     settings = results["settings"]
     entry = {"normalization": settings["normalizations"][0], "size": settings["sizes"][0]}
     reused = sum(bool(task.get("reused")) for task in results["tasks"].values())

@@ -1,27 +1,13 @@
-"""Tables that the paper has not: how it was measured, every sub-set, probing, variants, what is missing."""
+"""Tables that are not in the paper: how it was measured, every sub-set, probing, variants, what is missing."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
 
+from ...render.document import Cell, Notes, Row, Table
 from ..results import ABSENT, Figure, figure
-from .document import (
-    Cell,
-    Notes,
-    Row,
-    Table,
-    count,
-    first,
-    interval_text,
-    percent,
-    score_cell,
-    score_text,
-    splits,
-    trimmed,
-)
+from .cells import Results, count, first, interval_text, percent, score_cell, score_text, splits
 from .paper import AGGREGATIONS, CLASSIFIERS, CORRELATIONS, graded_similarities, subsets
 
-Results = Mapping[str, Any]
 RATES = ("speed",)  # suites whose figures are no shares: printed as they are
 TUNED = "tuned in each fold"
 TRAINED = {"transfer": "Transfer, every task", "probing": "Probing", "learned": "Learned similarity beside the cosine"}
@@ -47,7 +33,7 @@ def graded_tables(results: Results, notes: Notes) -> list[Table]:
 
 
 def trained_tables(results: Results, notes: Notes) -> list[Table]:
-    """Figures of tasks that train something on the vectors, a table for each suite; and how they do it."""
+    """Figures of tasks that train something on the vectors, a table for each suite, and how it was trained."""
     suites: dict[str, list[str]] = {}
     for name, task in results["tasks"].items():
         if task["suite"] in TRAINED:
@@ -80,8 +66,8 @@ def other_table(results: Results, notes: Notes) -> Table:
 
 
 def variant_tables(results: Results, notes: Notes) -> list[Table]:
-    """The figure that stands for each task, by normalisation and size; a table for each suite with more than one."""
-    suites: dict[str, dict[str, Any]] = {}
+    """The primary figure of each task by normalisation and size; a table for each suite with several variants."""
+    suites: dict[str, dict[str, Results]] = {}
     for name, task in results["tasks"].items():
         if len(task["variants"]) > 1:
             suites.setdefault(task["suite"], {})[name] = task
@@ -113,7 +99,7 @@ def missing_tables(results: Results) -> list[Table]:
     ]
 
 
-def leaves(scores: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def leaves(scores: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """The paths of all figures."""
     if not isinstance(scores, Mapping):
         yield path
@@ -133,7 +119,7 @@ def _graded_table(results: Results, correlation: str, notes: Notes) -> Table:
             rows.append((name, words, number, *cells))
     columns = ("Task", "Pairs of", "Pairs", similarities[0] if similarities else "", "95 %", *similarities[1:])
     title = f"Every sub-set: {CORRELATIONS[correlation]}'s correlation by similarity"
-    return trimmed(Table(title, columns, rows, "x 100. Distances are negated: the nearer, the higher.", texts=2))
+    return Table(title, columns, rows, "x 100. Distances are negated: the nearer, the higher.", texts=2).trimmed(ABSENT)
 
 
 def _parts(task: Results, names: list[str]) -> Iterator[tuple[tuple[str, ...], str, str]]:
@@ -156,10 +142,12 @@ def _trained_table(results: Results, suite: str, names: list[str], notes: Notes)
     columns = ["Task", "Examples"]
     for classifier, *rest in paths:
         columns += [f"{CLASSIFIERS.get(classifier, classifier)}, {' '.join(rest)}", "95 %"]
-    return trimmed(Table(TRAINED[suite], columns, rows, "x 100. ± is the standard deviation over the seeds.", texts=2))
+    return Table(TRAINED[suite], columns, rows, "x 100. ± is the standard deviation over the seeds.", texts=2).trimmed(
+        ABSENT
+    )
 
 
-def _variant_table(suite: str, tasks: Mapping[str, Any], notes: Notes) -> Table:
+def _variant_table(suite: str, tasks: Mapping[str, Results], notes: Notes) -> Table:
     found = {
         name: {(entry["normalization"], entry["size"]): entry for entry in _variants(task)}
         for name, task in tasks.items()
@@ -187,10 +175,10 @@ def _variants(task: Results) -> list[Results]:
 def _variant_cell(task: Results, entry: Results | None, notes: Notes) -> Cell | str:
     if entry is None:
         return ABSENT
-    return Cell(score_text(entry, task["primary"].split(".")), notes.marks(task))
+    return Cell(score_text(entry, task["primary"].split(".")), notes.marks(task["notes"]))
 
 
-def _setting(value: Any) -> str:
+def _setting(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(map(str, value)) or "none named" if isinstance(value, list) else str(value)

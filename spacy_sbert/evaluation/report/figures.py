@@ -1,4 +1,4 @@
-"""Which plots a report has, and of which numbers."""
+"""The plots of a report, and the numbers they show."""
 
 import itertools
 import random
@@ -6,26 +6,23 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy
 
+from ...render.plots import Bar, Box, Plot, bars, boxes, curves, scatter
 from ..results import figure
 from ..variants import OWN, parse_size
-from .details import Results
-from .document import count, first, interval_text, percent
+from .cells import Results, count, first, interval_text, percent
 from .paper import CLASSIFIERS, COSINE, subsets
-from .plots import Bar, Box, bars, boxes, curves, scatter
 
 MOST = 1500  # points of a scatter plot
 SEED = 0
 BINS = 5
 FEW = 8  # distinct gold scores that have a box each
 PERCENTILES = (5, 25, 50, 75, 95)
-Plot = tuple[str, str]  # caption, SVG
 
 
 def figures(results: Results) -> Iterator[Plot]:
     """The plots of a report.
 
     results (dict): see evaluate_suites.
-    YIELDS (str, str): what a plot shows, and its SVG.
     """
     for name, task in results["tasks"].items():
         if task["predictions"].get("predicted"):
@@ -53,7 +50,7 @@ def _scatter(name: str, task: Results) -> Plot:
     description += f"; 95 % interval of the correlation, of all of them: {interval_text(task, path)}"
     description += ", points of the first seed" if "deviation" in first(task) else ""
     x, y = ([side[place] for place in chosen] for side in (gold, predicted))
-    return f"{title}. {description}.", scatter(x, y, ("gold score", similarity), title, description)
+    return scatter(x, y, ("gold score", similarity), title, description)
 
 
 def _boxes(name: str, task: Results) -> Plot:
@@ -62,7 +59,7 @@ def _boxes(name: str, task: Results) -> Plot:
     similarity = _similarity(task)
     title = f"{name}: {similarity} by gold score"
     description = "Boxes hold the middle half around the median, whiskers the middle 90 %; n: pairs"
-    return f"{title}. {description}.", boxes(groups, ("gold score", similarity), title, description)
+    return boxes(groups, ("gold score", similarity), title, description)
 
 
 def _similarity(task: Results) -> str:
@@ -70,7 +67,7 @@ def _similarity(task: Results) -> str:
 
 
 def _bins(gold: numpy.ndarray) -> Iterator[tuple[str, numpy.ndarray]]:
-    """Groups by gold score: of each score where they are few, else of equal width."""
+    """Groups by gold score: one for each score if there are few, else of equal width."""
     distinct = numpy.unique(gold)
     if len(distinct) <= FEW:
         yield from ((f"{value:g}", gold == value) for value in distinct)
@@ -91,11 +88,11 @@ def _subset_bars(name: str, task: Results) -> Plot:
     rows = [bar for words, path in paths for bar in _bars(words, task, (COSINE, "spearman", *path))]
     title = f"{name}: Spearman's correlation of every sub-set"
     description = f"Cosine similarity, x 100, with 95 % intervals; {count(task)} pairs"
-    return f"{title}. {description}.", bars(rows, "Spearman x 100", title, description)
+    return bars(rows, "Spearman x 100", title, description)
 
 
 def _bars(words: str, task: Results, path: Sequence[str]) -> list[Bar]:
-    """A bar for a figure, none if there is no figure."""
+    """A bar for a figure, or none if it was not measured."""
     value = figure(first(task)["scores"], path)
     return [] if isinstance(value, str) else [Bar(words, value, task["intervals"].get(".".join(path)))]
 
@@ -108,11 +105,11 @@ def _classifier_bars(suite: str, tasks: Mapping[str, Results]) -> Iterator[Plot]
         if rows:
             title = f"{suite}: accuracy of {words}"
             description = "x 100, with 95 % intervals where they were taken"
-            yield f"{title}. {description}.", bars(rows, "Accuracy x 100", title, description)
+            yield bars(rows, "Accuracy x 100", title, description)
 
 
 def _curve(name: str, task: Results) -> Iterator[Plot]:
-    """Score against size; the width of vectors at their own size is in no result, so they are a level."""
+    """Score against size. Results do not say how wide vectors are at their own size, so those are drawn as levels."""
     lines: dict[str, list[tuple[float, float]]] = {}
     levels: dict[str, float] = {}
     for entry in task["variants"]:
@@ -128,5 +125,4 @@ def _curve(name: str, task: Results) -> Iterator[Plot]:
         ordered = {words: sorted(points) for words, points in lines.items()}
         title = f"{name}: score against size"
         description = f"{task['primary']} x 100; pca: principal components, up: random up-projection"
-        plot = curves(ordered, levels, ("size of the vectors", "score x 100"), title, description)
-        yield f"{title}. {description}.", plot
+        yield curves(ordered, levels, ("size of the vectors", "score x 100"), title, description)

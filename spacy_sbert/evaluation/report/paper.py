@@ -1,12 +1,12 @@
 """Tables laid out as those of Reimers and Gurevych 2019, Sentence-BERT; each for one model or several."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from ...render.document import Cell, Notes, Row, Table
 from ..results import ABSENT, figure
-from .document import Cell, Notes, Row, Table, average, count, first, interval_text, score_cell
+from .cells import Results, average, count, first, interval_text, score_cell
 
-Model = tuple[str, Mapping[str, Any]]  # what to call it, and its results
+Model = tuple[str, Results]  # what to call it, and its results
 
 STS = {f"STS{year}": f"STS{year}" for year in range(12, 17)} | {"STSb": "STSb-test", "SICK-R": "SICK-R-test"}
 AGGREGATIONS = {
@@ -22,7 +22,7 @@ COSINE = "cosine"
 
 
 def paper_tables(models: Sequence[Model], notes: Notes) -> list[Table]:
-    """All tables of the paper that a model has figures for."""
+    """The tables of the paper for which a model has figures."""
     makers = (sts_table, benchmark_table, argument_table, triplet_table, transfer_table)
     return [table for maker in makers if (table := maker(models, notes)).rows]
 
@@ -116,31 +116,31 @@ def transfer_table(models: Sequence[Model], notes: Notes) -> Table:
 CORRELATIONS = {"spearman": "Spearman", "pearson": "Pearson"}
 
 
-def graded_similarities(task: Mapping[str, Any]) -> list[str]:
+def graded_similarities(task: Results) -> list[str]:
     """The similarities whose correlation with gold scores a task reports, of all pairs and of sub-sets."""
     scores = first(task)["scores"]
     return [name for name in scores if figure(scores, (name, "spearman", "pooled")) != ABSENT]
 
 
-def subsets(task: Mapping[str, Any], similarity: str = COSINE, correlation: str = "spearman") -> list[str]:
+def subsets(task: Results, similarity: str = COSINE, correlation: str = "spearman") -> list[str]:
     """The sub-sets that a task reports correlations of."""
     scores = first(task)["scores"]
     return [name for name in task["counts"] if figure(scores, (similarity, correlation, "subsets", name)) != ABSENT]
 
 
-def _cells(found: Sequence[tuple[Any, Sequence[str]]], notes: Notes) -> list[Cell]:
-    """The figures at paths of tasks, None for a task that is not there, and their average."""
+def _cells(found: Sequence[tuple[Results | None, Sequence[str]]], notes: Notes) -> list[Cell]:
+    """The figures at paths of tasks, None for a task that was not measured, and their average."""
     cells = [Cell(ABSENT) if task is None else score_cell(task, path, notes) for task, path in found]
     values = [ABSENT if task is None else figure(first(task)["scores"], path) for task, path in found]
     return [*cells, average(cells, values)]
 
 
-def _aggregated(task: Mapping[str, Any] | None, aggregation: str) -> tuple[str, ...]:
-    """The path of Spearman's correlation; a set without sub-sets has but one."""
+def _aggregated(task: Results | None, aggregation: str) -> tuple[str, ...]:
+    """The path of Spearman's correlation; a set without sub-sets has only one."""
     path = (COSINE, "spearman", aggregation)
     there = task is None or figure(first(task)["scores"], path) != ABSENT
     return path if there else (COSINE, "spearman", "pooled")
 
 
-def _named(tasks: Mapping[str, Any], names: Sequence[str]) -> Any:
+def _named(tasks: Mapping[str, Results], names: Sequence[str]) -> Results | None:
     return next((tasks[name] for name in names if name in tasks), None)

@@ -1,0 +1,62 @@
+"""What Docs, Spans and Tokens have under `._.`: `sbert_vector`, `sbert_most_similar` and `sbert_truncated`."""
+
+import warnings
+from functools import partial
+
+from spacy.tokens import Doc, Span, Token
+
+from . import records
+from .errors import Warnings
+from .hooks import Piece, doc_of, vector
+from .most_similar import Query, SimilarSpan, most_similar
+
+
+def install(pipe: str = "sbert") -> None:
+    """Register `doc._.sbert_vector` and its like, which read stored vectors where hooks did not travel.
+
+    Those of the pipe of this name, under its name; those of "sbert" answer for the pipe that answers `doc.vector` where
+    no pipe is called "sbert".
+    """
+    for kind in (Doc, Span, Token):
+        if not kind.has_extension(f"{pipe}_vector"):
+            kind.set_extension(f"{pipe}_vector", getter=partial(_vector, pipe))
+    for kind in (Doc, Span):
+        if not kind.has_extension(f"{pipe}_most_similar"):
+            kind.set_extension(f"{pipe}_most_similar", method=partial(_most_similar, pipe))
+    if not Doc.has_extension("sbert_truncated"):
+        Doc.set_extension("sbert_truncated", getter=is_truncated)
+
+
+def install_for_pipe(pipe: str) -> None:
+    """As install, and `_.most_similar`, as it was called before, unless somebody else has registered it."""
+    install(pipe)
+    for kind in (Doc, Span):
+        if not kind.has_extension("most_similar"):
+            kind.set_extension("most_similar", method=most_similar_unprefixed)
+
+
+def is_truncated(doc: Doc) -> bool:
+    """Whether any row of a Doc was longer than the encoder's limit and was cut."""
+    return any(record.data["truncated"] for name in records.names(doc) for record in records.find(doc, name))
+
+
+def most_similar_unprefixed(
+    text: Doc | Span, query: Query, k: int = 3, *, prompt_name: str | None = None
+) -> list[SimilarSpan]:
+    """See most_similar."""
+    warnings.warn(Warnings.MOST_SIMILAR_UNPREFIXED, DeprecationWarning, stacklevel=2)
+    return most_similar(text, query, k, prompt_name=prompt_name)
+
+
+def _vector(pipe: str, obj: Piece) -> object:
+    return vector(obj, _answering(pipe, doc_of(obj)))
+
+
+def _most_similar(
+    pipe: str, text: Doc | Span, query: Query, k: int = 3, *, prompt_name: str | None = None
+) -> list[SimilarSpan]:
+    return most_similar(text, query, k, prompt_name=prompt_name, name=_answering(pipe, doc_of(text)))
+
+
+def _answering(pipe: str, doc: Doc) -> str | None:
+    return None if pipe == "sbert" and "sbert" not in records.names(doc) else pipe

@@ -1,0 +1,50 @@
+"""What the pipes that learn from pairs, or are measured on them, have in common."""
+
+from collections.abc import Callable, Iterable
+
+from spacy.training import Example, validate_examples
+
+Scores = dict[str, float | None]
+
+
+class PairPipe:
+    """A pipe whose examples stand in doc.spans[spans_key].
+
+    scorer (Callable): what to report of pairs; None for nothing.
+    examples_seen (int): in training, for reporting speed.
+    """
+
+    name: str
+    spans_key: str
+    scorer: Callable[..., Scores] | None
+    examples_seen = 0
+
+    def score(self, examples: Iterable[Example], **kwargs: object) -> Scores:
+        """Score the pairs among the examples with the pipe's scorer.
+
+        RETURNS (dict): the scores; under the pipe's name if another pipe answers `doc.vector`.
+        """
+        if self.scorer is None:
+            return {}
+        examples = self._scored(list(examples))
+        scores = self.scorer(examples, name=self.name, spans_key=self.spans_key, **kwargs)
+        return scores if self._answers(examples) else {f"{self.name}_{key}": value for key, value in scores.items()}
+
+    def _scored(self, examples: list[Example]) -> list[Example]:
+        """The examples that are scored."""
+        return examples
+
+    def _answers(self, examples: list[Example]) -> bool:
+        """Whether scores without a name are those of this pipe."""
+        raise NotImplementedError
+
+    def _received(
+        self, examples: Iterable[Example], losses: dict[str, float] | None
+    ) -> tuple[list[Example], dict[str, float]]:
+        """The examples of an update, checked and counted, and where its losses are noted."""
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, f"{type(self).__name__}.update")
+        self.examples_seen += len(examples)
+        return examples, losses

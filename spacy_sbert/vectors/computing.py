@@ -1,0 +1,44 @@
+"""What computes vectors, where that changes their bits: the precision, the device, and how many texts go together."""
+
+from collections.abc import Sequence
+
+import torch
+
+from ..encoder.engine.inference import REFERENCE, resolve_precision
+from ..encoder.engine.runner import CPU_BUDGET, GPU_BUDGET
+from ..encoder.options import PRECISIONS
+from ..encoder.transformer import EncoderModel, load
+from .errors import Errors
+
+
+def check_precision(given: str) -> None:
+    """RAISES (ValueError): for an unknown precision."""
+    if given not in PRECISIONS:
+        raise ValueError(Errors.UNKNOWN_PRECISION.format(given=given, expected=", ".join(PRECISIONS)))
+
+
+def set_precision(transformer: EncoderModel, precision: str, gpu_ids: Sequence[int]) -> None:
+    """Have an encoder work in a precision; gpu_ids (Sequence[int]): GPUs it will work on, for "auto"."""
+    shim = load(transformer)
+    shim.precision = resolve_precision(precision, "cuda" if gpu_ids else shim.device.type)
+
+
+def budget_of(transformer: EncoderModel, given: int, gpu_ids: Sequence[int]) -> int:
+    """The most wordpieces in a forward pass, whatever the number of threads: passes must hold the same texts.
+
+    given (int): what was asked for; 0 for what the encoder was made with, or what suits the device.
+    RAISES (ValueError): for a number beside precision = "reference", whose batches are counted in texts.
+    """
+    asked = given or transformer.max_batch_items
+    if asked and load(transformer).precision == REFERENCE:
+        raise ValueError(Errors.REFERENCE_BATCH.format(given=asked))
+    on_gpu = bool(gpu_ids) or load(transformer).device.type != "cpu"
+    return asked or (GPU_BUDGET if on_gpu else CPU_BUDGET)
+
+
+def device_name(transformer: EncoderModel, gpu_ids: Sequence[int]) -> str:
+    """The processor that computes: the GPU by its name, the CPU by what it can do."""
+    device = load(transformer).device
+    if not gpu_ids and device.type == "cpu":
+        return f"CPU, {torch.backends.cpu.get_cpu_capability()}"
+    return torch.cuda.get_device_name(gpu_ids[0] if gpu_ids else device)

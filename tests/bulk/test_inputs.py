@@ -1,0 +1,134 @@
+"""Every row of a file is a text, whatever the format, and a bad one has a place."""
+
+import csv
+import gzip
+
+import numpy
+import pytest
+
+from spacy_sbert.bulk import encode_file
+from spacy_sbert.files.texts import TextColumns, TextRow, read_text_rows
+
+FORMATS = ["a.txt", "a.txt.gz", "a.jsonl", "a.jsonl.gz", "a.csv", "a.csv.gz", "a.tsv", "a.tsv.gz", "a.parquet"]
+HARMLESS = "the man is eating food "
+
+
+def read(path, columns=None):
+    return list(read_text_rows(path, columns or TextColumns()))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_equals_encode(sbert, texts, write_texts, tmp_path, name):
+    report = encode_file(sbert, write_texts(name, texts), tmp_path / "out.npy", window=3)
+    found = numpy.load(tmp_path / "out.npy", allow_pickle=False)
+    expected = sbert.encode(texts, window=3)
+    assert found.dtype == numpy.float32 and found.shape == (8, 16)
+    assert numpy.allclose(found, expected, atol=1e-6) and expected[0].any()
+    assert (report.rows, report.zero, report.cut) == (8, 3, 0)
+    assert not found[[1, 5, 7]].any() and not (tmp_path / "out.npy.partial").exists()
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_rows_with_ids(texts, write_texts, name):
+    path = write_texts(name, texts)
+    if ".txt" in name:
+        with pytest.raises(ValueError, match=r"no column 'id': a \.txt file has a text a line"):
+            read(path, TextColumns(id="id"))
+        return
+    ids = [str(10 * i) if "sv" in name else 10 * i for i in range(len(texts))]
+    assert read(path, TextColumns(id="id")) == [TextRow(text, i) for text, i in zip(texts, ids, strict=True)]
+
+
+def test_line_ends_are_no_text_and_the_last_may_lack(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\n\r\n two \nlast")
+    assert [row.text for row in read(tmp_path / "a.txt")] == ["one", "", " two ", "last"]
+    (tmp_path / "a.tsv").write_bytes(b"text\tx\r\na\tb\r\n\tb\r\n")
+    assert [row.text for row in read(tmp_path / "a.tsv")] == ["a", ""]
+
+
+def test_columns_by_number(tmp_path):
+    (tmp_path / "a.tsv").write_text('x\t"one\ny\ttwo\n', encoding="utf8")
+    assert [row.text for row in read(tmp_path / "a.tsv", TextColumns("1", header=False))] == ['"one', "two"]
+    (tmp_path / "a.csv").write_text('x,"one\ntwo"\n', encoding="utf8")
+    assert [row.text for row in read(tmp_path / "a.csv", TextColumns("1", header=False))] == ["one\ntwo"]
+    with pytest.raises(ValueError, match="'text': expected a number counted from 0, such as --column 1"):
+        read(tmp_path / "a.csv", TextColumns(header=False))
+
+
+def test_blank_lines_are_rows(tmp_path):
+    (tmp_path / "a.csv").write_text("text\none\n\ntwo\n", encoding="utf8")
+    (tmp_path / "a.tsv").write_text("text\none\n\ntwo\n", encoding="utf8")
+    for name in ("a.csv", "a.tsv"):
+        assert [row.text for row in read(tmp_path / name)] == ["one", "", "two"]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv", "a.tsv", "a.parquet"])
+def test_a_line_of_a_megabyte(sbert, write_texts, tmp_path, name):
+    limit = csv.field_size_limit()
+    long = HARMLESS * 45_000
+    path = write_texts(name, ["dog", long, "cat"])
+    assert [row.text for row in read(path)] == ["dog", long, "cat"] and csv.field_size_limit() == limit
+    if name == "a.csv":  # one of them to the end: tokenising takes its time
+        with pytest.warns(UserWarning, match="1 of 3 rows were longer than the encoder's limit of 24"):
+            report = encode_file(sbert, path, tmp_path / "out.npy")
+        assert report.cut == 1
+        (expected,) = sbert.encode([" ".join((HARMLESS * 5).split()[:22])])  # and two special wordpieces
+        assert numpy.allclose(numpy.load(tmp_path / "out.npy")[1], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", b"one\ntw\xff\n", r"a\.txt, line 2: not UTF-8"),
+        ("a.jsonl", b'{"text": "one"}\n{"text": "two"\n', r"a\.jsonl, line 2: expected a JSON object"),
+        ("a.jsonl", b'{"text": "one"}\n\n', r"a\.jsonl, line 2: expected a JSON object"),
+        ("a.jsonl", b'["text"]\n', r"line 1: expected a JSON object, got a list"),
+        ("a.jsonl", b'{"text": "one"}\n{"id": 3}\n', r"line 2: expected a column 'text', got id"),
+        ("a.jsonl", b'{"text": 3.5}\n', r"line 1: expected a text in the column 'text', got 3\.5"),
+        ("a.jsonl", b'{"text": "\\ud83d"}\n', r"line 1: not UTF-8 \(surrogates not allowed\)"),
+        ("a.csv", b'text\none\n"two\n', r"a\.csv, line 3: not comma-separated as expected"),
+        ("a.csv", b'text\n"one\n" two\n', r"a\.csv, line 2: not comma-separated as expected"),
+        ("a.csv", b"id,text\n1,one\n2\n", r"line 3: no column 'text', the line has only 1 columns"),
+        ("a.tsv", b"id\ttext\n1\tone\n\n", r"line 3: no column 'text', the line has only 1 columns"),
+        ("a.tsv", b"id\tsentence\n1\tone\n", r"line 1: expected a column 'text', got id, sentence"),
+        ("a.parquet", b"PAR1", r"a\.parquet, record 1: cannot be read as \.parquet"),
+        ("a.txt.gz", gzip.compress(b"one\ntwo\n" * 99, mtime=0)[:-9], r"the compressed file is damaged"),
+        ("a.docx", b"", r"expected a name that ends in one of \.csv, \.jsonl, \.parquet, \.tsv, \.txt"),
+        ("a.parquet.gz", b"", r"all but \.parquet also \.gz"),
+    ],
+)
+def test_bad_rows(sbert, tmp_path, name, content, message):
+    """They are found before anything is encoded, and leave nothing."""
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        encode_file(sbert, tmp_path / name, tmp_path / "out.npy", window=1)
+    assert [path.name for path in tmp_path.iterdir() if path.name != "bert"] == [name]
+    assert csv.field_size_limit() == 131072
+
+
+def test_a_null_in_a_parquet_file(write_texts):
+    with pytest.raises(ValueError, match=r"line 2: expected a text in the column 'text', got None"):
+        read(write_texts("a.parquet", ["one", None]))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("1.5", "expected a string or a whole number of 64 bits in the column 'id', got 1.5"),
+        ("null", "got None"),
+        ("true", "got True"),
+        (str(2**63), "got 9223372036854775808"),
+        ('"b"', "'id' has strings and whole numbers"),
+    ],
+)
+def test_bad_ids(sbert, tmp_path, given, message):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "one", "id": 1}\n{"text": "two", "id": %s}\n' % given)  # noqa: UP031  braces
+    with pytest.raises(ValueError, match=message):
+        encode_file(sbert, path, tmp_path / "out.parquet", id_column="id")
+
+
+def test_no_input(sbert, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"none\.txt"):
+        encode_file(sbert, tmp_path / "none.txt", tmp_path / "out.npy")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,48 @@
+"""Digests of files and of what results depend on."""
+
+import hashlib
+import json
+
+import pytest
+from pydantic import BaseModel
+
+from spacy_sbert.files.digests import digest_of_parts, digest_of_stream, file_digest
+from spacy_sbert.files.sealed_json import parse_object, parse_sealed, sealed
+
+
+def test_of_a_file(tmp_path):
+    data = bytes(range(256)) * 10_000  # more than is read at once
+    (tmp_path / "a").write_bytes(data)
+    assert file_digest(tmp_path / "a") == hashlib.sha256(data).hexdigest()
+    with pytest.raises(ValueError, match="is a folder: expected a file"):
+        file_digest(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        file_digest(tmp_path / "none")
+
+
+def test_of_parts_and_streams():
+    assert digest_of_parts("a", {"b": 1, "c": None}) == digest_of_parts("a", {"c": None, "b": 1})
+    assert digest_of_parts("a", "b") != digest_of_parts("ab")
+    assert digest_of_stream(["ab", "c"]) == digest_of_stream(iter([b"ab", "c"])) != digest_of_stream(["a", "bc"])
+
+
+class Said(BaseModel):
+    n: int
+    names: list[str]
+
+
+def test_objects_are_read_strictly_and_unsealed():
+    data = json.dumps(sealed({"n": 1, "names": ["a"]})).encode()
+    assert parse_sealed(Said, data) == parse_sealed(Said, b'{"n": 1, "names": ["a"]}') == Said(n=1, names=["a"])
+    with pytest.raises(ValueError, match="its SHA-256 is not the one"):
+        parse_sealed(Said, data.replace(b'"n": 1', b'"n": 2'))
+    for data, message in [
+        (b'{"n": "1", "names": [2]}', r"^n: .* integer; names\.0: .* string$"),
+        (b'{"n": 1}', "^names: Field required$"),
+        (b"[", "^it: Invalid JSON"),
+        (b"[" * 100_000, "^it: Invalid JSON"),
+        (b"\xff", "^it: Invalid JSON"),
+        (b"3", "^it: "),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            parse_object(Said, data)

@@ -1,0 +1,119 @@
+"""Saved states and the digest behind them."""
+
+import hashlib
+import shutil
+
+import numpy
+import pytest
+import spacy
+import srsly
+
+from spacy_sbert.files.sealed_states import MARK, Damaged, seal, unseal
+
+STATE = srsly.msgpack_dumps({"nodes": [1, 2]})
+TEXT = "the cat sat"
+
+
+def test_a_state_ends_in_its_sha256():
+    sealed = seal(STATE)
+    assert sealed == STATE + MARK + hashlib.sha256(STATE).digest()
+    assert unseal(sealed) == STATE
+
+
+def test_every_flip_and_every_cut_is_noticed_or_harmless():
+    sealed = seal(STATE)
+    for at in range(len(sealed)):
+        for bit in range(8):
+            with pytest.raises(Damaged):
+                unseal(sealed[:at] + bytes([sealed[at] ^ 1 << bit]) + sealed[at + 1 :])
+        if at == len(STATE):  # as older versions saved it
+            assert unseal(sealed[:at]) == STATE
+        else:
+            with pytest.raises(Damaged):
+                unseal(sealed[:at])
+
+
+def test_empty():
+    with pytest.raises(Damaged, match="it is empty"):
+        unseal(b"")
+
+
+def unsealed(folder):
+    """As versions before digests saved it."""
+    for file in (*folder.glob("*/model"), *folder.glob("*/estimator")):
+        state = srsly.msgpack_loads(unseal(file.read_bytes()))
+        for shims in state.get("shims", []):
+            for i, data in enumerate(shims):
+                shim = srsly.msgpack_loads(data)
+                del shim["sha256"]
+                shims[i] = srsly.msgpack_dumps(shim)
+        file.write_bytes(srsly.msgpack_dumps(state))
+
+
+@pytest.mark.parametrize("encoder", ["own", "shared"])
+def test_pipelines_of_older_versions_load(make_nlp, encoder, tmp_path):
+    nlp = make_nlp(encoder)
+    nlp.add_pipe("sbert_meta", config={"functions": {"static": {"@misc": "spacy-sbert.MeanStaticVectors.v1"}}})
+    nlp.vocab.set_vector("cat", numpy.ones(3, dtype="float32"))
+    vector = nlp(TEXT).vector
+    nlp.to_disk(tmp_path / "old")
+    unsealed(tmp_path / "old")
+    assert numpy.array_equal(spacy.load(tmp_path / "old")(TEXT).vector, vector)
+
+
+def test_the_weights_of_an_encoder_in_another_pipe_are_named(make_nlp):
+    """replace_listeners leaves an encoder in a pipe of spaCy's, which seals nothing."""
+    shim = make_nlp().get_pipe("sbert").model.get_ref("encoder").get_ref("transformer").shim
+    data = bytearray(shim.to_bytes())
+    data[data.index(b"model.safetensors") + 2000] ^= 1
+    with pytest.raises(ValueError, match=r"the SHA-256 of its file 'model\.safetensors' is not"):
+        shim.from_bytes(bytes(data))
+
+
+@pytest.fixture
+def training(make_nlp, tmp_path):
+    """What spacy train leaves."""
+    make_nlp().to_disk(tmp_path / "model-last")
+    shutil.copytree(tmp_path / "model-last", tmp_path / "model-best")
+    return tmp_path
+
+
+@pytest.mark.parametrize("length", [None, 0, 1000])
+def test_half_a_pipeline_names_the_file_and_the_folder_that_is_whole(training, length):
+    file = training / "model-last" / "sbert" / "model"
+    content = file.read_bytes()
+    file.unlink() if length is None else file.write_bytes(content[:length])
+    with pytest.raises(ValueError, match="is whole") as caught:
+        spacy.load(training / "model-last")
+    assert str(file) in str(caught.value) and f"{training / 'model-best'} is whole" in str(caught.value)
+    assert spacy.load(training / "model-best")(TEXT).has_vector
+
+
+@pytest.mark.parametrize("part", ["vocab", "sbert/model"])
+def test_a_folder_that_is_half_itself_is_not_called_whole(training, part):
+    (training / "model-last" / "sbert" / "model").write_bytes(b"")
+    other = training / "model-best" / part
+    shutil.rmtree(other) if part == "vocab" else other.write_bytes(other.read_bytes()[:-50])
+    with pytest.raises(ValueError, match=r"sbert/model of the saved pipeline is damaged: it is empty") as caught:
+        spacy.load(training / "model-last")
+    assert "is whole" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"), [("", "not JSON"), ("{", "not JSON"), ("[]", "not a JSON object but list")]
+)
+def test_the_cfg_of_a_pipe(training, content, reason):
+    file = training / "model-last" / "sbert" / "cfg"
+    file.write_text(content)
+    with pytest.raises(ValueError, match=f"{file} of the saved pipeline is damaged: it is {reason}"):
+        spacy.load(training / "model-last")
+
+
+@pytest.mark.parametrize("part", ["model", "cfg"])
+def test_bytes_without_a_part(make_nlp, part):
+    pipe = make_nlp().get_pipe("sbert")
+    parts = srsly.msgpack_loads(pipe.to_bytes(exclude=["vocab"]))
+    del parts[part]
+    with pytest.raises(ValueError, match=f"its part '{part}' is missing"):
+        pipe.from_bytes(srsly.msgpack_dumps(parts), exclude=["vocab"])
+    pipe.from_bytes(srsly.msgpack_dumps(parts), exclude=["vocab", part])

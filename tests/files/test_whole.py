@@ -1,0 +1,66 @@
+"""Files and folders that are there whole or not at all."""
+
+import os
+
+import pytest
+
+from spacy_sbert.files.whole import new_folder, whole_file
+
+
+def full(*arguments):
+    raise OSError(28, "No space left on device")
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "made" / "page.html"
+    with whole_file(path) as file:
+        file.write(b"old")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"), whole_file(path) as file:
+        file.write(b"new")
+    assert path.read_bytes() == b"old" and os.listdir(path.parent) == ["page.html"]
+    monkeypatch.undo()
+    with whole_file(path) as file:
+        file.write(b"new")
+    assert path.read_bytes() == b"new" and os.listdir(path.parent) == ["page.html"]
+
+
+def test_a_folder_is_there_when_all_is_written(tmp_path):
+    path = tmp_path / "made" / "folder"
+    with pytest.raises(OSError, match="No space left"), new_folder(path) as folder:
+        (folder / "file").write_text("half")
+        full()
+    assert os.listdir(path.parent) == []
+    with new_folder(path) as folder:
+        (folder / "file").write_text("whole")
+        assert not path.exists()
+    assert (path / "file").read_text() == "whole" and os.listdir(path.parent) == ["folder"]
+    with pytest.raises(FileExistsError, match="There is something at"), new_folder(path):
+        pass
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with new_folder(empty) as folder:
+        (folder / "file").touch()
+    assert os.listdir(empty) == ["file"]
+
+
+def test_the_file_and_the_remedy_are_named_once(tmp_path):
+    path = tmp_path / "page.html"
+    with (
+        pytest.raises(OSError, match=r"Cannot write .*other\.html: No space left on device") as raised,
+        whole_file(path),
+        whole_file(tmp_path / "other.html"),
+    ):
+        full()
+    assert str(raised.value).count("Cannot write") == 1 and raised.value.errno == 28
+    with pytest.raises(FileNotFoundError, match=r"none\.txt'$"), whole_file(path):
+        (tmp_path / "none.txt").read_text()  # another file, which the message must not call page.html
+    assert os.listdir(tmp_path) == []
+
+
+def test_another_name_until_all_is_written(tmp_path):
+    (tmp_path / "new").write_text("of a killed process")
+    with whole_file(tmp_path / "page.html", temporary=tmp_path / "new") as file:
+        assert os.listdir(tmp_path) == ["new"]
+        file.write(b"whole")
+    assert os.listdir(tmp_path) == ["page.html"] and (tmp_path / "page.html").read_bytes() == b"whole"

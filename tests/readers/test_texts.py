@@ -1,0 +1,16 @@
+"""Texts to look at: files of lines and tables, and what is refused."""
+
+import pytest
+
+from spacy_sbert.readers.texts import read_document, read_texts
+
+
+def test_what_has_no_columns(tmp_path):
+    (tmp_path / "texts.txt").write_text("One.\nTwo.\n", encoding="utf8")
+    assert read_texts(tmp_path / "texts.txt") == (["One.", "Two."], None)
+    for columns in ({"column": "text"}, {"label": "kind"}):
+        with pytest.raises(ValueError, match="as a table: expected a name that ends in one of"):
+            read_texts(tmp_path / "texts.txt", **columns)
+    (tmp_path / "bad.txt").write_bytes(b"One.\n\xff\n")
+    with pytest.raises(ValueError, match=r"bad\.txt, line 2: not UTF-8"):
+        read_document(tmp_path / "bad.txt")

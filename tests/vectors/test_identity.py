@@ -1,0 +1,130 @@
+"""Digests: of a pipeline, which use and saving leave as they are; of an encoder, by which saved indexes are known."""
+
+import hashlib
+import json
+
+import numpy
+import pytest
+import spacy
+
+from spacy_sbert.meta.fitting import fit_meta
+from spacy_sbert.training.heads import find_heads
+from spacy_sbert.vectors.identity import config_state, encoder_digests, pipeline_digest, tokenizer_state
+
+TEXTS = ["A man is eating food.", "The cat sat on the mat.", "a dog"]
+DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 4, "activation": "tanh"}
+# What saved digests have of the layers that pool and finish: their names and settings are a format.
+POOLINGS = {
+    "mean": [["mean_pooling", {}], ["unit_length", {}]],
+    "cls": [["cls_pooling", {}], ["unit_length", {}]],
+    "max": [["max_pooling", {}], ["unit_length", {}]],
+    "mean_sqrt_len": [["mean_sqrt_len_pooling", {}], ["unit_length", {}]],
+    "mean+max": [["concatenated_pooling", {}], ["mean_pooling", {}], ["max_pooling", {}], ["unit_length", {}]],
+}
+
+
+def make_reranked(make_nlp, tiny_bert):
+    nlp = make_nlp()
+    nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert)}})
+    return nlp
+
+
+def make_meta(make_nlp, tiny_bert):
+    nlp = make_nlp()
+    nlp.add_pipe("sbert", name="other", config={"model": {"name": str(tiny_bert), "pooling": "max"}})
+    nlp.add_pipe("sbert_meta", config={"pipes": ["sbert", "other"]})
+    fit_meta(nlp, "sbert_meta", lambda: TEXTS)
+    return nlp
+
+
+PIPELINES = {
+    "own": lambda make_nlp, tiny_bert: make_nlp(),
+    "shared": lambda make_nlp, tiny_bert: make_nlp("shared"),
+    "reranked": make_reranked,
+    "meta": make_meta,
+}
+
+
+@pytest.mark.parametrize("kind", PIPELINES)
+def test_use_and_saving_change_no_digest(make_nlp, tiny_bert, tmp_path, kind):
+    nlp = PIPELINES[kind](make_nlp, tiny_bert)
+    before = pipeline_digest(nlp)
+    list(nlp.pipe(TEXTS))
+    assert pipeline_digest(nlp) == before
+    nlp.to_disk(tmp_path / "nlp")
+    assert pipeline_digest(spacy.load(tmp_path / "nlp")) == before
+
+
+def test_what_else_vectors_depend_on(make_nlp):
+    nlp = make_nlp()
+    digests = [pipeline_digest(nlp)]
+    with nlp.select_pipes(disable=["sbert"]):
+        digests.append(pipeline_digest(nlp))
+    nlp.tokenizer.add_special_case("cannot", [{"ORTH": "cannot"}])
+    digests.append(pipeline_digest(nlp))
+    nlp.vocab.set_vector("dog", numpy.ones(3, dtype="float32"))
+    digests.append(pipeline_digest(nlp))
+    nlp.add_pipe("sentencizer")
+    digests.append(pipeline_digest(nlp))
+    assert len(set(digests)) == len(digests)
+
+
+def test_training_a_head_changes_no_vector(make_nlp, examples):
+    nlp = make_nlp(loss={"@layers": "spacy-sbert.SoftmaxLoss.v1"})
+    nlp.initialize(lambda: labelled(examples(nlp)))
+    before = pipeline_digest(nlp)
+    (head,) = find_heads(nlp.get_pipe("sbert").model).values()
+    head.set_param("W", head.get_param("W") + 1)
+    assert pipeline_digest(nlp) == before
+
+
+def labelled(examples):
+    for number, example in enumerate(examples):
+        example.reference.spans["sbert"].attrs["label"] = "ab"[number % 2]
+    return examples
+
+
+def add(found, name, array):
+    found.update(f"{name} {array.dtype.str} {array.shape};".encode())
+    found.update(numpy.ascontiguousarray(array).data)
+
+
+@pytest.mark.parametrize(
+    "model", [*({"pooling": pooling} for pooling in POOLINGS), {"normalize": True, "dense": DENSE}]
+)
+def test_digests_of_saved_indexes(make_nlp, model):
+    """They are computed as they were when the first index of each format was saved."""
+    pipe = make_nlp(model=model).get_pipe("sbert")
+    layers = POOLINGS[model.get("pooling", "mean")]
+    weights = {}
+    if (dense := pipe.model.get_ref("pooling").dense) is not None:
+        weights = {"W": numpy.ones((4, 16), dtype="float32"), "b": numpy.ones(4, dtype="float32")}
+        for name, weight in weights.items():
+            dense.set_param(name, weight)
+        layers = [*layers, ["dense", {"activation": "tanh"}]]
+    encoder = pipe.text_encoder()
+    digest, former = encoder_digests(encoder.transformer, encoder.pooling)
+    shim = encoder.transformer.shim
+    shim.load()
+    network, tokenizer = shim.network, shim.tokenizer
+    config = {"model_type": "bert", "hidden_act": "gelu", "num_attention_heads": 2, "layer_norm_eps": 1e-12}
+    width = 4 if weights else 32 if "+" in model.get("pooling", "") else 16
+    common = {"overflow": "truncate", "prompt": "", "include_prompt": True, "max_length": 24, "lowercase": False}
+    common["normalize"] = "normalize" in model
+    pooling = model.get("pooling", "mean")
+    vocabulary = sorted(tokenizer.get_vocab().items())
+    how = {**common, "pooling": pooling, "truncate_dim": width, "config": config, "vocabulary": vocabulary}
+    found = hashlib.sha256(json.dumps(how, sort_keys=True).encode("utf8"))
+    for name, weight in sorted(network.named_parameters()):
+        add(found, name, weight.detach().numpy())
+    for name, weight in weights.items():
+        add(found, f"3 {name}", weight)
+    assert former == found.hexdigest()
+
+    how = {**common, "tokenizer": tokenizer_state(tokenizer), "config": config_state(network.config)}
+    how |= {"pooling": [pooling, *layers], "width": width}
+    found = hashlib.sha256(json.dumps([former, how], sort_keys=True).encode("utf8"))
+    for name, buffer in sorted(network.state_dict().items()):
+        if name not in dict(network.named_parameters()):
+            add(found, name, buffer.numpy())
+    assert digest == found.hexdigest()
