@@ -44,15 +44,15 @@ class EncoderSettings:
     truncate_dim: how many dimensions of a vector its authors keep, 0 for all.
     """
 
-    name: str = Field("", description=TEXT)
-    max_length: PositiveInt | None = Field(None, description=WHOLE)
-    normalize: bool = Field(False, description=FLAG)
-    pooling: str | None = Field(None, description=TEXT)
-    lowercase: bool = Field(False, description=FLAG)
-    unknown_modules: tuple[str, ...] = Field((), description=LIST)
+    name: str = Field(default="", description=TEXT)
+    max_length: PositiveInt | None = Field(default=None, description=WHOLE)
+    normalize: bool = Field(default=False, description=FLAG)
+    pooling: str | None = Field(default=None, description=TEXT)
+    lowercase: bool = Field(default=False, description=FLAG)
+    unknown_modules: tuple[str, ...] = Field(default=(), description=LIST)
     prompts: dict[str, str] = Field(default_factory=dict, description=OBJECT)
-    default_prompt_name: str = Field("", description=TEXT)
-    truncate_dim: NonNegativeInt = Field(0, description="a whole number")
+    default_prompt_name: str = Field(default="", description=TEXT)
+    truncate_dim: NonNegativeInt = Field(default=0, description="a whole number")
 
 
 class Limits(BaseModel):
