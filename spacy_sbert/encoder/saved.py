@@ -9,12 +9,12 @@ from typing import Any
 import srsly
 
 from .errors import Errors
-from .settings import EncoderSettings, read_file
+from .settings import FolderSettings, read_file
 
 SETTINGS_FILE = "spacy_sbert.json"
 
 
-def write_state(folder: Path, settings: EncoderSettings) -> bytes:
+def write_state(folder: Path, settings: FolderSettings) -> bytes:
     """The files in a folder, and the settings as one of them."""
     (folder / SETTINGS_FILE).write_text(json.dumps(asdict(settings)), encoding="utf8")
     files = {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.is_file()}
@@ -22,7 +22,7 @@ def write_state(folder: Path, settings: EncoderSettings) -> bytes:
     return srsly.msgpack_dumps({"files": files, "sha256": digests})
 
 
-def read_state(data: bytes, folder: Path) -> EncoderSettings:
+def read_state(data: bytes, folder: Path) -> FolderSettings:
     """Write the files that write_state was given to a folder again.
 
     data (bytes): of write_state; those of older versions have no digests. folder (Path): an empty one.
@@ -43,7 +43,7 @@ def read_state(data: bytes, folder: Path) -> EncoderSettings:
     _check_digests(files, state.get("sha256"))
     for name, content in files.items():
         (folder / name).write_bytes(content)
-    return read_file(folder / SETTINGS_FILE, EncoderSettings)
+    return read_file(folder / SETTINGS_FILE, FolderSettings)
 
 
 def _check_digests(files: dict[str, bytes], digests: Any) -> None:

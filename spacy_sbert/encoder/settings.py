@@ -30,7 +30,7 @@ FileT = TypeVar("FileT")
 
 
 @dataclass(frozen=True)
-class EncoderSettings:
+class FolderSettings:
     """What the folder of an encoder says beyond its weights, and what therefore travels with them.
 
     name: the name the encoder was asked for by.
@@ -70,12 +70,12 @@ class SharedConfig(BaseModel):
     truncate_dim: NonNegativeInt | None = Field(None, description="a whole number")
 
 
-def read_settings(folder: Path, name: str) -> EncoderSettings:
+def read_settings(folder: Path, name: str) -> FolderSettings:
     """Read modules.json and the files it points to; a folder without it is that of a plain encoder.
 
     folder (Path): the encoder's folder.
     name (str): the name it was asked for by.
-    RETURNS (EncoderSettings): the settings, max_length as far as the folder limits it.
+    RETURNS (FolderSettings): the settings, max_length as far as the folder limits it.
     RAISES (ValueError): if a path in modules.json leads out of the folder, or a file says what cannot be.
     """
     modules = [(_kind(module["type"]), module["path"]) for module in read_modules(folder)]
@@ -83,7 +83,7 @@ def read_settings(folder: Path, name: str) -> EncoderSettings:
     files = [*sorted(transformer.glob("sentence_*_config.json")), transformer / "sentence_bert_config.json"]
     limits, shared = read_file(files[0], Limits), read_file(folder / "config_sentence_transformers.json", SharedConfig)
     pooling = next((read_pooling(folder, path) for kind, path in modules if kind == "Pooling"), None)
-    return EncoderSettings(
+    return FolderSettings(
         name=name,
         max_length=limits.max_seq_length,
         normalize="Normalize" in dict(modules),

@@ -8,8 +8,8 @@ class Errors(errors.Errors):
 
     NO_TOKEN_VECTORS = (
         "The span '{text}' is not a row of the encoder (a whole Doc, or a sentence with unit = \"sent\"), and its Doc "
-        "was processed with token_vectors = false, so its vector is not known. Set token_vectors = true in the config of "
-        "the 'sbert' pipe to have vectors for any Span and Token."
+        "was processed with token_vectors = false, so its vector is not known. Set token_vectors = true in the config "
+        "of the 'sbert' pipe to have vectors for any Span and Token."
     )
     NOT_COMPARABLE = (
         "Cannot compare with {given}: expected a Doc, Span, Token or Lexeme that has a vector. Process the other text "
@@ -21,8 +21,8 @@ class Errors(errors.Errors):
     )
     PART_CUT = (
         "This Doc was joined of several, and it is not known whose vectors its part '{text}' has: it was not processed "
-        "by the pipe '{name}', or Span.as_doc cut it out of a Doc beside another one, and nothing tells where one ends. "
-        "Process each Doc with the pipeline before Doc.from_docs joins them, or the joined text: nlp(doc.text)."
+        "by the pipe '{name}', or Span.as_doc cut it out of a Doc beside another one, and nothing tells where one "
+        "ends. Process each Doc with the pipeline before Doc.from_docs joins them, or the joined text: nlp(doc.text)."
     )
     PART_WITHOUT_TEXT = (
         "This Doc was cut or joined, and the vectors of its part '{text}' were stored by an earlier version of "

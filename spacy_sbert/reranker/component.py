@@ -130,8 +130,8 @@ class SentenceReranker(PairPipe, SealedPipe):
         texts (Iterable): str, Docs or Spans, such as those that a search found.
         k (int): how many to return, by default all.
         RETURNS (list[Ranked]): the best first, the earlier first of equal ones.
-        RAISES (TypeError): if a single text is given. (ValueError): if there are fewer than k texts, or the cross-encoder
-            has several outputs.
+        RAISES (TypeError): if a single text is given. (ValueError): if there are fewer than k texts, or the
+            cross-encoder has several outputs.
         """
         if isinstance(texts, (str, bytes, Mapping, Doc, Span)) or not isinstance(texts, Iterable):
             raise TypeError(Errors.RERANKER_ONE_TEXT.format(given=repr(texts)[:100]))

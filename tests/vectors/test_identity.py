@@ -6,7 +6,6 @@ import json
 import numpy
 import pytest
 import spacy
-from spacy_sbert.training.heads import find_heads
 
 from spacy_sbert.component.heads import find_heads
 from spacy_sbert.meta.fitting import fit_meta
