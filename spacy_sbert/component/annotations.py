@@ -7,13 +7,14 @@ from spacy.attrs import IDX, LENGTH
 from spacy.tokens import Doc
 
 from ..encoder.rows import Rows
+from ..hooks.placed import Record
 from ..similarity import as_numpy
 from ..spans import trimmed
 from ..vectors.cuts import was_cut
 from ..vectors.encoded import EncodedDoc, WordpieceStates
 
 
-def make_record(doc: Doc, encoded: EncodedDoc, *, set_hooks: bool) -> dict[str, Any]:
+def make_record(doc: Doc, encoded: EncodedDoc, *, set_hooks: bool) -> Record:
     """The record of a Doc: NumPy arrays and scalars, places in characters, see records.
 
     doc (Doc): the Doc that was encoded.
@@ -24,7 +25,7 @@ def make_record(doc: Doc, encoded: EncodedDoc, *, set_hooks: bool) -> dict[str, 
         left out, and characters int32 (wordpieces, 2); with a dense layer dense, which is True.
     """
     rows = encoded.rows
-    record = {
+    record: Record = {
         "rows": _row_characters(doc, rows),
         "vectors": as_numpy(encoded.vectors),
         "has_text": rows.has_text,
@@ -38,7 +39,7 @@ def make_record(doc: Doc, encoded: EncodedDoc, *, set_hooks: bool) -> dict[str, 
         record["dense"] = True
     if encoded.wordpieces is not None:
         states, characters = _states_and_characters(doc, encoded.wordpieces)
-        record.update(states=states, characters=characters)
+        record["states"], record["characters"] = states, characters
     return record
 
 

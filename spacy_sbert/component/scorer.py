@@ -99,7 +99,7 @@ def score_sts(
     spans_key (str): where the members stand, doc.spans[spans_key].
     RETURNS (dict): sts_spearman and sts_pearson, from -1 to 1; None where they are not defined: fewer than two pairs,
         or all similarities or all gold scores alike.
-    RAISES (ValueError): if a pair has no gold score, its members are no rows, or its similarity is not finite.
+    RAISES (ValueError): if a pair has no gold score, its members are not rows, or its similarity is not finite.
     SOURCE: Reimers and Gurevych 2019, section 4 (Spearman; Reimers et al. 2016 argue against Pearson).
     """
     predicted, gold = [], []

@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 import srsly
 
@@ -23,7 +22,7 @@ def install() -> None:
     srsly.msgpack_decoders.register("spacy-sbert.record", func=decode)
 
 
-def decode(obj: dict[Any, Any], chain: Callable[[dict[Any, Any]], Any] | None = None) -> Any:
+def decode(obj: dict[object, object], chain: Callable[[dict[object, object]], object] | None = None) -> object:
     """Warn if what was decoded is the record of a pipe that answers `doc.vector`, and leave it as it is.
 
     chain (Callable): the next decoder. RETURNS: what that makes of it.

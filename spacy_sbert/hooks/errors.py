@@ -7,8 +7,8 @@ class Errors(errors.Errors):
     """Of exceptions."""
 
     NO_TOKEN_VECTORS = (
-        "The span '{text}' is no row of the encoder (a whole Doc, or a sentence with unit = \"sent\"), and its Doc was "
-        "processed with token_vectors = false, so its vector is not known. Set token_vectors = true in the config of "
+        "The span '{text}' is not a row of the encoder (a whole Doc, or a sentence with unit = \"sent\"), and its Doc "
+        "was processed with token_vectors = false, so its vector is not known. Set token_vectors = true in the config of "
         "the 'sbert' pipe to have vectors for any Span and Token."
     )
     NOT_COMPARABLE = (
@@ -20,8 +20,8 @@ class Errors(errors.Errors):
         "Process each Doc with the pipeline before Doc.from_docs joins them, or the joined text: nlp(doc.text)."
     )
     PART_CUT = (
-        "This Doc was joined of several, and whose vectors its part '{text}' has is not known: it was not processed by "
-        "the pipe '{name}', or Span.as_doc cut it out of a Doc beside another one, and nothing tells where one ends. "
+        "This Doc was joined of several, and it is not known whose vectors its part '{text}' has: it was not processed "
+        "by the pipe '{name}', or Span.as_doc cut it out of a Doc beside another one, and nothing tells where one ends. "
         "Process each Doc with the pipeline before Doc.from_docs joins them, or the joined text: nlp(doc.text)."
     )
     PART_WITHOUT_TEXT = (
@@ -33,12 +33,12 @@ class Errors(errors.Errors):
         "Process all of them with the same pipeline."
     )
     META_SPAN = (
-        "The span '{text}' is no row (a whole Doc, a sentence, or a member of a pair), and the meta-embedding '{name}' "
-        "stores vectors of rows alone. Ask the pipe: nlp.get_pipe('{name}').vector(span)."
+        "The span '{text}' is not a row (a whole Doc, a sentence, or a member of a pair), and the meta-embedding "
+        "'{name}' stores vectors of rows alone. Ask the pipe: nlp.get_pipe('{name}').vector(span)."
     )
     DENSE_SPAN = (
-        "The span '{text}' is no row (a whole Doc, a sentence, or a member of a pair), and its vector needs the dense "
-        "layer of the pipe '{name}'. Ask the pipe: nlp.get_pipe('{name}').vector(span)."
+        "The span '{text}' is not a row (a whole Doc, a sentence, or a member of a pair), and its vector needs the "
+        "dense layer of the pipe '{name}'. Ask the pipe: nlp.get_pipe('{name}').vector(span)."
     )
     NOT_A_DOC = "There is no vector of {given}: expected a Doc, Span or Token that the pipeline has processed."
     SEARCH_QUERY = "Cannot search for {given}: expected a str, a Doc, a Span, or where it says so a vector."

@@ -67,7 +67,7 @@ def vector(obj: Piece, name: str | None = None, dense: records.Dense | None = No
 
     obj (Doc, Span or Token): what to look up.
     name (str): the pipe whose vector is wanted; by default that of the pipe that answers `doc.vector`.
-    dense (Callable): the dense layer of the pipe, if it has one: the vector of a Span or Token that is no row needs it.
+    dense (Callable): the dense layer of the pipe, if it has one: Spans and Tokens that are not rows need it.
     RETURNS (float32 array of shape (width,)): the vector; zeros where there is no text.
     RAISES (ValueError): if the Doc carries no stored vectors, or none for this Span.
     """

@@ -40,7 +40,7 @@ def most_similar(
     prompt_name (str): the encoder's prompt for a query that is a str, such as "query".
     name (str): the pipe whose vectors are compared; by default that of the pipe that answers `doc.vector`.
     RETURNS (list[SimilarSpan]): the Spans and their similarities.
-    RAISES (ValueError): if the text carries no sentence vectors or its sentences are no rows, the query has no vector,
+    RAISES (ValueError): if the text carries no sentence vectors or its sentences are not rows, the query has no vector,
         or it is a str and there is no pipe to encode it.
     """
     doc = text.doc if isinstance(text, Span) else text

@@ -123,7 +123,7 @@ class Parts:
         return [record for record in self._records if "text" in record.data and id(record) not in ours]
 
     def _claim_gaps(self, cut: list["PlacedRecord"], tokens: list[tuple[int, int]]) -> None:
-        """Rules 2 and 3. tokens: the characters of each token that is no white space.
+        """Rules 2 and 3. tokens: the characters of each token that is not white space.
 
         Something is left of each record, in one gap. So what fills a gap fits only if its records can be in no other,
         and if no record may be in this gap but those, and such as fill another one.

@@ -1,9 +1,34 @@
 """One stored record and where it stands in its Doc."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy
+
+
+class Record(TypedDict, total=False):
+    """What a pipe stores on a Doc: NumPy arrays and scalars, places in characters from its start.
+
+    rows: int32 (rows, 2). vectors: float32 (rows, width). has_text: bool (rows,). text: what it was made of.
+    pooling, normalize: how vectors were made; of a meta-embedding combined_by, its pipe, in their place.
+    truncated: whether a row was cut. dense: True with a dense layer.
+    states: float32 (wordpieces, width), special tokens left out, and characters, int32 (wordpieces, 2): with token
+        vectors.
+    """
+
+    rows: numpy.ndarray
+    vectors: numpy.ndarray
+    has_text: numpy.ndarray
+    width: int
+    text: str
+    set_hooks: bool
+    truncated: bool
+    pooling: str
+    normalize: bool
+    combined_by: str
+    dense: bool
+    states: numpy.ndarray
+    characters: numpy.ndarray
 
 
 @dataclass
@@ -13,7 +38,7 @@ class PlacedRecord:
     name: str
     start: int
     end: int
-    data: dict[str, Any]
+    data: Record
 
     @property
     def rows(self) -> numpy.ndarray:
@@ -24,7 +49,7 @@ class PlacedRecord:
     def vectors(self) -> numpy.ndarray:
         """float32 (n, width): what the vector of its whole stretch is the mean of; no more than one where a row is
         that stretch, and others are its sentences."""
-        rows, vectors, has_text = (self.data[key] for key in ("rows", "vectors", "has_text"))
+        rows, vectors, has_text = self.data["rows"], self.data["vectors"], self.data["has_text"]
         if len(rows) > 1 and rows[0, 0] <= rows[:, 0].min() and rows[0, 1] >= rows[:, 1].max():
             return vectors[:1][has_text[:1]]
         return vectors[has_text]

@@ -9,7 +9,7 @@ and pickle know.
 
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import cast
 
 import numpy
 from spacy.tokens import Doc, Span, Token
@@ -19,16 +19,18 @@ from .arrivals import Place
 from .errors import Errors, Warnings
 from .parts import Part, parts_of
 from .pipes import find_pipe
-from .placed import PlacedRecord
+from .placed import PlacedRecord, Record
 from .span_pooling import covering, finished, stretch_vector
 
 PREFIX = "spacy-sbert:"
+Key = tuple[str, str, int, int]
+UserData = dict[Key, Record]  # as far as it is ours
 Dense = Callable[[numpy.ndarray], numpy.ndarray]  # what a dense layer makes of a pooled vector
 
 
-def store(doc: Doc, name: str, data: dict[str, Any]) -> None:
+def store(doc: Doc, name: str, data: Record) -> None:
     """Put a pipe's record on a Doc; the latest record stands last, also when a pipe runs a second time."""
-    user_data = cast(dict[Any, Any], doc.user_data)
+    user_data = cast(UserData, doc.user_data)
     for key in [key for key in user_data if _is_record(key, name)]:
         del user_data[key]
     data["text"] = doc.text
@@ -37,7 +39,7 @@ def store(doc: Doc, name: str, data: dict[str, Any]) -> None:
 
 def welcome(doc: Doc) -> None:
     """Let the records of a Doc that came from elsewhere notice again when `Doc.from_docs` moves them."""
-    user_data = cast(dict[Any, Any], doc.user_data)
+    user_data = cast(UserData, doc.user_data)
     for key in [key for key in user_data if _is_record(key)]:
         _, name, start, end = key
         data = user_data.pop(key)
@@ -125,16 +127,16 @@ def rows_of(doc: Doc, records: list[PlacedRecord]) -> tuple[numpy.ndarray, numpy
 
 
 def _iterate(doc: Doc) -> Iterator[PlacedRecord]:
-    for key, data in cast(dict[Any, Any], doc.user_data).items():
+    for key, data in cast(UserData, doc.user_data).items():
         if _is_record(key):
             yield PlacedRecord(key[1][len(PREFIX) :], key[2], key[3], data)
 
 
-def _key(name: str, start: int, end: int, data: dict[str, Any]) -> tuple[str, str, int, int]:
+def _key(name: str, start: int, end: int, data: Record) -> Key:
     return "._.", PREFIX + name, Place(start) if data["set_hooks"] else start, end
 
 
-def _is_record(key: Any, name: str | None = None) -> bool:
+def _is_record(key: Key, name: str | None = None) -> bool:
     if not (isinstance(key, tuple) and len(key) == 4 and key[0] == "._." and key[2] is not None):
         return False
     return key[1].startswith(PREFIX) if name is None else key[1] == PREFIX + name
@@ -195,7 +197,7 @@ def _check_one_kind(records: list[PlacedRecord]) -> None:
         raise ValueError(Errors.UNEQUAL_KINDS.format(ours=kinds[0], theirs=kinds[-1]))
 
 
-def _kind(data: dict[str, Any]) -> str:
+def _kind(data: Record) -> str:
     if "combined_by" in data:
         return f"combined by '{data['combined_by']}'"
     return f"pooling {data['pooling']}, {'' if data['normalize'] else 'not '}normalized"

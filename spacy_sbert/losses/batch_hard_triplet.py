@@ -1,11 +1,10 @@
 """The triplet objective over the hardest triplets that a batch of labelled texts holds."""
 
 from functools import partial
-from typing import Any
 
 from spacy.util import registry
 from thinc.api import Model
-from thinc.types import Floats2d
+from thinc.types import Floats2d, Ints1d
 from thinc.util import get_array_module
 
 from ..errors.checks import NonNegativeFloat, validated
@@ -51,19 +50,19 @@ def forward(
     value, back_to_triplets = triplet_hinge(*(X[rows] for rows in triplets), measure=DISTANCES[distance], margin=margin)
 
     def backprop(d_loss: float = 1.0) -> Members:
-        dX: Any = xp.zeros_like(X)
+        dX = xp.zeros_like(X)
         for rows, d in zip(triplets, back_to_triplets(d_loss), strict=True):
-            picked = (xp.arange(len(X))[:, None] == rows[None, :]).astype(X.dtype)  # rows repeat, so sum them
+            picked = (xp.arange(len(X))[:, None] == xp.expand_dims(rows, 0)).astype(X.dtype)  # rows repeat, so sum them
             dX += picked @ d
         return [dX]
 
     return value, backprop
 
 
-def hardest_triplets(far: Floats2d, labels: Any) -> list[Any]:
+def hardest_triplets(far: Floats2d, labels: Ints1d) -> list[Ints1d]:
     """The anchors that have a positive and a negative, the farthest positive and the nearest negative of each."""
     xp = get_array_module(far)
-    alike = labels[:, None] == labels[None, :]
+    alike = xp.expand_dims(labels, 1) == xp.expand_dims(labels, 0)
     positive = alike & ~xp.eye(len(labels), dtype=bool)
     anchors = xp.flatnonzero(positive.any(axis=1) & ~alike.all(axis=1))
     farthest = xp.where(positive, far, -xp.inf).argmax(axis=1)

@@ -1,10 +1,11 @@
 """Any objective, over the first dimensions of the vectors alone as well as over all."""
 
 from functools import partial
-from typing import Any
+from typing import cast
 
 from spacy.util import registry
 from thinc.api import Model
+from thinc.types import Floats2d
 from thinc.util import get_array_module
 
 from ..errors.checks import NonNegativeFloat, Width, validated
@@ -12,7 +13,7 @@ from .errors import Errors
 from .parts.layer import Backprop, LossLayer, Members, as_inner
 
 NAME = "MatryoshkaLoss"
-Inputs = tuple[Members, Any]
+Inputs = tuple[Members, object]
 
 
 @registry.layers("spacy-sbert.MatryoshkaLoss.v1")
@@ -30,7 +31,7 @@ def MatryoshkaLoss(
     Input: the members, each float (n, width), and the gold values, as the inner loss takes them; gold vectors are cut
         with the members.
     Output: the loss, a float. Its backprop takes a factor on the loss and returns one derivative a member.
-    RAISES (ValueError): if loss is no loss layer or has objectives of its own; if dims are empty, repeated or not
+    RAISES (ValueError): if loss is not a loss layer or has objectives of its own; if dims are empty, repeated or not
         positive, or weights not as many; if the members are narrower than one of dims, or loss refuses its input.
     SOURCE: Kusupati et al. 2022, section 3.
     """
@@ -66,7 +67,7 @@ def forward(
     parts = [layer(cut(model, inputs, dim), is_train) for layer, dim in zip(model.layers, dims, strict=True)]
 
     def backprop(d_loss: float = 1.0) -> Members:
-        d_members: Any = [get_array_module(member).zeros_like(member) for member in inputs[0]]
+        d_members = [get_array_module(member).zeros_like(member) for member in inputs[0]]
         for dim, weight, (_, back) in zip(dims, weights, parts, strict=True):
             for d_member, d_cut in zip(d_members, back(weight * d_loss), strict=True):
                 d_member[:, :dim] += d_cut
@@ -84,8 +85,8 @@ def cut(model: LossLayer, inputs: Inputs, dim: int) -> Inputs:
     narrowest = min(member.shape[1] for member in members)
     if narrowest < dim:
         raise ValueError(Errors.TOO_NARROW.format(loss=model.name, given=dim, width=narrowest))
-    return [member[:, :dim] for member in members], gold[:, :dim] if model.gold == "vector" else gold
+    return [member[:, :dim] for member in members], cast(Floats2d, gold)[:, :dim] if model.gold == "vector" else gold
 
 
-def _bad(setting: str, given: Any, expected: str) -> str:
+def _bad(setting: str, given: object, expected: str) -> str:
     return Errors.BAD_LOSS_SETTING.format(loss=NAME, setting=setting, given=given, expected=expected)

@@ -1,17 +1,16 @@
 """Several objectives for one encoder, each with examples of its own."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from spacy.util import registry
 from thinc.api import Model
 
 from ..errors.checks import NonNegativeFloat, validated
 from .errors import Errors
-from .parts.layer import Backprop, LossLayer, Members, as_inner
+from .parts.layer import LossLayer, Members, as_inner
 
 NAME = "MultiTaskLoss"
-Inputs = dict[str, tuple[Members, Any]]
+Inputs = dict[str, tuple[Members, object]]
 
 
 class Objectives(LossLayer):
@@ -28,7 +27,7 @@ class Objectives(LossLayer):
 @registry.layers("spacy-sbert.MultiTaskLoss.v1")
 @validated
 def MultiTaskLoss(
-    objectives: dict[str, Any],  # confection would check a Model before it is built
+    objectives: dict[str, object],  # confection would check a Model before it is built
     weights: dict[str, NonNegativeFloat] | None = None,
 ) -> Model[Inputs, dict[str, float]]:
     """Several losses beside each other, each for the examples that are marked with its name.
@@ -41,8 +40,8 @@ def MultiTaskLoss(
         takes.
     Output: dict[str, float], w_k loss_k by name. Its backprop takes a factor on the loss and returns a dict by name of
         one derivative a member.
-    RAISES (ValueError): if there is no objective, or one is no loss layer or has objectives of its own; if weights or
-        the input name an unknown one, or a loss refuses its input.
+    RAISES (ValueError): if there is no objective, or one is not a loss layer or has objectives of its own; if weights
+        or the input name an unknown one, or a loss refuses its input.
     SOURCE: Caruana 1997.
     """
     if not objectives:
@@ -71,11 +70,13 @@ def init(model: Objectives, X: Inputs | None = None, Y: None = None) -> None:
         layer.initialize(X=(X or {}).get(name))
 
 
-def forward(model: Objectives, inputs: Inputs, is_train: bool) -> tuple[dict[str, float], Backprop]:
+def forward(
+    model: Objectives, inputs: Inputs, is_train: bool
+) -> tuple[dict[str, float], Callable[[float], dict[str, Members]]]:
     layers = _layers(model, inputs)
     parts = {name: layers[name](inputs[name], is_train) for name in inputs}
 
-    def backprop(d_loss: float = 1.0) -> Any:
+    def backprop(d_loss: float = 1.0) -> dict[str, Members]:
         return {name: back(model.weights[name] * d_loss) for name, (_, back) in parts.items()}
 
     return {name: model.weights[name] * value for name, (value, _) in parts.items()}, backprop

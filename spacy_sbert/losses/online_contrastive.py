@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from spacy.util import registry
 from thinc.api import Model
@@ -53,12 +52,12 @@ def forward(
 ) -> tuple[float, Backprop]:
     members, gold = inputs
     check_inputs(model, members, len(gold))
-    alike: Any = alike_pairs(model, gold)
+    alike = alike_pairs(model, gold)
     distance, back_to_members = measure(*members)
     xp = get_array_module(distance)
     far = alike & (distance > _bound(distance[alike], distance[~alike], xp.min))
     near = ~alike & (distance < _bound(distance[~alike], distance[alike], xp.max))
-    hard: Any = (far | near).astype(distance.dtype)
+    hard = (far | near).astype(distance.dtype)
     off = strains(distance, alike, margin) * hard
 
     def backprop(d_loss: float = 1.0) -> Members:
@@ -67,7 +66,7 @@ def forward(
     return squares(off, "sum"), backprop
 
 
-def _bound(own: Floats1d, other: Floats1d, extreme: Callable) -> Any:
+def _bound(own: Floats1d, other: Floats1d, extreme: Callable[[Floats1d], float]) -> float:
     """What an own distance is hard beyond: the extreme of the other kind, or a stand-in if that says little."""
     if len(other) > 1:
         return extreme(other)

@@ -17,6 +17,7 @@ from spacy.vocab import Vocab
 from ..errors.checks import Name, NonNegative, Positive, Width, validated
 from ..files.sealed_states import check_parts, naming, seal, unseal
 from ..hooks import extensions, hooks, records
+from ..hooks.placed import Record
 from ..spans import SPANS_KEY, members
 from .corpus import MAX_TOKENS, ShortSentences, read_sentences
 from .errors import Errors, Warnings
@@ -133,7 +134,7 @@ class SentenceMeta(Pipe):
             yield from docs
 
     def vector(self, obj: Doc | Span) -> numpy.ndarray:
-        """The meta-embedding of any Doc or Span, also of one that is no row, from the members' vectors of it.
+        """The meta-embedding of any Doc or Span, also of one that is not a row, from the members' vectors of it.
 
         RETURNS (float32 (width,)). RAISES (ValueError): if a member has no vector of it.
         """
@@ -189,7 +190,7 @@ class SentenceMeta(Pipe):
         places = numpy.array([[start, end]] if start < end else [], dtype="int32").reshape(-1, 2)
         return Rows(places, numpy.ones(len(places), dtype=bool), False)
 
-    def _record(self, rows: Rows, vectors: numpy.ndarray) -> dict[str, object]:
+    def _record(self, rows: Rows, vectors: numpy.ndarray) -> Record:
         return {
             "rows": rows.places,
             "vectors": vectors,

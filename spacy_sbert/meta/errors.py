@@ -25,8 +25,8 @@ class Errors(errors.Errors):
         "'pipes' and fit again."
     )
     META_NO_FUNCTION = (
-        "The member '{name}' of a meta-embedding is no function but a {given}: expected a registered function, such as "
-        '[components.sbert_meta.functions.{name}] @misc = "spacy-sbert.MeanStaticVectors.v1".'
+        "The member '{name}' of a meta-embedding is not a function but a {given}: expected a registered function, such "
+        'as [components.sbert_meta.functions.{name}] @misc = "spacy-sbert.MeanStaticVectors.v1".'
     )
     META_BAD_FUNCTION = (
         "The function '{name}' of a meta-embedding gave an array of shape {given} for {expected} texts: expected a row "
@@ -46,7 +46,7 @@ class Errors(errors.Errors):
     )
     META_NOT_FINITE = (
         "The member '{name}' of a meta-embedding has a number that is not finite in the vector of sentence {row} "
-        "(from 0). Mend that encoder, or take the member or the sentence out."
+        "(from 0). Repair that encoder, or take the member or the sentence out."
     )
     META_NOT_FINITE_TEXT = (
         "The member '{name}' of a meta-embedding has a number that is not finite in its vector of '{text}'. Mend that "
@@ -90,13 +90,13 @@ class Errors(errors.Errors):
         "The meta-embedding '{name}' was saved with {expected}, the config says {given}. Restore the config, or fit "
         "again with python -m spacy sbert fit-meta."
     )
-    META_BAD_STATE = "This is no saved meta-embedding: expected {what}, found {given}. Save it again."
+    META_BAD_STATE = "This is not a saved meta-embedding: expected {what}, found {given}. Save it again."
     META_CHANGED_WIDTH = (
         "The vectors of the member '{name}' of a meta-embedding change their width from {first} to {given} numbers."
     )
     META_CACHE_CHANGED = "The members' vectors in {folder} changed while they were written. Give each run a folder."
     META_NO_TEXT = '{path}, line {line}: expected an object with a string "text", found {given}.'
-    META_NOT_A_META = "The pipe '{name}' is no 'sbert_meta' but a {given}: name the pipe to fit."
+    META_NOT_A_META = "The pipe '{name}' is not an 'sbert_meta' but a {given}: name the pipe to fit."
     META_NO_PIPELINE = "To fit '{name}', its pipes are needed: call nlp.initialize, or give initialize the nlp."
     META_ROW_OUTSIDE = (
         "A member's row, characters {start} to {end}, reaches beyond the Doc '{text}', which is a part of another one. "

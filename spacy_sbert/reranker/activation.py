@@ -1,9 +1,12 @@
 """From the numbers that a classifier gives for a pair to its scores."""
 
 from pathlib import Path
-from typing import Any
 
-from ..encoder.settings import Values
+from pydantic import BaseModel, Field
+from thinc.types import Floats2d
+from transformers import PretrainedConfig
+
+from ..encoder.settings import TEXT, read_file
 from ..layers.sigmoid import sigmoid
 from ..losses.parts.cross_entropy import softmax
 from .errors import Errors
@@ -13,7 +16,7 @@ CONFIG_FILE = "config_sentence_transformers.json"
 OLD_KEY = "sbert_ce_default_activation_function"
 
 
-def activate(logits: Any, activation: str) -> Any:
+def activate(logits: Floats2d, activation: str) -> Floats2d:
     """The scores of pairs.
 
     logits (float (n, k)): what the classifier gives.
@@ -25,7 +28,7 @@ def activate(logits: Any, activation: str) -> Any:
     return sigmoid(logits) if activation == "sigmoid" else softmax(logits)
 
 
-def resolve_activation(activation: str, config: Any) -> str:
+def resolve_activation(activation: str, config: PretrainedConfig) -> str:
     """What "auto" stands for: what the folder says, else sigmoid for one output and identity for more.
 
     activation (str): what was asked for.
@@ -47,22 +50,28 @@ def resolve_activation(activation: str, config: Any) -> str:
     return found
 
 
-def note_activation(config: Any, folder: Path) -> None:
+class ActivationConfig(BaseModel):
+    """The file beside a classifier that says its activation."""
+
+    activation_fn: str | None = Field(None, description=TEXT)
+
+
+def note_activation(config: PretrainedConfig, folder: Path) -> None:
     """Have the config of a model say what a file beside it says of its activation, so that it is saved with it."""
     file = folder / CONFIG_FILE
-    saved = Values(file).get("activation_fn", str, None, "a string")
+    saved = read_file(file, ActivationConfig).activation_fn
     if saved is not None and activation_noted(config) is None:
         config.sentence_transformers = {"activation_fn": saved}
 
 
-def forget_activation(config: Any) -> None:
+def forget_activation(config: PretrainedConfig) -> None:
     """Take out of the config of a model what it says of its activation."""
     for key in ("sentence_transformers", OLD_KEY):
         if hasattr(config, key):
             delattr(config, key)
 
 
-def activation_noted(config: Any) -> str | None:
+def activation_noted(config: PretrainedConfig) -> str | None:
     """The activation in the config of a cross-encoder of sentence-transformers, since version 4 and before."""
     newer = getattr(config, "sentence_transformers", None) or {}
     found = (newer.get("activation_fn") if isinstance(newer, dict) else newer) or getattr(config, OLD_KEY, None)

@@ -22,7 +22,7 @@ def note(doc: Doc, name: str, spans_key: str, scores: numpy.ndarray, labels: Seq
 
 
 def install_extension(name: str) -> None:
-    """Register `doc._.sbert_reranker_score`, which reads what was noted; None on a Doc that is no pair."""
+    """Register `doc._.sbert_reranker_score`, which reads what was noted; None on a Doc that is not a pair."""
     attribute = predicted_score(name)
     if not Doc.has_extension(attribute):
         Doc.set_extension(attribute, getter=partial(_noted, attribute))

@@ -130,8 +130,8 @@ class SentenceReranker(PairPipe, SealedPipe):
         texts (Iterable): str, Docs or Spans, such as those that a search found.
         k (int): how many to return, by default all.
         RETURNS (list[Ranked]): the best first, the earlier first of equal ones.
-        RAISES (TypeError): if a single text is given. (ValueError): if there are no k texts, or the cross-encoder has
-            several outputs.
+        RAISES (TypeError): if a single text is given. (ValueError): if there are fewer than k texts, or the cross-encoder
+            has several outputs.
         """
         if isinstance(texts, (str, bytes, Mapping, Doc, Span)) or not isinstance(texts, Iterable):
             raise TypeError(Errors.RERANKER_ONE_TEXT.format(given=repr(texts)[:100]))
@@ -175,7 +175,7 @@ class SentenceReranker(PairPipe, SealedPipe):
     def predict(self, docs: Iterable[Doc]) -> list[numpy.ndarray | None]:
         """Score the Docs that have two members, without changing them.
 
-        RETURNS (list): float32 (outputs,) for each, None for a Doc that is no pair.
+        RETURNS (list): float32 (outputs,) for each, None for a Doc that is not a pair.
         """
         docs = list(docs)
         pairs = [self._pair(doc) for doc in docs]

@@ -18,7 +18,7 @@ from .errors import Errors
 from .shim import ClassifierShim
 from .tokenizer import Pair, PairTokenizer
 
-NO_SETTINGS: dict[str, Any] = SimpleFrozenDict()
+NO_SETTINGS: dict[str, object] = SimpleFrozenDict()
 SHORTEST = 8  # a pair has up to four special tokens, and some text of both is to be read
 
 
@@ -49,7 +49,7 @@ class CrossEncoder(Configured[list[Pair], PairLogits], SealedModel[list[Pair], P
         use_one_thread_in_forks()
         self._activation = activation
         self._max_length = max_length
-        self._tokenizer: tuple[Any, PairTokenizer] | None = None
+        self._tokenizer: tuple[object, PairTokenizer] | None = None
         super().__init__("cross_encoder", forward, init=init, shims=[ClassifierShim(name, **shim_config)])
 
     @property
@@ -97,8 +97,8 @@ def cross_encoder(
     activation: str = "auto",
     max_length: NonNegative = 0,
     max_batch_items: NonNegative = 0,
-    tokenizer_config: dict[str, Any] = NO_SETTINGS,
-    transformer_config: dict[str, Any] = NO_SETTINGS,
+    tokenizer_config: dict[str, object] = NO_SETTINGS,
+    transformer_config: dict[str, object] = NO_SETTINGS,
     trust_remote_code: bool = False,
     precision: str = "float32",
     gradient_checkpointing: bool = False,
@@ -137,7 +137,7 @@ def cross_encoder(
     )
 
 
-def init(model: Model, X: Any = None, Y: Any = None) -> None:
+def init(model: Model, X: None = None, Y: None = None) -> None:
     cast(CrossEncoder, model).shim.load()
 
 
@@ -150,11 +150,11 @@ def forward(model: Model, pairs: list[Pair], is_train: bool) -> tuple[PairLogits
     wordpieces = encoder.pair_tokenizer.tokenize_pairs(pairs)
     n_cut = int((wordpieces.n_cut > 0).sum())
     if not is_train:
-        return PairLogits(cast(Any, torch2xp(encoder.shim.logits(wordpieces))), n_cut), lambda d_logits: pairs
+        return PairLogits(cast(Floats2d, torch2xp(encoder.shim.logits(wordpieces))), n_cut), lambda d_logits: pairs
     logits, backward = encoder.shim.begin_logits(wordpieces)
 
     def backprop(d_logits: Floats2d) -> list[Pair]:
         backward(xp2torch(d_logits))
         return pairs  # texts have no gradient
 
-    return PairLogits(cast(Any, torch2xp(logits)), n_cut), backprop
+    return PairLogits(cast(Floats2d, torch2xp(logits)), n_cut), backprop

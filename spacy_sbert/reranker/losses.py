@@ -1,7 +1,5 @@
 """What a cross-encoder learns from: the score of a pair, or its label."""
 
-from typing import Any
-
 from thinc.types import Floats1d, Floats2d, Ints1d
 from thinc.util import get_array_module
 
@@ -18,7 +16,7 @@ def binary_cross_entropy(logits: Floats2d, gold: Floats1d) -> tuple[float, Float
     RETURNS (float, float (n, 1)): the loss, and its derivative by s.
     """
     xp = get_array_module(logits)
-    scores: Any = logits[:, 0]
+    scores = xp.asarray(logits)[:, 0]
     losses = xp.logaddexp(xp.zeros_like(scores), scores) - gold * scores
     return float(losses.mean()), ((sigmoid(scores) - gold) / len(gold))[:, None]
 

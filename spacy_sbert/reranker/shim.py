@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 import torch
 from thinc.api import Optimizer
-from transformers import AutoModelForSequenceClassification
+from transformers import AutoModelForSequenceClassification, PretrainedConfig, PreTrainedModel
 
 from ..encoder.engine.forward import autocast
 from ..encoder.engine.layout import padded_inputs
@@ -37,7 +37,7 @@ class ClassifierShim(EncoderShim):
     """
 
     def __init__(self, name: str, *, n_outputs: int, max_batch_items: int, **config: Any):
-        if config.get("precision") == REFERENCE:  # there is no such batching of pairs
+        if config.get("precision") == REFERENCE:  # pairs are not batched so
             expected = ", ".join(precision for precision in PRECISIONS if precision != REFERENCE)
             raise ValueError(Errors.UNKNOWN_PRECISION.format(given=REFERENCE, expected=expected))
         super().__init__(name, TransformerOptions(**config), max_batch_items=max_batch_items)
@@ -46,7 +46,7 @@ class ClassifierShim(EncoderShim):
     _trial = ("a", "a")
 
     @property
-    def config(self) -> Any:
+    def config(self) -> PretrainedConfig:
         """That of the loaded Hugging Face model, in which labels and activation are saved."""
         return self._model.config
 
@@ -96,7 +96,7 @@ class ClassifierShim(EncoderShim):
 
         return self._gathered(wordpieces, parts), lambda d_logits: self._end_step(awaited, backward, [d_logits])
 
-    def _logits_of(self, model: Any, wordpieces: Wordpieces, rows: Pass) -> torch.Tensor:
+    def _logits_of(self, model: PreTrainedModel, wordpieces: Wordpieces, rows: Pass) -> torch.Tensor:
         return model(**padded_inputs(model, wordpieces, self.device, rows)).logits.float()
 
     def _gathered(self, wordpieces: Wordpieces, parts: list[tuple[Pass, torch.Tensor]]) -> torch.Tensor:
@@ -110,7 +110,7 @@ class ClassifierShim(EncoderShim):
         super()._update(optimizer)
         self.config.has_new_head = False
 
-    def _load_transformer(self, source: Source, config: Any) -> Any:
+    def _load_transformer(self, source: Source, config: PretrainedConfig) -> PreTrainedModel:
         folder = source.folder
         has_head = any(str(name).endswith("ForSequenceClassification") for name in config.architectures or ())
         if not has_head:
@@ -137,7 +137,7 @@ def _passes(wordpieces: Wordpieces, budget: int) -> list[Pass]:
     return padded_passes(wordpieces.lengths, numpy.arange(len(wordpieces.lengths)), budget)
 
 
-def _with_new_head(model: Any, n_outputs: int, labels: Sequence[str], seed: int) -> Any:
+def _with_new_head(model: PreTrainedModel, n_outputs: int, labels: Sequence[str], seed: int) -> PreTrainedModel:
     """The same encoder under a new head, which is all that a classifier has beside its encoder."""
     config = deepcopy(model.config)
     config.num_labels = n_outputs

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from spacy.tokens import Doc, Span
 
@@ -31,7 +31,7 @@ class Ranked(Generic[TextT]):
 def read_windows(pairs: Iterable[tuple[Text, Text]]) -> Iterator[list[Pair]]:
     """The texts of pairs, so many at a time.
 
-    RAISES (TypeError): if one is no pair of texts.
+    RAISES (TypeError): if one is not a pair of texts.
     """
     if not isinstance(pairs, Iterable):
         raise TypeError(Errors.RERANKER_NO_PAIRS.format(given=shown(pairs)))
@@ -40,9 +40,8 @@ def read_windows(pairs: Iterable[tuple[Text, Text]]) -> Iterator[list[Pair]]:
         yield window
 
 
-def _texts_of(pair: Any, number: int) -> Pair:
-    is_pair = isinstance(pair, (tuple, list)) and len(pair) == 2
-    if not is_pair or not all(isinstance(text, (str, Doc, Span)) for text in pair):
+def _texts_of(pair: object, number: int) -> Pair:
+    if not (isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(text, Text) for text in pair)):
         raise TypeError(Errors.RERANKER_NO_PAIR.format(number=number, given=repr(pair)[:100]))
     first, second = (text if isinstance(text, str) else text.text for text in pair)
     check_text(first, f"the first text of pair number {number}")

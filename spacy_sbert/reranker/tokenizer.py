@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy
+from tokenizers import Encoding
+from transformers import PreTrainedTokenizerBase
 
 from ..encoder.settings import EncoderSettings
 from ..encoder.wordpieces import Wordpieces, WordpieceTokenizer, flat, lower_case
@@ -21,7 +22,7 @@ class PairTokenizer(WordpieceTokenizer):
     limit (int): the most wordpieces of a pair, special tokens included; None for no limit.
     """
 
-    def __init__(self, tokenizer: Any, settings: EncoderSettings, limit: int | None):
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, settings: EncoderSettings, limit: int | None):
         super().__init__(tokenizer, replace(settings, max_length=None), "truncate")
         self.limit = limit
 
@@ -45,7 +46,7 @@ class PairTokenizer(WordpieceTokenizer):
     def _fast_rows(self, pairs: Sequence[Pair]) -> list[Row]:
         return [self._fast_row(encoding) for encoding in self._fast.encode_batch_fast(list(pairs))]
 
-    def _fast_row(self, encoding: Any) -> Row:
+    def _fast_row(self, encoding: Encoding) -> Row:
         """Whole pairs are tokenised and then cut: the tokenizer's own truncation makes as many windows of two long
         texts as the product of theirs."""
         if self.limit is None or len(encoding) <= self.limit:

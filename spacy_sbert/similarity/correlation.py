@@ -1,6 +1,7 @@
 """Correlation of predictions with gold values: the one definition that training and evaluation report."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import cast
 
 import numpy
 from scipy import stats
@@ -9,9 +10,10 @@ from .errors import Errors
 
 ROUNDING = {"float32": 1e-6}  # of the largest number, by dtype: cosines of 384 products
 DOUBLE_ROUNDING = 1e-12
+Numbers = Sequence[object] | numpy.ndarray
 
 
-def spearman(predicted: Any, gold: Any) -> float | None:
+def spearman(predicted: Numbers, gold: Numbers) -> float | None:
     """Spearman's rank correlation, equal values sharing the mean of their ranks.
 
     Pearson's correlation of rank(predicted) and rank(gold)
@@ -26,7 +28,7 @@ def spearman(predicted: Any, gold: Any) -> float | None:
     return float(stats.spearmanr(*checked)[0]) if _is_defined(predicted, gold) else None
 
 
-def pearson(predicted: Any, gold: Any) -> float | None:
+def pearson(predicted: Numbers, gold: Numbers) -> float | None:
     """Pearson's correlation.
 
     sum_i (p_i - mean(p)) (g_i - mean(g)) / (n std(p) std(g))
@@ -39,8 +41,9 @@ def pearson(predicted: Any, gold: Any) -> float | None:
     return float(stats.pearsonr(*checked)[0]) if _is_defined(predicted, gold) else None
 
 
-def _checked(predicted: Any, gold: Any) -> tuple[numpy.ndarray, numpy.ndarray]:
-    arrays = numpy.asarray(predicted, dtype="float64"), numpy.asarray(gold, dtype="float64")
+def _checked(predicted: Numbers, gold: Numbers) -> tuple[numpy.ndarray, numpy.ndarray]:
+    sides = cast(tuple[numpy.ndarray, numpy.ndarray], (predicted, gold))
+    arrays = numpy.asarray(sides[0], dtype="float64"), numpy.asarray(sides[1], dtype="float64")
     if arrays[0].shape != arrays[1].shape or arrays[0].ndim != 1:
         raise ValueError(Errors.UNEQUAL_LENGTHS.format(predicted=arrays[0].shape, gold=arrays[1].shape))
     for name, array in zip(("predicted", "gold"), arrays, strict=True):
@@ -50,11 +53,11 @@ def _checked(predicted: Any, gold: Any) -> tuple[numpy.ndarray, numpy.ndarray]:
     return arrays
 
 
-def _is_defined(predicted: Any, gold: Any) -> bool:
+def _is_defined(predicted: Numbers, gold: Numbers) -> bool:
     return len(gold) > 1 and varies(predicted) and varies(gold)
 
 
-def varies(values: Any) -> bool:
+def varies(values: Numbers) -> bool:
     """Whether numbers differ by more than the rounding of their computation, 1e-6 of the largest in float32, 1e-12 in
     float64."""
     array = numpy.asarray(values)

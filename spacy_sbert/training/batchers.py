@@ -24,7 +24,7 @@ def batch_by_objective(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     size (int): the examples in a batch.
     spans_key (str): where the members stand. Examples without members (of ner, textcat) make batches of their own.
     RETURNS (Callable): from examples to batches.
-    RAISES (ValueError): if size is no whole number of at least 1.
+    RAISES (ValueError): if size is not a whole number of at least 1.
     """
     return _batcher(_by_objective, size, spans_key)
 

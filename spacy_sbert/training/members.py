@@ -53,7 +53,7 @@ def member_rows(doc: Doc, encoded: EncodedDoc, spans_key: str) -> list[int]:
 def check_rows(given: list[tuple[int, int]] | str, doc: Doc, spans_key: str) -> None:
     """Refuse rows that are not the members of an example.
 
-    given: start and end token of each row, in the order of the text, or a word for what is no rows at all.
+    given: start and end token of each row, in the order of the text, or a word for what are not rows at all.
     RAISES (ValueError): if they are not.
     """
     expected = sorted((span.start, span.end) for span in members(doc, spans_key))

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
-from typing import IO, Any
+from typing import IO, TypedDict
 
 import srsly
 from spacy.language import Language
@@ -14,7 +14,18 @@ from wasabi import Printer
 
 from ..errors.checks import validated
 
-LogStep = Callable[[dict[str, Any] | None], None]
+
+class Info(TypedDict):
+    """What spaCy's training loop tells of an evaluation, as far as it is logged."""
+
+    epoch: int
+    step: int
+    score: float
+    other_scores: dict[str, float]
+    losses: dict[str, float]
+
+
+LogStep = Callable[[Info | None], None]
 Setup = Callable[[Language, IO, IO], tuple[LogStep, Callable[[], None]]]
 WIDTH = 12  # of a column
 
@@ -52,10 +63,10 @@ class TrainingLog:
         self.seen = self._examples_seen()
         self.started = perf_counter()
         total = training["max_steps"] + 1 if training["max_steps"] else None
-        # disable=None: no bar where the output is no terminal
+        # disable=None: no bar where the output is not a terminal
         self.bar = tqdm(total=total, disable=None if progress_bar else True, leave=False, file=stderr, unit="step")
 
-    def step(self, info: dict[str, Any] | None) -> None:
+    def step(self, info: Info | None) -> None:
         """Count a step; with the result of an evaluation, write it.
 
         info (dict): as spaCy's training loop makes it, None between evaluations.
@@ -73,7 +84,11 @@ class TrainingLog:
         row.update({**scores, "score": 100 * float(info["score"])})
         self._write(row)
         if self.output_file is not None:
-            line = {"epoch": info["epoch"], "step": info["step"], "examples_per_second": round(self._rate(), 2)}
+            line: dict[str, object] = {
+                "epoch": info["epoch"],
+                "step": info["step"],
+                "examples_per_second": round(self._rate(), 2),
+            }
             line.update(losses=losses, scores=scores, score=100 * float(info["score"]))
             with self.output_file.open("a", encoding="utf8") as file:
                 file.write(srsly.json_dumps(line) + "\n")

@@ -1,9 +1,10 @@
 """Learning rates."""
 
 from collections.abc import Iterator
-from itertools import count
+from itertools import islice
 
 from spacy.util import registry
+from thinc.api import warmup_linear
 
 from ..errors.checks import NonNegative, NonNegativeFloat, Positive, validated
 from .errors import Errors
@@ -24,16 +25,10 @@ def linear_warmup(
     warmup (float): the fraction of the steps that warm up.
     start_step (int): the step to begin with, for training that goes on from a checkpoint.
     RETURNS (Iterator[float]): the rate of each step, without end.
-    RAISES (ValueError): if warmup is no fraction below 1, or a rate or a number of steps is negative.
+    RAISES (ValueError): if warmup is not a fraction below 1, or a rate or a number of steps is negative.
     SOURCE: Reimers and Gurevych 2019, section 3.1 (linear warm-up over 10 % of the training data).
     """
     if not 0 <= warmup < 1:
         raise ValueError(Errors.WARMUP.format(given=warmup))
-    warmup_steps = int(warmup * total_steps)
-    return (_rate(step, initial_rate, total_steps, warmup_steps) for step in count(start_step))
-
-
-def _rate(step: int, initial_rate: float, total_steps: int, warmup_steps: int) -> float:
-    if step < warmup_steps:
-        return initial_rate * step / warmup_steps
-    return initial_rate * max(total_steps - step, 0) / (total_steps - warmup_steps)
+    rates = warmup_linear(initial_rate, int(warmup * total_steps), total_steps)
+    return islice(rates, min(start_step, total_steps), None)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import torch
 
-from ..encoder.engine.inference import REFERENCE, resolve_precision
+from ..encoder.engine.inference import resolve_precision
 from ..encoder.engine.runner import CPU_BUDGET, GPU_BUDGET
-from ..encoder.options import PRECISIONS
+from ..encoder.options import PRECISIONS, REFERENCE
 from ..encoder.transformer import EncoderModel, load
 from .errors import Errors
 

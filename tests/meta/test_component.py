@@ -86,7 +86,7 @@ def test_sentences_and_other_spans(make_meta):
         expected = numpy.concatenate([unit(sent._.sbert_vector), unit(sent._.sbert_max_vector)])
         assert sent.vector == pytest.approx(expected, abs=1e-6)
     assert doc.vector == pytest.approx(numpy.mean([sent.vector for sent in doc.sents], axis=0), abs=1e-6)
-    with pytest.raises(ValueError, match=r"'man is' is no row .* nlp.get_pipe\('sbert_meta'\).vector\(span\)"):
+    with pytest.raises(ValueError, match=r"'man is' is not a row .* nlp.get_pipe\('sbert_meta'\).vector\(span\)"):
         _ = doc[1:3].vector
     expected = numpy.concatenate([unit(doc[1:3]._.sbert_vector), unit(doc[1:3]._.sbert_max_vector)])
     assert pipe.vector(doc[1:3]) == pytest.approx(expected, abs=1e-6)
@@ -229,7 +229,7 @@ def test_one_member_alone_or_twice(make_nlp):
         nlp.add_pipe("sbert_meta")
     with pytest.raises(ValueError, match="names of their own, given: sbert, sbert"):
         nlp.add_pipe("sbert_meta", config={"pipes": ["sbert", "sbert"]})
-    with pytest.raises(ValueError, match="'static' of a meta-embedding is no function but a str"):
+    with pytest.raises(ValueError, match="'static' of a meta-embedding is not a function but a str"):
         nlp.add_pipe("sbert_meta", config={"functions": {"static": "mean"}})
 
 
@@ -273,5 +273,5 @@ def test_an_empty_corpus(make_meta):
     nlp = make_meta(method="svd", size=4, fit=False)
     with pytest.raises(ValueError, match="no sentence to fit the meta-embedding on"):
         fit_meta(nlp, "sbert_meta", list)
-    with pytest.raises(ValueError, match="'sbert' is no 'sbert_meta' but a SentenceBert"):
+    with pytest.raises(ValueError, match="'sbert' is not an 'sbert_meta' but a SentenceBert"):
         fit_meta(nlp, "sbert", list)

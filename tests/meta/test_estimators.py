@@ -170,7 +170,7 @@ def test_damaged_bytes_are_refused():
     parts["arrays"]["mean_"] = parts["arrays"]["mean_"][:-1]
     with pytest.raises(ValueError, match=r"expected arrays of shapes .*'mean_': \(16,\).*found .*\(15,\)"):
         estimator_from_bytes(srsly.msgpack_dumps(parts))
-    with pytest.raises(ValueError, match="no saved meta-embedding"):
+    with pytest.raises(ValueError, match="not a saved meta-embedding"):
         estimator_from_bytes(srsly.msgpack_dumps([1]))
 
 
