@@ -16,7 +16,7 @@ import numpy
 import spacy
 from spacy.language import Language
 
-from spacy_sbert.component.upstream import find_encoder
+from spacy_sbert.component.upstream import find_transformer
 from spacy_sbert.files.word_counts import read_counts
 
 WORDS = 50_000
@@ -60,10 +60,10 @@ def make_ensemble(
 def set_vectors(nlp: Language, pipe: str, words: list[str]) -> None:
     """Static vectors of words: the mean of the input embeddings of their wordpieces."""
     nlp("A text.")  # loads the encoder
-    encoder: Any = find_encoder(pipe, nlp.get_pipe(pipe).model)  # type: ignore[attr-defined]
+    encoder: Any = find_transformer(pipe, nlp.get_pipe(pipe).model)  # type: ignore[attr-defined]
     shim = encoder.shim
-    embeddings = shim._model.get_input_embeddings().weight.detach().numpy()
-    found = shim._hfmodel.tokenizer(words, add_special_tokens=False, verbose=False)["input_ids"]
+    embeddings = shim.network.get_input_embeddings().weight.detach().numpy()
+    found = shim.tokenizer(words, add_special_tokens=False, verbose=False)["input_ids"]
     vectors = numpy.stack([embeddings[ids].mean(axis=0) if ids else numpy.zeros(embeddings.shape[1]) for ids in found])
     nlp.vocab.vectors = spacy.vectors.Vectors(
         data=vectors.astype("float32"), keys=[nlp.vocab.strings.add(word) for word in words]

@@ -1,5 +1,6 @@
 """Sentence-BERT for spaCy: `nlp.add_pipe("sbert")` gives Doc, Span and Token vectors that mean something."""
 
+import sys
 from importlib import import_module
 from importlib.metadata import version
 
@@ -18,6 +19,7 @@ LAZY = {  # imported when they are asked for: every spaCy command imports this p
 }
 __all__ = ["__version__", "restore", *sorted(LAZY)]
 
+sys.modules[f"{__name__}.arrivals"] = arrivals  # as Docs name it that were pickled when it stood here
 arrivals.install()
 extensions.install()
 

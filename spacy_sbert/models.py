@@ -13,7 +13,7 @@ from thinc.types import Floats2d, Ragged
 from .encoder.listener import SentenceListener
 from .encoder.options import TransformerOptions, takes_options
 from .encoder.prompts import Prompts
-from .encoder.transformer import EncoderModel
+from .encoder.transformer import RowTransformer
 from .errors import Errors
 from .errors.checks import Name, NonNegative, NonNegativeFloat, WidthOrOff, validated
 from .vectors.sentence_encoder import SentenceEncoder
@@ -72,7 +72,7 @@ def sentence_encoder(
     if not include_prompt and not POOLED_AFTER_PROMPT.issuperset(pooling.split("+")):
         raise ValueError(Errors.PROMPT_POOLING.format(given=pooling, expected=", ".join(sorted(POOLED_AFTER_PROMPT))))
     own = Prompts(prompts, default_prompt_name, include_prompt)
-    transformer = EncoderModel(name, get_spans, options, max_batch_items=max_batch_items, prompts=own)
+    transformer = RowTransformer(name, get_spans, options, max_batch_items=max_batch_items, prompts=own)
     return build_encoder(transformer, _pooling(pooling, normalize, dense, truncate_dim))
 
 
@@ -130,7 +130,7 @@ def transformer_model(
     get_spans (Callable): which stretches of a Doc are rows; spacy-sbert.sentence_spans.v1 for sentence vectors.
     tokenizer_config, transformer_config, mixed_precision, grad_scaler_config: as in spacy-transformers.
     """
-    return EncoderModel(name, get_spans, options)
+    return RowTransformer(name, get_spans, options)
 
 
 @registry.architectures("spacy-sbert.Tok2VecTransformer.v1")
@@ -151,7 +151,7 @@ def tok2vec_transformer(
     grad_factor (float): factor on the gradient that goes to the transformer.
     The others: see spacy-sbert.TransformerModel.v1.
     """
-    transformer = EncoderModel(name, get_spans, options)
+    transformer = RowTransformer(name, get_spans, options)
     # A chain in a chain, as replacing the listener leaves it: saved weights are matched by position.
     return chain(chain(transformer, split_trf_batch()), trfs2arrays(pooling, grad_factor))
 

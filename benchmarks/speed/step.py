@@ -13,14 +13,14 @@ from typing import Any
 from measure import arguments, now, prepare, save
 from train import PRECISIONS, own
 
-from spacy_sbert.encoder.shim import EncoderShim
+from spacy_sbert.encoder.shim import TransformerShim
 from spacy_sbert.encoder.wordpieces import WordpieceTokenizer
 
 WARM_UP = 20
 PARTS = {
-    "forward": (EncoderShim, "begin_update"),
-    "backward": (EncoderShim, "_backward_scaled"),
-    "update": (EncoderShim, "finish_update"),
+    "forward": (TransformerShim, "begin_update"),
+    "backward": (TransformerShim, "_backward_scaled"),
+    "update": (TransformerShim, "finish_update"),
     "tokenising": (WordpieceTokenizer, "__call__"),
 }
 

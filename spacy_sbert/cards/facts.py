@@ -13,7 +13,7 @@ from spacy_transformers.layers import TransformerModel
 from thinc.api import Model
 
 from ..component.sbert import SentenceBert
-from ..component.upstream import find_encoder, find_listeners
+from ..component.upstream import find_listeners, find_transformer
 from ..errors.checks import validated
 from ..hooks import records
 from .data import Corpus, read_corpora
@@ -139,11 +139,11 @@ def _describe_encoder(nlp: Language, name: str, width: int, performance: Json) -
         return EncoderFacts(name, members, False, config["method"], config["normalize"], width, None, ())
     if not isinstance(pipe, SentenceBert):
         raise ValueError(Errors.CARD_NO_ENCODER.format(given=name))
-    heard = [listener.encoder for listener in find_listeners(pipe.model)]
+    heard = [listener.transformer for listener in find_listeners(pipe.model)]
     transformer = next(node for node in heard or pipe.model.walk() if isinstance(node, TransformerModel))
     base_model, pooling = str(transformer.attrs["name"]), pipe.model.get_ref("pooling")
     try:
-        encoder = find_encoder(name, pipe.model)
+        encoder = find_transformer(name, pipe.model)
     except ValueError:
         settings = None  # the transformer is one of spacy-transformers
     else:

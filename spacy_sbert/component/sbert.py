@@ -23,7 +23,14 @@ from .errors import Errors, Warnings
 from .heads import find_heads, probabilities_of
 from .notices import Notices
 from .text_pipe import TextPipe
-from .upstream import cache_encoders, check_spans_key, encoder_width, find_listeners, follow_upstream, prepare_upstream
+from .upstream import (
+    cache_transformers,
+    check_spans_key,
+    find_listeners,
+    follow_upstream,
+    prepare_upstream,
+    vector_width,
+)
 from .with_loss import finish_update, with_loss
 
 DEFAULT_CONFIG = {
@@ -132,7 +139,7 @@ class SentenceBert(PairPipe, TextPipe):
         self.loss_weight = loss_weight
         self._expects_pairs = self._accumulates = False
         self._notices = Notices(name)
-        cache_encoders(self.model, loss)
+        cache_transformers(self.model, loss)
         extensions.install_for_pipe(name)
         pipes.register(self)
 
@@ -162,7 +169,7 @@ class SentenceBert(PairPipe, TextPipe):
             prepare_upstream(nlp, self.name, self.model, examples, self.spans_key)
         self.model.initialize()
         if loss is not None and needs_width(loss):
-            width = encoder_width(nlp, self.name, self.model)
+            width = vector_width(nlp, self.name, self.model)
             initialize_objectives(loss, self.model.ops, width, examples, self.spans_key, labels)
 
     def update(

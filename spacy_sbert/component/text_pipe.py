@@ -23,7 +23,7 @@ from .annotations import make_record
 from .errors import Errors
 from .heads import find_heads, label_pairs
 from .notices import Notices
-from .upstream import find_encoder, find_listeners
+from .upstream import find_listeners, find_transformer
 
 
 class TextPipe(SealedPipe):
@@ -99,7 +99,7 @@ class TextPipe(SealedPipe):
         if prompt_name is not None and prompt is not None:
             raise ValueError(Errors.TWO_PROMPTS.format(name=prompt_name, prompt=prompt))
         if prompt_name is not None:
-            encoder = find_encoder(self.name, self.model)
+            encoder = find_transformer(self.name, self.model)
             prompt = encoder.prompts.find(encoder.shim.load(), prompt_name)
         return Call(prompt, truncate_dim, self.token_vectors)
 
@@ -185,4 +185,4 @@ class TextPipe(SealedPipe):
         RAISES (ValueError): as encode.
         """
         call = self._call(prompt_name, prompt, truncate_dim)
-        return TextEncoder(find_encoder(self.name, self.model), cast(Any, self.model.get_ref("pooling")), call)
+        return TextEncoder(find_transformer(self.name, self.model), cast(Any, self.model.get_ref("pooling")), call)

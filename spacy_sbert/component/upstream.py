@@ -11,8 +11,8 @@ from thinc.api import Model
 
 from ..encoder.listener import SentenceListener
 from ..encoder.resolve import find_local
-from ..encoder.settings import EncoderSettings, read_settings
-from ..encoder.transformer import EncoderModel
+from ..encoder.settings import FolderSettings, read_settings
+from ..encoder.transformer import RowTransformer
 from ..spans import members
 from ..spans.sentence_spans import spans_key_of
 from ..training.members import check_rows
@@ -49,9 +49,9 @@ def prepare_upstream(nlp: Language, name: str, model: Model, examples: Iterable[
     """
     for listener in find_listeners(model):
         upstream = find_upstream(nlp, name, listener)
-        listener.encoder = upstream.model
+        listener.transformer = upstream.model
         check_spans_key(name, model, spans_key)
-        cache_encoders(upstream.model, model.maybe_get_ref("loss"))
+        cache_transformers(upstream.model, model.maybe_get_ref("loss"))
         pair = next((eg.predicted for eg in examples if members(eg.predicted, spans_key)), None)
         if pair is not None:
             rows = upstream.model.attrs["get_spans"]([pair])[0]
@@ -65,7 +65,7 @@ def check_spans_key(name: str, model: Model, spans_key: str) -> None:
 
     RAISES (ValueError): if they do not.
     """
-    heard = [listener.encoder for listener in find_listeners(model) if listener.encoder is not None]
+    heard = [listener.transformer for listener in find_listeners(model) if listener.transformer is not None]
     for node in [*heard, *model.walk()]:
         given = spans_key_of(node.attrs.get("get_spans"))
         if given not in (None, spans_key):
@@ -82,40 +82,40 @@ def follow_upstream(nlp: Language, model: Model, loss: Model | None) -> None:
         for name, pipe in nlp.components:
             if isinstance(pipe, Transformer) and listener.upstream_name in ("*", name):
                 _follow_stock_model(pipe.model, model)
-                cache_encoders(pipe.model, loss)
-                listener.encoder = pipe.model
+                cache_transformers(pipe.model, loss)
+                listener.transformer = pipe.model
 
 
-def find_encoder(name: str, model: Model) -> EncoderModel:
+def find_transformer(name: str, model: Model) -> RowTransformer:
     """The transformer of a pipe, its own or the one it shares.
 
     RAISES (ValueError): if it is not of this package, or the pipe is in no pipeline yet.
     """
-    heard = [listener.encoder for listener in find_listeners(model)]
+    heard = [listener.transformer for listener in find_listeners(model)]
     for node in heard or model.walk():
-        if isinstance(node, EncoderModel):
+        if isinstance(node, RowTransformer):
             return node
     raise ValueError(Errors.NO_TEXT_ENCODER.format(name=name))
 
 
-def cache_encoders(model: Model, loss: Model | None) -> None:
+def cache_transformers(model: Model, loss: Model | None) -> None:
     """Have the encoders in a model tree train in mini-batches, if the loss is of a cached kind."""
     size = getattr(loss, "mini_batch_size", None)
     for node in model.walk():
-        if size and isinstance(node, EncoderModel):
+        if size and isinstance(node, RowTransformer):
             node.shim.mini_batch_size = min(size, node.shim.mini_batch_size or size)
 
 
-def encoder_width(nlp: Language | None, name: str, model: Model) -> int:
+def vector_width(nlp: Language | None, name: str, model: Model) -> int:
     """The width of the vectors that an initialised encoder, own or shared, makes."""
     pooling = cast(SentencePooling, model.get_ref("pooling"))
     return pooling.width(_hidden_width(nlp, name, model), _settings(nlp, name, model))
 
 
-def _settings(nlp: Language | None, name: str, model: Model) -> EncoderSettings | None:
+def _settings(nlp: Language | None, name: str, model: Model) -> FolderSettings | None:
     listeners = find_listeners(model)
     nodes = [find_upstream(nlp, name, listeners[0]).model] if nlp is not None and listeners else model.walk()
-    return next((node.shim.settings for node in nodes if isinstance(node, EncoderModel)), None)
+    return next((node.shim.settings for node in nodes if isinstance(node, RowTransformer)), None)
 
 
 def _hidden_width(nlp: Language | None, name: str, model: Model) -> int:
@@ -130,7 +130,7 @@ def _hidden_width(nlp: Language | None, name: str, model: Model) -> int:
 
 def _follow_stock_model(upstream: Model, model: Model) -> None:
     source = str(upstream.attrs.get("name", ""))
-    if isinstance(upstream, EncoderModel) or not source:
+    if isinstance(upstream, RowTransformer) or not source:
         return  # ours says so with its output
     folder = find_local(source)
     if folder is not None:  # else what was found out before, maybe on another machine, stays

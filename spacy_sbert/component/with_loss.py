@@ -7,7 +7,7 @@ from typing import Any
 from spacy.tokens import Doc
 from thinc.api import Model, Optimizer
 
-from ..encoder.shim import EncoderShim
+from ..encoder.shim import TransformerShim
 from ..files.sealed_states import SealedModel
 from ..vectors.encoded import EncodedDoc
 
@@ -38,7 +38,7 @@ def finish_update(model: Model, optimizer: Optimizer) -> None:
     with ExitStack() as alone:  # another thread encodes before or after, with all layers or none as they were
         for node in encoder.walk():
             for shim in node.shims:
-                if isinstance(shim, EncoderShim):  # it may be a stock one, after replace_listeners
+                if isinstance(shim, TransformerShim):  # it may be a stock one, after replace_listeners
                     alone.enter_context(shim.weights.writing())
         encoder.finish_update(optimizer)
     loss = model.maybe_get_ref("loss")

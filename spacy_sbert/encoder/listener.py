@@ -24,7 +24,7 @@ class SentenceListener(TransformerListener):
     def __init__(self, upstream_name: str, grad_factor: float):
         super().__init__(upstream_name)
         self._func = forward
-        self.encoder: Model | None = None  # the transformer's model, once the pipeline is known
+        self.transformer: Model | None = None  # the transformer's model, once the pipeline is known
         self.grad_factor = grad_factor  # no attr: those are saved, and would win over the config when loaded
         use_one_thread_in_forks()
 

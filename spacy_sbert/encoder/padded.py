@@ -18,7 +18,7 @@ from transformers.file_utils import ModelOutput
 from .align import align_wordpieces
 from .engine.windows import spread
 from .rows import borders_of, doc_characters, row_characters, row_text, span_places
-from .settings import EncoderSettings
+from .settings import FolderSettings
 from .states import Array, States
 from .wordpieces import Wordpieces, WordpieceTokenizer
 
@@ -42,7 +42,7 @@ class RowBatch(WordpieceBatch):
     n_cut: numpy.ndarray
     row_characters: numpy.ndarray
     characters: numpy.ndarray | None
-    settings: EncoderSettings
+    settings: FolderSettings
 
     def __getitem__(self, index: int | slice) -> "RowBatch":
         part = slice(index, index + 1) if isinstance(index, int) else index

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .errors import Errors
-from .settings import EncoderSettings
+from .settings import FolderSettings
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,10 @@ class Prompts:
     default_name: str | None = None
     include: bool = True
 
-    def find(self, settings: EncoderSettings, name: str | None = None) -> str:
+    def find(self, settings: FolderSettings, name: str | None = None) -> str:
         """The prompt of a name, or the default one.
 
-        settings (EncoderSettings): what the folder says. name (str): None for the default.
+        settings (FolderSettings): what the folder says. name (str): None for the default.
         RETURNS (str): "" for none.
         RAISES (ValueError): if there is none of that name.
         """

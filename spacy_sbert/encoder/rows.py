@@ -9,7 +9,7 @@ from spacy.tokens import Span
 from thinc.types import Ragged
 
 from ..spans import trimmed
-from .settings import EncoderSettings
+from .settings import FolderSettings
 from .states import Backprop, States
 from .wordpieces import Wordpieces
 
@@ -34,7 +34,7 @@ class Rows:
     window_weights: numpy.ndarray
     has_text: numpy.ndarray
     n_cut: numpy.ndarray
-    settings: EncoderSettings | None
+    settings: FolderSettings | None
     characters: numpy.ndarray | None = None
     is_stretch: numpy.ndarray | None = None
 
@@ -101,7 +101,7 @@ class Pieces:
     aligns: Callable[[], Sequence[Ragged | None]]
 
 
-def rows_of_texts(wordpieces: Wordpieces, settings: EncoderSettings) -> Rows:
+def rows_of_texts(wordpieces: Wordpieces, settings: FolderSettings) -> Rows:
     """The rows that texts are, without places in a Doc."""
     n_text, text_of = wordpieces.n_text, wordpieces.text_of
     has_text = numpy.bincount(text_of, weights=n_text) > 0

@@ -9,12 +9,12 @@ from typing import Any
 import srsly
 
 from .errors import Errors
-from .settings import EncoderSettings, Values
+from .settings import FolderSettings, read_file
 
 SETTINGS_FILE = "spacy_sbert.json"
 
 
-def write_state(folder: Path, settings: EncoderSettings) -> bytes:
+def write_state(folder: Path, settings: FolderSettings) -> bytes:
     """The files in a folder, and the settings as one of them."""
     (folder / SETTINGS_FILE).write_text(json.dumps(asdict(settings)), encoding="utf8")
     files = {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.is_file()}
@@ -22,7 +22,7 @@ def write_state(folder: Path, settings: EncoderSettings) -> bytes:
     return srsly.msgpack_dumps({"files": files, "sha256": digests})
 
 
-def read_state(data: bytes, folder: Path) -> EncoderSettings:
+def read_state(data: bytes, folder: Path) -> FolderSettings:
     """Write the files that write_state was given to a folder again.
 
     data (bytes): of write_state; those of older versions have no digests. folder (Path): an empty one.
@@ -43,7 +43,7 @@ def read_state(data: bytes, folder: Path) -> EncoderSettings:
     _check_digests(files, state.get("sha256"))
     for name, content in files.items():
         (folder / name).write_bytes(content)
-    return _read_settings(folder)
+    return read_file(folder / SETTINGS_FILE, FolderSettings)
 
 
 def _check_digests(files: dict[str, bytes], digests: Any) -> None:
@@ -54,28 +54,6 @@ def _check_digests(files: dict[str, bytes], digests: Any) -> None:
     for name, content in files.items():
         if hashlib.sha256(content).hexdigest() != digests[name]:
             raise _damaged(f"the SHA-256 of its file '{name}' is not the one that was written with it")
-
-
-def _read_settings(folder: Path) -> EncoderSettings:
-    saved = Values(folder / SETTINGS_FILE)
-    text, whole = "a string", "a whole number"
-    modules = saved.get("unknown_modules", list, [], "a list of strings")
-    prompts = saved.get("prompts", dict, {}, "an object of strings")
-    if modules is None or not all(isinstance(module, str) for module in modules):
-        raise saved.unexpected("unknown_modules", "a list of strings")
-    if prompts is None or not all(isinstance(prompt, str) for prompt in prompts.values()):
-        raise saved.unexpected("prompts", "an object of strings")
-    return EncoderSettings(
-        name=saved.get("name", str, "", text) or "",
-        max_length=saved.get("max_length", int, None, f"{whole} above 0", least=1),
-        normalize=bool(saved.get("normalize", bool, False, "true or false")),
-        pooling=saved.get("pooling", str, None, text),
-        lowercase=bool(saved.get("lowercase", bool, False, "true or false")),
-        unknown_modules=tuple(modules),
-        prompts=prompts,
-        default_prompt_name=saved.get("default_prompt_name", str, "", text) or "",
-        truncate_dim=saved.get("truncate_dim", int, 0, whole, least=0) or 0,
-    )
 
 
 def _damaged(reason: str) -> ValueError:

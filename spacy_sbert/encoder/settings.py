@@ -1,9 +1,11 @@
 """What a folder in the layout of sentence-transformers says about its encoder, beside the weights."""
 
 import json
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from .errors import Errors
 
@@ -19,12 +21,16 @@ POOLING_FLAGS = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
-WIDTHS = ("embedding_dimension", "word_embedding_dimension")  # newer folders name it so, older ones the other
 POOLING_MODES = {**{name: name for name in POOLING_FLAGS.values()}, "mean_sqrt_len_tokens": "mean_sqrt_len"}
 
 
+WHOLE, FLAG, TEXT = "a whole number above 0", "true or false", "a string"  # what errors say that is expected
+OBJECT, LIST = "an object of strings", "a list of strings"
+FileT = TypeVar("FileT")
+
+
 @dataclass(frozen=True)
-class EncoderSettings:
+class FolderSettings:
     """What the folder of an encoder says beyond its weights, and what therefore travels with them.
 
     name: the name the encoder was asked for by.
@@ -38,79 +44,70 @@ class EncoderSettings:
     truncate_dim: how many dimensions of a vector its authors keep, 0 for all.
     """
 
-    name: str
-    max_length: int | None = None
-    normalize: bool = False
-    pooling: str | None = None
-    lowercase: bool = False
-    unknown_modules: tuple[str, ...] = ()
-    prompts: dict[str, str] = field(default_factory=dict)
-    default_prompt_name: str = ""
-    truncate_dim: int = 0
+    name: str = Field(default="", description=TEXT)
+    max_length: PositiveInt | None = Field(default=None, description=WHOLE)
+    normalize: bool = Field(default=False, description=FLAG)
+    pooling: str | None = Field(default=None, description=TEXT)
+    lowercase: bool = Field(default=False, description=FLAG)
+    unknown_modules: tuple[str, ...] = Field(default=(), description=LIST)
+    prompts: dict[str, str] = Field(default_factory=dict, description=OBJECT)
+    default_prompt_name: str = Field(default="", description=TEXT)
+    truncate_dim: NonNegativeInt = Field(default=0, description="a whole number")
 
 
-def read_settings(folder: Path, name: str) -> EncoderSettings:
+class Limits(BaseModel):
+    """The file beside the transformer."""
+
+    max_seq_length: PositiveInt | None = Field(None, description=WHOLE)
+    do_lower_case: bool | None = Field(None, description=FLAG)
+
+
+class SharedConfig(BaseModel):
+    """config_sentence_transformers.json."""
+
+    prompts: dict[str, str | None] | None = Field(None, description=OBJECT)
+    default_prompt_name: str | None = Field(None, description=TEXT)
+    truncate_dim: NonNegativeInt | None = Field(None, description="a whole number")
+
+
+def read_settings(folder: Path, name: str) -> FolderSettings:
     """Read modules.json and the files it points to; a folder without it is that of a plain encoder.
 
     folder (Path): the encoder's folder.
     name (str): the name it was asked for by.
-    RETURNS (EncoderSettings): the settings, max_length as far as the folder limits it.
+    RETURNS (FolderSettings): the settings, max_length as far as the folder limits it.
     RAISES (ValueError): if a path in modules.json leads out of the folder, or a file says what cannot be.
     """
-    modules = read_modules(folder)
-    types = [_kind(module["type"]) for module in modules]
-    limits = _read_limits(transformer_folder(folder))
-    shared = Values(folder / "config_sentence_transformers.json")
-    prompts = shared.get("prompts", dict, {}, "an object of strings") or {}
-    if not all(isinstance(prompt, str | None) for prompt in prompts.values()):
-        raise shared.unexpected("prompts", "an object of strings")
-    pooling = next(
-        (
-            read_pooling(folder, module["path"])
-            for module, kind in zip(modules, types, strict=True)
-            if kind == "Pooling"
-        ),
-        None,
-    )
-    return EncoderSettings(
+    modules = [(_kind(module["type"]), module["path"]) for module in read_modules(folder)]
+    transformer = transformer_folder(folder)
+    files = [*sorted(transformer.glob("sentence_*_config.json")), transformer / "sentence_bert_config.json"]
+    limits, shared = read_file(files[0], Limits), read_file(folder / "config_sentence_transformers.json", SharedConfig)
+    pooling = next((read_pooling(folder, path) for kind, path in modules if kind == "Pooling"), None)
+    return FolderSettings(
         name=name,
-        max_length=limits.get("max_seq_length", int, None, "a whole number above 0", least=1),
-        normalize="Normalize" in types,
+        max_length=limits.max_seq_length,
+        normalize="Normalize" in dict(modules),
         pooling=pooling.name if pooling else None,
-        lowercase=bool(limits.get("do_lower_case", bool, False, "true or false")),
-        unknown_modules=tuple(kind for kind in types if kind not in KNOWN_MODULES),
-        prompts={key: prompt or "" for key, prompt in prompts.items()},
-        default_prompt_name=shared.get("default_prompt_name", str, "", "a string") or "",
-        truncate_dim=shared.get("truncate_dim", int, 0, "a whole number", least=0) or 0,
+        lowercase=bool(limits.do_lower_case),
+        unknown_modules=tuple(kind for kind, _ in modules if kind not in KNOWN_MODULES),
+        prompts={key: prompt or "" for key, prompt in (shared.prompts or {}).items()},
+        default_prompt_name=shared.default_prompt_name or "",
+        truncate_dim=shared.truncate_dim or 0,
     )
 
 
-class Values:
-    """The object in a JSON file of an encoder's folder, whose values are of the types that are expected.
+def read_file(file: Path, kind: type[FileT]) -> FileT:
+    """The object in a JSON file of an encoder's folder as a pydantic model, whose defaults stand for what is missing.
 
-    file (Path): empty if there is none. RAISES (ValueError): if it holds something else.
+    RAISES (ValueError): if it holds something else; the description of a field says what is expected.
     """
-
-    def __init__(self, file: Path):
-        self.file = file
-        self.content = read_object(file)
-
-    def get(self, key: str, kind: type, default: Any, expected: str, *, least: int | None = None) -> Any:
-        """A value; the default if it is missing, None if it is null.
-
-        RAISES (ValueError): if it is of another type, or lower than `least`. expected (str): what the error asks for.
-        """
-        given = self.content.get(key, default)
-        if given is None:
-            return None
-        is_other = not isinstance(given, kind) or (kind is int and isinstance(given, bool))  # true counts as 1
-        if is_other or (least is not None and cast(int, given) < least):
-            raise self.unexpected(key, expected)
-        return given
-
-    def unexpected(self, key: str, expected: str) -> ValueError:
-        """The error that a value is not what is expected."""
-        return unexpected(self.file, key, self.content.get(key), expected)
+    content = read_object(file)
+    try:
+        return TypeAdapter(kind).validate_json(json.dumps(content), strict=True)
+    except ValidationError as error:
+        key = str(error.errors()[0]["loc"][0])
+        expected = kind.__pydantic_fields__[key].description  # type: ignore[attr-defined]
+        raise unexpected(file, key, content.get(key), str(expected)) from error
 
 
 def unexpected(file: Path, key: str, given: Any, expected: str) -> ValueError:
@@ -146,6 +143,21 @@ class PoolingSettings:
     width: int | None = None
 
 
+class PoolingConfig(BaseModel):
+    """config.json of a Pooling module. Its flags stand in the order in which results are concatenated."""
+
+    pooling_mode_cls_token: bool | None = Field(None, description=FLAG)
+    pooling_mode_max_tokens: bool | None = Field(None, description=FLAG)
+    pooling_mode_mean_tokens: bool | None = Field(None, description=FLAG)
+    pooling_mode_mean_sqrt_len_tokens: bool | None = Field(None, description=FLAG)
+    pooling_mode_weightedmean_tokens: bool | None = Field(None, description=FLAG)
+    pooling_mode_lasttoken: bool | None = Field(None, description=FLAG)
+    pooling_mode: str | list[str] | None = Field(None, description="a string, or a list of them")
+    include_prompt: bool | None = Field(None, description=FLAG)
+    embedding_dimension: PositiveInt | None = Field(None, description=WHOLE)  # in newer folders
+    word_embedding_dimension: PositiveInt | None = Field(None, description=WHOLE)
+
+
 def read_pooling(folder: Path, path: str) -> PoolingSettings | None:
     """What the config.json of a Pooling module says, None if there is none.
 
@@ -154,17 +166,13 @@ def read_pooling(folder: Path, path: str) -> PoolingSettings | None:
     file = inside(folder, path) / "config.json"
     if not file.is_file():
         return None
-    config = Values(file)
-    modes = [mode for key, mode in POOLING_FLAGS.items() if config.get(key, bool, False, "true or false")]
-    given = config.content.get("pooling_mode")
-    if given is not None:
-        named = [given] if isinstance(given, str) else given
-        if not isinstance(named, list) or not all(isinstance(mode, str) for mode in named):
-            raise config.unexpected("pooling_mode", "a string, or a list of them")
+    config = read_file(file, PoolingConfig)
+    modes = [mode for flag, mode in POOLING_FLAGS.items() if getattr(config, flag)]
+    if config.pooling_mode is not None:
+        named = [config.pooling_mode] if isinstance(config.pooling_mode, str) else config.pooling_mode
         modes = [POOLING_MODES[mode] for mode in named] if set(named) <= set(POOLING_MODES) else []
-    widths = [config.get(key, int, None, "a whole number", least=1) for key in WIDTHS]
-    include = config.get("include_prompt", bool, True, "true or false")
-    return PoolingSettings("+".join(modes) or None, include is not False, next(filter(None, widths), None))
+    width = config.embedding_dimension or config.word_embedding_dimension
+    return PoolingSettings("+".join(modes) or None, config.include_prompt is not False, width)
 
 
 def read_modules(folder: Path) -> list[dict[str, str]]:
@@ -217,7 +225,3 @@ def inside(folder: Path, path: str) -> Path:
     if not inner.is_relative_to(folder.resolve()):
         raise ValueError(Errors.UNSAFE_PATH.format(file=folder / MODULES_FILE, path=path))
     return inner
-
-
-def _read_limits(folder: Path) -> Values:
-    return Values(next(iter(sorted(folder.glob("sentence_*_config.json"))), folder / "sentence_bert_config.json"))

@@ -41,7 +41,7 @@ from .options import REFERENCE, TransformerOptions
 from .remote_code import may_run
 from .resolve import resolve
 from .saved import read_state, write_state
-from .settings import EncoderSettings, read_settings, transformer_folder
+from .settings import FolderSettings, read_settings, transformer_folder
 from .states import Backprop, States
 from .stepping import SteppingShim
 from .steps import Steps
@@ -50,7 +50,7 @@ from .weights_lock import WeightsLock
 from .wordpieces import Wordpieces
 
 
-class EncoderShim(SteppingShim):
+class TransformerShim(SteppingShim):
     """A transformer that is looked for and loaded when it is first needed.
 
     name (str): a folder or a name, see resolve.
@@ -69,7 +69,7 @@ class EncoderShim(SteppingShim):
         self.precision = "float16" if options.mixed_precision and torch.cuda.is_available() else on_device
         self.mini_batch_size = options.mini_batch_size
         self.max_batch_items = max_batch_items
-        self.settings: EncoderSettings | None = None
+        self.settings: FolderSettings | None = None
         self._inference = InferenceCache()
         self._steps = Steps()
         self._twins = Twins()
@@ -94,7 +94,7 @@ class EncoderShim(SteppingShim):
     def is_loaded(self) -> bool:
         return self._hfmodel.transformer is not None
 
-    def load(self) -> EncoderSettings:
+    def load(self) -> FolderSettings:
         """Load tokenizer and weights, unless they are, and say what is known of them.
 
         RAISES (OSError, ValueError): if the encoder is not found, see resolve.
@@ -104,7 +104,7 @@ class EncoderShim(SteppingShim):
                 if self.settings is None:
                     folder = resolve(self.name)
                     self._load_folder(transformer_folder(folder), read_settings(folder, self.name))
-        return cast(EncoderSettings, self.settings)
+        return cast(FolderSettings, self.settings)
 
     @contextmanager
     def encoding(self) -> Iterator[Engine]:
@@ -185,7 +185,7 @@ class EncoderShim(SteppingShim):
                 raise OSError(Errors.CANNOT_WRITE.format(path=folder, reason=error)) from error
             raise
 
-    def from_bytes(self, bytes_data: bytes) -> "EncoderShim":
+    def from_bytes(self, bytes_data: bytes) -> "TransformerShim":
         """Load an encoder that to_bytes wrote.
 
         RAISES (ValueError): if the bytes are no such encoder, or not those that were written.
@@ -201,7 +201,7 @@ class EncoderShim(SteppingShim):
         self._hfmodel._init_transformer_config = SimpleFrozenDict()
         return self
 
-    def copy(self) -> "EncoderShim":
+    def copy(self) -> "TransformerShim":
         """A copy with weights of its own and an id of its own, by which optimizers tell parameters apart."""
         self._settle()
         with self.weights.reading():
@@ -261,7 +261,7 @@ class EncoderShim(SteppingShim):
                 self._inference.drop()
                 super().to_device(device_type, device_id)
 
-    def _load_folder(self, folder: Path, settings: EncoderSettings, *, is_saved: bool = False) -> None:
+    def _load_folder(self, folder: Path, settings: FolderSettings, *, is_saved: bool = False) -> None:
         objects = self._hfmodel
         of_tokenizer, of_transformer = dict(self.options.tokenizer_config), dict(self.options.transformer_config)
         trust = may_run(

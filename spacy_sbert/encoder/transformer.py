@@ -24,12 +24,12 @@ from .options import TransformerOptions
 from .padded import PaddedRows, encode_spans, pad_states
 from .prompts import Prompts
 from .replace_listeners import replace_listener, replace_listener_cfg
-from .shim import EncoderShim
+from .shim import TransformerShim
 from .states import Backprop, States
 from .wordpieces import Wordpieces, WordpieceTokenizer
 
 
-class EncoderModel(Configured, SealedModel, TransformerModel):
+class RowTransformer(Configured, SealedModel, TransformerModel):
     """Encode the rows of Docs with a Hugging Face encoder that is loaded on first use.
 
     Beyond the model of spacy-transformers it looks a name up in installed packages too, knows the length limit that
@@ -58,7 +58,7 @@ class EncoderModel(Configured, SealedModel, TransformerModel):
             raise ValueError(Errors.PROMPT_WINDOWS)
         self._tokenizer: tuple[Tokenizer, WordpieceTokenizer] | None = None
         # Of the name and in the place that spacy-transformers gives it, as saved pipelines have it.
-        shim = EncoderShim(name, options, max_batch_items=max_batch_items)
+        shim = TransformerShim(name, options, max_batch_items=max_batch_items)
         holder: Model = Model("hf-pytorch", _is_held, shims=[shim], dims={"nI": None, "nO": None})
         Model.__init__(
             self,
@@ -77,7 +77,7 @@ class EncoderModel(Configured, SealedModel, TransformerModel):
         )
 
     @property
-    def shim(self) -> EncoderShim:
+    def shim(self) -> TransformerShim:
         return self.layers[0].shims[0]  # type: ignore[return-value]
 
     @contextmanager
@@ -128,7 +128,7 @@ class EncoderModel(Configured, SealedModel, TransformerModel):
 
 
 def _is_held(model: Model, X: object, is_train: bool) -> tuple[object, Callable]:
-    """The shim is asked itself, see EncoderModel.states."""
+    """The shim is asked itself, see RowTransformer.states."""
     raise NotImplementedError(Errors.HELD_SHIM)
 
 
@@ -136,9 +136,9 @@ def init(model: Model, X: Any = None, Y: Any = None) -> None:
     load(model)
 
 
-def load(model: Model) -> EncoderShim:
+def load(model: Model) -> TransformerShim:
     """Load the weights, unless they are."""
-    shim = cast(EncoderShim, model.layers[0].shims[0])
+    shim = cast(TransformerShim, model.layers[0].shims[0])
     shim.load()
     if not model.has_dim("nO"):
         model.set_dim("nO", shim.network.config.hidden_size)
@@ -148,7 +148,7 @@ def load(model: Model) -> EncoderShim:
 
 def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransformerBatch, Callable]:
     """For the component `transformer`, to which others listen: padded, as they expect."""
-    encoder = cast(EncoderModel, model)
+    encoder = cast(RowTransformer, model)
     shim = load(encoder)
     spans = model.attrs["get_spans"](docs)
     if not any(spans):

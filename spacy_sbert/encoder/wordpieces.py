@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 from tokenizers import Tokenizer
 
-from .settings import EncoderSettings
+from .settings import FolderSettings
 
 OVERFLOWS = ("truncate", "windows")
 
@@ -57,13 +57,13 @@ class WordpieceTokenizer:
     wordpieces by their ids.
 
     tokenizer: of Hugging Face.
-    settings (EncoderSettings): of the encoder; max_length limits a window.
+    settings (FolderSettings): of the encoder; max_length limits a window.
     overflow (str): what happens to a text that is longer: "truncate" cuts its end, "windows" makes several windows of
         it. Every window begins and ends with the special tokens.
     include_prompt (bool): whether the wordpieces of a prompt are pooled.
     """
 
-    def __init__(self, tokenizer: Any, settings: EncoderSettings, overflow: str, *, include_prompt: bool = True):
+    def __init__(self, tokenizer: Any, settings: FolderSettings, overflow: str, *, include_prompt: bool = True):
         self.settings = settings
         self.overflow = overflow
         self.include_prompt = include_prompt

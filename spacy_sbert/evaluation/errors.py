@@ -10,7 +10,7 @@ class Errors(errors.Errors):
         "The pipeline has no 'sbert' pipe that scores pairs; its pipes are {pipes}. Add one: nlp.add_pipe(\"sbert\")."
     )
     UNKNOWN_SETTING = "Unknown value '{given}' among the {name} of the evaluation: expected some of {expected}."
-    REPEATED_SETTING = "The {name} of the evaluation are '{given}': expected at least one, without repetitions."
+    REPEATED_SETTING = "The {name} of the evaluation are '{given}': expected at least one, and none twice."
     UNKNOWN_SIZE = (
         "Unknown size '{given}': expected own, pca-D (D principal components) or up-D (random up-projection to D "
         "numbers, at most 65536), such as pca-128."
@@ -21,8 +21,8 @@ class Errors(errors.Errors):
     )
     SIZE_TOO_SMALL = "Cannot up-project vectors of width {width} to size '{size}': expected at least up-{width}."
     SIZE_TOO_LARGE = (
-        "Cannot take '{size}' of {rows} vectors of width {width}: there are only as many components as the smaller of "
-        "the two numbers. Choose a smaller size."
+        "Cannot take '{size}' of {rows} vectors of width {width}: there are no more components than the smaller of the "
+        "two. Choose a smaller size."
     )
     MISSING_DATA = "{names} not found below {root}. Get it from {source}"
     NOT_OFFICIAL = (

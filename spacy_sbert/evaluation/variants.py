@@ -7,6 +7,7 @@ import numpy
 
 from ..errors.checks import MOST_DIMENSIONS
 from ..similarity import unit_length
+from ..similarity.principal_components import principal_components
 from .errors import Errors
 
 Transform = Callable[[numpy.ndarray], numpy.ndarray]
@@ -82,9 +83,8 @@ def fit_size(size: str, rows: numpy.ndarray, seed: int) -> Transform:
         return lambda given: given @ matrix.T
     if wanted > min(rows.shape):
         raise ValueError(Errors.SIZE_TOO_LARGE.format(size=size, rows=len(rows), width=width))
-    mean = rows.mean(axis=0, dtype="float64")
-    components = numpy.linalg.svd(rows - mean, full_matrices=False)[2][:wanted]
-    return lambda given: (given - mean) @ components.T
+    mean, components = principal_components(rows)
+    return lambda given: (given - mean) @ components.axes[:wanted].T
 
 
 def parse_size(size: str) -> tuple[str, int]:

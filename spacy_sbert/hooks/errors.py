@@ -8,8 +8,8 @@ class Errors(errors.Errors):
 
     NO_TOKEN_VECTORS = (
         "The span '{text}' is not a row of the encoder (a whole Doc, or a sentence with unit = \"sent\"), and its Doc "
-        "was processed with token_vectors = false: its vector is not known. Set token_vectors = true in the config of "
-        "the 'sbert' pipe to have vectors for any Span and Token."
+        "was processed with token_vectors = false, so its vector is not known. Set token_vectors = true in the config "
+        "of the 'sbert' pipe to have vectors for any Span and Token."
     )
     NOT_COMPARABLE = (
         "Cannot compare with {given}: expected a Doc, Span, Token or Lexeme that has a vector. Process the other text "

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy
 import torch
+from pydantic import BaseModel, Field
 from safetensors.numpy import load_file, save_file
 
 from ..encoder.resolve import check_safetensors
-from ..encoder.settings import Values
+from ..encoder.settings import TEXT, read_file, read_object
 from .errors import Errors
 from .modules import ACTIVATIONS
 
@@ -32,6 +33,12 @@ class DenseFile:
         return {"nI": nI, "nO": nO, "activation": self.activation, "bias": self.b is not None}
 
 
+class DenseConfig(BaseModel):
+    """config.json of a Dense module."""
+
+    activation_function: str | None = Field("torch.nn.modules.activation.Tanh", description=TEXT)
+
+
 def read_dense(folder: Path) -> DenseFile:
     """Read a Dense module.
 
@@ -40,16 +47,16 @@ def read_dense(folder: Path) -> DenseFile:
     """
     if not (folder / "config.json").is_file():
         raise _refused(folder, "it has no config.json")
-    values = Values(folder / "config.json")
-    named = values.get("activation_function", str, "torch.nn.modules.activation.Tanh", "a string")
+    config = read_object(folder / "config.json")
+    named = read_file(folder / "config.json", DenseConfig).activation_function
     if named not in ACTIVATIONS:
         raise _refused(folder, f"its activation {named} is none of {', '.join(ACTIVATIONS)}")
     for key in ("module_input_name", "module_output_name"):
-        if values.content.get(key) not in (None, "sentence_embedding"):
-            raise _refused(folder, f"its {key} is {values.content[key]}, not sentence_embedding")
+        if config.get(key) not in (None, "sentence_embedding"):
+            raise _refused(folder, f"its {key} is {config[key]}, not sentence_embedding")
     weights = _read_weights(folder)
     W, b = weights.get("linear.weight"), weights.get("linear.bias")
-    shape = (values.content.get("out_features"), values.content.get("in_features"))
+    shape = (config.get("out_features"), config.get("in_features"))
     if W is None or W.shape != shape or (b is not None and b.shape != shape[:1]):
         given = {key: value.shape for key, value in weights.items()}
         raise _refused(folder, f"its weights are {given}, its config says linear.weight of {shape}")

@@ -11,9 +11,9 @@ from thinc.api import Model
 
 from ..cards import sentence_transformers_card
 from ..component.sbert import find_sbert
-from ..component.upstream import find_encoder
-from ..encoder.settings import POOLING_FLAGS, POOLING_MODES, EncoderSettings
-from ..encoder.transformer import EncoderModel, load
+from ..component.upstream import find_transformer
+from ..encoder.settings import POOLING_FLAGS, POOLING_MODES, FolderSettings
+from ..encoder.transformer import RowTransformer, load
 from ..errors.checks import validated
 from ..files.whole import new_folder
 from ..layers.dense import activation_of
@@ -29,7 +29,7 @@ class Pooling(Protocol):
     truncate_dim: int
     dense: Model | None
 
-    def normalizes(self, settings: EncoderSettings | None) -> bool: ...
+    def normalizes(self, settings: FolderSettings | None) -> bool: ...
 
 
 @validated
@@ -47,7 +47,7 @@ def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -
     """
     pipe = find_sbert(nlp, name)
     name = pipe.name
-    encoder = find_encoder(name, pipe.model)
+    encoder = find_transformer(name, pipe.model)
     settings = load(encoder).load()
     pooling = cast(Pooling, pipe.model.get_ref("pooling"))
     if encoder.overflow == "windows":
@@ -73,7 +73,7 @@ def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -
         (folder / "README.md").write_text(card, encoding="utf8")
 
 
-def _pooling_config(pooling: Pooling, encoder: EncoderModel) -> dict[str, object]:
+def _pooling_config(pooling: Pooling, encoder: RowTransformer) -> dict[str, object]:
     modes = pooling.pooling_name.split("+")
     width, include = encoder.get_dim("nO"), encoder.prompts.include
     in_order = [mode for mode in POOLING_FLAGS.values() if mode in modes]
@@ -100,7 +100,7 @@ def _dense_file(layer: Model) -> DenseFile:
     return DenseFile(activation_of(layer), layer.ops.to_numpy(layer.get_param("W")), b)
 
 
-def _shared_config(encoder: EncoderModel, pooling: Pooling, settings: EncoderSettings) -> dict[str, object]:
+def _shared_config(encoder: RowTransformer, pooling: Pooling, settings: FolderSettings) -> dict[str, object]:
     default = encoder.prompts.default_name
     config: dict[str, object] = {
         "__version__": {"spacy_sbert": version("spacy-sbert")},

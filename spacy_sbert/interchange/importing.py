@@ -7,7 +7,7 @@ import spacy
 from spacy.language import Language
 
 from ..component.sbert import find_sbert
-from ..component.upstream import find_encoder
+from ..component.upstream import find_transformer
 from ..encoder.options import REFERENCE
 from ..encoder.resolve import resolve
 from ..encoder.settings import PoolingSettings, inside, read_modules, read_pooling, read_settings
@@ -57,7 +57,7 @@ def import_folder(source: str, *, lang: Name = "en", name: Name = "sbert", preci
     nlp = spacy.blank(lang)
     nlp.add_pipe("sbert", name=name, config={"model": config})
     model = find_sbert(nlp, name).model
-    find_encoder(name, model).shim.load()
+    find_transformer(name, model).shim.load()
     for layer, found in zip((node for node in model.walk() if node.name == "dense"), dense, strict=True):
         layer.set_param("W", layer.ops.asarray2f(found.W))  # type: ignore[arg-type]
         if found.b is not None:

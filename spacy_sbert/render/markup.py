@@ -7,7 +7,7 @@ JOINERS = "\u200c\u200d"  # format characters without which Persian, Hindi and e
 
 def clean(text: object) -> str:
     """A text that any file can hold: control, format and half characters as spaces, except zero-width joiners."""
-    return "".join(
-        " " if unicodedata.category(character)[0] == "C" and character not in JOINERS else character
-        for character in str(text)
-    )
+    text = str(text)
+    if text.isprintable():  # most are, and this is fast
+        return text
+    return "".join(" " if unicodedata.category(one)[0] == "C" and one not in JOINERS else one for one in text)

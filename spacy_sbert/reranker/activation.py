@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+from pydantic import BaseModel, Field
 from thinc.types import Floats2d
 from transformers import PretrainedConfig
 
-from ..encoder.settings import Values
+from ..encoder.settings import TEXT, read_file
 from ..layers.sigmoid import sigmoid
 from ..losses.parts.cross_entropy import softmax
 from .errors import Errors
@@ -49,10 +50,16 @@ def resolve_activation(activation: str, config: PretrainedConfig) -> str:
     return found
 
 
+class ActivationConfig(BaseModel):
+    """The file beside a classifier that says its activation."""
+
+    activation_fn: str | None = Field(None, description=TEXT)
+
+
 def note_activation(config: PretrainedConfig, folder: Path) -> None:
     """Have the config of a model say what a file beside it says of its activation, so that it is saved with it."""
     file = folder / CONFIG_FILE
-    saved = Values(file).get("activation_fn", str, None, "a string")
+    saved = read_file(file, ActivationConfig).activation_fn
     if saved is not None and activation_noted(config) is None:
         config.sentence_transformers = {"activation_fn": saved}
 

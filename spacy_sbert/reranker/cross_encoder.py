@@ -65,7 +65,7 @@ class CrossEncoder(Configured[list[Pair], PairLogits], SealedModel[list[Pair], P
     @property
     def pair_tokenizer(self) -> PairTokenizer:
         """The classifier's tokenizer, for whole batches."""
-        settings, tokenizer = self.shim.load(), self.shim._hfmodel.tokenizer
+        settings, tokenizer = self.shim.load(), self.shim.tokenizer
         if self._tokenizer is None or self._tokenizer[0] is not tokenizer:
             limit = self._limit(settings.max_length)
             self._tokenizer = tokenizer, PairTokenizer(tokenizer, settings, limit)
@@ -76,7 +76,7 @@ class CrossEncoder(Configured[list[Pair], PairLogits], SealedModel[list[Pair], P
         return activate(logits, self.activation)
 
     def _limit(self, of_folder: int | None) -> int | None:
-        most = position_limit(self.shim._model)
+        most = position_limit(self.shim.network)
         given = self._max_length or of_folder
         if given is not None and (given < SHORTEST or (most is not None and given > most)):
             expected = f"{SHORTEST} to {most}" if most else f"{SHORTEST} or more"

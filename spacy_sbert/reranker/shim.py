@@ -16,7 +16,7 @@ from ..encoder.engine.runner import CPU_BUDGET, GPU_BUDGET
 from ..encoder.loading import Source, load_weights
 from ..encoder.options import PRECISIONS, REFERENCE, TransformerOptions
 from ..encoder.saved import SETTINGS_FILE
-from ..encoder.shim import EncoderShim
+from ..encoder.shim import TransformerShim
 from ..encoder.weights import check_architecture, check_weights
 from ..encoder.wordpieces import Wordpieces
 from .activation import forget_activation, note_activation
@@ -25,7 +25,7 @@ from .errors import Errors
 CPU_TRAINING_BUDGET = 512  # wordpieces in a part of a batch; more would be padding
 
 
-class ClassifierShim(EncoderShim):
+class ClassifierShim(TransformerShim):
     """A sequence classifier that is looked for and loaded when it is first needed.
 
     A plain encoder, or a folder whose head has another number of outputs, gets a new head, of seed 0 until
@@ -33,7 +33,7 @@ class ClassifierShim(EncoderShim):
 
     n_outputs (int): of the head, 0 for as many as the folder's has, or 1.
     max_batch_items (int): the most wordpieces in a forward pass in use, padding included; 0 for what suits the device.
-    For the others see EncoderShim.
+    For the others see TransformerShim.
     """
 
     def __init__(self, name: str, *, n_outputs: int, max_batch_items: int, **config: Any):
@@ -48,7 +48,7 @@ class ClassifierShim(EncoderShim):
     @property
     def config(self) -> PretrainedConfig:
         """That of the loaded Hugging Face model, in which labels and activation are saved."""
-        return self._model.config
+        return self.network.config
 
     @property
     def has_new_head(self) -> bool:
@@ -68,7 +68,7 @@ class ClassifierShim(EncoderShim):
         seed (int): of its weights.
         """
         self.load()
-        model = _with_new_head(self._model, n_outputs, labels, seed)
+        model = _with_new_head(self.network, n_outputs, labels, seed)
         with self.weights.writing():
             self._hfmodel.transformer = self._model = model.to(self.device)
             self._inference.drop()
@@ -86,7 +86,7 @@ class ClassifierShim(EncoderShim):
         awaited = self._begin_step()
         budget = CPU_TRAINING_BUDGET if self.device.type == "cpu" else GPU_BUDGET
         with self.weights.reading(), autocast(self.device, self.precision):
-            parts = [(rows, self._logits_of(self._model, wordpieces, rows)) for rows in _passes(wordpieces, budget)]
+            parts = [(rows, self._logits_of(self.network, wordpieces, rows)) for rows in _passes(wordpieces, budget)]
 
         def backward(gradients: list[torch.Tensor]) -> None:
             (d_logits,) = gradients

@@ -7,7 +7,7 @@ import numpy
 from tokenizers import Encoding
 from transformers import PreTrainedTokenizerBase
 
-from ..encoder.settings import EncoderSettings
+from ..encoder.settings import FolderSettings
 from ..encoder.wordpieces import Wordpieces, WordpieceTokenizer, flat, lower_case
 
 Pair = tuple[str, str]
@@ -18,11 +18,11 @@ class PairTokenizer(WordpieceTokenizer):
     """The tokenizer of a cross-encoder, for many pairs at a time.
 
     tokenizer: of Hugging Face.
-    settings (EncoderSettings): of the encoder.
+    settings (FolderSettings): of the encoder.
     limit (int): the most wordpieces of a pair, special tokens included; None for no limit.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, settings: EncoderSettings, limit: int | None):
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, settings: FolderSettings, limit: int | None):
         super().__init__(tokenizer, replace(settings, max_length=None), "truncate")
         self.limit = limit
 

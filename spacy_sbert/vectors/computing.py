@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import torch
 
-from ..encoder.engine.inference import REFERENCE, resolve_precision
+from ..encoder.engine.inference import resolve_precision
 from ..encoder.engine.runner import CPU_BUDGET, GPU_BUDGET
-from ..encoder.options import PRECISIONS
-from ..encoder.transformer import EncoderModel, load
+from ..encoder.options import PRECISIONS, REFERENCE
+from ..encoder.transformer import RowTransformer, load
 from .errors import Errors
 
 
@@ -17,13 +17,13 @@ def check_precision(given: str) -> None:
         raise ValueError(Errors.UNKNOWN_PRECISION.format(given=given, expected=", ".join(PRECISIONS)))
 
 
-def set_precision(transformer: EncoderModel, precision: str, gpu_ids: Sequence[int]) -> None:
+def set_precision(transformer: RowTransformer, precision: str, gpu_ids: Sequence[int]) -> None:
     """Have an encoder work in a precision; gpu_ids (Sequence[int]): GPUs it will work on, for "auto"."""
     shim = load(transformer)
     shim.precision = resolve_precision(precision, "cuda" if gpu_ids else shim.device.type)
 
 
-def budget_of(transformer: EncoderModel, given: int, gpu_ids: Sequence[int]) -> int:
+def budget_of(transformer: RowTransformer, given: int, gpu_ids: Sequence[int]) -> int:
     """The most wordpieces in a forward pass, whatever the number of threads: passes must hold the same texts.
 
     given (int): what was asked for; 0 for what the encoder was made with, or what suits the device.
@@ -36,7 +36,7 @@ def budget_of(transformer: EncoderModel, given: int, gpu_ids: Sequence[int]) -> 
     return asked or (GPU_BUDGET if on_gpu else CPU_BUDGET)
 
 
-def device_name(transformer: EncoderModel, gpu_ids: Sequence[int]) -> str:
+def device_name(transformer: RowTransformer, gpu_ids: Sequence[int]) -> str:
     """The processor that computes: the GPU by its name, the CPU by what it can do."""
     device = load(transformer).device
     if not gpu_ids and device.type == "cpu":

@@ -14,7 +14,7 @@ from spacy.language import Language
 from thinc.api import Model
 
 from ..encoder.listener import SentenceListener
-from ..encoder.transformer import EncoderModel, load
+from ..encoder.transformer import RowTransformer, load
 from ..files.digests import digest_of_stream
 from ..similarity import as_numpy
 from .sentence_pooling import SentencePooling
@@ -39,16 +39,16 @@ class Digest(Protocol):
     def update(self, data: Any, /) -> object: ...
 
 
-def encoder_digest(encoder: EncoderModel, pooling: SentencePooling) -> str:
+def encoder_digest(encoder: RowTransformer, pooling: SentencePooling) -> str:
     """The SHA-256 of all that the vectors of an encoder depend on but texts and arithmetic: weights, tokenizer,
     configuration, and how states are pooled, cut and normalised.
 
-    encoder (EncoderModel): it is loaded. pooling (SentencePooling): what makes vectors of its states.
+    encoder (RowTransformer): it is loaded. pooling (SentencePooling): what makes vectors of its states.
     """
     return encoder_digests(encoder, pooling)[0]
 
 
-def encoder_digests(encoder: EncoderModel, pooling: SentencePooling) -> tuple[str, str]:
+def encoder_digests(encoder: RowTransformer, pooling: SentencePooling) -> tuple[str, str]:
     """The digest, and what it was once: that knows the vocabulary, but not the normaliser, of the tokenizer.
 
     The digest is of the former one and of what that left out; so the weights are gone through once.
@@ -84,8 +84,8 @@ def _pipeline_parts(nlp: Language) -> Iterator[str | bytes]:
 
 def _pipe_parts(model: object, pipe: object) -> Iterator[str | bytes]:
     if isinstance(model, Model):
-        nodes = [node.encoder if isinstance(node, SentenceListener) else node for node in model.walk()]
-        encoders = [node for node in nodes if isinstance(node, EncoderModel)]
+        nodes = [node.transformer if isinstance(node, SentenceListener) else node for node in model.walk()]
+        encoders = [node for node in nodes if isinstance(node, RowTransformer)]
         for encoder in encoders:
             load(encoder)  # or its state and precision would change with use
         pooling = model.maybe_get_ref("pooling")
@@ -112,10 +112,10 @@ def _versions(nlp: Language) -> list[str]:
     return sorted(f"{name} {version(name)};" for name in found)
 
 
-def encoder_state(encoder: EncoderModel, pooling: SentencePooling) -> dict[str, object]:
+def encoder_state(encoder: RowTransformer, pooling: SentencePooling) -> dict[str, object]:
     """All that the vectors of an encoder depend on beside weights, texts and arithmetic, as JSON holds it.
 
-    encoder (EncoderModel): it is loaded. pooling (SentencePooling): what makes vectors of its states.
+    encoder (RowTransformer): it is loaded. pooling (SentencePooling): what makes vectors of its states.
     """
     settings = encoder.shim.load()
     return {
@@ -132,7 +132,7 @@ def encoder_state(encoder: EncoderModel, pooling: SentencePooling) -> dict[str, 
     }
 
 
-def _former_digest(encoder: EncoderModel, pooling: SentencePooling) -> str:
+def _former_digest(encoder: RowTransformer, pooling: SentencePooling) -> str:
     shim, settings = encoder.shim, encoder.shim.load()
     how = {
         "pooling": pooling.pooling_name,

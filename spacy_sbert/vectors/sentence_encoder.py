@@ -25,7 +25,7 @@ from ..encoder.rows import (
     rows_of_texts,
     span_places,
 )
-from ..encoder.transformer import EncoderModel, load
+from ..encoder.transformer import RowTransformer, load
 from ..encoder.wordpieces import Wordpieces
 from ..similarity import as_numpy
 from .call import AS_CONFIGURED, Call
@@ -37,7 +37,7 @@ SentenceEncoder = Model[list[Doc], list[EncodedDoc]]
 Backprop = Callable[[list[Any]], Any]
 
 
-def sentence_encoder(transformer: EncoderModel, pooling: SentencePooling) -> SentenceEncoder:
+def sentence_encoder(transformer: RowTransformer, pooling: SentencePooling) -> SentenceEncoder:
     """Encode the rows of Docs with a transformer of its own, and pool them."""
     # In a chain, as saved pipelines have it: weights are matched by position.
     held: Model = chain(transformer, split_trf_batch(), pooling)
@@ -70,7 +70,7 @@ def predict(model: SentenceEncoder, docs: list[Doc], call: Call) -> list[Encoded
 
 
 def _encode(model: SentenceEncoder, docs: list[Doc], is_train: bool, call: Call) -> tuple[list[EncodedDoc], Backprop]:
-    transformer = cast(EncoderModel, model.get_ref("transformer"))
+    transformer = cast(RowTransformer, model.get_ref("transformer"))
     pooling = cast(SentencePooling, model.get_ref("pooling"))
     settings = load(transformer).settings
     width = pooling.width(transformer.get_dim("nO"), settings, truncate_dim=call.truncate_dim)
@@ -80,7 +80,7 @@ def _encode(model: SentenceEncoder, docs: list[Doc], is_train: bool, call: Call)
 
 @contextmanager
 def _row_states(
-    transformer: EncoderModel, spans: list[list[Span]], is_train: bool, call: Call
+    transformer: RowTransformer, spans: list[list[Span]], is_train: bool, call: Call
 ) -> Iterator[RowStates | None]:
     """The rows of Docs, and their states from a transformer of its own; None if there is no row."""
     flat = [span for doc_spans in spans for span in doc_spans]
@@ -111,7 +111,7 @@ def _row_states(
 
 
 def _pieces(
-    transformer: EncoderModel, wordpieces: Wordpieces, spans: list[Span], texts: list[str], window_borders: list[int]
+    transformer: RowTransformer, wordpieces: Wordpieces, spans: list[Span], texts: list[str], window_borders: list[int]
 ) -> Pieces:
     """What is known of the wordpieces; of a slow tokenizer's only which tokens they are of."""
     characters = doc_characters(wordpieces, spans)
@@ -123,7 +123,7 @@ def _pieces(
 
 
 def _aligns(
-    transformer: EncoderModel, wordpieces: Wordpieces, spans: list[Span], texts: list[str], window_borders: list[int]
+    transformer: RowTransformer, wordpieces: Wordpieces, spans: list[Span], texts: list[str], window_borders: list[int]
 ) -> list[Ragged]:
     """For a slow tokenizer: the alignment of each Doc to its wordpieces."""
     numbers = {doc: number for number, doc in enumerate(dict.fromkeys(span.doc for span in spans))}
@@ -142,8 +142,8 @@ def _aligns(
 def _shared_width(source: Model, pooling: SentencePooling, truncate_dim: int | None) -> int:
     """The width of vectors on a transformer that has encoded nothing yet; 0 where nobody knows that of its states."""
     for node in source.walk():
-        encoder = getattr(node, "encoder", None) or node  # a listener knows whom it hears
-        settings = load(encoder).settings if isinstance(encoder, EncoderModel) else None
+        encoder = getattr(node, "transformer", None) or node  # a listener knows whom it hears
+        settings = load(encoder).settings if isinstance(encoder, RowTransformer) else None
         if encoder.has_dim("nO"):
             return pooling.width(encoder.get_dim("nO"), settings, truncate_dim=truncate_dim)
     return 0

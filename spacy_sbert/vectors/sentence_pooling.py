@@ -13,7 +13,7 @@ from thinc.types import Floats2d, Ragged
 from ..encoder.engine.windows import spread
 from ..encoder.heard import row_states
 from ..encoder.rows import Rows, RowStates, outermost
-from ..encoder.settings import EncoderSettings
+from ..encoder.settings import FolderSettings
 from ..encoder.states import Array, States
 from ..errors.checks import WidthOrOff, check
 from ..errors.configured import Configured
@@ -67,7 +67,7 @@ class SentencePooling(Configured[list[TransformerData], list[EncodedDoc]]):
         """The width of pooled vectors, before a dense layer; hidden (int): that of the encoder's states."""
         return hidden * len(self.pooling_name.split("+"))
 
-    def width(self, hidden: int, settings: EncoderSettings | None = None, *, truncate_dim: int | None = None) -> int:
+    def width(self, hidden: int, settings: FolderSettings | None = None, *, truncate_dim: int | None = None) -> int:
         """The width of the vectors; hidden, settings: of the encoder. truncate_dim (int): in place of the pipe's own.
 
         RAISES (ValueError): if they have no so many dimensions.
@@ -79,27 +79,27 @@ class SentencePooling(Configured[list[TransformerData], list[EncodedDoc]]):
         return kept
 
     def finishing(
-        self, settings: EncoderSettings | None, normalize: bool, truncate_dim: int | None
+        self, settings: FolderSettings | None, normalize: bool, truncate_dim: int | None
     ) -> list[Model[Floats2d, Floats2d]]:
         """The layers that finish a pooled vector.
 
-        settings (EncoderSettings): of the encoder; None if nobody knows. normalize (bool): whether to normalise.
+        settings (FolderSettings): of the encoder; None if nobody knows. normalize (bool): whether to normalise.
         truncate_dim (int): in place of the pipe's own, None for that.
         """
         width = self._truncated(settings, truncate_dim)
         layers = [] if self.dense is None else [self.dense]
         return [*layers, *([self.layers[1]] if normalize else []), *([truncation(width)] if width else [])]
 
-    def _truncated(self, settings: EncoderSettings | None, truncate_dim: int | None) -> int:
+    def _truncated(self, settings: FolderSettings | None, truncate_dim: int | None) -> int:
         """To how many dimensions vectors are truncated; 0 for not at all."""
         if truncate_dim is not None:
             return truncate_dim
         return self.truncate_dim or (settings.truncate_dim if settings else 0)
 
-    def normalizes(self, settings: EncoderSettings | None) -> bool:
+    def normalizes(self, settings: FolderSettings | None) -> bool:
         """Whether vectors get unit length, which the folder of the encoder may say.
 
-        settings (EncoderSettings): what it says; None if nobody knows.
+        settings (FolderSettings): what it says; None if nobody knows.
         RAISES (ValueError): if the folder asks for more than pooling and normalisation.
         """
         if self.normalize is not None:

@@ -17,7 +17,7 @@ from thinc.api import require_gpu
 from tqdm import tqdm
 
 from ..encoder.rows import RowStates, rows_of_texts
-from ..encoder.transformer import EncoderModel, load
+from ..encoder.transformer import RowTransformer, load
 from ..encoder.wordpieces import Wordpieces
 from ..errors.checks import Positive, Processes, check, check_text
 from ..similarity import as_numpy
@@ -36,7 +36,7 @@ class TextEncoder:
     transformer: the encoder. pooling: what makes a vector of its states. call: what is not as the config says.
     """
 
-    transformer: EncoderModel
+    transformer: RowTransformer
     pooling: SentencePooling
     call: Call = AS_CONFIGURED
 

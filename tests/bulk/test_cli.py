@@ -68,12 +68,12 @@ def test_stopped_and_resumed(pipeline, texts, write_texts, tmp_path, monkeypatch
 
 def test_precision(pipeline):
     """It is that of the config unless it is given."""
-    from spacy_sbert.component.upstream import find_encoder
+    from spacy_sbert.component.upstream import find_transformer
     from spacy_sbert.encoder.engine.inference import resolve_precision
 
     for given, expected in ((None, "float32"), ("bfloat16", "bfloat16"), ("auto", resolve_precision("auto", "cpu"))):
         pipe = load_pipe(str(pipeline), name="encoder", precision=given)
-        assert find_encoder("encoder", pipe.model).shim.precision == expected
+        assert find_transformer("encoder", pipe.model).shim.precision == expected
 
 
 def test_the_default_is_the_default_encoder():

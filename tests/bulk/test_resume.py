@@ -16,7 +16,7 @@ import torch
 
 from spacy_sbert.bulk import encode_file, run
 from spacy_sbert.bulk import vectors as vector_file
-from spacy_sbert.component.upstream import find_encoder
+from spacy_sbert.component.upstream import find_transformer
 
 N_TEXTS, WINDOW = 40, 4
 
@@ -148,7 +148,7 @@ def test_parquet_goes_on(sbert, given, interrupt, tmp_path):
 
 def test_threads_change_nothing(sbert, given, unbroken, tmp_path, monkeypatch):
     """A forward pass holds as many wordpieces as ever: that of `encode` depends on the number of threads."""
-    transformer, budgets, whole = find_encoder("sbert", sbert.model), [], run.encode_windows
+    transformer, budgets, whole = find_transformer("sbert", sbert.model), [], run.encode_windows
 
     def watched(*args, **kwargs):
         budgets.append(transformer.max_batch_items)
@@ -211,11 +211,11 @@ def change_input(sbert, given):
 
 def change_weights(sbert, given):
     with torch.no_grad():
-        next(find_encoder("sbert", sbert.model).shim.network.parameters())[3, 3] += 1e-3
+        next(find_transformer("sbert", sbert.model).shim.network.parameters())[3, 3] += 1e-3
 
 
 def change_precision(sbert, given):
-    find_encoder("sbert", sbert.model).shim.precision = "bfloat16"
+    find_transformer("sbert", sbert.model).shim.precision = "bfloat16"
 
 
 @pytest.mark.parametrize(

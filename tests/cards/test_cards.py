@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from spacy_sbert import cards
 from spacy_sbert.cards import describe, hub_card, hub_metadata, package_card, sentence_transformers_card, write_readme
 from spacy_sbert.cli import app
-from spacy_sbert.component.upstream import find_encoder
+from spacy_sbert.component.upstream import find_transformer
 
 ASSETS = Path(__file__).parents[2] / "assets"
 NASTY = "a\"b|c\n---\n```\n# <b>[x](y)': *d* \u202e"
@@ -52,7 +52,7 @@ def test_facts(make_nlp, tiny_bert, tmp_path):
     assert (encoder.width, encoder.max_length, encoder.pooling, encoder.normalized) == (16, 24, "max", True)
     assert (encoder.base_model, encoder.is_on_hub) == (tiny_bert.name, False)
     assert encoder.objectives == ("spacy-sbert.CosineSimilarityLoss.v1",)
-    transformer = find_encoder("sbert", nlp.get_pipe("sbert").model).shim._model
+    transformer = find_transformer("sbert", nlp.get_pipe("sbert").model).shim._model
     assert facts.n_parameters == sum(p.numel() for p in transformer.parameters()) > 5000
     assert facts.size == sum(file.stat().st_size for file in (tmp_path / "nlp").rglob("*") if file.is_file())
     assert facts.scores == {"sts_spearman": 0.75125, "ents_f": 0.5}
@@ -148,7 +148,7 @@ def test_names_break_neither_tables_nor_yaml(make_nlp, make):
 
 def test_front_matter(make_nlp):
     nlp = trained(make_nlp(), performance={**SCORES, "sts_spearman_sick": 0.5, "triplet_acc": 1.0})
-    find_encoder("sbert", nlp.get_pipe("sbert").model).attrs["name"] = "organisation/encoder"
+    find_transformer("sbert", nlp.get_pipe("sbert").model).attrs["name"] = "organisation/encoder"
     nlp.meta["license"] = "GNU GPL 3.0"
     data = ModelCard(hub_card(describe(nlp, name="mine"))).data.to_dict()
     assert data.pop("model-index") == [

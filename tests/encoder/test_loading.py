@@ -284,9 +284,9 @@ def test_nothing_is_said_of_the_real_model(minilm, caplog, capfd):
 
     from spacy_sbert.encoder.options import TransformerOptions
     from spacy_sbert.encoder.resolve import resolve
-    from spacy_sbert.encoder.shim import EncoderShim
+    from spacy_sbert.encoder.shim import TransformerShim
 
-    shim = EncoderShim(MINILM, TransformerOptions())
+    shim = TransformerShim(MINILM, TransformerOptions())
     shim.load()
     stock = BertModel.from_pretrained(resolve(MINILM))
     assert all(map(torch.equal, shim._model.state_dict().values(), stock.state_dict().values()))

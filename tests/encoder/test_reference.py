@@ -8,7 +8,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 from transformers import BertTokenizerFast, DistilBertConfig, DistilBertModel
 
-from spacy_sbert.component.upstream import find_encoder
+from spacy_sbert.component.upstream import find_transformer
 from spacy_sbert.encoder.engine.passes import reference_passes
 from spacy_sbert.encoder.wordpieces import Wordpieces
 from spacy_sbert.vectors.computing import budget_of
@@ -113,7 +113,7 @@ def test_no_budget_beside_it(make_nlp):
     with pytest.raises(ValueError, match='max_batch_items = 100 and precision = "reference" do not go together'):
         make_pipeline(make_nlp, max_batch_items=100)
     pipe = make_pipeline(make_nlp).get_pipe("sbert")
-    transformer = find_encoder(pipe.name, pipe.model)
+    transformer = find_transformer(pipe.name, pipe.model)
     with pytest.raises(ValueError, match='max_batch_items = 64 and precision = "reference"'):
         budget_of(transformer, 64, [])
     assert budget_of(transformer, 0, []) > 0

@@ -9,8 +9,8 @@ from transformers import BertTokenizer
 
 from spacy_sbert.encoder.options import TransformerOptions
 from spacy_sbert.encoder.saved import SETTINGS_FILE
-from spacy_sbert.encoder.shim import EncoderShim
-from spacy_sbert.encoder.transformer import EncoderModel
+from spacy_sbert.encoder.shim import TransformerShim
+from spacy_sbert.encoder.transformer import RowTransformer
 
 TEXTS = ["A man is eating food. He cannot go.", "", "The cat sat on the mat.", "dog"]
 DOC_SPANS = {"@span_getters": "spacy-transformers.doc_spans.v1"}
@@ -87,7 +87,7 @@ def test_copy_has_weights_and_optimizer_keys_of_its_own(make_nlp):
     model = make_nlp("shared").get_pipe("transformer").model
     model.initialize()
     copied = model.copy()
-    assert isinstance(copied, EncoderModel) and copied.get_dim("nO") == 16 and copied.attrs["has_transformer"]
+    assert isinstance(copied, RowTransformer) and copied.get_dim("nO") == 16 and copied.attrs["has_transformer"]
     assert copied.shim.id != model.shim.id and copied.shim.name == model.shim.name
     for (_, a), (_, b) in zip(model.transformer.named_parameters(), copied.transformer.named_parameters(), strict=True):
         assert a is not b and numpy.array_equal(a.detach().numpy(), b.detach().numpy())
@@ -127,7 +127,7 @@ def test_encoder_decoders_are_refused(tmp_path, tiny_bert):
 
 
 def new_shim(folder, **settings):
-    return EncoderShim(str(folder), TransformerOptions(**settings))
+    return TransformerShim(str(folder), TransformerOptions(**settings))
 
 
 def test_slow_tokenizer_survives(tiny_bert):

@@ -10,7 +10,7 @@ from transformers import AutoModel, AutoTokenizer, BertTokenizer
 
 from spacy_sbert.encoder.padded import encode_spans
 from spacy_sbert.encoder.resolve import resolve
-from spacy_sbert.encoder.settings import EncoderSettings
+from spacy_sbert.encoder.settings import FolderSettings
 from spacy_sbert.encoder.wordpieces import Wordpieces, WordpieceTokenizer
 from spacy_sbert.spans.sentence_spans import get_sentence_spans
 
@@ -25,7 +25,7 @@ def rows(nlp, tokenizer, texts, overflow="truncate", max_length=MAX_LENGTH):
     docs = [nlp.make_doc(text) for text in texts]
     spans = get_sentence_spans(docs, unit="doc", spans_key="sbert")
     nested, _, batch, align = encode_spans(
-        WordpieceTokenizer(tokenizer, EncoderSettings("x", max_length), overflow), spans
+        WordpieceTokenizer(tokenizer, FolderSettings("x", max_length), overflow), spans
     )
     return nested, batch, align
 
@@ -62,7 +62,7 @@ def test_very_long_texts_are_aligned_in_linear_time(make_nlp, tiny_bert):
 
 def test_lower_case_keeps_characters_in_place(make_nlp, tiny_bert):
     docs = [make_nlp().make_doc(text) for text in ("İİİİ a MAN", "the dog")]
-    settings = EncoderSettings("x", MAX_LENGTH, lowercase=True)
+    settings = FolderSettings("x", MAX_LENGTH, lowercase=True)
     spans = get_sentence_spans(docs, unit="doc", spans_key="sbert")
     tokenizer = WordpieceTokenizer(AutoTokenizer.from_pretrained(tiny_bert), settings, "truncate")
     _, _, batch, align = encode_spans(tokenizer, spans)
@@ -237,7 +237,7 @@ def flat(windows):
 
 
 def of_minilm(tokenizer, overflow, **settings) -> Wordpieces:
-    ours = WordpieceTokenizer(tokenizer, EncoderSettings("x", 256, **settings), overflow)
+    ours = WordpieceTokenizer(tokenizer, FolderSettings("x", 256, **settings), overflow)
     return ours(AWKWARD, offsets=True)
 
 
@@ -269,7 +269,7 @@ def test_what_is_cut_is_counted(minilm_tokenizer):
 
 @pytest.mark.parametrize("overflow", ["truncate", "windows"])
 def test_without_offsets_the_rest_is_the_same(minilm_tokenizer, overflow):
-    ours = WordpieceTokenizer(minilm_tokenizer, EncoderSettings("x", 256), overflow)
+    ours = WordpieceTokenizer(minilm_tokenizer, FolderSettings("x", 256), overflow)
     given, without = ours(AWKWARD, offsets=True), ours(AWKWARD, offsets=False)
     assert without.offsets is None and given.offsets.shape == (len(given.ids), 2)
     for field in ("text_of", "lengths", "ids", "special", "n_cut"):
@@ -282,7 +282,7 @@ def test_the_tokenizer_and_its_copy_do_not_disturb_each_other(minilm_tokenizer):
     backend.enable_padding(length=9)
     try:
         state = backend.truncation, backend.padding
-        ours = WordpieceTokenizer(minilm_tokenizer, EncoderSettings("x", 256), "truncate")
+        ours = WordpieceTokenizer(minilm_tokenizer, FolderSettings("x", 256), "truncate")
         before = ours(AWKWARD, offsets=True)
         assert (backend.truncation, backend.padding) == state
     finally:
@@ -293,7 +293,7 @@ def test_the_tokenizer_and_its_copy_do_not_disturb_each_other(minilm_tokenizer):
 
 
 def test_the_order_and_company_of_texts_do_not_matter(minilm_tokenizer):
-    ours = WordpieceTokenizer(minilm_tokenizer, EncoderSettings("x", 256), "windows")
+    ours = WordpieceTokenizer(minilm_tokenizer, FolderSettings("x", 256), "windows")
     together = ours(AWKWARD, offsets=True)
     alone = [ours([text], offsets=True) for text in AWKWARD]
     assert together.ids.tolist() == [i for one in alone for i in one.ids.tolist()]
@@ -317,6 +317,6 @@ def test_a_vocabulary_with_holes():
     backend = Tokenizer(models.WordLevel({"[UNK]": 0, "a": 1, "dog": 9}, unk_token="[UNK]"))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="[UNK]", pad_token="[UNK]")
-    ours = WordpieceTokenizer(tokenizer, EncoderSettings("x", 10), "truncate")
+    ours = WordpieceTokenizer(tokenizer, FolderSettings("x", 10), "truncate")
     ids = ours(["a dog cat"], offsets=False).ids
     assert ids.tolist() == [1, 9, 0] and ours.strings[ids].tolist() == ["a", "dog", "[UNK]"]

@@ -8,7 +8,7 @@ from thinc.types import Ragged
 from transformers.file_utils import ModelOutput
 
 from spacy_sbert.encoder.padded import RowBatch
-from spacy_sbert.encoder.settings import EncoderSettings
+from spacy_sbert.encoder.settings import FolderSettings
 from spacy_sbert.layers.pooling import POOLING
 from spacy_sbert.vectors.sentence_pooling import SentencePooling
 
@@ -30,7 +30,7 @@ def data(states):
         n_cut=numpy.zeros(n, dtype="int64"),
         row_characters=numpy.zeros((n, 2), dtype="int64"),
         characters=None,
-        settings=EncoderSettings("x"),
+        settings=FolderSettings("x"),
     )
     align = Ragged(numpy.array([1, 5, 9], dtype="i"), numpy.array([1, 1, 0, 1, 0, 0], dtype="i"))
     return TransformerData(batch, ModelOutput(last_hidden_state=states), align)

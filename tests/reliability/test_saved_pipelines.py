@@ -202,11 +202,11 @@ def test_flips_and_cuts_in_bytes(part, make, counted):
 @pytest.mark.parametrize("part", parts(10))
 def test_flips_in_an_encoder_that_another_pipe_saves(part, make_nlp, counted):
     """What stands in a tagger after replace_listeners, or was saved in any Thinc model."""
-    from spacy_sbert.encoder.shim import EncoderShim
+    from spacy_sbert.encoder.shim import TransformerShim
 
     nlp = make_nlp()
     expected = answer(nlp)
-    shim: EncoderShim = nlp.get_pipe("sbert").model.get_ref("encoder").get_ref("transformer").shim
+    shim: TransformerShim = nlp.get_pipe("sbert").model.get_ref("encoder").get_ref("transformer").shim
     rng = random.Random(part)
     with counted("an encoder in the bytes of any pipe, damaged anywhere, has the same vectors or says so") as cases:
         for what, damaged in damages(shim.to_bytes(), rng, 30):

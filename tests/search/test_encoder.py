@@ -8,7 +8,7 @@ import pytest
 import spacy
 
 from spacy_sbert.bulk.identity import describe
-from spacy_sbert.component.upstream import find_encoder
+from spacy_sbert.component.upstream import find_transformer
 from spacy_sbert.meta.fitting import fit_meta
 from spacy_sbert.search import VectorIndex, identify
 from spacy_sbert.vectors.identity import pipeline_digest
@@ -86,7 +86,7 @@ def test_precision_is_noticed_by_an_evaluation(make_nlp):
     """The pipeline says "auto", or `load_pipe` is told another."""
     nlp = make_nlp()
     before = pipeline_digest(nlp)
-    find_encoder("sbert", nlp.get_pipe("sbert").model).shim.precision = "bfloat16"
+    find_transformer("sbert", nlp.get_pipe("sbert").model).shim.precision = "bfloat16"
     assert pipeline_digest(nlp) != before
 
 
@@ -131,5 +131,5 @@ def test_training_makes_another_encoder(make_nlp, examples):
 def test_another_vocabulary(make_nlp):
     nlp = make_nlp()
     before = identity(nlp)
-    find_encoder("sbert", nlp.get_pipe("sbert").model).shim.tokenizer.add_tokens(["newword"])
+    find_transformer("sbert", nlp.get_pipe("sbert").model).shim.tokenizer.add_tokens(["newword"])
     assert identity(nlp).digest != before.digest

@@ -6,8 +6,8 @@ import json
 import numpy
 import pytest
 import spacy
-from spacy_sbert.training.heads import find_heads
 
+from spacy_sbert.component.heads import find_heads
 from spacy_sbert.meta.fitting import fit_meta
 from spacy_sbert.vectors.identity import config_state, encoder_digests, pipeline_digest, tokenizer_state
 
