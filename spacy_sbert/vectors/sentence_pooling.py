@@ -163,7 +163,7 @@ def encode_docs(
     """
     if batch is None:
         return [model.without_rows(width) for _ in range(n_docs)], lambda d_vectors: []
-    rows, spans = batch.rows, list(pairwise(batch.row_borders))
+    rows, spans = batch.rows, list(pairwise(batch.borders))
     kept = None
     if batch.pieces is not None and call.token_vectors and not is_train:
         outer = [outermost(rows.spans[first:last]) for first, last in spans if first < last]
