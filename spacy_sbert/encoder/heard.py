@@ -59,14 +59,11 @@ def row_states(datas: list[TransformerData], docs: Sequence[Doc] | None = None) 
 
     characters = [doc.characters for doc in heard if doc.characters is not None]
     of_all = numpy.concatenate(characters) if len(characters) == len(heard) else None
-    return RowStates(
-        rows=_joined([doc.rows for doc in heard]),
-        borders=borders_of(n_rows.get(i, 0) for i in range(len(datas))),
-        lengths=numpy.concatenate([doc.lengths for doc in heard]),
-        states=[states for _, states in parts],
-        backprop=backprop,
-        pieces=None if of_all is None else Pieces(of_all[:, 1] > of_all[:, 0], of_all),
-    )
+    rows, borders = _joined([doc.rows for doc in heard]), borders_of(n_rows.get(i, 0) for i in range(len(datas)))
+    lengths, pieces = numpy.concatenate([doc.lengths for doc in heard]), None
+    if of_all is not None and docs:
+        pieces = Pieces.of_rows(rows, borders, lengths, of_all[:, 1] > of_all[:, 0], of_all)
+    return RowStates(rows, borders, lengths, [states for _, states in parts], backprop, pieces)
 
 
 def _states_of(batch: list[TransformerData], docs: list[_Heard], own: list[int], firsts: list[int]) -> States:

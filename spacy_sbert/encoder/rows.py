@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import numpy
 from spacy.tokens import Span
@@ -68,11 +68,23 @@ class Rows:
 class Pieces:
     """Which of N wordpieces other Spans and Tokens of their Docs are made of.
 
-    of_text: bool (N,), all but special tokens, and those of a prompt. characters: int32 (N, 2), of each in its Doc.
+    of_text: bool (N,), all but special tokens, and those of a prompt, of the windows in whose context they are read.
+    characters: int32 (N, 2), of each in its Doc.
+    windows: bool (windows,), those windows; see outermost.
     """
 
     of_text: numpy.ndarray
     characters: numpy.ndarray
+    windows: numpy.ndarray
+
+    @classmethod
+    def of_rows(
+        cls, rows: Rows, borders: list[int], lengths: numpy.ndarray, of_text: numpy.ndarray, characters: numpy.ndarray
+    ) -> "Pieces":
+        """Those of rows of several Docs; borders (list[int]), lengths (int64 (windows,)): see RowStates."""
+        stretches = [rows.spans[first:last] for first, last in pairwise(borders) if first < last]
+        windows = numpy.concatenate([outermost(spans) for spans in stretches])[rows.row_of]
+        return cls(of_text & numpy.repeat(windows, lengths), characters, windows)
 
 
 @dataclass
@@ -80,7 +92,7 @@ class RowStates:
     """The rows of a batch of Docs, and the states that an encoder gives for their windows.
 
     rows: of all Docs, one after another.
-    borders: where the rows of each Doc begin, and where the last end.
+    borders: where the rows of each Doc begin, and where the last end; window_borders: the same of the windows.
     lengths: int64 (windows,), the wordpieces of each window, N in all.
     states: of all windows, each once, in whatever order.
     backprop: what takes the gradients of their values to the encoder.
@@ -96,10 +108,8 @@ class RowStates:
     pieces: Pieces | None = None
     n_lead: int = 0
 
-    @property
-    def window_borders(self) -> list[int]:
-        """Where the windows of each Doc begin, and where the last end."""
-        return numpy.searchsorted(self.rows.row_of, self.borders).tolist()
+    def __post_init__(self) -> None:
+        self.window_borders: list[int] = numpy.searchsorted(self.rows.row_of, self.borders).tolist()
 
 
 def read_spans(
@@ -120,13 +130,14 @@ def read_spans(
     if not with_pieces:
         return wordpieces, rows, None
     of_pieces = doc_characters(wordpieces, flat)
+    borders, lengths = borders_of(map(len, spans)), wordpieces.lengths
     if of_pieces is not None:
-        return wordpieces, rows, Pieces(~wordpieces.special, of_pieces)
+        return wordpieces, rows, Pieces.of_rows(rows, borders, lengths, ~wordpieces.special, of_pieces)
     docs = [doc_spans[0].doc for doc_spans in spans if doc_spans]
     doc_of = [number for number, doc_spans in enumerate(filter(None, spans)) for _ in doc_spans]
     align = align_wordpieces(tokenizer, wordpieces, flat, doc_of, texts)
     of_pieces = piece_characters(align, docs, len(wordpieces.ids))
-    return wordpieces, rows, Pieces(of_pieces[:, 1] > 0, of_pieces)
+    return wordpieces, rows, Pieces.of_rows(rows, borders, lengths, of_pieces[:, 1] > 0, of_pieces)
 
 
 def rows_of_texts(wordpieces: Wordpieces, settings: FolderSettings) -> Rows:

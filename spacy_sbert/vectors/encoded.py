@@ -40,21 +40,16 @@ class EncodedDoc:
     dense: bool = False
 
 
-def wordpieces_of(
-    batch: RowStates, pieces: Pieces, kept: numpy.ndarray, states: list[numpy.ndarray | None]
-) -> list[WordpieceStates]:
+def wordpieces_of(batch: RowStates, pieces: Pieces, states: list[numpy.ndarray | None]) -> list[WordpieceStates]:
     """What the Spans and Tokens of each Doc with rows need.
 
-    kept (bool (windows,)): the windows in whose context they are read.
-    states (list[float32 (wordpieces, width)]): of text, for each window that is kept.
+    states (list[float32 (wordpieces, width)]): of the text of each window that is read.
     """
-    chosen = pieces.of_text & numpy.repeat(kept, batch.lengths)  # (N,)
-    piece_borders = numpy.append(0, numpy.cumsum(batch.lengths))
-    found = []
+    piece_borders, found = numpy.append(0, numpy.cumsum(batch.lengths)), []
     for first, last in pairwise(batch.window_borders):
         own = [of_window for of_window in states[first:last] if of_window is not None]
         if own:
             here = slice(piece_borders[first], piece_borders[last])
             joined = own[0] if len(own) == 1 else numpy.concatenate(own)
-            found.append(WordpieceStates(joined, pieces.characters[here][chosen[here]]))
+            found.append(WordpieceStates(joined, pieces.characters[here][pieces.of_text[here]]))
     return found

@@ -8,7 +8,6 @@ from spacy_transformers.layers import split_trf_batch
 from thinc.api import Model, chain
 
 from ..encoder.heard import row_states
-from ..encoder.rows import RowStates, borders_of, read_spans
 from ..encoder.transformer import RowTransformer, load
 from .call import AS_CONFIGURED, Call
 from .encoded import EncodedDoc
@@ -46,7 +45,7 @@ def predict(model: SentenceEncoder, docs: list[Doc], call: Call) -> list[Encoded
     if call.prompt is not None:
         raise ValueError(Errors.SHARED_PROMPT.format(prompt=call.prompt))
     source, pooling = model.layers[0], cast(SentencePooling, model.layers[1])
-    batch = row_states(source.predict(docs), docs)
+    batch = row_states(source.predict(docs), docs if call.token_vectors else None)
     width = 0 if batch else _shared_width(source, pooling, call.truncate_dim)
     return encode_docs(pooling, batch, len(docs), False, call=call, width=width)[0]
 
@@ -54,20 +53,13 @@ def predict(model: SentenceEncoder, docs: list[Doc], call: Call) -> list[Encoded
 def _encode(model: SentenceEncoder, docs: list[Doc], is_train: bool, call: Call) -> tuple[list[EncodedDoc], Backprop]:
     transformer = cast(RowTransformer, model.get_ref("transformer"))
     pooling = cast(SentencePooling, model.get_ref("pooling"))
-    settings = load(transformer).settings
-    width = pooling.width(transformer.get_dim("nO"), settings, truncate_dim=call.truncate_dim)
     spans = transformer.attrs["get_spans"](docs)
     if not any(spans):
-        return encode_docs(pooling, None, len(docs), is_train, call=call, width=width)
-    wordpieces, rows, pieces = read_spans(
-        transformer.wordpiece_tokenizer,
-        spans,
-        prompt=transformer.prompt(call.prompt),
-        with_pieces=call.token_vectors and not is_train,
-    )
-    with transformer.states(wordpieces, is_train) as (states, backprop):
-        borders = borders_of(map(len, spans))
-        batch = RowStates(rows, borders, wordpieces.lengths, states, backprop, pieces, wordpieces.n_lead)
+        settings = load(transformer).settings
+        width = pooling.width(transformer.get_dim("nO"), settings, truncate_dim=call.truncate_dim)
+        return encode_docs(pooling, None, len(docs), is_train, width=width)
+    with_pieces = call.token_vectors and not is_train
+    with transformer.read(spans, prompt=call.prompt, with_pieces=with_pieces, is_train=is_train) as batch:
         return encode_docs(pooling, batch, len(docs), is_train, call=call)
 
 
