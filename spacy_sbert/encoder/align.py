@@ -1,10 +1,11 @@
 """Which wordpieces belong to which token."""
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy
-from spacy.attrs import IDX
-from spacy.tokens import Span
+from spacy.attrs import IDX, LENGTH
+from spacy.tokens import Doc, Span
 from spacy_transformers.align import get_alignment
 from thinc.types import Ragged
 
@@ -93,18 +94,21 @@ def align_texts(spans: list[Span], pieces: list[list[str]], places: list[numpy.n
     )
 
 
-def among(align: Ragged, kept: numpy.ndarray) -> Ragged:
-    """The same alignment to some of the wordpieces alone, counted anew.
+def piece_characters(align: Ragged, docs: Sequence[Doc], n_pieces: int) -> numpy.ndarray:
+    """Where wordpieces stand in their Docs, by the tokens that they belong to.
 
-    align (Ragged of int32): see align_offsets. kept (bool (wordpieces,)): which are left.
+    align (Ragged of int32): see align_offsets. docs (list[Doc]): whose tokens these are, one Doc after another.
+    RETURNS (int32 (n_pieces, 2)): from the first character of the first token to the last of the last one; nowhere,
+        (0, 0), for the wordpieces of none.
     """
-    if kept.all():
-        return align
-    lengths, pieces = numpy.asarray(align.lengths), numpy.asarray(align.dataXd).reshape(-1)
-    tokens, place_of = numpy.repeat(numpy.arange(len(lengths)), lengths), numpy.cumsum(kept) - 1
-    left = kept[pieces]
-    counts = numpy.bincount(tokens[left], minlength=len(lengths)).astype("int32")
-    return Ragged(cast(Any, place_of[pieces[left]].astype("int32")), cast(Any, counts))
+    found = numpy.concatenate([numpy.asarray(doc.to_array([IDX, LENGTH])).astype("int32") for doc in docs])
+    starts, ends = found[:, 0], found[:, 0] + found[:, 1]
+    counts, pieces = numpy.asarray(align.lengths), numpy.asarray(align.dataXd).reshape(-1)
+    tokens = numpy.repeat(numpy.arange(len(counts)), counts)
+    characters = numpy.zeros((n_pieces, 2), dtype="int32")
+    characters[pieces[::-1], 0] = starts[tokens[::-1]]
+    characters[pieces, 1] = ends[tokens]
+    return characters
 
 
 def _row_tokens(spans: list[Span], positions: list[int]) -> tuple[list[numpy.ndarray], list[numpy.ndarray]]:

@@ -1,18 +1,20 @@
 """What a listener hears of a shared transformer, as flat states of the rows of its Docs."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy
+from spacy.tokens import Doc
 from spacy_transformers.data_classes import TransformerData
 from thinc.types import Ragged
 from thinc.util import get_array_module
 from transformers.file_utils import ModelOutput
 
 from ..similarity import as_numpy
+from .align import piece_characters
 from .padded import RowBatch
-from .rows import Pieces, Rows, RowStates, borders_of, outermost
+from .rows import Pieces, Rows, RowStates, borders_of, outermost, row_characters
 from .states import Array, States
 
 
@@ -21,60 +23,50 @@ class _Heard:
     """The windows of one Doc.
 
     rows: of the Doc. lengths: int64 (windows,), the wordpieces of each, N in all. places: int64 (N,), where these stand
-    in the flattened padded batch. of_text, characters: see Pieces. align: gives the alignment of tokens to the N
-    wordpieces; None where characters are known.
+    in the flattened padded batch. characters: int32 (N, 2), of each in the Doc; None if they are not known.
     """
 
     rows: Rows
     lengths: numpy.ndarray
     places: numpy.ndarray
-    of_text: numpy.ndarray
-    characters: numpy.ndarray
-    align: Callable[[], Ragged] | None
+    characters: numpy.ndarray | None
 
 
-def row_states(datas: list[TransformerData]) -> RowStates | None:
+def row_states(datas: list[TransformerData], docs: Sequence[Doc] | None = None) -> RowStates | None:
     """The rows of Docs as a transformer encoded them, and its states without padding.
 
     datas: of each Doc, from whatever batch, padded.
+    docs: the Docs, if what other Spans and Tokens need is to be known.
     RETURNS (RowStates): its backprop returns the gradient of each TransformerData that has rows; None if none has.
     """
-    batch = [data for data in datas if "last_hidden_state" in data.model_output]
-    if not batch:
+    held = [i for i, data in enumerate(datas) if "last_hidden_state" in data.model_output]
+    if not held:
         return None
-    docs = [_heard(data) for data in batch]
-    counts = [0 if "last_hidden_state" not in data.model_output else 1 for data in datas]
-    of_datas = [docs[place - 1] if count else None for place, count in zip(numpy.cumsum(counts), counts, strict=True)]
-    window_borders = borders_of(0 if doc is None else len(doc.lengths) for doc in of_datas)
-    kinds = [[i for i, doc in enumerate(docs) if doc.rows.foreign == is_stretch] for is_stretch in (False, True)]
-    firsts = numpy.array([border for border, count in zip(window_borders, counts, strict=False) if count])
-    parts = [(own, _states_of(batch, docs, own, firsts)) for own in kinds if own]
+    batch = [datas[i] for i in held]
+    heard = [_heard(datas[i], docs[i] if docs else None) for i in held]
+    n_rows = dict(zip(held, (len(doc.rows.spans) for doc in heard), strict=True))
+    kinds = [[i for i, doc in enumerate(heard) if doc.rows.foreign == is_stretch] for is_stretch in (False, True)]
+    firsts = borders_of(len(doc.lengths) for doc in heard)
+    parts = [(own, _states_of(batch, heard, own, firsts)) for own in kinds if own]
 
     def backprop(d_values: list[Array]) -> list[TransformerData]:
         d_datas: dict[int, TransformerData] = {}
         for (own, _), d_part in zip(parts, d_values, strict=True):
-            borders = pairwise(borders_of(len(docs[i].places) for i in own))
-            d_datas |= {
-                i: _padded(batch[i], docs[i], d_part[slice(*border)]) for i, border in zip(own, borders, strict=True)
-            }
+            borders = pairwise(borders_of(len(heard[i].places) for i in own))
+            found = [d_part[slice(*border)] for border in borders]
+            d_datas |= {i: _padded(batch[i], heard[i], d_own) for i, d_own in zip(own, found, strict=True)}
         return [d_datas[i] for i in range(len(batch))]
 
-    return RowStates(
-        rows=_joined([doc.rows for doc in docs]),
-        row_borders=borders_of(0 if doc is None else len(doc.rows.spans) for doc in of_datas),
-        window_borders=window_borders,
-        lengths=numpy.concatenate([doc.lengths for doc in docs]),
-        states=[states for _, states in parts],
-        backprop=backprop,
-        pieces=Pieces(
-            numpy.concatenate([doc.of_text for doc in docs]),
-            numpy.concatenate([doc.characters for doc in docs]),
-            lambda: [doc.align() if doc.align else None for doc in docs],
-        ),
-    )
+    characters = [doc.characters for doc in heard if doc.characters is not None]
+    of_all = numpy.concatenate(characters) if len(characters) == len(heard) else None
+    rows, borders = _joined([doc.rows for doc in heard]), borders_of(n_rows.get(i, 0) for i in range(len(datas)))
+    lengths, pieces = numpy.concatenate([doc.lengths for doc in heard]), None
+    if of_all is not None and docs:
+        pieces = Pieces.of_rows(rows, borders, lengths, of_all[:, 1] > of_all[:, 0], of_all)
+    return RowStates(rows, borders, lengths, [states for _, states in parts], backprop, pieces)
 
 
-def _states_of(batch: list[TransformerData], docs: list[_Heard], own: list[int], firsts: numpy.ndarray) -> States:
+def _states_of(batch: list[TransformerData], docs: list[_Heard], own: list[int], firsts: list[int]) -> States:
     """Of some of the Docs. Half precision is for the transformer: sums over wordpieces would lose too much in it."""
     given = [batch[i].model_output["last_hidden_state"] for i in own]  # (windows, wordpieces, width)
     xp = get_array_module(given[0])
@@ -111,20 +103,24 @@ def _joined(rows: list[Rows]) -> Rows:
     )
 
 
-def _heard(data: TransformerData) -> _Heard:
+def _heard(data: TransformerData, doc: Doc | None) -> _Heard:
     """The rows of a Doc, as its encoder recorded them, or else as the alignment of tokens and wordpieces shows them."""
     batch = data.wordpieces
     mask = as_numpy(batch.attention_mask)
     lengths, places = mask.sum(axis=1).astype("int64"), numpy.flatnonzero(mask)
     rows = _recorded_rows(batch) if isinstance(batch, RowBatch) else _aligned_rows(data)
+    if rows is not None and isinstance(batch, RowBatch) and batch.characters is not None:
+        return _Heard(rows, lengths, places, batch.characters.reshape(-1, 2)[places])
+    align = _flat_align(data, places)
     if rows is None:
-        return _stretch(data, lengths, places)
-    if isinstance(batch, RowBatch) and batch.characters is not None:
-        characters = batch.characters.reshape(-1, 2)[places]
-        return _Heard(rows, lengths, places, characters[:, 1] > characters[:, 0], characters, None)
-    no_characters = numpy.zeros((len(places), 2), dtype="int32")
-    of_all = numpy.ones(len(places), dtype=bool)
-    return _Heard(rows, lengths, places, of_all, no_characters, lambda: _flat_align(data, places))
+        rows, align, chosen = _stretch(data, align, lengths)
+        lengths, places = numpy.array([len(chosen)]), places[chosen]
+    if doc is None:
+        return _Heard(rows, lengths, places, None)
+    if rows.characters is None:
+        spans = [doc[start:end] for start, end in rows.spans.tolist()]
+        rows = replace(rows, characters=row_characters(spans, [span.text for span in spans]))
+    return _Heard(rows, lengths, places, piece_characters(align, [doc], len(places)))
 
 
 def _flat_align(data: TransformerData, places: numpy.ndarray) -> Ragged:
@@ -172,9 +168,12 @@ def _aligned_rows(data: TransformerData) -> Rows | None:
     return Rows(numpy.stack([starts, ends], axis=1), row_of, row_of + 1, has_text, ends - last - 1, None)
 
 
-def _stretch(data: TransformerData, lengths: numpy.ndarray, places: numpy.ndarray) -> _Heard:
-    """One row for the whole Doc, whose windows overlap: the wordpieces of each token once, without special tokens."""
-    batch, align = data.wordpieces, _flat_align(data, places)
+def _stretch(data: TransformerData, align: Ragged, lengths: numpy.ndarray) -> tuple[Rows, Ragged, numpy.ndarray]:
+    """One row for the whole Doc, whose windows overlap: the wordpieces of each token once, without special tokens.
+
+    RETURNS (Rows, Ragged, int64 (k,)): the row, the alignment of tokens to its k wordpieces, and which they are.
+    """
+    recorded = data.wordpieces if isinstance(data.wordpieces, RowBatch) else None
     pieces, align_lengths = as_numpy(align.dataXd), as_numpy(align.lengths)
     windows = numpy.repeat(numpy.arange(len(lengths)), lengths)[pieces]
     # A token's wordpieces ascend: its first is in the first of the windows that it is in.
@@ -183,18 +182,14 @@ def _stretch(data: TransformerData, lengths: numpy.ndarray, places: numpy.ndarra
     once = windows == windows[starts[tokens]]
     counts = numpy.bincount(tokens[once], minlength=len(align_lengths))
     chosen, index = numpy.unique(pieces[once], return_inverse=True)
-    recorded = batch if isinstance(batch, RowBatch) else None
-    has_text = numpy.array([len(chosen) > 0])
     rows = Rows(
         numpy.array([[0, recorded.spans[:, 2].max() if recorded else len(counts)]]),
         numpy.zeros(1, dtype="int64"),
         numpy.ones(1, dtype="int64"),
-        has_text,
+        numpy.array([len(chosen) > 0]),
         numpy.array([recorded.n_cut.sum() if recorded else 0]),
         recorded.settings if recorded else None,
         is_stretch=numpy.array([True]),
     )
-    places = places[chosen if len(chosen) else [0]]  # a special token stands for no text
-    of_all, no_characters = numpy.ones(len(places), dtype=bool), numpy.zeros((len(places), 2), dtype="int32")
-    found = Ragged(index, counts)  # type: ignore[arg-type]
-    return _Heard(rows, numpy.array([len(places)]), places, of_all, no_characters, lambda: found)
+    chosen = chosen if len(chosen) else numpy.zeros(1, dtype="int64")  # a special token stands for no text
+    return rows, Ragged(index, counts), chosen  # type: ignore[arg-type]

@@ -1,17 +1,17 @@
 """The rows of Docs, and the wordpieces and states of each."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 
 import numpy
 from spacy.tokens import Span
-from thinc.types import Ragged
 
 from ..spans import trimmed
+from .align import align_wordpieces, piece_characters
 from .settings import FolderSettings
 from .states import Backprop, States
-from .wordpieces import Wordpieces
+from .wordpieces import Wordpieces, WordpieceTokenizer
 
 
 @dataclass
@@ -47,7 +47,8 @@ class Rows:
     def none(cls) -> "Rows":
         """Those of a Doc without text."""
         zeros = numpy.zeros(0, dtype="int64")
-        return cls(zeros.reshape(0, 2), zeros, zeros, zeros.astype(bool), zeros, None)
+        nowhere = zeros.reshape(0, 2)
+        return cls(nowhere, zeros, zeros, zeros.astype(bool), zeros, None, nowhere)
 
     def part(self, rows: slice, windows: slice) -> "Rows":
         """Those of one Doc."""
@@ -64,11 +65,34 @@ class Rows:
 
 
 @dataclass
+class Pieces:
+    """Which of N wordpieces other Spans and Tokens of their Docs are made of.
+
+    of_text: bool (N,), all but special tokens, and those of a prompt, of the windows in whose context they are read.
+    characters: int32 (N, 2), of each in its Doc.
+    windows: bool (windows,), those windows; see outermost.
+    """
+
+    of_text: numpy.ndarray
+    characters: numpy.ndarray
+    windows: numpy.ndarray
+
+    @classmethod
+    def of_rows(
+        cls, rows: Rows, borders: list[int], lengths: numpy.ndarray, of_text: numpy.ndarray, characters: numpy.ndarray
+    ) -> "Pieces":
+        """Those of rows of several Docs; borders (list[int]), lengths (int64 (windows,)): see RowStates."""
+        stretches = [rows.spans[first:last] for first, last in pairwise(borders) if first < last]
+        windows = numpy.concatenate([outermost(spans) for spans in stretches])[rows.row_of]
+        return cls(of_text & numpy.repeat(windows, lengths), characters, windows)
+
+
+@dataclass
 class RowStates:
     """The rows of a batch of Docs, and the states that an encoder gives for their windows.
 
     rows: of all Docs, one after another.
-    row_borders, window_borders: where the rows and the windows of each Doc begin, and where the last end.
+    borders: where the rows of each Doc begin, and where the last end; window_borders: the same of the windows.
     lengths: int64 (windows,), the wordpieces of each window, N in all.
     states: of all windows, each once, in whatever order.
     backprop: what takes the gradients of their values to the encoder.
@@ -77,28 +101,43 @@ class RowStates:
     """
 
     rows: Rows
-    row_borders: list[int]
-    window_borders: list[int]
+    borders: list[int]
     lengths: numpy.ndarray
     states: Iterable[States]
     backprop: Backprop
-    pieces: "Pieces | None" = None
+    pieces: Pieces | None = None
     n_lead: int = 0
 
+    def __post_init__(self) -> None:
+        self.window_borders: list[int] = numpy.searchsorted(self.rows.row_of, self.borders).tolist()
 
-@dataclass
-class Pieces:
-    """Which of N wordpieces other Spans and Tokens of their Docs are made of.
 
-    of_text: bool (N,), all but special tokens, and all where only an alignment tells.
-    characters: int32 (N, 2), those of each wordpiece in its Doc, where they are known.
-    aligns: for each Doc with rows the indices of its tokens' wordpieces among its own; None for one whose characters
-        are known.
+def read_spans(
+    tokenizer: WordpieceTokenizer, spans: list[list[Span]], *, prompt: str, with_pieces: bool
+) -> tuple[Wordpieces, Rows, Pieces | None]:
+    """Tokenise the rows of a batch of Docs.
+
+    tokenizer (WordpieceTokenizer): of the encoder.
+    spans (list[list[Span]]): the rows of each Doc, in the order of the text; one at least.
+    prompt (str): what is put before each.
+    with_pieces (bool): whether to say where the wordpieces stand.
     """
-
-    of_text: numpy.ndarray
-    characters: numpy.ndarray
-    aligns: Callable[[], Sequence[Ragged | None]]
+    flat = [span for doc_spans in spans for span in doc_spans]
+    texts = [row_text(span) for span in flat]
+    wordpieces = tokenizer(texts, offsets=with_pieces, prompt=prompt)
+    places, characters = span_places(flat), row_characters(flat, texts)
+    rows = replace(rows_of_texts(wordpieces, tokenizer.settings), spans=places, characters=characters)
+    if not with_pieces:
+        return wordpieces, rows, None
+    of_pieces = doc_characters(wordpieces, flat)
+    borders, lengths = borders_of(map(len, spans)), wordpieces.lengths
+    if of_pieces is not None:
+        return wordpieces, rows, Pieces.of_rows(rows, borders, lengths, ~wordpieces.special, of_pieces)
+    docs = [doc_spans[0].doc for doc_spans in spans if doc_spans]
+    doc_of = [number for number, doc_spans in enumerate(filter(None, spans)) for _ in doc_spans]
+    align = align_wordpieces(tokenizer, wordpieces, flat, doc_of, texts)
+    of_pieces = piece_characters(align, docs, len(wordpieces.ids))
+    return wordpieces, rows, Pieces.of_rows(rows, borders, lengths, of_pieces[:, 1] > 0, of_pieces)
 
 
 def rows_of_texts(wordpieces: Wordpieces, settings: FolderSettings) -> Rows:

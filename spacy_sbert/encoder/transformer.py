@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import torch
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy_transformers.data_classes import FullTransformerBatch, WordpieceBatch
 from spacy_transformers.layers import TransformerModel
 from thinc.api import Model, xp2torch
@@ -24,6 +24,7 @@ from .options import TransformerOptions
 from .padded import PaddedRows, encode_spans, pad_states
 from .prompts import Prompts
 from .replace_listeners import replace_listener, replace_listener_cfg
+from .rows import RowStates, borders_of, read_spans
 from .shim import TransformerShim
 from .states import Backprop, States
 from .wordpieces import Wordpieces, WordpieceTokenizer
@@ -92,6 +93,18 @@ class RowTransformer(Configured, SealedModel, TransformerModel):
             return
         with shim.encoding() as engine:
             yield run(engine, wordpieces, budget=self.max_batch_items), lambda d_values: None
+
+    @contextmanager
+    def read(
+        self, spans: list[list[Span]], *, prompt: str | None, with_pieces: bool, is_train: bool
+    ) -> Iterator[RowStates]:
+        """The rows of Docs, and their states, see `states`; for the arguments see read_spans."""
+        wordpieces, rows, pieces = read_spans(
+            self.wordpiece_tokenizer, spans, prompt=self.prompt(prompt), with_pieces=with_pieces
+        )
+        with self.states(wordpieces, is_train) as (states, backprop):
+            borders = borders_of(map(len, spans))
+            yield RowStates(rows, borders, wordpieces.lengths, states, backprop, pieces, wordpieces.n_lead)
 
     @property
     def overflow(self) -> str:

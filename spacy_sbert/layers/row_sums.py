@@ -20,6 +20,8 @@ def row_sums(ops: Ops, states: Floats2d, lengths: Ints1d) -> Floats2d:
     RETURNS (float (rows, width)): zeros for a row of none.
     SOURCE: Higham 1993, The Accuracy of Floating Point Summation, section 4, on blocks of fixed size.
     """
+    if len(states) <= STRETCH:  # as those of a Span or Token
+        return ops.reduce_sum(states, lengths)
     counts = as_numpy(lengths)
     n_stretches = -(-counts // STRETCH)
     if not len(counts) or n_stretches.max() <= 1:

@@ -4,24 +4,20 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy
-from thinc.types import Floats2d, Ragged
+from thinc.types import Floats2d
 
-from ..encoder.align import among
 from ..encoder.rows import Pieces, Rows, RowStates
 
 
 @dataclass
 class WordpieceStates:
-    """What other Spans and Tokens need to have vectors: the states of a Doc's wordpieces.
+    """What other Spans and Tokens need to have vectors: the states of a Doc's wordpieces, without special tokens.
 
-    states: float32 (wordpieces, width), in memory of their own; without special tokens where characters are known.
-    characters: int32 (wordpieces, 2), of each in the Doc; None where only align is known.
-    align: for each token of the Doc the indices of its wordpieces; None where characters are known.
+    states: float32 (wordpieces, width), in memory of their own. characters: int32 (wordpieces, 2), of each in the Doc.
     """
 
     states: numpy.ndarray
-    characters: numpy.ndarray | None
-    align: Ragged | None
+    characters: numpy.ndarray
 
 
 @dataclass
@@ -44,26 +40,16 @@ class EncodedDoc:
     dense: bool = False
 
 
-def wordpieces_of(
-    batch: RowStates, pieces: Pieces, kept: numpy.ndarray, states: list[numpy.ndarray | None]
-) -> list[WordpieceStates]:
+def wordpieces_of(batch: RowStates, pieces: Pieces, states: list[numpy.ndarray | None]) -> list[WordpieceStates]:
     """What the Spans and Tokens of each Doc with rows need.
 
-    kept (bool (windows,)): the windows in whose context they are read.
-    states (list[float32 (wordpieces, width)]): of text, for each window that is kept.
+    states (list[float32 (wordpieces, width)]): of the text of each window that is read.
     """
-    aligns = iter(pieces.aligns())
-    in_context = numpy.repeat(kept, batch.lengths)  # (N,)
-    piece_borders = numpy.append(0, numpy.cumsum(batch.lengths))
-    windows = [window for window in pairwise(batch.window_borders) if window[0] < window[1]]
-    found = []
-    for first, last in windows:
+    piece_borders, found = numpy.append(0, numpy.cumsum(batch.lengths)), []
+    for first, last in pairwise(batch.window_borders):
         own = [of_window for of_window in states[first:last] if of_window is not None]
-        joined = own[0] if len(own) == 1 else numpy.concatenate(own)
-        here, align = slice(piece_borders[first], piece_borders[last]), next(aligns)
-        if align is not None:
-            found.append(WordpieceStates(joined, None, among(align, in_context[here])))
-        else:
-            chosen = pieces.of_text[here] & in_context[here]
-            found.append(WordpieceStates(joined, pieces.characters[here][chosen], None))
+        if own:
+            here = slice(piece_borders[first], piece_borders[last])
+            joined = own[0] if len(own) == 1 else numpy.concatenate(own)
+            found.append(WordpieceStates(joined, pieces.characters[here][pieces.of_text[here]]))
     return found

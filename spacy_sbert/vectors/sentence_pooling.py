@@ -1,6 +1,6 @@
 """From a transformer's wordpiece states to one vector a row, and back."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, cast
@@ -12,7 +12,7 @@ from thinc.types import Floats2d, Ragged
 
 from ..encoder.engine.windows import spread
 from ..encoder.heard import row_states
-from ..encoder.rows import Rows, RowStates, outermost
+from ..encoder.rows import Pieces, Rows, RowStates
 from ..encoder.settings import FolderSettings
 from ..encoder.states import Array, States
 from ..errors.checks import WidthOrOff, check
@@ -23,7 +23,7 @@ from ..layers.truncation import truncation
 from ..layers.unit_length import unit_length
 from ..similarity import as_numpy
 from .call import AS_CONFIGURED, Call
-from .encoded import EncodedDoc, WordpieceStates, wordpieces_of
+from .encoded import EncodedDoc, wordpieces_of
 from .errors import Errors
 from .row_vectors import row_vectors
 
@@ -163,37 +163,24 @@ def encode_docs(
     """
     if batch is None:
         return [model.without_rows(width) for _ in range(n_docs)], lambda d_vectors: []
-    rows, spans = batch.rows, list(pairwise(batch.row_borders))
-    kept = None
-    if batch.pieces is not None and call.token_vectors and not is_train:
-        outer = [outermost(rows.spans[first:last]) for first, last in spans if first < last]
-        kept = numpy.concatenate(outer)[rows.row_of]  # (windows,)
-    pooled, backprop = pool_rows(model, batch, is_train, call=call, kept=kept)
-    wordpieces: Iterator[WordpieceStates] = iter(())
-    if batch.pieces is not None and kept is not None:
-        wordpieces = iter(wordpieces_of(batch, batch.pieces, kept, pooled.states))
+    pooled, backprop = pool_rows(model, batch, is_train, call=call)
+    wordpieces = iter(wordpieces_of(batch, batch.pieces, pooled.states) if batch.pieces else ())
     encoded = []
-    for row, window in zip(spans, pairwise(batch.window_borders), strict=True):
+    for row, window in zip(pairwise(batch.borders), pairwise(batch.window_borders), strict=True):
         if row[0] == row[1]:
             encoded.append(model.without_rows(pooled.vectors.shape[1]))
             continue
-        own, vectors = rows.part(slice(*row), slice(*window)), pooled.vectors[slice(*row)]
+        own, vectors = batch.rows.part(slice(*row), slice(*window)), pooled.vectors[slice(*row)]
         kinds = model.pooling_name, pooled.normalize
         encoded.append(EncodedDoc(own, vectors, *kinds, next(wordpieces, None), model.dense is not None))
     return encoded, lambda d_vectors: backprop(model.ops.xp.concatenate(d_vectors))
 
 
 def pool_rows(
-    model: SentencePooling,
-    batch: RowStates,
-    is_train: bool,
-    *,
-    call: Call = AS_CONFIGURED,
-    kept: numpy.ndarray | None = None,
+    model: SentencePooling, batch: RowStates, is_train: bool, *, call: Call = AS_CONFIGURED
 ) -> tuple[Pooled, Callable[[Array], Any]]:
     """The vectors of rows: their windows pooled as the encoder gives them, averaged and finished.
 
-    kept (bool (windows,)): of which windows to return the states of text, too; None for none.
     RETURNS (Pooled, Callable): from the gradient of the vectors to what the backprop of batch returns.
     """
     xp, settings = model.ops.xp, batch.rows.settings
@@ -201,11 +188,11 @@ def pool_rows(
     finishing = model.finishing(settings, normalize, call.truncate_dim)
     windows: Array = None
     parts, callbacks = [], []
-    states: list[numpy.ndarray | None] = [] if kept is None else [None] * len(kept)
+    states: list[numpy.ndarray | None] = [None] * len(batch.lengths)
     starts = numpy.cumsum(batch.lengths) - batch.lengths
     for part in batch.states:
-        pieces, lengths, backprop_lead = without_leading(part.values, part.lengths, batch.n_lead)
-        ragged = Ragged(pieces, model.ops.asarray1i(lengths))  # type: ignore[arg-type]
+        values, lengths, backprop_lead = without_leading(part.values, part.lengths, batch.n_lead)
+        ragged = Ragged(values, model.ops.asarray1i(lengths))  # type: ignore[arg-type]
         pooled, backprop_pool = model.pool(ragged, is_train, is_stretch=part.is_stretch)
         if windows is None:
             model.width(part.values.shape[1], settings, truncate_dim=call.truncate_dim)
@@ -214,8 +201,8 @@ def pool_rows(
         if is_train:
             parts.append(part.windows)
             callbacks.append((backprop_lead, backprop_pool))
-        if batch.pieces is not None and kept is not None:
-            _keep(states, part, starts, batch.pieces.of_text, kept)
+        if batch.pieces is not None:
+            _keep(states, part, starts, batch.pieces)
     weights = batch.rows.window_weights * batch.rows.has_text[batch.rows.row_of]
     vectors, backprop_rows = row_vectors(model.ops, finishing, windows, batch.rows.row_of, weights, is_train=is_train)
 
@@ -227,12 +214,10 @@ def pool_rows(
     return Pooled(vectors, normalize, states), backprop
 
 
-def _keep(
-    states: list[numpy.ndarray | None], part: States, starts: numpy.ndarray, of_text: numpy.ndarray, kept: numpy.ndarray
-) -> None:
+def _keep(states: list[numpy.ndarray | None], part: States, starts: numpy.ndarray, pieces: Pieces) -> None:
     """Copy the states of each window that is wanted, so that none keeps those of its whole batch in memory."""
     found, ends = as_numpy(part.values), numpy.cumsum(part.lengths)
-    of_text = of_text[spread(starts[part.windows], part.lengths)]
+    of_text = pieces.of_text[spread(starts[part.windows], part.lengths)]
     for window, start, end in zip(part.windows.tolist(), (ends - part.lengths).tolist(), ends.tolist(), strict=True):
-        if kept[window]:
+        if pieces.windows[window]:
             states[window] = found[start:end][of_text[start:end]]
