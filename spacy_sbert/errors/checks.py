@@ -55,8 +55,6 @@ class Range:
         return f"{self}, as {words}"
 
     def allows(self, value: Any) -> bool:
-        if not isinstance(value, int | float | numpy.number):
-            return True
         is_low = value <= self.low if self.above else value < self.low
         is_high = value >= self.high if self.below else value > self.high
         return not (is_low or is_high)
