@@ -19,18 +19,11 @@ from ..spans import SPANS_KEY, members
 from ..training.objectives import BatchLoss, Labels, batch_loss, initialize_objectives, needs_labels, needs_width
 from ..training.pipe import PairPipe
 from ..vectors.encoded import EncodedDoc
+from . import upstream
 from .errors import Errors, Warnings
 from .heads import find_heads, probabilities_of
 from .notices import Notices
 from .text_pipe import TextPipe
-from .upstream import (
-    cache_transformers,
-    check_spans_key,
-    find_listeners,
-    follow_upstream,
-    prepare_upstream,
-    vector_width,
-)
 from .with_loss import finish_update, with_loss
 
 DEFAULT_CONFIG = {
@@ -77,7 +70,7 @@ def make_sbert(
     spans_key: Name,
 ) -> "SentenceBert":
     """Build the `sbert` pipe, see SentenceBert."""
-    follow_upstream(nlp, model, loss)
+    upstream.follow_upstream(nlp, model, loss)
     return SentenceBert(
         nlp.vocab,
         model,
@@ -127,7 +120,7 @@ class SentenceBert(PairPipe, TextPipe):
             raise ValueError(Errors.NOT_AN_ENCODER.format(name=name, given=model.name))
         if loss is not None and not isinstance(loss, LossLayer):
             raise ValueError(Errors.BAD_LOSS.format(name=name, given=loss.name))
-        check_spans_key(name, model, spans_key)
+        upstream.check_spans_key(name, model, spans_key)
         self.vocab = vocab
         self.model = with_loss(model, loss)
         self.name = name
@@ -139,7 +132,7 @@ class SentenceBert(PairPipe, TextPipe):
         self.loss_weight = loss_weight
         self._expects_pairs = self._accumulates = False
         self._notices = Notices(name)
-        cache_transformers(self.model, loss)
+        upstream.cache_transformers(self.model, loss)
         extensions.install_for_pipe(name)
         pipes.register(self)
 
@@ -166,10 +159,10 @@ class SentenceBert(PairPipe, TextPipe):
         self._expects_pairs = any(members(example.predicted, self.spans_key) for example in examples)
         if nlp is not None:
             self._accumulates = nlp.config["training"]["accumulate_gradient"] != 1
-            prepare_upstream(nlp, self.name, self.model, examples, self.spans_key)
+            upstream.prepare_upstream(nlp, self.name, self.model, examples, self.spans_key)
         self.model.initialize()
         if loss is not None and needs_width(loss):
-            width = vector_width(nlp, self.name, self.model)
+            width = upstream.vector_width(nlp, self.name, self.model)
             initialize_objectives(loss, self.model.ops, width, examples, self.spans_key, labels)
 
     def update(
@@ -193,7 +186,9 @@ class SentenceBert(PairPipe, TextPipe):
         self._expects_pairs = self._expects_pairs or bool(learning)
         if not self._expects_pairs:
             self._notices.once(Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key))
-        if not find_listeners(self.model):  # a shared transformer has encoded the others, too, and waits for a gradient
+        if not upstream.find_listeners(
+            self.model
+        ):  # a shared transformer has encoded the others, too, and waits for a gradient
             examples = learning
             if not examples:
                 return losses

@@ -11,7 +11,7 @@ from thinc.api import Model
 
 from ..encoder.listener import SentenceListener
 from ..encoder.resolve import find_local
-from ..encoder.settings import FolderSettings, read_settings
+from ..encoder.settings import read_settings
 from ..encoder.transformer import RowTransformer
 from ..spans import members
 from ..spans.sentence_spans import spans_key_of
@@ -108,24 +108,15 @@ def cache_transformers(model: Model, loss: Model | None) -> None:
 
 def vector_width(nlp: Language | None, name: str, model: Model) -> int:
     """The width of the vectors that an initialised encoder, own or shared, makes."""
-    pooling = cast(SentencePooling, model.get_ref("pooling"))
-    return pooling.width(_hidden_width(nlp, name, model), _settings(nlp, name, model))
-
-
-def _settings(nlp: Language | None, name: str, model: Model) -> FolderSettings | None:
-    listeners = find_listeners(model)
-    nodes = [find_upstream(nlp, name, listeners[0]).model] if nlp is not None and listeners else model.walk()
-    return next((node.shim.settings for node in nodes if isinstance(node, RowTransformer)), None)
-
-
-def _hidden_width(nlp: Language | None, name: str, model: Model) -> int:
     listeners = find_listeners(model)
     if nlp is not None and listeners:
-        upstream = find_upstream(nlp, name, listeners[0]).model
-        if not upstream.has_dim("nO"):  # frozen: spaCy leaves it out when it initialises a pipeline
-            upstream.initialize()
-        return upstream.get_dim("nO")
-    return next(node.get_dim("nO") for node in model.walk() if isinstance(node, TransformerModel))
+        encoder = find_upstream(nlp, name, listeners[0]).model
+        if not encoder.has_dim("nO"):  # frozen: spaCy leaves it out when it initialises a pipeline
+            encoder.initialize()
+    else:
+        encoder = next(node for node in model.walk() if isinstance(node, TransformerModel))
+    settings = encoder.shim.settings if isinstance(encoder, RowTransformer) else None
+    return cast(SentencePooling, model.get_ref("pooling")).width(encoder.get_dim("nO"), settings)
 
 
 def _follow_stock_model(upstream: Model, model: Model) -> None:

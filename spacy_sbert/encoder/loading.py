@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import transformers
@@ -19,6 +19,7 @@ from .config_values import check_config
 from .errors import Errors
 from .settings import read_json, read_object, unexpected
 
+T = TypeVar("T")
 NO_LIMIT = 1_000_000  # tokenizers that know no limit say 1e30
 TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 TOKENIZER_KEYS = {  # of from_pretrained, and what each tokenizer takes beside the arguments that it names
@@ -112,7 +113,7 @@ def _tokenizer_of(source: Source, settings: Mapping[str, Any]) -> Any:
     raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=_told(error))) from error
 
 
-def _attempt(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+def _attempt(work: Callable[[], T]) -> tuple[T | None, BaseException | None]:
     """What work gives, or its error, whatever that is; a panic in Rust is no Exception."""
     try:
         return work(), None
@@ -174,9 +175,7 @@ def load_weights(source: Source, model_class: Any, config: Any) -> tuple[Any, di
     try:
         return model_class.from_pretrained(**source.options, config=config, output_loading_info=True)
     except Exception as error:  # whatever config and weights lead to
-        raise ValueError(
-            Errors.UNFIT_WEIGHTS.format(folder=source.folder, config=source.config_file, reason=_told(error))
-        ) from error
+        raise _unfit(source, _told(error)) from error
 
 
 def try_once(source: Source, model: Any, tokenizer: Any, texts: Sequence[str]) -> None:
@@ -231,13 +230,9 @@ def _parameters(kind: type) -> dict[str, Any]:
     """The arguments that a tokenizer's classes name, slow and fast, and their defaults."""
     others = [getattr(kind, "slow_tokenizer_class", None), getattr(transformers, f"{kind.__name__}Fast", None)]
     classes = chain.from_iterable(one.__mro__ for one in (kind, *others) if isinstance(one, type))
-    found: dict[str, Any] = {}
-    for one in classes:
-        if one is not object and "__init__" in vars(one):
-            for name, parameter in inspect.signature(vars(one)["__init__"]).parameters.items():
-                if parameter.kind is not inspect.Parameter.VAR_KEYWORD and name != "self":
-                    found.setdefault(name, parameter.default)
-    return found
+    makers = [vars(one)["__init__"] for one in classes if one is not object and "__init__" in vars(one)]
+    named = [each for make in reversed(makers) for each in inspect.signature(make).parameters.values()]
+    return {each.name: each.default for each in named if each.kind is not each.VAR_KEYWORD and each.name != "self"}
 
 
 def _check_known(setting: str, given: Iterable[str], known: Iterable[str]) -> None:
@@ -249,13 +244,11 @@ def _check_known(setting: str, given: Iterable[str], known: Iterable[str]) -> No
 
 
 def _bad(setting: str, key: str, given: Any, expected: str) -> ValueError:
-    reason = f"{key} = {given!r}, expected {expected}"
-    return ValueError(Errors.BAD_SETTING.format(setting=setting, reason=reason))
+    return ValueError(Errors.BAD_SETTING.format(setting=setting, reason=f"{key} = {given!r}, expected {expected}"))
 
 
 def _unfit(source: Source, reason: str) -> ValueError:
-    message = Errors.UNFIT_WEIGHTS
-    return ValueError(message.format(folder=source.folder, config=source.config_file, reason=reason))
+    return ValueError(Errors.UNFIT_WEIGHTS.format(folder=source.folder, config=source.config_file, reason=reason))
 
 
 def _told(error: BaseException) -> str:

@@ -28,14 +28,11 @@ class Prompts:
         RAISES (ValueError): if there is none of that name.
         """
         known = {**settings.prompts, **self.own}
-        message = Errors.UNKNOWN_PROMPT
-        if name is None:
-            if self.default_name is None:
-                message = Errors.UNKNOWN_DEFAULT_PROMPT
-            name = settings.default_prompt_name if self.default_name is None else self.default_name
-            if not name:
-                return ""
-        if name not in known:
-            expected = ", ".join(f"'{one}'" for one in known) or "none"
-            raise ValueError(message.format(given=name, expected=expected))
-        return known[name]
+        by_folder = name is None and self.default_name is None
+        wanted = name if name is not None else settings.default_prompt_name if by_folder else self.default_name
+        if name is None and not wanted:
+            return ""
+        if wanted not in known:
+            message = Errors.UNKNOWN_DEFAULT_PROMPT if by_folder else Errors.UNKNOWN_PROMPT
+            raise ValueError(message.format(given=wanted, expected=", ".join(f"'{one}'" for one in known) or "none"))
+        return known[wanted]

@@ -11,13 +11,9 @@ from safetensors import SafetensorError, safe_open
 
 from ..files.digests import file_digest
 from .errors import Errors
+from .settings import transformer_folder
 
-WEIGHTS = (
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "pytorch_model.bin",
-    "pytorch_model.bin.index.json",
-)
+WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 # Everything an encoder needs, and none of the other formats that repositories carry beside it.
 HUB_FILES = ["*.json", "*.txt", "*.model", "*.safetensors", "*.bin", "*.py"]
 HUB_IGNORED = ["onnx/*", "openvino/*", "*.msgpack", "*.h5", "*.ot", "coreml/*", "training_args.bin"]
@@ -63,12 +59,10 @@ def find_local(name: str) -> Path | None:
 
 def check_folder(folder: Path) -> Path:
     """The folder itself, if config.json and weights are in it (or in the part that modules.json points to)."""
-    from .settings import transformer_folder
-
     inner = transformer_folder(folder)
     if not (inner / "config.json").is_file():
         raise OSError(Errors.NO_WEIGHTS.format(folder=folder, missing="config.json"))
-    if not _has_weights(inner):
+    if not any((inner / file).is_file() for file in WEIGHTS):
         raise OSError(Errors.NO_WEIGHTS.format(folder=folder, missing="a file of weights"))
     if not any(any(inner.glob(pattern)) for pattern in ("tokenizer*", "vocab*", "*.model")):
         raise OSError(Errors.NO_WEIGHTS.format(folder=folder, missing="the tokenizer"))
@@ -86,14 +80,9 @@ def check_safetensors(file: Path) -> None:
         raise ValueError(Errors.BAD_WEIGHTS.format(file=file, reason=error)) from error
 
 
-def _has_weights(folder: Path) -> bool:
-    return any((folder / file).is_file() for file in WEIGHTS)
-
-
 def _in_cache(name: str) -> Path | None:
     try:
-        snapshot = Path(huggingface_hub.snapshot_download(name, local_files_only=True))
-        return check_folder(snapshot)
+        return check_folder(Path(huggingface_hub.snapshot_download(name, local_files_only=True)))
     except (OSError, HFValidationError):
         return None  # not there, or never downloaded whole
 
@@ -107,10 +96,8 @@ def _in_package(name: str) -> Path | None:
     weights = folder / "model.safetensors"
     digest = file_digest(weights)
     if digest != package.sha256:
-        message = Errors.WRONG_DIGEST.format(
-            file=weights, package=package.distribution, name=name, expected=package.sha256, given=digest
-        )
-        raise ValueError(message)
+        told = {"file": weights, "package": package.distribution, "expected": package.sha256, "given": digest}
+        raise ValueError(Errors.WRONG_DIGEST.format(name=name, **told))
     return folder
 
 

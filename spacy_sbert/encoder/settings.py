@@ -22,8 +22,6 @@ POOLING_FLAGS = {
     "pooling_mode_lasttoken": "lasttoken",
 }
 POOLING_MODES = {**{name: name for name in POOLING_FLAGS.values()}, "mean_sqrt_len_tokens": "mean_sqrt_len"}
-
-
 WHOLE, FLAG, TEXT = "a whole number above 0", "true or false", "a string"  # what errors say that is expected
 OBJECT, LIST = "an object of strings", "a list of strings"
 FileT = TypeVar("FileT")

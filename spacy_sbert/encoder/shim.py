@@ -19,6 +19,7 @@ from transformers import AutoModel
 from transformers.file_utils import ModelOutput
 
 from ..errors.checks import NonNegative, check
+from . import loading
 from .engine.forward import Forward, autocast, cached_forward, plain_forward
 from .engine.fused_adam import can_fuse, update_fused
 from .engine.inference import InferenceCache, Padded, resolve_precision
@@ -26,17 +27,6 @@ from .engine.runner import Engine
 from .engine.twins import Twins
 from .errors import Errors
 from .hugging_face import Network, Tokenizer
-from .loading import (
-    Source,
-    check_vocabulary,
-    load_config,
-    load_tokenizer,
-    load_weights,
-    model_max_length,
-    position_limit,
-    room_for_text,
-    try_once,
-)
 from .options import REFERENCE, TransformerOptions
 from .remote_code import may_run
 from .resolve import resolve
@@ -63,17 +53,14 @@ class TransformerShim(SteppingShim):
         check("max_batch_items", max_batch_items, NonNegative)
         if max_batch_items and options.precision == REFERENCE:
             raise ValueError(Errors.REFERENCE_BATCH.format(given=max_batch_items))
-        self.name = name
-        self.options = options
+        self.name, self.options = name, options
         on_device = resolve_precision(options.precision, get_torch_default_device().type)
         self.precision = "float16" if options.mixed_precision and torch.cuda.is_available() else on_device
         self.mini_batch_size = options.mini_batch_size
         self.max_batch_items = max_batch_items
         self.settings: FolderSettings | None = None
-        self._inference = InferenceCache()
-        self._steps = Steps()
-        self._twins = Twins()
-        self.weights = WeightsLock()
+        self._inference, self._twins = InferenceCache(), Twins()
+        self._steps, self.weights = Steps(), WeightsLock()
         configs = dict(options.tokenizer_config), dict(options.transformer_config)
         objects, scaler = HFObjects(None, None, None, *configs), dict(options.grad_scaler_config)
         super().__init__(objects, mixed_precision=self.precision == "float16", grad_scaler_config=scaler)
@@ -140,8 +127,8 @@ class TransformerShim(SteppingShim):
         """
         with self._using() as model, torch.no_grad(), autocast(self.device, self._inference_precision):
             output = model(**inputs)
-        half = {key: value for key, value in output.items() if torch.is_tensor(value) and value.is_floating_point()}
-        for key, value in half.items():
+        floats = {key: value for key, value in output.items() if torch.is_tensor(value) and value.is_floating_point()}
+        for key, value in floats.items():
             output[key] = value.float()
         return output
 
@@ -236,11 +223,8 @@ class TransformerShim(SteppingShim):
             return
         self._steps.check_thread()
         self._settle()
-        others = {}
-        for name in self._model.state_dict():
-            for key in ((self.id, name), f"pytorch_{self.id}_{name}"):  # of Thinc's optimizers, and of its shims
-                if key in params:
-                    others[name] = params[key]
+        keys = {name: ((self.id, name), f"pytorch_{self.id}_{name}") for name in self._model.state_dict()}
+        others = {name: params[key] for name, both in keys.items() for key in both if key in params}
         kept = {name: weight.clone() for name, weight in self._model.state_dict().items() if name in others}
         awaited = self._steps.begin()  # an update that another thread makes meanwhile would be lost
         try:
@@ -262,32 +246,32 @@ class TransformerShim(SteppingShim):
                 super().to_device(device_type, device_id)
 
     def _load_folder(self, folder: Path, settings: FolderSettings, *, is_saved: bool = False) -> None:
-        objects = self._hfmodel
         of_tokenizer, of_transformer = dict(self.options.tokenizer_config), dict(self.options.transformer_config)
         trust = may_run(
             folder, of_transformer, name=settings.name, asked=self.options.trust_remote_code, is_saved=is_saved
         )
-        source = Source(folder, settings.name, of_tokenizer, of_transformer, trust)
-        tokenizer, config = load_tokenizer(source), load_config(source)
+        source = loading.Source(folder, settings.name, of_tokenizer, of_transformer, trust)
+        tokenizer, config = loading.load_tokenizer(source), loading.load_config(source)
         transformer = self._load_transformer(source, config)
-        check_vocabulary(source, tokenizer, transformer)
-        try_once(source, transformer, tokenizer, self._trial)
-        limits = [settings.max_length, position_limit(transformer), model_max_length(tokenizer)]
-        limit = room_for_text(source, tokenizer, min(filter(None, limits), default=None))
+        loading.check_vocabulary(source, tokenizer, transformer)
+        loading.try_once(source, transformer, tokenizer, self._trial)
+        limits = [settings.max_length, loading.position_limit(transformer), loading.model_max_length(tokenizer)]
+        limit = loading.room_for_text(source, tokenizer, min(filter(None, limits), default=None))
         transformer.config._name_or_path = tokenizer.name_or_path = settings.name
-        objects.vocab_file_contents = _vocab_file_contents(tokenizer)
-        objects.tokenizer, objects.transformer = tokenizer, transformer
+        self._hfmodel.tokenizer, self._hfmodel.transformer = tokenizer, transformer
+        file = getattr(tokenizer, "vocab_file", None)
+        self._hfmodel.vocab_file_contents = Path(file).read_bytes() if file and Path(file).is_file() else None
         self._model = transformer.to(get_torch_default_device())
         self._inference.drop()
         self._steps = Steps()
         self._prepare_training()
         self.settings = replace(settings, max_length=limit)  # last: now it is loaded
 
-    def _load_transformer(self, source: Source, config: Any) -> Any:
-        transformer, loading = load_weights(source, AutoModel, config)
+    def _load_transformer(self, source: loading.Source, config: Any) -> Network:
+        transformer, told = loading.load_weights(source, AutoModel, config)
         if not source.trust:
             check_architecture(transformer, config, source.folder)
-        check_weights(transformer, loading, source.folder, head=False, cut=source.cuts_layers)
+        check_weights(transformer, told, source.folder, head=False, cut=source.cuts_layers)
         return transformer
 
     def _prepare_training(self) -> None:
@@ -313,8 +297,3 @@ class TransformerShim(SteppingShim):
 def _loading() -> WeightsLock:
     """Hugging Face's from_pretrained is not made for several threads at a time."""
     return WeightsLock()
-
-
-def _vocab_file_contents(tokenizer: Any) -> bytes | None:
-    file = getattr(tokenizer, "vocab_file", None)
-    return Path(file).read_bytes() if file and Path(file).is_file() else None

@@ -64,9 +64,7 @@ class WordpieceTokenizer:
     """
 
     def __init__(self, tokenizer: Any, settings: FolderSettings, overflow: str, *, include_prompt: bool = True):
-        self.settings = settings
-        self.overflow = overflow
-        self.include_prompt = include_prompt
+        self.settings, self.overflow, self.include_prompt = settings, overflow, include_prompt
         self._special_ids = set(tokenizer.all_special_ids)
         self._slow: Any = None if tokenizer.is_fast else tokenizer
         self._fast: Any = None
@@ -118,7 +116,7 @@ class WordpieceTokenizer:
             text_of = numpy.repeat(text_of, [1 + len(first.overflowing) for first in firsts])
             n_cut = numpy.zeros(len(windows), dtype="int64")
         elif longer:
-            n_cut[longer] = [sum(map(_count_text, firsts[i].overflowing)) for i in longer]
+            n_cut[longer] = [sum(w.special_tokens_mask.count(0) for w in firsts[i].overflowing) for i in longer]
         lengths = numpy.array([len(window) for window in windows])
         type_ids = flat(window.type_ids for window in windows)
         return Wordpieces(
@@ -146,8 +144,7 @@ class WordpieceTokenizer:
         ]
         type_ids = flat(window.get("token_type_ids", [0]) for window in windows)
         masks = [window["special_tokens_mask"] for window in windows]
-        firsts = [mask for mask, (_, at) in zip(masks, places, strict=True) if at == 0 and n_prompt]
-        for mask in firsts:
+        for mask in [mask for mask, (_, at) in zip(masks, places, strict=True) if at == 0]:
             for place in [place for place, special in enumerate(mask) if not special][:n_prompt]:
                 mask[place] = 1
         text_of = numpy.array([i for i, _ in places])
@@ -179,10 +176,6 @@ def _without_prompt(wordpieces: Wordpieces, length: int) -> Wordpieces:
     wordpieces.offsets = numpy.maximum(offsets - length, 0)
     wordpieces.special = wordpieces.special | of_prompt
     return wordpieces
-
-
-def _count_text(window: Any) -> int:
-    return len(window) - sum(window.special_tokens_mask)
 
 
 def lower_case(text: str) -> str:

@@ -8,18 +8,19 @@ import inspect
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, fields
 from functools import wraps
 from numbers import Integral, Real
 from pathlib import Path
 from reprlib import Repr
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy
 from spacy.util import SimpleFrozenDict
 from thinc.api import Model
+from typing_extensions import ParamSpec
 
 from . import Errors
 
@@ -30,7 +31,9 @@ MOST_OUTPUTS = 2**14  # of a classifier: scores of 4096 pairs, which are compute
 MOST_PROCESSES = 4 * (os.cpu_count() or 1)  # more wait for one another, and each holds an encoder
 MOST_SEED = 2**32 - 1  # of NumPy's and scikit-learn's generators
 SCORE_RANGE = (0.0, 1.0)  # of gold scores, as readers give them
-FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+P = ParamSpec("P")
+T = TypeVar("T")
+Fits = Callable[[Any], bool]  # whether a value is what is expected
 
 
 @dataclass(frozen=True)
@@ -42,21 +45,30 @@ class Range:
     above: bool = False
     below: bool = False
 
-    def __contains__(self, value: Any) -> bool:
-        is_low: bool = value <= self.low if self.above else value < self.low
-        is_high = value >= self.high if self.below else value > self.high
-        return not (is_low or is_high)
-
     def __str__(self) -> str:
         if self.high == math.inf:
             return f"more than {self.low:g}" if self.above else f"{self.low:g} or more"
         low, high = (f"{edge:.0f}" if edge == int(edge) else f"{edge:g}" for edge in (self.low, self.high))
         return f"{'more than ' if self.above else ''}{low} to {'less than ' if self.below else ''}{high}"
 
+    def limit(self, words: str) -> str:
+        return f"{self}, as {words}"
+
+    def allows(self, value: Any) -> bool:
+        is_low = value <= self.low if self.above else value < self.low
+        is_high = value >= self.high if self.below else value > self.high
+        return not (is_low or is_high)
+
 
 @dataclass(frozen=True)
 class NotEmpty:
     """A text or a list with something in it."""
+
+    def limit(self, words: str) -> str:
+        return f"{words} that is not empty"
+
+    def allows(self, value: Sized) -> bool:
+        return len(value) > 0
 
 
 Positive = Annotated[int, Range(1)]
@@ -71,7 +83,7 @@ Cosine = Annotated[float, Range(-1, 1)]
 Name = Annotated[str, NotEmpty()]
 
 
-def validated(function: FunctionT) -> FunctionT:
+def validated(function: Callable[P, T]) -> Callable[P, T]:
     """Decorate a function so that it refuses arguments that are not what its annotations say.
 
     Checked are numbers, which must be finite and in the Range of their annotation, and of which a bool is none; flags;
@@ -81,26 +93,25 @@ def validated(function: FunctionT) -> FunctionT:
     RAISES (ValueError): that names the argument, when the function is called.
     """
     signature = inspect.signature(function)
-    annotations: dict[str, Any] = {}
+    expected: dict[str, tuple[str, Fits]] = {}
 
     @wraps(function)
-    def checking(*args: Any, **kwargs: Any) -> Any:
+    def checking(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:
             return function(*args, **kwargs)  # which says what is missing or unknown
-        if not annotations:  # not before all names that annotations use are there
-            annotations.update(get_type_hints(function, include_extras=True))
+        if not expected:  # not before all names that annotations use are there
+            hints = get_type_hints(function, include_extras=True)
+            for name, one in signature.parameters.items():
+                is_variable = one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+                expected[name] = _expected(Any if is_variable else hints.get(name, Any))
         for name, value in given.items():
-            if name in annotations and signature.parameters[name].kind not in VARIABLE:
-                check(name, value, annotations[name])
+            _check(name, value, *expected[name])
         return function(*args, **kwargs)
 
-    cast(Any, checking).__signature__ = signature  # spaCy looks at factories without following what is wrapped
-    return cast(FunctionT, checking)
-
-
-VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    checking.__signature__ = signature  # type: ignore[attr-defined] # spaCy looks at factories without unwrapping
+    return checking
 
 
 def check_fields(settings: Any) -> None:
@@ -113,10 +124,14 @@ def check_fields(settings: Any) -> None:
         check(field.name, getattr(settings, field.name), annotations[field.name])
 
 
-def check(name: str, value: Any, annotation: Any) -> None:
+def check(name: str, value: object, annotation: object) -> None:
     """RAISES (ValueError): if the value of a setting is not what an annotation says."""
-    if not _fits(value, annotation):
-        raise ValueError(bad_setting(name, value, describe(annotation) + _hint(value)))
+    _check(name, value, *_expected(annotation))
+
+
+def _check(name: str, value: object, words: str, fits: Fits) -> None:
+    if not fits(value):
+        raise ValueError(bad_setting(name, value, words + _hint(value)))
 
 
 def _hint(value: Any) -> str:
@@ -188,98 +203,72 @@ def half_character(text: str) -> int | None:
     return None
 
 
-def describe(annotation: Any) -> str:
+def describe(annotation: object) -> str:
     """What an annotation expects, in words."""
-    origin, args = get_origin(annotation), get_args(annotation)
+    return _expected(annotation)[0]
+
+
+def _expected(annotation: Any) -> tuple[str, Fits]:
+    """What an annotation expects, in words, and whether a value is that."""
+    origin, args = get_origin(annotation) or annotation, get_args(annotation)
     if origin is Annotated:
-        ranges = "".join(f"{one}, as " for one in args[1:] if isinstance(one, Range))
-        empty = " that is not empty" if any(isinstance(one, NotEmpty) for one in args[1:]) else ""
-        return f"{ranges}{describe(args[0])}{empty}"
+        (words, fits), limit = _expected(args[0]), args[1]
+        return limit.limit(words), lambda given: fits(given) and limit.allows(given)
     if origin in (Union, UnionType):
-        return " or ".join(dict.fromkeys(map(describe, sorted(args, key=lambda arg: arg is NoneType))))
+        return _one_of(sorted(args, key=lambda arg: arg is NoneType))
     if origin is Literal:
-        return " or ".join(f'"{arg}"' for arg in args)
-    kind = _kind(annotation)
-    inner = "" if kind not in (Sequence, Mapping) or not args or args[-1] in (Any, ...) else f" of {describe(args[-1])}"
-    if kind is Sequence and args and args[-1] is ...:
-        inner = f" of {describe(args[0])}"
-    return WORDS.get(kind, f"a {getattr(kind, '__name__', kind)}") + inner
-
-
-WORDS = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a finite number",
-    str: "text",
-    Path: "a path",
-    NoneType: "none",
-    Sequence: "a list",
-    Mapping: "a dict",
-    Callable: "a function",
-    Model: "a Thinc model",
-}
-
-
-def _kind(annotation: Any) -> Any:
-    """What is checked of an annotation without metadata; None for what is left to the function."""
-    origin = get_origin(annotation) or annotation
+        return " or ".join(f'"{arg}"' for arg in args), lambda given: any(_is_same(given, arg) for arg in args)
     if origin in (list, tuple, Sequence):
-        return Sequence
+        words, fits = _expected(args[0] if args else Any)
+        return f"a list{words and ' of '}{words}", lambda given: _is_list(given) and all(map(fits, given))
     if origin in (dict, Mapping):
-        return Mapping
-    if origin in WORDS:
-        return origin
-    return Model if isinstance(origin, type) and issubclass(origin, Model) else None
-
-
-def _fits(value: Any, annotation: Any) -> bool:
-    origin, args = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return _fits(value, args[0]) and all(_allows(one, value) for one in args[1:])
-    if origin in (Union, UnionType):
-        if Path in args and str in args and isinstance(value, str):
-            return _is_path(value)
-        return any(_fits(value, arg) for arg in args)
-    if origin is Literal:
-        return any(value is arg or (type(value) is type(arg) and value == arg) for arg in args)
-    kind = _kind(annotation)
-    if kind is Sequence:
-        each = args[0] if args else Any
+        (_, is_key), (words, fits) = map(_expected, args or (Any, Any))
         return (
-            isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and all(_fits(v, each) for v in value)
+            f"a dict{words and ' of '}{words}",
+            lambda given: isinstance(given, Mapping) and all(map(is_key, given)) and all(map(fits, given.values())),
         )
-    if kind is Mapping:
-        inner = args or (Any, Any)
-        return isinstance(value, Mapping) and all(_fits(k, inner[0]) and _fits(v, inner[1]) for k, v in value.items())
-    return kind is None or FITS[kind](value)
+    if isinstance(origin, type) and issubclass(origin, Model):
+        return "a Thinc model", lambda given: isinstance(given, Model)
+    name = "" if annotation is Any else f"a {getattr(origin, '__name__', origin)}"
+    return KINDS.get(origin, (name, lambda given: True))  # what is not known is left to the function
 
 
-def _allows(metadata: Any, value: Any) -> bool:
-    if isinstance(metadata, NotEmpty):
-        return len(value) > 0
-    return not isinstance(metadata, Range) or not isinstance(value, Real) or value in metadata
+def _one_of(kinds: Sequence[object]) -> tuple[str, Fits]:
+    words, fits = zip(*map(_expected, kinds), strict=True)
+    if Path in kinds:  # a str is a path, too
+        fits = tuple(_is_path if kind is str else one for kind, one in zip(kinds, fits, strict=True))
+    return " or ".join(dict.fromkeys(words)), lambda given: any(one(given) for one in fits)
 
 
-def _is_number(value: Any) -> bool:
-    if not isinstance(value, Real) or isinstance(value, (bool, numpy.bool_)):
-        return False
-    return bool(abs(cast(Any, value)) <= FLOAT32_MAX)  # nan is not
+def _is_same(given: object, literal: object) -> bool:
+    return given is literal or (type(given) is type(literal) and given == literal)
 
 
-def _is_path(value: Any) -> bool:
+def _is_list(given: object) -> bool:
+    return isinstance(given, Sequence) and not isinstance(given, (str, bytes))
+
+
+def _is_number(given: Any) -> bool:
+    is_real = isinstance(given, Real) and not isinstance(given, (bool, numpy.bool_))
+    return is_real and bool(abs(given) <= FLOAT32_MAX)  # nan is not
+
+
+def _is_path(given: Any) -> bool:
     try:
-        return value != "" and b"\0" not in os.fsencode(value)
+        return given != "" and b"\0" not in os.fsencode(given)
     except (TypeError, UnicodeEncodeError):
         return False
 
 
-FITS: dict[Any, Callable[[Any], bool]] = {
-    bool: lambda value: isinstance(value, (bool, numpy.bool_)),
-    int: lambda value: isinstance(value, Integral) and not isinstance(value, bool) and abs(int(value)) <= sys.maxsize,
-    float: _is_number,
-    str: is_text,
-    Path: lambda value: isinstance(value, Path) and _is_path(value),
-    NoneType: lambda value: value is None,
-    Callable: lambda value: callable(value) or isinstance(value, SimpleFrozenDict),  # a default, not resolved yet
-    Model: lambda value: isinstance(value, Model),
+KINDS: dict[object, tuple[str, Fits]] = {
+    bool: ("true or false", lambda given: isinstance(given, (bool, numpy.bool_))),
+    int: (
+        "a whole number",
+        lambda given: isinstance(given, Integral) and not isinstance(given, bool) and abs(int(given)) <= sys.maxsize,
+    ),
+    float: ("a finite number", _is_number),
+    str: ("text", is_text),
+    Path: ("a path", lambda given: isinstance(given, Path) and _is_path(given)),
+    NoneType: ("none", lambda given: given is None),
+    Callable: ("a function", lambda given: callable(given) or isinstance(given, SimpleFrozenDict)),  # of a default
 }

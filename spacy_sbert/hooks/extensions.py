@@ -1,6 +1,7 @@
 """What Docs, Spans and Tokens have under `._.`: `sbert_vector`, `sbert_most_similar` and `sbert_truncated`."""
 
 import warnings
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from spacy.tokens import Doc, Span, Token
@@ -17,22 +18,21 @@ def install(pipe: str = "sbert") -> None:
     Those of the pipe of this name, under its name; those of "sbert" answer for the pipe that answers `doc.vector` where
     no pipe is called "sbert".
     """
-    for kind in (Doc, Span, Token):
-        if not kind.has_extension(f"{pipe}_vector"):
-            kind.set_extension(f"{pipe}_vector", getter=partial(_vector, pipe))
-    for kind in (Doc, Span):
-        if not kind.has_extension(f"{pipe}_most_similar"):
-            kind.set_extension(f"{pipe}_most_similar", method=partial(_most_similar, pipe))
-    if not Doc.has_extension("sbert_truncated"):
-        Doc.set_extension("sbert_truncated", getter=is_truncated)
+    _set((Doc, Span, Token), f"{pipe}_vector", getter=partial(_vector, pipe))
+    _set((Doc, Span), f"{pipe}_most_similar", method=partial(_most_similar, pipe))
+    _set((Doc,), "sbert_truncated", getter=is_truncated)
 
 
 def install_for_pipe(pipe: str) -> None:
     """As install, and `_.most_similar`, as it was called before, unless somebody else has registered it."""
     install(pipe)
-    for kind in (Doc, Span):
-        if not kind.has_extension("most_similar"):
-            kind.set_extension("most_similar", method=most_similar_unprefixed)
+    _set((Doc, Span), "most_similar", method=most_similar_unprefixed)
+
+
+def _set(kinds: Iterable[type[Piece]], name: str, **how: Callable) -> None:
+    for kind in kinds:
+        if not kind.has_extension(name):
+            kind.set_extension(name, **how)  # type: ignore[arg-type]
 
 
 def is_truncated(doc: Doc) -> bool:

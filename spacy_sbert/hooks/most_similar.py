@@ -80,13 +80,8 @@ def with_vectors(spans: Iterable[Span], name: str | None = None) -> tuple[list[S
 
     RAISES (ValueError): if a Doc carries no vectors, or none for one of its Spans.
     """
-    kept, vectors = [], []
-    for span in spans:
-        vector = vector_of(span, name)
-        if vector.any():
-            kept.append(span)
-            vectors.append(vector)
-    return kept, vectors
+    found = [(span, vector_of(span, name)) for span in spans]
+    return [span for span, vector in found if vector.any()], [vector for _, vector in found if vector.any()]
 
 
 def _encoded(query: str, doc: Doc, prompt_name: str | None, name: str | None) -> numpy.ndarray:

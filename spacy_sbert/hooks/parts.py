@@ -15,6 +15,7 @@ text: they answer where they and the others fill the Doc without a gap, as whole
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 from weakref import ref
 
@@ -131,14 +132,8 @@ class Parts:
         gaps = self._gaps()
         ways = [self._ways(cut, *gap) for gap in gaps]
         homes = [{id(part.record) for part in found[0]} if len(found) == 1 else set() for found in ways]
-        may_be = [
-            {
-                id(record)
-                for record in cut
-                if any(self._stands(record, *token) for token in tokens if _is_in(token, gap))
-            }
-            for gap in gaps
-        ]
+        inside = [[token for token in tokens if start <= token[0] and token[1] <= end] for start, end in gaps]
+        may_be = [{id(r) for r in cut if any(self._stands(r, *token) for token in here)} for here in inside]
         for i, gap in enumerate(gaps):
             elsewhere = set().union(*(homes[j] for j in range(len(gaps)) if j != i))
             unsettled = set().union(*(homes[j] or may_be[j] for j in range(len(gaps)) if j != i))
@@ -153,10 +148,9 @@ class Parts:
         ways = [[Part(start, end, record)] for record in cut if self._stands(record, start, end)]
         lefts = [record for record in cut if record.end < end and self._stands(record, start, record.end)]
         rights = [record for record in cut if start < record.start and self._stands(record, record.start, end)]
-        for left in lefts:
-            for right in rights:
-                if left.end <= right.start and self._is_white[left.end : right.start].all():
-                    ways.append([Part(start, left.end, left), Part(right.start, end, right)])
+        for left, right in product(lefts, rights):
+            if left.end <= right.start and self._is_white[left.end : right.start].all():
+                ways.append([Part(start, left.end, left), Part(right.start, end, right)])
         return ways
 
     def _claim_rows(self, cut: Iterable["PlacedRecord"], start: int, end: int) -> None:
@@ -224,10 +218,6 @@ def _fills(record: "PlacedRecord", text: str) -> bool:
 
 def _is_whole(record: "PlacedRecord", text: str) -> bool:
     return record.start >= 0 and record.data.get("text") == text[record.start : record.end]
-
-
-def _is_in(token: tuple[int, int], gap: tuple[int, int]) -> bool:
-    return gap[0] <= token[0] and token[1] <= gap[1]
 
 
 def _is_inside(row: tuple[int, int], other: tuple[int, int]) -> bool:

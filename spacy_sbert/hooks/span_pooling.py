@@ -6,11 +6,8 @@ from typing import cast
 import numpy
 from thinc.types import Floats2d, Ints1d, Ragged
 
-from ..layers.mean_pooling import Pooling
-from ..layers.pooling import make_pooling
+from ..layers.pooling import Pooling, stretch_pooling
 from ..similarity import unit_length
-
-OF_A_ROW = {"cls", "lasttoken"}  # a stretch that is not a row has no token of its own for them: it takes the mean
 
 
 def covering(states: numpy.ndarray, characters: numpy.ndarray, start: int, end: int) -> numpy.ndarray:
@@ -27,10 +24,7 @@ def covering(states: numpy.ndarray, characters: numpy.ndarray, start: int, end: 
 
 
 def stretch_vector(states: numpy.ndarray, pooling: str) -> numpy.ndarray:
-    """The pooled wordpieces of a stretch that is not a row, on the CPU; several poolings are concatenated.
-
-    "cls" and "lasttoken" take the mean, since such a stretch has neither token of its own; the others are what they are
-    of rows.
+    """The pooled wordpieces of a stretch that is not a row, on the CPU; see stretch_pooling.
 
     states (float32 (wordpieces, width)): of the stretch, not none, in the order of the text.
     pooling (str): see make_pooling.
@@ -51,6 +45,6 @@ def finished(vector: numpy.ndarray, width: int, normalize: bool) -> numpy.ndarra
 
 @cache
 def _pooling_of_stretches(name: str) -> Pooling:
-    layer = make_pooling("+".join("mean" if one in OF_A_ROW else one for one in name.split("+")))
+    layer = stretch_pooling(name)
     layer.to_cpu()  # where the vectors on a Doc lie
     return layer

@@ -5,9 +5,9 @@ It changes when training or a setting changes vectors, not with use, saving or a
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import packages_distributions, version
-from typing import Any, Protocol
+from typing import Any
 
 import numpy
 from spacy.language import Language
@@ -23,20 +23,10 @@ from .sentence_pooling import SentencePooling
 IGNORED = {"_name_or_path", "architectures", "transformers_version", "dtype", "torch_dtype", "use_cache", "return_dict"}
 IGNORED |= {"id2label", "label2id", "problem_type", "initializer_range", "gradient_checkpointing", "output_attentions"}
 IGNORED |= {"output_hidden_states", "_attn_implementation", "_attn_implementation_autoset"}
-FORMER_CONFIG = (
-    "model_type",
-    "hidden_act",
-    "num_attention_heads",
-    "layer_norm_eps",
-)  # all that the former digest knows
+# All that the former digest knows of it.
+FORMER_CONFIG = ("model_type", "hidden_act", "num_attention_heads", "layer_norm_eps")
 # What a slow tokenizer does to it tells how it normalises and splits: it has no one text that says so.
 PROBE = "The Quick brown Fox's ÉCOLE Ångström ﬁne ½ 中文かな\tIt is 3,141.59 (e.g.) don't\u200b \u00a0_[MASK] <mask> İ"
-
-
-class Digest(Protocol):
-    """What hashlib makes."""
-
-    def update(self, data: Any, /) -> object: ...
 
 
 def encoder_digest(encoder: RowTransformer, pooling: SentencePooling) -> str:
@@ -60,7 +50,7 @@ def encoder_digests(encoder: RowTransformer, pooling: SentencePooling) -> tuple[
     parameters = dict(network.named_parameters())
     for name, buffer in sorted(network.state_dict().items()):
         if name not in parameters:
-            _add(found, name, buffer.detach().cpu().numpy())
+            _add(found.update, name, buffer.detach().cpu().numpy())
     return found.hexdigest(), former
 
 
@@ -148,17 +138,17 @@ def _former_digest(encoder: RowTransformer, pooling: SentencePooling) -> str:
     }
     found = hashlib.sha256(json.dumps(how, sort_keys=True).encode("utf8"))
     for name, parameter in sorted(shim.network.named_parameters()):
-        _add(found, name, parameter.detach().float().cpu().numpy())
+        _add(found.update, name, parameter.detach().float().cpu().numpy())
     for number, node in enumerate(pooling.walk()):
         for name in node.param_names:
             if node.has_param(name):
-                _add(found, f"{number} {name}", as_numpy(node.get_param(name)))
+                _add(found.update, f"{number} {name}", as_numpy(node.get_param(name)))
     return found.hexdigest()
 
 
-def _add(found: Digest, name: str, array: numpy.ndarray) -> None:
-    found.update(f"{name} {array.dtype.str} {array.shape};".encode())
-    found.update(numpy.ascontiguousarray(array).data)
+def _add(update: Callable[[bytes | memoryview], object], name: str, array: numpy.ndarray) -> None:
+    update(f"{name} {array.dtype.str} {array.shape};".encode())
+    update(numpy.ascontiguousarray(array).data)
 
 
 def tokenizer_state(tokenizer: Any) -> object:

@@ -2,9 +2,8 @@
 
 import multiprocessing
 import os
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Thread
 from typing import Any
@@ -16,6 +15,7 @@ from srsly import cloudpickle
 from thinc.api import require_gpu
 from tqdm import tqdm
 
+from ..encoder.engine.threads import map_ahead
 from ..encoder.rows import RowStates, rows_of_texts
 from ..encoder.transformer import RowTransformer, load
 from ..encoder.wordpieces import Wordpieces
@@ -125,15 +125,8 @@ def _checked(texts: Iterable[Any]) -> Iterator[str]:
 
 def _encode(encoder: TextEncoder, windows: Iterable[list[str]]) -> Iterator[Encoded]:
     """Window by window, while the next one is being tokenised."""
-    with ThreadPoolExecutor(1) as ahead:
-        tokenized: Future[Wordpieces] | None = None
-        for texts in windows:
-            coming = ahead.submit(encoder.tokenize, texts)
-            if tokenized is not None:
-                yield encoder.encode(tokenized.result())
-            tokenized = coming
-        if tokenized is not None:
-            yield encoder.encode(tokenized.result())
+    with ThreadPoolExecutor(1) as tokenizing:
+        yield from map(encoder.encode, map_ahead(tokenizing, encoder.tokenize, windows, 1))
 
 
 def _encode_in_processes(
@@ -147,13 +140,7 @@ def _encode_in_processes(
     n_threads = max(1, torch.get_num_threads() // n_workers)
     settings = (cloudpickle.dumps(encoder), devices, n_threads)
     with ProcessPoolExecutor(n_workers, mp_context=context, initializer=_start, initargs=settings) as pool:
-        waiting: deque[Future[Encoded]] = deque()
-        for texts in windows:
-            waiting.append(pool.submit(_encode_window, texts))
-            if len(waiting) > 2 * n_workers:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        yield from map_ahead(pool, _encode_window, windows, 2 * n_workers)
 
 
 _worker: TextEncoder  # of a process that encodes for another

@@ -179,7 +179,7 @@ def test_roberta_positions(tmp_path, tiny_bert):
     """RoBERTa counts positions from padding_idx + 1: 514 of them are room for 512 wordpieces."""
     from transformers import RobertaConfig, RobertaModel
 
-    from spacy_sbert.encoder.shim import position_limit
+    from spacy_sbert.encoder.loading import position_limit
 
     config = RobertaConfig(
         vocab_size=30,

@@ -4,7 +4,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import cache
 from typing import TypeVar
 
@@ -24,12 +24,21 @@ def parallel_map(function: Callable[[Task], Result], tasks: Iterable[Task]) -> I
     if n_threads == 1:
         yield from map(function, tasks)
         return
-    pool = _threads(os.getpid(), n_threads)
+    yield from map_ahead(_threads(os.getpid(), n_threads), function, tasks, AHEAD * n_threads)
+
+
+def map_ahead(
+    pool: Executor, function: Callable[[Task], Result], tasks: Iterable[Task], ahead: int
+) -> Iterator[Result]:
+    """The map of a pool, which takes no more tasks than it works on, and so many ahead of who takes the results.
+
+    RETURNS (Iterator): the results, in the order of the tasks.
+    """
     waiting: deque[Future[Result]] = deque()
     try:
         for task in tasks:
             waiting.append(pool.submit(function, task))
-            if len(waiting) > AHEAD * n_threads:
+            if len(waiting) > ahead:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
