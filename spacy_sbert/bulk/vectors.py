@@ -44,8 +44,7 @@ class Layout:
     @cached_property
     def header(self) -> bytes:
         """What stands before the vectors. SOURCE: numpy.lib.format, version 1.0."""
-        made = io.BytesIO()
-        shape = (self.rows, self.width)
+        made, shape = io.BytesIO(), (self.rows, self.width)
         write_array_header_1_0(made, {"descr": dtype_to_descr(self.stored), "fortran_order": False, "shape": shape})
         return made.getvalue()
 
@@ -98,7 +97,7 @@ class VectorFile:
         with writing(path), open_own(path, "ab"):
             pass  # now it is there
         whole = self._whole(journal)
-        self.done: dict[int, int] = {number: entry.cut for number, entry in whole.items()}
+        self.done = {number: entry.cut for number, entry in whole.items()}
         # Anew, for a line that broke off would spoil the one appended to it.
         write_whole(journal, b"".join(map(_line, whole.values())))
         self._file = open_own(path, "r+b", buffering=0)

@@ -53,22 +53,16 @@ def comma_separated(lines: Iterable[str], path: Path) -> Iterator[tuple[int, lis
     records = csv.reader(lines, strict=True)
     while True:
         line = records.line_num + 1
+        before = csv.field_size_limit(MAX_LINE)  # a setting of all readers of a process: it is put back
         try:
-            columns = _next_record(records)
+            columns = next(records, None)
         except csv.Error as error:
             raise ValueError(Errors.BAD_CSV.format(path=path, line=line, reason=error)) from error
+        finally:
+            csv.field_size_limit(before)
         if columns is None:
             return
         yield line, columns
-
-
-def _next_record(records: Iterator[list[str]]) -> list[str] | None:
-    """The next one. How long a column may be is a setting of all readers of a process: it is put back."""
-    before = csv.field_size_limit(MAX_LINE)
-    try:
-        return next(records, None)
-    finally:
-        csv.field_size_limit(before)
 
 
 def check_encoding(text: str, path: Path, line: int) -> None:

@@ -28,10 +28,7 @@ def parse_object(model: type[ModelT], data: bytes) -> ModelT:
 
 
 def parse_sealed(model: type[ModelT], data: bytes) -> ModelT:
-    """Read an object that was sealed, see parse_object.
-
-    RAISES (ValueError): if it is not such an object, or not what was sealed.
-    """
+    """Read an object that was sealed, see parse_object. RAISES (ValueError): also if it is not what was sealed."""
     found = parse_object(model, data)
     unsealed(json.loads(data))
     return found
@@ -44,10 +41,7 @@ def sealed(content: Mapping[str, object]) -> dict[str, Any]:
 
 
 def unsealed(content: dict[str, Any]) -> dict[str, Any]:
-    """What `sealed` was given.
-
-    RAISES (ValueError): if it is not that any more.
-    """
+    """What `sealed` was given. RAISES (ValueError): if it is not that any more."""
     said = {key: value for key, value in content.items() if key != KEY}
     if KEY in content and content[KEY] != _digest(said):
         raise ValueError(Errors.BAD_SEAL)

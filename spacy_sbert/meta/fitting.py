@@ -27,10 +27,7 @@ def fit_meta(
     RAISES (ValueError): if the pipe is not an `sbert_meta`, there is no sentence, a member's vectors are not what they
         should be, see MetaEmbedding.fit; and, before any sentence is encoded, if the size is more than any can give.
     """
-    pipe = nlp.get_pipe(name)
-    if not isinstance(pipe, SentenceMeta):
-        raise ValueError(Errors.META_NOT_A_META.format(name=name, given=type(pipe).__name__))
-    return fit_pipe(nlp, pipe, texts, cache=cache, progress=progress)
+    return fit_pipe(nlp, _find_meta(nlp, name), texts, cache=cache, progress=progress)
 
 
 @validated
@@ -44,8 +41,7 @@ def set_method(nlp: Language, name: Name, method: Name | None, size: Width | Non
     if name not in nlp.component_names:
         nlp.add_pipe("sbert_meta", name=name, config={"method": method or "conc", "size": size, "options": options})
         return
-    if not isinstance(nlp.get_pipe(name), SentenceMeta):
-        raise ValueError(Errors.META_NOT_A_META.format(name=name, given=type(nlp.get_pipe(name)).__name__))
+    _find_meta(nlp, name)
     config = {key: value for key, value in nlp.config["components"][name].items() if key != "factory"}
     if method not in (None, config["method"]):
         config.update(method=method, size=size, options=options)
@@ -55,3 +51,10 @@ def set_method(nlp: Language, name: Name, method: Name | None, size: Width | Non
     place = nlp.component_names.index(name)
     nlp.remove_pipe(name)
     nlp.add_pipe("sbert_meta", name=name, config=config, before=place if place < len(nlp.component_names) else None)
+
+
+def _find_meta(nlp: Language, name: str) -> SentenceMeta:
+    pipe = nlp.get_pipe(name)
+    if not isinstance(pipe, SentenceMeta):
+        raise ValueError(Errors.META_NOT_A_META.format(name=name, given=type(pipe).__name__))
+    return pipe

@@ -14,9 +14,8 @@ from .estimator import MetaEmbedding
 from .gcca import GCCA
 from .svd import SVD
 
-METHODS: dict[str, type[MetaEmbedding]] = {
-    kind.method: kind for kind in (Concatenation, Average, SVD, GCCA, CrossViewAutoencoder)
-}
+KINDS: tuple[type[MetaEmbedding], ...] = (Concatenation, Average, SVD, GCCA, CrossViewAutoencoder)
+METHODS = {kind.method: kind for kind in KINDS}
 
 
 @validated
@@ -40,8 +39,7 @@ def make_estimator(method: str, **settings: object) -> MetaEmbedding:
 
 def estimator_to_bytes(estimator: MetaEmbedding) -> bytes:
     """An estimator, its settings and what it learned, as MessagePack."""
-    parts = {"method": estimator.method, "settings": estimator.settings, **estimator.state()}
-    return srsly.msgpack_dumps(parts)
+    return srsly.msgpack_dumps({"method": estimator.method, "settings": estimator.settings, **estimator.state()})
 
 
 def estimator_from_bytes(data: bytes) -> MetaEmbedding:
