@@ -40,7 +40,8 @@ class BulkReport:
     cut: int
 
 
-class Workers(NamedTuple):
+@dataclass(frozen=True)
+class Workers:
     """What computes, which changes no bit: n_process and gpu_ids of SentenceBert.encode."""
 
     n_process: int
@@ -99,10 +100,8 @@ def encode_file(
     source_path, output = Path(input_path), Path(output_path)
     write = writer_of(output, with_columns=with_text or id_column is not None)
     workers = Workers(n_process, tuple(gpu_ids))
-    if dtype not in DTYPES:
-        raise ValueError(Errors.BULK_UNKNOWN_DTYPE.format(given=dtype, expected=", ".join(DTYPES)))
     check_gpus(workers.gpu_ids)
-    _check_files(source_path, output, overwrite)
+    _check_given(source_path, output, dtype, overwrite)
     encoder = sbert.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim)
     budget = budget_of(encoder.transformer, max_batch_items, workers.gpu_ids)
     with WorkFolder(output) as work:
@@ -140,7 +139,9 @@ def encode_file(
     return report
 
 
-def _check_files(source: Path, output: Path, overwrite: bool) -> None:
+def _check_given(source: Path, output: Path, dtype: str, overwrite: bool) -> None:
+    if dtype not in DTYPES:
+        raise ValueError(Errors.BULK_UNKNOWN_DTYPE.format(given=dtype, expected=", ".join(DTYPES)))
     check_input(source)  # before the work folder is made
     if output.exists() and source.exists() and output.samefile(source):
         raise ValueError(Errors.BULK_SAME_FILE.format(path=output))

@@ -68,10 +68,7 @@ def read_rows(path: Path, format: str, columns: Columns) -> Iterator[Row]:
 
 
 def check_file(path: Path) -> None:
-    """Refuse a path where no file is.
-
-    RAISES (ValueError): if there is nothing, or what is no file.
-    """
+    """RAISES (ValueError): if there is nothing, or something that is not a file."""
     check_input(path)
     if not path.is_file():
         raise ValueError(Errors.NO_FILE.format(path=path))

@@ -87,7 +87,7 @@ class MultiCorpus:
             raise ValueError(Errors.EMPTY_CORPUS.format(name=" or ".join(self.corpora)))
 
     def _by_weight(self, nlp: Language, random: Random) -> Iterator[tuple[str, Example]]:
-        weights = {**(self._count(nlp) if self.weights is None else self.weights)}
+        weights = dict(self._count(nlp) if self.weights is None else self.weights)
         streams = {name: iter(corpus(nlp)) for name, corpus in self.corpora.items()}
         ahead = {name: next(stream, None) for name, stream in streams.items()}
         for name, example in ahead.items():

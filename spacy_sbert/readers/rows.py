@@ -43,15 +43,12 @@ def check_members(texts: Sequence[object], names: Sequence[str], path: Path, lin
 
 
 def check_score(value: object, low: float, high: float, path: Path, line: int, column: str) -> float:
-    """A score scaled from low..high to 0..1.
-
-    RAISES (ValueError): if it is not a number from low to high.
-    """
+    """A score scaled from low..high to 0..1. RAISES (ValueError): if it is not a number from low to high."""
     try:
         score = float(cast(float, value))
     except (TypeError, ValueError, OverflowError):
         score = math.nan
     if not low <= score <= high:  # also refuses nan
-        message = Errors.BAD_SCORE.format(path=path, line=line, low=low, high=high, given=value, column=column)
-        raise ValueError(message)
+        given = {"given": value, "low": low, "high": high, "column": column}
+        raise ValueError(Errors.BAD_SCORE.format(path=path, line=line, **given))
     return (score - low) / (high - low)

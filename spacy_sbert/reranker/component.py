@@ -139,8 +139,7 @@ class SentenceReranker(PairPipe, SealedPipe):
         if k is not None and not (isinstance(k, int | numpy.integer) and 1 <= k <= len(texts) and k is not True):
             raise ValueError(Errors.RERANKER_COUNT.format(given=k, most=len(texts)))
         self.model.shim.load()
-        if self.model.shim.config.num_labels > 1:
-            given = self.model.shim.config.num_labels
+        if (given := self.model.shim.config.num_labels) > 1:
             raise ValueError(Errors.RERANKER_SEVERAL_OUTPUTS.format(name=self.name, given=given))
         scores = self.score_pairs((query, text) for text in texts)
         order = numpy.argsort(-scores, kind="stable")[:k].tolist()

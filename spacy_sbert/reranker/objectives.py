@@ -31,10 +31,6 @@ class Objective:
     loss: Callable[[CrossEncoder, Floats2d, list[Example], str], Loss]
 
 
-def _no_labels(examples: Iterable[Example], spans_key: str) -> list[str]:
-    return []
-
-
 def _one_output(labels: Sequence[str], there: int) -> int:
     if labels:
         raise ValueError(Errors.RERANKER_LABELS_OF_SCORES.format(given=", ".join(labels)))
@@ -71,7 +67,7 @@ def _classification_loss(model: CrossEncoder, logits: Floats2d, examples: list[E
 OBJECTIVES = {
     each.name: each
     for each in (
-        Objective("regression", _no_labels, _one_output, _regression_loss),
+        Objective("regression", lambda examples, spans_key: [], _one_output, _regression_loss),
         Objective("classification", _found_labels, _output_a_label, _classification_loss),
     )
 }
