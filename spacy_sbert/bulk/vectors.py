@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO
 
 import numpy
@@ -60,10 +59,6 @@ class Layout:
         """The byte where a window starts."""
         return len(self.header) + min(number * self.window, self.rows) * self.width * self.stored.itemsize
 
-    def size(self, number: int) -> int:
-        """The bytes of a window."""
-        return self.rows_in(number) * self.width * self.stored.itemsize
-
 
 class Entry(BaseModel):
     """A line of the journal: a window that is done, how many of its texts were cut, and the digests of the vectors and
@@ -76,7 +71,6 @@ class Entry(BaseModel):
 
     @property
     def digest(self) -> str:
-        """What `line` must be."""
         return hashlib.sha256(f"{self.window} {self.cut} {self.sha256}".encode()).hexdigest()[:16]
 
 
@@ -106,9 +100,7 @@ class VectorFile:
     def __enter__(self) -> "VectorFile":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._file.close()
         self._journal.close()
 
@@ -169,8 +161,8 @@ class VectorFile:
         return whole
 
     def _read(self, file: BinaryIO, number: int) -> bytes:
-        file.seek(self.layout.start(number))
-        return file.read(self.layout.size(number))
+        start = file.seek(self.layout.start(number))
+        return file.read(self.layout.start(number + 1) - start)
 
     def _array(self, number: int, data: bytes) -> numpy.ndarray:
         return numpy.frombuffer(data, dtype=self.layout.stored).reshape(self.layout.rows_in(number), self.layout.width)

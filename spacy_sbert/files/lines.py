@@ -74,10 +74,7 @@ def check_encoding(text: str, path: Path, line: int) -> None:
 
 
 def check_text(text: object, column: str, path: Path, line: int) -> str:
-    """A text without white space around it.
-
-    RAISES (ValueError): if it is not a str, is empty or cannot be encoded.
-    """
+    """A text without white space around it. RAISES (ValueError): if it is not a str, is empty or cannot be encoded."""
     if not isinstance(text, str):
         raise ValueError(Errors.NOT_A_TEXT.format(path=path, line=line, column=column, given=text))
     if not has_text(text):

@@ -83,8 +83,7 @@ class SentenceMeta(Pipe):
 
     vocab (Vocab): the pipeline's.
     members (Sequence[Member]): whose vectors are combined, at least two, no two of one name.
-    estimator (MetaEmbedding): how.
-    name (str): the pipe's name, under which its vectors are stored.
+    estimator (MetaEmbedding): how. name (str): the pipe's name, under which its vectors are stored.
     scorer (Callable): what to report of pairs.
     set_hooks (bool): whether `doc.vector` and `similarity` answer with this pipe's vectors.
     spans_key (str): where the members of a pair stand, doc.spans[spans_key].

@@ -20,8 +20,7 @@ class MetaEmbedding(ABC):
 
     size (int): the width d of what comes out; None for that of the widest member, or for as many directions as there
         are to learn, if these are fewer.
-    normalize (bool): whether each member's vectors are brought to length 1 first.
-    size_: d, once it is fitted.
+    normalize (bool): whether each member's vectors are brought to length 1 first. size_: d, once it is fitted.
 
     Views are J arrays, float (n, d_j), one for each member, the rows of all being the same n sentences. They may be
     memory-mapped: they are read a block of rows at a time.

@@ -18,8 +18,7 @@ def fit_meta(
 ) -> list[numpy.ndarray]:
     """Fit an `sbert_meta` pipe, and the functions among its members, on sentences.
 
-    nlp (Language): the pipeline; the pipes before the one to fit encode the sentences.
-    name (str): the pipe.
+    nlp (Language): the pipeline; the pipes before the one to fit encode the sentences. name (str): the pipe.
     texts (Callable): the sentences, gone through several times.
     cache (Path): where the members' vectors are kept for another method or the next time; None to forget them.
     progress (bool): whether to show progress bars.
@@ -46,8 +45,7 @@ def set_method(nlp: Language, name: Name, method: Name | None, size: Width | Non
     if method not in (None, config["method"]):
         config.update(method=method, size=size, options=options)
     else:
-        config["options"] = {**config["options"], **options}
-        config["size"] = config["size"] if size is None else size
+        config.update(options={**config["options"], **options}, size=config["size"] if size is None else size)
     place = nlp.component_names.index(name)
     nlp.remove_pipe(name)
     nlp.add_pipe("sbert_meta", name=name, config=config, before=place if place < len(nlp.component_names) else None)

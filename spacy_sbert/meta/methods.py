@@ -22,8 +22,7 @@ METHODS = {kind.method: kind for kind in KINDS}
 def make_estimator(method: str, **settings: object) -> MetaEmbedding:
     """Make a meta-embedding that is not fitted.
 
-    method (str): one of METHODS.
-    settings: arguments of its class.
+    method (str): one of METHODS. settings: arguments of its class.
     RAISES (ValueError): for an unknown method, or a setting that the method does not have.
     """
     if method not in METHODS:

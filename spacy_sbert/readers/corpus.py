@@ -27,8 +27,7 @@ class PairCorpus:
 
     Files of text are streamed: with max_epochs = -1 in [training] the memory they take does not grow with their size.
 
-    path (str or Path): the file; .gz is read as it is.
-    spans_key (str): where the members stand, doc.spans[spans_key].
+    path (str or Path): the file; .gz is read as it is. spans_key (str): where the members stand, doc.spans[spans_key].
     limit (int): the most examples to read, the first of the file, 0 for all.
     format (str): the layout of a file of text: "sts", "nli", "sick", "wikisection", "quora", "text" or "table"; "auto"
         is a table if members is given, else .csv and .tsv are read as the STS benchmark has them. A file that ends in

@@ -15,9 +15,7 @@ from .layouts import check_file
 def read_docs(path: Path, nlp: Language, spans_key: str) -> Iterator[Doc]:
     """Read the Docs of a .spacy file, which is held in memory whole.
 
-    path (Path): the file.
-    nlp (Language): whose vocab the Docs get.
-    spans_key (str): where the members stand.
+    path (Path): the file. nlp (Language): whose vocab the Docs get. spans_key (str): where the members stand.
     YIELDS (Doc): the references, members and gold in doc.spans[spans_key].
     RAISES (ValueError): if the file is damaged or empty, a Doc has no members or an empty one, or gold that is there
         is not what it should be; the number of the Doc is named.

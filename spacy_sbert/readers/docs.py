@@ -20,8 +20,7 @@ OBJECTIVE = "objective"  # which data set an example comes from: the one attribu
 def example_doc(nlp: Language, members: Sequence[str], *, spans_key: Name = SPANS_KEY, **gold: Gold) -> Doc:
     """One Doc of several texts, with the texts as members and gold values beside them.
 
-    nlp (Language): whose tokenizer makes the Doc.
-    members (Sequence[str]): the texts, none of them empty.
+    nlp (Language): whose tokenizer makes the Doc. members (Sequence[str]): the texts, none of them empty.
     spans_key (str): where the members stand.
     gold: score (float from 0 to 1), label (str), vector (floats of a teacher); None leaves one out.
     RETURNS (Doc): the texts one after the other; doc.spans[spans_key] holds a Span for each, and gold in its attrs.

@@ -25,8 +25,7 @@ OLD_KEY = "sbert_ce_default_activation_function"
 def resolve_activation(activation: str, config: PretrainedConfig) -> str:
     """What "auto" stands for: what the folder says, else sigmoid for one output and identity for more.
 
-    activation (str): what was asked for.
-    config: of the Hugging Face model, see note_activation.
+    activation (str): what was asked for. config: of the Hugging Face model, see note_activation.
     RETURNS (str): one of ACTIVATIONS.
     RAISES (ValueError): if the folder names another one, or softmax was asked for of one output.
     """

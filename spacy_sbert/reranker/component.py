@@ -72,8 +72,7 @@ class PairCuts:
 class SentenceReranker(PairPipe, SealedPipe):
     """Scores pairs of texts, by reading both at once: slower than to compare two vectors, and more precise.
 
-    vocab (Vocab): the pipeline's.
-    model (Model): a cross-encoder, spacy-sbert.CrossEncoder.v1.
+    vocab (Vocab): the pipeline's. model (Model): a cross-encoder, spacy-sbert.CrossEncoder.v1.
     name (str): the pipe's name, under which it notes scores and labels.
     objective (str): what it is trained on: "regression", by binary cross-entropy, on scores from 0 to 1;
         "classification", by softmax cross-entropy, on labels.

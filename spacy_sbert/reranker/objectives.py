@@ -19,8 +19,7 @@ Loss = tuple[float, Floats2d]
 class Objective:
     """What a reranker learns.
 
-    name: in the config.
-    labels_of: from pairs and the spans key to the labels that outputs are made for.
+    name: in the config. labels_of: from pairs and the spans key to the labels that outputs are made for.
     n_outputs: from labels, and how many outputs there are, to how many there have to be.
     loss: from the cross-encoder, its logits, examples and the spans key to the loss and its gradient by the logits.
     """

@@ -17,8 +17,7 @@ Row = tuple[list[int], list[int], int]  # ids, type ids, and how many wordpieces
 class PairTokenizer(WordpieceTokenizer):
     """The tokenizer of a cross-encoder, for many pairs at a time.
 
-    tokenizer: of Hugging Face.
-    settings (FolderSettings): of the encoder.
+    tokenizer: of Hugging Face. settings (FolderSettings): of the encoder.
     limit (int): the most wordpieces of a pair, special tokens included; None for no limit.
     """
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy
 from numpy.typing import ArrayLike
@@ -88,7 +88,6 @@ class VectorIndex:
             first 65,536 vectors, those of an array on vectors drawn from all of it.
         encoder (EncoderIdentity): what made the vectors, see `identify`.
         texts (Sequence[str]), ids (Sequence[str or int]): of each vector, saved beside them.
-        RETURNS (VectorIndex).
         RAISES (ValueError): if the shape is another, there is no vector, a number is not finite, widths or counts
             differ, or the kind is unknown; (ImportError): if FAISS is not installed.
         SOURCE: Malkov and Yashunin 2018 (hnsw); Jégou et al. 2011, section 4 (ivf); Douze et al. 2024, FAISS.
@@ -129,10 +128,10 @@ class VectorIndex:
         return scores, indices
 
     def _search_all(self, rows: numpy.ndarray, k: int) -> Best:
-        faiss, index = import_faiss(), cast(Any, self.index)
+        faiss = import_faiss()
         if self.kind == "hnsw":
-            return faiss.downcast_index(index.storage).search(rows, k)
-        return index.search(rows, k, params=faiss.SearchParametersIVF(nprobe=index.nlist))
+            return faiss.downcast_index(self.index.storage).search(rows, k)
+        return self.index.search(rows, k, params=faiss.SearchParametersIVF(nprobe=self.index.nlist))
 
     @validated
     def save(self, folder: str | Path) -> None:

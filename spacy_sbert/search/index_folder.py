@@ -85,11 +85,16 @@ class SavedManifest(Manifest, frozen=True):
 
 
 class FaissIndex(Protocol):
-    """What all indexes of FAISS have; d: the width of the vectors, ntotal: how many there are."""
+    """What indexes of FAISS have; d: the width of the vectors, ntotal: how many there are.
+
+    storage: of "hnsw", an index of the same vectors. nlist: of "ivf", how many lists there are.
+    """
 
     d: int
     ntotal: int
     metric_type: int
+    storage: object
+    nlist: int
 
     def add(self, rows: numpy.ndarray, /) -> None: ...
     def search(self, rows: numpy.ndarray, k: int, /, **kwargs: object) -> tuple[numpy.ndarray, numpy.ndarray]: ...

@@ -42,8 +42,7 @@ def scatter(
     docs (Doc, Span or Iterable of them): the texts. labels (Iterable): a label or number of a cluster for each of them,
         which decides the colour and shape of its point; at most 40 different ones.
     projection (str): "pca", the first two principal components of the vectors brought to length 1, or "tsne".
-    seed (int): of t-SNE.
-    title (str): above the picture.
+    seed (int): of t-SNE. title (str): above the picture.
     RETURNS (Picture): an SVG with a legend.
     RAISES (ValueError): for fewer than two texts or more than 20,000, labels that are not one for each text, an unknown
         projection, or vectors that are missing, of unequal widths, not finite, or all of one direction.
