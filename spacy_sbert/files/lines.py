@@ -95,7 +95,6 @@ def has_text(text: str) -> bool:
 
 def _decode(raw: bytes, path: Path, line: int, encoding: str) -> str:
     try:
-        text = raw.decode(encoding)
+        return raw.decode(encoding).removeprefix(BOM if line == 1 else "")
     except UnicodeDecodeError as error:
         raise ValueError(Errors.BAD_ENCODING.format(path=path, line=line, reason=error.reason)) from error
-    return text.removeprefix(BOM) if line == 1 else text

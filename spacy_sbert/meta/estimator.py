@@ -139,7 +139,7 @@ class MetaEmbedding(ABC):
         RAISES (ValueError): if something is missing in it, or an array is not of the shape that the members ask for.
         """
         names, widths, arrays = (state.get(key) for key in ("names", "widths", "arrays"))
-        if not (isinstance(names, (list, tuple)) and isinstance(widths, (list, tuple)) and isinstance(arrays, dict)):
+        if not (isinstance(names, list | tuple) and isinstance(widths, list | tuple) and isinstance(arrays, dict)):
             raise ValueError(Errors.META_BAD_STATE.format(what="names, widths and arrays", given=sorted(state)))
         self.names_, self.widths_ = tuple(map(str, names)), tuple(map(int, widths))
         if not self.widths_:

@@ -64,9 +64,6 @@ def _classification_loss(model: CrossEncoder, logits: Floats2d, examples: list[E
 
 
 OBJECTIVES = {
-    each.name: each
-    for each in (
-        Objective("regression", lambda examples, spans_key: [], _one_output, _regression_loss),
-        Objective("classification", _found_labels, _output_a_label, _classification_loss),
-    )
+    "regression": Objective("regression", lambda pairs, key: [], _one_output, _regression_loss),
+    "classification": Objective("classification", _found_labels, _output_a_label, _classification_loss),
 }

@@ -34,8 +34,8 @@ def nearest(queries: ArrayLike, vectors: ArrayLike, *, k: int, block_bytes: Bloc
     check_count(k, len(right), f"nearest of {len(right)} vectors")
     left, right = unit_length(left), unit_length(right)
     blocks = [_nearest(left[block], right, k, block_bytes) for block in slices(len(left), side(block_bytes))]
-    scores, indices = zip(*blocks, strict=True)
-    return numpy.concatenate(scores), numpy.concatenate(indices)
+    scores, indices = map(numpy.concatenate, zip(*blocks, strict=True))
+    return scores, indices
 
 
 def _nearest(queries: numpy.ndarray, vectors: numpy.ndarray, k: int, block_bytes: int) -> Best:

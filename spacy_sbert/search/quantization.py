@@ -1,7 +1,7 @@
 """Vectors stored in fewer bytes: a byte a dimension, or a bit; and search among them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
 
@@ -55,7 +55,7 @@ class Int8Vectors:
         rows = _unit_rows(vectors, "vectors")
         check_widths(rows.shape[1], len(self.low))
         codes = numpy.rint((rows - self.low) / self.step).clip(0, LEVELS) - 128
-        return Int8Vectors(codes.astype("int8"), self.low, self.step)
+        return replace(self, codes=codes.astype("int8"))
 
     def decode(self, rows: slice | numpy.ndarray = slice(None)) -> numpy.ndarray:
         """low + step (code + 128), of the rows asked for: float32 (rows, width)."""
@@ -159,12 +159,12 @@ class BinaryVectors:
     @validated
     def load(cls, path: str | Path) -> "BinaryVectors":
         """Read what `save` wrote. RAISES (ValueError): if the file is damaged, or another."""
-        found = read_arrays(Path(path), {"bits": ("uint8", 2), "width": ("int64", 1)})
-        width = int(found["width"][0]) if len(found["width"]) == 1 else 0
-        if width < 1 or found["bits"].shape[1] != -(-width // 8):
-            reason = f"bits of shape {found['bits'].shape} and the width {found['width'].tolist()}"
+        bits, widths = read_arrays(Path(path), {"bits": ("uint8", 2), "width": ("int64", 1)}).values()
+        width = int(widths[0]) if len(widths) == 1 else 0
+        if width < 1 or bits.shape[1] != -(-width // 8):
+            reason = f"bits of shape {bits.shape} and the width {widths.tolist()}"
             raise ValueError(Errors.SEARCH_BAD_ARRAYS.format(path=path, reason=reason))
-        return cls(found["bits"], width)
+        return cls(bits, width)
 
 
 def _unit_rows(vectors: ArrayLike, name: str) -> numpy.ndarray:

@@ -227,11 +227,10 @@ def check_output(path: Path) -> None:
 
 
 def _cell(value: object, number: int) -> str:
-    if isinstance(value, float):
-        return f"{value:.6f}"
-    if any(character in str(value) for character in "\t\r\n"):
-        raise ValueError(Errors.SEARCH_TAB.format(number=number, text=str(value)[:50]))
-    return str(value)
+    text = f"{value:.6f}" if isinstance(value, float) else str(value)
+    if set(text) & set("\t\r\n"):
+        raise ValueError(Errors.SEARCH_TAB.format(number=number, text=text[:50]))
+    return text
 
 
 def _communities(vectors: numpy.ndarray, **options: Any) -> numpy.ndarray:

@@ -98,11 +98,7 @@ def _texts(rows: Sequence[Text], others: numpy.ndarray | None) -> list[dict[str,
 
 
 def _token_cosines(vectors: list[numpy.ndarray | None], others: numpy.ndarray) -> list[list[int] | None] | None:
-    """Cosine similarity x 100 of each token to each text of the other side; None for a token without a vector.
-
-    others (float64 array of shape (m, width)): of length 1 or 0.
-    RETURNS (list, each of m int or None): None if no token has a vector.
-    """
+    """Cosine x 100 of each token to each of m others, float64 (m, width); None without a vector, or for all if none."""
     found = [vector for vector in vectors if vector is not None]
     if not found:
         return None

@@ -113,10 +113,7 @@ def _groups(labels: list[str] | None, count: int) -> tuple[list[str], list[int]]
 
 
 def _place(points: numpy.ndarray, axes: Sequence[str]) -> tuple[list[tuple[float, float]], Markup]:
-    """Where points stand in pixels, with one scale for both axes, and the axes behind them.
-
-    axes: their names; none where the numbers mean nothing.
-    """
+    """Where points stand in pixels, with one scale for both axes, and the axes (if they have names) behind them."""
     low, high = points.min(axis=0), points.max(axis=0)
     field = numpy.array([RIGHT - LEFT - 24.0, BASE - TOP - 24.0])
     unit = ((high - low) / field).max()  # a pixel
