@@ -4,8 +4,6 @@ from .. import errors
 
 
 class Errors(errors.Errors):
-    """Of exceptions."""
-
     BULK_UNKNOWN_OUTPUT = "Cannot write vectors to {path}: expected a name that ends in one of {expected}."
     BULK_NO_COLUMNS = (
         "Cannot write ids or texts to {path}: an array has none. Give the output a name that ends in .parquet, or "

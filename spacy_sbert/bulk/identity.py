@@ -26,7 +26,6 @@ def describe(encoder: TextEncoder, budget: int, gpu_ids: Sequence[int]) -> dict[
     transformer, pooling = encoder.transformer, encoder.pooling
     shim = transformer.shim
     settings = shim.load()
-    found = {package: version for package, version in versions().items() if package in PACKAGES}
     return {
         "encoder": shim.name,
         WEIGHTS: encoder_digest(transformer, pooling),
@@ -39,7 +38,7 @@ def describe(encoder: TextEncoder, budget: int, gpu_ids: Sequence[int]) -> dict[
         "precision": shim.precision,
         "max_batch_items": budget,
         "device": device_name(transformer, gpu_ids),
-        **found,
+        **{package: version for package, version in versions().items() if package in PACKAGES},
     }
 
 

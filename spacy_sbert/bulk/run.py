@@ -98,17 +98,16 @@ def encode_file(
     RAISES (RuntimeError): if another process writes the same output.
     """
     source_path, output = Path(input_path), Path(output_path)
-    columns = TextColumns(column, id_column, header)
     write = writer_of(output, with_columns=with_text or id_column is not None)
     workers = Workers(n_process, tuple(gpu_ids))
-    _check_options(dtype, workers)
-    _check_files(source_path, output, overwrite)
+    check_gpus(workers.gpu_ids)
+    _check_given(source_path, output, dtype, overwrite)
     encoder = sbert.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim)
     budget = budget_of(encoder.transformer, max_batch_items, workers.gpu_ids)
     with WorkFolder(output) as work:
         if restart:
             work.clear()
-        source = Source(source_path, columns)
+        source = Source(source_path, TextColumns(column, id_column, header))
         made_of: Values = {
             "input (SHA-256)": source.sha256,
             "column": column,
@@ -133,17 +132,16 @@ def encode_file(
             replace(made, output)
         work.clear()
     report = BulkReport(layout.rows, layout.width, resumed, vectors.n_zero, sum(vectors.done.values()))
-    _warn_of_cuts(encoder, report)
+    cuts = CutCounter()
+    cuts.add_rows(report.rows, report.cut, encoder.transformer.shim.load().max_length)
+    if cuts.count:
+        warnings.warn(cuts.message, stacklevel=2)
     return report
 
 
-def _check_options(dtype: str, workers: Workers) -> None:
+def _check_given(source: Path, output: Path, dtype: str, overwrite: bool) -> None:
     if dtype not in DTYPES:
         raise ValueError(Errors.BULK_UNKNOWN_DTYPE.format(given=dtype, expected=", ".join(DTYPES)))
-    check_gpus(workers.gpu_ids)
-
-
-def _check_files(source: Path, output: Path, overwrite: bool) -> None:
     check_input(source)  # before the work folder is made
     if output.exists() and source.exists() and output.samefile(source):
         raise ValueError(Errors.BULK_SAME_FILE.format(path=output))
@@ -154,9 +152,9 @@ def _check_files(source: Path, output: Path, overwrite: bool) -> None:
 
 def _begin(work: WorkFolder, made_of: Values, source: Source, encoder: TextEncoder, progress: bool) -> Kept:
     """Find out what a new run keeps, and write it down."""
-    contents = source.check_contents(progress=progress)
+    rows, id_type = source.check_contents(progress=progress)
     probe, _ = encoder.encode(encoder.tokenize(["a"]))
-    kept = Kept(rows=contents.rows, id_type=contents.id_type, width=probe.shape[1])
+    kept = Kept(rows=rows, id_type=id_type, width=probe.shape[1])
     work.clear()  # what is there without a run.json is of no use
     work.begin(made_of, kept)
     return kept
@@ -164,8 +162,7 @@ def _begin(work: WorkFolder, made_of: Values, source: Source, encoder: TextEncod
 
 def _encode(encoder: TextEncoder, source: Source, vectors: VectorFile, workers: Workers, progress: bool) -> None:
     """Encode the windows that are missing. Those that are done are read, but not encoded: the borders stay."""
-    missing = vectors.missing
-    if not missing:
+    if not (missing := vectors.missing):
         return
     layout, wanted = vectors.layout, set(missing)
     texts = (row.text for number, row in enumerate(source.rows()) if number // layout.window in wanted)
@@ -189,10 +186,3 @@ def _fixed_budget(encoder: TextEncoder, budget: int) -> Iterator[None]:
         yield
     finally:
         encoder.transformer.max_batch_items = before
-
-
-def _warn_of_cuts(encoder: TextEncoder, report: BulkReport) -> None:
-    cuts = CutCounter()
-    cuts.add_rows(report.rows, report.cut, encoder.transformer.shim.load().max_length)
-    if cuts.count:
-        warnings.warn(cuts.message, stacklevel=3)

@@ -1,8 +1,8 @@
 """A file of texts, and whether it is still the one that a run began with."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -13,14 +13,6 @@ from ..files.texts import TextColumns, TextRow, read_text_rows
 from .errors import Errors
 
 IdType = Literal["int64", "string"] | None
-
-
-@dataclass(frozen=True)
-class Contents:
-    """What a file holds. rows: how many. id_type: "int64" or "string", of all ids; None where none is read."""
-
-    rows: int
-    id_type: IdType
 
 
 class Source:
@@ -42,19 +34,19 @@ class Source:
         """RAISES (ValueError): for a bad row; the message names file and line."""
         return read_text_rows(self.path, self.columns)
 
-    def check_contents(self, *, progress: bool) -> Contents:
+    def check_contents(self, *, progress: bool) -> tuple[int, IdType]:
         """Read the whole file once: a bad row is found before any work is done.
 
+        RETURNS (int, str): how many rows there are, and the type of all ids; None where none is read.
         RAISES (ValueError): for a bad row, or ids that are not of one type.
         """
-        rows = 0
-        id_types: set[IdType] = set()
-        for row in tqdm(self.rows(), desc="Reading", unit=" rows", disable=not progress):
-            rows += 1
-            id_types.add(None if row.id is None else "int64" if isinstance(row.id, int) else "string")
-        if len(id_types) > 1:
+        counts: Counter[IdType] = Counter(
+            None if row.id is None else "int64" if isinstance(row.id, int) else "string"
+            for row in tqdm(self.rows(), desc="Reading", unit=" rows", disable=not progress)
+        )
+        if len(counts) > 1:
             raise ValueError(Errors.BULK_MIXED_IDS.format(path=self.path, column=self.columns.id))
-        return Contents(rows, next(iter(id_types), None))
+        return counts.total(), next(iter(counts), None)
 
     def check_unchanged(self) -> None:
         """RAISES (ValueError): if the file was written to since this was made."""

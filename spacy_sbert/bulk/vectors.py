@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO
 
 import numpy
@@ -44,8 +43,7 @@ class Layout:
     @cached_property
     def header(self) -> bytes:
         """What stands before the vectors. SOURCE: numpy.lib.format, version 1.0."""
-        made = io.BytesIO()
-        shape = (self.rows, self.width)
+        made, shape = io.BytesIO(), (self.rows, self.width)
         write_array_header_1_0(made, {"descr": dtype_to_descr(self.stored), "fortran_order": False, "shape": shape})
         return made.getvalue()
 
@@ -61,10 +59,6 @@ class Layout:
         """The byte where a window starts."""
         return len(self.header) + min(number * self.window, self.rows) * self.width * self.stored.itemsize
 
-    def size(self, number: int) -> int:
-        """The bytes of a window."""
-        return self.rows_in(number) * self.width * self.stored.itemsize
-
 
 class Entry(BaseModel):
     """A line of the journal: a window that is done, how many of its texts were cut, and the digests of the vectors and
@@ -77,7 +71,6 @@ class Entry(BaseModel):
 
     @property
     def digest(self) -> str:
-        """What `line` must be."""
         return hashlib.sha256(f"{self.window} {self.cut} {self.sha256}".encode()).hexdigest()[:16]
 
 
@@ -98,7 +91,7 @@ class VectorFile:
         with writing(path), open_own(path, "ab"):
             pass  # now it is there
         whole = self._whole(journal)
-        self.done: dict[int, int] = {number: entry.cut for number, entry in whole.items()}
+        self.done = {number: entry.cut for number, entry in whole.items()}
         # Anew, for a line that broke off would spoil the one appended to it.
         write_whole(journal, b"".join(map(_line, whole.values())))
         self._file = open_own(path, "r+b", buffering=0)
@@ -107,9 +100,7 @@ class VectorFile:
     def __enter__(self) -> "VectorFile":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._file.close()
         self._journal.close()
 
@@ -170,8 +161,8 @@ class VectorFile:
         return whole
 
     def _read(self, file: BinaryIO, number: int) -> bytes:
-        file.seek(self.layout.start(number))
-        return file.read(self.layout.size(number))
+        start = file.seek(self.layout.start(number))
+        return file.read(self.layout.start(number + 1) - start)
 
     def _array(self, number: int, data: bytes) -> numpy.ndarray:
         return numpy.frombuffer(data, dtype=self.layout.stored).reshape(self.layout.rows_in(number), self.layout.width)

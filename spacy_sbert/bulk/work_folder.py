@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Literal
 
 from pydantic import BaseModel, NonNegativeInt
@@ -60,9 +59,7 @@ class WorkFolder:
         self._lock = Lock(self.folder / "lock")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         empty = not self._run.is_file()
         self._lock.release(remove=empty)
         if empty:

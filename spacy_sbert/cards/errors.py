@@ -4,8 +4,6 @@ from .. import errors
 
 
 class Errors(errors.Errors):
-    """Of exceptions."""
-
     CARD_NO_ENCODER = (
         "Nothing to write a card about: none of the pipes makes sentence vectors (given: {given}). Expected a pipeline "
         "with an 'sbert' or 'sbert_meta' pipe."

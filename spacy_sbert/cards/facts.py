@@ -110,7 +110,7 @@ def describe(
         encoders=encoders,
         answering=records.find(doc)[0].name,
         corpora=tuple(read_corpora(nlp.config)) if trained else (),
-        scores=dict(_finite_scores(performance)),
+        scores={key: float(value) for key, value in performance.items() if _is_score(key, value)},
         n_parameters=count_parameters(pipe.model for _, pipe in nlp.pipeline if hasattr(pipe, "model")),
         size=None if folder is None else folder_size(folder),
     )
@@ -183,9 +183,6 @@ def _objectives(block: Json, name: str = "") -> Iterator[str]:
             yield from _objectives(value, key)
 
 
-def _finite_scores(performance: Json) -> Iterator[tuple[str, float]]:
-    for key, value in performance.items():
-        if key.endswith("_loss") or key == "speed" or isinstance(value, bool):
-            continue
-        if isinstance(value, int | float) and math.isfinite(value):
-            yield key, float(value)
+def _is_score(key: str, value: object) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return is_number and not key.endswith("_loss") and key != "speed"

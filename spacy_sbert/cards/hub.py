@@ -18,12 +18,13 @@ def hub_metadata(facts: PipelineFacts, *, library: str = "spacy") -> ModelCardDa
 
     library (str): what loads the model: "spacy" or "sentence-transformers".
     """
+    licence = clean(facts.meta.get("license") or "").strip()  # spelled as spacy-huggingface-hub does
     return ModelCardData(
         language=facts.languages,
-        license=_license(facts) or None,
+        license=licence.replace(" ", "-").lower().removeprefix("gnu-") or None,
         library_name=library,
         tags=[library, *TAGS],
-        base_model=_base_models(facts) or None,
+        base_model=list(dict.fromkeys(one.base_model for one in facts.encoders if one.is_on_hub)) or None,
         pipeline_tag=TASK,
         model_name=clean(facts.name),
         eval_results=list(eval_results(facts)) or None,
@@ -49,17 +50,7 @@ def update_hub(repo: str, metadata: ModelCardData) -> None:
     """
     card = ModelCard.load(repo)
     tags: Sequence[str] = [*(card.data.get("tags") or []), *(metadata.tags or [])]
-    for key, value in vars(metadata).items():
+    for key, value in {**vars(metadata), "tags": list(dict.fromkeys(tags))}.items():
         if value is not None:
             card.data[key] = value
-    card.data["tags"] = list(dict.fromkeys(tags))
     card.push_to_hub(repo, commit_message="Sentence similarity in the metadata of the card")
-
-
-def _license(facts: PipelineFacts) -> str:
-    """The hub's identifier of a licence, spelled as spacy-huggingface-hub does."""
-    return clean(facts.meta.get("license") or "").strip().replace(" ", "-").lower().removeprefix("gnu-")
-
-
-def _base_models(facts: PipelineFacts) -> list[str]:
-    return list(dict.fromkeys(encoder.base_model for encoder in facts.encoders if encoder.is_on_hub))

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..files.regular import check_output
@@ -29,15 +29,12 @@ def write_readme(folder: Path, text: str, *, force: bool = False) -> bool:
     """
     path = folder / README
     check_output(path)
-    if path.exists() and not force and not _is_ours(path):
-        return False
+    if path.exists() and not force:
+        there, _, mark = path.read_bytes().decode("utf8", errors="replace").rpartition("\n<!--")
+        if f"<!--{mark}" != _mark(there):
+            return False
     write_text(path, f"{text}\n{_mark(text)}")
     return True
-
-
-def _is_ours(path: Path) -> bool:
-    text, _, mark = path.read_bytes().decode("utf8", errors="replace").rpartition("\n<!--")
-    return f"<!--{mark}" == _mark(text)
 
 
 def _mark(text: str) -> str:
@@ -98,12 +95,8 @@ def _pipeline_rows(facts: PipelineFacts) -> Iterator[tuple[str, str]]:
     yield "spaCy", meta.get("spacy_version") or "not stated"
     yield "Made with", versions_text()
     if meta.get("sources"):
-        yield "Sources", _sources(meta["sources"])
+        named = [source.get("name") if isinstance(source, dict) else source for source in meta["sources"]]
+        yield "Sources", ", ".join(str(name) for name in named if name)
     yield "Licence", meta.get("license") or "not stated"
     author = ", ".join(str(meta[key]) for key in ("author", "email", "url") if meta.get(key))
     yield "Author", author or "not stated"
-
-
-def _sources(sources: Iterable[object]) -> str:
-    named = [source.get("name") if isinstance(source, dict) else source for source in sources]
-    return ", ".join(str(name) for name in named if name)

@@ -32,7 +32,7 @@ def score_rows(facts: PipelineFacts) -> list[tuple[str, str, str]]:
     rows = []
     for key, value in facts.scores.items():
         measure, of = _measure(key)
-        label = (MEASURES[measure].label + (f", {of}" if of else "")) if measure else key
+        label = ", ".join(filter(None, (MEASURES[measure].label, of))) if measure else key
         rows.append((label, key, f"{100 * value:.2f}"))
     return rows
 

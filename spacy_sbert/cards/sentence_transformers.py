@@ -19,8 +19,7 @@ LIBRARY = "sentence-transformers"
 def sentence_transformers_card(nlp: Language, pipe_name: str = "sbert", *, folder: str | None = None) -> str:
     """The README.md, front matter included, of the encoder of one pipe, exported for sentence-transformers.
 
-    nlp (Language): the pipeline that was exported.
-    pipe_name (str): its `sbert` pipe.
+    nlp (Language): the pipeline that was exported. pipe_name (str): its `sbert` pipe.
     folder (str): what to give to SentenceTransformer; by default the name of the pipeline.
     RAISES (ValueError): if the pipe makes no sentence vectors.
     """

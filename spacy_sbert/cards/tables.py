@@ -29,10 +29,8 @@ def encoder_table(encoders: Sequence[EncoderFacts]) -> str:
 def data_section(facts: PipelineFacts) -> Iterator[str]:
     """What was trained and scored on."""
     if facts.corpora:
-        rows = [
-            (corpus.role, corpus.file, "not known" if corpus.count is None else f"{corpus.count:,}")
-            for corpus in facts.corpora
-        ]
+        counts = ["not known" if corpus.count is None else f"{corpus.count:,}" for corpus in facts.corpora]
+        rows = [(corpus.role, corpus.file, count) for corpus, count in zip(facts.corpora, counts, strict=True)]
         yield "## Data"
         yield render_table(Table("", ["Corpus", "File", "Examples"], rows, texts=2))
         yield "Examples as counted in the files when this card was written."

@@ -35,12 +35,10 @@ def read_arrays(
         _check_sizes(path)
         with numpy.load(path, allow_pickle=False) as saved:
             found = {name: saved[name] for name in expected}
-    except DAMAGED as error:
-        raise ValueError(message.format(path=path, reason=error)) from error
-    except OSError as error:
-        if error.filename is not None:
+    except (*DAMAGED, OSError) as error:
+        if getattr(error, "filename", None) is not None:  # but an OSError of a place before the file's beginning
             raise
-        raise ValueError(message.format(path=path, reason=error)) from error  # of a place before the file's beginning
+        raise ValueError(message.format(path=path, reason=error)) from error
     for name, (dtype, ndim) in expected.items():
         if found[name].dtype != dtype or found[name].ndim != ndim:
             reason = f"{name} is {found[name].dtype} of shape {found[name].shape}"

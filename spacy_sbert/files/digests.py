@@ -11,10 +11,7 @@ BLOCK = 2**20  # bytes
 
 
 def file_digest(path: Path) -> str:
-    """The SHA-256 of a file's bytes.
-
-    RAISES (OSError, ValueError): if it cannot be read, or is not a file.
-    """
+    """The SHA-256 of a file's bytes. RAISES (OSError, ValueError): if it cannot be read, or is not a file."""
     check_input(path)
     found = hashlib.sha256()
     with path.open("rb") as file:

@@ -1,6 +1,7 @@
 """What scores may depend on beside model, data and settings: versions, and the device."""
 
 import platform
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 
 from thinc.api import get_current_ops
@@ -13,10 +14,8 @@ def versions() -> dict[str, str]:
     """The versions of Python and of the packages that scores may depend on."""
     found = {"python": platform.python_version()}
     for name in PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             found[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return found
 
 

@@ -4,8 +4,6 @@ from .. import errors
 
 
 class Errors(errors.Errors):
-    """Of exceptions."""
-
     FOLDER_EXISTS = "There is something at {path} already: give the name of a new folder, or remove it."
     NOT_A_FILE = "{path} is {kind}: expected a file. Write what is to be read to one, and give its name."
     NOT_TO_WRITE = (

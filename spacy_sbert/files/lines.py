@@ -53,22 +53,16 @@ def comma_separated(lines: Iterable[str], path: Path) -> Iterator[tuple[int, lis
     records = csv.reader(lines, strict=True)
     while True:
         line = records.line_num + 1
+        before = csv.field_size_limit(MAX_LINE)  # a setting of all readers of a process: it is put back
         try:
-            columns = _next_record(records)
+            columns = next(records, None)
         except csv.Error as error:
             raise ValueError(Errors.BAD_CSV.format(path=path, line=line, reason=error)) from error
+        finally:
+            csv.field_size_limit(before)
         if columns is None:
             return
         yield line, columns
-
-
-def _next_record(records: Iterator[list[str]]) -> list[str] | None:
-    """The next one. How long a column may be is a setting of all readers of a process: it is put back."""
-    before = csv.field_size_limit(MAX_LINE)
-    try:
-        return next(records, None)
-    finally:
-        csv.field_size_limit(before)
 
 
 def check_encoding(text: str, path: Path, line: int) -> None:
@@ -80,10 +74,7 @@ def check_encoding(text: str, path: Path, line: int) -> None:
 
 
 def check_text(text: object, column: str, path: Path, line: int) -> str:
-    """A text without white space around it.
-
-    RAISES (ValueError): if it is not a str, is empty or cannot be encoded.
-    """
+    """A text without white space around it. RAISES (ValueError): if it is not a str, is empty or cannot be encoded."""
     if not isinstance(text, str):
         raise ValueError(Errors.NOT_A_TEXT.format(path=path, line=line, column=column, given=text))
     if not has_text(text):
@@ -104,7 +95,6 @@ def has_text(text: str) -> bool:
 
 def _decode(raw: bytes, path: Path, line: int, encoding: str) -> str:
     try:
-        text = raw.decode(encoding)
+        return raw.decode(encoding).removeprefix(BOM if line == 1 else "")
     except UnicodeDecodeError as error:
         raise ValueError(Errors.BAD_ENCODING.format(path=path, line=line, reason=error.reason)) from error
-    return text.removeprefix(BOM) if line == 1 else text

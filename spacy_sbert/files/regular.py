@@ -24,12 +24,9 @@ def check_input(path: Path) -> None:
 
     RAISES (ValueError): if it is one. What is not there passes: opening says so.
     """
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return
-    if not stat.S_ISREG(mode):
-        raise ValueError(Errors.NOT_A_FILE.format(path=path, kind=_kind(mode)))
+    found = _stat(path, follow_symlinks=True)
+    if found is not None and not stat.S_ISREG(found.st_mode):
+        raise ValueError(Errors.NOT_A_FILE.format(path=path, kind=_kind(found)))
 
 
 def check_output(path: Path) -> None:
@@ -37,9 +34,9 @@ def check_output(path: Path) -> None:
 
     RAISES (ValueError): if a link, a folder, a pipe, a socket or a device stands there.
     """
-    found = _lstat(path)
+    found = _stat(path)
     if found is not None and not stat.S_ISREG(found.st_mode):
-        raise ValueError(Errors.NOT_TO_WRITE.format(path=path, kind=_kind(found.st_mode)))
+        raise ValueError(Errors.NOT_TO_WRITE.format(path=path, kind=_kind(found)))
 
 
 def check_folder(path: Path) -> None:
@@ -47,9 +44,8 @@ def check_folder(path: Path) -> None:
 
     RAISES (ValueError): if it is a link.
     """
-    found = _lstat(path)
-    if found is not None and stat.S_ISLNK(found.st_mode):
-        raise ValueError(Errors.NOT_TO_WRITE.format(path=path, kind=_kind(found.st_mode)))
+    if path.is_symlink():
+        raise ValueError(Errors.NOT_TO_WRITE.format(path=path, kind=KINDS[stat.S_IFLNK]))
 
 
 def open_own(path: Path, mode: str, buffering: int = -1) -> BinaryIO:
@@ -59,14 +55,10 @@ def open_own(path: Path, mode: str, buffering: int = -1) -> BinaryIO:
     RAISES (ValueError): for a link, symbolic or hard, and for what is not a file.
     """
     check_output(path)
-    found = _lstat(path)
+    found = _stat(path)
     if found is not None and found.st_nlink > 1:
         raise ValueError(Errors.NOT_TO_WRITE.format(path=path, kind="a hard link"))
-    return cast(BinaryIO, open(path, mode, buffering, opener=_open_own))
-
-
-def _open_own(name: str, flags: int) -> int:
-    return os.open(name, flags | FLAGS, 0o666)
+    return cast(BinaryIO, open(path, mode, buffering, opener=lambda name, flags: os.open(name, flags | FLAGS, 0o666)))
 
 
 def open_new(path: Path) -> BinaryIO:
@@ -75,12 +67,12 @@ def open_new(path: Path) -> BinaryIO:
     return path.open("xb")
 
 
-def _lstat(path: Path) -> os.stat_result | None:
+def _stat(path: Path, *, follow_symlinks: bool = False) -> os.stat_result | None:
     try:
-        return path.lstat()
+        return path.stat(follow_symlinks=follow_symlinks)
     except OSError:
         return None
 
 
-def _kind(mode: int) -> str:
-    return KINDS.get(stat.S_IFMT(mode), "not a regular file")
+def _kind(found: os.stat_result) -> str:
+    return KINDS.get(stat.S_IFMT(found.st_mode), "not a regular file")

@@ -4,7 +4,7 @@ noticed. What earlier versions saved has no digest, and is read."""
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -28,26 +28,20 @@ def parse_object(model: type[ModelT], data: bytes) -> ModelT:
 
 
 def parse_sealed(model: type[ModelT], data: bytes) -> ModelT:
-    """Read an object that was sealed, see parse_object.
-
-    RAISES (ValueError): if it is not such an object, or not what was sealed.
-    """
+    """Read an object that was sealed, see parse_object. RAISES (ValueError): also if it is not what was sealed."""
     found = parse_object(model, data)
     unsealed(json.loads(data))
     return found
 
 
-def sealed(content: Mapping[str, object]) -> dict[str, Any]:
+def sealed(content: Mapping[str, object]) -> dict[str, object]:
     """An object that JSON holds, with the SHA-256 of the rest of it under "sha256"."""
     said = json.loads(json.dumps({key: value for key, value in content.items() if key != KEY}))  # keys become str
     return {**said, KEY: _digest(said)}
 
 
-def unsealed(content: dict[str, Any]) -> dict[str, Any]:
-    """What `sealed` was given.
-
-    RAISES (ValueError): if it is not that any more.
-    """
+def unsealed(content: Mapping[str, object]) -> dict[str, object]:
+    """What `sealed` was given. RAISES (ValueError): if it is not that any more."""
     said = {key: value for key, value in content.items() if key != KEY}
     if KEY in content and content[KEY] != _digest(said):
         raise ValueError(Errors.BAD_SEAL)

@@ -38,15 +38,15 @@ def unseal(data: bytes) -> bytes:
 
     RAISES (Damaged): if it is not what was sealed.
     """
-    if data[-LENGTH:].startswith(MARK):
-        state = data[:-LENGTH]
-        if hashlib.sha256(state).digest() != data[-LENGTH + len(MARK) :]:
-            raise Damaged("its SHA-256 is not the one that was written behind it")
-        return state
     if not data:
         raise Damaged("it is empty")
-    check_parts(data, (), ())
-    return data
+    if not data[-LENGTH:].startswith(MARK):
+        check_parts(data, (), ())
+        return data
+    state = data[:-LENGTH]
+    if hashlib.sha256(state).digest() != data[-LENGTH + len(MARK) :]:
+        raise Damaged("its SHA-256 is not the one that was written behind it")
+    return state
 
 
 class SealedModel(Model[InT, OutT]):
@@ -65,10 +65,7 @@ class SealedPipe(TrainablePipe):
     """A pipe of a SealedModel, which says which file is damaged."""
 
     def from_bytes(self: PipeT, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> PipeT:
-        """Load the pipe from what to_bytes gave.
-
-        RAISES (ValueError): if the bytes are damaged.
-        """
+        """Load the pipe from what to_bytes gave. RAISES (ValueError): if the bytes are damaged."""
         parts = check_parts(bytes_data, ("cfg", "model"), exclude)
         if "cfg" in parts:
             _check_object("cfg", parts["cfg"])

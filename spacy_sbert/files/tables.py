@@ -80,20 +80,14 @@ def read_objects(path: Path, *, keep_blank: bool = False) -> Iterator[tuple[int,
 
 
 def get_field(record: dict[str, object], name: str, path: Path, line: int) -> object:
-    """A field of an object.
-
-    RAISES (ValueError): if there is none of that name.
-    """
+    """A field of an object. RAISES (ValueError): if there is none of that name."""
     if name not in record:
         raise ValueError(Errors.NO_COLUMN.format(path=path, line=line, column=name, given=", ".join(record)))
     return record[name]
 
 
 def find_columns(header: Sequence[str], names: Iterable[str], path: Path, line: int) -> list[int]:
-    """Where the columns of these names stand.
-
-    RAISES (ValueError): if the header does not have all of them.
-    """
+    """Where the columns of these names stand. RAISES (ValueError): if the header does not have all of them."""
     header = [name.strip() for name in header]
     for name in names:
         if name not in header:
@@ -102,10 +96,7 @@ def find_columns(header: Sequence[str], names: Iterable[str], path: Path, line: 
 
 
 def pick(record: Sequence[str], columns: Sequence[int], names: Sequence[str], path: Path, line: int) -> list[str]:
-    """The columns of a record that stand in these places.
-
-    RAISES (ValueError): if the record is too short.
-    """
+    """The columns of a record that stand in these places. RAISES (ValueError): if the record is too short."""
     for column, name in zip(columns, names, strict=True):
         if column >= len(record):
             raise ValueError(Errors.SHORT_LINE.format(path=path, line=line, column=name, given=len(record)))
@@ -117,9 +108,7 @@ def by_name(
 ) -> Iterator[tuple[int, list[str]]]:
     """Columns by the names in the first record, or without a header by number; see read_table."""
     if header:
-        line, first = next(records, (0, None))
-        if first is None:
-            return
+        line, first = next(records, (0, names))
         places = find_columns(first, names, path, line)
     else:
         for name in names:

@@ -22,7 +22,7 @@ def new_folder(path: Path | str) -> Iterator[Path]:
     RAISES (FileExistsError): if there is something already.
     """
     path = Path(path)
-    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise FileExistsError(Errors.FOLDER_EXISTS.format(path=path))
     path.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))

@@ -67,14 +67,10 @@ def write_dense(folder: Path, dense: DenseFile) -> None:
     """Write a Dense module: config.json and model.safetensors."""
     folder.mkdir()
     names = {ours: theirs for theirs, ours in ACTIVATIONS.items()}
-    config = {
-        "in_features": dense.settings["nI"],
-        "out_features": dense.settings["nO"],
-        "bias": dense.settings["bias"],
-        "activation_function": names[dense.activation],
-    }
+    (nO, nI), bias = dense.W.shape, dense.b is not None
+    config = {"in_features": nI, "out_features": nO, "bias": bias, "activation_function": names[dense.activation]}
     (folder / "config.json").write_text(json.dumps(config, indent=2), encoding="utf8")
-    weights = {"linear.weight": dense.W} if dense.b is None else {"linear.weight": dense.W, "linear.bias": dense.b}
+    weights = {"linear.weight": dense.W, **({} if dense.b is None else {"linear.bias": dense.b})}
     save_file({key: numpy.ascontiguousarray(value) for key, value in weights.items()}, folder / "model.safetensors")
 
 

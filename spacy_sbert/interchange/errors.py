@@ -4,8 +4,6 @@ from .. import errors
 
 
 class Errors(errors.Errors):
-    """Of exceptions."""
-
     IMPORT_MODULE = (
         "The folder {folder} has the module {given}, which is unknown here: expected Transformer, Pooling, any number "
         "of Dense, and optionally Normalize, in this order, all of sentence_transformers. Code in a folder is never "
@@ -26,8 +24,6 @@ class Errors(errors.Errors):
 
 
 class Warnings(errors.Warnings):
-    """Of warnings and the log."""
-
     EXPORT_WINDOWS = (
         "The pipe '{name}' averages over windows of long texts (overflow = \"windows\"), which sentence-transformers "
         "cannot: it will cut texts at {limit} wordpieces."

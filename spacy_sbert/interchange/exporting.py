@@ -12,14 +12,14 @@ from thinc.api import Model
 from ..cards import sentence_transformers_card
 from ..component.sbert import find_sbert
 from ..component.upstream import find_transformer
-from ..encoder.settings import POOLING_FLAGS, POOLING_MODES, FolderSettings
+from ..encoder.settings import MODULES_FILE, POOLING_FLAGS, POOLING_MODES, FolderSettings
 from ..encoder.transformer import RowTransformer, load
 from ..errors.checks import validated
 from ..files.whole import new_folder
 from ..layers.dense import activation_of
 from .dense import DenseFile, write_dense
 from .errors import Errors, Warnings
-from .modules import LIMITS_FILE, MODULES_FILE, SHARED_FILE, module_type
+from .modules import LIMITS_FILE, SHARED_FILE, module_type
 
 
 class Pooling(Protocol):
@@ -61,11 +61,8 @@ def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -
             write_dense(folder / modules[-1][1], _dense_file(layer))
         if pooling.normalizes(settings):
             modules.append(("Normalize", f"{len(modules)}_Normalize"))
-        listed = [
-            {"idx": i, "name": str(i), "path": path, "type": module_type(kind)}
-            for i, (kind, path) in enumerate(modules)
-        ]
-        _write(folder / MODULES_FILE, listed)
+        named = [{"name": str(i), "path": path, "type": module_type(kind)} for i, (kind, path) in enumerate(modules)]
+        _write(folder / MODULES_FILE, [{"idx": i, **module} for i, module in enumerate(named)])
         limits = {"max_seq_length": settings.max_length, "do_lower_case": settings.lowercase}
         _write(folder / LIMITS_FILE, limits)
         _write(folder / SHARED_FILE, _shared_config(encoder, pooling, settings))
@@ -76,17 +73,16 @@ def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -
 def _pooling_config(pooling: Pooling, encoder: RowTransformer) -> dict[str, object]:
     modes = pooling.pooling_name.split("+")
     width, include = encoder.get_dim("nO"), encoder.prompts.include
-    in_order = [mode for mode in POOLING_FLAGS.values() if mode in modes]
-    if modes != in_order:  # flags have a fixed order; only recent versions read a list
+    if modes != [mode for mode in POOLING_FLAGS.values() if mode in modes]:
         names = {ours: theirs for theirs, ours in POOLING_MODES.items()}
-        listed = [names[mode] for mode in modes]
+        listed = [names[mode] for mode in modes]  # flags have a fixed order; only recent versions read a list
         return {"embedding_dimension": width, "pooling_mode": listed, "include_prompt": include}
     flags = {flag: mode in modes for flag, mode in POOLING_FLAGS.items()}
     return {"word_embedding_dimension": width, **flags, "include_prompt": include}
 
 
 def _dense_layers(pooling: Pooling, name: str) -> list[Model]:
-    layers = [] if pooling.dense is None else [node for node in pooling.dense.walk() if not node.layers]
+    layers = [node for node in pooling.dense.walk() if not node.layers] if pooling.dense else []
     for layer in layers:
         if layer.name != "dense":
             raise ValueError(Errors.EXPORT_DENSE.format(name=name, given=layer.name))

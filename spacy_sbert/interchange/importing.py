@@ -10,12 +10,11 @@ from ..component.sbert import find_sbert
 from ..component.upstream import find_transformer
 from ..encoder.options import REFERENCE
 from ..encoder.resolve import resolve
-from ..encoder.settings import PoolingSettings, inside, read_modules, read_pooling, read_settings
+from ..encoder.settings import PACKAGE, PoolingSettings, inside, read_modules, read_pooling, read_settings
 from ..errors.checks import Name, validated
 from ..layers.pooling import POOLING
 from .dense import DenseFile, read_dense
 from .errors import Errors
-from .modules import PACKAGE
 
 ORDER = re.compile(r"Transformer( Pooling( Dense)*( Normalize)?)?")
 
@@ -29,8 +28,7 @@ def import_folder(source: str, *, lang: Name = "en", name: Name = "sbert", preci
     as in sentence-transformers.
 
     source (str): a folder, or a name that is looked for as any encoder's is, see resolve.
-    lang (str): the language whose tokenizer makes the Docs.
-    name (str): of the pipe.
+    lang (str): the language whose tokenizer makes the Docs. name (str): of the pipe.
     precision (str): of its encoder, see spacy-sbert.SentenceEncoder.v1. By default "float32" where vectors are pooled
         states of unit length: rounding is far below 1e-6 there; else "reference".
     RETURNS (Language): with the weights loaded.

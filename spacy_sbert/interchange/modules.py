@@ -1,8 +1,7 @@
 """Names in a sentence-transformers folder, and what they are called here."""
 
-from ..encoder.settings import MODULES_FILE, PACKAGE
+from ..encoder.settings import PACKAGE
 
-__all__ = ["ACTIVATIONS", "LIMITS_FILE", "MODULES_FILE", "PACKAGE", "SHARED_FILE", "module_type"]
 ACTIVATIONS = {  # of Dense, in its config.json, and here
     "torch.nn.modules.activation.Tanh": "tanh",
     "torch.nn.modules.linear.Identity": "identity",

@@ -35,17 +35,16 @@ class CrossViewNetwork(torch.nn.Module):
 
     def forward(self, views: Sequence[torch.Tensor]) -> torch.Tensor:
         """The code: sum_j E_j(x_j), (n, d), of J views (n, d_j)."""
-        codes = [encode(view) for encode, view in zip(self.encoders, views, strict=True)]
-        return torch.stack(codes).sum(dim=0)
+        return torch.stack(self._codes(views)).sum(dim=0)
 
     def loss(self, views: Sequence[torch.Tensor], loss: str) -> torch.Tensor:
         """sum_j sum_k l(D_k(E_j(x_j)), x_k), over all J x J pairs of J views (n, d_j)."""
-        compare = LOSSES[loss]
-        codes = [encode(view) for encode, view in zip(self.encoders, views, strict=True)]
-        parts = [
-            compare(decode(code), view) for code in codes for decode, view in zip(self.decoders, views, strict=True)
-        ]
+        compare, pairs = LOSSES[loss], list(zip(self.decoders, views, strict=True))
+        parts = [compare(decode(code), view) for code in self._codes(views) for decode, view in pairs]
         return torch.stack(parts).sum()
+
+    def _codes(self, views: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        return [encode(view) for encode, view in zip(self.encoders, views, strict=True)]
 
 
 def feed_forward(widths: Sequence[int]) -> torch.nn.Sequential:
@@ -88,11 +87,8 @@ class CrossViewAutoencoder(MetaEmbedding):
         dtype: str = "float32",
     ):
         super().__init__(size=size, normalize=normalize)
-        for name, value, known in (
-            ("hidden_layers", hidden_layers, LAYERS),
-            ("loss", loss, tuple(LOSSES)),
-            ("dtype", dtype, tuple(DTYPES)),
-        ):
+        options = [("hidden_layers", hidden_layers, LAYERS), ("loss", loss, LOSSES), ("dtype", dtype, DTYPES)]
+        for name, value, known in options:
             if value not in known:
                 expected = f"one of {', '.join(map(str, known))}"
                 raise ValueError(Errors.META_BAD_OPTION.format(name=name, given=value, expected=expected))
@@ -105,11 +101,6 @@ class CrossViewAutoencoder(MetaEmbedding):
         self.dtype = dtype
         self.losses_ = numpy.zeros(0)
         self._network: CrossViewNetwork | None = None
-
-    @property
-    def settings(self) -> dict[str, object]:
-        names = ("hidden_layers", "loss", "epochs", "batch_size", "learn_rate", "seed", "dtype")
-        return {**super().settings, **{name: getattr(self, name) for name in names}}
 
     @property
     def parameters_(self) -> dict[str, numpy.ndarray]:
@@ -155,12 +146,12 @@ class CrossViewAutoencoder(MetaEmbedding):
 
     def _check(self, views: Views, names: Sequence[str]) -> None:
         """That every number is finite and no member is the same for every sentence."""
-        low = high = None
+        low = [numpy.full(view.shape[1], numpy.inf) for view in views]
+        high = [-edge for edge in low]
         for block in self._blocks(views, names):
-            lows, highs = [view.min(axis=0) for view in block], [view.max(axis=0) for view in block]
-            low = lows if low is None else [numpy.minimum(a, b) for a, b in zip(low, lows, strict=True)]
-            high = highs if high is None else [numpy.maximum(a, b) for a, b in zip(high, highs, strict=True)]
-        for name, least, most in zip(names, low or [], high or [], strict=True):
+            low = [numpy.minimum(edge, view.min(axis=0)) for edge, view in zip(low, block, strict=True)]
+            high = [numpy.maximum(edge, view.max(axis=0)) for edge, view in zip(high, block, strict=True)]
+        for name, least, most in zip(names, low, high, strict=True):
             if not ((most - least) ** 2 > CONSTANT * numpy.maximum(most**2, least**2)).any():
                 raise ValueError(Errors.META_ZERO_VARIANCE.format(name=name, n=len(views[0])))
 

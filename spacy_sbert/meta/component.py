@@ -68,10 +68,8 @@ def make_sbert_meta(
     """
     there = [other for other in nlp.component_names if other != name]
     pipes = list(pipes) or [other for other in there if nlp.get_pipe_meta(other).factory == "sbert"]
-    missing = [other for other in pipes if other not in there]
-    if missing:
-        message = Errors.META_MISSING_PIPE.format(missing=", ".join(missing), name=name, expected=", ".join(there))
-        raise ValueError(message)
+    if missing := ", ".join(other for other in pipes if other not in there):
+        raise ValueError(Errors.META_MISSING_PIPE.format(missing=missing, name=name, expected=", ".join(there)))
     found: list[Member] = [PipeMember(other) for other in pipes]
     found += [FunctionMember(key, cast(Function, function)) for key, function in functions.items()]
     estimator = make_estimator(method, **{"size": size, "normalize": normalize, **options})
@@ -85,8 +83,7 @@ class SentenceMeta(Pipe):
 
     vocab (Vocab): the pipeline's.
     members (Sequence[Member]): whose vectors are combined, at least two, no two of one name.
-    estimator (MetaEmbedding): how.
-    name (str): the pipe's name, under which its vectors are stored.
+    estimator (MetaEmbedding): how. name (str): the pipe's name, under which its vectors are stored.
     scorer (Callable): what to report of pairs.
     set_hooks (bool): whether `doc.vector` and `similarity` answer with this pipe's vectors.
     spans_key (str): where the members of a pair stand, doc.spans[spans_key].
@@ -122,8 +119,7 @@ class SentenceMeta(Pipe):
 
     def __call__(self, doc: Doc) -> Doc:
         """Set the vectors of one Doc."""
-        self._annotate([doc])
-        return doc
+        return next(self.pipe([doc]))
 
     @validated
     def pipe(self, stream: Iterable[Doc], *, batch_size: Positive = 1000) -> Iterator[Doc]:
@@ -166,11 +162,10 @@ class SentenceMeta(Pipe):
         else:
             vectors = numpy.zeros((0, self._width(docs)), dtype="float32")
         extensions.install_for_pipe(self.name)  # the pipe may have got another name since it was made
-        start = 0
+        end = 0
         for doc, of_doc in zip(docs, rows, strict=True):
-            end = start + len(of_doc.places)
+            start, end = end, end + len(of_doc.places)
             records.store(doc, self.name, self._record(of_doc, vectors[start:end]))
-            start = end
             if self.set_hooks:
                 hooks.install(doc)
 

@@ -7,7 +7,7 @@ from spacy.language import Language
 
 from ..errors.checks import NonNegative, Positive, validated
 from ..files.lines import format_suffix, read_lines
-from ..files.tables import read_objects
+from ..files.tables import read_objects, read_tabs
 from .errors import Errors
 
 Texts = Callable[[], Iterable[str]]  # a corpus that can be gone through more than once
@@ -30,11 +30,11 @@ def read_sentences(path: Path, column: Positive | None = None) -> Iterator[str]:
             if text := str(record["text"]).strip():
                 yield text
         return
-    for line, raw in read_lines(path):
-        columns = [raw] if column is None else raw.rstrip("\r\n").split("\t")
-        if column is not None and raw.strip() and len(columns) < column:
+    place = (column or 1) - 1
+    for line, columns in read_tabs(path) if column else ((line, [text]) for line, text in read_lines(path)):
+        if place >= len(columns):
             raise ValueError(Errors.SHORT_LINE.format(path=path, line=line, column=column, given=len(columns)))
-        if raw.strip() and (text := columns[(column or 1) - 1].strip()):
+        if text := columns[place].strip():
             yield text
 
 

@@ -6,8 +6,6 @@ MORE_SENTENCES = " More sentences may give more directions."  # behind another m
 
 
 class Errors(errors.Errors):
-    """Of exceptions."""
-
     META_UNKNOWN_METHOD = "Unknown method '{given}' of meta-embedding: expected one of {expected}."
     META_UNKNOWN_OPTION = "The method '{method}' has no setting {given}: expected some of {expected}."
     META_NO_SIZE = (
@@ -117,8 +115,6 @@ class Errors(errors.Errors):
 
 
 class Warnings(errors.Warnings):
-    """Of warnings and the log."""
-
     META_FEWER_DIRECTIONS = (
         "By the method '{method}' the members of '{name}' have {size} directions to give, fewer than the {widest} of "
         "the widest member: its vectors are {size} wide. Set size for narrower ones."

@@ -1,5 +1,6 @@
 """What all meta-embeddings share: members in, checked and brought to length 1, one vector a sentence out."""
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
@@ -19,8 +20,7 @@ class MetaEmbedding(ABC):
 
     size (int): the width d of what comes out; None for that of the widest member, or for as many directions as there
         are to learn, if these are fewer.
-    normalize (bool): whether each member's vectors are brought to length 1 first.
-    size_: d, once it is fitted.
+    normalize (bool): whether each member's vectors are brought to length 1 first. size_: d, once it is fitted.
 
     Views are J arrays, float (n, d_j), one for each member, the rows of all being the same n sentences. They may be
     memory-mapped: they are read a block of rows at a time.
@@ -42,11 +42,10 @@ class MetaEmbedding(ABC):
     @property
     def settings(self) -> dict[str, object]:
         """What makes an equal estimator that is not fitted."""
-        return {"size": self.size, "normalize": self.normalize}
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     @property
     def is_fitted(self) -> bool:
-        """Whether `transform` can be called."""
         return bool(self.widths_) or not self.needs_fit
 
     @property
@@ -66,8 +65,7 @@ class MetaEmbedding(ABC):
             raise ValueError(Errors.META_SIZE.format(size=self.size, method=self.method, most=most, n=n, each=each))
 
     def most_directions(self, widths: Sequence[int], n: int) -> int | None:
-        """How many directions there are to learn at the most; None where there is no limit. For the arguments see
-        check_size."""
+        """How many directions there are to learn at the most; None for no limit. For the arguments see check_size."""
         return None
 
     def fit(self, views: Views, names: Sequence[str] | None = None, *, progress: bool = False) -> "MetaEmbedding":
@@ -81,14 +79,13 @@ class MetaEmbedding(ABC):
             finite, or the members do not span enough directions.
         """
         self.names_, self.widths_, self.size_ = (), (), 0
-        names = tuple(names or (str(i) for i in range(len(views))))
-        widths = tuple(view.shape[1] for view in views)
+        names = tuple(names or map(str, range(len(views))))
         if len(views) < 2:
             raise ValueError(Errors.META_ONE_MEMBER.format(given=", ".join(names) or "none"))
         if not len(views[0]):
             raise ValueError(Errors.META_EMPTY_CORPUS)
         self._fit(views, names, progress)
-        self.names_, self.widths_ = names, widths
+        self.names_, self.widths_ = names, tuple(view.shape[1] for view in views)
         return self
 
     def transform(self, views: Views) -> numpy.ndarray:
@@ -103,21 +100,18 @@ class MetaEmbedding(ABC):
         if self.widths_ and tuple(view.shape[1] for view in views) != self.widths_:
             given, expected = [view.shape[1] for view in views], dict(zip(self.names_, self.widths_, strict=True))
             raise ValueError(Errors.META_OTHER_WIDTHS.format(given=given, expected=expected))
-        names = self.names_ or tuple(str(i) for i in range(len(views)))
+        names = self.names_ or tuple(map(str, range(len(views))))
         parts = [self._transform(block) for block in self._blocks(views, names)]
         return numpy.concatenate(parts) if parts else numpy.zeros((0, self.width))
 
     def _blocks(self, views: Views, names: Sequence[str]) -> Iterator[list[numpy.ndarray]]:
         """The views as float64, checked and brought to length 1, a block of sentences at a time."""
-        n = len(views[0])
-        for name, view in zip(names, views, strict=True):
+        n, named = len(views[0]), list(zip(names, views, strict=True))
+        for name, view in named:
             if len(view) != n:
                 raise ValueError(Errors.META_UNEQUAL_COUNTS.format(name=name, given=len(view), first=names[0], n=n))
         for start in range(0, n, BLOCK):
-            yield [
-                self._prepared(view[start : start + BLOCK], name, start)
-                for name, view in zip(names, views, strict=True)
-            ]
+            yield [self._prepared(view[start : start + BLOCK], name, start) for name, view in named]
 
     def _prepared(self, rows: numpy.ndarray, name: str, start: int) -> numpy.ndarray:
         rows = numpy.asarray(rows, dtype="float64")
@@ -145,7 +139,7 @@ class MetaEmbedding(ABC):
         RAISES (ValueError): if something is missing in it, or an array is not of the shape that the members ask for.
         """
         names, widths, arrays = (state.get(key) for key in ("names", "widths", "arrays"))
-        if not (isinstance(names, (list, tuple)) and isinstance(widths, (list, tuple)) and isinstance(arrays, dict)):
+        if not (isinstance(names, list | tuple) and isinstance(widths, list | tuple) and isinstance(arrays, dict)):
             raise ValueError(Errors.META_BAD_STATE.format(what="names, widths and arrays", given=sorted(state)))
         self.names_, self.widths_ = tuple(map(str, names)), tuple(map(int, widths))
         if not self.widths_:

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -43,24 +44,19 @@ def fit_pipe(
         if (function := learner(member)) is not None:
             shown = partial(tqdm, desc=f"Learning {member.name}", unit=" sentences", disable=not progress)
             function.fit(partial(_docs, nlp, texts, shown))
-    if cache is not None:
-        views = member_vectors(nlp, pipe, texts, cache, progress)
-        _fit(pipe, views, progress)
-        return views
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # Windows: what is mapped stays
-        _fit(pipe, member_vectors(nlp, pipe, texts, Path(folder), progress), progress)
-    return []
+    with nullcontext(cache) if cache else tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        views = member_vectors(nlp, pipe, texts, Path(folder), progress)
+        estimator = pipe.estimator.fit(views, [member.name for member in pipe.members], progress=progress)
+        if cache is None:
+            views = []  # Windows removes nothing that is mapped
+    if estimator.width < max(estimator.widths_) and estimator.size is None:
+        sizes = {"size": estimator.width, "widest": max(estimator.widths_)}
+        logger.warning(Warnings.META_FEWER_DIRECTIONS.format(name=pipe.name, method=estimator.method, **sizes))
+    return views
 
 
 def _docs(nlp: Language, texts: Texts, shown: Callable[[Iterable[str]], Iterable[str]]) -> Iterator[Doc]:
     return map(nlp.make_doc, shown(texts()))
-
-
-def _fit(pipe: MetaPipe, views: list[numpy.ndarray], progress: bool) -> None:
-    estimator = pipe.estimator.fit(views, [member.name for member in pipe.members], progress=progress)
-    if estimator.width < max(estimator.widths_) and estimator.size is None:
-        sizes = {"size": estimator.width, "widest": max(estimator.widths_)}
-        logger.warning(Warnings.META_FEWER_DIRECTIONS.format(name=pipe.name, method=estimator.method, **sizes))
 
 
 def member_vectors(nlp: Language, pipe: MetaPipe, texts: Texts, folder: Path, progress: bool) -> list[numpy.ndarray]:
@@ -84,8 +80,7 @@ def member_vectors(nlp: Language, pipe: MetaPipe, texts: Texts, folder: Path, pr
         if not n:
             raise ValueError(Errors.META_EMPTY_CORPUS)
         pipe.estimator.check_size([view.shape[1] for view in pipe.member_vectors([nlp("A text.")])], names, n)
-        found = cache.read(names)
-        if found is not None:
+        if (found := cache.read(names)) is not None:
             return found
         with tqdm(total=n, desc="Encoding", unit=" sentences", disable=not progress) as bar:
             return cache.write(names, _blocks(nlp, pipe, texts, bar))

@@ -18,8 +18,7 @@ def fit_meta(
 ) -> list[numpy.ndarray]:
     """Fit an `sbert_meta` pipe, and the functions among its members, on sentences.
 
-    nlp (Language): the pipeline; the pipes before the one to fit encode the sentences.
-    name (str): the pipe.
+    nlp (Language): the pipeline; the pipes before the one to fit encode the sentences. name (str): the pipe.
     texts (Callable): the sentences, gone through several times.
     cache (Path): where the members' vectors are kept for another method or the next time; None to forget them.
     progress (bool): whether to show progress bars.
@@ -27,10 +26,7 @@ def fit_meta(
     RAISES (ValueError): if the pipe is not an `sbert_meta`, there is no sentence, a member's vectors are not what they
         should be, see MetaEmbedding.fit; and, before any sentence is encoded, if the size is more than any can give.
     """
-    pipe = nlp.get_pipe(name)
-    if not isinstance(pipe, SentenceMeta):
-        raise ValueError(Errors.META_NOT_A_META.format(name=name, given=type(pipe).__name__))
-    return fit_pipe(nlp, pipe, texts, cache=cache, progress=progress)
+    return fit_pipe(nlp, _find_meta(nlp, name), texts, cache=cache, progress=progress)
 
 
 @validated
@@ -44,14 +40,19 @@ def set_method(nlp: Language, name: Name, method: Name | None, size: Width | Non
     if name not in nlp.component_names:
         nlp.add_pipe("sbert_meta", name=name, config={"method": method or "conc", "size": size, "options": options})
         return
-    if not isinstance(nlp.get_pipe(name), SentenceMeta):
-        raise ValueError(Errors.META_NOT_A_META.format(name=name, given=type(nlp.get_pipe(name)).__name__))
+    _find_meta(nlp, name)
     config = {key: value for key, value in nlp.config["components"][name].items() if key != "factory"}
     if method not in (None, config["method"]):
         config.update(method=method, size=size, options=options)
     else:
-        config["options"] = {**config["options"], **options}
-        config["size"] = config["size"] if size is None else size
+        config.update(options={**config["options"], **options}, size=config["size"] if size is None else size)
     place = nlp.component_names.index(name)
     nlp.remove_pipe(name)
     nlp.add_pipe("sbert_meta", name=name, config=config, before=place if place < len(nlp.component_names) else None)
+
+
+def _find_meta(nlp: Language, name: str) -> SentenceMeta:
+    pipe = nlp.get_pipe(name)
+    if not isinstance(pipe, SentenceMeta):
+        raise ValueError(Errors.META_NOT_A_META.format(name=name, given=type(pipe).__name__))
+    return pipe

@@ -38,10 +38,6 @@ class GCCA(LinearMeta):
         super().__init__(size=size, normalize=normalize)
         self.tau = tau
 
-    @property
-    def settings(self) -> dict[str, object]:
-        return {**super().settings, "tau": self.tau}
-
     def most_directions(self, widths: Sequence[int], n: int) -> int:
         """How many directions of positive rho there are at the most: A is zero within each member, so that of all their
         directions at least as many as the largest one has are of no positive rho. For the arguments see check_size."""

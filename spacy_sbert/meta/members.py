@@ -38,10 +38,7 @@ class PipeMember:
         self.name = name
 
     def found(self, doc: Doc) -> list[records.PlacedRecord]:
-        """What the pipe left on a Doc, several records after `Doc.from_docs`.
-
-        RAISES (ValueError): if it left nothing.
-        """
+        """What the pipe left on a Doc, several records after `Doc.from_docs`. RAISES (ValueError): if nothing."""
         found = records.find(doc, self.name)
         if not found:
             raise ValueError(Errors.META_NO_MEMBER_VECTORS.format(name=self.name, text=doc.text[:50]))
@@ -68,15 +65,11 @@ class FunctionMember:
         self.function = function
 
     def vectors(self, stretches: Sequence[Doc | Span]) -> numpy.ndarray:
-        """float32 (n, width): what the function gives.
-
-        RAISES (ValueError): if that is not a row for each.
-        """
+        """float32 (n, width): what the function gives. RAISES (ValueError): if that is not a row for each."""
         found = as_numpy(self.function(list(stretches)))
-        if found.ndim != 2 or len(found) != len(stretches):
-            raise ValueError(
-                Errors.META_BAD_FUNCTION.format(name=self.name, given=found.shape, expected=len(stretches))
-            )
+        n = len(stretches)
+        if found.ndim != 2 or len(found) != n:
+            raise ValueError(Errors.META_BAD_FUNCTION.format(name=self.name, given=found.shape, expected=n))
         return found.astype("float32", copy=False)
 
 

@@ -14,17 +14,15 @@ from .estimator import MetaEmbedding
 from .gcca import GCCA
 from .svd import SVD
 
-METHODS: dict[str, type[MetaEmbedding]] = {
-    kind.method: kind for kind in (Concatenation, Average, SVD, GCCA, CrossViewAutoencoder)
-}
+KINDS: tuple[type[MetaEmbedding], ...] = (Concatenation, Average, SVD, GCCA, CrossViewAutoencoder)
+METHODS = {kind.method: kind for kind in KINDS}
 
 
 @validated
 def make_estimator(method: str, **settings: object) -> MetaEmbedding:
     """Make a meta-embedding that is not fitted.
 
-    method (str): one of METHODS.
-    settings: arguments of its class.
+    method (str): one of METHODS. settings: arguments of its class.
     RAISES (ValueError): for an unknown method, or a setting that the method does not have.
     """
     if method not in METHODS:
@@ -40,8 +38,7 @@ def make_estimator(method: str, **settings: object) -> MetaEmbedding:
 
 def estimator_to_bytes(estimator: MetaEmbedding) -> bytes:
     """An estimator, its settings and what it learned, as MessagePack."""
-    parts = {"method": estimator.method, "settings": estimator.settings, **estimator.state()}
-    return srsly.msgpack_dumps(parts)
+    return srsly.msgpack_dumps({"method": estimator.method, "settings": estimator.settings, **estimator.state()})
 
 
 def estimator_from_bytes(data: bytes) -> MetaEmbedding:

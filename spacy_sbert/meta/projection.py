@@ -18,8 +18,7 @@ CONSTANT = 1e-12  # variance of a member, as a share of its mean square, that is
 class LinearMeta(MetaEmbedding):
     """F(s) = C ([F_1(s); ...; F_J(s)] - mean), with a mean and a projection C learned from streamed moments.
 
-    mean_: float64 (D,), of the concatenation, D = sum_j d_j.
-    components_: float64 (d, D), the projection C.
+    mean_: float64 (D,), of the concatenation, D = sum_j d_j. components_: float64 (d, D), the projection C.
     values_: float64 (d,), what each component is worth, the best first: see the method.
     """
 

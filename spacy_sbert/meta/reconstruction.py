@@ -5,18 +5,6 @@ from collections.abc import Callable
 import torch
 from torch.nn import functional
 
-Reconstruction = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-
-
-def mean_squared_error(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-    """1 / (n d) sum_i |x_i - y_i|^2, of reconstructions and members' vectors, (n, d) each."""
-    return functional.mse_loss(found, wanted)
-
-
-def mean_absolute_error(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-    """1 / (n d) sum_i |x_i - y_i|_1, of reconstructions and members' vectors, (n, d) each."""
-    return functional.l1_loss(found, wanted)
-
 
 def kl_divergence(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
     """1 / n sum_i KL(softmax(y_i) || softmax(x_i)), of reconstructions x and members' vectors y, (n, d) each."""
@@ -29,9 +17,10 @@ def squared_cosine_distance(found: torch.Tensor, wanted: torch.Tensor) -> torch.
     return (1 - functional.cosine_similarity(found, wanted, dim=1)).square().mean()
 
 
-LOSSES: dict[str, Reconstruction] = {
-    "mse": mean_squared_error,
-    "mae": mean_absolute_error,
+# Of reconstructions x and members' vectors y, (n, d) each.
+LOSSES: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "mse": functional.mse_loss,  # 1 / (n d) sum_i |x_i - y_i|^2
+    "mae": functional.l1_loss,  # 1 / (n d) sum_i |x_i - y_i|_1
     "kld": kl_divergence,
     "cosine": squared_cosine_distance,
 }

@@ -1,7 +1,8 @@
 """Static vectors as members of a meta-embedding: their mean, or their mean by smooth inverse frequency."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy
@@ -69,7 +70,8 @@ class SmoothInverseFrequency:
             counted = Counter(token.lower_ for doc in docs() for token in doc if not token.is_space)
         self.weights = sif_weights(counted, self.a) if counted else {}
         squares = numpy.zeros(())
-        for block in _in_blocks(docs()):
+        stream = iter(docs())
+        while block := list(islice(stream, BLOCK)):
             rows = _means(block, self.weights).astype("float64")
             squares = squares + rows.T @ rows
         self.component = first_component_of(squares) if squares.ndim else numpy.zeros(0)
@@ -100,15 +102,4 @@ def _means(stretches: Sequence[Doc | Span], weights: dict[str, float]) -> numpy.
         raise ValueError(Errors.META_NO_STATIC_VECTORS)
     width = stretches[0].vocab.vectors_length if stretches else 0
     rows = [weighted_mean(stretch, weights) for stretch in stretches]
-    return numpy.stack(rows).astype("float32") if rows else numpy.zeros((0, width), dtype="float32")
-
-
-def _in_blocks(docs: Iterable[Doc]) -> Iterable[list[Doc]]:
-    block: list[Doc] = []
-    for doc in docs:
-        block.append(doc)
-        if len(block) == BLOCK:
-            yield block
-            block = []
-    if block:
-        yield block
+    return numpy.array(rows, dtype="float32").reshape(len(rows), width)

@@ -45,9 +45,8 @@ class VectorCache:
         manifest = self._manifest()
         if manifest is None or (manifest.key, manifest.names) != (self.key, list(names)):
             return None
-        n, widths = manifest.n, manifest.widths
-        views = []
-        for i, width in enumerate(widths):
+        n, views = manifest.n, []
+        for i, width in enumerate(manifest.widths):
             path = self._path(i)
             if not path.is_file() or path.stat().st_size != 4 * n * width:
                 return None
@@ -69,10 +68,9 @@ class VectorCache:
             files = [stack.enter_context(whole_file(self._path(i))) for i in range(len(names))]
             for block in blocks:
                 for i, (name, rows) in enumerate(zip(names, block, strict=True)):
-                    if n and rows.shape[1] != widths[i]:
-                        message = Errors.META_CHANGED_WIDTH.format(name=name, first=widths[i], given=rows.shape[1])
-                        raise ValueError(message)
-                    widths[i] = rows.shape[1]
+                    first, widths[i] = widths[i], rows.shape[1]
+                    if n and widths[i] != first:
+                        raise ValueError(Errors.META_CHANGED_WIDTH.format(name=name, first=first, given=widths[i]))
                     data = numpy.ascontiguousarray(rows, dtype="<f4").data
                     files[i].write(data)
                     found[i].update(data)
@@ -91,10 +89,7 @@ class VectorCache:
         return self.folder / f"{member}.f32"  # a number: names may hold what file systems do not
 
     def _manifest(self) -> Manifest | None:
-        path = self.folder / MANIFEST
-        if not path.is_file():
-            return None
         try:
-            return parse_sealed(Manifest, path.read_bytes())
-        except ValueError:  # not written to its end, or damaged: the vectors are made again
+            return parse_sealed(Manifest, (self.folder / MANIFEST).read_bytes())
+        except (FileNotFoundError, ValueError):  # not written to its end, or damaged: the vectors are made again
             return None

@@ -42,9 +42,8 @@ def afs_rows(path: Path) -> Iterator[ArgumentRow]:
     if name is None:
         raise ValueError(Errors.NO_TOPIC.format(path=path, expected=", ".join(AFS_TOPICS)))
     for number, (line, record) in enumerate(_read_records(path)):
-        if len(record) != AFS_COLUMNS:
-            message = Errors.WRONG_COLUMNS.format(path=path, line=line, expected=AFS_COLUMNS, given=len(record))
-            raise ValueError(message)
+        if (given := len(record)) != AFS_COLUMNS:
+            raise ValueError(Errors.WRONG_COLUMNS.format(path=path, line=line, expected=AFS_COLUMNS, given=given))
         if number == 0:
             if _is_number(record[0]):
                 raise ValueError(Errors.NO_HEADER.format(path=path, line=line, given=record[0]))
@@ -101,8 +100,7 @@ def read_arguments(path: Path, layout: str) -> list[ArgumentRow]:
     files, read = LAYOUTS[layout]
     if not path.is_dir():
         check_input(path)
-    rows = [row for file in files(path) for row in read(file)]
-    if not rows:
+    if not (rows := [row for file in files(path) for row in read(file)]):
         raise ValueError(Errors.NO_PAIRS.format(path=path, expected=f"pairs of arguments in the layout '{layout}'"))
     return rows
 

@@ -38,8 +38,7 @@ def convert(
     A .spacy file is held in memory whole, here and when it is read: for data that does not fit, let PairCorpus read
     the file of text itself, which it streams.
 
-    input_path (Path): the file, see PairCorpus.
-    output_path (Path): the .spacy file to write.
+    input_path (Path): the file, see PairCorpus. output_path (Path): the .spacy file to write.
     lang (str): the language whose tokenizer makes the Docs.
     expect (int): how many examples there must be, None for any number above zero.
     format, members, score, label, min_score, max_score, header, limit: see PairCorpus.

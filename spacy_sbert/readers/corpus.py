@@ -27,8 +27,7 @@ class PairCorpus:
 
     Files of text are streamed: with max_epochs = -1 in [training] the memory they take does not grow with their size.
 
-    path (str or Path): the file; .gz is read as it is.
-    spans_key (str): where the members stand, doc.spans[spans_key].
+    path (str or Path): the file; .gz is read as it is. spans_key (str): where the members stand, doc.spans[spans_key].
     limit (int): the most examples to read, the first of the file, 0 for all.
     format (str): the layout of a file of text: "sts", "nli", "sick", "wikisection", "quora", "text" or "table"; "auto"
         is a table if members is given, else .csv and .tsv are read as the STS benchmark has them. A file that ends in
@@ -84,12 +83,11 @@ class PairCorpus:
         RETURNS (int): at most limit.
         RAISES (ValueError): if the file is not what it should be.
         """
-        if self._count is None:
-            if self.format == SPACY:
-                size = len(load_docbin(self.path))
-                self._count = min(size, self.limit) if self.limit else size
-            else:
-                self._count = sum(1 for _ in self._read_rows())
+        if self._count is None and self.format == SPACY:
+            size = len(load_docbin(self.path))
+            self._count = min(size, self.limit or size)
+        elif self._count is None:
+            self._count = sum(1 for _ in self._read_rows())
         return self._count
 
     def _read(self, nlp: Language, random: Random) -> Iterator[Example]:
@@ -102,9 +100,8 @@ class PairCorpus:
             try:
                 example = text_example(nlp, row.members, spans_key=self.spans_key, score=row.score, label=row.label)
             except ValueError as error:  # of the tokenizer, which does not know the file
-                raise ValueError(
-                    Errors.BAD_EXAMPLE.format(path=self.path, line=row.line, reason=reason_of(error))
-                ) from error
+                named = {"path": self.path, "line": row.line, "reason": reason_of(error)}
+                raise ValueError(Errors.BAD_EXAMPLE.format(**named)) from error
             yield example
 
     def _read_rows(self) -> Iterator[Row]:

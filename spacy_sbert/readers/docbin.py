@@ -1,6 +1,7 @@
 """Examples in a .spacy file, as `convert` makes it."""
 
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 from spacy.language import Language
@@ -14,16 +15,13 @@ from .layouts import check_file
 def read_docs(path: Path, nlp: Language, spans_key: str) -> Iterator[Doc]:
     """Read the Docs of a .spacy file, which is held in memory whole.
 
-    path (Path): the file.
-    nlp (Language): whose vocab the Docs get.
-    spans_key (str): where the members stand.
+    path (Path): the file. nlp (Language): whose vocab the Docs get. spans_key (str): where the members stand.
     YIELDS (Doc): the references, members and gold in doc.spans[spans_key].
     RAISES (ValueError): if the file is damaged or empty, a Doc has no members or an empty one, or gold that is there
         is not what it should be; the number of the Doc is named.
     """
     docs = load_docbin(path).get_docs(nlp.vocab)
-    number = 1
-    while True:
+    for number in count(1):
         try:
             doc = next(docs)
         except StopIteration:
@@ -34,14 +32,10 @@ def read_docs(path: Path, nlp: Language, spans_key: str) -> Iterator[Doc]:
             text = doc.text[:50]
             raise ValueError(Errors.NOT_PAIRS.format(path=path, number=number, text=text, key=spans_key))
         yield doc
-        number += 1
 
 
 def load_docbin(path: Path) -> DocBin:
-    """Load a .spacy file.
-
-    RAISES (ValueError): if it is missing, damaged or empty.
-    """
+    """Load a .spacy file. RAISES (ValueError): if it is missing, damaged or empty."""
     check_file(path)
     try:
         docs = DocBin().from_disk(path)

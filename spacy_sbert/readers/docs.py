@@ -20,8 +20,7 @@ OBJECTIVE = "objective"  # which data set an example comes from: the one attribu
 def example_doc(nlp: Language, members: Sequence[str], *, spans_key: Name = SPANS_KEY, **gold: Gold) -> Doc:
     """One Doc of several texts, with the texts as members and gold values beside them.
 
-    nlp (Language): whose tokenizer makes the Doc.
-    members (Sequence[str]): the texts, none of them empty.
+    nlp (Language): whose tokenizer makes the Doc. members (Sequence[str]): the texts, none of them empty.
     spans_key (str): where the members stand.
     gold: score (float from 0 to 1), label (str), vector (floats of a teacher); None leaves one out.
     RETURNS (Doc): the texts one after the other; doc.spans[spans_key] holds a Span for each, and gold in its attrs.
@@ -33,25 +32,12 @@ def example_doc(nlp: Language, members: Sequence[str], *, spans_key: Name = SPAN
 
 @validated
 def pair_doc(nlp: Language, first: str, second: str, score: float, *, spans_key: Name = SPANS_KEY) -> Doc:
-    """One Doc of two texts, with the texts as members and the score as gold.
-
-    nlp (Language): whose tokenizer makes the Doc.
-    first, second (str): the texts, not empty.
-    score (float): gold similarity, from 0 to 1.
-    RETURNS (Doc): first and second one after the other; doc.spans[spans_key] holds a Span for each, and the score in
-        its attrs["score"].
-    RAISES (ValueError): for a text without tokens.
-    """
+    """One Doc of two texts, with the texts as members and the score, from 0 to 1, as gold: see example_doc."""
     return example_doc(nlp, (first, second), spans_key=spans_key, score=score)
 
 
 def text_example(nlp: Language, members: Sequence[str], *, spans_key: str = SPANS_KEY, **gold: Gold) -> Example:
-    """An Example of several texts: as make_example of their example_doc, but quicker.
-
-    nlp, members, spans_key, gold: see example_doc.
-    RETURNS (Example): the gold stands on the reference alone.
-    RAISES (ValueError): for a text without tokens, or no text at all.
-    """
+    """An Example of several texts: as make_example of their example_doc, for whose arguments see there, but quicker."""
     words, spaces, borders = _tokenize(nlp, members)
     predicted = _build(nlp, words, spaces, borders, spans_key, {})
     return Example(predicted, _build(nlp, words, spaces, borders, spans_key, gold))
@@ -78,10 +64,10 @@ def _tokenize(nlp: Language, members: Sequence[str]) -> tuple[list[str], list[bo
     spaces: list[bool] = []
     borders = [0]
     for number, text in enumerate(members, start=1):
-        for token in nlp.make_doc(text):
-            words.append(token.text)
-            spaces.append(bool(token.whitespace_))
-        if len(words) == borders[-1]:
+        doc = nlp.make_doc(text)
+        words += [token.text for token in doc]
+        spaces += [bool(token.whitespace_) for token in doc]
+        if not len(doc):
             raise ValueError(Errors.NO_TOKENS.format(number=number, given=text))
         spaces[-1] = True  # a member ends where the next begins
         borders.append(len(words))

@@ -4,8 +4,6 @@ from .. import errors
 
 
 class Errors(errors.Errors):
-    """Of exceptions."""
-
     NO_PATH = (
         "spacy-sbert.PairCorpus.v1 was given no path. Set it in the config, or on the command line: "
         "--paths.train pairs.spacy --paths.dev pairs.spacy."

@@ -33,8 +33,7 @@ def find_format(path: Path, format: str, columns: Columns) -> str:
 
     path (Path): the file. One that ends in .spacy was made by `convert`, whatever layout its source had. Where format
         is "auto", a table if its members are named, and .csv and .tsv as the STS benchmark has them.
-    format (str): a layout, or "auto".
-    columns (Columns): names of columns, for tables.
+    format (str): a layout, or "auto". columns (Columns): names of columns, for tables.
     RETURNS (str): one of FORMATS.
     RAISES (ValueError): for an unknown layout, a suffix that says none, or columns that the layout does not ask for.
     """
@@ -52,8 +51,7 @@ def find_format(path: Path, format: str, columns: Columns) -> str:
 def read_rows(path: Path, format: str, columns: Columns) -> Iterator[Row]:
     """Read the examples of a file of text, a line at a time.
 
-    path (Path): the file.
-    format (str): one of FORMATS, but not "spacy".
+    path (Path): the file. format (str): one of FORMATS, but not "spacy".
     columns (Columns): names of columns, for tables.
     YIELDS (Row): the examples.
     RAISES (ValueError): if there is no file, no example in it, or a line is not what it should be.
@@ -68,10 +66,7 @@ def read_rows(path: Path, format: str, columns: Columns) -> Iterator[Row]:
 
 
 def check_file(path: Path) -> None:
-    """Refuse a path where no file is.
-
-    RAISES (ValueError): if there is nothing, or what is no file.
-    """
+    """RAISES (ValueError): if there is nothing, or something that is not a file."""
     check_input(path)
     if not path.is_file():
         raise ValueError(Errors.NO_FILE.format(path=path))

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator
 from random import Random
-from typing import Any
+from typing import cast
 
 from spacy.language import Language
 from spacy.training import Example
@@ -40,7 +40,7 @@ class MultiCorpus:
     @validated
     def __init__(
         self,
-        corpora: dict[str, Any],  # of Reader: confection checks a nested block before it has built the readers
+        corpora: dict[str, object],  # of Reader: confection checks a nested block before it has built the readers
         sampling: str = "proportional",
         weights: dict[str, float] | None = None,
         seed: int = 0,
@@ -54,8 +54,8 @@ class MultiCorpus:
         if sampling not in SAMPLING:
             raise ValueError(Errors.UNKNOWN_SAMPLING.format(given=sampling, expected=", ".join(SAMPLING)))
         if weights is not None:
-            _check_weights(weights, corpora, sampling)
-        self.corpora: dict[str, Reader] = dict(corpora)
+            _check_weights(weights, list(corpora), sampling)
+        self.corpora = cast(dict[str, Reader], dict(corpora))
         self.sampling = sampling
         self.weights = weights
         self.seed = seed
@@ -87,7 +87,7 @@ class MultiCorpus:
             raise ValueError(Errors.EMPTY_CORPUS.format(name=" or ".join(self.corpora)))
 
     def _by_weight(self, nlp: Language, random: Random) -> Iterator[tuple[str, Example]]:
-        weights = {**(self._count(nlp) if self.weights is None else self.weights)}
+        weights = dict(self._count(nlp) if self.weights is None else self.weights)
         streams = {name: iter(corpus(nlp)) for name, corpus in self.corpora.items()}
         ahead = {name: next(stream, None) for name, stream in streams.items()}
         for name, example in ahead.items():
@@ -115,11 +115,11 @@ def _count_examples(corpus: Reader, nlp: Language) -> int:
     return sum(1 for _ in corpus(nlp)) if count is None else count()
 
 
-def _check_weights(weights: dict[str, float], corpora: dict[str, Reader], sampling: str) -> None:
+def _check_weights(weights: dict[str, float], names: list[str], sampling: str) -> None:
     if sampling != "proportional":
         raise ValueError(Errors.UNUSED_WEIGHTS.format(sampling=sampling))
-    if weights.keys() != corpora.keys():
-        given, expected = ", ".join(weights) or "none", ", ".join(corpora)
+    if weights.keys() != set(names):
+        given, expected = ", ".join(weights) or "none", ", ".join(names)
         raise ValueError(Errors.OTHER_WEIGHTS.format(given=given, expected=expected))
     for name, weight in weights.items():
         if not (math.isfinite(weight) and weight > 0):

@@ -36,10 +36,7 @@ def nli_rows(path: Path) -> Iterator[Row]:
 
 
 def check_label(label: object, path: Path, line: int) -> str:
-    """A label of natural language inference.
-
-    RAISES (ValueError): for any other.
-    """
+    """A label of natural language inference. RAISES (ValueError): for any other."""
     if label not in NLI_LABELS:
         expected = ", ".join(NLI_LABELS)
         raise ValueError(Errors.UNKNOWN_LABEL.format(path=path, line=line, given=label, expected=expected))

@@ -26,9 +26,8 @@ def quora_rows(path: Path) -> Iterator[Row]:
     """
     skipped = 0
     records = read_tabs(path)
-    for line, header in records:
-        columns = find_columns(header, (*QUESTIONS, SCORE), path, line)
-        break
+    line, header = next(records, (1, [*QUESTIONS, SCORE]))
+    columns = find_columns(header, (*QUESTIONS, SCORE), path, line)
     for line, record in records:
         if len(record) <= max(columns) or not all(has_text(record[column]) for column in columns[:2]):
             skipped += 1

@@ -16,10 +16,8 @@ TRIPLET = 3
 class Row:
     """An example as it stands in a file.
 
-    members: its texts, in order, without white space around them.
-    line: where it starts, counted from 1.
-    score: gold similarity from 0 to 1, None where there is none.
-    label: gold label, None where there is none.
+    members: its texts, in order, without white space around them. line: where it starts, counted from 1.
+    score: gold similarity from 0 to 1, None where there is none. label: gold label, None where there is none.
     """
 
     members: tuple[str, ...]
@@ -31,8 +29,7 @@ class Row:
 def check_members(texts: Sequence[object], names: Sequence[str], path: Path, line: int) -> tuple[str, ...]:
     """The members of an example, without white space around them.
 
-    texts: what the columns hold.
-    names (Sequence[str]): what to call the columns in errors.
+    texts: what the columns hold. names (Sequence[str]): what to call the columns in errors.
     RAISES (ValueError): for a text that is empty or cannot be encoded, or two equal members of a triplet.
     """
     members = tuple(check_text(text, name, path, line) for text, name in zip(texts, names, strict=True))
@@ -43,15 +40,12 @@ def check_members(texts: Sequence[object], names: Sequence[str], path: Path, lin
 
 
 def check_score(value: object, low: float, high: float, path: Path, line: int, column: str) -> float:
-    """A score scaled from low..high to 0..1.
-
-    RAISES (ValueError): if it is not a number from low to high.
-    """
+    """A score scaled from low..high to 0..1. RAISES (ValueError): if it is not a number from low to high."""
     try:
         score = float(cast(float, value))
     except (TypeError, ValueError, OverflowError):
         score = math.nan
     if not low <= score <= high:  # also refuses nan
-        message = Errors.BAD_SCORE.format(path=path, line=line, low=low, high=high, given=value, column=column)
-        raise ValueError(message)
+        given = {"given": value, "low": low, "high": high, "column": column}
+        raise ValueError(Errors.BAD_SCORE.format(path=path, line=line, **given))
     return (score - low) / (high - low)

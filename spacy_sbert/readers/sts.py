@@ -14,10 +14,7 @@ Pair = tuple[str, str, float]
 
 
 def sts_rows(path: Path) -> Iterator[Row]:
-    """Read graded pairs in the layout of the STS benchmark, see read_sts.
-
-    YIELDS (Row): two members and a score.
-    """
+    """Read graded pairs in the layout of the STS benchmark, see read_sts. YIELDS (Row): two members and a score."""
     for line, columns in read_tabs(path):
         if len(columns) < STS_COLUMNS:
             raise ValueError(Errors.MISSING_COLUMN.format(path=path, line=line, given=len(columns)))

@@ -12,13 +12,7 @@ from .rows import Row, check_members, check_score
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a table hold what.
-
-    members: the columns of the texts, in order.
-    score, label: the columns of gold, None where there is none.
-    min_score, max_score: what is scaled to 0..1.
-    header: whether the first line of .csv and .tsv names the columns; without one they are named "0", "1", ...
-    """
+    """Which columns of a table hold what, see PairCorpus."""
 
     members: tuple[str, ...] = ()
     score: str | None = None

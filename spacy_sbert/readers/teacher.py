@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy
 import spacy
 from spacy.language import Language
-from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import registry
 from thinc.util import to_numpy
@@ -58,12 +57,8 @@ class TeacherCorpus:
 
     def _vectors(self, nlp: Language, texts: Iterable[str]) -> Iterator[numpy.ndarray]:
         for doc in nlp.pipe(texts, batch_size=self.batch_size):
-            vector = _vector(doc)
+            # A copy, which the teacher's Doc does not keep alive; nothing where there is no vector.
+            vector = numpy.array(to_numpy(doc.vector) if doc.has_vector else (), dtype="float32")
             if not vector.any() or not numpy.isfinite(vector).all():
                 raise ValueError(Errors.NO_TEACHER_VECTOR.format(teacher=self.teacher, text=doc.text[:50]))
             yield vector
-
-
-def _vector(doc: Doc) -> numpy.ndarray:
-    """A copy, which the teacher's Doc does not keep alive; nothing where there is no vector."""
-    return numpy.array(to_numpy(doc.vector) if doc.has_vector else (), dtype="float32")

@@ -19,11 +19,9 @@ def wikisection_rows(path: Path) -> Iterator[Row]:
     SOURCE: Ein Dor et al. 2018, Learning Thematic Similarity Metric Using Triplet Networks.
     """
     records = read_commas(path)
-    for line, header in records:
-        columns = find_columns(header, SENTENCES, path, line)
-        break
+    line, header = next(records, (1, [*SENTENCES]))
+    columns, width = find_columns(header, SENTENCES, path, line), len(header)
     for line, record in records:
-        if len(record) > len(header):  # an unquoted comma, or a quote that was lost
-            message = Errors.WRONG_COLUMNS.format(path=path, line=line, expected=len(header), given=len(record))
-            raise ValueError(message)
+        if (given := len(record)) > width:  # an unquoted comma, or a quote that was lost
+            raise ValueError(Errors.WRONG_COLUMNS.format(path=path, line=line, expected=width, given=given))
         yield Row(check_members(pick(record, columns, SENTENCES, path, line), SENTENCES, path, line), line)

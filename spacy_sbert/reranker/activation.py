@@ -1,5 +1,6 @@
 """From the numbers that a classifier gives for a pair to its scores."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import BaseModel, Field
@@ -11,28 +12,20 @@ from ..layers.sigmoid import sigmoid
 from ..losses.parts.cross_entropy import softmax
 from .errors import Errors
 
-ACTIVATIONS = ("sigmoid", "identity", "softmax")
+# What makes the scores of n pairs of their k logits, float (n, k) each; softmax is over the k.
+ACTIVATIONS: dict[str, Callable[[Floats2d], Floats2d]] = {
+    "sigmoid": sigmoid,
+    "identity": lambda logits: logits,
+    "softmax": softmax,
+}
 CONFIG_FILE = "config_sentence_transformers.json"
 OLD_KEY = "sbert_ce_default_activation_function"
-
-
-def activate(logits: Floats2d, activation: str) -> Floats2d:
-    """The scores of pairs.
-
-    logits (float (n, k)): what the classifier gives.
-    activation (str): "sigmoid", "softmax" over the k, or "identity".
-    RETURNS (float (n, k)).
-    """
-    if activation == "identity":
-        return logits
-    return sigmoid(logits) if activation == "sigmoid" else softmax(logits)
 
 
 def resolve_activation(activation: str, config: PretrainedConfig) -> str:
     """What "auto" stands for: what the folder says, else sigmoid for one output and identity for more.
 
-    activation (str): what was asked for.
-    config: of the Hugging Face model, see note_activation.
+    activation (str): what was asked for. config: of the Hugging Face model, see note_activation.
     RETURNS (str): one of ACTIVATIONS.
     RAISES (ValueError): if the folder names another one, or softmax was asked for of one output.
     """

@@ -29,5 +29,4 @@ def install_extension(name: str) -> None:
 
 
 def _noted(attribute: str, doc: Doc) -> float | list[float] | None:
-    found = (group.attrs[attribute] for group in doc.spans.values() if attribute in group.attrs)
-    return next(found, None)
+    return next((group.attrs[attribute] for group in doc.spans.values() if attribute in group.attrs), None)

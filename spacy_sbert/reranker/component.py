@@ -72,8 +72,7 @@ class PairCuts:
 class SentenceReranker(PairPipe, SealedPipe):
     """Scores pairs of texts, by reading both at once: slower than to compare two vectors, and more precise.
 
-    vocab (Vocab): the pipeline's.
-    model (Model): a cross-encoder, spacy-sbert.CrossEncoder.v1.
+    vocab (Vocab): the pipeline's. model (Model): a cross-encoder, spacy-sbert.CrossEncoder.v1.
     name (str): the pipe's name, under which it notes scores and labels.
     objective (str): what it is trained on: "regression", by binary cross-entropy, on scores from 0 to 1;
         "classification", by softmax cross-entropy, on labels.
@@ -139,8 +138,7 @@ class SentenceReranker(PairPipe, SealedPipe):
         if k is not None and not (isinstance(k, int | numpy.integer) and 1 <= k <= len(texts) and k is not True):
             raise ValueError(Errors.RERANKER_COUNT.format(given=k, most=len(texts)))
         self.model.shim.load()
-        if self.model.shim.config.num_labels > 1:
-            given = self.model.shim.config.num_labels
+        if (given := self.model.shim.config.num_labels) > 1:
             raise ValueError(Errors.RERANKER_SEVERAL_OUTPUTS.format(name=self.name, given=given))
         scores = self.score_pairs((query, text) for text in texts)
         order = numpy.argsort(-scores, kind="stable")[:k].tolist()

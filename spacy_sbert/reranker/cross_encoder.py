@@ -13,7 +13,7 @@ from ..encoder.loading import position_limit
 from ..errors.checks import MOST_OUTPUTS, Name, NonNegative, NonNegativeFloat, Range, validated
 from ..errors.configured import Configured
 from ..files.sealed_states import SealedModel
-from .activation import ACTIVATIONS, activate, resolve_activation
+from .activation import ACTIVATIONS, resolve_activation
 from .errors import Errors
 from .shim import ClassifierShim
 from .tokenizer import Pair, PairTokenizer
@@ -26,8 +26,7 @@ SHORTEST = 8  # a pair has up to four special tokens, and some text of both is t
 class PairLogits:
     """What a cross-encoder gives for n pairs.
 
-    logits: float32 (n, outputs), before the activation.
-    n_cut: how many pairs were longer than the limit and were cut.
+    logits: float32 (n, outputs), before the activation. n_cut: how many pairs were cut at the limit.
     """
 
     logits: Floats2d
@@ -67,13 +66,12 @@ class CrossEncoder(Configured[list[Pair], PairLogits], SealedModel[list[Pair], P
         """The classifier's tokenizer, for whole batches."""
         settings, tokenizer = self.shim.load(), self.shim.tokenizer
         if self._tokenizer is None or self._tokenizer[0] is not tokenizer:
-            limit = self._limit(settings.max_length)
-            self._tokenizer = tokenizer, PairTokenizer(tokenizer, settings, limit)
+            self._tokenizer = tokenizer, PairTokenizer(tokenizer, settings, self._limit(settings.max_length))
         return self._tokenizer[1]
 
     def scores(self, logits: Floats2d) -> Floats2d:
         """The logits after the activation."""
-        return activate(logits, self.activation)
+        return ACTIVATIONS[self.activation](logits)
 
     def _limit(self, of_folder: int | None) -> int | None:
         most = position_limit(self.shim.network)

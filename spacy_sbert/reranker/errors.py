@@ -4,8 +4,6 @@ from .. import errors
 
 
 class Errors(errors.Errors):
-    """Of exceptions."""
-
     RERANKER_NO_MODEL = (
         "The model of the 'sbert_reranker' pipe '{name}' is not a cross-encoder: expected the architecture "
         "spacy-sbert.CrossEncoder.v1, got the Thinc model '{given}'."
@@ -53,8 +51,6 @@ class Errors(errors.Errors):
 
 
 class Warnings(errors.Warnings):
-    """Of warnings and the log."""
-
     RERANKER_TRUNCATED = (
         "{count} of {total} pairs were longer than the cross-encoder's limit of {limit} wordpieces; of these the "
         "longer text was cut. Score shorter texts, such as sentences or paragraphs."

@@ -19,8 +19,7 @@ Loss = tuple[float, Floats2d]
 class Objective:
     """What a reranker learns.
 
-    name: in the config.
-    labels_of: from pairs and the spans key to the labels that outputs are made for.
+    name: in the config. labels_of: from pairs and the spans key to the labels that outputs are made for.
     n_outputs: from labels, and how many outputs there are, to how many there have to be.
     loss: from the cross-encoder, its logits, examples and the spans key to the loss and its gradient by the logits.
     """
@@ -29,10 +28,6 @@ class Objective:
     labels_of: Callable[[Iterable[Example], str], list[str]]
     n_outputs: Callable[[Sequence[str], int], int]
     loss: Callable[[CrossEncoder, Floats2d, list[Example], str], Loss]
-
-
-def _no_labels(examples: Iterable[Example], spans_key: str) -> list[str]:
-    return []
 
 
 def _one_output(labels: Sequence[str], there: int) -> int:
@@ -69,9 +64,6 @@ def _classification_loss(model: CrossEncoder, logits: Floats2d, examples: list[E
 
 
 OBJECTIVES = {
-    each.name: each
-    for each in (
-        Objective("regression", _no_labels, _one_output, _regression_loss),
-        Objective("classification", _found_labels, _output_a_label, _classification_loss),
-    )
+    "regression": Objective("regression", lambda pairs, key: [], _one_output, _regression_loss),
+    "classification": Objective("classification", _found_labels, _output_a_label, _classification_loss),
 }

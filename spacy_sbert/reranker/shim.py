@@ -62,11 +62,7 @@ class ClassifierShim(TransformerShim):
         return tuple(names[i] for i in range(len(names))) if len(names) > 1 else ()
 
     def make_head(self, n_outputs: int, labels: Sequence[str], seed: int) -> None:
-        """Put a new head on the encoder.
-
-        n_outputs (int): how many outputs it has. labels (list[str]): their labels, or none.
-        seed (int): of its weights.
-        """
+        """Put a new head on the encoder, of so many outputs with these labels, or none; seed (int): of its weights."""
         self.load()
         model = _with_new_head(self.network, n_outputs, labels, seed)
         with self.weights.writing():

@@ -29,10 +29,7 @@ class Ranked(Generic[TextT]):
 
 
 def read_windows(pairs: Iterable[tuple[Text, Text]]) -> Iterator[list[Pair]]:
-    """The texts of pairs, so many at a time.
-
-    RAISES (TypeError): if one is not a pair of texts.
-    """
+    """The texts of pairs, so many at a time. RAISES (TypeError): if one is not a pair of texts."""
     if not isinstance(pairs, Iterable):
         raise TypeError(Errors.RERANKER_NO_PAIRS.format(given=shown(pairs)))
     stream = (_texts_of(pair, number) for number, pair in enumerate(pairs))

@@ -17,8 +17,7 @@ Row = tuple[list[int], list[int], int]  # ids, type ids, and how many wordpieces
 class PairTokenizer(WordpieceTokenizer):
     """The tokenizer of a cross-encoder, for many pairs at a time.
 
-    tokenizer: of Hugging Face.
-    settings (FolderSettings): of the encoder.
+    tokenizer: of Hugging Face. settings (FolderSettings): of the encoder.
     limit (int): the most wordpieces of a pair, special tokens included; None for no limit.
     """
 
@@ -30,7 +29,10 @@ class PairTokenizer(WordpieceTokenizer):
         """Tokenise pairs, not none; a window a pair."""
         if self.settings.lowercase:
             pairs = [(lower_case(first), lower_case(second)) for first, second in pairs]
-        rows = list(map(self._slow_row, pairs)) if self._slow is not None else self._fast_rows(pairs)
+        if self._slow is not None:
+            rows = list(map(self._slow_row, pairs))
+        else:
+            rows = list(map(self._fast_row, self._fast.encode_batch_fast(list(pairs))))
         lengths = numpy.array([len(ids) for ids, _, _ in rows])
         type_ids = flat(types for _, types, _ in rows)
         return Wordpieces(
@@ -42,9 +44,6 @@ class PairTokenizer(WordpieceTokenizer):
             offsets=None,
             n_cut=numpy.array([n_cut for _, _, n_cut in rows]),
         )
-
-    def _fast_rows(self, pairs: Sequence[Pair]) -> list[Row]:
-        return [self._fast_row(encoding) for encoding in self._fast.encode_batch_fast(list(pairs))]
 
     def _fast_row(self, encoding: Encoding) -> Row:
         """Whole pairs are tokenised and then cut: the tokenizer's own truncation makes as many windows of two long

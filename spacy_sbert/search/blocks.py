@@ -7,6 +7,7 @@ from typing import Annotated
 import numpy
 
 from ..errors.checks import Range
+from .errors import Errors
 
 BlockBytes = Annotated[int, Range(4)]  # room for a product
 BLOCK_BYTES = 2**23  # of products: 1448 by 1448 in float32, which wastes little below a diagonal
@@ -25,6 +26,12 @@ def slices(n: int, size: int, start: int = 0) -> Iterator[slice]:
 def upper_blocks(n: int, size: int) -> Iterator[tuple[slice, slice]]:
     """The blocks of a square on and above its diagonal."""
     return ((left, right) for left in slices(n, size) for right in slices(n, size, left.start))
+
+
+def check_widths(ours: int, theirs: int) -> None:
+    """RAISES (ValueError): if vectors of these widths cannot be compared."""
+    if ours != theirs:
+        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=ours, theirs=theirs))
 
 
 def rounding(width: int) -> float:

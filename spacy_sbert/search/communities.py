@@ -46,7 +46,8 @@ def communities(
             group = left[near & free[left]]
             if len(group) >= min_size:
                 free[group] = False
-                found.append(_by_similarity(rows, centre, group, block_bytes))
+                scores = scores_of(rows, rows, numpy.full(len(group), centre), group, block_bytes)
+                found.append(group[numpy.argsort(-scores, kind="stable")])
     return sorted(found, key=len, reverse=True)
 
 
@@ -69,8 +70,3 @@ def _close(u: numpy.ndarray, v: numpy.ndarray, threshold: float, block_bytes: in
     i, j = numpy.nonzero(close & (products < threshold + margin))
     close[i, j] = scores_of(u, v, i, j, block_bytes) >= threshold
     return close
-
-
-def _by_similarity(rows: numpy.ndarray, centre: int, group: numpy.ndarray, block_bytes: int) -> numpy.ndarray:
-    scores = scores_of(rows, rows, numpy.full(len(group), centre), group, block_bytes)
-    return group[numpy.argsort(-scores, kind="stable")]

@@ -4,8 +4,6 @@ from .. import errors
 
 
 class Errors(errors.Errors):
-    """Of exceptions."""
-
     SEARCH_NOT_DOCS = "Cannot take Spans of {given}, number {number} (from 0) of docs: expected Docs, nlp.pipe(texts)."
     SEARCH_NO_SPANS = (
         "There is no Span with a vector to search in: the Docs are empty, or have no such unit. Give others, or "

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy
 from numpy.typing import ArrayLike
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ..errors.checks import check, validated
 from ..similarity import unit_length
 from ..similarity.rows import check_count, checked
-from .blocks import slices
+from .blocks import check_widths, slices
 from .encoder import EncoderIdentity
 from .errors import Errors
 from .index_folder import (
@@ -53,8 +53,8 @@ class VectorIndex:
         encoder: EncoderIdentity | None = None,
         rows: Sequence[IndexRow] | None = None,
     ):
-        if encoder is not None and encoder.width != index.d:
-            raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=index.d, theirs=encoder.width))
+        if encoder is not None:
+            check_widths(index.d, encoder.width)
         if rows is not None and len(rows) != index.ntotal:
             raise ValueError(Errors.SEARCH_ROW_COUNT.format(given=len(rows), expected=index.ntotal))
         self.index = index
@@ -67,7 +67,6 @@ class VectorIndex:
 
     @property
     def width(self) -> int:
-        """Of the vectors."""
         return int(self.index.d)
 
     @classmethod
@@ -89,7 +88,6 @@ class VectorIndex:
             first 65,536 vectors, those of an array on vectors drawn from all of it.
         encoder (EncoderIdentity): what made the vectors, see `identify`.
         texts (Sequence[str]), ids (Sequence[str or int]): of each vector, saved beside them.
-        RETURNS (VectorIndex).
         RAISES (ValueError): if the shape is another, there is no vector, a number is not finite, widths or counts
             differ, or the kind is unknown; (ImportError): if FAISS is not installed.
         SOURCE: Malkov and Yashunin 2018 (hnsw); Jégou et al. 2011, section 4 (ivf); Douze et al. 2024, FAISS.
@@ -97,15 +95,13 @@ class VectorIndex:
         check("kind", kind, str)
         if kind not in KINDS:
             raise ValueError(Errors.SEARCH_UNKNOWN_KIND.format(given=kind, expected=", ".join(KINDS)))
-        parts = vectors if isinstance(vectors, Iterator) else _parts(vectors)
-        blocks = _unit_blocks(parts)
+        blocks = _unit_blocks(vectors if isinstance(vectors, Iterator) else _parts(vectors))
         first = next(blocks, None)
         if first is None:
             raise ValueError(Errors.NOT_ROWS.format(name="vectors", given=(0,)))
         blocks = chain([first], blocks)
         if kind == "ivf":
-            training, n, blocks = _training(vectors, blocks)
-            index = _trained_ivf(training, n)
+            index, blocks = _trained_ivf(vectors, blocks)
         else:
             index = _empty(kind, first.shape[1])
         for block in blocks:
@@ -123,8 +119,7 @@ class VectorIndex:
             or there are no k vectors.
         """
         rows = unit_length(checked(queries, "queries"))
-        if rows.shape[1] != self.width:
-            raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=rows.shape[1], theirs=self.width))
+        check_widths(rows.shape[1], self.width)
         check_count(k, len(self), f"nearest of {len(self)} vectors")
         scores, indices = self.index.search(rows, k)
         short = (indices < 0).any(axis=1)  # fewer than k came into view
@@ -133,10 +128,10 @@ class VectorIndex:
         return scores, indices
 
     def _search_all(self, rows: numpy.ndarray, k: int) -> Best:
-        faiss, index = import_faiss(), cast(Any, self.index)
+        faiss = import_faiss()
         if self.kind == "hnsw":
-            return faiss.downcast_index(index.storage).search(rows, k)
-        return index.search(rows, k, params=faiss.SearchParametersIVF(nprobe=index.nlist))
+            return faiss.downcast_index(self.index.storage).search(rows, k)
+        return self.index.search(rows, k, params=faiss.SearchParametersIVF(nprobe=self.index.nlist))
 
     @validated
     def save(self, folder: str | Path) -> None:
@@ -173,12 +168,11 @@ def _parts(vectors: ArrayLike) -> Iterator[ArrayLike]:
 
 
 def _unit_blocks(blocks: Iterator[ArrayLike]) -> Iterator[numpy.ndarray]:
-    start, width = 0, None
+    start = width = 0
     for block in blocks:
         rows = unit_length(checked(block, f"vectors from row {start} on"))
-        if width is not None and rows.shape[1] != width:
-            raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=width, theirs=rows.shape[1]))
-        start, width = start + len(rows), rows.shape[1]
+        start, width = start + len(rows), width or rows.shape[1]
+        check_widths(width, rows.shape[1])
         yield rows
 
 
@@ -196,30 +190,27 @@ def _n_lists(n: int) -> int:
     return max(1, min(int(4 * n**0.5), n // IVF_TRAINING))
 
 
-def _training(
+def _trained_ivf(
     vectors: ArrayLike | Iterator[ArrayLike], blocks: Iterator[numpy.ndarray]
-) -> tuple[numpy.ndarray, int, Iterator[numpy.ndarray]]:
-    """Vectors to train lists on, how many there are as far as is known, and all blocks again."""
-    if not isinstance(vectors, Iterator):
-        given = cast(numpy.ndarray, vectors)
-        n = len(given)
-        drawn = numpy.random.default_rng(0).choice(n, min(n, IVF_TRAINING * _n_lists(n)), replace=False)
-        return unit_length(checked(given[numpy.sort(drawn)], "vectors")), n, blocks
-    held: list[numpy.ndarray] = []
-    while sum(map(len, held)) < IVF_STREAMED and (block := next(blocks, None)) is not None:
-        held.append(block)
-    rows = numpy.concatenate(held)
-    return rows, len(rows), chain(held, blocks)
-
-
-def _trained_ivf(training: numpy.ndarray, n: int) -> FaissIndex:
-    """An empty index with lists for n vectors."""
+) -> tuple[FaissIndex, Iterator[numpy.ndarray]]:
+    """An empty index whose lists are trained on some of the vectors, and all blocks again."""
     faiss = import_faiss()
-    width, n_lists = training.shape[1], _n_lists(n)
+    if isinstance(vectors, Iterator):
+        held: list[numpy.ndarray] = []
+        while sum(map(len, held)) < IVF_STREAMED and (block := next(blocks, None)) is not None:
+            held.append(block)
+        training, blocks = numpy.concatenate(held), chain(held, blocks)
+        n_lists = _n_lists(len(training))
+    else:
+        given = cast(numpy.ndarray, vectors)
+        n_lists = _n_lists(len(given))
+        drawn = numpy.random.default_rng(0).choice(len(given), min(len(given), IVF_TRAINING * n_lists), replace=False)
+        training = unit_length(checked(given[numpy.sort(drawn)], "vectors"))
+    width = training.shape[1]
     index = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, n_lists, faiss.METRIC_INNER_PRODUCT)
     index.train(training)
     index.nprobe = min(n_lists, max(8, n_lists // IVF_PROBED))
-    return index
+    return index, blocks
 
 
 def _rows(texts: Sequence[str] | None, ids: Sequence[str | int] | None) -> list[IndexRow] | None:

@@ -60,16 +60,11 @@ class Manifest(BaseModel, frozen=True):
         """RAISES (ValueError): if the vectors are not of this encoder."""
         if self.encoder is None:
             raise ValueError(Errors.SEARCH_NO_ENCODER.format(folder=folder, name=encoder.name))
+        names = {"folder": folder, "name": self.encoder.name, "given": encoder.name}
         if self.width != encoder.width:
-            raise ValueError(
-                Errors.SEARCH_OTHER_WIDTH.format(
-                    folder=folder, theirs=self.width, name=self.encoder.name, ours=encoder.width, given=encoder.name
-                )
-            )
+            raise ValueError(Errors.SEARCH_OTHER_WIDTH.format(theirs=self.width, ours=encoder.width, **names))
         if not self.encoder.is_same(encoder):
-            raise ValueError(
-                Errors.SEARCH_OTHER_ENCODER.format(folder=folder, name=self.encoder.name, given=encoder.name)
-            )
+            raise ValueError(Errors.SEARCH_OTHER_ENCODER.format(**names))
 
 
 class SavedManifest(Manifest, frozen=True):
@@ -90,11 +85,16 @@ class SavedManifest(Manifest, frozen=True):
 
 
 class FaissIndex(Protocol):
-    """What all indexes of FAISS have; d: the width of the vectors, ntotal: how many there are."""
+    """What indexes of FAISS have; d: the width of the vectors, ntotal: how many there are.
+
+    storage: of "hnsw", an index of the same vectors. nlist: of "ivf", how many lists there are.
+    """
 
     d: int
     ntotal: int
     metric_type: int
+    storage: object
+    nlist: int
 
     def add(self, rows: numpy.ndarray, /) -> None: ...
     def search(self, rows: numpy.ndarray, k: int, /, **kwargs: object) -> tuple[numpy.ndarray, numpy.ndarray]: ...
@@ -110,36 +110,26 @@ def import_faiss() -> ModuleType:
 
 
 def write_folder(folder: Path, manifest: Manifest, index: FaissIndex, rows: Sequence[IndexRow] | None) -> None:
-    """Write an index, and remove the one that it replaces.
-
-    manifest (Manifest): kind, width, count and encoder. index (faiss.Index), rows: what is written.
-    RAISES (RuntimeError): if another process writes to the same folder.
-    """
-    import_faiss()
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = Lock(folder / "lock")
-    try:
-        _write_build(folder, manifest, index, rows)
-    finally:
-        lock.release(remove=True)
-
-
-def _write_build(folder: Path, manifest: Manifest, index: FaissIndex, rows: Sequence[IndexRow] | None) -> None:
+    """Write an index, and remove the one that it replaces. RAISES (RuntimeError): if another process writes there."""
     faiss = import_faiss()
+    folder.mkdir(parents=True, exist_ok=True)
     build = uuid.uuid4().hex
-    made = [_index_file(folder, build), _rows_file(folder, build)]
+    made = _files(folder, build)
+    lock = Lock(folder / "lock")
     try:
         sha256 = _write_hashed(made[0], lambda write: faiss.write_index(index, faiss.PyCallbackIOWriter(write)))
         rows_sha256 = None if rows is None else _write_hashed(made[1], lambda write: _write_rows(rows, write))
         said = {**manifest.model_dump(), "build": build, "sha256": sha256, "rows_sha256": rows_sha256}
         write_text(folder / MANIFEST, json.dumps({"format": FORMAT, **said}, indent=2) + "\n")
+        for path in folder.iterdir():
+            if re.fullmatch(OWN_FILES, path.name) and path not in made:
+                path.unlink(missing_ok=True)
     except BaseException:
         for path in made:
             path.unlink(missing_ok=True)
         raise
-    for path in folder.iterdir():
-        if re.fullmatch(OWN_FILES, path.name) and path not in made:
-            path.unlink(missing_ok=True)
+    finally:
+        lock.release(remove=True)
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -163,7 +153,7 @@ def read_index(folder: Path, manifest: Manifest) -> FaissIndex:
     RAISES (ValueError): if it is not the one that was written; (ImportError): if FAISS is not installed.
     """
     faiss = import_faiss()
-    path = _index_file(folder, manifest.build)
+    path, _ = _files(folder, manifest.build)
     _check_digest(path, manifest.sha256)
     try:
         index = faiss.read_index(str(path))
@@ -181,7 +171,7 @@ def read_rows(folder: Path, manifest: Manifest) -> list[IndexRow] | None:
     """Texts and ids, None if there are none. RAISES (ValueError): if they are not those that were written."""
     if manifest.rows_sha256 is None:
         return None
-    path = _rows_file(folder, manifest.build)
+    _, path = _files(folder, manifest.build)
     _check_digest(path, manifest.rows_sha256)
     with path.open(encoding="utf8", newline="\n") as file:
         try:
@@ -197,12 +187,9 @@ def texts_digest(texts: Sequence[str]) -> str:
     return found.hexdigest()
 
 
-def _index_file(folder: Path, build: str) -> Path:
-    return folder / f"index-{build}.faiss"
-
-
-def _rows_file(folder: Path, build: str) -> Path:
-    return folder / f"rows-{build}.jsonl"
+def _files(folder: Path, build: str) -> tuple[Path, Path]:
+    """The index, and the texts and ids."""
+    return folder / f"index-{build}.faiss", folder / f"rows-{build}.jsonl"
 
 
 def _write_rows(rows: Sequence[IndexRow], write: Callable[[bytes], object]) -> None:

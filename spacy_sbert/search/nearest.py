@@ -6,8 +6,7 @@ from numpy.typing import ArrayLike
 from ..errors.checks import validated
 from ..similarity import unit_length
 from ..similarity.rows import check_count, checked
-from .blocks import BLOCK_BYTES, BlockBytes, rounding, scores_of, side, slices
-from .errors import Errors
+from .blocks import BLOCK_BYTES, BlockBytes, check_widths, rounding, scores_of, side, slices
 
 Best = tuple[numpy.ndarray, numpy.ndarray]  # scores float32 (n, k), indices int64 (n, k)
 
@@ -31,13 +30,12 @@ def nearest(queries: ArrayLike, vectors: ArrayLike, *, k: int, block_bytes: Bloc
     SOURCE: Reimers and Gurevych 2019, section 1 (semantic search).
     """
     left, right = checked(queries, "queries"), checked(vectors, "vectors")
-    if left.shape[1] != right.shape[1]:
-        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=left.shape[1], theirs=right.shape[1]))
+    check_widths(left.shape[1], right.shape[1])
     check_count(k, len(right), f"nearest of {len(right)} vectors")
     left, right = unit_length(left), unit_length(right)
     blocks = [_nearest(left[block], right, k, block_bytes) for block in slices(len(left), side(block_bytes))]
-    scores, indices = zip(*blocks, strict=True)
-    return numpy.concatenate(scores), numpy.concatenate(indices)
+    scores, indices = map(numpy.concatenate, zip(*blocks, strict=True))
+    return scores, indices
 
 
 def _nearest(queries: numpy.ndarray, vectors: numpy.ndarray, k: int, block_bytes: int) -> Best:

@@ -1,7 +1,7 @@
 """Vectors stored in fewer bytes: a byte a dimension, or a bit; and search among them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from ..errors.checks import NonNegative, validated
 from ..files.arrays import read_arrays, write_arrays
 from ..similarity import unit_length
 from ..similarity.rows import check_count, checked
-from .blocks import BLOCK_BYTES, BlockBytes, slices
+from .blocks import BLOCK_BYTES, BlockBytes, check_widths, slices
 from .errors import Errors
 from .nearest import Best, nearest
 
@@ -53,9 +53,9 @@ class Int8Vectors:
         RAISES (ValueError): see fit; if the width is another.
         """
         rows = _unit_rows(vectors, "vectors")
-        _check_width(rows, len(self.low))
+        check_widths(rows.shape[1], len(self.low))
         codes = numpy.rint((rows - self.low) / self.step).clip(0, LEVELS) - 128
-        return Int8Vectors(codes.astype("int8"), self.low, self.step)
+        return replace(self, codes=codes.astype("int8"))
 
     def decode(self, rows: slice | numpy.ndarray = slice(None)) -> numpy.ndarray:
         """low + step (code + 128), of the rows asked for: float32 (rows, width)."""
@@ -136,21 +136,19 @@ class BinaryVectors:
         RAISES (ValueError): see `nearest`; if vectors are not those that are stored, or rescore is negative.
         """
         rows = checked(queries, "queries")
-        _check_width(rows, self.width)
-        check_count(k, len(self.bits), f"nearest of {len(self.bits)} vectors")
-        if vectors is not None and numpy.shape(vectors) != (len(self.bits), self.width):
-            expected = (len(self.bits), self.width)
-            raise ValueError(Errors.SEARCH_OTHER_VECTORS.format(given=numpy.shape(vectors), expected=expected))
-        n_candidates = min(len(self.bits), max(1, rescore) * k)
+        n = len(self.bits)
+        check_widths(rows.shape[1], self.width)
+        check_count(k, n, f"nearest of {n} vectors")
+        if vectors is not None and (given := numpy.shape(vectors)) != (n, self.width):
+            raise ValueError(Errors.SEARCH_OTHER_VECTORS.format(given=given, expected=(n, self.width)))
+        n_candidates = min(n, max(1, rescore) * k)
         words = numpy.ascontiguousarray(_words(self.bits).T)  # (words, n): a pass over each word of all vectors
         near = [_nearest_by_hamming(words, query, n_candidates) for query in _words(numpy.packbits(rows > 0, axis=1))]
-        if rescore == 0:
-            distances, indices = zip(*near, strict=True)
-            return (1 - numpy.stack(distances) * numpy.float32(2 / self.width)), numpy.stack(indices)
-        at = self.decode if vectors is None else numpy.asanyarray(vectors).__getitem__  # of memory-mapped ones a few
-        found = [_rescored(query, candidates, at, k) for query, (_, candidates) in zip(rows, near, strict=True)]
-        scores, indices = zip(*found, strict=True)
-        return numpy.concatenate(scores), numpy.concatenate(indices)
+        if rescore:
+            at = self.decode if vectors is None else numpy.asanyarray(vectors).__getitem__  # of memory-mapped a few
+            near = [_rescored(query, numpy.sort(found), at, k) for query, (_, found) in zip(rows, near, strict=True)]
+        scores, indices = map(numpy.stack, zip(*near, strict=True))
+        return (scores if rescore else 1 - scores * numpy.float32(2 / self.width)), indices
 
     @validated
     def save(self, path: str | Path) -> None:
@@ -161,12 +159,12 @@ class BinaryVectors:
     @validated
     def load(cls, path: str | Path) -> "BinaryVectors":
         """Read what `save` wrote. RAISES (ValueError): if the file is damaged, or another."""
-        found = read_arrays(Path(path), {"bits": ("uint8", 2), "width": ("int64", 1)})
-        width = int(found["width"][0]) if len(found["width"]) == 1 else 0
-        if width < 1 or found["bits"].shape[1] != -(-width // 8):
-            reason = f"bits of shape {found['bits'].shape} and the width {found['width'].tolist()}"
+        bits, widths = read_arrays(Path(path), {"bits": ("uint8", 2), "width": ("int64", 1)}).values()
+        width = int(widths[0]) if len(widths) == 1 else 0
+        if width < 1 or bits.shape[1] != -(-width // 8):
+            reason = f"bits of shape {bits.shape} and the width {widths.tolist()}"
             raise ValueError(Errors.SEARCH_BAD_ARRAYS.format(path=path, reason=reason))
-        return cls(found["bits"], width)
+        return cls(bits, width)
 
 
 def _unit_rows(vectors: ArrayLike, name: str) -> numpy.ndarray:
@@ -175,11 +173,6 @@ def _unit_rows(vectors: ArrayLike, name: str) -> numpy.ndarray:
     if zero.any():
         raise ValueError(Errors.SEARCH_ZERO_VECTOR.format(row=int(zero.argmax()), name=name))
     return rows
-
-
-def _check_width(rows: numpy.ndarray, width: int) -> None:
-    if rows.shape[1] != width:
-        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=rows.shape[1], theirs=width))
 
 
 def _best_of(best: Best, more: Best, k: int) -> Best:
@@ -205,17 +198,16 @@ def _nearest_by_hamming(words: numpy.ndarray, query: numpy.ndarray, k: int) -> B
     return distances[near], near
 
 
+def _rescored(
+    query: numpy.ndarray, candidates: numpy.ndarray, at: Callable[[numpy.ndarray], numpy.ndarray], k: int
+) -> Best:
+    """The k best of candidates by cosine, scores float32 (k,) and indices int64 (k,)."""
+    scores, places = nearest(query[None], at(candidates), k=k)
+    return scores[0], candidates[places[0]]
+
+
 def _count_bits(words: numpy.ndarray) -> numpy.ndarray:
     """How many bits are set in each word: uint8 (n,)."""
     if hasattr(numpy, "bitwise_count"):  # from NumPy 2
         return numpy.bitwise_count(words)
     return numpy.unpackbits(words.view("uint8").reshape(-1, 8), axis=1).sum(axis=1, dtype="uint8")
-
-
-def _rescored(
-    query: numpy.ndarray, candidates: numpy.ndarray, at: Callable[[numpy.ndarray], numpy.ndarray], k: int
-) -> Best:
-    """The k best of candidates by cosine, scores float32 (1, k) and indices int64 (1, k)."""
-    candidates = numpy.sort(candidates)
-    scores, places = nearest(query[None], at(candidates), k=k)
-    return scores, candidates[places]

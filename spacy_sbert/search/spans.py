@@ -7,9 +7,10 @@ from spacy.tokens import Doc, Span
 
 from ..errors.checks import Positive, shown, validated
 from ..hooks.most_similar import Query, SimilarSpan, query_vector, sentences, with_vectors
+from .blocks import check_widths
 from .errors import Errors
 from .index import VectorIndex
-from .nearest import Best, nearest
+from .nearest import nearest
 
 Unit = str | Callable[[Doc], Iterable[Span]]
 UNITS: dict[str, Callable[[Doc], Iterable[Span]]] = {
@@ -59,9 +60,8 @@ class SpanSearch:
         self.spans, vectors = with_vectors(spans)
         if not self.spans:
             raise ValueError(Errors.SEARCH_NO_SPANS)
-        widths = {len(vector) for vector in vectors}
-        if len(widths) > 1:
-            raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=min(widths), theirs=max(widths)))
+        widths = set(map(len, vectors))
+        check_widths(min(widths), max(widths))
         if index is not None and len(index) != len(self.spans):
             raise ValueError(Errors.SEARCH_SPAN_COUNT.format(given=len(index), expected=len(self.spans)))
         self.vectors = numpy.stack(vectors)  # (spans, width)
@@ -84,8 +84,6 @@ class SpanSearch:
         RAISES (TypeError, ValueError): if the query is something else, or has no vector or another width.
         """
         vector = query if isinstance(query, numpy.ndarray) else query_vector(query, self.spans[0].doc, prompt_name)
-        scores, indices = self._best(numpy.asarray(vector)[None], min(k, len(self.spans)))
-        return [SimilarSpan(self.spans[i], float(score)) for i, score in zip(indices[0], scores[0], strict=True)]
-
-    def _best(self, queries: numpy.ndarray, k: int) -> Best:
-        return nearest(queries, self.vectors, k=k) if self.index is None else self.index.search(queries, k=k)
+        queries, k = numpy.asarray(vector)[None], min(k, len(self.spans))
+        best = nearest(queries, self.vectors, k=k) if self.index is None else self.index.search(queries, k=k)
+        return [SimilarSpan(self.spans[i], float(score)) for score, i in zip(*(part[0] for part in best), strict=True)]

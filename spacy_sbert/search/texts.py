@@ -125,24 +125,20 @@ def search_texts(
     wanted = pipe.encode(queries, prompt_name=query_prompt)
     if not wanted.any(axis=1).all():
         raise ValueError(Errors.SEARCH_EMPTY_QUERY)
-    opened = None
-    if corpus.is_dir():
-        opened = VectorIndex.load(corpus, encoder=identify(pipe))
-    elif index is not None:
-        opened = open_index(pipe, corpus, index, kind=kind, column=column, header=header, progress=progress)
-    if opened is None:
+    if index is None and not corpus.is_dir():
         texts = read_corpus(corpus, column, header=header)
-        vectors = pipe.encode(texts, progress=progress)
-        scores, indices = nearest(wanted, vectors, k=min(k, len(texts)))
+        found = nearest(wanted, pipe.encode(texts, progress=progress), k=min(k, len(texts)))
     else:
+        if index is None or corpus.is_dir():
+            opened = VectorIndex.load(corpus, encoder=identify(pipe))
+        else:
+            opened = open_index(pipe, corpus, index, kind=kind, column=column, header=header, progress=progress)
         texts = [row.text for row in opened.rows or () if row.text is not None]
         if len(texts) < len(opened):
             raise ValueError(Errors.SEARCH_NO_TEXTS.format(folder=corpus))
-        scores, indices = opened.search(wanted, k=min(k, len(texts)))
-    return [
-        [FoundText(float(score), int(i), texts[i]) for score, i in zip(*best, strict=True)]
-        for best in zip(scores, indices, strict=True)
-    ]
+        found = opened.search(wanted, k=min(k, len(texts)))
+    rows = zip(*(part.tolist() for part in found), strict=True)  # of each query
+    return [[FoundText(score, i, texts[i]) for score, i in zip(*best, strict=True)] for best in rows]
 
 
 @validated
@@ -166,8 +162,8 @@ def mine_texts(
     texts = read_corpus(corpus, column, header=header)
     if len(texts) < 2:
         raise ValueError(Errors.SEARCH_SINGLE_TEXT.format(path=corpus))
-    vectors = pipe.encode(texts, progress=progress)
-    scores, pairs = most_similar_pairs(vectors, k=min(k, len(texts) * (len(texts) - 1) // 2))
+    n_pairs = len(texts) * (len(texts) - 1) // 2
+    scores, pairs = most_similar_pairs(pipe.encode(texts, progress=progress), k=min(k, n_pairs))
     found = zip(scores.tolist(), pairs.tolist(), strict=True)
     return [(score, i, j, texts[i], texts[j]) for score, (i, j) in found if score >= min_score]
 
@@ -195,8 +191,7 @@ def cluster_texts(
     if method not in METHODS:
         raise ValueError(Errors.SEARCH_BAD_METHOD.format(given=method, expected=", ".join(METHODS)))
     work, known = METHODS[method]
-    unknown = ", ".join(sorted(set(options) - set(known)))
-    if unknown:
+    if unknown := ", ".join(sorted(set(options) - set(known))):
         raise ValueError(Errors.SEARCH_UNUSED_OPTIONS.format(method=method, given=unknown, expected=", ".join(known)))
     if method == "kmeans" and "n_clusters" not in options:
         raise ValueError(Errors.SEARCH_NO_COUNT)
@@ -232,11 +227,10 @@ def check_output(path: Path) -> None:
 
 
 def _cell(value: object, number: int) -> str:
-    if isinstance(value, float):
-        return f"{value:.6f}"
-    if any(character in str(value) for character in "\t\r\n"):
-        raise ValueError(Errors.SEARCH_TAB.format(number=number, text=str(value)[:50]))
-    return str(value)
+    text = f"{value:.6f}" if isinstance(value, float) else str(value)
+    if set(text) & set("\t\r\n"):
+        raise ValueError(Errors.SEARCH_TAB.format(number=number, text=text[:50]))
+    return text
 
 
 def _communities(vectors: numpy.ndarray, **options: Any) -> numpy.ndarray:

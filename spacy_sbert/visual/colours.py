@@ -40,12 +40,10 @@ def variables(stops: Sequence[str], labels: Sequence[str]) -> dict[str, str]:
 
     stops: see scale. labels: colours of labels.
     """
-    steps = {
-        f"{name}{place}": found
-        for place, one in enumerate(scale(stops))
-        for name, found in (("v", one), ("i", ink(one)))
-    }
-    return steps | {f"c{place}": colour for place, colour in enumerate(labels)}
+    found: dict[str, str] = {}
+    for place, colour in enumerate(scale(stops)):
+        found |= {f"v{place}": colour, f"i{place}": ink(colour)}
+    return found | {f"c{place}": colour for place, colour in enumerate(labels)}
 
 
 def ink(colour: str) -> str:

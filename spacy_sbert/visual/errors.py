@@ -4,8 +4,6 @@ from .. import errors
 
 
 class Errors(errors.Errors):
-    """Of exceptions."""
-
     VISUAL_STYLE = "Unknown style '{given}' of a picture: expected one of {expected}."
     VISUAL_OPTION = "The style '{style}' has no option '{given}': expected some of {expected}."
     VISUAL_NOT_DOCS = (

@@ -1,6 +1,7 @@
 """The heat map: the similarity of every two texts, and of their tokens to the other text."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import count
 
 import numpy
 
@@ -45,8 +46,8 @@ def heatmap(
     rows = list(as_rows(docs))
     others = rows if columns is None else list(as_rows(columns))
     _check_counts(len(rows), len(others), columns is None)
-    u = _vectors(rows)
-    v = u if columns is None else _vectors(others)
+    u = unit_rows(map(row_vector, rows, count()))
+    v = u if columns is None else unit_rows(map(row_vector, others, count()))
     if u.shape[1] != v.shape[1]:
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=u.shape[1], theirs=v.shape[1]))
     if tokens:
@@ -60,10 +61,7 @@ def heatmap(
         lang=language(rows[0]),
         drawn={
             "columns": _labels(others),
-            "rows": [
-                (label, list(_cells(row, low, high)))
-                for label, row in zip(_labels(rows), cosines.tolist(), strict=True)
-            ],
+            "rows": list(zip(_labels(rows), (_cells(row, low, high) for row in cosines.tolist()), strict=True)),
             **_legend(low, high),
         },
         data={
@@ -72,10 +70,6 @@ def heatmap(
             "steps": [step(hundredths / 100, low, high) + STEPS for hundredths in range(-100, 101)],
         },
     )
-
-
-def _vectors(rows: Sequence[Text]) -> numpy.ndarray:
-    return unit_rows([row_vector(row, number) for number, row in enumerate(rows)])
 
 
 def _check_counts(rows: int, columns: int, square: bool) -> None:
@@ -104,11 +98,7 @@ def _texts(rows: Sequence[Text], others: numpy.ndarray | None) -> list[dict[str,
 
 
 def _token_cosines(vectors: list[numpy.ndarray | None], others: numpy.ndarray) -> list[list[int] | None] | None:
-    """Cosine similarity x 100 of each token to each text of the other side; None for a token without a vector.
-
-    others (float64 array of shape (m, width)): of length 1 or 0.
-    RETURNS (list, each of m int or None): None if no token has a vector.
-    """
+    """Cosine x 100 of each token to each of m others, float64 (m, width); None without a vector, or for all if none."""
     found = [vector for vector in vectors if vector is not None]
     if not found:
         return None
@@ -117,10 +107,12 @@ def _token_cosines(vectors: list[numpy.ndarray | None], others: numpy.ndarray) -
     return [None if vector is None else next(hundredths) for vector in vectors]
 
 
-def _cells(row: Sequence[float], low: float, high: float) -> Iterator[dict[str, str]]:
+def _cells(row: Sequence[float], low: float, high: float) -> list[dict[str, str]]:
     """How each similarity of a row is shown: its colour, and the number with four digits and with two."""
-    for value in row:
-        yield {"kind": _kind(step(value, low, high)), "exact": _rounded(value, 4), "short": _rounded(value, 2)}
+    return [
+        {"kind": _kind(step(value, low, high)), "exact": _rounded(value, 4), "short": _rounded(value, 2)}
+        for value in row
+    ]
 
 
 def _rounded(value: float, digits: int) -> str:

@@ -43,15 +43,11 @@ def render(
     if unknown:
         raise ValueError(Errors.VISUAL_OPTION.format(given=unknown[0], style=style, expected=", ".join(known)))
     picture = STYLES[style](docs, **(options or {}))
-    if jupyter or (jupyter is None and is_in_jupyter()):
-        _show(picture)
-        return None
-    return picture.page() if page else picture.fragment()
-
-
-def _show(picture: Picture) -> None:
+    if not (is_in_jupyter() if jupyter is None else jupyter):
+        return picture.page() if page else picture.fragment()
     try:
         from IPython.display import HTML, display
     except ImportError as error:
         raise ImportError(Errors.VISUAL_NO_IPYTHON) from error
     display(HTML(picture.fragment()))
+    return None

@@ -1,6 +1,6 @@
 """The texts of a picture, and their vectors."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy
 from spacy.tokens import Doc, Span, Token
@@ -24,8 +24,7 @@ def as_rows(docs: Text | Iterable[Text]) -> Iterator[Text]:
         doc = _doc_of(docs)
         if not doc.has_annotation("SENT_START"):
             raise ValueError(Errors.VISUAL_NO_SENTENCES.format(text=doc.text[:EXCERPT]))
-        sents = docs.sents  # type: ignore[union-attr]
-        docs = [sentence for sentence in sents if sentence.text.strip()]
+        docs = [sentence for sentence in docs.sents if sentence.text.strip()]  # type: ignore[union-attr]
     for number, row in enumerate(docs):
         if not isinstance(row, (Doc, Span)):
             raise TypeError(Errors.VISUAL_NOT_DOCS.format(number=number, given=f"{row!r:.{EXCERPT}}"))
@@ -44,12 +43,13 @@ def row_vector(row: Text, number: int) -> numpy.ndarray:
     return vector.copy()
 
 
-def unit_rows(vectors: Sequence[numpy.ndarray]) -> numpy.ndarray:
+def unit_rows(vectors: Iterable[numpy.ndarray]) -> numpy.ndarray:
     """The vectors of texts, brought to length 1.
 
     RETURNS (float64 array of shape (n, width)): of length 1 or 0.
     RAISES (ValueError): if widths differ, or a number is not finite.
     """
+    vectors = list(vectors)
     for vector in vectors:
         if vector.shape != vectors[0].shape:
             raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=len(vectors[0]), theirs=len(vector)))

@@ -42,8 +42,7 @@ def scatter(
     docs (Doc, Span or Iterable of them): the texts. labels (Iterable): a label or number of a cluster for each of them,
         which decides the colour and shape of its point; at most 40 different ones.
     projection (str): "pca", the first two principal components of the vectors brought to length 1, or "tsne".
-    seed (int): of t-SNE.
-    title (str): above the picture.
+    seed (int): of t-SNE. title (str): above the picture.
     RETURNS (Picture): an SVG with a legend.
     RAISES (ValueError): for fewer than two texts or more than 20,000, labels that are not one for each text, an unknown
         projection, or vectors that are missing, of unequal widths, not finite, or all of one direction.
@@ -114,10 +113,7 @@ def _groups(labels: list[str] | None, count: int) -> tuple[list[str], list[int]]
 
 
 def _place(points: numpy.ndarray, axes: Sequence[str]) -> tuple[list[tuple[float, float]], Markup]:
-    """Where points stand in pixels, with one scale for both axes, and the axes behind them.
-
-    axes: their names; none where the numbers mean nothing.
-    """
+    """Where points stand in pixels, with one scale for both axes, and the axes (if they have names) behind them."""
     low, high = points.min(axis=0), points.max(axis=0)
     field = numpy.array([RIGHT - LEFT - 24.0, BASE - TOP - 24.0])
     unit = ((high - low) / field).max()  # a pixel
