@@ -1,18 +1,15 @@
 """`python -m spacy sbert benchmark`: how well a pipeline does on the standard tasks of the field."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Argument, Exit, echo
 from wasabi import msg
 
-from .ending import fail, use_gpu
+from .ending import or_fail, use_gpu
 from .group import app
 from .options import Benchmark, Gpu, Output, listed, takes_options
 from .reports import check_output, write_reports
-
-if TYPE_CHECKING:
-    from ..evaluation.results import Results
 
 
 @app.command("benchmark")
@@ -51,21 +48,14 @@ def run(pipeline: str, folder: Path, suites: Benchmark, output: Path | None) -> 
 
     check_output(output)
 
-    def save(results: "Results") -> None:
-        if output is not None:
-            write_json(output, sealed(results))
-
+    save = None if output is None else lambda results: write_json(output, sealed(results))
     cache = suites.cache or (output.with_suffix(".cache") if output is not None else None)
-    try:
-        settings, nlp, name = suites.settings(), load_model(pipeline), suites.baseline
-        source: Source = (
-            PipelineSource(nlp)
-            if name is None
-            else make_baseline(name, nlp=nlp, counts=suites.counts, encoder=suites.encoder)
-        )
+    with or_fail(f"Cannot evaluate on {folder}"):
+        settings, nlp = suites.settings(), load_model(pipeline)
+        source: Source = PipelineSource(nlp)
+        if suites.baseline is not None:
+            source = make_baseline(suites.baseline, nlp=nlp, counts=suites.counts, encoder=suites.encoder)
         results = evaluate_suites(source, folder, listed(suites.suite), settings=settings, cache=cache, save=save)
-    except (ImportError, OSError, ValueError) as error:
-        fail(f"Cannot evaluate on {folder}", str(error))
     report = markdown(results)
     echo(report)
     if output is not None:

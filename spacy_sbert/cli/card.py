@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import fail
+from .ending import or_fail
 from .group import app
 
 if TYPE_CHECKING:
@@ -29,10 +29,8 @@ def card_cli(
     from ..cards import hub_card, package_card, write_readme
 
     facts = _describe(pipeline, name, version)
-    try:
+    with or_fail(f"Cannot write {pipeline / 'README.md'}"):
         written = write_readme(pipeline, (hub_card if front_matter else package_card)(facts), force=force)
-    except (OSError, ValueError) as error:
-        fail(f"Cannot write {pipeline / 'README.md'}", str(error))
     if written:
         msg.good(f"Wrote {pipeline / 'README.md'}")
     else:
@@ -52,10 +50,8 @@ def hub_card_cli(
     from ..cards import hub_metadata, update_hub
 
     metadata = hub_metadata(_describe(pipeline, name, version))
-    try:
+    with or_fail(f"Cannot update the card of {repo}", HfHubHTTPError, HFValidationError):
         update_hub(repo, metadata)
-    except (HfHubHTTPError, HFValidationError, OSError, ValueError) as error:
-        fail(f"Cannot update the card of {repo}", str(error))
     msg.good(f"Updated the card of {repo}")
 
 
@@ -64,7 +60,5 @@ def _describe(pipeline: Path, name: str | None, version: str | None) -> "Pipelin
 
     from ..cards import describe
 
-    try:
+    with or_fail(f"Cannot describe {pipeline}"):
         return describe(spacy.load(pipeline), folder=pipeline, name=name, version=version)
-    except (OSError, ValueError) as error:
-        fail(f"Cannot describe {pipeline}", str(error))

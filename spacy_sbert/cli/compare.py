@@ -6,7 +6,7 @@ from typing import Annotated
 
 from typer import Argument, echo
 
-from .ending import fail
+from .ending import or_fail
 from .group import app
 from .options import Output
 from .reports import check_output, write_reports
@@ -34,16 +34,12 @@ def run(paths: Sequence[Path], output: Path | None) -> None:
     from ..evaluation.suite import write_json
 
     check_output(output)
-    try:
+    with or_fail("Cannot compare"):
         results = [read_results(path) for path in paths]
         found = compare(results)
-    except (OSError, ValueError) as error:
-        fail("Cannot compare", str(error))
     report = compare_markdown(results, found)
     echo(report)
     if output is not None:
-        try:
+        with or_fail(f"Cannot write {output}"):
             write_json(output, found)
-        except (OSError, ValueError) as error:
-            fail(f"Cannot write {output}", str(error))
         write_reports(output, report, compare_html(results, found), "comparison")

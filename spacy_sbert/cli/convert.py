@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import fail
+from .ending import or_fail
 from .group import app
 from .options import Layout, takes_options
 
@@ -30,8 +30,6 @@ def convert_cli(
     from ..readers import convert
 
     logger.setLevel(logging.INFO)  # says what was skipped
-    try:
+    with or_fail(f"Cannot convert {input_path}"):
         count = convert(input_path, output_path, lang=lang, expect=expect, limit=limit, **layout.reading())
-    except (ImportError, OSError, ValueError) as error:
-        fail(f"Cannot convert {input_path}", str(error))
     msg.good(f"Wrote {count} pairs to {output_path} (one epoch in batches of 16: {-(-count // 16)} steps)")

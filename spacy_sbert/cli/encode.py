@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import Argument, Exit, Option
 from wasabi import msg
 
-from .ending import fail
+from .ending import or_fail
 from .errors import Errors
 from .group import app
 from .options import takes_options
@@ -51,11 +51,10 @@ def encode_cli(
     from ..bulk import encode_file, load_pipe
 
     try:
-        gpus = _gpu_ids(gpu_ids)
-        pipe = load_pipe(pipeline, name=name, precision=precision, gpu_ids=gpus)
-        report = encode_file(pipe, input_path, output_path, gpu_ids=gpus, progress=not quiet, **asdict(encoding))
-    except (ImportError, OSError, RuntimeError, ValueError) as error:
-        fail(f"Cannot encode {input_path}", str(error))
+        with or_fail(f"Cannot encode {input_path}", RuntimeError):
+            gpus = _gpu_ids(gpu_ids)
+            pipe = load_pipe(pipeline, name=name, precision=precision, gpu_ids=gpus)
+            report = encode_file(pipe, input_path, output_path, gpu_ids=gpus, progress=not quiet, **asdict(encoding))
     except KeyboardInterrupt:
         msg.warn("Stopped", "Run the same command again to go on.")
         raise Exit(130) from None

@@ -1,5 +1,7 @@
 """How commands end when they cannot continue."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 from typer import Exit
@@ -15,6 +17,18 @@ def fail(title: str, text: str = "") -> NoReturn:
     raise Exit(1)
 
 
+@contextmanager
+def or_fail(title: str, *also: type[Exception]) -> Iterator[None]:
+    """End the command where the work inside says what is wrong: under the title, with the message of the error.
+
+    also: kinds of errors beside ImportError, OSError and ValueError.
+    """
+    try:
+        yield
+    except (ImportError, OSError, ValueError, *also) as error:
+        fail(title, str(error))
+
+
 def _printable(text: str) -> str:
     return text.encode("utf8", "backslashreplace").decode("utf8")
 
@@ -23,7 +37,5 @@ def use_gpu(gpu_id: int) -> None:
     """Work on a GPU, or with -1 on the CPU; a GPU that cannot be used ends the command."""
     from spacy.cli._util import setup_gpu
 
-    try:
+    with or_fail(f"Cannot use --gpu-id {gpu_id}: expected a GPU that is there, or -1 for the CPU", RuntimeError):
         setup_gpu(gpu_id)
-    except (RuntimeError, ValueError) as error:
-        fail(f"Cannot use --gpu-id {gpu_id}: expected a GPU that is there, or -1 for the CPU", str(error))

@@ -7,7 +7,7 @@ from typer import Argument, Option, echo
 from wasabi import msg
 
 from . import benchmark, compare
-from .ending import fail, use_gpu
+from .ending import fail, or_fail, use_gpu
 from .errors import Warnings
 from .group import app
 from .options import HIDDEN, Benchmark, Gpu, Layout, Output, takes_options
@@ -59,16 +59,12 @@ def _evaluate(pipeline: str, data_path: Path, layout: Layout, output: Path | Non
     from ..evaluation import evaluate
     from ..files.whole import write_text
 
-    try:
+    with or_fail(f"Cannot evaluate on {data_path}"):
         scores = evaluate(load_model(pipeline), data_path, **layout.reading())
-    except (ImportError, OSError, ValueError) as error:
-        fail(f"Cannot evaluate on {data_path}", str(error))
     rows = [("Examples", str(scores["pairs"]))]
     rows += [(name, f"{100 * score:.2f}") for key, name in LABELS.items() if (score := scores[key]) is not None]
     msg.table(rows, title="Scores x 100, vectors compared by cosine, triplets by Euclidean distance")
     if output is not None:
-        try:
+        with or_fail(f"Cannot write {output}"):
             write_text(output, srsly.json_dumps(scores, indent=2))
-        except (OSError, ValueError) as error:
-            fail(f"Cannot write {output}", str(error))
         msg.good(f"Saved the scores to {output}")

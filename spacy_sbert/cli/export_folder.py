@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import fail
+from .ending import or_fail
 from .group import app
 
 
@@ -21,8 +21,6 @@ def export_cli(
 
     from ..interchange import export_folder
 
-    try:
+    with or_fail(f"Cannot export {pipeline}"):
         export_folder(load_model(pipeline), output, name=name)
-    except (OSError, ValueError) as error:
-        fail(f"Cannot export {pipeline}", str(error))
     msg.good(f"Saved the folder to {output}: SentenceTransformer({str(output)!r}) loads it")

@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import fail
+from .ending import or_fail
 from .group import app
 
 
@@ -24,12 +24,10 @@ def import_cli(
     from ..files.whole import new_folder
     from ..interchange import REFERENCE, import_folder
 
-    try:
+    with or_fail(f"Cannot import {source}"):
         nlp = import_folder(source, lang=lang, name=name, precision=precision)
         with new_folder(output) as folder:
             nlp.to_disk(folder)
-    except (ImportError, OSError, ValueError) as error:
-        fail(f"Cannot import {source}", str(error))
     msg.good(f"Saved the pipeline to {output}")
     if nlp.config["components"][name]["model"]["precision"] == REFERENCE:
         msg.info(

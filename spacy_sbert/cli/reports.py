@@ -4,7 +4,7 @@ from pathlib import Path
 
 from wasabi import msg
 
-from .ending import fail
+from .ending import fail, or_fail
 
 
 def check_output(output: Path | None) -> None:
@@ -17,9 +17,7 @@ def write_reports(output: Path, markdown: str, html: str, what: str) -> None:
     """Write the reports beside the JSON. what (str): the JSON holds."""
     from ..files.whole import write_text
 
-    try:
+    with or_fail(f"Cannot write the reports beside {output}"):
         write_text(output.with_suffix(".md"), markdown)
         write_text(output.with_suffix(".html"), html)
-    except (OSError, ValueError) as error:
-        fail(f"Cannot write the reports beside {output}", str(error))
     msg.good(f"Saved the {what} to {output}, reports to {output.with_suffix('.md')} and .html")

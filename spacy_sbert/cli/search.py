@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import fail, use_gpu
+from .ending import or_fail, use_gpu
 from .group import app
 from .options import Gpu, given, takes_options
 
@@ -117,20 +117,15 @@ def _run(work: Callable[..., list[RowT]], pipeline: str, corpus: Path, how: How,
     from ..search.texts import check_output
 
     use_gpu(how.gpu_id)
-    try:
+    with or_fail(f"Cannot work on {corpus}", RuntimeError):
         if output is not None:
             check_output(output)  # before hours of work
-        pipe = load_pipe(pipeline, name=how.pipe)
-        return work(pipe, corpus, progress=True, column=how.column, header=how.header)
-    except (ImportError, OSError, RuntimeError, ValueError) as error:
-        fail(f"Cannot work on {corpus}", str(error))
+        return work(load_pipe(pipeline, name=how.pipe), corpus, progress=True, column=how.column, header=how.header)
 
 
 def _write(output: Path, names: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:
     from ..search.texts import write_table
 
-    try:
+    with or_fail(f"Cannot write {output}"):
         write_table(output, names, rows)
-    except (OSError, ValueError) as error:
-        fail(f"Cannot write {output}", str(error))
     msg.good(f"Wrote {len(rows)} rows to {output}")

@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import fail, use_gpu
+from .ending import fail, or_fail, use_gpu
 from .group import app
 from .options import Gpu, given, takes_options
 
@@ -49,7 +49,7 @@ def visualize_cli(
         fail("--sentences draws one whole text: leave --column, --labels and --limit out")
     use_gpu(gpu_id)
     options = given(drawing)
-    try:
+    with or_fail(f"Cannot draw {texts_path}"):
         nlp = spacy.load(pipeline)
         if sentences:
             page = render(nlp(read_document(texts_path)), style, page=True, jupyter=False, options=options)
@@ -59,6 +59,4 @@ def visualize_cli(
             page = render(nlp.pipe(texts), style, page=True, jupyter=False, options=options)
         with whole_file(output) as file:
             file.write(str(page).encode("utf8"))
-    except (ImportError, OSError, ValueError) as error:
-        fail(f"Cannot draw {texts_path}", str(error))
     msg.good(f"Saved the picture to {output}")
