@@ -23,9 +23,10 @@ def or_fail(title: str, *also: type[Exception]) -> Iterator[None]:
 
     also: kinds of errors beside ImportError, OSError and ValueError.
     """
+    kinds: tuple[type[Exception], ...] = (ImportError, OSError, ValueError, *also)
     try:
         yield
-    except (ImportError, OSError, ValueError, *also) as error:
+    except kinds as error:
         fail(title, str(error))
 
 
