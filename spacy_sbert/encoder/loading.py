@@ -9,14 +9,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
+import tokenizers
 import torch
 import transformers
-from tokenizers import Tokenizer
-from transformers import AutoConfig, AutoTokenizer
+from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer, PretrainedConfig
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from .config_values import check_config
 from .errors import Errors
+from .hugging_face import Network, Tokenizer
 from .settings import read_json, read_object, unexpected
 
 T = TypeVar("T")
@@ -40,7 +41,7 @@ class Source:
 
     folder: Path
     name: str
-    tokenizer_config: Mapping[str, Any]
+    tokenizer_config: Mapping[str, object]
     transformer_config: Mapping[str, Any]
     trust: bool
 
@@ -58,7 +59,7 @@ class Source:
         return {"pretrained_model_name_or_path": str(self.folder), "trust_remote_code": self.trust}
 
 
-def load_config(source: Source) -> Any:
+def load_config(source: Source) -> PretrainedConfig:
     """The config of the transformer.
 
     RAISES (ValueError): if it is damaged, of a type or a class that does not fit, or a setting is unknown.
@@ -81,7 +82,7 @@ def load_config(source: Source) -> Any:
         raise ValueError(Errors.BAD_SETTING.format(setting="transformer_config", reason=_told(error))) from error
 
 
-def load_tokenizer(source: Source) -> Any:
+def load_tokenizer(source: Source) -> Tokenizer:
     """The tokenizer.
 
     RAISES (ValueError): if one of its files is damaged, or a setting is unknown or of a type that does not fit.
@@ -97,8 +98,8 @@ def load_tokenizer(source: Source) -> Any:
     return _tokenizer_of(source, settings) if settings.keys() - TOKENIZER_KEYS else tokenizer
 
 
-def _tokenizer_of(source: Source, settings: Mapping[str, Any]) -> Any:
-    def load() -> Any:
+def _tokenizer_of(source: Source, settings: Mapping[str, Any]) -> Tokenizer:
+    def load() -> Tokenizer:
         tokenizer = AutoTokenizer.from_pretrained(**source.options, **settings)
         tokenizer("a")
         return tokenizer
@@ -132,12 +133,12 @@ def _name_tokenizer_file(source: Source) -> None:
     file = source.folder / "tokenizer.json"
     if file.is_file():
         read_json(file, None)
-        _, error = _attempt(lambda: Tokenizer.from_file(str(file)))
+        _, error = _attempt(lambda: tokenizers.Tokenizer.from_file(str(file)))
         if error is not None:
             raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=_told(error))) from error
 
 
-def _check_flags(source: Source, raw: Mapping[str, Any], kind: type) -> None:
+def _check_flags(source: Source, raw: Mapping[str, object], kind: type) -> None:
     """RAISES (ValueError): if what is true or false by default is something else."""
     for key, default in _parameters(kind).items():
         for given, error in _given(source, raw, key) if isinstance(default, bool) else ():
@@ -145,7 +146,7 @@ def _check_flags(source: Source, raw: Mapping[str, Any], kind: type) -> None:
                 raise error("true or false")
 
 
-def _given(source: Source, raw: Mapping[str, Any], key: str) -> Iterator[tuple[Any, Callable[[str], ValueError]]]:
+def _given(source: Source, raw: Mapping[str, object], key: str) -> Iterator[tuple[Any, Callable[[str], ValueError]]]:
     """The values of a key, of tokenizer_config.json and of the setting, each with its error."""
     if key in raw:
         yield raw[key], partial(unexpected, source.folder / "tokenizer_config.json", key, raw[key])
@@ -154,7 +155,7 @@ def _given(source: Source, raw: Mapping[str, Any], key: str) -> Iterator[tuple[A
         yield given, partial(_bad, "tokenizer_config", key, given)
 
 
-def check_vocabulary(source: Source, tokenizer: Any, model: Any) -> None:
+def check_vocabulary(source: Source, tokenizer: Tokenizer, model: Network) -> None:
     """Whether a tokenizer has about as many wordpieces as the encoder; a few are often left unused.
 
     RAISES (ValueError): if it is another one's, or cut.
@@ -166,7 +167,9 @@ def check_vocabulary(source: Source, tokenizer: Any, model: Any) -> None:
         raise ValueError(Errors.BAD_TOKENIZER.format(folder=source.folder, reason=reason))
 
 
-def load_weights(source: Source, model_class: Any, config: Any) -> tuple[Any, dict[str, Any]]:
+def load_weights(
+    source: Source, model_class: type[AutoModel] | type[AutoModelForSequenceClassification], config: PretrainedConfig
+) -> tuple[Network, dict[str, list[str]]]:
     """A model, and what Transformers says of its loading.
 
     model_class: AutoModel or another one. config: see load_config.
@@ -178,7 +181,7 @@ def load_weights(source: Source, model_class: Any, config: Any) -> tuple[Any, di
         raise _unfit(source, _told(error)) from error
 
 
-def try_once(source: Source, model: Any, tokenizer: Any, texts: Sequence[str]) -> None:
+def try_once(source: Source, model: Network, tokenizer: Tokenizer, texts: Sequence[str]) -> None:
     """Encode a text, or a pair, as the first use would.
 
     RAISES (ValueError): if that fails, or gives numbers that are not finite.
@@ -198,7 +201,7 @@ def try_once(source: Source, model: Any, tokenizer: Any, texts: Sequence[str]) -
         raise _unfit(source, "what it gives is not finite")
 
 
-def room_for_text(source: Source, tokenizer: Any, limit: int | None) -> int | None:
+def room_for_text(source: Source, tokenizer: Tokenizer, limit: int | None) -> int | None:
     """A limit on wordpieces, folder's or position limit, that leaves room beside the special tokens.
 
     RAISES (ValueError): if it does not.
@@ -209,13 +212,13 @@ def room_for_text(source: Source, tokenizer: Any, limit: int | None) -> int | No
     return limit
 
 
-def model_max_length(tokenizer: Any) -> int | None:
+def model_max_length(tokenizer: Tokenizer) -> int | None:
     """The limit that the tokenizer knows; None if it knows none, which some say as 1e30."""
     given = tokenizer.model_max_length
     return int(given) if given < NO_LIMIT else None
 
 
-def position_limit(transformer: Any) -> int | None:
+def position_limit(transformer: Network) -> int | None:
     """How many positions the encoder has; RoBERTa and its like count theirs from padding_idx + 1 on."""
     encoder = getattr(transformer, "base_model", transformer)  # without the head of a classifier
     positions = getattr(getattr(encoder, "embeddings", None), "position_embeddings", None)
@@ -243,7 +246,7 @@ def _check_known(setting: str, given: Iterable[str], known: Iterable[str]) -> No
             raise ValueError(Errors.UNKNOWN_KEY.format(setting=setting, given=key, near=near))
 
 
-def _bad(setting: str, key: str, given: Any, expected: str) -> ValueError:
+def _bad(setting: str, key: str, given: object, expected: str) -> ValueError:
     return ValueError(Errors.BAD_SETTING.format(setting=setting, reason=f"{key} = {given!r}, expected {expected}"))
 
 

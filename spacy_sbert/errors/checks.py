@@ -15,7 +15,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from reprlib import Repr
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy
 from spacy.util import SimpleFrozenDict
@@ -23,6 +23,9 @@ from thinc.api import Model
 from typing_extensions import ParamSpec
 
 from . import Errors
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 FLOAT32_MAX = 3.4028234663852886e38  # what is more becomes infinite in the arithmetic of an encoder
 MOST_DIMENSIONS = 2**16  # of a vector: five times the widest encoder there is, so that several may be concatenated
@@ -33,7 +36,7 @@ MOST_SEED = 2**32 - 1  # of NumPy's and scikit-learn's generators
 SCORE_RANGE = (0.0, 1.0)  # of gold scores, as readers give them
 P = ParamSpec("P")
 T = TypeVar("T")
-Fits = Callable[[Any], bool]  # whether a value is what is expected
+Fits = Callable[[object], bool]  # whether a value is what is expected
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,7 @@ def validated(function: Callable[P, T]) -> Callable[P, T]:
     return checking
 
 
-def check_fields(settings: Any) -> None:
+def check_fields(settings: "DataclassInstance") -> None:
     """Check a dataclass as `validated` does arguments.
 
     RAISES (ValueError): that names the field.
@@ -134,7 +137,7 @@ def _check(name: str, value: object, words: str, fits: Fits) -> None:
         raise ValueError(bad_setting(name, value, words + _hint(value)))
 
 
-def _hint(value: Any) -> str:
+def _hint(value: object) -> str:
     """What the type of a value does not tell."""
     each = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
     if any(isinstance(one, str) and half_character(one) is not None for one in each):
@@ -149,7 +152,7 @@ def check_weights(name: str, given: int, *widths: int) -> None:
         raise ValueError(bad_setting(name, given, expected))
 
 
-def check_keywords(name: str, given: Mapping[str, Any], function: Callable[..., Any]) -> None:
+def check_keywords(name: str, given: Mapping[str, object], function: Callable[..., Any]) -> None:
     """Check a setting that holds keyword arguments of a function.
 
     RAISES (ValueError): if it takes no such argument, or not of this type.
@@ -161,12 +164,12 @@ def check_keywords(name: str, given: Mapping[str, Any], function: Callable[..., 
         check(f"{name}.{key}", value, known[key])
 
 
-def bad_setting(name: str, given: Any, expected: str) -> str:
+def bad_setting(name: str, given: object, expected: str) -> str:
     """The message for a setting that cannot be used."""
     return Errors.WRONG_SETTING.format(name=name, given=shown(given), expected=expected)
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """What was given, as messages show it: short, and printable whatever it is."""
     short = Repr()
     short.maxstring = short.maxother = short.maxlong = 80
@@ -176,7 +179,7 @@ def shown(value: Any) -> str:
         return f"a {type(value).__name__}"
 
 
-def is_text(value: Any) -> bool:
+def is_text(value: object) -> bool:
     """Whether something is a text that can be encoded: a str without lone surrogates, which are half characters."""
     return isinstance(value, str) and half_character(value) is None
 
