@@ -157,6 +157,9 @@ def validated_functions() -> dict[str, Callable[..., Any]]:
         for _, one in inspect.getmembers(import_module(module.name)):
             for inner in [one, *(vars(one).values() if inspect.isclass(one) else ())]:
                 function = getattr(inner, "__func__", inner)
-                if "__signature__" in getattr(function, "__dict__", {}) and "spacy_sbert" in function.__module__:
-                    found[f"{function.__module__.removeprefix('spacy_sbert.')}.{function.__qualname__}"] = function
+                if not inspect.isfunction(function) or not hasattr(function, "__signature__"):
+                    continue
+                room, _, name = function.__module__.removeprefix("spacy_sbert.").partition(".")
+                if room != "cli":  # a command's signature lists its options, which typer checks
+                    found[f"{room}.{name}.{function.__qualname__}"] = function
     return found

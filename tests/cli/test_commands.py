@@ -86,7 +86,7 @@ def test_evaluate_needs_pairs(make_nlp, tmp_path):
     make_nlp().to_disk(tmp_path / "nlp")
     DocBin(docs=[spacy.blank("en")("no pair")]).to_disk(tmp_path / "plain.spacy")
     done = run("sbert", "evaluate", tmp_path / "nlp", tmp_path / "plain.spacy")
-    assert done.returncode == 1 and "is no pair" in " ".join((done.stdout + done.stderr).split())
+    assert done.returncode == 1 and "is not a pair" in " ".join((done.stdout + done.stderr).split())
 
 
 def test_evaluate_needs_an_sbert_pipe(tmp_path):

@@ -9,8 +9,7 @@ from counting import parts
 from pipelines import make_example
 from wrong_settings import MANY, NUMBERS, PROMISE, entry_points, target, validated_functions
 
-from spacy_sbert import bulk as bulk_files
-from spacy_sbert import cards, interchange, meta, readers, search, visual
+from spacy_sbert import bulk, cards, interchange, meta, readers, search, visual
 from spacy_sbert.evaluation.baselines import make_baseline
 from spacy_sbert.hooks.most_similar import most_similar
 from spacy_sbert.meta.corpus import ShortSentences, read_sentences
@@ -105,13 +104,13 @@ def calls(nlp, folder):
     two_texts = {"nlp": nlp, "first": "a", "second": "b", "score": 0.5}
     new_method = {"nlp": nlp, "name": "sbert_meta", "method": None, "size": None, "options": {}}
     return {
-        "text_pipe.TextPipe.encode": (sbert.encode, {"texts": ["a man", "the dog"]}, {}),
-        "text_pipe.TextPipe.pipe": (sbert.pipe, {"stream": [doc]}, {}),
-        "text_pipe.TextPipe._call": (sbert.predict, {"docs": [doc]}, {}),
-        "component.SentenceBert.initialize": (sbert.initialize, {"get_examples": lambda: [example]}, {}),
+        "component.text_pipe.TextPipe.encode": (sbert.encode, {"texts": ["a man", "the dog"]}, {}),
+        "component.text_pipe.TextPipe.pipe": (sbert.pipe, {"stream": [doc]}, {}),
+        "component.text_pipe.TextPipe._call": (sbert.predict, {"docs": [doc]}, {}),
+        "component.sbert.SentenceBert.initialize": (sbert.initialize, {"get_examples": lambda: [example]}, {}),
         "meta.component.SentenceMeta.pipe": (combined.pipe, {"stream": [doc]}, {}),
         "reranker.component.SentenceReranker.pipe": (reranker.pipe, {"stream": [doc]}, {}),
-        "most_similar.most_similar": (most_similar, {"text": doc, "query": "a man"}, {}),
+        "hooks.most_similar.most_similar": (most_similar, {"text": doc, "query": "a man"}, {}),
         "search.spans.SpanSearch.__init__": (search.SpanSearch, {"spans": list(doc.sents)}, {}),
         "search.spans.SpanSearch.search": (spans.search, {"query": "a man"}, {}),
         "search.spans.collect_spans": (search.collect_spans, {"docs": [doc]}, {}),
@@ -127,12 +126,12 @@ def calls(nlp, folder):
         "search.texts.mine_texts": (of_files.mine_texts, of_file, no_columns),
         "search.texts.cluster_texts": (of_files.cluster_texts, of_file, no_columns),
         "search.texts.read_corpus": (of_files.read_corpus, {"path": corpus}, no_columns),
-        "bulk_files.run.encode_file": (
-            bulk_files.encode_file,
+        "bulk.run.encode_file": (
+            bulk.encode_file,
             {"sbert": sbert, **written},
             {**no_columns, "with_text": set()},  # an array has none
         ),
-        "bulk_files.pipe.load_pipe": (bulk_files.load_pipe, {}, {"name": {"none", *LATER}}),  # of a new pipe
+        "bulk.pipe.load_pipe": (bulk.load_pipe, {}, {"name": {"none", *LATER}}),  # of a new pipe
         "meta.concatenation.Concatenation.__init__": (meta.Concatenation, {}, {}),
         "meta.gcca.GCCA.__init__": (meta.GCCA, {}, {}),
         "meta.estimator.MetaEmbedding.__init__": (meta.SVD, {}, {}),
@@ -164,11 +163,11 @@ def calls(nlp, folder):
 
 
 ELSEWHERE = {  # tried as registered functions, or with them
-    "component.SentenceBert.__init__",
+    "component.sbert.SentenceBert.__init__",
     "meta.component.SentenceMeta.__init__",
     "reranker.component.SentenceReranker.__init__",
     "meta.static.SmoothInverseFrequency.__init__",
-    "component.SentenceBert.classify",  # below
+    "component.sbert.SentenceBert.classify",  # below
 }
 FILES = {  # whose only settings are paths, which tests of files try
     "search.index.VectorIndex.save",
