@@ -6,6 +6,8 @@
 PYTHON ?= python3
 # Test processes, each on one thread: two that use all cores wait for one another.
 JOBS ?= 2
+# What does not end is a failure, with a traceback of where it stands, seconds later.
+STUCK := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 VENV := .venv
 RUN := $(VENV)/bin/python -m
 
@@ -25,7 +27,7 @@ test: install
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
 	$(RUN) mypy
-	OMP_NUM_THREADS=1 $(RUN) pytest -n $(JOBS) --dist worksteal -m "not slow and not gpu"
+	OMP_NUM_THREADS=1 $(RUN) pytest -n $(JOBS) --dist worksteal -m "not slow and not gpu" $(STUCK)
 
 reliability: install
 	mkdir -p metrics

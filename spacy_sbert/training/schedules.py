@@ -1,10 +1,9 @@
 """Learning rates."""
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import count
 
 from spacy.util import registry
-from thinc.api import warmup_linear
 
 from ..errors.checks import NonNegative, NonNegativeFloat, Positive, validated
 from .errors import Errors
@@ -30,5 +29,9 @@ def linear_warmup(
     """
     if not 0 <= warmup < 1:
         raise ValueError(Errors.WARMUP.format(given=warmup))
-    rates = warmup_linear(initial_rate, int(warmup * total_steps), total_steps)
-    return islice(rates, min(start_step, total_steps), None)
+    rising = int(warmup * total_steps)
+    # Thinc's warmup_linear counts from zero, which takes minutes for a step far away
+    return (
+        initial_rate * t / rising if t < rising else initial_rate * max(total_steps - t, 0) / (total_steps - rising)
+        for t in count(start_step)
+    )
