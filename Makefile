@@ -6,7 +6,7 @@
 PYTHON ?= python3
 # Test processes, each on one thread: two that use all cores wait for one another.
 JOBS ?= 2
-# What does not end is a failure, with a traceback of where it stands, seconds later.
+# A test that hangs fails after ten minutes, with a traceback.
 STUCK := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 VENV := .venv
 RUN := $(VENV)/bin/python -m
