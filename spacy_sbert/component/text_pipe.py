@@ -78,7 +78,7 @@ class TextPipe(SealedPipe):
         truncate_dim (int): how many dimensions of the vectors are kept; by default as many as the config says.
         RETURNS (list[EncodedDoc]): one for each Doc.
         RAISES (ValueError): if there is no such prompt, the transformer is shared and so takes none, or the vectors
-            have no so many dimensions.
+            have fewer dimensions than are to be kept.
         """
         return self._predict(list(docs), self._call(prompt_name, prompt, truncate_dim))
 

@@ -10,7 +10,7 @@ from spacy.tokens import Span
 from ..spans import trimmed
 from .align import align_wordpieces, piece_characters
 from .settings import FolderSettings
-from .states import Backprop, States
+from .states import Backprop, States, no_gradient
 from .wordpieces import Wordpieces, WordpieceTokenizer
 
 
@@ -94,7 +94,7 @@ class RowStates:
     rows: of all Docs, one after another.
     borders: where the rows of each Doc begin, and where the last end; window_borders: the same of the windows.
     lengths: int64 (windows,), the wordpieces of each window, N in all.
-    states: of all windows, each once, in whatever order.
+    states: of all windows, each once, in whatever order; none before they are encoded.
     backprop: what takes the gradients of their values to the encoder.
     pieces: what is known of the wordpieces; None if nobody asked.
     n_lead: how many wordpieces at the start of each window are not pooled.
@@ -103,8 +103,8 @@ class RowStates:
     rows: Rows
     borders: list[int]
     lengths: numpy.ndarray
-    states: Iterable[States]
-    backprop: Backprop
+    states: Iterable[States] = ()
+    backprop: Backprop = no_gradient
     pieces: Pieces | None = None
     n_lead: int = 0
 
@@ -114,8 +114,8 @@ class RowStates:
 
 def read_spans(
     tokenizer: WordpieceTokenizer, spans: list[list[Span]], *, prompt: str, with_pieces: bool
-) -> tuple[Wordpieces, Rows, Pieces | None]:
-    """Tokenise the rows of a batch of Docs.
+) -> tuple[Wordpieces, RowStates]:
+    """The wordpieces of the rows of a batch of Docs, and the rows, whose states are still to come.
 
     tokenizer (WordpieceTokenizer): of the encoder.
     spans (list[list[Span]]): the rows of each Doc, in the order of the text; one at least.
@@ -127,17 +127,17 @@ def read_spans(
     wordpieces = tokenizer(texts, offsets=with_pieces, prompt=prompt)
     places, characters = span_places(flat), row_characters(flat, texts)
     rows = replace(rows_of_texts(wordpieces, tokenizer.settings), spans=places, characters=characters)
-    if not with_pieces:
-        return wordpieces, rows, None
-    of_pieces = doc_characters(wordpieces, flat)
-    borders, lengths = borders_of(map(len, spans)), wordpieces.lengths
-    if of_pieces is not None:
-        return wordpieces, rows, Pieces.of_rows(rows, borders, lengths, ~wordpieces.special, of_pieces)
-    docs = [doc_spans[0].doc for doc_spans in spans if doc_spans]
-    doc_of = [number for number, doc_spans in enumerate(filter(None, spans)) for _ in doc_spans]
-    align = align_wordpieces(tokenizer, wordpieces, flat, doc_of, texts)
-    of_pieces = piece_characters(align, docs, len(wordpieces.ids))
-    return wordpieces, rows, Pieces.of_rows(rows, borders, lengths, of_pieces[:, 1] > 0, of_pieces)
+    batch = RowStates(rows, borders_of(map(len, spans)), wordpieces.lengths, n_lead=wordpieces.n_lead)
+    if with_pieces:
+        of_text, of_pieces = ~wordpieces.special, doc_characters(wordpieces, flat)
+        if of_pieces is None:
+            docs = [doc_spans[0].doc for doc_spans in spans if doc_spans]
+            doc_of = [number for number, doc_spans in enumerate(filter(None, spans)) for _ in doc_spans]
+            align = align_wordpieces(tokenizer, wordpieces, flat, doc_of, texts)
+            of_pieces = piece_characters(align, docs, len(wordpieces.ids))
+            of_text = of_pieces[:, 1] > 0
+        batch.pieces = Pieces.of_rows(rows, batch.borders, batch.lengths, of_text, of_pieces)
+    return wordpieces, batch
 
 
 def rows_of_texts(wordpieces: Wordpieces, settings: FolderSettings) -> Rows:

@@ -24,3 +24,7 @@ class States:
     lengths: numpy.ndarray
     values: Array
     is_stretch: bool = False
+
+
+def no_gradient(d_values: list[Array]) -> None:
+    """The backprop of states that nothing is learned from."""

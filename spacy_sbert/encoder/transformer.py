@@ -24,9 +24,9 @@ from .options import TransformerOptions
 from .padded import PaddedRows, encode_spans, pad_states
 from .prompts import Prompts
 from .replace_listeners import replace_listener, replace_listener_cfg
-from .rows import RowStates, borders_of, read_spans
+from .rows import RowStates, read_spans
 from .shim import TransformerShim
-from .states import Backprop, States
+from .states import Backprop, States, no_gradient
 from .wordpieces import Wordpieces, WordpieceTokenizer
 
 
@@ -92,19 +92,17 @@ class RowTransformer(Configured, SealedModel, TransformerModel):
             yield shim.begin_update(wordpieces)
             return
         with shim.encoding() as engine:
-            yield run(engine, wordpieces, budget=self.max_batch_items), lambda d_values: None
+            yield run(engine, wordpieces, budget=self.max_batch_items), no_gradient
 
     @contextmanager
     def read(
         self, spans: list[list[Span]], *, prompt: str | None, with_pieces: bool, is_train: bool
     ) -> Iterator[RowStates]:
         """The rows of Docs, and their states, see `states`; for the arguments see read_spans."""
-        wordpieces, rows, pieces = read_spans(
-            self.wordpiece_tokenizer, spans, prompt=self.prompt(prompt), with_pieces=with_pieces
-        )
-        with self.states(wordpieces, is_train) as (states, backprop):
-            borders = borders_of(map(len, spans))
-            yield RowStates(rows, borders, wordpieces.lengths, states, backprop, pieces, wordpieces.n_lead)
+        prompt = self.prompt(prompt)
+        wordpieces, batch = read_spans(self.wordpiece_tokenizer, spans, prompt=prompt, with_pieces=with_pieces)
+        with self.states(wordpieces, is_train) as (batch.states, batch.backprop):
+            yield batch
 
     @property
     def overflow(self) -> str:

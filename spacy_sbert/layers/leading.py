@@ -18,8 +18,6 @@ def without_leading(
     RETURNS (float (kept wordpieces, width), int (windows,), Callable): the states and lengths that are left, and from
         the gradient of these states to that of all.
     """
-    if not lead:
-        return states, lengths, lambda d_kept: d_kept
     dropped = numpy.minimum(lead, lengths - 1)
     places = numpy.arange(len(states)) - numpy.repeat(numpy.cumsum(lengths) - lengths, lengths)
     kept = numpy.flatnonzero(places >= numpy.repeat(dropped, lengths))

@@ -10,6 +10,23 @@ from ..encoder.rows import Pieces, Rows, RowStates
 
 
 @dataclass
+class PooledRows:
+    """The vectors of the rows of several Docs, and how they were made.
+
+    vectors: float (rows, width), on the model's device.
+    states: float32 (wordpieces, width) of the text of each window, NumPy arrays of their own; None for a window of
+        which nobody asked for them.
+    pooling, normalize, dense: see EncodedDoc.
+    """
+
+    vectors: Floats2d
+    states: list[numpy.ndarray | None]
+    pooling: str
+    normalize: bool
+    dense: bool
+
+
+@dataclass
 class WordpieceStates:
     """What other Spans and Tokens need to have vectors: the states of a Doc's wordpieces, without special tokens.
 
@@ -39,12 +56,29 @@ class EncodedDoc:
     wordpieces: WordpieceStates | None
     dense: bool = False
 
+    @classmethod
+    def without_rows(cls, vectors: Floats2d, pooling: str) -> "EncodedDoc":
+        """What a Doc without text gets; vectors (float (0, width)): of the width that others have."""
+        return cls(Rows.none(), vectors, pooling, False, None)
 
-def wordpieces_of(batch: RowStates, pieces: Pieces, states: list[numpy.ndarray | None]) -> list[WordpieceStates]:
-    """What the Spans and Tokens of each Doc with rows need.
 
-    states (list[float32 (wordpieces, width)]): of the text of each window that is read.
-    """
+def encoded_docs(batch: RowStates, pooled: PooledRows) -> list[EncodedDoc]:
+    """Each Doc of a batch with its rows and their vectors."""
+    kinds = pooled.pooling, pooled.normalize
+    wordpieces = iter(() if batch.pieces is None else _wordpieces_of(batch, batch.pieces, pooled.states))
+    found = []
+    for row, window in zip(pairwise(batch.borders), pairwise(batch.window_borders), strict=True):
+        vectors = pooled.vectors[slice(*row)]
+        if row[0] == row[1]:
+            found.append(EncodedDoc.without_rows(vectors, pooled.pooling))
+            continue
+        own = batch.rows.part(slice(*row), slice(*window))
+        found.append(EncodedDoc(own, vectors, *kinds, next(wordpieces, None), pooled.dense))
+    return found
+
+
+def _wordpieces_of(batch: RowStates, pieces: Pieces, states: list[numpy.ndarray | None]) -> list[WordpieceStates]:
+    """What the Spans and Tokens of each Doc with rows need."""
     piece_borders, found = numpy.append(0, numpy.cumsum(batch.lengths)), []
     for first, last in pairwise(batch.window_borders):
         own = [of_window for of_window in states[first:last] if of_window is not None]

@@ -1,9 +1,7 @@
 """From a transformer's wordpiece states to one vector a row, and back."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 import numpy
 from spacy_transformers.data_classes import TransformerData
@@ -12,7 +10,7 @@ from thinc.types import Floats2d, Ragged
 
 from ..encoder.engine.windows import spread
 from ..encoder.heard import row_states
-from ..encoder.rows import Pieces, Rows, RowStates
+from ..encoder.rows import Pieces, RowStates
 from ..encoder.settings import FolderSettings
 from ..encoder.states import Array, States
 from ..errors.checks import WidthOrOff, check
@@ -23,7 +21,7 @@ from ..layers.truncation import truncation
 from ..layers.unit_length import unit_length
 from ..similarity import as_numpy
 from .call import AS_CONFIGURED, Call
-from .encoded import EncodedDoc, wordpieces_of
+from .encoded import EncodedDoc, PooledRows, encoded_docs
 from .errors import Errors
 from .row_vectors import row_vectors
 
@@ -70,7 +68,7 @@ class SentencePooling(Configured[list[TransformerData], list[EncodedDoc]]):
     def width(self, hidden: int, settings: FolderSettings | None = None, *, truncate_dim: int | None = None) -> int:
         """The width of the vectors; hidden, settings: of the encoder. truncate_dim (int): in place of the pipe's own.
 
-        RAISES (ValueError): if they have no so many dimensions.
+        RAISES (ValueError): if they have fewer dimensions than are to be kept.
         """
         width = self.pooled_width(hidden) if self.dense is None else self.dense.get_dim("nO")
         kept = self._truncated(settings, truncate_dim) or width
@@ -111,29 +109,16 @@ class SentencePooling(Configured[list[TransformerData], list[EncodedDoc]]):
             raise ValueError(Errors.UNKNOWN_MODULES.format(folder=settings.name, unknown=unknown))
         return settings.normalize
 
-    def without_rows(self, width: int) -> EncodedDoc:
-        """What a Doc without text gets; width (int): of the vectors of others."""
-        return EncodedDoc(Rows.none(), self.ops.alloc2f(0, width), self.pooling_name, False, None)
-
-    def pool(self, states: Ragged, is_train: bool, *, is_stretch: bool) -> tuple[Floats2d, Callable[[Array], Ragged]]:
-        """Pool each window, or each stretch of text, which has no special tokens of its own."""
-        layer = stretch_pooling(self.pooling_name) if is_stretch else self.layers[0]
-        return layer(states, is_train)
-
-
-@dataclass
-class Pooled:
-    """The vectors of rows.
-
-    vectors: float (rows, width), on the model's device.
-    normalize: whether they have unit length.
-    states: float32 (wordpieces, width) of the text of each window, NumPy arrays of their own; None for a window of
-        which nobody asked for them.
-    """
-
-    vectors: Array
-    normalize: bool
-    states: list[numpy.ndarray | None]
+    def pool(self, part: States, n_lead: int, is_train: bool) -> tuple[Floats2d, Callable[[Array], Array]]:
+        """Pool each window, its first n_lead wordpieces left out, or each stretch of text, which has no special tokens
+        of its own; the callback returns the gradient of the values."""
+        layer = stretch_pooling(self.pooling_name) if part.is_stretch else self.layers[0]
+        values, lengths = part.values, part.lengths
+        put_back: Callable[[Array], Array] = _same
+        if n_lead:
+            values, lengths, put_back = without_leading(values, lengths, n_lead)
+        pooled, backprop = layer(Ragged(values, self.ops.asarray1i(lengths)), is_train)  # type: ignore[arg-type]
+        return pooled, lambda d_pooled: put_back(backprop(d_pooled).dataXd)
 
 
 def init(model: SentencePooling, X: Any = None, Y: Any = None) -> None:
@@ -162,45 +147,35 @@ def encode_docs(
     width (int): of vectors, where there is no row to tell.
     """
     if batch is None:
-        return [model.without_rows(width) for _ in range(n_docs)], lambda d_vectors: []
+        nothing = model.ops.alloc2f(0, width)
+        return [EncodedDoc.without_rows(nothing, model.pooling_name) for _ in range(n_docs)], lambda d_vectors: []
     pooled, backprop = pool_rows(model, batch, is_train, call=call)
-    wordpieces = iter(wordpieces_of(batch, batch.pieces, pooled.states) if batch.pieces else ())
-    encoded = []
-    for row, window in zip(pairwise(batch.borders), pairwise(batch.window_borders), strict=True):
-        if row[0] == row[1]:
-            encoded.append(model.without_rows(pooled.vectors.shape[1]))
-            continue
-        own, vectors = batch.rows.part(slice(*row), slice(*window)), pooled.vectors[slice(*row)]
-        kinds = model.pooling_name, pooled.normalize
-        encoded.append(EncodedDoc(own, vectors, *kinds, next(wordpieces, None), model.dense is not None))
+    encoded = encoded_docs(batch, pooled)
     return encoded, lambda d_vectors: backprop(model.ops.xp.concatenate(d_vectors))
 
 
 def pool_rows(
     model: SentencePooling, batch: RowStates, is_train: bool, *, call: Call = AS_CONFIGURED
-) -> tuple[Pooled, Callable[[Array], Any]]:
+) -> tuple[PooledRows, Callable[[Array], Any]]:
     """The vectors of rows: their windows pooled as the encoder gives them, averaged and finished.
 
-    RETURNS (Pooled, Callable): from the gradient of the vectors to what the backprop of batch returns.
+    RETURNS (PooledRows, Callable): from the gradient of the vectors to what the backprop of batch returns.
     """
     xp, settings = model.ops.xp, batch.rows.settings
-    normalize = model.normalizes(settings)
+    normalize, is_dense = model.normalizes(settings), model.dense is not None
     finishing = model.finishing(settings, normalize, call.truncate_dim)
     windows: Array = None
-    parts, callbacks = [], []
+    callbacks = []
     states: list[numpy.ndarray | None] = [None] * len(batch.lengths)
     starts = numpy.cumsum(batch.lengths) - batch.lengths
     for part in batch.states:
-        values, lengths, backprop_lead = without_leading(part.values, part.lengths, batch.n_lead)
-        ragged = Ragged(values, model.ops.asarray1i(lengths))  # type: ignore[arg-type]
-        pooled, backprop_pool = model.pool(ragged, is_train, is_stretch=part.is_stretch)
+        pooled, backprop_part = model.pool(part, batch.n_lead, is_train)
         if windows is None:
             model.width(part.values.shape[1], settings, truncate_dim=call.truncate_dim)
             windows = xp.zeros((len(batch.lengths), pooled.shape[1]), dtype=pooled.dtype)
         windows[part.windows] = pooled
         if is_train:
-            parts.append(part.windows)
-            callbacks.append((backprop_lead, backprop_pool))
+            callbacks.append((part.windows, backprop_part))
         if batch.pieces is not None:
             _keep(states, part, starts, batch.pieces)
     weights = batch.rows.window_weights * batch.rows.has_text[batch.rows.row_of]
@@ -208,10 +183,13 @@ def pool_rows(
 
     def backprop(d_vectors: Array) -> Any:
         d_windows: Array = backprop_rows(d_vectors)
-        found = zip(parts, callbacks, strict=True)
-        return batch.backprop([lead(cast(Floats2d, pool(d_windows[own]).dataXd)) for own, (lead, pool) in found])
+        return batch.backprop([backprop_part(d_windows[own]) for own, backprop_part in callbacks])
 
-    return Pooled(vectors, normalize, states), backprop
+    return PooledRows(vectors, states, model.pooling_name, normalize, is_dense), backprop
+
+
+def _same(d_values: Array) -> Array:
+    return d_values
 
 
 def _keep(states: list[numpy.ndarray | None], part: States, starts: numpy.ndarray, pieces: Pieces) -> None:

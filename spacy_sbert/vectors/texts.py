@@ -55,8 +55,8 @@ class TextEncoder:
     def encode(self, wordpieces: Wordpieces) -> Encoded:
         """The vectors of texts, on the CPU, and how many were longer than the encoder's limit."""
         rows = rows_of_texts(wordpieces, self.transformer.shim.load())
-        with self.transformer.states(wordpieces, False) as (states, backprop):
-            batch = RowStates(rows, [], wordpieces.lengths, states, backprop, n_lead=wordpieces.n_lead)
+        batch = RowStates(rows, [], wordpieces.lengths, n_lead=wordpieces.n_lead)
+        with self.transformer.states(wordpieces, False) as (batch.states, batch.backprop):
             pooled, _ = pool_rows(self.pooling, batch, False, call=self.call)
             return as_numpy(pooled.vectors), int((rows.n_cut > 0).sum())
 
