@@ -239,7 +239,7 @@ def _expected(annotation: Any) -> tuple[str, Fits]:
 def _one_of(kinds: Sequence[object]) -> tuple[str, Fits]:
     words, fits = zip(*map(_expected, kinds), strict=True)
     if Path in kinds:  # a str is a path, too
-        fits = tuple(_is_path if kind is str else one for kind, one in zip(kinds, fits, strict=True))
+        fits = tuple(_is_text_of_path if kind is str else one for kind, one in zip(kinds, fits, strict=True))
     return " or ".join(dict.fromkeys(words)), lambda given: any(one(given) for one in fits)
 
 
@@ -261,6 +261,10 @@ def _is_path(given: Any) -> bool:
         return given != "" and b"\0" not in os.fsencode(given)
     except (TypeError, UnicodeEncodeError):
         return False
+
+
+def _is_text_of_path(given: object) -> bool:
+    return isinstance(given, str) and _is_path(given)
 
 
 KINDS: dict[object, tuple[str, Fits]] = {
