@@ -122,7 +122,7 @@ def test_unknown_settings(setting, message):
 
 
 def test_model_that_is_no_encoder():
-    with pytest.raises(ValueError, match="is no sentence encoder"):
+    with pytest.raises(ValueError, match="is not a sentence encoder"):
         model = {
             "@architectures": "spacy.TextCatBOW.v3",
             "exclusive_classes": True,

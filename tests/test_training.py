@@ -207,7 +207,7 @@ def test_no_loss_no_training(make_nlp, examples):
 
 
 def test_no_loss_is_no_loss_layer(make_nlp):
-    with pytest.raises(ValueError, match="is no loss layer"):
+    with pytest.raises(ValueError, match="is not a loss layer"):
         make_nlp(loss={"@layers": "Linear.v1"})
 
 

@@ -8,7 +8,7 @@ class Errors(errors.Errors):
 
     TWO_PROMPTS = "Got both prompt_name = {name!r} and prompt = {prompt!r}: give one of them."
     NOT_AN_ENCODER = (
-        "The model of the 'sbert' pipe '{name}' is no sentence encoder: expected an architecture such as "
+        "The model of the 'sbert' pipe '{name}' is not a sentence encoder: expected an architecture such as "
         "spacy-sbert.SentenceEncoder.v1 or spacy-sbert.SharedSentenceEncoder.v1, got the Thinc model '{given}'."
     )
     NO_SBERT_PIPE = (
@@ -33,7 +33,7 @@ class Errors(errors.Errors):
         "is shared), or '{given}' in the pipe."
     )
     BAD_LOSS = (
-        "The loss of the 'sbert' pipe '{name}' is no loss layer: expected a registered layer such as "
+        "The loss of the 'sbert' pipe '{name}' is not a loss layer: expected a registered layer such as "
         "spacy-sbert.CosineSimilarityLoss.v1, got the Thinc model '{given}'."
     )
     NO_LOSS = (

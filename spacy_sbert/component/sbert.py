@@ -97,8 +97,8 @@ class SentenceBert(PairPipe, TextPipe):
         that sets hooks answers.
     token_vectors (bool): whether to keep what Spans other than rows, and Tokens, need to have vectors.
     spans_key (str): where the members of a pair stand, doc.spans[spans_key].
-    RAISES (ValueError): if model is no sentence encoder, or its span getter has another spans_key, or loss is no loss
-        layer.
+    RAISES (ValueError): if model is not a sentence encoder, its span getter has another spans_key, or loss is not
+        a loss layer.
     SOURCE: Reimers and Gurevych 2019.
     """
 

@@ -166,7 +166,7 @@ class TextPipe(SealedPipe):
         gpu_ids (Sequence[int]): GPUs to work on, a process for each.
         prompt_name, prompt (str), truncate_dim (int): see predict.
         RETURNS (float32 (n, width)): on the CPU, in the order of the texts; zeros for a text without wordpieces.
-        RAISES (TypeError, ValueError): if what is given is no text, or the transformer is not of this package.
+        RAISES (TypeError, ValueError): if what is given is not text, or the transformer is not of this package.
         """
         encoder = self.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim)
         cuts = CutCounter()

@@ -113,7 +113,7 @@ def _from_hub(name: str) -> Path:
         package = PACKAGES.get(name)
         message = Errors.ENCODER_NOT_FOUND.format(
             name=name,
-            folder=f"{os.path.abspath(name)} is no folder" if name else "an empty name is no folder",
+            folder=f"{os.path.abspath(name)} is not a folder" if name else "an empty name is not a folder",
             cache=f"not in {huggingface_hub.constants.HF_HUB_CACHE}",
             package=f"{package.distribution} is not installed" if package else "none is known to carry it",
             hub=reason,

@@ -31,7 +31,7 @@ def read_state(data: bytes, folder: Path) -> FolderSettings:
     try:
         state = srsly.msgpack_loads(data)
     except Exception as error:  # whatever the bytes lead the parser to
-        raise _damaged(f"it ends early, or is no saved encoder ({error or type(error).__name__})") from error
+        raise _damaged(f"it ends early, or is not a saved encoder ({error or type(error).__name__})") from error
     files = state.get("files") if isinstance(state, dict) else None
     if not isinstance(files, dict) or SETTINGS_FILE not in files:
         raise _damaged(f"{SETTINGS_FILE} is missing")

@@ -175,7 +175,7 @@ class TransformerShim(SteppingShim):
     def from_bytes(self, bytes_data: bytes) -> "TransformerShim":
         """Load an encoder that to_bytes wrote.
 
-        RAISES (ValueError): if the bytes are no such encoder, or not those that were written.
+        RAISES (ValueError): if the bytes are not those of such an encoder, or not as they were written.
         """
         # Windows keeps a file of weights open a while after it was read.
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -205,7 +205,7 @@ class TransformerShim(SteppingShim):
             self._inference.drop()
 
     def _apply(self, optimizer: Optimizer) -> None:
-        overflow = self._grad_scaler.found_inf  # is no update at all
+        overflow = self._grad_scaler.found_inf  # then nothing is updated
         if self.options.max_grad_norm and not overflow:
             torch.nn.utils.clip_grad_norm_(self._model.parameters(), self.options.max_grad_norm)
         parameters = {(self.id, name): p for name, p in self._model.named_parameters() if p.grad is not None}

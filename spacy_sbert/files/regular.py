@@ -1,4 +1,4 @@
-"""Files that are nothing but files: what is read neither hangs nor goes on for ever, what is written is no link."""
+"""Files that are nothing but files: what is read neither hangs nor goes on for ever, what is written is not a link."""
 
 import os
 import stat

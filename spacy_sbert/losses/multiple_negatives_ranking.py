@@ -24,7 +24,7 @@ def MultipleNegativesRankingLoss(
 
     loss = -1/n sum_i log(exp(scale sim(a_i, p_i)) / sum_c exp(scale sim(a_i, c)))
 
-    c runs over p_1 .. p_n and, where given, n_1 .. n_n. A candidate that is known to be no wrong one is left out: one
+    c runs over p_1 .. p_n and, where given, n_1 .. n_n. A candidate that is known to be right, too, is left out: one
     with the text of a_i or p_i, and the positive of an anchor with the text of a_i.
 
     scale (float): the inverse of the temperature.

@@ -31,7 +31,8 @@ def hierarchical_clusters(
         this, from 0 to 2. Exactly one of them is given.
     linkage (str): "average", "complete" or "single".
     RETURNS (int64 array of shape (n,)): the cluster of each vector, numbered from 0 in the order of appearance.
-    RAISES (ValueError): if the array has not that shape or a number that is not finite, or an argument is another.
+    RAISES (ValueError): if the array is of another shape or holds a number that is not finite, or an
+        argument is out of range.
     SOURCE: Müllner 2011, Modern hierarchical, agglomerative clustering algorithms, section 2. Reimers and Gurevych
         2019, section 1, name it as a task for sentence vectors.
     """

@@ -26,7 +26,8 @@ def communities(
         as much is held.
     RETURNS (list of int64 arrays): the groups, the largest first; in each the rows of its members, the most similar to
         the centre, which comes first unless it is in an earlier group, before the others.
-    RAISES (ValueError): if the array has not that shape or a number that is not finite, or an argument is another.
+    RAISES (ValueError): if the array is of another shape or holds a number that is not finite, or an
+        argument is out of range.
     SOURCE: the fast clustering of sentence-transformers, util.community_detection.
     """
     rows = unit_length(checked(vectors, "vectors"))

@@ -115,8 +115,8 @@ class VectorIndex:
         queries (float array of shape (n, width), NumPy or CuPy): what to search for, a vector a row. k (int): how many
             to find of each, from 1 to as many as there are.
         RETURNS (float32 array of shape (n, k), int64 array of shape (n, k)): the similarities, and the rows.
-        RAISES (ValueError): if the array has not that shape or a number that is not finite, if its width is another,
-            or there are no k vectors.
+        RAISES (ValueError): if the array is of another shape or holds a number that is not finite, if its
+            width is another, or there are fewer than k vectors.
         """
         rows = unit_length(checked(queries, "queries"))
         check_widths(rows.shape[1], self.width)

@@ -26,8 +26,8 @@ def kmeans_clusters(
     n_clusters (int): how many clusters, from 1 to n; of equal vectors scikit-learn finds fewer, and warns.
     seed (int): of the means to begin with. n_init (int): how many beginnings are tried, of which the best is kept.
     RETURNS (int64 array of shape (n,)): the cluster of each vector, numbered from 0 in the order of appearance.
-    RAISES (ValueError): if the array has not that shape or a number that is not finite, or a count is out of range;
-        (ImportError): if scikit-learn is not installed.
+    RAISES (ValueError): if the array is of another shape or holds a number that is not finite, or a count
+        is out of range; (ImportError): if scikit-learn is not installed.
     SOURCE: Lloyd 1982; Arthur and Vassilvitskii 2007, k-means++, for the beginnings.
     """
     rows = unit_length(checked(vectors, "vectors"))

@@ -25,8 +25,8 @@ def nearest(queries: ArrayLike, vectors: ArrayLike, *, k: int, block_bytes: Bloc
     block_bytes (int): bytes of similarities computed at once; beside copies of both sides of unit length, and the
         result, a few times as much is held, and up to 24 times where nearly all vectors are equal.
     RETURNS (float32 array of shape (n, k), int64 array of shape (n, k)): the similarities, and the rows of `vectors`.
-    RAISES (ValueError): if an array has not that shape or a number that is not finite, if widths differ, or if there
-        are no k vectors.
+    RAISES (ValueError): if an array is of another shape or holds a number that is not finite, if widths differ, or if
+        there are fewer than k vectors.
     SOURCE: Reimers and Gurevych 2019, section 1 (semantic search).
     """
     left, right = checked(queries, "queries"), checked(vectors, "vectors")

@@ -37,7 +37,7 @@ class Int8Vectors:
 
         sample (float array of shape (n, width), NumPy or CuPy): vectors such as will be stored.
         RETURNS (Int8Vectors): the ranges, and no vectors.
-        RAISES (ValueError): if the array has not that shape, or a number that is not finite, or a vector is zero.
+        RAISES (ValueError): if the array is of another shape or holds a number that is not finite, or a vector is zero.
         SOURCE: Jacob et al. 2018, Quantization and training of neural networks, section 2.1.
         """
         rows = _unit_rows(sample, "sample")
@@ -109,7 +109,7 @@ class BinaryVectors:
         """Quantise vectors.
 
         vectors (float array of shape (n, width), NumPy or CuPy).
-        RAISES (ValueError): if the array has not that shape, or a number that is not finite, or a vector is zero.
+        RAISES (ValueError): if the array is of another shape or holds a number that is not finite, or a vector is zero.
         SOURCE: Charikar 2002, Similarity estimation techniques from rounding algorithms, section 3: signs keep angles.
         """
         rows = _unit_rows(vectors, "vectors")

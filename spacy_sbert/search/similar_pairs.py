@@ -26,7 +26,8 @@ def most_similar_pairs(
     block_bytes (int): bytes of similarities computed at once; beside a copy of the vectors of unit length, and the
         result, a few times as much is held, and up to 24 times where nearly all vectors are equal.
     RETURNS (float32 array of shape (k,), int64 array of shape (k, 2)): the similarities, and the rows i < j.
-    RAISES (ValueError): if the array has not that shape or a number that is not finite, or if there are no k pairs.
+    RAISES (ValueError): if the array is of another shape or holds a number that is not finite, or if
+        there are fewer than k pairs.
     SOURCE: Reimers and Gurevych 2019, section 1 (the most similar pair of 10,000 sentences).
     """
     rows = unit_length(checked(vectors, "vectors"))

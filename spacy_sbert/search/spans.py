@@ -29,7 +29,7 @@ def collect_spans(docs: Iterable[Doc], unit: Unit = "sent") -> Iterator[Span]:
     unit (str or Callable): "doc", "sent", "noun_chunks", "ents", or a function from a Doc to Spans, such as
         `lambda doc: doc.spans["sc"]`.
     YIELDS (Span).
-    RAISES (ValueError): for an unknown unit, if a sentence is no row of the encoder, or from spaCy if a Doc has no
+    RAISES (ValueError): for an unknown unit, if a sentence is not a row of the encoder, or from spaCy if a Doc has no
         sentence boundaries or no parse.
     """
     if isinstance(unit, str) and unit not in UNITS:

@@ -9,7 +9,7 @@ SPANS_KEY = "sbert"
 
 
 def members(doc: Doc, spans_key: str = SPANS_KEY) -> list[Span]:
-    """The members of an example, in the order they were given (u, v); none if the Doc is no example."""
+    """The members of an example, in the order they were given (u, v); none if the Doc is not an example."""
     return list(doc.spans[spans_key]) if spans_key in doc.spans else []
 
 

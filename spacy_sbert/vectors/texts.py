@@ -160,7 +160,7 @@ def _start(encoder: bytes, devices: Any, n_threads: int) -> None:
 
 
 def _end_with_parent() -> None:
-    """Whoever was killed cannot tell its processes to end: they would wait for work for ever."""
+    """A process that was killed cannot end its workers: they would wait for work for ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -100,7 +100,7 @@ def test_what_is_no_file_is_refused_before_it_is_read(counted, nlp, tmp_path, nu
             named.append((command, path))
             works.append(partial(work, path))
     assert len(works) > 50
-    with counted("input that is no file (folder, pipe, socket, device) is refused by name, and nothing hangs") as cases:
+    with counted("input that is not a file (folder, pipe, socket, device) is refused by name, nothing hangs") as cases:
         for (command, path), said in zip(named, in_time(*works), strict=True):
             if said is not None and said.startswith("ValueError") and f"{path} is {kind}" in said:
                 cases.refused()
@@ -119,7 +119,7 @@ def test_pipes_in_folders_of_data_and_caches(counted, tmp_path):
         found = evaluate_suites(HashedSource(), root, ["sts"], settings=settings, cache=cache, progress_bar=False)
         raise ValueError(str({**found["failed"], "run": sorted(found["tasks"])}))
 
-    with counted("input that is no file (folder, pipe, socket, device) is refused by name, and nothing hangs") as cases:
+    with counted("input that is not a file (folder, pipe, socket, device) is refused by name, nothing hangs") as cases:
         (said,) = in_time(partial(run, tmp_path))
         assert "'run': ['STSb-dev', 'STSb-test']" in said
         for file in [next(tmp_path.rglob("sts-dev.csv")), next(cache.glob("STSb-test-*.json"))]:

@@ -67,7 +67,7 @@ def test_half_characters(counted, nlp):
 def test_no_texts(counted, nlp):
     sbert, reranker = nlp.get_pipe("sbert"), nlp.get_pipe("sbert_reranker")
     doc = nlp("A man is eating. The dog ran.")
-    with counted("what is no text is refused, and named") as cases:
+    with counted("what is not text is refused, and named") as cases:
         for given in NO_TEXTS:
             with cases.refuses(f"encode [{given!r}]", "text number 2", errors=ERRORS):
                 sbert.encode(["a", given])

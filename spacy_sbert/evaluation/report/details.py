@@ -8,7 +8,7 @@ from ..results import ABSENT, Figure, figure
 from .cells import Results, count, first, interval_text, percent, score_cell, score_text, splits
 from .paper import AGGREGATIONS, CLASSIFIERS, CORRELATIONS, graded_similarities, subsets
 
-RATES = ("speed",)  # suites whose figures are no shares: printed as they are
+RATES = ("speed",)  # suites whose figures are not shares, and are printed as they are
 TUNED = "tuned in each fold"
 TRAINED = {"transfer": "Transfer, every task", "probing": "Probing", "learned": "Learned similarity beside the cosine"}
 
