@@ -1,4 +1,4 @@
-"""Commands in processes of their own that are killed at some moment: forked of one that has imported everything."""
+"""Commands in processes of their own, some killed at some moment: forked of one that has imported everything."""
 
 import os
 import signal
@@ -10,6 +10,8 @@ from multiprocessing import get_context
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from subprocess import CompletedProcess
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy
@@ -65,6 +67,20 @@ def run(work: Callable[[], Any]) -> float:
     return time.monotonic() - started
 
 
+def typed(*arguments: object) -> CompletedProcess[str]:
+    """What `python -m spacy ...` does and says: in a process of its own, which need not import everything again."""
+    with TemporaryDirectory() as folder:
+        paths = [Path(folder) / name for name in ("stdout", "stderr")]
+        process = _context().Process(target=_saying, args=(paths, [*map(str, arguments)]))
+        process.start()
+        process.join(SECONDS)
+        if process.exitcode is None:
+            process.kill()
+            raise ChildProcessError(f"the command did not end within {SECONDS} s")
+        said = [path.read_text(encoding="utf8") for path in paths]
+    return CompletedProcess(arguments, process.exitcode, *said)
+
+
 def killed(work: Callable[[], Any], after: float) -> bool:
     """Kill a process some seconds after it began. RETURNS (bool): whether it was not done before."""
     process = start(work)
@@ -103,6 +119,15 @@ def _quiet(work: Callable[[], Any]) -> None:
     os.dup2(null, 1)
     os.dup2(null, 2)
     work()
+
+
+def _saying(paths: Sequence[Path], arguments: list[str]) -> None:
+    from spacy.cli import setup_cli
+
+    for number, path in enumerate(paths, 1):
+        os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY), number)
+    sys.argv = ["spacy", *arguments]
+    setup_cli()
 
 
 def _watch(folder: Path, see: Callable[[], None]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import spacy
+from killing import typed as run
 from pipelines import real_data
 from spacy.tokens import DocBin
 
@@ -14,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "assets"
 
 
-def run(*arguments, **kwargs):
+def run_anew(*arguments, **kwargs):
     command = [sys.executable, "-m", "spacy", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, **kwargs)
 
@@ -96,7 +97,7 @@ def test_evaluate_needs_an_sbert_pipe(tmp_path):
 
 
 def test_help_lists_the_commands():
-    done = run("sbert", "--help")
+    done = run_anew("sbert", "--help")
     assert done.returncode == 0 and "convert" in done.stdout and "evaluate" in done.stdout
 
 
@@ -138,10 +139,10 @@ def test_one_epoch_on_stsb(tmp_path):
     """Reaches what sentence-transformers reaches with the same recipe: 89.32 on STSb dev; about ten minutes."""
     folder = real_data() / "sts" / "STSBenchmark"
     for split, count in (("train", 5749), ("dev", 1500)):
-        run("sbert", "convert", folder / f"sts-{split}.csv", tmp_path / f"{split}.spacy", "-e", count, check=True)
+        run_anew("sbert", "convert", folder / f"sts-{split}.csv", tmp_path / f"{split}.spacy", "-e", count, check=True)
     paths = ["--paths.train", tmp_path / "train.spacy", "--paths.dev", tmp_path / "dev.spacy"]
     steps = ["--training.optimizer.learn_rate.total_steps", 360, "--training.eval_frequency", 120]
-    done = run("train", ROOT / "configs" / "sts.cfg", "--output", tmp_path / "training", *paths, *steps)
+    done = run_anew("train", ROOT / "configs" / "sts.cfg", "--output", tmp_path / "training", *paths, *steps)
     assert done.returncode == 0, done.stdout + done.stderr
     meta = json.loads((tmp_path / "training" / "model-best" / "meta.json").read_text())
     assert 100 * meta["performance"]["sts_spearman"] >= 89.1
