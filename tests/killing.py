@@ -1,6 +1,7 @@
 """Commands in processes of their own, some killed at some moment: forked of one that has imported everything."""
 
 import os
+import runpy
 import signal
 import sys
 import time
@@ -21,7 +22,7 @@ EVENTS = {"os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.truncate", "os.l
 PRELOADED = ["killing", "spacy.cli", "spacy_sbert", "spacy_sbert.cli.encode", "spacy_sbert.bulk", "faiss"]
 PRELOADED += ["spacy_sbert.evaluation.suite", "spacy_sbert.evaluation.report", "spacy_sbert.meta.fitting"]
 PRELOADED += ["spacy_sbert.search", "spacy_sbert.models", "spacy.training.loop", "transformers.models.bert"]
-SECONDS = 120  # for one run; what hangs ends
+SECONDS = 300  # for one run; what hangs ends
 
 
 @cache
@@ -67,11 +68,14 @@ def run(work: Callable[[], Any]) -> float:
     return time.monotonic() - started
 
 
-def typed(*arguments: object) -> CompletedProcess[str]:
-    """What `python -m spacy ...` does and says: in a process of its own, which need not import everything again."""
-    with TemporaryDirectory() as folder:
-        paths = [Path(folder) / name for name in ("stdout", "stderr")]
-        process = _context().Process(target=_saying, args=(paths, [*map(str, arguments)]))
+def typed(*arguments: object, folder: Path | None = None) -> CompletedProcess[str]:
+    """What `python -m spacy ...` does and says: in a process of its own, which need not import everything again.
+
+    folder (Path): where it is typed. Commands of a project that are Python's are forked, too.
+    """
+    with TemporaryDirectory() as place:
+        paths = [Path(place) / name for name in ("stdout", "stderr")]
+        process = _context().Process(target=_saying, args=(paths, folder or Path.cwd(), [*map(str, arguments)]))
         process.start()
         process.join(SECONDS)
         if process.exitcode is None:
@@ -121,13 +125,33 @@ def _quiet(work: Callable[[], Any]) -> None:
     work()
 
 
-def _saying(paths: Sequence[Path], arguments: list[str]) -> None:
-    from spacy.cli import setup_cli
+def _saying(paths: Sequence[Path], folder: Path, arguments: list[str]) -> None:
+    from weasel.cli import run
 
     for number, path in enumerate(paths, 1):
-        os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY), number)
-    sys.argv = ["spacy", *arguments]
-    setup_cli()
+        os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND), number)
+    os.chdir(folder)
+    run.run_command = _run_forked
+    _python(["-m", "spacy", *arguments])
+
+
+def _run_forked(command: list[str], *, capture: bool) -> None:
+    if command[0] != sys.executable or capture:
+        raise ValueError(command)
+    process = get_context("fork").Process(target=_python, args=(command[1:],))
+    process.start()
+    process.join()
+    if process.exitcode:
+        sys.exit(process.exitcode)
+
+
+def _python(arguments: list[str]) -> None:
+    if arguments[0] == "-m":
+        sys.argv = arguments[1:]
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv, sys.path[0] = arguments, os.path.dirname(arguments[0])
+        runpy.run_path(arguments[0], run_name="__main__")
 
 
 def _watch(folder: Path, see: Callable[[], None]) -> None:

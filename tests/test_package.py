@@ -8,6 +8,7 @@ from zipfile import ZipFile
 
 import numpy
 import pytest
+from killing import typed
 from made_views import SENTENCES, WORDS
 from pipelines import ENCODERS
 
@@ -48,9 +49,8 @@ def test_wheel(make_nlp, tmp_path, encoder):
     card = package_card(describe(nlp, folder=tmp_path / "nlp", name="tiny", version="1.2.3"))
     assert write_readme(tmp_path / "nlp", card)
     (tmp_path / "packages").mkdir()
-    command = [sys.executable, "-m", "spacy", "package", tmp_path / "nlp", tmp_path / "packages"]
     options = ["--name", "tiny", "--version", "1.2.3", "--build", "wheel"]
-    done = subprocess.run([*command, *options], capture_output=True, text=True)
+    done = typed("package", tmp_path / "nlp", tmp_path / "packages", *options)
     assert done.returncode == 0, done.stdout + done.stderr
     (wheel,) = (tmp_path / "packages").rglob("*.whl")
     with ZipFile(wheel) as archive:

@@ -36,24 +36,33 @@ def vectors(nlp, texts, batch_size=32):
     return numpy.array([doc.vector for doc in nlp.pipe(texts, batch_size=batch_size)])
 
 
+@pytest.fixture(scope="module")
+def expected(sentences):
+    return SentenceTransformer(str(resolve(MINILM)), device="cpu").encode(sentences, batch_size=32)
+
+
 @pytest.mark.filterwarnings("ignore:.*rows were longer")
 @pytest.mark.parametrize("batch_size", [1, 32, 1000])
-def test_default_equals_the_packaged_model(minilm, sentences, batch_size):
-    expected = SentenceTransformer(str(resolve(MINILM)), device="cpu").encode(sentences, batch_size=32)
+def test_default_equals_the_packaged_model(minilm, sentences, expected, batch_size):
     given = vectors(minilm, sentences, batch_size)
     text = [bool(sentence.strip()) for sentence in sentences]
     assert numpy.abs(given[text] - expected[text]).max() < 1e-5
     assert not given[[not t for t in text]].any(), "no text, no vector: the one difference"
 
 
+@pytest.fixture(scope="module", params=["mean", "max", "cls"])
+def pooled(sentences, request):
+    """The name of a pooling, the sentences that are not empty, and their vectors."""
+    texts = [sentence for sentence in sentences if sentence.strip()]
+    transformer = Transformer(str(resolve(MINILM)), max_seq_length=256)
+    modules = [transformer, Pooling(transformer.get_embedding_dimension(), pooling_mode=request.param)]
+    return request.param, texts, SentenceTransformer(modules=modules, device="cpu").encode(texts)
+
+
 @pytest.mark.filterwarnings("ignore:.*rows were longer")
 @pytest.mark.parametrize("encoder", ["own", "shared"])
-@pytest.mark.parametrize("pooling", ["mean", "max", "cls"])
-def test_poolings_equal_transformer_and_pooling(sentences, pooling, encoder):
-    sentences = [sentence for sentence in sentences if sentence.strip()]
-    transformer = Transformer(str(resolve(MINILM)), max_seq_length=256)
-    modules = [transformer, Pooling(transformer.get_embedding_dimension(), pooling_mode=pooling)]
-    expected = SentenceTransformer(modules=modules, device="cpu").encode(sentences)
+def test_poolings_equal_transformer_and_pooling(pooled, encoder):
+    pooling, sentences, expected = pooled
     nlp = spacy.blank("en")
     model = {"pooling": pooling, "normalize": False}
     if encoder == "shared":

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import spacy
+from killing import typed
 
 from spacy_sbert.readers import read_sts
 
@@ -23,8 +24,12 @@ def project(tmp_path):
     return tmp_path
 
 
-def run(project, *arguments):
-    command = [sys.executable, "-m", "spacy", "project", "run", arguments[0], ".", *map(str, arguments[1:])]
+def run(project, name, *arguments):
+    return typed("project", "run", name, ".", *arguments, folder=project)
+
+
+def run_anew(project, name):
+    command = [sys.executable, "-m", "spacy", "project", "run", name, "."]
     return subprocess.run(command, capture_output=True, text=True, cwd=project)
 
 
@@ -36,7 +41,7 @@ def use_tiny_bert(project, tiny_bert):
         file.write_text(text, encoding="utf8")
 
 
-def succeed(project, *arguments):
+def succeed(project, *arguments, run=run):
     done = run(project, *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     return done
@@ -44,7 +49,7 @@ def succeed(project, *arguments):
 
 def test_train_workflow(project, tiny_bert):
     use_tiny_bert(project, tiny_bert)
-    succeed(project, "train")
+    succeed(project, "train", run=run_anew)  # every command in a process that begins with nothing
     assert json.loads((project / "metrics" / "after.json").read_text())["pairs"] == 160
     succeed(project, "baseline")
     assert json.loads((project / "metrics" / "before.json").read_text())["pairs"] == 160
