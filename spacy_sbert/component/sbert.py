@@ -186,9 +186,8 @@ class SentenceBert(PairPipe, TextPipe):
         self._expects_pairs = self._expects_pairs or bool(learning)
         if not self._expects_pairs:
             self._notices.once(Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key))
-        if not upstream.find_listeners(
-            self.model
-        ):  # a shared transformer has encoded the others, too, and waits for a gradient
+        # A shared transformer has encoded the others, too, and waits for their gradient.
+        if not upstream.find_listeners(self.model):
             examples = learning
             if not examples:
                 return losses

@@ -104,17 +104,21 @@ def validated(function: Callable[P, T]) -> Callable[P, T]:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:
             return function(*args, **kwargs)  # which says what is missing or unknown
-        if not expected:  # not before all names that annotations use are there
-            hints = get_type_hints(function, include_extras=True)
-            for name, one in signature.parameters.items():
-                is_variable = one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
-                expected[name] = _expected(Any if is_variable else hints.get(name, Any))
+        if not expected:  # not before all names that annotations use are there; at once, for threads
+            expected.update(_expected_of(function, signature))
         for name, value in given.items():
             _check(name, value, *expected[name])
         return function(*args, **kwargs)
 
     checking.__signature__ = signature  # type: ignore[attr-defined] # spaCy looks at factories without unwrapping
     return checking
+
+
+def _expected_of(function: Callable, signature: inspect.Signature) -> dict[str, tuple[str, Fits]]:
+    """What each parameter expects; nothing of those that take any number of arguments."""
+    hints = get_type_hints(function, include_extras=True)
+    variable = {one.name for one in signature.parameters.values() if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD)}
+    return {name: _expected(Any if name in variable else hints.get(name, Any)) for name in signature.parameters}
 
 
 def check_fields(settings: "DataclassInstance") -> None:
