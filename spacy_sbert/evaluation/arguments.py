@@ -6,7 +6,7 @@ from pathlib import Path
 from ..readers.arguments import AFS_MAX_SCORE, AFS_TOPICS, ASPECT_FILE, afs_files, afs_rows, aspect_rows
 from .datasets import PREFIXES, MissingData, Place, filled
 from .errors import Errors
-from .pairs import DEPENDS_ON, GradedSet, GradedTask, graded_pairs, score_graded, touched
+from .pairs import DEPENDS_ON, TRAINED, GradedSet, GradedTask, graded_pairs, score_graded
 from .results import Measured
 from .task import Run, Task
 
@@ -40,7 +40,9 @@ class FacetTask:
 
     def run(self, run: Run) -> Measured:
         rows = [row for file in self.find(run.root) for row in filled(afs_rows(file), file)]
-        return score_graded(graded_pairs(rows, 0.0, AFS_MAX_SCORE), run, [AFS_NOTE, *touched(run.settings, "afs")])
+        return score_graded(
+            graded_pairs(rows, 0.0, AFS_MAX_SCORE), run, [AFS_NOTE, *run.settings.touched(TRAINED, "afs")]
+        )
 
 
 ASPECT_PLACE = Place((ASPECT_FILE, f"UKP_ASPECT/{ASPECT_FILE}", f"ukp_aspect/{ASPECT_FILE}"), ASPECT_SOURCE)

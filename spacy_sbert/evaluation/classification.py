@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 import numpy
 
 from ..similarity.concatenation import SYMMETRIC, concatenated
-from .classifiers import ALL, Fold, check_sklearn, make_folds, predict_lr, predict_mlp, protocol
+from .classifiers import ALL, Fold, make_folds, predict_lr, predict_mlp, protocol, sklearn_module
+from .datasets import indices_by_name
 from .intervals import intervals_of, mean_of
 from .results import Measured, Scores, Summary, Tuned, digits
 from .task import Encode, Run, deviation, mean, over_seeds
@@ -36,8 +37,7 @@ class Examples:
     @property
     def places(self) -> dict[str, numpy.ndarray]:
         """The indices of the examples of each split."""
-        names = numpy.array(self.splits)
-        return {name: numpy.flatnonzero(names == name) for name in dict.fromkeys(self.splits)}
+        return indices_by_name(self.splits)
 
 
 @dataclass(eq=False)  # found again by identity
@@ -72,7 +72,7 @@ def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ())
     SOURCE: Conneau and Kiela 2018, SentEval, section 3; Eger et al. 2019, sections 3.2 and 3.3 (both classifiers,
         normalisation).
     """
-    check_sklearn(task)
+    sklearn_module("sklearn", task)
     folds = make_folds(examples.places, examples.labels, task)
     settings, unfit = run.settings.that_fit(*_smallest(examples, folds, run))
     trial = Trial(examples, folds, replace(run, settings=settings), task)

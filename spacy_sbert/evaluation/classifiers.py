@@ -3,6 +3,8 @@
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy
@@ -21,6 +23,7 @@ C_MANY = 8.0
 MANY = 100  # classes
 LR = {"max_iter": 1000}
 MLP = {"hidden_layer_sizes": (50,)}  # SentEval's; all else as scikit-learn has it
+Halves = tuple[tuple[numpy.ndarray, numpy.ndarray], ...]  # what to fit and what to score, each time
 ALL, TRAIN, DEV, TEST = "all", "train", "dev", "test"
 
 
@@ -34,7 +37,7 @@ class Fold:
 
     train: numpy.ndarray
     test: numpy.ndarray
-    tuning: tuple[tuple[numpy.ndarray, numpy.ndarray], ...]
+    tuning: Halves
 
 
 def make_folds(places: Mapping[str, numpy.ndarray], labels: numpy.ndarray, task: str) -> list[Fold]:
@@ -93,8 +96,8 @@ def predict_mlp(rows: numpy.ndarray, labels: numpy.ndarray, fold: Fold, seed: in
     """
     from sklearn.neural_network import MLPClassifier
 
-    model = MLPClassifier(**MLP, random_state=seed)
-    return _fit(model, rows[fold.train], labels[fold.train]).predict(rows[fold.test])
+    model = _fit(MLPClassifier(**MLP, random_state=seed), rows[fold.train], labels[fold.train])
+    return model.predict(rows[fold.test])
 
 
 def protocol(splits: Collection[str], classifiers: Collection[str], mlp_seeds: Sequence[int]) -> dict[str, object]:
@@ -113,10 +116,10 @@ def protocol(splits: Collection[str], classifiers: Collection[str], mlp_seeds: S
     return {"test": tested, "moments": "of the training examples", **{name: said[name] for name in classifiers}}
 
 
-def check_sklearn(task: str) -> None:
-    """RAISES (ImportError): if scikit-learn is not installed."""
+def sklearn_module(name: str, task: str) -> ModuleType:
+    """A module of scikit-learn. RAISES (ImportError): if it is not installed; the message names the task."""
     try:
-        import sklearn  # noqa: F401
+        return import_module(name)
     except ImportError as error:
         raise ImportError(Errors.NO_SKLEARN.format(task=task)) from error
 
@@ -128,9 +131,7 @@ def _fit(model: ClassifierT, rows: numpy.ndarray, labels: numpy.ndarray) -> Clas
         return model.fit(rows, labels)
 
 
-def _split(
-    at: numpy.ndarray, labels: numpy.ndarray, folds: int, task: str
-) -> tuple[tuple[numpy.ndarray, numpy.ndarray], ...]:
+def _split(at: numpy.ndarray, labels: numpy.ndarray, folds: int, task: str) -> Halves:
     from sklearn.model_selection import StratifiedKFold
 
     _check_classes(labels[at], folds, task)
@@ -142,8 +143,6 @@ def _check_classes(labels: Sequence[str] | numpy.ndarray, folds: int, task: str)
     names, counts = numpy.unique(labels, return_counts=True)
     if len(names) < 2:
         raise ValueError(Errors.ONE_CLASS.format(task=task, given=", ".join(names)))
-    needed = max(folds, 2)
-    if counts.min() < needed:
-        rarest = names[counts.argmin()]
-        message = Errors.FEW_EXAMPLES.format(task=task, label=rarest, given=counts.min(), expected=needed)
-        raise ValueError(message)
+    needed, (fewest, rarest) = max(folds, 2), min(zip(counts, names, strict=True))
+    if fewest < needed:
+        raise ValueError(Errors.FEW_EXAMPLES.format(task=task, label=rarest, given=fewest, expected=needed))

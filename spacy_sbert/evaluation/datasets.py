@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn, TypeVar
+
+import numpy
 
 from ..files.digests import file_digest
 from .errors import Errors
@@ -34,16 +36,14 @@ class Place:
     source: str
 
     def find(self, root: Path) -> Path:
-        """The first of the names that is there.
+        """The first of the names that is there. RAISES (MissingData): if none is."""
+        paths = (root / prefix / name for name in self.names for prefix in PREFIXES)
+        found = next((path for path in paths if path.exists()), None)
+        return found or self.refuse(self.names[0], root)
 
-        RAISES (MissingData): if none is.
-        """
-        for name in self.names:
-            for prefix in PREFIXES:
-                path = root / prefix / name
-                if path.exists():
-                    return path
-        raise MissingData(Errors.MISSING_DATA.format(names=self.names[0], root=root, source=self.source))
+    def refuse(self, name: str | Path, root: Path) -> NoReturn:
+        """RAISES (MissingData): says what is not below the root, and where to get it."""
+        raise MissingData(Errors.MISSING_DATA.format(names=name, root=root, source=self.source))
 
 
 def check_count(given: int, official: int | None, path: Path, any_count: bool) -> list[str]:
@@ -61,27 +61,19 @@ def check_count(given: int, official: int | None, path: Path, any_count: bool) -
 
 
 def filled(rows: Iterable[Row], path: Path) -> list[Row]:
-    """What is read of a file.
-
-    RAISES (ValueError): if the file is empty.
-    """
+    """What is read of a file. RAISES (ValueError): if it is empty."""
     found = list(rows)
     if not found:
         raise ValueError(Errors.NO_PAIRS.format(path=path, expected="one example per line"))
     return found
 
 
+def indices_by_name(names: Sequence[str]) -> dict[str, numpy.ndarray]:
+    """Where each name stands, int (n,) each, in the order in which they first occur."""
+    each = numpy.array(names)
+    return {name: numpy.flatnonzero(each == name) for name in dict.fromkeys(names)}
+
+
 def digests(paths: Iterable[Path], root: Path) -> dict[str, str]:
     """The SHA-256 of each file by its path below the root."""
     return {path.relative_to(root).as_posix(): file_digest(path) for path in sorted(paths)}
-
-
-def existing(paths: Sequence[Path], place: Place, root: Path) -> list[Path]:
-    """The files of a data set.
-
-    RAISES (MissingData): if one is not there.
-    """
-    for path in paths:
-        if not path.is_file():
-            raise MissingData(Errors.MISSING_DATA.format(names=path, root=root, source=place.source))
-    return list(paths)

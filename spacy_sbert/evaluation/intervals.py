@@ -16,7 +16,7 @@ def spearman_of(predicted: numpy.ndarray, gold: numpy.ndarray) -> Resampled:
     """Spearman's correlation of resamples; NaN where a resample is all alike on one side."""
     if not (varies(predicted) and varies(gold)):
         return lambda indices: numpy.full(len(indices), numpy.nan)
-    return lambda indices: _pearson_rows(_ranks(predicted[indices]), _ranks(gold[indices]))
+    return lambda indices: _spearman_rows(predicted[indices], gold[indices])
 
 
 def mean_of(values: numpy.ndarray) -> Resampled:
@@ -72,11 +72,8 @@ def paired_difference(ours: Resampled, theirs: Resampled, n: int, resamples: int
     return {"difference": difference, "low": ends[0], "high": ends[1], "p": float(min(1.0, 2 * tail))}
 
 
-def _ranks(rows: numpy.ndarray) -> numpy.ndarray:
-    return stats.rankdata(rows, axis=1)
-
-
-def _pearson_rows(x: numpy.ndarray, y: numpy.ndarray) -> numpy.ndarray:
+def _spearman_rows(x: numpy.ndarray, y: numpy.ndarray) -> numpy.ndarray:
+    x, y = (stats.rankdata(side, axis=1) for side in (x, y))
     x, y = (side - side.mean(axis=1, keepdims=True) for side in (x, y))
     norms = numpy.sqrt((x * x).sum(axis=1) * (y * y).sum(axis=1))
     return numpy.divide((x * y).sum(axis=1), norms, out=numpy.full(len(x), numpy.nan), where=norms > 0)

@@ -3,25 +3,20 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy
 
 from ..similarity import cosine
 from ..similarity.concatenation import SYMMETRIC, concatenated
+from .classifiers import sklearn_module
 from .datasets import MissingData
-from .errors import Errors
 from .intervals import intervals_of, spearman_of
-from .pairs import DEPENDS_ON, GradedPairs, GradedSet, correlated, predictions_of, touched
+from .pairs import DEPENDS_ON, TRAINED, GradedPairs, GradedSet, correlated, predictions_of
 from .results import Measured, Scores
 from .sick import SICK
 from .sts import BENCHMARK
 from .task import Run, Task, score_variants
-
-if TYPE_CHECKING:
-    from sklearn.preprocessing import StandardScaler
 
 STRENGTHS = 10.0 ** numpy.arange(-1, 7)  # of the regularisation, what is tuned
 FOLDS = 5  # of the training data, where there are no others to tune on
@@ -59,7 +54,7 @@ class LearnedTask:
             **result,
             "counts": {split: len(part.gold) for split, part in parts.items()},
             "splits": {"train": train, "tune": tuned, "test": test},
-            "notes": [*result["notes"], *notes, note, *touched(run.settings, *self.data.trained)],
+            "notes": [*result["notes"], *notes, note, *run.settings.touched(TRAINED, *self.data.trained)],
         }
 
     def _paths(self, root: Path) -> dict[str, Path]:
@@ -134,13 +129,10 @@ def fit_similarity(train: Part, tune: Part | None, seed: int) -> tuple[Predict, 
     RAISES (ImportError): without scikit-learn.
     SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings: a learned similarity beside the cosine.
     """
-    try:
-        from sklearn.model_selection import KFold
-    except ImportError as error:
-        raise ImportError(Errors.NO_SKLEARN.format(task="A learned similarity")) from error
+    selection = sklearn_module("sklearn.model_selection", "A learned similarity")
     x, gold = train
     if tune is None:
-        folds = KFold(FOLDS, shuffle=True, random_state=seed).split(x)
+        folds = selection.KFold(FOLDS, shuffle=True, random_state=seed).split(x)
         splits = (((x[fit], gold[fit]), (x[held], gold[held])) for fit, held in folds)
         errors = numpy.mean([squared_errors(fit, held) for fit, held in splits], axis=0)
     else:
@@ -163,9 +155,8 @@ def _ridge(train: Part, strengths: numpy.ndarray) -> list[Predict]:
     x, gold = train
     scaler = StandardScaler().fit(x)
     model = Ridge(alpha=strengths).fit(scaler.transform(x), numpy.tile(gold[:, None], len(strengths)))
-    each = zip(numpy.atleast_2d(model.coef_), numpy.atleast_1d(model.intercept_), strict=True)
-    return [partial(_linear, scaler, weights, bias) for weights, bias in each]
 
+    def linear(weights: numpy.ndarray, bias: float) -> Predict:
+        return lambda x: scaler.transform(x) @ weights + bias
 
-def _linear(scaler: "StandardScaler", weights: numpy.ndarray, bias: float, x: numpy.ndarray) -> numpy.ndarray:
-    return scaler.transform(x) @ weights + bias
+    return list(map(linear, numpy.atleast_2d(model.coef_), numpy.atleast_1d(model.intercept_)))

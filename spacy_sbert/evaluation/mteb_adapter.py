@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 Vectors = Union[numpy.ndarray, "torch.Tensor"]
 
 TEXT = "text"
+UNKNOWN = (
+    "release_date languages n_parameters memory_usage_mb max_tokens license open_weights public_training_code "
+    "public_training_data training_datasets"
+)  # what a pipeline does not say of itself
 REVISION = 40  # characters of the digest, as many as a commit has
 
 
@@ -92,10 +96,6 @@ class MtebEncoder:
             from mteb.models.model_meta import ScoringFunction
         except ImportError as error:
             raise ImportError(Errors.NO_MTEB) from error
-        unknown = dict.fromkeys(
-            ("release_date", "languages", "n_parameters", "memory_usage_mb", "max_tokens", "license", "open_weights")
-        )
-        unknown.update(dict.fromkeys(("public_training_code", "public_training_data", "training_datasets")))
         return ModelMeta(
             loader=None,
             name=self.name,
@@ -104,7 +104,7 @@ class MtebEncoder:
             framework=[],
             similarity_fn_name=ScoringFunction.COSINE,
             use_instructions=False,
-            **unknown,
+            **dict.fromkeys(UNKNOWN.split()),
         )
 
 
@@ -116,9 +116,8 @@ def _texts(batch: Mapping[str, object], task: str) -> Sequence[str]:
 
 def _as_rows(vectors: Vectors) -> numpy.ndarray:
     """float64 (n, width), of an array or a tensor, on whatever device."""
-    return numpy.atleast_2d(
-        numpy.asarray(vectors if isinstance(vectors, numpy.ndarray) else vectors.cpu(), dtype="float64")
-    )
+    there = vectors if isinstance(vectors, numpy.ndarray) else vectors.cpu()
+    return numpy.atleast_2d(numpy.asarray(there, dtype="float64"))
 
 
 def _as_tensor(array: numpy.ndarray) -> "torch.Tensor":

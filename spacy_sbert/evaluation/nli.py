@@ -38,8 +38,8 @@ class LabelTask:
         if scores["nli_acc"] is None:
             raise MissingData(Errors.NOT_CLASSIFYING)
         settings, n, accuracy = run.settings, scores["pairs"], scores["nli_acc"]
-        names = settings.touching(self.name.lower().partition("-")[0], "allnli")
-        notes += [f"The head or the encoder was trained on {names}."] if names else []
+        about = self.name.lower().partition("-")[0]
+        notes += settings.touched("The head or the encoder was trained on {}.", about, "allnli")
         right = numpy.arange(n) < round(accuracy * n)  # the order of the pairs does not matter
         return {
             "counts": {"all": n},
@@ -56,25 +56,19 @@ def has_head(nlp: Language) -> bool:
     return any(hasattr(pipe, "classify") and getattr(pipe, "labels", ()) for _, pipe in nlp.pipeline)
 
 
-SNLI = "https://nlp.stanford.edu/projects/snli/"
-MULTINLI = "https://cims.nyu.edu/~sbowman/multinli/"
+SOURCES = {"snli": "https://nlp.stanford.edu/projects/snli/", "multinli": "https://cims.nyu.edu/~sbowman/multinli/"}
 
 
-def _snli(split: str) -> Place:
-    file = f"snli_1.0_{split}.jsonl"
-    return Place((f"snli_1.0/{file}", file, f"snli_{split}.jsonl"), SNLI)
-
-
-def _multinli(name: str) -> Place:
-    file = f"multinli_1.0_{name}.jsonl"
-    return Place((f"multinli_1.0/{file}", file, f"multinli_{name}.jsonl"), MULTINLI)
+def _place(corpus: str, split: str) -> Place:
+    file = f"{corpus}_1.0_{split}.jsonl"
+    return Place((f"{corpus}_1.0/{file}", file, f"{corpus}_{split}.jsonl"), SOURCES[corpus])
 
 
 TASKS: tuple[Task, ...] = (
-    LabelTask("SNLI-dev", _snli("dev"), "nli", 9842),
-    LabelTask("SNLI-test", _snli("test"), "nli", 9824),
-    LabelTask("MultiNLI-dev-matched", _multinli("dev_matched"), "nli", 9815),
-    LabelTask("MultiNLI-dev-mismatched", _multinli("dev_mismatched"), "nli", 9832),
-    LabelTask("MultiNLI-dev", _multinli("dev"), "nli", 9815 + 9832),  # both in one file
+    LabelTask("SNLI-dev", _place("snli", "dev"), "nli", 9842),
+    LabelTask("SNLI-test", _place("snli", "test"), "nli", 9824),
+    LabelTask("MultiNLI-dev-matched", _place("multinli", "dev_matched"), "nli", 9815),
+    LabelTask("MultiNLI-dev-mismatched", _place("multinli", "dev_mismatched"), "nli", 9832),
+    LabelTask("MultiNLI-dev", _place("multinli", "dev"), "nli", 9815 + 9832),  # both in one file
     *(LabelTask(f"SICK-E-{split}", SICK.places[split], "sick", SICK.counts[split]) for split in ("trial", "test")),
 )

@@ -9,10 +9,9 @@ import numpy
 from ..readers.rows import Row
 from ..similarity import cosine, euclidean, manhattan
 from ..similarity.correlation import pearson, spearman
-from .datasets import Place, check_count, filled
+from .datasets import Place, check_count, filled, indices_by_name
 from .intervals import interval, resample, spearman_of
 from .results import Measured, Predictions, Scores
-from .settings import Settings
 from .task import Run, score_variants
 from .variants import Transform
 
@@ -44,8 +43,7 @@ class GradedPairs:
     @property
     def places(self) -> dict[str, numpy.ndarray]:
         """The indices of the pairs of each sub-set, in the order of the data."""
-        names = numpy.array(self.subset)
-        return {name: numpy.flatnonzero(names == name) for name in dict.fromkeys(self.subset)}
+        return indices_by_name(self.subset)
 
 
 @dataclass(frozen=True)
@@ -90,13 +88,9 @@ class GradedTask:
 
     def run(self, run: Run) -> Measured:
         pairs, notes = self.data.pairs(self.split, run)
-        return score_graded(pairs, run, [*notes, *(touched(run.settings, *self.data.trained) or self.otherwise)])
-
-
-def touched(settings: Settings, *beginnings: str) -> list[str]:
-    """A note where the encoder was trained on data whose names begin so."""
-    names = settings.touching(*beginnings)
-    return [TRAINED.format(names)] if names else []
+        return score_graded(
+            pairs, run, [*notes, *(run.settings.touched(TRAINED, *self.data.trained) or self.otherwise)]
+        )
 
 
 def graded_pairs(rows: Sequence[Row], low: float, high: float) -> GradedPairs:

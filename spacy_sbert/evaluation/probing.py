@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
-from ..readers.rows import Row
 from .classification import DEPENDS_ON, classify
 from .classifiers import DEV, TEST, TRAIN
-from .datasets import Place, check_count, existing
+from .datasets import Place, check_count
 from .errors import Errors
 from .results import Measured
 from .senteval import probing_rows, x_probe_rows
@@ -45,34 +45,31 @@ class ProbingTask:
         path = self.place.find(root)
         if path.is_file():
             return [path]
-        train = path / "tr.txt"
-        return existing([train] * train.is_file() + [path / "va.txt", path / "te.txt"], self.place, root)
+        train, *others = (path / f"{split}.txt" for split in SPLITS)
+        for other in others:
+            if not other.is_file():
+                self.place.refuse(other, root)
+        return [train, *others] if train.is_file() else others
 
     def run(self, run: Run) -> Measured:
         paths = self.find(run.root)
         if paths[0].name == f"{self.file}.txt":
             rows = list(probing_rows(paths[0]))
-            notes = self._check(rows, paths[0], run.settings.any_count)
+            counts = Counter(split for split, _ in rows)
+            checks = (
+                check_count(counts[split], n, paths[0], run.settings.any_count) for split, n in self.official.items()
+            )
+            notes = list(chain(*checks))
         else:
             rows = [(path.stem, row) for path in paths for row in x_probe_rows(path)]
             notes = [X_PROBE]
-        names = SPLITS
         there = {split for split, _ in rows}
         for split in ("va", "te"):
             if split not in there:
                 raise ValueError(Errors.NO_PAIRS.format(path=paths[0], expected=f"sentences of the split {split}"))
-        if "tr" not in there:
-            names = {"va": TRAIN, "te": TEST}
-            notes.append(NO_TRAIN)
+        names = SPLITS if "tr" in there else {"va": TRAIN, "te": TEST}
+        notes += [] if "tr" in there else [NO_TRAIN]
         return classify(as_examples((names[split], row) for split, row in rows), run, self.name, notes)
-
-    def _check(self, rows: list[tuple[str, Row]], path: Path, any_count: bool) -> list[str]:
-        counts = Counter(split for split, _ in rows)
-        return [
-            note
-            for split, official in self.official.items()
-            for note in check_count(counts[split], official, path, any_count)
-        ]
 
 
 TASKS: tuple[Task, ...] = (

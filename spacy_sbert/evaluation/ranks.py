@@ -7,12 +7,11 @@ from typing import NamedTuple, TypedDict
 from scipy import stats
 
 from ..similarity.correlation import spearman
-from .results import Entry, Figure, Results, TaskResult, figure, mean
+from .results import Entry, Figure, Results, TaskResult, by_suite, figure, mean
 
 Key = tuple[str, str]  # of a variant: normalisation, size
 MIN_MODELS = 3
 MEAN = "mean"
-SUITES = ("transfer", "probing")
 
 
 class RankChanges(TypedDict):
@@ -71,21 +70,21 @@ def transfer_probing(results: Sequence[Results], shared: Sequence[str]) -> Mappi
     RETURNS (dict): models, how many; correlations, by transfer task and probing task, None where not defined. Or
         reason, why there are none.
     """
-    names = {suite: [name for name in shared if results[0]["tasks"][name]["suite"] == suite] for suite in SUITES}
+    suites = _suites(results, shared)
     if len(results) < MIN_MODELS:
         return {"reason": "needs at least three models"}
-    if not all(names.values()):
+    if not {"transfer", "probing"} <= set(suites):
         return {"reason": "needs transfer and probing tasks that all models share"}
-    sides = [_columns(results, names[suite]) for suite in SUITES]
+    transfer, probing = (_columns(results, suites[suite]) for suite in ("transfer", "probing"))
     correlations = {
-        one: {other: _correlate(ours, theirs) for other, theirs in sides[1].items()} for one, ours in sides[0].items()
+        one: {other: _correlate(ours, theirs) for other, theirs in probing.items()} for one, ours in transfer.items()
     }
     return {"models": len(results), "correlations": correlations}
 
 
-def _columns(results: Sequence[Results], names: Sequence[str]) -> dict[str, list[Figure]]:
-    found = {name: _figures(results, [name], None, _primary) for name in names}
-    return {**found, MEAN: _figures(results, names, None, _primary)} if len(names) > 1 else found
+def _columns(results: Sequence[Results], names: list[str]) -> dict[str, list[Figure]]:
+    groups = {name: [name] for name in names} | ({MEAN: names} if len(names) > 1 else {})
+    return {name: _figures(results, group, None, _primary) for name, group in groups.items()}
 
 
 def _correlate(ours: Sequence[Figure], theirs: Sequence[Figure]) -> float | None:
@@ -94,11 +93,14 @@ def _correlate(ours: Sequence[Figure], theirs: Sequence[Figure]) -> float | None
 
 
 def _groups(results: Sequence[Results], shared: Sequence[str]) -> dict[str, list[str]]:
-    suites: dict[str, list[str]] = {}
-    for name in shared:
-        suites.setdefault(results[0]["tasks"][name]["suite"], []).append(name)
-    means = {f"mean of {suite}": names for suite, names in suites.items() if len(names) > 1}
-    return {**{name: [name] for name in shared}, **means}
+    means = {f"mean of {suite}": names for suite, names in _suites(results, shared).items() if len(names) > 1}
+    return {name: [name] for name in shared} | means
+
+
+def _suites(results: Sequence[Results], shared: Sequence[str]) -> dict[str, list[str]]:
+    return {
+        suite: list(tasks) for suite, tasks in by_suite({name: results[0]["tasks"][name] for name in shared}).items()
+    }
 
 
 def common_variants(results: Sequence[Results], names: Sequence[str]) -> list[Key]:
@@ -137,10 +139,9 @@ def _changes(pairs: Sequence[Rankings]) -> RankChanges:
     found: RankChanges = {"compared": 0, "changes": []}
     for pair in pairs:
         before, after = ranks(pair.before), ranks(pair.after)
-        if before is None or after is None:
-            continue
-        found["compared"] += 1
-        if before != after:
-            names = {"task": pair.task, "from": pair.one, "to": pair.other}
-            found["changes"].append({**names, "before": before, "after": after})
+        if before is not None and after is not None:
+            found["compared"] += 1
+            if before != after:
+                names = {"task": pair.task, "from": pair.one, "to": pair.other}
+                found["changes"].append({**names, "before": before, "after": after})
     return found

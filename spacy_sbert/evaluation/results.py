@@ -22,6 +22,7 @@ LARGEST = 1e300  # JSON has integers that no float holds
 ABSENT: Literal["-"] = "-"  # a score that was not measured; one that is not defined is None
 Figure = float | Literal["-"] | None
 ItemT = TypeVar("ItemT")
+TaskT = TypeVar("TaskT", bound=Mapping[str, object])
 
 Number = Annotated[float, Field(gt=-LARGEST, lt=LARGEST, allow_inf_nan=False)]
 Some = Annotated[list[ItemT], Field(min_length=1)]
@@ -147,8 +148,7 @@ def read_results(path: str | Path) -> Results:
     """
     path = Path(path)
     check_input(path)
-    size = path.stat().st_size
-    if size > MAX_BYTES:
+    if (size := path.stat().st_size) > MAX_BYTES:
         raise ValueError(Errors.LARGE_RESULTS.format(path=path, given=size, limit=MAX_BYTES))
     try:
         found = json.loads(path.read_text(encoding="utf8"), parse_constant=_refuse)
@@ -169,6 +169,14 @@ def figure(scores: Mapping[str, Any], path: Sequence[str]) -> Figure:
             return ABSENT
         found = found[key]
     return ABSENT if isinstance(found, Mapping) else found
+
+
+def by_suite(tasks: Mapping[str, TaskT]) -> dict[str, dict[str, TaskT]]:
+    """Tasks by suite, and by name within it, in their order."""
+    found: dict[str, dict[str, TaskT]] = {}
+    for name, task in tasks.items():
+        found.setdefault(str(task["suite"]), {})[name] = task
+    return found
 
 
 def digits(right: numpy.ndarray) -> str:
@@ -192,8 +200,8 @@ def check_results(results: object, name: str) -> None:
     RAISES (ValueError): if a part is missing or of another type, or the format is another one.
     """
     if isinstance(results, dict) and results.get("format") != FORMAT:
-        message = Errors.OTHER_FORMAT.format(path=name, given=shown(results.get("format")), expected=FORMAT)
-        raise ValueError(message)
+        given = shown(results.get("format"))
+        raise ValueError(Errors.OTHER_FORMAT.format(path=name, given=given, expected=FORMAT))
     found: Results = _validate(Results, results, (), name)
     for title, task in found["tasks"].items():
         _check_figures(task, f"tasks.{title}", name)
@@ -226,9 +234,8 @@ def _adapter(kind: type) -> TypeAdapter[Any]:
 
 def _check_figures(task: TaskResult, place: str, name: str) -> None:
     """What types do not tell: scores are nests of finite numbers, and what belongs together is."""
-    entries: dict[str, Mapping[str, Any]] = {f"variants[{at}]": entry for at, entry in enumerate(task["variants"])}
-    if "tuned" in task:
-        entries["tuned"] = task["tuned"]
+    entries: dict[str, Summary] = {f"variants[{at}]": entry for at, entry in enumerate(task["variants"])}
+    entries |= {"tuned": task["tuned"]} if "tuned" in task else {}
     for number, entry in entries.items():
         for part in ("scores", "deviation"):
             _check_scores(entry.get(part, {}), f"{place}.{number}.{part}", name)
@@ -242,7 +249,6 @@ def _check_figures(task: TaskResult, place: str, name: str) -> None:
 
 
 def _check_scores(scores: object, place: str, name: str) -> None:
-    """A nest of finite numbers, and None where a score is not defined."""
     if isinstance(scores, dict):
         for key, value in scores.items():
             _check_scores(value, f"{place}.{key}", name)

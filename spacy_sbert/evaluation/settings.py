@@ -54,9 +54,10 @@ class Settings:
         """Every size with every normalisation; the first is the one that tables show."""
         return [Variant(normalization, size) for size in self.sizes for normalization in self.normalizations]
 
-    def touching(self, *beginnings: str) -> str:
-        """Which of the data sets that the encoder was trained on have names that begin so, with commas."""
-        return ", ".join(name for name in self.trained_on if name.lower().startswith(beginnings))
+    def touched(self, note: str, *beginnings: str) -> list[str]:
+        """The note with the data sets that the encoder was trained on whose names begin so; none without any."""
+        names = ", ".join(name for name in self.trained_on if name.lower().startswith(beginnings))
+        return [note.format(names)] if names else []
 
     def that_fit(self, rows: int, width: int) -> tuple["Settings", list[str]]:
         """The settings without the sizes that so many vectors of this width cannot be brought to, and a note on them.

@@ -3,7 +3,7 @@
 import platform
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -26,6 +26,7 @@ SENTENCES = 2000  # spread evenly over those that are there
 REPETITIONS = 3
 BATCH_SIZE = 64
 ORDERS = ("sorted", "unsorted")
+UNCOUNTED = "Wordpieces cannot be counted: no pipe has a transformer of spacy-sbert."
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,8 @@ class SpeedTask:
     def run(self, run: Run) -> Measured:
         if run.nlp is None:
             raise MissingData(Errors.NO_PIPELINE_TO_TIME)
-        sentences = spread([text for path in self.find(run.root) for text in _texts(path)], self.sentences)
+        rows = (row for path in self.find(run.root) for row in BENCHMARK.read(path))
+        sentences = spread([text for row in rows for text in row.members], self.sentences)
         wordpieces = count_wordpieces(run.nlp, sentences, self.batch_size)
         orders = {"sorted": sorted(sentences, key=len, reverse=True), "unsorted": sentences}
         source = PipelineSource(run.nlp, batch_size=self.batch_size)
@@ -67,23 +69,25 @@ class SpeedTask:
         # in turn, so that whatever else the machine does falls on both
         for order in run.progress(ORDERS * self.repetitions, "speed"):
             seconds[order].append(_time(source, orders[order]))
-        speeds = {order: _speeds(median(seconds[order]), len(sentences), wordpieces) for order in ORDERS}
+        counts = {"sentences": len(sentences), "wordpieces": wordpieces}
+        speeds = {
+            order: {
+                f"{what}_per_second": None if n is None else n / median(seconds[order]) for what, n in counts.items()
+            }
+            for order in ORDERS
+        }
+        conditions = machine()
+        where = ", ".join(f"{key} {value}" for key, value in conditions.items())
+        notes = [f"Median of {self.repetitions} runs in batches of {self.batch_size} on: {where}."]
         return {
-            "counts": {"sentences": len(sentences), **({} if wordpieces is None else {"wordpieces": wordpieces})},
+            "counts": {what: n for what, n in counts.items() if n is not None},
             "primary": "sorted.sentences_per_second",
             "variants": [{"normalization": "none", "size": "own", "scores": speeds}],
             "intervals": {},
             "predictions": {},
-            "conditions": {**machine(), "batch_size": self.batch_size, "seconds": seconds},
-            "notes": self._notes(wordpieces),
+            "conditions": {**conditions, "batch_size": self.batch_size, "seconds": seconds},
+            "notes": notes if wordpieces is not None else [*notes, UNCOUNTED],
         }
-
-    def _notes(self, wordpieces: int | None) -> list[str]:
-        where = ", ".join(f"{key} {value}" for key, value in machine().items())
-        notes = [f"Median of {self.repetitions} runs in batches of {self.batch_size} on: {where}."]
-        if wordpieces is None:
-            notes.append("Wordpieces cannot be counted: no pipe has a transformer of spacy-sbert.")
-        return notes
 
 
 TASKS: tuple[Task, ...] = (SpeedTask(),)
@@ -130,19 +134,7 @@ def _processor() -> str:
     return named[0] if named else platform.processor() or platform.machine()
 
 
-def _texts(path: Path) -> Iterator[str]:
-    for row in BENCHMARK.read(path):
-        yield from row.members
-
-
 def _time(source: PipelineSource, texts: Sequence[str]) -> float:
     start = time.perf_counter()
     source.encode(texts)
     return time.perf_counter() - start
-
-
-def _speeds(seconds: float, sentences: int, wordpieces: int | None) -> dict[str, float | None]:
-    return {
-        "sentences_per_second": sentences / seconds,
-        "wordpieces_per_second": None if wordpieces is None else wordpieces / seconds,
-    }

@@ -1,7 +1,7 @@
 """The vectors of one source: every distinct text is encoded once, and kept on disk if there is a folder for them."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy
@@ -27,19 +27,14 @@ class VectorStore:
         made_by = digest_of_parts(source.digest, versions(), device())
         self.folder = None if folder is None else folder / f"vectors-{made_by[:KEY]}"
         self.progress = progress
-        self._width: int | None = None
+        self.width: int | None = None  # of the vectors, where it is known yet
         self.encoded = 0  # distinct texts encoded, not read from disk
         self.place: dict[bytes, tuple[int, int]] = {}
         self.shards: list[numpy.ndarray] = []
         if self.folder is not None:
             check_folder(self.folder)
-        for path in sorted(self.folder.glob("*.npz")) if self.folder is not None else []:
-            self._add(*_read(path))
-
-    @property
-    def width(self) -> int | None:
-        """The width of the vectors, None where none is known yet."""
-        return self._width or (self.shards[0].shape[1] if self.shards else None)
+            for path in sorted(self.folder.glob("*.npz")):
+                self._add(*_read(path))
 
     def __call__(self, texts: Sequence[str], *, fit_on: Sequence[str] | None = None) -> numpy.ndarray:
         """texts (n strings); fit_on: see Encode. RETURNS (float32 (n, width))."""
@@ -47,19 +42,16 @@ class VectorStore:
         if self.source.learns:
             self.encoded += len(distinct)
             rows = self.source.encode(distinct, list(dict.fromkeys(texts if fit_on is None else fit_on)))
-            self._width = rows.shape[1]
+            self.width = rows.shape[1]
             number = {text: i for i, text in enumerate(distinct)}
             return rows[[number[text] for text in texts]]
         # by length: batches of texts of like length waste no work on padding
         new = sorted((text for text in distinct if _key(text) not in self.place), key=len, reverse=True)
-        for chunk in self._chunks(new):
+        for start in self.progress(range(0, len(new), CHUNK), "encoding") if new else []:
+            chunk = new[start : start + CHUNK]
             self._keep(chunk, self.source.encode(chunk, ()).astype("float32", copy=False))
         places = [self.place[_key(text)] for text in texts]
         return numpy.stack([self.shards[shard][row] for shard, row in places])
-
-    def _chunks(self, texts: Sequence[str]) -> Iterator[Sequence[str]]:
-        for start in self.progress(range(0, len(texts), CHUNK), "encoding") if texts else []:
-            yield texts[start : start + CHUNK]
 
     def _keep(self, texts: Sequence[str], vectors: numpy.ndarray) -> None:
         keys = numpy.frombuffer(b"".join(map(_key, texts)), dtype="uint8").reshape(-1, KEY)
@@ -71,8 +63,8 @@ class VectorStore:
             write_arrays(path, {"keys": keys, "vectors": vectors})
 
     def _add(self, keys: numpy.ndarray, vectors: numpy.ndarray) -> None:
-        shard = len(self.shards)
-        self.place.update((key.tobytes(), (shard, row)) for row, key in enumerate(keys))
+        self.width = self.width or vectors.shape[1]
+        self.place.update((key.tobytes(), (len(self.shards), row)) for row, key in enumerate(keys))
         self.shards.append(vectors)
 
 

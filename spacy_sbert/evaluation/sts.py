@@ -8,9 +8,9 @@ import numpy
 from ..files.lines import read_lines
 from ..readers.rows import check_members, check_score
 from ..readers.sts import sts_rows
-from .datasets import MissingData, Place, check_count, filled
+from .datasets import Place, check_count, filled
 from .errors import Errors
-from .pairs import DEPENDS_ON, GradedPairs, GradedSet, GradedTask, score_graded, touched
+from .pairs import DEPENDS_ON, TRAINED, GradedPairs, GradedSet, GradedTask, score_graded
 from .results import Measured
 from .task import Run, Task
 
@@ -62,9 +62,9 @@ class YearTask:
         for pair in pairs:
             missing = [file for file in pair if not file.is_file()]
             if len(missing) == len(pair):
-                raise MissingData(Errors.MISSING_DATA.format(names=pair[0], root=root, source=SOURCE))
+                self.place.refuse(pair[0], root)
             if missing:
-                there = next(file for file in pair if file not in missing)
+                (there,) = {*pair} - {*missing}
                 raise ValueError(Errors.NO_FELLOW.format(path=missing[0], fellow=there))
         return [file for pair in pairs for file in pair]
 
@@ -78,7 +78,7 @@ class YearTask:
             rows += [(*row, subset.removeprefix("surprise.")) for row in found]
         first, second, scores, subsets = zip(*rows, strict=True)
         pairs = GradedPairs(first, second, numpy.array(scores), subsets)
-        return score_graded(pairs, run, [*notes, *(touched(run.settings, *TRAINED_ON) or [OVERLAP])])
+        return score_graded(pairs, run, [*notes, *(run.settings.touched(TRAINED, *TRAINED_ON) or [OVERLAP])])
 
 
 def _benchmark_place(split: str) -> Place:
@@ -107,10 +107,8 @@ def read_subset(given: Path, gold: Path) -> list[tuple[str, str, float]]:
     if len(sentences) != len(scores):
         shorter = gold if len(scores) < len(sentences) else given
         line = min(len(sentences), len(scores)) + 1
-        message = Errors.UNEQUAL_FILES.format(
-            path=shorter, line=line, given=given, lines=len(sentences), gold=gold, scores=len(scores)
-        )
-        raise ValueError(message)
+        counts = {"given": given, "lines": len(sentences), "gold": gold, "scores": len(scores)}
+        raise ValueError(Errors.UNEQUAL_FILES.format(path=shorter, line=line, **counts))
     pairs = []
     for (line, text), (_, score) in zip(sentences, scores, strict=True):
         if not score.strip():
@@ -119,8 +117,7 @@ def read_subset(given: Path, gold: Path) -> list[tuple[str, str, float]]:
         if len(columns) < len(SENTENCES):
             raise ValueError(Errors.SHORT_LINE.format(path=given, line=line, column=SENTENCES[1], given=len(columns)))
         first, second = check_members(columns[:2], SENTENCES, given, line)
-        value = MAX_SCORE * check_score(score.strip(), 0.0, MAX_SCORE, gold, line, "score")
-        pairs.append((first, second, value))
+        pairs.append((first, second, MAX_SCORE * check_score(score.strip(), 0.0, MAX_SCORE, gold, line, "score")))
     return pairs
 
 

@@ -39,22 +39,19 @@ class TripletTask:
         members = list(zip(*(row.members for row in filled(wikisection_rows(path), path)), strict=True))
         n = len(members[0])
         rows = run.encode([text for member in members for text in member])
-
         right: list[numpy.ndarray] = []
 
         def score(transform: Transform) -> Scores:
             anchor, positive, negative = transform(rows).reshape(3, n, -1)
-            nearer = {
-                name: f(anchor, positive) > f(anchor, negative) for name, f in SIMILARITIES.items() if name in NAMES
-            }
+            each = {name: SIMILARITIES[name] for name in NAMES}
+            nearer = {name: near(anchor, positive) > near(anchor, negative) for name, near in each.items()}
             right.append(nearer[NAMES[0]])
-            return {name: {"accuracy": float(nearer[name].mean())} for name in NAMES}
+            return {name: {"accuracy": float(values.mean())} for name, values in nearer.items()}
 
         settings, notes = run.settings.that_fit(*rows.shape)
         variants = score_variants(settings, rows, score)
         first = right[0]  # of the first variant and seed
-        trained = settings.touching("wiki")
-        notes += [f"The encoder was trained on {trained}."] if trained else []
+        notes += settings.touched("The encoder was trained on {}.", "wiki")
         notes += check_count(n, OFFICIAL, path, any_count=True)  # samples of it are in use
         return {
             "counts": {"test": n},

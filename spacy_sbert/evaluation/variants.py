@@ -61,7 +61,7 @@ def fit_normalization(name: str, rows: numpy.ndarray) -> Transform:
     if name == "none":
         return _unchanged
     if name == "unit":
-        return lambda given: unit_length(_as_float64(given))
+        return lambda given: unit_length(given.astype("float64", copy=False))
     mean, deviation = rows.mean(axis=0, dtype="float64"), rows.std(axis=0, dtype="float64")
     deviation[deviation <= ROUNDING * deviation.max()] = 1.0
     if name == "zscore":
@@ -88,10 +88,7 @@ def fit_size(size: str, rows: numpy.ndarray, seed: int) -> Transform:
 
 
 def parse_size(size: str) -> tuple[str, int]:
-    """The kind and the width of a size.
-
-    RAISES (ValueError): if it is not "own", "pca-D" or "up-D".
-    """
+    """The kind and the width of a size. RAISES (ValueError): if it is not "own", "pca-D" or "up-D"."""
     kind, _, number = size.partition("-")
     if size == OWN:
         return OWN, 0
@@ -102,7 +99,3 @@ def parse_size(size: str) -> tuple[str, int]:
 
 def _unchanged(rows: numpy.ndarray) -> numpy.ndarray:
     return rows
-
-
-def _as_float64(rows: numpy.ndarray) -> numpy.ndarray:
-    return rows.astype("float64", copy=False)

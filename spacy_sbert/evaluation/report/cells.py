@@ -7,6 +7,7 @@ from ...render.document import Cell, Notes
 from ...render.plots import UNDEFINED
 from ..results import ABSENT, Figure, figure, mean
 
+RATES = ("speed",)  # suites whose figures are not shares, and are printed as they are
 Results = Mapping[str, Any]  # JSON: what evaluate_suites gives, or a part of it
 
 
@@ -15,6 +16,11 @@ def percent(value: Figure) -> str:
     if value is None:
         return UNDEFINED
     return value if isinstance(value, str) else f"{round(100 * value, 2) + 0.0:.2f}"  # + 0.0: no -0.00
+
+
+def rate(value: Figure) -> str:
+    """A figure as it is, such as sentences a second, with two decimals; see RATES."""
+    return f"{value:,.2f}" if isinstance(value, int | float) else percent(value)
 
 
 def interval_text(task: Results, path: str) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from ...render.document import Cell, Document, Notes, Row, Table
 from ...render.plots import Bar, Plot, bars
-from ..results import ABSENT, Figure
-from .cells import Results, percent
+from ..results import ABSENT, by_suite
+from .cells import RATES, Results, percent, rate
 from .paper import paper_tables
 
 KINDS = {
@@ -38,12 +38,9 @@ def plots(comparison: Results) -> Iterator[Plot]:
     """For each model but the first, its differences from the first."""
     first, *others = _names(comparison)
     for place, name in enumerate(others):
-        tests = {task: found["tests"][place] for task, found in comparison["tasks"].items()}
-        rows = [
-            Bar(task, test["difference"], (test["low"], test["high"]))
-            for task, test in tests.items()
-            if "difference" in test
-        ]
+        tests = ((task, found["tests"][place]) for task, found in comparison["tasks"].items())
+        done = [(task, test) for task, test in tests if "difference" in test]
+        rows = [Bar(task, test["difference"], (test["low"], test["high"])) for task, test in done]
         if rows:
             title = f"{name} less {first}"
             description = "Difference of the figure that stands for each task, x 100, with 95 % intervals"
@@ -55,35 +52,24 @@ def _names(comparison: Results) -> list[str]:
 
 
 def _models(results: Sequence[Results], comparison: Results) -> Table:
-    rows: list[Row] = []
-    for model, one in zip(comparison["models"], results, strict=True):
-        trained = ", ".join(one["settings"]["trained_on"]) or "none named"
-        rows.append((model["name"], trained, model["digest"]))
+    trained = [", ".join(one["settings"]["trained_on"]) or "none named" for one in results]
+    rows = [(one["name"], data, one["digest"]) for one, data in zip(comparison["models"], trained, strict=True)]
     return Table("Models", ("Model", "Trained on", "SHA-256"), rows, texts=3)
 
 
 def _primary_tables(results: Sequence[Results], comparison: Results, notes: Notes) -> list[Table]:
     """The primary figure of each shared task; a table for each suite."""
-    suites: dict[str, list[str]] = {}
-    for name, found in comparison["tasks"].items():
-        suites.setdefault(found["suite"], []).append(name)
     tables = []
-    for suite, tasks in suites.items():
+    for suite, tasks in by_suite(comparison["tasks"]).items():
+        text_of = rate if suite in RATES else percent
         rows: list[Row] = []
         for place, model in enumerate(_names(comparison)):
-            cells = []
-            for task in tasks:
-                text = _plain(suite, comparison["tasks"][task]["figures"][place])
-                cells.append(Cell(text, notes.marks(results[place]["tasks"][task]["notes"]) if text != ABSENT else ()))
-            rows.append((model, *cells))
-        named = "; ".join(f"{task}: {comparison['tasks'][task]['primary']}" for task in tasks)
+            texts = {name: text_of(task["figures"][place]) for name, task in tasks.items()}
+            noted = {name: results[place]["tasks"][name]["notes"] for name, text in texts.items() if text != ABSENT}
+            rows.append((model, *(Cell(text, notes.marks(noted.get(name, ()))) for name, text in texts.items())))
+        named = "; ".join(f"{name}: {task['primary']}" for name, task in tasks.items())
         tables.append(Table(f"Shared tasks: {suite}", ("Model", *tasks), rows, f"{named}."))
     return tables
-
-
-def _plain(suite: str, value: Figure) -> str:
-    rate = suite == "speed" and isinstance(value, int | float)
-    return f"{value:,.2f}" if rate else percent(value)
 
 
 def _tests(comparison: Results) -> Table:
@@ -95,8 +81,7 @@ def _tests(comparison: Results) -> Table:
                 rows.append((task, name, f"no test: {test['reason']}", ABSENT, ABSENT, ABSENT))
                 continue
             ends = f"{_signed(test['low'])} to {_signed(test['high'])}"
-            p = f"{test['p']:.3f}"
-            rows.append((task, name, found["primary"], _signed(test["difference"]), ends, p))
+            rows.append((task, name, found["primary"], _signed(test["difference"]), ends, f"{test['p']:.3f}"))
     caption = (
         f"Difference x 100: the model less {first}, on the same examples; p: two-sided, by the paired bootstrap with "
         f"{comparison['resamples']} resamples, seed {comparison['seed']}, of the predictions that were kept: those of "
@@ -110,10 +95,8 @@ def _ranks(comparison: Results) -> Table:
     rows: list[Row] = []
     for kind in KINDS:
         for change in comparison["rank_changes"][kind]["changes"]:
-            ranks = (
-                str(old) if old == new else f"{old} to {new}"
-                for old, new in zip(change["before"], change["after"], strict=True)
-            )
+            pairs = zip(change["before"], change["after"], strict=True)
+            ranks = (str(old) if old == new else f"{old} to {new}" for old, new in pairs)
             rows.append((change["task"], change["from"], change["to"], *ranks))
     caption = "Rank 1 is the best; models with equal figures share a rank. Rankings that stay the same are not listed."
     return Table("Rank changes", ("Task", "From", "To", *_names(comparison)), rows, caption, texts=3)
@@ -123,9 +106,8 @@ def _correlations(comparison: Results) -> Table:
     correlations = comparison["transfer_probing"].get("correlations", {})
     columns = list(next(iter(correlations.values()), {}))
     rows = [(name, *(percent(row[column]) for column in columns)) for name, row in correlations.items()]
-    caption = (
-        f"Spearman's rank correlation x 100 over {len(_names(comparison))} models: transfer tasks down, probing across."
-    )
+    over = f"Spearman's rank correlation x 100 over {len(_names(comparison))} models"
+    caption = f"{over}: transfer tasks down, probing across."
     return Table("Transfer and probing", ("Transfer", *columns), rows, caption)
 
 

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 from ...render.document import Cell, Notes, Row, Table
-from ..results import ABSENT, Figure, figure
-from .cells import Results, count, first, interval_text, percent, score_cell, score_text, splits
+from ..results import ABSENT, by_suite, figure
+from .cells import RATES, Results, count, first, interval_text, rate, score_cell, score_text, splits
 from .paper import AGGREGATIONS, CLASSIFIERS, CORRELATIONS, graded_similarities, subsets
 
-RATES = ("speed",)  # suites whose figures are not shares, and are printed as they are
 TUNED = "tuned in each fold"
 TRAINED = {"transfer": "Transfer, every task", "probing": "Probing", "learned": "Learned similarity beside the cosine"}
 
@@ -34,17 +34,13 @@ def graded_tables(results: Results, notes: Notes) -> list[Table]:
 
 def trained_tables(results: Results, notes: Notes) -> list[Table]:
     """Figures of tasks that train something on the vectors, a table for each suite, and how it was trained."""
-    suites: dict[str, list[str]] = {}
-    for name, task in results["tasks"].items():
-        if task["suite"] in TRAINED:
-            suites.setdefault(task["suite"], []).append(name)
+    suites = by_suite(results["tasks"]).items()
+    tables = [_trained_table(TRAINED[suite], tasks, notes) for suite, tasks in suites if suite in TRAINED]
     protocols: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for name, task in results["tasks"].items():
-        protocols.setdefault(tuple((key, str(value)) for key, value in task.get("protocol", {}).items()), []).append(
-            name
-        )
+        protocol = tuple((key, str(value)) for key, value in task.get("protocol", {}).items())
+        protocols.setdefault(protocol, []).append(name)
     rows = [(", ".join(names), part, words) for protocol, names in protocols.items() for part, words in protocol]
-    tables = [_trained_table(results, suite, names, notes) for suite, names in suites.items()]
     return [*tables, Table("How classifiers were trained", ("Tasks", "Part", "How"), rows, texts=3)]
 
 
@@ -57,34 +53,26 @@ def other_table(results: Results, notes: Notes) -> Table:
         for path in leaves(first(task)["scores"]):
             cell = score_cell(task, path, notes)
             if task["suite"] in RATES:
-                cell = Cell(_rate(figure(first(task)["scores"], path)), cell.marks)
-            rows.append(
-                (name, " ".join(path).replace("_", " "), count(task), cell, interval_text(task, ".".join(path)))
-            )
+                cell = Cell(rate(figure(first(task)["scores"], path)), cell.marks)
+            words, interval = " ".join(path).replace("_", " "), interval_text(task, ".".join(path))
+            rows.append((name, words, count(task), cell, interval))
     caption = f"x 100, but for the suite {', '.join(RATES)}, whose figures stand as they are."
     return Table("Other tasks", ("Task", "Figure", "Examples", "Score", "95 %"), rows, caption, texts=2)
 
 
 def variant_tables(results: Results, notes: Notes) -> list[Table]:
     """The primary figure of each task by normalisation and size; a table for each suite with several variants."""
-    suites: dict[str, dict[str, Results]] = {}
-    for name, task in results["tasks"].items():
-        if len(task["variants"]) > 1:
-            suites.setdefault(task["suite"], {})[name] = task
-    return [_variant_table(suite, tasks, notes) for suite, tasks in suites.items()]
+    several = {name: task for name, task in results["tasks"].items() if len(task["variants"]) > 1}
+    return [_variant_table(suite, tasks, notes) for suite, tasks in by_suite(several).items()]
 
 
 def data_table(results: Results) -> Table:
     """The files that were read, by task."""
     rows: list[Row] = []
     for name, task in results["tasks"].items():
-        reused = "reused" if task.get("reused") else "measured"
-        for number, (file, digest) in enumerate(task["data"].items()):
-            rows.append(
-                (name, task["suite"], count(task), reused, file, digest)
-                if not number
-                else ("", "", "", "", file, digest)
-            )
+        facts = (name, task["suite"], count(task), "reused" if task.get("reused") else "measured")
+        for number, file in enumerate(task["data"].items()):
+            rows.append((*(facts if not number else [""] * len(facts)), *file))
     columns = ("Task", "Suite", "Examples", "This run", "File", "SHA-256")
     return Table("Data", columns, rows, "Reused results are of the same model, data, settings and versions.", texts=6)
 
@@ -92,11 +80,7 @@ def data_table(results: Results) -> Table:
 def missing_tables(results: Results) -> list[Table]:
     """What was asked for and not measured."""
     titles = {"skipped": "Skipped", "failed": "Failed"}
-    return [
-        Table(title, ("Task", "Reason"), list(results[key].items()), texts=2)
-        for key, title in titles.items()
-        if results[key]
-    ]
+    return [Table(title, ("Task", "Reason"), [*results[key].items()], texts=2) for key, title in titles.items()]
 
 
 def leaves(scores: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -130,8 +114,7 @@ def _parts(task: Results, names: list[str]) -> Iterator[tuple[tuple[str, ...], s
             yield (aggregation,), words if names else "all", count(task)
 
 
-def _trained_table(results: Results, suite: str, names: list[str], notes: Notes) -> Table:
-    tasks = {name: results["tasks"][name] for name in names}
+def _trained_table(title: str, tasks: Mapping[str, Results], notes: Notes) -> Table:
     paths = dict.fromkeys(path for task in tasks.values() for path in leaves(first(task)["scores"]))
     rows: list[Row] = []
     for name, task in tasks.items():
@@ -142,9 +125,8 @@ def _trained_table(results: Results, suite: str, names: list[str], notes: Notes)
     columns = ["Task", "Examples"]
     for classifier, *rest in paths:
         columns += [f"{CLASSIFIERS.get(classifier, classifier)}, {' '.join(rest)}", "95 %"]
-    return Table(TRAINED[suite], columns, rows, "x 100. ± is the standard deviation over the seeds.", texts=2).trimmed(
-        ABSENT
-    )
+    caption = "x 100. ± is the standard deviation over the seeds."
+    return Table(title, columns, rows, caption, texts=2).trimmed(ABSENT)
 
 
 def _variant_table(suite: str, tasks: Mapping[str, Results], notes: Notes) -> Table:
@@ -153,7 +135,7 @@ def _variant_table(suite: str, tasks: Mapping[str, Results], notes: Notes) -> Ta
         for name, task in tasks.items()
     }
     rows: list[Row] = []
-    for variant in dict.fromkeys(variant for entries in found.values() for variant in entries):
+    for variant in dict.fromkeys(chain(*found.values())):
         cells = [_variant_cell(tasks[name], entries.get(variant), notes) for name, entries in found.items()]
         rows.append((*variant, *cells))
     primary = {task["primary"] for task in tasks.values()}
@@ -168,8 +150,8 @@ def _variant_table(suite: str, tasks: Mapping[str, Results], notes: Notes) -> Ta
 
 def _variants(task: Results) -> list[Results]:
     """All variants, and the one whose normalisation was chosen in each fold."""
-    tuned = {**task["tuned"], "normalization": TUNED, "size": first(task)["size"]} if "tuned" in task else None
-    return [*task["variants"], *([tuned] if tuned else [])]
+    tuned = [{**task["tuned"], "normalization": TUNED, "size": first(task)["size"]}] if "tuned" in task else []
+    return [*task["variants"], *tuned]
 
 
 def _variant_cell(task: Results, entry: Results | None, notes: Notes) -> Cell | str:
@@ -182,7 +164,3 @@ def _setting(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(map(str, value)) or "none named" if isinstance(value, list) else str(value)
-
-
-def _rate(value: Figure) -> str:
-    return f"{value:,.2f}" if isinstance(value, int | float) else percent(value)

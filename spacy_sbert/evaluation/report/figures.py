@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy
 
 from ...render.plots import Bar, Box, Plot, bars, boxes, curves, scatter
-from ..results import figure
+from ..results import by_suite, figure
 from ..variants import OWN, parse_size
 from .cells import Results, count, first, interval_text, percent
 from .paper import CLASSIFIERS, COSINE, subsets
@@ -30,8 +30,7 @@ def figures(results: Results) -> Iterator[Plot]:
             yield _boxes(name, task)
             if subsets(task):
                 yield _subset_bars(name, task)
-    for suite in dict.fromkeys(task["suite"] for task in results["tasks"].values()):
-        tasks = {name: task for name, task in results["tasks"].items() if task["suite"] == suite}
+    for suite, tasks in by_suite(results["tasks"]).items():
         if any(set(CLASSIFIERS) & set(first(task)["scores"]) for task in tasks.values()):
             yield from _classifier_bars(suite, tasks)
     for name, task in results["tasks"].items():
@@ -55,7 +54,11 @@ def _scatter(name: str, task: Results) -> Plot:
 
 def _boxes(name: str, task: Results) -> Plot:
     gold, predicted = (numpy.array(task["predictions"][key], dtype="float64") for key in ("gold", "predicted"))
-    groups = [Box(words, int(at.sum()), _percentiles(predicted[at])) for words, at in _bins(gold) if at.any()]
+    groups = [
+        Box(words, int(at.sum()), numpy.percentile(predicted[at], PERCENTILES).tolist())
+        for words, at in _bins(gold)
+        if at.any()
+    ]
     similarity = _similarity(task)
     title = f"{name}: {similarity} by gold score"
     description = "Boxes hold the middle half around the median, whiskers the middle 90 %; n: pairs"
@@ -78,10 +81,6 @@ def _bins(gold: numpy.ndarray) -> Iterator[tuple[str, numpy.ndarray]]:
         yield f"{low:.3g} to {high:.3g}", (gold >= low) & ((gold <= high) if last else (gold < high))
 
 
-def _percentiles(values: numpy.ndarray) -> list[float]:
-    return [float(value) for value in numpy.percentile(values, PERCENTILES)]
-
-
 def _subset_bars(name: str, task: Results) -> Plot:
     paths: list[tuple[str, tuple[str, ...]]] = [(subset, ("subsets", subset)) for subset in subsets(task)]
     paths += [("all pairs pooled", ("pooled",)), ("mean", ("mean",))]
@@ -99,13 +98,10 @@ def _bars(words: str, task: Results, path: Sequence[str]) -> list[Bar]:
 
 def _classifier_bars(suite: str, tasks: Mapping[str, Results]) -> Iterator[Plot]:
     for classifier, words in CLASSIFIERS.items():
-        rows: list[Bar] = []
-        for name, task in tasks.items():
-            rows += _bars(name, task, (classifier, "accuracy"))
+        rows = [bar for name, task in tasks.items() for bar in _bars(name, task, (classifier, "accuracy"))]
         if rows:
-            title = f"{suite}: accuracy of {words}"
             description = "x 100, with 95 % intervals where they were taken"
-            yield bars(rows, "Accuracy x 100", title, description)
+            yield bars(rows, "Accuracy x 100", f"{suite}: accuracy of {words}", description)
 
 
 def _curve(name: str, task: Results) -> Iterator[Plot]:

@@ -1,6 +1,6 @@
 """Tables laid out as those of Reimers and Gurevych 2019, Sentence-BERT; each for one model or several."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ...render.document import Cell, Notes, Row, Table
 from ..results import ABSENT, figure
@@ -22,9 +22,9 @@ COSINE = "cosine"
 
 
 def paper_tables(models: Sequence[Model], notes: Notes) -> list[Table]:
-    """The tables of the paper for which a model has figures."""
+    """The tables of the paper, without rows where no model has figures."""
     makers = (sts_table, benchmark_table, argument_table, triplet_table, transfer_table)
-    return [table for maker in makers if (table := maker(models, notes)).rows]
+    return [maker(models, notes) for maker in makers]
 
 
 def sts_table(models: Sequence[Model], notes: Notes) -> Table:
@@ -52,9 +52,8 @@ def benchmark_table(models: Sequence[Model], notes: Notes) -> Table:
         for split in ("dev", "test"):
             task = results["tasks"].get(f"STSb-{split}")
             for similarity in graded_similarities(task) if task else ():
-                pooled = (similarity, "spearman", "pooled")
                 correlations = [score_cell(task, (similarity, name, "pooled"), notes) for name in CORRELATIONS]
-                interval = interval_text(task, ".".join(pooled))
+                interval = interval_text(task, f"{similarity}.spearman.pooled")
                 rows.append((label, trained, split, similarity, count(task), *correlations, interval))
     columns = ("Model", "Trained on", "Split", "Similarity", "Pairs", *CORRELATIONS.values(), "95 % of Spearman")
     return Table("STS benchmark (laid out as Table 2)", columns, rows, "Correlations x 100.", texts=4)
@@ -88,20 +87,16 @@ def triplet_table(models: Sequence[Model], notes: Notes) -> Table:
                 cells.insert(1, interval_text(task, "euclidean.accuracy"))
                 rows.append((label, name, count(task), *cells))
     columns = ("Model", "Task", "Triplets", "Euclidean", "95 % of Euclidean", "cosine", "Manhattan")
-    return Table(
-        "Triplets (laid out as Table 4)",
-        columns,
-        rows,
-        "Accuracy x 100; a tie is an error. The paper compares by Euclidean distance.",
-        2,
-    )
+    caption = "Accuracy x 100; a tie is an error. The paper compares by Euclidean distance."
+    return Table("Triplets (laid out as Table 4)", columns, rows, caption, texts=2)
 
 
 def transfer_table(models: Sequence[Model], notes: Notes) -> Table:
     """Table 5: transfer, once for each classifier on top of the vectors."""
     rows: list[Row] = []
     for label, results in models:
-        found = [_named(results["tasks"], names) for names in TRANSFER.values()]
+        tasks = results["tasks"]
+        found = [next((tasks[name] for name in names if name in tasks), None) for names in TRANSFER.values()]
         for classifier, words in CLASSIFIERS.items():
             cells = _cells([(task, (classifier, "accuracy")) for task in found], notes)
             if any(cell.text != ABSENT for cell in cells):
@@ -140,7 +135,3 @@ def _aggregated(task: Results | None, aggregation: str) -> tuple[str, ...]:
     path = (COSINE, "spearman", aggregation)
     there = task is None or figure(first(task)["scores"], path) != ABSENT
     return path if there else (COSINE, "spearman", "pooled")
-
-
-def _named(tasks: Mapping[str, Results], names: Sequence[str]) -> Results | None:
-    return next((tasks[name] for name in names if name in tasks), None)
