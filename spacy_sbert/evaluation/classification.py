@@ -18,7 +18,6 @@ MLP_SEEDS = 3  # of the settings' seeds: more cost minutes and move a mean littl
 MLP_ROWS = 70_000  # with more to train on, in all folds together, one seed: there are ten networks, or minutes for each
 DEPENDS_ON = ("normalizations", "sizes", "seeds", "bootstrap", "classifiers", "trained_on", "any_count")
 TRAINED = "The encoder was trained on {names}, which holds sentences of this set."
-Trained = tuple[str, int]  # a classifier and its seed
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Outcome:
     """What was predicted in one variant: labels of all examples by classifier and seed; of each fold, C and the mean
     accuracy in tuning."""
 
-    predicted: dict[Trained, numpy.ndarray] = field(default_factory=dict)
+    predicted: dict[tuple[str, int], numpy.ndarray] = field(default_factory=dict)
     c: list[float] = field(default_factory=list)
     tuning: list[float] = field(default_factory=list)
 
@@ -124,9 +123,8 @@ class Trial:
     def fewer_seeds(self) -> list[str]:
         """A note, where the MLP is trained with fewer seeds than there are."""
         settings, n = self.run.settings, len(self.mlp_seeds)
-        if MLP not in settings.classifiers or n == len(settings.seeds):
-            return []
-        return [f"The MLP was trained with {n} of the {len(settings.seeds)} seeds, to save time."]
+        note = f"The MLP was trained with {n} of the {len(settings.seeds)} seeds, to save time."
+        return [note] if MLP in settings.classifiers and n < len(settings.seeds) else []
 
     def outcomes(self) -> list[Outcome]:
         """What is predicted in each variant."""
@@ -152,15 +150,16 @@ class Trial:
         settings, labels = self.run.settings, self.examples.labels
         if LR in settings.classifiers:
             predicted, c, accuracy = predict_lr(rows, labels, fold, compare=self.compares)
-            self._keep(outcome, (LR, seed), predicted, fold)
+            self._keep(outcome, LR, seed, predicted, fold)
             if seed == settings.seeds[0]:
                 outcome.c.append(c)
                 outcome.tuning.append(accuracy)
         for mlp_seed in networks:
-            self._keep(outcome, (MLP, mlp_seed), predict_mlp(rows, labels, fold, mlp_seed), fold)
+            self._keep(outcome, MLP, mlp_seed, predict_mlp(rows, labels, fold, mlp_seed), fold)
 
-    def _keep(self, outcome: Outcome, trained: Trained, predicted: numpy.ndarray, fold: Fold) -> None:
-        outcome.predicted.setdefault(trained, numpy.empty_like(self.examples.labels))[fold.test] = predicted
+    def _keep(self, outcome: Outcome, classifier: str, seed: int, predicted: numpy.ndarray, fold: Fold) -> None:
+        labels = outcome.predicted.setdefault((classifier, seed), numpy.empty_like(self.examples.labels))
+        labels[fold.test] = predicted
 
     def summary(self, outcome: Outcome) -> Summary:
         """Scores by classifier, means over seeds, with their deviation where seeds are several."""
@@ -187,7 +186,7 @@ class Trial:
         merged = Outcome()
         for fold, outcome in zip(self.folds, best, strict=True):
             for trained, predicted in outcome.predicted.items():
-                self._keep(merged, trained, predicted[fold.test], fold)
+                self._keep(merged, *trained, predicted[fold.test], fold)
         names = self.run.settings.normalizations
         return {"normalization": [names[outcomes.index(outcome)] for outcome in best], **self.summary(merged)}
 
@@ -211,9 +210,7 @@ def _vectors(examples: Examples, fold: Fold, encode: Encode) -> numpy.ndarray:
 def _features(vectors: numpy.ndarray, transform: Transform) -> numpy.ndarray:
     """float (members, n, width) -> float32 (n, features): half the memory and time, and as encoders give them."""
     members = [transform(rows) for rows in vectors]
-    if len(members) == 1:
-        return members[0].astype("float32")
-    return concatenated(*members, parts=SYMMETRIC).astype("float32")
+    return (members[0] if len(members) == 1 else concatenated(*members, parts=SYMMETRIC)).astype("float32")
 
 
 def _scores(predicted: numpy.ndarray, gold: numpy.ndarray, positive: str | None) -> Scores:

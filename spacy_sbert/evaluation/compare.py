@@ -60,8 +60,11 @@ def compare(results: Sequence[Results], *, resamples: int = 1000, seed: int = 1)
         check_results(one, f"Result {number}")
     names = _labels(results)
     results = aligned(results)
-    every = list(dict.fromkeys(task for one in results for task in one["tasks"]))
-    shared = [task for task in every if all(task in one["tasks"] for one in results)]
+    having: dict[str, list[str]] = {}  # the models that have a task
+    for name, one in zip(names, results, strict=True):
+        for task in one["tasks"]:
+            having.setdefault(task, []).append(name)
+    shared = [task for task, models in having.items() if len(models) == len(results)]
     return {
         "format": FORMAT,
         "resamples": resamples,
@@ -69,11 +72,7 @@ def compare(results: Sequence[Results], *, resamples: int = 1000, seed: int = 1)
         "models": [{"name": name, "digest": one["model"]["digest"]} for name, one in zip(names, results, strict=True)],
         "warnings": _warnings(results, names),
         "tasks": {task: _task([one["tasks"][task] for one in results], resamples, seed) for task in shared},
-        "not_shared": {
-            task: [name for name, one in zip(names, results, strict=True) if task in one["tasks"]]
-            for task in every
-            if task not in shared
-        },
+        "not_shared": {task: models for task, models in having.items() if task not in shared},
         "rank_changes": rank_changes(results, shared),
         "transfer_probing": transfer_probing(results, shared),
     }
@@ -114,10 +113,10 @@ def aligned(results: Sequence[Results]) -> Sequence[Results]:
 
 
 def _task(tasks: Sequence[TaskResult], resamples: int, seed: int) -> Compared:
-    path = tasks[0]["primary"]
-    figures = [figure(task["variants"][0]["scores"], path.split(".")) for task in tasks]
-    tests = [_test(task, tasks[0], resamples, seed) for task in tasks[1:]]
-    return {"suite": tasks[0]["suite"], "primary": path, "figures": figures, "tests": tests}
+    first, *others = tasks
+    figures = [figure(task["variants"][0]["scores"], first["primary"].split(".")) for task in tasks]
+    tests = [_test(task, first, resamples, seed) for task in others]
+    return {"suite": first["suite"], "primary": first["primary"], "figures": figures, "tests": tests}
 
 
 def _test(ours: TaskResult, theirs: TaskResult, resamples: int, seed: int) -> Test:
@@ -146,8 +145,7 @@ def _statistics(ours: TaskResult, theirs: TaskResult) -> Statistics | str:
         return "the gold scores, or their order, differ"
     if ours["primary"].split(".")[1:] not in CORRELATIONS:
         return f"there is no paired test for {ours['primary']}"
-    gold = numpy.array(one["gold"], dtype="float64")
-    sides = (numpy.array(side["predicted"], dtype="float64") for side in (one, other))
+    gold, *sides = (numpy.array(each, dtype="float64") for each in (one["gold"], one["predicted"], other["predicted"]))
     first, second = (spearman_of(side, gold) for side in sides)
     return first, second, len(gold)
 

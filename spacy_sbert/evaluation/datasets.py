@@ -35,11 +35,14 @@ class Place:
     names: tuple[str, ...]
     source: str
 
+    def found(self, root: Path) -> Path | None:
+        """The first of the names that is there; None if none is."""
+        paths = (root / prefix / name for name in self.names for prefix in PREFIXES)
+        return next((path for path in paths if path.exists()), None)
+
     def find(self, root: Path) -> Path:
         """The first of the names that is there. RAISES (MissingData): if none is."""
-        paths = (root / prefix / name for name in self.names for prefix in PREFIXES)
-        found = next((path for path in paths if path.exists()), None)
-        return found or self.refuse(self.names[0], root)
+        return self.found(root) or self.refuse(self.names[0], root)
 
     def refuse(self, name: str | Path, root: Path) -> NoReturn:
         """RAISES (MissingData): says what is not below the root, and where to get it."""

@@ -1,7 +1,6 @@
 """A similarity learned from graded pairs, beside the cosine: what vectors hold that the cosine does not show."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import numpy
 from ..similarity import cosine
 from ..similarity.concatenation import SYMMETRIC, concatenated
 from .classifiers import sklearn_module
-from .datasets import MissingData
 from .intervals import intervals_of, spearman_of
 from .pairs import DEPENDS_ON, TRAINED, GradedPairs, GradedSet, correlated, predictions_of
 from .results import Measured, Scores
@@ -60,9 +58,7 @@ class LearnedTask:
     def _paths(self, root: Path) -> dict[str, Path]:
         places, (train, tune, test) = self.data.places, self.splits
         found = {train: places[train].find(root)}
-        for split in (tune, test):
-            with suppress(MissingData):
-                found[split] = places[split].find(root)
+        found |= {split: path for split in (tune, test) if (path := places[split].found(root))}
         return found if len(found) > 1 else {**found, tune: places[tune].find(root)}  # which says what is missing
 
 

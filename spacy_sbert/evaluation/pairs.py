@@ -122,7 +122,10 @@ def score_graded(pairs: GradedPairs, run: Run, notes: Sequence[str] = ()) -> Mea
         both = transform(rows)
         each = {name: similarity(both[:n], both[n:]) for name, similarity in SIMILARITIES.items()}
         cosines.append(each["cosine"])
-        return {name: correlations(values, pairs) for name, values in each.items()}
+        return {
+            name: {correlation: _aggregated(values, pairs, f) for correlation, f in CORRELATIONS.items()}
+            for name, values in each.items()
+        }
 
     variants = score_variants(settings, rows, score)
     predicted = cosines[0]  # of the first variant and seed
@@ -146,19 +149,14 @@ def correlated(predicted: numpy.ndarray, gold: numpy.ndarray) -> dict[str, float
     return {name: correlate(predicted, gold) for name, correlate in CORRELATIONS.items()}
 
 
-def correlations(predicted: numpy.ndarray, pairs: GradedPairs) -> Scores:
-    """Both correlations, pooled and of sub-sets, see score_graded."""
-    return {name: _aggregated(predicted, pairs, correlation) for name, correlation in CORRELATIONS.items()}
-
-
 def _aggregated(predicted: numpy.ndarray, pairs: GradedPairs, correlation: Callable[..., float | None]) -> Scores:
     places = pairs.places
     found: Scores = {"pooled": correlation(predicted, pairs.gold)}
     if len(places) > 1:
         found["subsets"] = {name: correlation(predicted[at], pairs.gold[at]) for name, at in places.items()}
-        values, sizes = list(found["subsets"].values()), [len(at) for at in places.values()]
+        values = list(found["subsets"].values())
         found["mean"] = weighted_mean(values, [1] * len(values))
-        found["weighted_mean"] = weighted_mean(values, sizes)
+        found["weighted_mean"] = weighted_mean(values, list(map(len, places.values())))
     return found
 
 
@@ -175,13 +173,11 @@ def intervals(predicted: numpy.ndarray, pairs: GradedPairs, resamples: int, seed
     places = pairs.places
     drawn = {"pooled": resample(spearman_of(predicted, pairs.gold), len(predicted), resamples, seed)}
     if len(places) > 1:
-        sizes = [len(at) for at in places.values()]
-        statistics = [spearman_of(predicted[at], pairs.gold[at]) for at in places.values()]
         each = [
-            resample(one, size, resamples, (seed, place))  # each by itself, also where sizes are equal
-            for place, (one, size) in enumerate(zip(statistics, sizes, strict=True))
+            resample(spearman_of(predicted[at], pairs.gold[at]), len(at), resamples, (seed, place))
+            for place, at in enumerate(places.values())  # a seed of its own, also where sizes are equal
         ]
         drawn.update((f"subsets.{name}", one) for name, one in zip(places, each, strict=True))
         drawn["mean"] = numpy.mean(each, axis=0)
-        drawn["weighted_mean"] = numpy.average(each, axis=0, weights=sizes)
+        drawn["weighted_mean"] = numpy.average(each, axis=0, weights=list(map(len, places.values())))
     return {f"cosine.spearman.{path}": interval(values) for path, values in drawn.items()}

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 from .classification import DEPENDS_ON, classify
@@ -56,10 +55,9 @@ class ProbingTask:
         if paths[0].name == f"{self.file}.txt":
             rows = list(probing_rows(paths[0]))
             counts = Counter(split for split, _ in rows)
-            checks = (
-                check_count(counts[split], n, paths[0], run.settings.any_count) for split, n in self.official.items()
-            )
-            notes = list(chain(*checks))
+            notes = []
+            for split, official in self.official.items():
+                notes += check_count(counts[split], official, paths[0], run.settings.any_count)
         else:
             rows = [(path.stem, row) for path in paths for row in x_probe_rows(path)]
             notes = [X_PROBE]

@@ -20,7 +20,7 @@ from .results import FORMAT, Results, TaskResult, check_task
 from .settings import Settings
 from .sources import Source
 from .store import VectorStore
-from .task import Progress, Run, Task
+from .task import ItemT, Run, Task
 
 SUITES: dict[str, Sequence[Task]] = {
     "sts": sts.TASKS,
@@ -64,7 +64,13 @@ def evaluate_suites(
     """
     settings = settings or Settings()
     tasks = [task for name in suites for task in tasks_of(name)]
-    progress = _bar(progress_bar)
+    if not tasks:
+        raise ValueError(Errors.UNKNOWN_SUITE.format(given="", expected=", ".join(SUITES)))
+
+    def progress(items: Sequence[ItemT], name: str, /) -> Iterable[ItemT]:
+        # disable=None: no bar if the output is not a terminal
+        return tqdm(items, desc=name, disable=None if progress_bar else True, leave=False)
+
     results: Results = {
         "format": FORMAT,
         "model": {"name": source.name, "digest": source.digest, "device": device()},
@@ -74,8 +80,6 @@ def evaluate_suites(
         "skipped": {},
         "failed": {},
     }
-    if not tasks:
-        raise ValueError(Errors.UNKNOWN_SUITE.format(given="", expected=", ".join(SUITES)))
     found = _find(tasks, root, results)
     store = VectorStore(source, cache, progress)
     run = Run(root, store, settings, progress, source.nlp)
@@ -103,10 +107,7 @@ def _note(task: Task, paths: list[Path], run: Run, results: Results, cache: Path
 
 
 def tasks_of(suite: str) -> Sequence[Task]:
-    """The tasks of a suite.
-
-    RAISES (ValueError): if there is no such suite.
-    """
+    """The tasks of a suite. RAISES (ValueError): if there is no such suite."""
     if suite not in SUITES:
         raise ValueError(Errors.UNKNOWN_SUITE.format(given=suite, expected=", ".join(SUITES)))
     return SUITES[suite]
@@ -155,8 +156,3 @@ def _read(file: Path, name: str) -> TaskResult | None:
 def write_json(file: Path, content: Mapping[str, Any]) -> None:
     """Write JSON, the whole of it or nothing, to a folder that is made where need be."""
     write_text(file, json.dumps(content, allow_nan=False, indent=1) + "\n")
-
-
-def _bar(shown: bool) -> Progress:
-    # disable=None: no bar if the output is not a terminal
-    return lambda items, name: tqdm(items, desc=name, disable=None if shown else True, leave=False)

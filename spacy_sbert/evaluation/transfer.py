@@ -1,6 +1,6 @@
 """SentEval's transfer tasks: what a classifier learns from the vectors of sentences and of pairs."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -40,7 +40,7 @@ class TransferTask:
 
     name: str
     files: tuple[File, ...]
-    official: tuple[tuple[str, int], ...]
+    official: Mapping[str, int]
     positive: str | None = None
     suite: str = "transfer"
     depends_on: tuple[str, ...] = DEPENDS_ON
@@ -54,7 +54,7 @@ class TransferTask:
             path = file.place.find(run.root)
             rows.setdefault(file.split, []).extend(filled(file.read(path), path))
         notes: list[str] = []
-        for split, official in self.official:
+        for split, official in self.official.items():
             paths = [file.place.find(run.root) for file in self.files if file.split == split]
             path = paths[0] if len(paths) == 1 else paths[0].parent
             notes += check_count(len(rows[split]), official, path, run.settings.any_count)
@@ -71,44 +71,28 @@ def as_examples(rows: Iterable[tuple[str, Row]], positive: str | None = None) ->
     return Examples(tuple(row.members for row in found), labels, splits, positive)
 
 
+def _place(file: str) -> Place:
+    return Place((file,), SOURCE)
+
+
 def _polarity(name: str, official: int, **files: str) -> TransferTask:
-    each = [
-        File(ALL, Place((f"{name}/{file}",), SOURCE), partial(polarity_rows, label=label))
-        for label, file in files.items()
-    ]
-    return TransferTask(name, tuple(each), ((ALL, official),))
+    readers = {file: partial(polarity_rows, label=label) for label, file in files.items()}
+    each = tuple(File(ALL, _place(f"{name}/{file}"), read) for file, read in readers.items())
+    return TransferTask(name, each, {ALL: official})
 
 
 def _treebank(name: str, folder: str, labels: tuple[str, ...]) -> TransferTask:
-    official = TREEBANK[folder]
-    files = tuple(
-        File(split, Place((f"SST/{folder}/sentiment-{split}",), SOURCE), partial(treebank_rows, labels=labels))
-        for split in official
-    )
-    return TransferTask(name, files, tuple(official.items()))
+    read, splits = partial(treebank_rows, labels=labels), TREEBANK[folder]
+    files = tuple(File(split, _place(f"SST/{folder}/sentiment-{split}"), read) for split in splits)
+    return TransferTask(name, files, splits)
 
 
-TREC = TransferTask(
-    "TREC",
-    (
-        File(TRAIN, Place(("TREC/train_5500.label",), SOURCE), question_rows),
-        File(TEST, Place(("TREC/TREC_10.label",), SOURCE), question_rows),
-    ),
-    ((TRAIN, 5452), (TEST, 500)),
+TREC = (
+    File(TRAIN, _place("TREC/train_5500.label"), question_rows),
+    File(TEST, _place("TREC/TREC_10.label"), question_rows),
 )
-MRPC = TransferTask(
-    "MRPC",
-    tuple(
-        File(split, Place((f"MRPC/msr_paraphrase_{split}.txt",), SOURCE), paraphrase_rows) for split in (TRAIN, TEST)
-    ),
-    ((TRAIN, 4076), (TEST, 1725)),
-    positive="1",
-)
-SICK_E = TransferTask(
-    "SICK-E",
-    tuple(File(ours, SICK.places[theirs], SICK.read) for theirs, ours in SICK_SPLITS.items()),
-    tuple((ours, SICK.counts[theirs]) for theirs, ours in SICK_SPLITS.items()),
-)
+MRPC = tuple(File(split, _place(f"MRPC/msr_paraphrase_{split}.txt"), paraphrase_rows) for split in (TRAIN, TEST))
+SICK_E = tuple(File(ours, SICK.places[theirs], SICK.read) for theirs, ours in SICK_SPLITS.items())
 TASKS: tuple[Task, ...] = (
     _polarity("MR", 10_662, positive="rt-polarity.pos", negative="rt-polarity.neg"),
     _polarity("CR", 3775, positive="custrev.pos", negative="custrev.neg"),
@@ -116,7 +100,7 @@ TASKS: tuple[Task, ...] = (
     _polarity("MPQA", 10_606, positive="mpqa.pos", negative="mpqa.neg"),
     _treebank("SST-2", "binary", ("0", "1")),
     _treebank("SST-5", "fine", ("0", "1", "2", "3", "4")),
-    TREC,
-    MRPC,
-    SICK_E,
+    TransferTask("TREC", TREC, {TRAIN: 5452, TEST: 500}),
+    TransferTask("MRPC", MRPC, {TRAIN: 4076, TEST: 1725}, positive="1"),
+    TransferTask("SICK-E", SICK_E, {ours: SICK.counts[theirs] for theirs, ours in SICK_SPLITS.items()}),
 )

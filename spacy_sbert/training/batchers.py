@@ -26,7 +26,7 @@ def batch_by_objective(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     RETURNS (Callable): from examples to batches.
     RAISES (ValueError): if size is not a whole number of at least 1.
     """
-    return _batcher(_by_objective, size, spans_key)
+    return partial(_by_objective, size=size, spans_key=spans_key)
 
 
 @registry.batchers("spacy-sbert.batch_mixed.v1")
@@ -36,7 +36,7 @@ def batch_mixed(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
 
     size, spans_key, what is returned and what is noted on the examples: see spacy-sbert.batch_by_objective.v1.
     """
-    return _batcher(_mixed, size, spans_key)
+    return partial(_mixed, size=size, spans_key=spans_key)
 
 
 @registry.batchers("spacy-sbert.batch_in_turn.v1")
@@ -50,11 +50,7 @@ def batch_in_turn(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
 
     size, spans_key, what is returned and what is noted on the examples: see spacy-sbert.batch_by_objective.v1.
     """
-    return _batcher(_in_turn, size, spans_key)
-
-
-def _batcher(batches: Callable[..., Iterator[list[Example]]], size: int, spans_key: str) -> Batcher:
-    return partial(batches, size=size, spans_key=spans_key)
+    return partial(_in_turn, size=size, spans_key=spans_key)
 
 
 def _by_objective(examples: Iterable[Example], size: int, spans_key: str) -> Iterator[list[Example]]:

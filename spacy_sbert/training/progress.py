@@ -84,12 +84,9 @@ class TrainingLog:
         row.update({**scores, "score": 100 * float(info["score"])})
         self._write(row)
         if self.output_file is not None:
-            line: dict[str, object] = {
-                "epoch": info["epoch"],
-                "step": info["step"],
-                "examples_per_second": round(self._rate(), 2),
-            }
-            line.update(losses=losses, scores=scores, score=100 * float(info["score"]))
+            line: dict[str, object] = {"epoch": info["epoch"], "step": info["step"]}
+            line |= {"examples_per_second": round(self._rate(), 2), "losses": losses, "scores": scores}
+            line["score"] = row["score"]
             with self.output_file.open("a", encoding="utf8") as file:
                 file.write(srsly.json_dumps(line) + "\n")
 

@@ -149,7 +149,6 @@ def _variant_table(suite: str, tasks: Mapping[str, Results], notes: Notes) -> Ta
 
 
 def _variants(task: Results) -> list[Results]:
-    """All variants, and the one whose normalisation was chosen in each fold."""
     tuned = [{**task["tuned"], "normalization": TUNED, "size": first(task)["size"]}] if "tuned" in task else []
     return [*task["variants"], *tuned]
 
