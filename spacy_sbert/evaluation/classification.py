@@ -48,13 +48,6 @@ class Outcome:
     c: list[float] = field(default_factory=list)
     tuning: list[float] = field(default_factory=list)
 
-    def by_classifier(self) -> dict[str, list[numpy.ndarray]]:
-        """What each classifier predicted, with each seed."""
-        found: dict[str, list[numpy.ndarray]] = {}
-        for (classifier, _), predicted in self.predicted.items():
-            found.setdefault(classifier, []).append(predicted)
-        return found
-
 
 def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ()) -> Measured:
     """Train classifiers on vectors and count what they get right.
@@ -76,7 +69,8 @@ def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ())
     settings, unfit = run.settings.that_fit(*_smallest(examples, folds, run))
     trial = Trial(examples, folds, replace(run, settings=settings), task)
     outcomes = trial.outcomes()
-    right, primary = trial.right(outcomes[0]), LR if LR in settings.classifiers else MLP
+    gold, primary = examples.labels[trial.tested], LR if LR in settings.classifiers else MLP
+    right = {name: labels == gold for name, labels in trial.tests(outcomes[0]).items()}  # bool (seeds, tests)
     accuracies = {f"{name}.accuracy": mean_of(values.mean(axis=0)) for name, values in right.items()}
     result: Measured = {
         "counts": {**{name: len(at) for name, at in examples.places.items()}, ALL: len(examples.labels)},
@@ -163,10 +157,9 @@ class Trial:
 
     def summary(self, outcome: Outcome) -> Summary:
         """Scores by classifier, means over seeds, with their deviation where seeds are several."""
-        gold, tested = self.examples.labels[self.tested], self.tested
+        gold, positive = self.examples.labels[self.tested], self.examples.positive
         each = {
-            classifier: [_scores(predicted[tested], gold, self.examples.positive) for predicted in found]
-            for classifier, found in outcome.by_classifier().items()
+            name: [_scores(labels, gold, positive) for labels in found] for name, found in self.tests(outcome).items()
         }
         entry: Summary = {"scores": {name: over_seeds(scores, mean) for name, scores in each.items()}}
         if any(len(scores) > 1 for scores in each.values()):
@@ -175,10 +168,12 @@ class Trial:
             entry["c"] = outcome.c
         return entry
 
-    def right(self, outcome: Outcome) -> dict[str, numpy.ndarray]:
-        """Which predictions are right, by classifier, bool (seeds, tests)."""
-        gold, tested = self.examples.labels[self.tested], self.tested
-        return {name: numpy.stack(found)[:, tested] == gold for name, found in outcome.by_classifier().items()}
+    def tests(self, outcome: Outcome) -> dict[str, numpy.ndarray]:
+        """What each classifier predicted, with each seed, of what was tested: labels (seeds, tests)."""
+        found: dict[str, list[numpy.ndarray]] = {}
+        for (classifier, _), labels in outcome.predicted.items():
+            found.setdefault(classifier, []).append(labels[self.tested])
+        return {classifier: numpy.stack(each) for classifier, each in found.items()}
 
     def tuned(self, outcomes: list[Outcome]) -> Tuned:
         """The normalisation that is best in the tuning of each fold, and the scores with it."""

@@ -93,13 +93,10 @@ def x_probe_rows(path: Path) -> Iterator[Row]:
 
 
 def check_known(given: str, expected: tuple[str, ...], path: Path, line: int) -> None:
-    """Refuse a value that is not expected.
-
-    RAISES (ValueError): naming file, line and the values.
-    """
+    """Refuse a value that is not expected. RAISES (ValueError): naming file, line and the values."""
     if given not in expected:
-        message = Errors.UNKNOWN_LABEL.format(path=path, line=line, given=given, expected=", ".join(expected))
-        raise ValueError(message)
+        known = ", ".join(expected)
+        raise ValueError(Errors.UNKNOWN_LABEL.format(path=path, line=line, given=given, expected=known))
 
 
 def _labelled(sentence: str, label: str, labels: tuple[str, ...] | None, path: Path, line: int) -> Row:
