@@ -1,5 +1,6 @@
 """Classification of sentences, or of pairs, by what a classifier learns from their vectors."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -170,9 +171,9 @@ class Trial:
 
     def tests(self, outcome: Outcome) -> dict[str, numpy.ndarray]:
         """What each classifier predicted, with each seed, of what was tested: labels (seeds, tests)."""
-        found: dict[str, list[numpy.ndarray]] = {}
+        found, tested = defaultdict(list), self.tested
         for (classifier, _), labels in outcome.predicted.items():
-            found.setdefault(classifier, []).append(labels[self.tested])
+            found[classifier].append(labels[tested])
         return {classifier: numpy.stack(each) for classifier, each in found.items()}
 
     def tuned(self, outcomes: list[Outcome]) -> Tuned:

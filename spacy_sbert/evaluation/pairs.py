@@ -88,9 +88,8 @@ class GradedTask:
 
     def run(self, run: Run) -> Measured:
         pairs, notes = self.data.pairs(self.split, run)
-        return score_graded(
-            pairs, run, [*notes, *(run.settings.touched(TRAINED, *self.data.trained) or self.otherwise)]
-        )
+        touched = run.settings.touched(TRAINED, *self.data.trained)
+        return score_graded(pairs, run, [*notes, *(touched or self.otherwise)])
 
 
 def graded_pairs(rows: Sequence[Row], low: float, high: float) -> GradedPairs:

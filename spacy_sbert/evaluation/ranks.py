@@ -98,9 +98,8 @@ def _groups(results: Sequence[Results], shared: Sequence[str]) -> dict[str, list
 
 
 def _suites(results: Sequence[Results], shared: Sequence[str]) -> dict[str, list[str]]:
-    return {
-        suite: list(tasks) for suite, tasks in by_suite({name: results[0]["tasks"][name] for name in shared}).items()
-    }
+    suites = by_suite({name: results[0]["tasks"][name] for name in shared})
+    return {suite: list(tasks) for suite, tasks in suites.items()}
 
 
 def common_variants(results: Sequence[Results], names: Sequence[str]) -> list[Key]:
