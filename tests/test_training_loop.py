@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy
 import pytest
 import spacy
+from killing import typed
 from spacy.cli.train import train
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train as train_nlp
@@ -47,17 +48,8 @@ def fit(tiny_bert, tmp_path, monkeypatch):
 def entities(folder):
     """The sample of entities, converted."""
     for part in ("train", "dev"):
-        command = [
-            sys.executable,
-            "-m",
-            "spacy",
-            "convert",
-            f"assets/entities-{part}.iob",
-            folder,
-            "--converter",
-            "iob",
-        ]
-        subprocess.run([str(c) for c in command], cwd=ROOT, check=True, capture_output=True)
+        done = typed("convert", f"assets/entities-{part}.iob", folder, "--converter", "iob", folder=ROOT)
+        assert done.returncode == 0, done.stdout + done.stderr
     return {f"paths.entities_{part}": str(folder / f"entities-{part}.spacy") for part in ("train", "dev")}
 
 

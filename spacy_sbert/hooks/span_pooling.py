@@ -6,7 +6,8 @@ from typing import cast
 import numpy
 from thinc.types import Floats2d, Ints1d, Ragged
 
-from ..layers.pooling import Pooling, stretch_pooling
+from ..layers.mean_pooling import Pooling
+from ..layers.pooling import stretch_pooling
 from ..similarity import unit_length
 
 
