@@ -12,8 +12,9 @@ import spacy
 from scipy import linalg
 
 from spacy_sbert.evaluation.baselines import BASELINES, TfIdf, make_baseline
-from spacy_sbert.evaluation.baselines.static_vectors import SmoothInverseFrequency, power_mean, read_counts
-from spacy_sbert.evaluation.baselines.words import RandomProjection, projection, word_signs
+from spacy_sbert.evaluation.baselines.power_means import power_mean
+from spacy_sbert.evaluation.baselines.random_projection import RandomProjection, projection, word_signs
+from spacy_sbert.evaluation.baselines.smooth_inverse_frequency import SmoothInverseFrequency, read_counts
 from spacy_sbert.evaluation.store import VectorStore
 
 VECTORS = {"cat": [1.0, 0.0, 2.0], "dog": [3.0, -4.0, 0.0], "Cat": [0.0, 8.0, 0.0]}

@@ -9,9 +9,12 @@ from spacy.language import Language
 from ...errors.checks import NonNegative, Width, validated
 from ..errors import Errors
 from ..sources import Source
-from .static_vectors import POWERS, AverageStaticVectors, PowerMeans, SmoothInverseFrequency
+from .power_means import POWERS, PowerMeans
+from .random_projection import WIDTH, RandomProjection
+from .smooth_inverse_frequency import SmoothInverseFrequency
+from .static_vectors import AverageStaticVectors
+from .tf_idf import TfIdf
 from .untuned_transformer import BERT, UntunedTransformer
-from .words import WIDTH, RandomProjection, TfIdf
 
 __all__ = [
     "BASELINES",
