@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
-from multiprocessing import get_context
+from multiprocessing import get_context, set_start_method
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -73,9 +73,21 @@ def typed(*arguments: object, folder: Path | None = None) -> CompletedProcess[st
 
     folder (Path): where it is typed. Commands of a project that are Python's are forked, too.
     """
+    return _python_said(["-m", "spacy", *map(str, arguments)], folder or Path.cwd())
+
+
+def scripted(code: str, *arguments: object) -> CompletedProcess[str]:
+    """What a script does and says, in a process that has imported everything and done nothing."""
+    with TemporaryDirectory() as place:
+        script = Path(place) / "script.py"
+        script.write_text(code, encoding="utf8")
+        return _python_said([str(script), *map(str, arguments)], Path.cwd())
+
+
+def _python_said(arguments: list[str], folder: Path) -> CompletedProcess[str]:
     with TemporaryDirectory() as place:
         paths = [Path(place) / name for name in ("stdout", "stderr")]
-        process = _context().Process(target=_saying, args=(paths, folder or Path.cwd(), [*map(str, arguments)]))
+        process = _context().Process(target=_saying, args=(paths, folder, arguments))
         process.start()
         process.join(SECONDS)
         if process.exitcode is None:
@@ -131,8 +143,9 @@ def _saying(paths: Sequence[Path], folder: Path, arguments: list[str]) -> None:
     for number, path in enumerate(paths, 1):
         os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND), number)
     os.chdir(folder)
+    set_start_method("fork", force=True)  # Python's own choice, as in a process that nobody forked
     run.run_command = _run_forked
-    _python(["-m", "spacy", *arguments])
+    _python(arguments)
 
 
 def _run_forked(command: list[str], *, capture: bool) -> None:

@@ -1,7 +1,6 @@
 """Docs that come without hooks: a warning in the process that gets them, which names `restore`."""
 
 import copy
-import os
 import pickle
 import subprocess
 import sys
@@ -9,6 +8,7 @@ import warnings
 
 import numpy
 import pytest
+from killing import scripted
 from spacy.tokens import Doc, DocBin
 
 from spacy_sbert import restore
@@ -133,8 +133,7 @@ print("said")
 
 def test_two_processes(nlp, tmp_path):
     nlp.to_disk(tmp_path / "nlp")
-    command = [sys.executable, "-c", N_PROCESS, str(tmp_path / "nlp")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=dict(os.environ))
+    done = scripted(N_PROCESS, tmp_path / "nlp")
     assert done.stdout.strip() == "said", done.stderr
 
 

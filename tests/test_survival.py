@@ -1,14 +1,12 @@
 """Vectors on every route that a Doc can take through spaCy. The table in the README says the same."""
 
-import os
 import pickle
-import subprocess
-import sys
 import warnings
 
 import numpy
 import pytest
 import spacy
+from killing import scripted
 from pipelines import ENCODERS
 from spacy.tokens import Doc, DocBin
 
@@ -179,6 +177,7 @@ def test_saved_pipeline_holds_no_pickle(nlp, tmp_path):
 N_PROCESS = """
 import os, sys, warnings
 os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ.pop("TOKENIZERS_PARALLELISM", None)
 warnings.simplefilter("ignore")
 import numpy, spacy, torch
 torch.set_num_threads(2)
@@ -198,9 +197,7 @@ print("same", len(after))
 
 def run_two_processes(nlp, folder):
     nlp.to_disk(folder)
-    environment = {key: value for key, value in os.environ.items() if key != "TOKENIZERS_PARALLELISM"}
-    command = [sys.executable, "-c", N_PROCESS, str(folder)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    return scripted(N_PROCESS, folder)
 
 
 def test_two_processes_finish_after_this_one_has_encoded(nlp, tmp_path):
