@@ -115,7 +115,7 @@ def _tokenizer_of(source: Source, settings: Mapping[str, Any]) -> Tokenizer:
 
 
 def _attempt(work: Callable[[], T]) -> tuple[T | None, BaseException | None]:
-    """What work gives, or its error, whatever that is; a panic in Rust is no Exception."""
+    """What work gives, or its error, whatever that is; a panic in Rust is not an Exception."""
     try:
         return work(), None
     except BaseException as error:

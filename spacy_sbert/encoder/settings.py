@@ -192,7 +192,7 @@ def read_modules(folder: Path) -> list[dict[str, str]]:
 def read_json(file: Path, missing: Any) -> Any:
     """The content of a JSON file; `missing` if there is no such file.
 
-    RAISES (ValueError): if it is no JSON.
+    RAISES (ValueError): if it is not JSON.
     """
     if not file.is_file():
         return missing
@@ -205,7 +205,7 @@ def read_json(file: Path, missing: Any) -> Any:
 def read_object(file: Path) -> dict[str, Any]:
     """The object in a JSON file; empty if there is no such file.
 
-    RAISES (ValueError): if it is no JSON, or no object.
+    RAISES (ValueError): if it is not JSON, or not an object.
     """
     content = read_json(file, {})
     if not isinstance(content, dict):

@@ -11,7 +11,7 @@ from .errors import Errors
 from .regular import check_input
 from .whole import whole_file
 
-# What zipfile and NumPy say of bytes that are none of theirs; RuntimeError where these seem to be encrypted.
+# What zipfile and NumPy say of bytes they did not write; RuntimeError where these seem to be encrypted.
 DAMAGED = (EOFError, KeyError, RuntimeError, SyntaxError, TokenError, TypeError, ValueError, zipfile.BadZipFile)
 
 

@@ -48,7 +48,7 @@ def estimator_from_bytes(data: bytes) -> MetaEmbedding:
     """
     try:
         parts = srsly.msgpack_loads(unseal(data))
-    except Exception as error:  # whatever msgpack and NumPy say of bytes that are none of theirs
+    except Exception as error:  # whatever msgpack and NumPy say of bytes they did not write
         raise ValueError(Errors.META_BAD_STATE.format(what="an estimator", given=error)) from error
     if not (isinstance(parts, dict) and isinstance(parts.get("settings"), dict)):
         raise ValueError(Errors.META_BAD_STATE.format(what="method, settings and state", given=type(parts).__name__))

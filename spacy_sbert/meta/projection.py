@@ -12,7 +12,7 @@ from .errors import MORE_SENTENCES, Errors
 from .estimator import MetaEmbedding, Views
 from .moments import Moments
 
-CONSTANT = 1e-12  # variance of a member, as a share of its mean square, that is none
+CONSTANT = 1e-12  # variance of a member, as a share of its mean square, that counts as 0
 
 
 class LinearMeta(MetaEmbedding):

@@ -1,4 +1,4 @@
-"""Comparisons of models: paired tests, ranks, and results that are none."""
+"""Comparisons of models: paired tests, ranks, and files that are not results."""
 
 import json
 import re

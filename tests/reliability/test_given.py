@@ -111,7 +111,7 @@ def test_labels(counted, nlp, tiny_bert):
     sbert = nlp.get_pipe("sbert")
     doc = nlp("a man")
     wrong = ["yes", b"yes", 5, True, {"yes"}, ["yes", None], ["yes", 5], ["yes", ""], ["yes", "\ud800"], {"": "yes"}]
-    with counted("labels that are none are refused, and named") as cases:
+    with counted("what is not a label is refused, and named") as cases:
         for given in [*wrong, {"": ["yes", 1]}]:
             for pipe in ("sbert", "sbert_reranker"):
                 with cases.refuses(f"initialize, labels = {given!r}", "labels", errors=ERRORS):
@@ -138,7 +138,7 @@ def test_examples(counted, nlp):
             copy.spans["sbert"] = SpanGroup(copy, name="sbert", attrs=attrs, spans=spans)
         return example
 
-    with counted("an example that is none is refused, and named") as cases:
+    with counted("what is not an example is refused, and named") as cases:
         for label in (None, "", 5, True, ["yes"], b"yes", "\ud800", "unknown"):
             with cases.refuses(f"label {label!r}", "label"):
                 nlp.get_pipe("sbert").update([with_gold(label=label)])

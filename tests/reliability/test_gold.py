@@ -1,4 +1,4 @@
-"""Gold that cannot be learned by is refused by name, in a loop of one's own as in a file."""
+"""Gold that nothing can be learned from is refused by name, in a loop of one's own as in a file."""
 
 import math
 
@@ -9,7 +9,7 @@ from spacy.training import Example
 
 from spacy_sbert.readers import example_doc
 
-PROMISE = "gold that cannot be learned by is refused, and the example is named"
+PROMISE = "gold that nothing can be learned from is refused, and the example is named"
 COSINE = {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}
 SOFTMAX = {"@layers": "spacy-sbert.SoftmaxLoss.v1"}
 OF_SCORES = {

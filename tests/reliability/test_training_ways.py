@@ -342,7 +342,7 @@ def test_a_gradient_that_never_comes(counted, make_nlp, monkeypatch, loop):
     step, shim = LOOPS[loop], nlp.get_pipe("transformer").model.shim
     ends = {"saved": nlp.to_bytes, "averaged": average, "copied": nlp.get_pipe("transformer").model.copy}
     ends["trained"] = lambda: step(nlp, [batch], nlp._optimizer)
-    with counted("an update that waits for a gradient in vain is made, once") as cases:
+    with counted("an update whose gradient never comes is made, once") as cases:
         expected = train(forgetting)
         assert not same(train(step), expected), "it waits"
         for name, end in ends.items():

@@ -27,7 +27,7 @@ class LossLayer(Configured[InT, OutT]):
     whole_batch (bool): whether the loss of a batch is more than the mean over its examples, so that a batch that is
         split has another loss.
     is_sum (bool): whether the loss is a sum over its examples, not a mean.
-    score_range (tuple): the least and the greatest gold score that the loss can be learned by, None for any.
+    score_range (tuple): the least and the greatest gold score that the loss can learn from, None for any.
     learn_rate_factor (float): how many times faster than the encoder its own parameters learn.
     mini_batch_size (int): how many rows the encoder is to run at once, None for all.
     init, layers, dims, params, attrs: as in Model.
