@@ -36,8 +36,8 @@ def check_architecture(model: Any, config: Any, folder: Path) -> None:
 def check_weights(model: Any, loading: Mapping[str, Any], folder: Path, *, head: bool, cut: bool) -> None:
     """Compare the names of the weights in a folder with those that the model has.
 
-    A pooler without weights is removed. A head that the model does not have, or whose classifier is still to be trained,
-    is not a part of the encoder.
+    A pooler without weights is removed. A head that the model does not have, or whose classifier is still to be
+    trained, is not a part of the encoder.
 
     model: of Hugging Face. loading (dict): what Transformers says of its loading. folder (Path): of the encoder.
     head (bool): whether the folder is to have the classifier's head. cut (bool): whether settings ask for fewer layers.
