@@ -110,7 +110,7 @@ def test_what_is_no_file_is_refused_before_it_is_read(counted, nlp, tmp_path, nu
 
 
 def test_pipes_in_folders_of_data_and_caches(counted, tmp_path):
-    """A task fails by name if its file is not a regular file, and the others run; what is not a kept result is made anew."""
+    """A task whose file is not a regular file fails by name, the others run; what is not a kept result is made anew."""
     write_benchmark(tmp_path, "dev")
     write_benchmark(tmp_path, "test")
     cache, settings = tmp_path / "cache", Settings(any_count=True, bootstrap=0)
