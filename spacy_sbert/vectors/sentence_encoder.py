@@ -8,6 +8,7 @@ from spacy_transformers.layers import split_trf_batch
 from thinc.api import Model, chain
 
 from ..encoder.heard import row_states
+from ..encoder.listener import SentenceListener
 from ..encoder.transformer import RowTransformer, load
 from .call import AS_CONFIGURED, Call
 from .encoded import EncodedDoc
@@ -66,8 +67,8 @@ def _encode(model: SentenceEncoder, docs: list[Doc], is_train: bool, call: Call)
 def _shared_width(source: Model, pooling: SentencePooling, truncate_dim: int | None) -> int:
     """The width of vectors on a transformer that has encoded nothing yet; 0 where nobody knows that of its states."""
     for node in source.walk():
-        encoder = getattr(node, "transformer", None) or node  # a listener knows whom it hears
+        encoder = node.transformer if isinstance(node, SentenceListener) else node
         settings = load(encoder).settings if isinstance(encoder, RowTransformer) else None
-        if encoder.has_dim("nO"):
+        if encoder is not None and encoder.has_dim("nO"):
             return pooling.width(encoder.get_dim("nO"), settings, truncate_dim=truncate_dim)
     return 0
