@@ -14,7 +14,7 @@ from transformers.file_utils import ModelOutput
 from ..similarity import as_numpy
 from .align import piece_characters
 from .padded import RowBatch
-from .rows import Pieces, Rows, RowStates, borders_of, outermost, row_characters
+from .rows import Pieces, Rows, RowStates, borders_of, row_characters
 from .states import Array, States
 
 
@@ -23,13 +23,13 @@ class _Heard:
     """The windows of one Doc.
 
     rows: of the Doc. lengths: int64 (windows,), the wordpieces of each, N in all. places: int64 (N,), where these stand
-    in the flattened padded batch. characters: int32 (N, 2), of each in the Doc; None if they are not known.
+    in the flattened padded batch. characters: int32 (N, 2), of each in the Doc, or where those of each token stand.
     """
 
     rows: Rows
     lengths: numpy.ndarray
     places: numpy.ndarray
-    characters: numpy.ndarray | None
+    characters: numpy.ndarray | Ragged
 
 
 def row_states(datas: list[TransformerData], docs: Sequence[Doc] | None = None) -> RowStates | None:
@@ -57,13 +57,20 @@ def row_states(datas: list[TransformerData], docs: Sequence[Doc] | None = None) 
             d_datas |= {i: _padded(batch[i], heard[i], d_own) for i, d_own in zip(own, found, strict=True)}
         return [d_datas[i] for i in range(len(batch))]
 
-    characters = [doc.characters for doc in heard if doc.characters is not None]
-    of_all = numpy.concatenate(characters) if len(characters) == len(heard) else None
     rows, borders = _joined([doc.rows for doc in heard]), borders_of(n_rows.get(i, 0) for i in range(len(datas)))
-    lengths, pieces = numpy.concatenate([doc.lengths for doc in heard]), None
-    if of_all is not None and docs:
-        pieces = Pieces.of_rows(rows, borders, lengths, of_all[:, 1] > of_all[:, 0], of_all)
-    return RowStates(rows, borders, lengths, [states for _, states in parts], backprop, pieces)
+    lengths = numpy.concatenate([doc.lengths for doc in heard])
+    found = RowStates(rows, borders, lengths, [states for _, states in parts], backprop)
+    if docs:
+        characters = numpy.concatenate([_characters(own, docs[i]) for own, i in zip(heard, held, strict=True)])
+        of_text = characters[:, 1] > characters[:, 0]
+        found.pieces = Pieces.of_rows(rows, borders, lengths, of_text, characters)
+    return found
+
+
+def _characters(heard: _Heard, doc: Doc) -> numpy.ndarray:
+    if isinstance(heard.characters, numpy.ndarray):
+        return heard.characters
+    return piece_characters(heard.characters, [doc], len(heard.places))
 
 
 def _states_of(batch: list[TransformerData], docs: list[_Heard], own: list[int], firsts: list[int]) -> States:
@@ -115,12 +122,10 @@ def _heard(data: TransformerData, doc: Doc | None) -> _Heard:
     if rows is None:
         rows, align, chosen = _stretch(data, align, lengths)
         lengths, places = numpy.array([len(chosen)]), places[chosen]
-    if doc is None:
-        return _Heard(rows, lengths, places, None)
-    if rows.characters is None:
+    if doc is not None and rows.characters is None:
         spans = [doc[start:end] for start, end in rows.spans.tolist()]
         rows = replace(rows, characters=row_characters(spans, [span.text for span in spans]))
-    return _Heard(rows, lengths, places, piece_characters(align, [doc], len(places)))
+    return _Heard(rows, lengths, places, align)
 
 
 def _flat_align(data: TransformerData, places: numpy.ndarray) -> Ragged:
@@ -137,7 +142,7 @@ def _recorded_rows(batch: RowBatch) -> Rows | None:
         return Rows(batch.spans[:, 1:], row_of, n_text, n_text > 0, n_cut, settings, batch.row_characters)
     _, first, row_of = numpy.unique(batch.spans[:, 0], return_index=True, return_inverse=True)
     spans = batch.spans[first, 1:]
-    apart = spans[1:] if outermost(spans).sum() == 1 else spans
+    apart = spans[1:] if (spans[1:, 1] <= spans[0, 1]).all() else spans
     if (apart[1:, 0] < apart[:-1, 1]).any():
         return None
     has_text = numpy.bincount(row_of, weights=n_text) > 0

@@ -1,6 +1,7 @@
 """The one way from Docs to vectors, in use and in training: rows, wordpieces, states, pooling."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
 from spacy.tokens import Doc
@@ -9,6 +10,7 @@ from thinc.api import Model, chain
 
 from ..encoder.heard import row_states
 from ..encoder.listener import SentenceListener
+from ..encoder.rows import RowStates
 from ..encoder.transformer import RowTransformer, load
 from .call import AS_CONFIGURED, Call
 from .encoded import EncodedDoc
@@ -41,32 +43,35 @@ def predict(model: SentenceEncoder, docs: list[Doc], call: Call) -> list[Encoded
     model (Model): with a transformer of its own, or one that listens to a shared one.
     RAISES (ValueError): for a prompt where the transformer is shared.
     """
-    if model.has_ref("transformer"):
-        return _encode(model, docs, False, call)[0]
-    if call.prompt is not None:
-        raise ValueError(Errors.SHARED_PROMPT.format(prompt=call.prompt))
-    source, pooling = model.layers[0], cast(SentencePooling, model.layers[1])
-    batch = row_states(source.predict(docs), docs if call.token_vectors else None)
-    width = 0 if batch else _shared_width(source, pooling, call.truncate_dim)
-    return encode_docs(pooling, batch, len(docs), False, call=call, width=width)[0]
+    return _encode(model, docs, False, call)[0]
 
 
 def _encode(model: SentenceEncoder, docs: list[Doc], is_train: bool, call: Call) -> tuple[list[EncodedDoc], Backprop]:
-    transformer = cast(RowTransformer, model.get_ref("transformer"))
     pooling = cast(SentencePooling, model.get_ref("pooling"))
+    with _rows(model, docs, is_train, call) as batch:
+        width = 0 if batch else _width(model, pooling, call.truncate_dim)
+        return encode_docs(pooling, batch, len(docs), is_train, call=call, width=width)
+
+
+def _rows(
+    model: SentenceEncoder, docs: list[Doc], is_train: bool, call: Call
+) -> AbstractContextManager[RowStates | None]:
+    """The rows and states of Docs, from the model's own transformer or the one it hears; None if there is no row."""
+    if not model.has_ref("transformer"):
+        if call.prompt is not None:
+            raise ValueError(Errors.SHARED_PROMPT.format(prompt=call.prompt))
+        return nullcontext(row_states(model.layers[0].predict(docs), docs if call.token_vectors else None))
+    transformer = cast(RowTransformer, model.get_ref("transformer"))
     spans = transformer.attrs["get_spans"](docs)
     if not any(spans):
-        settings = load(transformer).settings
-        width = pooling.width(transformer.get_dim("nO"), settings, truncate_dim=call.truncate_dim)
-        return encode_docs(pooling, None, len(docs), is_train, width=width)
+        return nullcontext()
     with_pieces = call.token_vectors and not is_train
-    with transformer.read(spans, prompt=call.prompt, with_pieces=with_pieces, is_train=is_train) as batch:
-        return encode_docs(pooling, batch, len(docs), is_train, call=call)
+    return transformer.read(spans, prompt=call.prompt, with_pieces=with_pieces, is_train=is_train)
 
 
-def _shared_width(source: Model, pooling: SentencePooling, truncate_dim: int | None) -> int:
-    """The width of vectors on a transformer that has encoded nothing yet; 0 where nobody knows that of its states."""
-    for node in source.walk():
+def _width(model: SentenceEncoder, pooling: SentencePooling, truncate_dim: int | None) -> int:
+    """The width of vectors where there is no row; 0 where nobody knows that of a shared transformer's states."""
+    for node in model.layers[0].walk():
         encoder = node.transformer if isinstance(node, SentenceListener) else node
         settings = load(encoder).settings if isinstance(encoder, RowTransformer) else None
         if encoder is not None and encoder.has_dim("nO"):

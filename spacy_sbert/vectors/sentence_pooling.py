@@ -8,7 +8,6 @@ from spacy_transformers.data_classes import TransformerData
 from thinc.api import Model
 from thinc.types import Floats2d, Ragged
 
-from ..encoder.engine.windows import spread
 from ..encoder.heard import row_states
 from ..encoder.rows import Pieces, RowStates
 from ..encoder.settings import FolderSettings
@@ -169,15 +168,16 @@ def pool_rows(
     states: list[numpy.ndarray | None] = [None] * len(batch.lengths)
     starts = numpy.cumsum(batch.lengths) - batch.lengths
     for part in batch.states:
-        pooled, backprop_part = model.pool(part, batch.n_lead, is_train)
         if windows is None:
             model.width(part.values.shape[1], settings, truncate_dim=call.truncate_dim)
+        if batch.pieces is not None:
+            _keep(states, part, starts, batch.pieces)
+        pooled, backprop_part = model.pool(part, batch.n_lead, is_train)
+        if windows is None:
             windows = xp.zeros((len(batch.lengths), pooled.shape[1]), dtype=pooled.dtype)
         windows[part.windows] = pooled
         if is_train:
             callbacks.append((part.windows, backprop_part))
-        if batch.pieces is not None:
-            _keep(states, part, starts, batch.pieces)
     weights = batch.rows.window_weights * batch.rows.has_text[batch.rows.row_of]
     vectors, backprop_rows = row_vectors(model.ops, finishing, windows, batch.rows.row_of, weights, is_train=is_train)
 
@@ -195,7 +195,7 @@ def _same(d_values: Array) -> Array:
 def _keep(states: list[numpy.ndarray | None], part: States, starts: numpy.ndarray, pieces: Pieces) -> None:
     """Copy the states of each window that is wanted, so that none keeps those of its whole batch in memory."""
     found, ends = as_numpy(part.values), numpy.cumsum(part.lengths)
-    of_text = pieces.of_text[spread(starts[part.windows], part.lengths)]
     for window, start, end in zip(part.windows.tolist(), (ends - part.lengths).tolist(), ends.tolist(), strict=True):
         if pieces.windows[window]:
-            states[window] = found[start:end][of_text[start:end]]
+            of_text = pieces.of_text[starts[window] : starts[window] + end - start]
+            states[window] = found[start:end][of_text]
