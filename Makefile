@@ -1,4 +1,4 @@
-# make demo   train, evaluate, package and install on the shipped sample (4 to 6 minutes)
+# make demo   train, evaluate, package and install on the shipped sample (about 4 minutes)
 # make test   lint, check types and run all tests
 # make reliability   every counted case, see docs/reliability.md
 # make slow   the tests that take longer: one epoch on STSb, a package in a fresh environment
