@@ -16,7 +16,7 @@ from .encoder.prompts import Prompts
 from .encoder.transformer import RowTransformer
 from .errors import Errors
 from .errors.checks import Name, NonNegative, NonNegativeFloat, WidthOrOff, validated
-from .vectors.sentence_encoder import SentenceEncoder
+from .vectors.sentence_encoder import SentenceEncoder, listening_encoder
 from .vectors.sentence_encoder import sentence_encoder as build_encoder
 from .vectors.sentence_pooling import SentencePooling
 
@@ -94,10 +94,7 @@ def shared_sentence_encoder(
     RAISES (ValueError): for an unknown pooling or normalize, or a negative truncate_dim.
     """
     source = chain(tok2vec, split_trf_batch()) if isinstance(tok2vec, TransformerModel) else tok2vec
-    pool = _pooling(pooling, normalize, dense, truncate_dim)
-    encoder: SentenceEncoder = chain(source, pool)
-    encoder.set_ref("pooling", pool)  # by which the component says what to keep of each token
-    return encoder
+    return listening_encoder(source, _pooling(pooling, normalize, dense, truncate_dim))
 
 
 @registry.architectures("spacy-sbert.SentenceListener.v1")

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy
 from spacy.tokens import Doc
@@ -15,7 +16,7 @@ from ..similarity import as_numpy
 from .align import piece_characters
 from .padded import RowBatch
 from .rows import Pieces, Rows, RowStates, borders_of, row_characters
-from .states import Array, States
+from .states import Array, Backprop, States
 
 
 @dataclass
@@ -32,16 +33,16 @@ class _Heard:
     characters: numpy.ndarray | Ragged
 
 
-def row_states(datas: list[TransformerData], docs: Sequence[Doc] | None = None) -> RowStates | None:
+def heard_rows(datas: list[TransformerData], docs: Sequence[Doc] | None, backprop: Backprop) -> RowStates:
     """The rows of Docs as a transformer encoded them, and its states without padding.
 
     datas: of each Doc, from whatever batch, padded.
     docs: the Docs, if what other Spans and Tokens need is to be known.
-    RETURNS (RowStates): its backprop returns the gradient of each TransformerData that has rows; None if none has.
+    backprop: takes the gradient of each TransformerData that has rows.
     """
     held = [i for i, data in enumerate(datas) if "last_hidden_state" in data.model_output]
     if not held:
-        return None
+        return RowStates.none(len(datas), backprop)
     batch = [datas[i] for i in held]
     heard = [_heard(datas[i], docs[i] if docs else None) for i in held]
     n_rows = dict(zip(held, (len(doc.rows.spans) for doc in heard), strict=True))
@@ -49,17 +50,17 @@ def row_states(datas: list[TransformerData], docs: Sequence[Doc] | None = None) 
     firsts = borders_of(len(doc.lengths) for doc in heard)
     parts = [(own, _states_of(batch, heard, own, firsts)) for own in kinds if own]
 
-    def backprop(d_values: list[Array]) -> list[TransformerData]:
+    def backprop_states(d_values: list[Array]) -> Any:
         d_datas: dict[int, TransformerData] = {}
         for (own, _), d_part in zip(parts, d_values, strict=True):
             borders = pairwise(borders_of(len(heard[i].places) for i in own))
             found = [d_part[slice(*border)] for border in borders]
             d_datas |= {i: _padded(batch[i], heard[i], d_own) for i, d_own in zip(own, found, strict=True)}
-        return [d_datas[i] for i in range(len(batch))]
+        return backprop([d_datas[i] for i in range(len(batch))])
 
     rows, borders = _joined([doc.rows for doc in heard]), borders_of(n_rows.get(i, 0) for i in range(len(datas)))
     lengths = numpy.concatenate([doc.lengths for doc in heard])
-    found = RowStates(rows, borders, lengths, [states for _, states in parts], backprop)
+    found = RowStates(rows, borders, lengths, [states for _, states in parts], backprop_states)
     if docs:
         characters = numpy.concatenate([_characters(own, docs[i]) for own, i in zip(heard, held, strict=True)])
         of_text = characters[:, 1] > characters[:, 0]

@@ -111,6 +111,11 @@ class RowStates:
     def __post_init__(self) -> None:
         self.window_borders: list[int] = numpy.searchsorted(self.rows.row_of, self.borders).tolist()
 
+    @classmethod
+    def none(cls, n_docs: int, backprop: Backprop = no_gradient) -> "RowStates":
+        """Those of Docs without text."""
+        return cls(Rows.none(), [0] * (n_docs + 1), numpy.zeros(0, dtype="int64"), backprop=backprop)
+
 
 def read_spans(
     tokenizer: WordpieceTokenizer, spans: list[list[Span]], *, prompt: str, with_pieces: bool

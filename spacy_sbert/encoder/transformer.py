@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import torch
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy_transformers.data_classes import FullTransformerBatch, WordpieceBatch
 from spacy_transformers.layers import TransformerModel
 from thinc.api import Model, xp2torch
@@ -95,10 +95,12 @@ class RowTransformer(Configured, SealedModel, TransformerModel):
             yield run(engine, wordpieces, budget=self.max_batch_items), no_gradient
 
     @contextmanager
-    def read(
-        self, spans: list[list[Span]], *, prompt: str | None, with_pieces: bool, is_train: bool
-    ) -> Iterator[RowStates]:
+    def read(self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool) -> Iterator[RowStates]:
         """The rows of Docs, and their states, see `states`; for the arguments see read_spans."""
+        spans = self.attrs["get_spans"](docs)
+        if not any(spans):
+            yield RowStates.none(len(docs))
+            return
         prompt = self.prompt(prompt)
         wordpieces, batch = read_spans(self.wordpiece_tokenizer, spans, prompt=prompt, with_pieces=with_pieces)
         with self.states(wordpieces, is_train) as (batch.states, batch.backprop):

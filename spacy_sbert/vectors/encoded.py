@@ -1,12 +1,11 @@
 """What the sentence encoder returns for a Doc."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy
 from thinc.types import Floats2d
 
-from ..encoder.rows import Pieces, Rows, RowStates
+from ..encoder.rows import Rows
 
 
 @dataclass
@@ -60,30 +59,3 @@ class EncodedDoc:
     def without_rows(cls, vectors: Floats2d, pooling: str) -> "EncodedDoc":
         """What a Doc without text gets; vectors (float (0, width)): of the width that others have."""
         return cls(Rows.none(), vectors, pooling, False, None)
-
-
-def encoded_docs(batch: RowStates, pooled: PooledRows) -> list[EncodedDoc]:
-    """Each Doc of a batch with its rows and their vectors."""
-    kinds = pooled.pooling, pooled.normalize
-    wordpieces = iter(() if batch.pieces is None else _wordpieces_of(batch, batch.pieces, pooled.states))
-    found = []
-    for row, window in zip(pairwise(batch.borders), pairwise(batch.window_borders), strict=True):
-        vectors = pooled.vectors[slice(*row)]
-        if row[0] == row[1]:
-            found.append(EncodedDoc.without_rows(vectors, pooled.pooling))
-            continue
-        own = batch.rows.part(slice(*row), slice(*window))
-        found.append(EncodedDoc(own, vectors, *kinds, next(wordpieces, None), pooled.dense))
-    return found
-
-
-def _wordpieces_of(batch: RowStates, pieces: Pieces, states: list[numpy.ndarray | None]) -> list[WordpieceStates]:
-    """What the Spans and Tokens of each Doc with rows need."""
-    piece_borders, found = numpy.append(0, numpy.cumsum(batch.lengths)), []
-    for first, last in pairwise(batch.window_borders):
-        own = [of_window for of_window in states[first:last] if of_window is not None]
-        if own:
-            here = slice(piece_borders[first], piece_borders[last])
-            joined = own[0] if len(own) == 1 else numpy.concatenate(own)
-            found.append(WordpieceStates(joined, pieces.characters[here][pieces.of_text[here]]))
-    return found

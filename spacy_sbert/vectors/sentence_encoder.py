@@ -2,23 +2,26 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from itertools import pairwise
 from typing import Any, cast
 
+import numpy
 from spacy.tokens import Doc
+from spacy_transformers.data_classes import TransformerData
 from spacy_transformers.layers import split_trf_batch
 from thinc.api import Model, chain
 
-from ..encoder.heard import row_states
+from ..encoder.heard import heard_rows
 from ..encoder.listener import SentenceListener
-from ..encoder.rows import RowStates
+from ..encoder.rows import Pieces, RowStates
 from ..encoder.transformer import RowTransformer, load
 from .call import AS_CONFIGURED, Call
-from .encoded import EncodedDoc
+from .encoded import EncodedDoc, PooledRows, WordpieceStates
 from .errors import Errors
-from .sentence_pooling import SentencePooling, encode_docs
+from .sentence_pooling import SentencePooling, pool_rows
 
 SentenceEncoder = Model[list[Doc], list[EncodedDoc]]
-Backprop = Callable[[list[Any]], Any]
+Backprop = Callable[[list[Any]], Any]  # takes the gradient of the vectors of each Doc
 
 
 def sentence_encoder(transformer: RowTransformer, pooling: SentencePooling) -> SentenceEncoder:
@@ -29,8 +32,16 @@ def sentence_encoder(transformer: RowTransformer, pooling: SentencePooling) -> S
     return Model("sentence_encoder", forward, init=init, layers=[held], refs=refs)
 
 
+def listening_encoder(source: Model[list[Doc], list[TransformerData]], pooling: SentencePooling) -> SentenceEncoder:
+    """Pool the rows of Docs as a shared transformer encoded them; source (Model): what listens to it."""
+    dims: dict[str, int | None] = {"nO": None}  # saved pipelines have it
+    refs: dict[str, Model | None] = {"pooling": pooling}
+    return Model("sentence_encoder", forward, init=init, dims=dims, layers=[source, pooling], refs=refs)
+
+
 def init(model: SentenceEncoder, X: Any = None, Y: Any = None) -> None:
-    model.layers[0].initialize()
+    for layer in model.layers:
+        layer.initialize()
 
 
 def forward(model: SentenceEncoder, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], Backprop]:
@@ -49,24 +60,24 @@ def predict(model: SentenceEncoder, docs: list[Doc], call: Call) -> list[Encoded
 def _encode(model: SentenceEncoder, docs: list[Doc], is_train: bool, call: Call) -> tuple[list[EncodedDoc], Backprop]:
     pooling = cast(SentencePooling, model.get_ref("pooling"))
     with _rows(model, docs, is_train, call) as batch:
-        width = 0 if batch else _width(model, pooling, call.truncate_dim)
-        return encode_docs(pooling, batch, len(docs), is_train, call=call, width=width)
+        if not len(batch.lengths):
+            zero = pooling.ops.alloc2f(0, _width(model, pooling, call.truncate_dim))
+            encoded = [EncodedDoc.without_rows(zero, pooling.pooling_name) for _ in docs]
+            return encoded, lambda d_vectors: batch.backprop([])
+        pooled, backprop = pool_rows(pooling, batch, is_train, call=call)
+    return _encoded_docs(batch, pooled), lambda d_vectors: backprop(pooling.ops.xp.concatenate(d_vectors))
 
 
-def _rows(
-    model: SentenceEncoder, docs: list[Doc], is_train: bool, call: Call
-) -> AbstractContextManager[RowStates | None]:
-    """The rows and states of Docs, from the model's own transformer or the one it hears; None if there is no row."""
-    if not model.has_ref("transformer"):
-        if call.prompt is not None:
-            raise ValueError(Errors.SHARED_PROMPT.format(prompt=call.prompt))
-        return nullcontext(row_states(model.layers[0].predict(docs), docs if call.token_vectors else None))
-    transformer = cast(RowTransformer, model.get_ref("transformer"))
-    spans = transformer.attrs["get_spans"](docs)
-    if not any(spans):
-        return nullcontext()
+def _rows(model: SentenceEncoder, docs: list[Doc], is_train: bool, call: Call) -> AbstractContextManager[RowStates]:
+    """The rows and states of Docs, from the model's own transformer or the one it hears."""
     with_pieces = call.token_vectors and not is_train
-    return transformer.read(spans, prompt=call.prompt, with_pieces=with_pieces, is_train=is_train)
+    if model.has_ref("transformer"):
+        transformer = cast(RowTransformer, model.get_ref("transformer"))
+        return transformer.read(docs, prompt=call.prompt, with_pieces=with_pieces, is_train=is_train)
+    if call.prompt is not None:
+        raise ValueError(Errors.SHARED_PROMPT.format(prompt=call.prompt))
+    datas, backprop = model.layers[0](docs, is_train)
+    return nullcontext(heard_rows(datas, docs if with_pieces else None, backprop))
 
 
 def _width(model: SentenceEncoder, pooling: SentencePooling, truncate_dim: int | None) -> int:
@@ -77,3 +88,30 @@ def _width(model: SentenceEncoder, pooling: SentencePooling, truncate_dim: int |
         if encoder is not None and encoder.has_dim("nO"):
             return pooling.width(encoder.get_dim("nO"), settings, truncate_dim=truncate_dim)
     return 0
+
+
+def _encoded_docs(batch: RowStates, pooled: PooledRows) -> list[EncodedDoc]:
+    """Each Doc of a batch with its rows and their vectors."""
+    kinds = pooled.pooling, pooled.normalize
+    wordpieces = iter(() if batch.pieces is None else _wordpieces(batch, batch.pieces, pooled.states))
+    found = []
+    for row, window in zip(pairwise(batch.borders), pairwise(batch.window_borders), strict=True):
+        vectors = pooled.vectors[slice(*row)]
+        if row[0] == row[1]:
+            found.append(EncodedDoc.without_rows(vectors, pooled.pooling))
+            continue
+        own = batch.rows.part(slice(*row), slice(*window))
+        found.append(EncodedDoc(own, vectors, *kinds, next(wordpieces, None), pooled.dense))
+    return found
+
+
+def _wordpieces(batch: RowStates, pieces: Pieces, states: list[numpy.ndarray | None]) -> list[WordpieceStates]:
+    """What the Spans and Tokens of each Doc with rows need."""
+    piece_borders, found = numpy.append(0, numpy.cumsum(batch.lengths)), []
+    for first, last in pairwise(batch.window_borders):
+        own = [of_window for of_window in states[first:last] if of_window is not None]
+        if own:
+            here = slice(piece_borders[first], piece_borders[last])
+            joined = own[0] if len(own) == 1 else numpy.concatenate(own)
+            found.append(WordpieceStates(joined, pieces.characters[here][pieces.of_text[here]]))
+    return found

@@ -1,37 +1,33 @@
 """From a transformer's wordpiece states to one vector a row, and back."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import numpy
-from spacy_transformers.data_classes import TransformerData
-from thinc.api import Model
+from thinc.api import Model, Ops
 from thinc.types import Floats2d, Ragged
 
-from ..encoder.heard import row_states
 from ..encoder.rows import Pieces, RowStates
 from ..encoder.settings import FolderSettings
 from ..encoder.states import Array, States
 from ..errors.checks import WidthOrOff, check
 from ..errors.configured import Configured
-from ..layers.leading import without_leading
 from ..layers.pooling import make_pooling, stretch_pooling
 from ..layers.truncation import truncation
 from ..layers.unit_length import unit_length
 from ..similarity import as_numpy
 from .call import AS_CONFIGURED, Call
-from .encoded import EncodedDoc, PooledRows, encoded_docs
+from .encoded import PooledRows
 from .errors import Errors
-from .row_vectors import row_vectors
 
 
-class SentencePooling(Configured[list[TransformerData], list[EncodedDoc]]):
+class SentencePooling(Configured[RowStates, PooledRows]):
     """Pool each row of each Doc, average the windows of a row that was too long for one, and finish: a dense layer,
     normalisation, truncation, as far as there are any.
 
-    Input: one TransformerData a Doc. Output: one EncodedDoc a Doc. Its backprop takes the gradient of each EncodedDoc's
-    vectors, float (rows, width), and returns the gradient of each TransformerData that has rows. Its attr
-    upstream_normalize: what the folder of a transformer says that does not tell it with its output.
+    Input: RowStates. Output: PooledRows. Its backprop takes the gradient of the vectors, float (rows, width), and
+    returns what the backprop of its input does. Its attr upstream_normalize: what the folder of a transformer says that
+    does not tell it with its output.
 
     pooling (str): see make_pooling.
     normalize (bool): whether vectors get unit length; None to do as the encoder's folder says.
@@ -125,32 +121,8 @@ def init(model: SentencePooling, X: Any = None, Y: Any = None) -> None:
         model.dense.initialize()
 
 
-def forward(model: SentencePooling, datas: list[TransformerData], is_train: bool) -> tuple[list[EncodedDoc], Callable]:
-    return encode_docs(model, row_states(datas), len(datas), is_train)
-
-
-def encode_docs(
-    model: SentencePooling,
-    batch: RowStates | None,
-    n_docs: int,
-    is_train: bool,
-    *,
-    call: Call = AS_CONFIGURED,
-    width: int = 0,
-) -> tuple[list[EncodedDoc], Callable[[list[Array]], Any]]:
-    """The rows of Docs and their vectors; the callback takes the gradient of the vectors of each Doc.
-
-    batch (RowStates): of the Docs; None if none has a row.
-    n_docs (int): how many there are.
-    call (Call): what is not as the config says.
-    width (int): of vectors, where there is no row to tell.
-    """
-    if batch is None:
-        nothing = model.ops.alloc2f(0, width)
-        return [EncodedDoc.without_rows(nothing, model.pooling_name) for _ in range(n_docs)], lambda d_vectors: []
-    pooled, backprop = pool_rows(model, batch, is_train, call=call)
-    encoded = encoded_docs(batch, pooled)
-    return encoded, lambda d_vectors: backprop(model.ops.xp.concatenate(d_vectors))
+def forward(model: SentencePooling, batch: RowStates, is_train: bool) -> tuple[PooledRows, Callable]:
+    return pool_rows(model, batch, is_train)
 
 
 def pool_rows(
@@ -186,6 +158,75 @@ def pool_rows(
         return batch.backprop([backprop_part(d_windows[own]) for own, backprop_part in callbacks])
 
     return PooledRows(vectors, states, model.pooling_name, normalize, is_dense), backprop
+
+
+def without_leading(
+    states: Floats2d, lengths: numpy.ndarray, lead: int
+) -> tuple[Floats2d, numpy.ndarray, Callable[[Floats2d], Floats2d]]:
+    """Drop the first wordpieces of each window, but never all of them.
+
+    states (float (wordpieces, width)): of windows, one after another.
+    lengths (int (windows,)): the wordpieces in each.
+    lead (int): how many to drop of each.
+    RETURNS (float (kept wordpieces, width), int (windows,), Callable): the states and lengths that are left, and from
+        the gradient of these states to that of all.
+    """
+    dropped = numpy.minimum(lead, lengths - 1)
+    places = numpy.arange(len(states)) - numpy.repeat(numpy.cumsum(lengths) - lengths, lengths)
+    kept = numpy.flatnonzero(places >= numpy.repeat(dropped, lengths))
+
+    def backprop(d_kept: Floats2d) -> Floats2d:
+        d_states: Any = states * 0
+        d_states[kept] = d_kept
+        return d_states
+
+    return cast(Any, states)[kept], lengths - dropped, backprop
+
+
+def row_vectors(
+    ops: Ops,
+    finishing: Sequence[Model[Floats2d, Floats2d]],
+    windows: Floats2d,
+    row_of: numpy.ndarray,
+    weights: numpy.ndarray,
+    *,
+    is_train: bool,
+) -> tuple[Floats2d, Callable[[Floats2d], Floats2d]]:
+    """Average the windows of each row, weighted by their wordpieces, so that a last window of a word or two counts for
+    no more than that, and take the average through the layers that finish a vector.
+
+    y_r = f(sum_i w_i x_i / sum_i w_i) over the windows i of row r, and 0 where no window has a wordpiece
+
+    finishing (list[Model]): f, one after another: a dense layer, normalisation, truncation, or nothing.
+    windows (float (windows, width)): x.
+    row_of (int64 (windows,)): the row of each window; ascending, each row has one.
+    weights (int64 (windows,)): w, the wordpieces in each window, special tokens left out.
+    RETURNS (float (rows, width), Callable): y, and from its gradient to that of x.
+    """
+    counts = numpy.bincount(row_of)
+    totals = numpy.bincount(row_of, weights=weights)
+    shares = ops.xp.asarray((weights / numpy.maximum(totals, 1)[row_of])[:, None], dtype=windows.dtype)
+    vectors = windows * shares
+    lengths = ops.asarray1i(cast(Any, counts))
+    if len(counts) < len(row_of):
+        vectors = ops.reduce_sum(vectors, lengths)
+    callbacks = []
+    for layer in finishing:
+        vectors, callback = layer(vectors, is_train)
+        callbacks.append(callback)
+    empty = numpy.flatnonzero(totals == 0)
+    if len(empty):  # a dense layer makes a vector of nothing, too
+        vectors = vectors.copy()
+        vectors[empty] = 0
+
+    def backprop(d_vectors: Floats2d) -> Floats2d:
+        d_rows = ops.xp.array(d_vectors, dtype=windows.dtype)  # a copy
+        d_rows[empty] = 0
+        for callback in reversed(callbacks):
+            d_rows = callback(d_rows)
+        return (d_rows if len(counts) == len(row_of) else ops.backprop_reduce_sum(d_rows, lengths)) * shares
+
+    return vectors, backprop
 
 
 def _same(d_values: Array) -> Array:

@@ -4,13 +4,18 @@ import numpy
 import pytest
 from gradients import finite_differences, relative_error
 from spacy_transformers.data_classes import TransformerData
+from thinc.api import Model
 from thinc.types import Ragged
 from transformers.file_utils import ModelOutput
 
 from spacy_sbert.encoder.padded import RowBatch
 from spacy_sbert.encoder.settings import FolderSettings
 from spacy_sbert.layers.pooling import POOLING
+from spacy_sbert.vectors.call import Call
+from spacy_sbert.vectors.sentence_encoder import listening_encoder, predict
 from spacy_sbert.vectors.sentence_pooling import SentencePooling
+
+NO_TOKENS = Call(token_vectors=False)
 
 MASK = numpy.array([[1, 1, 1, 1], [1, 1, 1, 0], [1, 1, 0, 0], [1, 1, 0, 0]], dtype="float32")
 SPANS = numpy.array([[0, 0, 3], [0, 0, 3], [1, 3, 5], [2, 5, 6]])  # the first Span has two windows
@@ -36,12 +41,17 @@ def data(states):
     return TransformerData(batch, ModelOutput(last_hidden_state=states), align)
 
 
+def listening(pooling):
+    """An encoder that hears what it is given in place of Docs."""
+    return listening_encoder(Model("given", lambda model, datas, is_train: (datas, lambda d_datas: d_datas)), pooling)
+
+
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("pooling", POOLING)
 def test_gradient(pooling, normalize):
     rng = numpy.random.default_rng(3)
     states, upstream = rng.normal(size=(4, 4, 3)), rng.normal(size=(3, 3))
-    layer = SentencePooling(pooling, normalize)
+    layer = listening(SentencePooling(pooling, normalize))
     (encoded, empty), backprop = layer.begin_update([data(states), TransformerData.empty()])
     assert encoded.vectors.shape == (3, 3) and empty.vectors.shape == (0, 3)
 
@@ -63,14 +73,14 @@ def test_padding_on_the_left():
     given.wordpieces.n_text = numpy.array([1])
     given.model_output["last_hidden_state"] = states
     given.align = Ragged(numpy.array([2, 3], dtype="i"), numpy.array([1, 1], dtype="i"))
-    (encoded,) = SentencePooling("cls", False).predict([given])
+    (encoded,) = predict(listening(SentencePooling("cls", False)), [given], NO_TOKENS)
     assert encoded.vectors.tolist() == [[6.0, 7.0, 8.0]]
 
 
 def test_windows_are_averaged_by_their_wordpieces_and_empty_rows_are_zero():
     states = numpy.arange(48, dtype="float32").reshape(4, 4, 3)
-    layer = SentencePooling("cls", False)
-    (encoded,) = layer.predict([data(states)])
+    layer = listening(SentencePooling("cls", False))
+    (encoded,) = predict(layer, [data(states)], NO_TOKENS)
     assert encoded.vectors == pytest.approx(numpy.array([[4.0, 5.0, 6.0], [24.0, 25.0, 26.0], [0.0, 0.0, 0.0]]))
     assert encoded.rows.spans.tolist() == [[0, 3], [3, 5], [5, 6]]
     assert encoded.rows.has_text.tolist() == [True, True, False]
@@ -79,9 +89,9 @@ def test_windows_are_averaged_by_their_wordpieces_and_empty_rows_are_zero():
 @pytest.mark.parametrize("pooling", POOLING)
 def test_half_precision_states(pooling):
     states = numpy.random.default_rng(4).normal(size=(4, 4, 3))
-    layer = SentencePooling(pooling, True)
+    layer = listening(SentencePooling(pooling, True))
     half = states.astype("float16")
-    (expected,) = layer.predict([data(half.astype("float32"))])
+    (expected,) = predict(layer, [data(half.astype("float32"))], NO_TOKENS)
     (encoded,), backprop = layer.begin_update([data(half)])
     assert encoded.vectors.dtype == numpy.float32
     assert numpy.array_equal(encoded.vectors, expected.vectors)
