@@ -9,23 +9,6 @@ from ..encoder.rows import Rows
 
 
 @dataclass
-class PooledRows:
-    """The vectors of the rows of several Docs, and how they were made.
-
-    vectors: float (rows, width), on the model's device.
-    states: float32 (wordpieces, width) of the text of each window, NumPy arrays of their own; None for a window of
-        which nobody asked for them.
-    pooling, normalize, dense: see EncodedDoc.
-    """
-
-    vectors: Floats2d
-    states: list[numpy.ndarray | None]
-    pooling: str
-    normalize: bool
-    dense: bool
-
-
-@dataclass
 class WordpieceStates:
     """What other Spans and Tokens need to have vectors: the states of a Doc's wordpieces, without special tokens.
 

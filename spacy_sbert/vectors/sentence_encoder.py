@@ -16,9 +16,9 @@ from ..encoder.listener import SentenceListener
 from ..encoder.rows import Pieces, RowStates
 from ..encoder.transformer import RowTransformer, load
 from .call import AS_CONFIGURED, Call
-from .encoded import EncodedDoc, PooledRows, WordpieceStates
+from .encoded import EncodedDoc, WordpieceStates
 from .errors import Errors
-from .sentence_pooling import SentencePooling, pool_rows
+from .sentence_pooling import PooledRows, SentencePooling, pool_rows
 
 SentenceEncoder = Model[list[Doc], list[EncodedDoc]]
 Backprop = Callable[[list[Any]], Any]  # takes the gradient of the vectors of each Doc
@@ -65,7 +65,7 @@ def _encode(model: SentenceEncoder, docs: list[Doc], is_train: bool, call: Call)
             encoded = [EncodedDoc.without_rows(zero, pooling.pooling_name) for _ in docs]
             return encoded, lambda d_vectors: batch.backprop([])
         pooled, backprop = pool_rows(pooling, batch, is_train, call=call)
-    return _encoded_docs(batch, pooled), lambda d_vectors: backprop(pooling.ops.xp.concatenate(d_vectors))
+    return _encoded_docs(pooling, batch, pooled), lambda d_vectors: backprop(pooling.ops.xp.concatenate(d_vectors))
 
 
 def _rows(model: SentenceEncoder, docs: list[Doc], is_train: bool, call: Call) -> AbstractContextManager[RowStates]:
@@ -90,18 +90,19 @@ def _width(model: SentenceEncoder, pooling: SentencePooling, truncate_dim: int |
     return 0
 
 
-def _encoded_docs(batch: RowStates, pooled: PooledRows) -> list[EncodedDoc]:
+def _encoded_docs(pooling: SentencePooling, batch: RowStates, pooled: PooledRows) -> list[EncodedDoc]:
     """Each Doc of a batch with its rows and their vectors."""
-    kinds = pooled.pooling, pooled.normalize
-    wordpieces = iter(() if batch.pieces is None else _wordpieces(batch, batch.pieces, pooled.states))
+    vectors, states = pooled
+    normalize, is_dense = pooling.normalizes(batch.rows.settings), pooling.dense is not None
+    wordpieces = iter(() if batch.pieces is None else _wordpieces(batch, batch.pieces, states))
     found = []
     for row, window in zip(pairwise(batch.borders), pairwise(batch.window_borders), strict=True):
-        vectors = pooled.vectors[slice(*row)]
+        here = vectors[slice(*row)]
         if row[0] == row[1]:
-            found.append(EncodedDoc.without_rows(vectors, pooled.pooling))
+            found.append(EncodedDoc.without_rows(here, pooling.pooling_name))
             continue
         own = batch.rows.part(slice(*row), slice(*window))
-        found.append(EncodedDoc(own, vectors, *kinds, next(wordpieces, None), pooled.dense))
+        found.append(EncodedDoc(own, here, pooling.pooling_name, normalize, next(wordpieces, None), is_dense))
     return found
 
 

@@ -17,8 +17,11 @@ from ..layers.truncation import truncation
 from ..layers.unit_length import unit_length
 from ..similarity import as_numpy
 from .call import AS_CONFIGURED, Call
-from .encoded import PooledRows
 from .errors import Errors
+
+# float (rows, width) on the model's device, and of each window float32 (wordpieces, width), its text in memory of its
+# own, or None if nobody asked for it
+PooledRows = tuple[Floats2d, list[numpy.ndarray | None]]
 
 
 class SentencePooling(Configured[RowStates, PooledRows]):
@@ -71,17 +74,16 @@ class SentencePooling(Configured[RowStates, PooledRows]):
             raise ValueError(Errors.TRUNCATE_DIM.format(given=kept, width=width))
         return kept
 
-    def finishing(
-        self, settings: FolderSettings | None, normalize: bool, truncate_dim: int | None
-    ) -> list[Model[Floats2d, Floats2d]]:
+    def finishing(self, settings: FolderSettings | None, truncate_dim: int | None) -> list[Model[Floats2d, Floats2d]]:
         """The layers that finish a pooled vector.
 
-        settings (FolderSettings): of the encoder; None if nobody knows. normalize (bool): whether to normalise.
+        settings (FolderSettings): of the encoder; None if nobody knows.
         truncate_dim (int): in place of the pipe's own, None for that.
         """
-        width = self._truncated(settings, truncate_dim)
-        layers = [] if self.dense is None else [self.dense]
-        return [*layers, *([self.layers[1]] if normalize else []), *([truncation(width)] if width else [])]
+        width, layers = self._truncated(settings, truncate_dim), [] if self.dense is None else [self.dense]
+        if self.normalizes(settings):
+            layers.append(self.layers[1])
+        return [*layers, truncation(width)] if width else layers
 
     def _truncated(self, settings: FolderSettings | None, truncate_dim: int | None) -> int:
         """To how many dimensions vectors are truncated; 0 for not at all."""
@@ -109,11 +111,15 @@ class SentencePooling(Configured[RowStates, PooledRows]):
         of its own; the callback returns the gradient of the values."""
         layer = stretch_pooling(self.pooling_name) if part.is_stretch else self.layers[0]
         values, lengths = part.values, part.lengths
-        put_back: Callable[[Array], Array] = _same
         if n_lead:
             values, lengths, put_back = without_leading(values, lengths, n_lead)
         pooled, backprop = layer(Ragged(values, self.ops.asarray1i(lengths)), is_train)  # type: ignore[arg-type]
-        return pooled, lambda d_pooled: put_back(backprop(d_pooled).dataXd)
+
+        def backprop_values(d_pooled: Array) -> Array:
+            d_values = backprop(d_pooled).dataXd
+            return put_back(d_values) if n_lead else d_values
+
+        return pooled, backprop_values
 
 
 def init(model: SentencePooling, X: Any = None, Y: Any = None) -> None:
@@ -133,8 +139,7 @@ def pool_rows(
     RETURNS (PooledRows, Callable): from the gradient of the vectors to what the backprop of batch returns.
     """
     xp, settings = model.ops.xp, batch.rows.settings
-    normalize, is_dense = model.normalizes(settings), model.dense is not None
-    finishing = model.finishing(settings, normalize, call.truncate_dim)
+    finishing = model.finishing(settings, call.truncate_dim)
     windows: Array = None
     callbacks = []
     states: list[numpy.ndarray | None] = [None] * len(batch.lengths)
@@ -157,7 +162,7 @@ def pool_rows(
         d_windows: Array = backprop_rows(d_vectors)
         return batch.backprop([backprop_part(d_windows[own]) for own, backprop_part in callbacks])
 
-    return PooledRows(vectors, states, model.pooling_name, normalize, is_dense), backprop
+    return (vectors, states), backprop
 
 
 def without_leading(
@@ -227,10 +232,6 @@ def row_vectors(
         return (d_rows if len(counts) == len(row_of) else ops.backprop_reduce_sum(d_rows, lengths)) * shares
 
     return vectors, backprop
-
-
-def _same(d_values: Array) -> Array:
-    return d_values
 
 
 def _keep(states: list[numpy.ndarray | None], part: States, starts: numpy.ndarray, pieces: Pieces) -> None:

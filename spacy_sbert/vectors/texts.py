@@ -57,8 +57,8 @@ class TextEncoder:
         rows = rows_of_texts(wordpieces, self.transformer.shim.load())
         batch = RowStates(rows, [], wordpieces.lengths, n_lead=wordpieces.n_lead)
         with self.transformer.states(wordpieces, False) as (batch.states, batch.backprop):
-            pooled, _ = pool_rows(self.pooling, batch, False, call=self.call)
-            return as_numpy(pooled.vectors), int((rows.n_cut > 0).sum())
+            (vectors, _), _ = pool_rows(self.pooling, batch, False, call=self.call)
+            return as_numpy(vectors), int((rows.n_cut > 0).sum())
 
 
 def encode_all(
