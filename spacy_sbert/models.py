@@ -13,6 +13,7 @@ from thinc.types import Floats2d, Ragged
 from .encoder.listener import SentenceListener
 from .encoder.options import TransformerOptions, takes_options
 from .encoder.prompts import Prompts
+from .encoder.token_encoder import TokenEncoder
 from .encoder.transformer import RowTransformer
 from .errors import Errors
 from .errors.checks import Name, NonNegative, NonNegativeFloat, WidthOrOff, validated
@@ -95,6 +96,31 @@ def shared_sentence_encoder(
     """
     source = chain(tok2vec, split_trf_batch()) if isinstance(tok2vec, TransformerModel) else tok2vec
     return listening_encoder(source, _pooling(pooling, normalize, dense, truncate_dim))
+
+
+@registry.architectures("spacy-sbert.Tok2VecSentenceEncoder.v1")
+@validated
+def tok2vec_sentence_encoder(
+    tok2vec: Model,
+    *,
+    pooling: str = "mean",
+    normalize: bool = False,
+    get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
+    dense: Model[Floats2d, Floats2d] | None = None,
+    truncate_dim: WidthOrOff = 0,
+) -> SentenceEncoder:
+    """A sentence encoder over a token-to-vector model of spaCy: its units are tokens, white space left out.
+
+    tok2vec (Model): from Docs to float (tokens, width) each: spacy.Tok2Vec.v2, spacy.HashEmbedCNN.v2 and the like, of
+        its own, or a listener such as spacy.Tok2VecListener.v1. With a model of its own each row is read by itself; a
+        listener hears whole Docs, so that sentences, and the members of a pair, are read in context.
+    get_spans (Callable): which stretches of a Doc are rows: spacy-sbert.sentence_spans.v1.
+    pooling, dense, truncate_dim: see spacy-sbert.SentenceEncoder.v1; "cls" is the first token.
+    normalize (bool): whether vectors get unit length.
+    RETURNS (Model): from Docs to one EncodedDoc each.
+    RAISES (ValueError): for an unknown pooling, or a negative truncate_dim.
+    """
+    return build_encoder(TokenEncoder(tok2vec, get_spans), _pooling(pooling, normalize, dense, truncate_dim))
 
 
 @registry.architectures("spacy-sbert.SentenceListener.v1")

@@ -11,9 +11,10 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import pytest
 import spacy
 import torch
-from pipelines import MAX_LENGTH, PAIRS, make_example
+from pipelines import MAX_LENGTH, PAIRS, TOKENS, make_example
 from spacy.language import Language
 from spacy.training import Example
+from thinc.api import fix_random_seed
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
 WORDS = ["a", "man", "is", "eating", "food", "someone", "having", "meal", "the", "cat", "sat", "on", "mat", "he", "can"]
@@ -64,6 +65,8 @@ def make_nlp(tiny_bert: Path) -> Callable[..., Language]:
         spans = {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": unit}
         source = {"name": str(name or tiny_bert), "get_spans": spans, **(transformer or {})}
         model = config.pop("model", {})
+        if encoder in TOKENS:
+            return add_token_encoder(nlp, encoder, {"get_spans": spans, **model}, config)
         if encoder == "own":
             model = {**source, **model}
         else:
@@ -74,6 +77,20 @@ def make_nlp(tiny_bert: Path) -> Callable[..., Language]:
         return nlp
 
     return make
+
+
+def add_token_encoder(nlp: Language, encoder: str, model: dict[str, Any], config: dict[str, Any]) -> Language:
+    """Add a small convolutional tok2vec and a sentence encoder over it, initialised, as they have no other weights."""
+    cnn = {"@architectures": "spacy.HashEmbedCNN.v2", "width": 16, "depth": 1, "embed_size": 100, "window_size": 1}
+    cnn |= {"maxout_pieces": 2, "subword_features": True, "pretrained_vectors": None}
+    tok2vec = cnn if encoder == "tokens" else {"@architectures": "spacy.Tok2VecListener.v1", "width": 16}
+    if encoder == "listening":
+        nlp.add_pipe("tok2vec", config={"model": cnn})
+    architecture = {"@architectures": "spacy-sbert.Tok2VecSentenceEncoder.v1", "tok2vec": tok2vec}
+    nlp.add_pipe("sbert", config={"model": {**architecture, **model}, **config})
+    fix_random_seed(0)
+    nlp.initialize()
+    return nlp
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,10 @@ from spacy.training import Example
 from spacy_sbert.readers import pair_doc
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
-ENCODERS = ("own", "shared")
-HOLDER = {"own": "sbert", "shared": "transformer"}
+TRANSFORMERS = ("own", "shared")
+TOKENS = ("tokens", "listening")  # a tok2vec of its own, or that of the pipeline
+ENCODERS = (*TRANSFORMERS, *TOKENS)
+HOLDER = {"own": "sbert", "shared": "transformer", "tokens": "sbert", "listening": "tok2vec"}
 MAX_LENGTH = 24  # of the tiny BERT
 
 
@@ -38,11 +40,15 @@ def gradients(nlp: Language, pipe: str) -> dict[str, numpy.ndarray]:
 
 
 def weights(nlp: Language, pipe: str) -> dict[str, numpy.ndarray]:
-    """A copy of the transformer's parameters inside a pipe."""
-    for node in nlp.get_pipe(pipe).model.walk():
-        for shim in node.shims:
-            return {key: value.detach().numpy().copy() for key, value in shim._model.named_parameters()}
-    raise ValueError(pipe)
+    """A copy of the parameters of the encoder inside a pipe."""
+    model = nlp.get_pipe(pipe).model
+    nodes = list((model.get_ref("encoder") if model.has_ref("encoder") else model).walk())
+    for shim in (shim for node in nodes for shim in node.shims):
+        return {key: value.detach().numpy().copy() for key, value in shim._model.named_parameters()}
+    found = {f"{i} {name}": node.get_param(name).copy() for i, node in enumerate(nodes) for name in node.param_names}
+    if not found:
+        raise ValueError(pipe)
+    return found
 
 
 def real_data() -> Path:

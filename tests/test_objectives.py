@@ -5,7 +5,7 @@ import warnings
 import numpy
 import pytest
 import spacy
-from pipelines import ENCODERS, HOLDER, gradients, weights
+from pipelines import ENCODERS, HOLDER, TRANSFORMERS, gradients, weights
 from spacy.training import Example
 from thinc.api import Adam, fix_random_seed
 
@@ -40,6 +40,7 @@ OBJECTIVES = {
     "MultipleNegativesRankingLoss": (2, {}, {}),
     "MultipleNegativesRankingLoss with negatives": (3, {}, {"symmetric": True}),
     "CachedMultipleNegativesRankingLoss": (2, {}, {"mini_batch_size": 4}),
+    "MegaBatchMarginLoss": (2, {}, {"margin": 2.0}),
     "CoSENTLoss": (2, SCORES, {}),
     "AnglELoss": (2, SCORES, {}),
     "ContrastiveLoss": (2, {"score": [1.0, 0.0]}, {}),
@@ -215,7 +216,7 @@ def test_a_head_has_a_learning_rate_of_its_own(make_nlp):
 
 
 def test_cached_loss_makes_the_encoder_encode_in_mini_batches(make_nlp):
-    for encoder in ENCODERS:
+    for encoder in TRANSFORMERS:
         nlp, batch = make(make_nlp, encoder, "CachedMultipleNegativesRankingLoss")
         shim = next(shim for node in nlp.get_pipe(HOLDER[encoder]).model.walk() for shim in node.shims)
         assert shim.mini_batch_size == 4

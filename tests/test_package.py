@@ -10,7 +10,7 @@ import numpy
 import pytest
 from killing import typed
 from made_views import SENTENCES, WORDS
-from pipelines import ENCODERS
+from pipelines import TRANSFORMERS
 
 from spacy_sbert.cards import describe, package_card, write_readme
 from spacy_sbert.meta.fitting import fit_meta
@@ -41,7 +41,7 @@ def ensemble(make_nlp):
     return nlp
 
 
-@pytest.mark.parametrize("encoder", [*ENCODERS, "ensemble"])
+@pytest.mark.parametrize("encoder", [*TRANSFORMERS, "ensemble"])
 def test_wheel(make_nlp, tmp_path, encoder):
     nlp = ensemble(make_nlp) if encoder == "ensemble" else make_nlp(encoder)
     expected = nlp(TEXT).vector

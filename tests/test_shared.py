@@ -3,7 +3,7 @@
 import numpy
 import pytest
 import spacy
-from pipelines import ENCODERS, make_example, weights
+from pipelines import TRANSFORMERS, make_example, weights
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -281,7 +281,7 @@ def test_frozen_annotating_transformer(make_nlp):
     assert all(numpy.array_equal(before[key], value) for key, value in weights(nlp, "transformer").items())
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
 def test_frozen_pipe_still_sets_vectors(make_nlp, encoder):
     nlp = make_nlp(encoder)
     pair = make_example(nlp, "A man is eating.", "The cat sat.", 0.9)

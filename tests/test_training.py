@@ -3,7 +3,7 @@
 import numpy
 import pytest
 import torch
-from pipelines import ENCODERS, HOLDER, PAIRS, gradients, make_example, weights
+from pipelines import HOLDER, PAIRS, TRANSFORMERS, gradients, make_example, weights
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import Adam
@@ -30,7 +30,7 @@ def reference_gradient(folder, pooling="mean", normalize=False):
     return loss.item(), {key: value.grad.numpy() for key, value in model.named_parameters() if value.grad is not None}
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
 @pytest.mark.parametrize(("pooling", "normalize"), [("mean", False), ("mean", True), ("max", False), ("cls", False)])
 def test_gradient_is_that_of_autograd(make_nlp, examples, tiny_bert, encoder, pooling, normalize):
     nlp = make_nlp(encoder, model={"pooling": pooling, "normalize": normalize})
@@ -66,7 +66,7 @@ def test_gradient_of_members_in_any_order(make_nlp, examples):
     assert all(numpy.allclose(results[0][1][k], results[1][1][k], atol=1e-6) for k in results[0][1])
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
 def test_three_pairs_are_learned_by_heart(make_nlp, examples, encoder):
     nlp = make_nlp(encoder)
     batch = examples(nlp)

@@ -5,7 +5,7 @@ import warnings
 import numpy
 import pytest
 import torch
-from pipelines import ENCODERS
+from pipelines import ENCODERS, TRANSFORMERS
 from transformers import AutoModel, AutoTokenizer
 
 from spacy_sbert.hooks.records import find
@@ -26,7 +26,7 @@ def pooled(states, pooling):
     return {"mean": states.mean(0), "max": states.max(0), "cls": states[0]}[pooling]
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
 @pytest.mark.parametrize("pooling", ["mean", "max", "cls"])
 def test_doc_vector_pools_all_wordpieces(make_nlp, tiny_bert, encoder, pooling):
     doc = make_nlp(encoder, model={"pooling": pooling})(TEXT)
@@ -37,7 +37,7 @@ def test_doc_vector_pools_all_wordpieces(make_nlp, tiny_bert, encoder, pooling):
     assert doc.vector_norm == pytest.approx(numpy.linalg.norm(doc.vector))
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("pooling", ["mean", "max", "cls"])
 def test_any_span_and_token_pools_its_wordpieces_in_context(make_nlp, tiny_bert, encoder, pooling, normalize):
@@ -70,7 +70,7 @@ def test_whole_doc_span_is_the_doc(make_nlp):
         assert numpy.array_equal(doc[:].vector, doc.vector)
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
 def test_sentences_are_rows_of_their_own(make_nlp, tiny_bert, encoder):
     doc = make_nlp(encoder, unit="sent")(TEXT)
     rows = []

@@ -9,41 +9,54 @@ import torch
 
 from ..files.environment import versions
 from ..vectors.computing import device_name
-from ..vectors.identity import encoder_digest, pooling_state, tokenizer_state
-from ..vectors.texts import TextEncoder
+from ..vectors.identity import pooling_state, tokenizer_state
+from ..vectors.texts import TextEncoder, TextsEncoder
 
 PACKAGES = ("spacy-sbert", "thinc", "torch", "transformers", "tokenizers", "numpy")
 WEIGHTS = "weights (SHA-256)"
 
 
-def describe(encoder: TextEncoder, budget: int, gpu_ids: Sequence[int]) -> dict[str, str | int]:
+def describe(encoder: TextsEncoder, budget: int, gpu_ids: Sequence[int]) -> dict[str, str | int]:
     """Name, weights and settings of an encoder, the device, and the versions of what computes.
 
-    encoder (TextEncoder): it is loaded. budget (int): wordpieces in a forward pass, see budget_of.
+    encoder (TextsEncoder): it is loaded. budget (int): wordpieces in a forward pass, see budget_of.
     gpu_ids (Sequence[int]): GPUs it will work on.
     RETURNS (dict): strings and numbers, by what messages call them.
     """
-    transformer, pooling = encoder.transformer, encoder.pooling
-    shim = transformer.shim
-    settings = shim.load()
+    own = (
+        _of_transformer(encoder, budget)
+        if isinstance(encoder, TextEncoder)
+        else {"normalize": bool(encoder.pooling.normalize)}
+    )
+    packages = PACKAGES if isinstance(encoder, TextEncoder) else (*PACKAGES, "spacy")
     return {
-        "encoder": shim.name,
-        WEIGHTS: encoder_digest(transformer, pooling),
-        "pooling": pooling.pooling_name,
-        "normalize": pooling.normalizes(settings),
-        "prompt": transformer.prompt(encoder.call.prompt),
-        "include_prompt": transformer.prompts.include,
+        "encoder": encoder.name,
+        WEIGHTS: encoder.digests()[0],
+        "pooling": encoder.pooling.pooling_name,
         "width": encoder.width,
-        "overflow": transformer.overflow,
-        "precision": shim.precision,
-        "max_batch_items": budget,
-        "device": device_name(transformer, gpu_ids),
-        **{package: version for package, version in versions().items() if package in PACKAGES},
+        **own,
+        "device": device_name(encoder, gpu_ids),
+        **{package: version for package, version in versions().items() if package in packages},
     }
 
 
-def former_digest(encoder: TextEncoder) -> str:
-    """What runs that were begun before there was encoder_digest have in its place."""
+def _of_transformer(encoder: TextEncoder, budget: int) -> dict[str, str | int]:
+    transformer = encoder.transformer
+    return {
+        "encoder": transformer.shim.name,
+        "normalize": encoder.pooling.normalizes(transformer.shim.load()),
+        "prompt": transformer.prompt(encoder.call.prompt),
+        "include_prompt": transformer.prompts.include,
+        "overflow": transformer.overflow,
+        "precision": transformer.shim.precision,
+        "max_batch_items": budget,
+    }
+
+
+def former_digest(encoder: TextsEncoder) -> str:
+    """What runs that were begun before there was encoder_digest have in its place; "" where there were none."""
+    if not isinstance(encoder, TextEncoder):
+        return ""
     shim, pooling = encoder.transformer.shim, encoder.pooling
     settings = shim.load()
     found = hashlib.sha256()

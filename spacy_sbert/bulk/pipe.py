@@ -35,5 +35,5 @@ def load_pipe(
         nlp = spacy.load(pipeline)
     pipe = find_sbert(nlp, name)
     if precision is not None:
-        set_precision(pipe.text_encoder().transformer, precision, gpu_ids)
+        set_precision(pipe.text_encoder(), precision, gpu_ids)
     return pipe

@@ -13,9 +13,9 @@ from ..errors.checks import NonNegative, Positive, Processes, Width, validated
 from ..files.regular import check_input, check_output
 from ..files.texts import TextColumns
 from ..files.whole import replace
-from ..vectors.computing import budget_of
+from ..vectors.computing import texts_budget
 from ..vectors.cuts import CutCounter
-from ..vectors.texts import TextEncoder, check_gpus, encode_windows
+from ..vectors.texts import TextEncoder, TextsEncoder, check_gpus, encode_windows
 from .durable import writing
 from .errors import Errors
 from .identity import WEIGHTS, describe, former_digest
@@ -103,7 +103,7 @@ def encode_file(
     check_gpus(workers.gpu_ids)
     _check_given(source_path, output, dtype, overwrite)
     encoder = sbert.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim)
-    budget = budget_of(encoder.transformer, max_batch_items, workers.gpu_ids)
+    budget = texts_budget(encoder, max_batch_items, workers.gpu_ids)
     with WorkFolder(output) as work:
         if restart:
             work.clear()
@@ -133,7 +133,7 @@ def encode_file(
         work.clear()
     report = BulkReport(layout.rows, layout.width, resumed, vectors.n_zero, sum(vectors.done.values()))
     cuts = CutCounter()
-    cuts.add_rows(report.rows, report.cut, encoder.transformer.shim.load().max_length)
+    cuts.add_rows(report.rows, report.cut, encoder.max_length)
     if cuts.count:
         warnings.warn(cuts.message, stacklevel=2)
     return report
@@ -150,7 +150,7 @@ def _check_given(source: Path, output: Path, dtype: str, overwrite: bool) -> Non
         raise FileExistsError(Errors.BULK_OUTPUT_EXISTS.format(path=output))
 
 
-def _begin(work: WorkFolder, made_of: Values, source: Source, encoder: TextEncoder, progress: bool) -> Kept:
+def _begin(work: WorkFolder, made_of: Values, source: Source, encoder: TextsEncoder, progress: bool) -> Kept:
     """Find out what a new run keeps, and write it down."""
     rows, id_type = source.check_contents(progress=progress)
     probe, _ = encoder.encode(encoder.tokenize(["a"]))
@@ -160,7 +160,7 @@ def _begin(work: WorkFolder, made_of: Values, source: Source, encoder: TextEncod
     return kept
 
 
-def _encode(encoder: TextEncoder, source: Source, vectors: VectorFile, workers: Workers, progress: bool) -> None:
+def _encode(encoder: TextsEncoder, source: Source, vectors: VectorFile, workers: Workers, progress: bool) -> None:
     """Encode the windows that are missing. Those that are done are read, but not encoded: the borders stay."""
     if not (missing := vectors.missing):
         return
@@ -178,8 +178,11 @@ def _encode(encoder: TextEncoder, source: Source, vectors: VectorFile, workers: 
 
 
 @contextmanager
-def _fixed_budget(encoder: TextEncoder, budget: int) -> Iterator[None]:
+def _fixed_budget(encoder: TextsEncoder, budget: int) -> Iterator[None]:
     """Without one the passes would depend on the number of threads, and the last bits of the vectors on them."""
+    if not isinstance(encoder, TextEncoder):
+        yield
+        return
     before = encoder.transformer.max_batch_items
     encoder.transformer.max_batch_items = budget
     try:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -13,7 +14,7 @@ from spacy_transformers.layers import TransformerModel
 from thinc.api import Model
 
 from ..component.sbert import SentenceBert
-from ..component.upstream import find_listeners, find_transformer
+from ..component.upstream import find_listeners, find_token_encoder, find_transformer
 from ..errors.checks import validated
 from ..hooks import records
 from .data import Corpus, read_corpora
@@ -139,15 +140,9 @@ def _describe_encoder(nlp: Language, name: str, width: int, performance: Json) -
         return EncoderFacts(name, members, False, config["method"], config["normalize"], width, None, ())
     if not isinstance(pipe, SentenceBert):
         raise ValueError(Errors.CARD_NO_ENCODER.format(given=name))
-    heard = [listener.transformer for listener in find_listeners(pipe.model)]
-    transformer = next(node for node in heard or pipe.model.walk() if isinstance(node, TransformerModel))
-    base_model, pooling = str(transformer.attrs["name"]), pipe.model.get_ref("pooling")
-    try:
-        encoder = find_transformer(name, pipe.model)
-    except ValueError:
-        settings = None  # the transformer is one of spacy-transformers
-    else:
-        settings = encoder.shim.load()
+    base_model, pooling, settings = _base_model(pipe, config["model"]), pipe.model.get_ref("pooling"), None
+    with suppress(ValueError):  # a tok2vec, or a transformer of spacy-transformers
+        settings = find_transformer(name, pipe.model).shim.load()
     loss = config.get("loss") if f"{name}_loss" in performance else None
     return EncoderFacts(
         pipe=name,
@@ -159,6 +154,15 @@ def _describe_encoder(nlp: Language, name: str, width: int, performance: Json) -
         max_length=settings.max_length if settings else None,
         objectives=tuple(_objectives(loss)) if loss else (),
     )
+
+
+def _base_model(pipe: SentenceBert, model: Json) -> str:
+    """What the encoder is called."""
+    if find_token_encoder(pipe.model) is not None:
+        return str(model["tok2vec"]["@architectures"])
+    heard = [listener.transformer for listener in find_listeners(pipe.model)]
+    transformer = next(node for node in heard or pipe.model.walk() if isinstance(node, TransformerModel))
+    return str(transformer.attrs["name"])
 
 
 def _is_hub_name(name: str) -> bool:

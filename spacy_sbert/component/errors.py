@@ -20,11 +20,24 @@ class Errors(errors.Errors):
         "package, or is in no pipeline. Give the 'transformer' pipe the architecture "
         "spacy-sbert.TransformerModel.v1, or use nlp.pipe(texts)."
     )
+    NO_TOKENIZER = (
+        "Cannot encode texts without Docs: the 'sbert' pipe '{name}' is in no pipeline, whose tokenizer its encoder "
+        "needs. Use the pipe of a pipeline (nlp.get_pipe('{name}')), or nlp.pipe(texts)."
+    )
     NO_UPSTREAM = (
         "The 'sbert' pipe '{name}' listens to a transformer, but no 'transformer' component of spacy-transformers "
         '(upstream = "{upstream}") stands before it; the pipeline is {pipes}. Add one before it: '
         'nlp.add_pipe("transformer", before="{name}", config={{"model": {{"@architectures": '
         '"spacy-sbert.TransformerModel.v1"}}}}), or use spacy-sbert.SentenceEncoder.v1, which has its own encoder.'
+    )
+    NO_TOK2VEC = (
+        "The 'sbert' pipe '{name}' listens to a 'tok2vec' component (upstream = '{upstream}'), and none stands before "
+        "it; the pipeline is {pipes}. Add one before it, nlp.add_pipe('tok2vec', before='{name}'), correct upstream, "
+        "or give the encoder a tok2vec of its own, such as spacy.HashEmbedCNN.v2."
+    )
+    TOK2VEC_WIDTH = (
+        "The 'sbert' pipe '{name}' listens for vectors of {given} numbers, and the component '{upstream}' makes "
+        "{expected}: set width = {expected} in its [components.{name}.model.tok2vec]."
     )
     OTHER_SPANS_KEY = (
         "The 'sbert' pipe '{name}' has spans_key = '{key}', but the span getter of its encoder takes the members of an "

@@ -71,7 +71,7 @@ def make_sbert(
 ) -> "SentenceBert":
     """Build the `sbert` pipe, see SentenceBert."""
     upstream.follow_upstream(nlp, model, loss)
-    return SentenceBert(
+    pipe = SentenceBert(
         nlp.vocab,
         model,
         name,
@@ -82,6 +82,9 @@ def make_sbert(
         token_vectors=token_vectors,
         spans_key=spans_key,
     )
+    if upstream.find_token_encoder(model) is not None:  # whose units are those of the pipeline's tokenizer
+        pipe._in_pipeline.nlp = nlp
+    return pipe
 
 
 class SentenceBert(PairPipe, TextPipe):
@@ -132,6 +135,7 @@ class SentenceBert(PairPipe, TextPipe):
         self.loss_weight = loss_weight
         self._expects_pairs = self._accumulates = False
         self._notices = Notices(name)
+        self._in_pipeline = upstream.InPipeline()
         upstream.cache_transformers(self.model, loss)
         extensions.install_for_pipe(name)
         pipes.register(self)
@@ -160,10 +164,15 @@ class SentenceBert(PairPipe, TextPipe):
         if nlp is not None:
             self._accumulates = nlp.config["training"]["accumulate_gradient"] != 1
             upstream.prepare_upstream(nlp, self.name, self.model, examples, self.spans_key)
-        self.model.initialize()
+        self.model.initialize(X=self._sample(examples))
         if loss is not None and needs_width(loss):
             width = upstream.vector_width(nlp, self.name, self.model)
             initialize_objectives(loss, self.model.ops, width, examples, self.spans_key, labels)
+
+    def _sample(self, examples: Iterable[Example]) -> list[Doc]:
+        """Docs with text, by which layers find out their widths."""
+        docs = [example.predicted for example in islice(examples, N_INITIAL_EXAMPLES) if len(example.predicted)]
+        return docs or [Doc(self.vocab, words=["text"])]
 
     def update(
         self,
@@ -186,8 +195,8 @@ class SentenceBert(PairPipe, TextPipe):
         self._expects_pairs = self._expects_pairs or bool(learning)
         if not self._expects_pairs:
             self._notices.once(Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key))
-        # A shared transformer has encoded the others, too, and waits for their gradient.
-        if not upstream.find_listeners(self.model):
+        # What is heard has encoded the others, too, and waits for their gradient.
+        if not upstream.shares_encoder(self.model):
             examples = learning
             if not examples:
                 return losses

@@ -17,13 +17,16 @@ from ..similarity import as_numpy
 from ..vectors.call import Call
 from ..vectors.cuts import CutCounter
 from ..vectors.encoded import EncodedDoc
+from ..vectors.identity import Tokenizer
 from ..vectors.sentence_encoder import predict
-from ..vectors.texts import TextEncoder, encode_all
+from ..vectors.sentence_pooling import SentencePooling
+from ..vectors.texts import TextEncoder, TextsEncoder, encode_all
+from ..vectors.token_texts import TokenTextEncoder
 from .annotations import make_record
 from .errors import Errors
 from .heads import find_heads, label_pairs
 from .notices import Notices
-from .upstream import find_listeners, find_transformer
+from .upstream import InPipeline, find_heard, find_listeners, find_token_encoder, find_transformer
 
 
 class TextPipe(SealedPipe):
@@ -34,6 +37,7 @@ class TextPipe(SealedPipe):
     token_vectors: bool
     spans_key: str
     _notices: Notices
+    _in_pipeline: InPipeline
 
     def __call__(
         self, doc: Doc, *, prompt_name: str | None = None, prompt: str | None = None, truncate_dim: int | None = None
@@ -98,6 +102,9 @@ class TextPipe(SealedPipe):
     def _call(self, prompt_name: str | None, prompt: str | None, truncate_dim: Width | None) -> Call:
         if prompt_name is not None and prompt is not None:
             raise ValueError(Errors.TWO_PROMPTS.format(name=prompt_name, prompt=prompt))
+        given = prompt_name or prompt
+        if given and find_token_encoder(self.model) is not None:
+            raise ValueError(Errors.TOKEN_PROMPT.format(prompt=given))
         if prompt_name is not None:
             encoder = find_transformer(self.name, self.model)
             prompt = encoder.prompts.find(encoder.shim.load(), prompt_name)
@@ -179,10 +186,17 @@ class TextPipe(SealedPipe):
 
     def text_encoder(
         self, *, prompt_name: str | None = None, prompt: str | None = None, truncate_dim: int | None = None
-    ) -> TextEncoder:
+    ) -> TextsEncoder:
         """What encodes texts without Docs, for encode_windows and the like; for the settings see predict.
 
         RAISES (ValueError): as encode.
         """
         call = self._call(prompt_name, prompt, truncate_dim)
-        return TextEncoder(find_transformer(self.name, self.model), cast(Any, self.model.get_ref("pooling")), call)
+        encoder, pooling = find_token_encoder(self.model), cast(SentencePooling, self.model.get_ref("pooling"))
+        if encoder is None:
+            return TextEncoder(find_transformer(self.name, self.model), pooling, call)
+        nlp = self._in_pipeline.nlp
+        if nlp is None:
+            raise ValueError(Errors.NO_TOKENIZER.format(name=self.name))
+        heard = find_heard(nlp, self.name, encoder)
+        return TokenTextEncoder(encoder, pooling, call, cast(Tokenizer, nlp.tokenizer), heard)

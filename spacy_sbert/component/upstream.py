@@ -1,9 +1,11 @@
 """The transformer component that an `sbert` pipe listens to."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import cast
 
 from spacy.language import Language
+from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.training import Example
 from spacy_transformers.layers import TransformerModel
 from spacy_transformers.pipeline_component import Transformer
@@ -12,6 +14,7 @@ from thinc.api import Model
 from ..encoder.listener import SentenceListener
 from ..encoder.resolve import find_local
 from ..encoder.settings import read_settings
+from ..encoder.token_encoder import TokenEncoder
 from ..encoder.transformer import RowTransformer
 from ..spans import members
 from ..spans.sentence_spans import spans_key_of
@@ -20,9 +23,24 @@ from ..vectors.sentence_pooling import SentencePooling
 from .errors import Errors
 
 
+@dataclass
+class InPipeline:
+    """The pipeline that a pipe is in; a copy is in none."""
+
+    nlp: Language | None = None
+
+    def __reduce__(self) -> tuple[type, tuple]:
+        return InPipeline, ()
+
+
 def find_listeners(model: Model) -> list[SentenceListener]:
     """The listeners in the model tree of an `sbert` pipe; none if its encoder is its own."""
     return [node for node in model.walk() if isinstance(node, SentenceListener)]
+
+
+def shares_encoder(model: Model) -> bool:
+    """Whether the encoder of a pipe hears another component, which waits for the gradient of every Doc."""
+    return any(hasattr(node, "upstream_name") for node in model.walk())
 
 
 def find_upstream(nlp: Language, name: str, listener: SentenceListener) -> Transformer:
@@ -31,15 +49,35 @@ def find_upstream(nlp: Language, name: str, listener: SentenceListener) -> Trans
 
     RAISES (ValueError): if there is none, or it is of a kind that cannot be shared.
     """
-    names = nlp.component_names
-    before = names[: names.index(name)] if name in names else names
+    before = _names_before(nlp, name)
     for pipe_name in reversed(before):
         pipe = nlp.get_pipe(pipe_name)
         if isinstance(pipe, Transformer) and listener.upstream_name in ("*", pipe_name):
             return pipe
     if any(nlp.get_pipe_meta(pipe_name).factory == "curated_transformer" for pipe_name in before):
         raise ValueError(Errors.CURATED_UPSTREAM.format(name=f" '{name}'"))
-    raise ValueError(Errors.NO_UPSTREAM.format(name=name, upstream=listener.upstream_name, pipes=names))
+    raise ValueError(Errors.NO_UPSTREAM.format(name=name, upstream=listener.upstream_name, pipes=nlp.component_names))
+
+
+def _names_before(nlp: Language, name: str) -> list[str]:
+    names = nlp.component_names
+    return names[: names.index(name)] if name in names else names
+
+
+def find_tok2vec(nlp: Language, name: str, listener: Tok2VecListener) -> Tok2Vec:
+    """The `tok2vec` before a pipe that its listener hears.
+
+    RAISES (ValueError): if there is none, or it is of another width.
+    """
+    for pipe_name in reversed(_names_before(nlp, name)):
+        pipe = nlp.get_pipe(pipe_name)
+        if isinstance(pipe, Tok2Vec) and listener.upstream_name in ("*", pipe_name):
+            given, expected = listener.get_dim("nO"), pipe.model.maybe_get_dim("nO")
+            if expected not in (None, given):
+                widths = {"given": given, "upstream": pipe_name, "expected": expected}
+                raise ValueError(Errors.TOK2VEC_WIDTH.format(name=name, **widths))
+            return pipe
+    raise ValueError(Errors.NO_TOK2VEC.format(name=name, upstream=listener.upstream_name, pipes=nlp.component_names))
 
 
 def prepare_upstream(nlp: Language, name: str, model: Model, examples: Iterable[Example], spans_key: str) -> None:
@@ -47,6 +85,9 @@ def prepare_upstream(nlp: Language, name: str, model: Model, examples: Iterable[
 
     RAISES (ValueError): if there is no transformer to share, or pairs would be trained wrongly on it.
     """
+    for node in model.walk():
+        if isinstance(node, Tok2VecListener):
+            find_tok2vec(nlp, name, node)
     for listener in find_listeners(model):
         upstream = find_upstream(nlp, name, listener)
         listener.transformer = upstream.model
@@ -98,6 +139,24 @@ def find_transformer(name: str, model: Model) -> RowTransformer:
     raise ValueError(Errors.NO_TEXT_ENCODER.format(name=name))
 
 
+def find_heard(nlp: Language, name: str, encoder: TokenEncoder) -> Model | None:
+    """The model of the component that a pipe's encoder hears; None if it hears none.
+
+    RAISES (ValueError): if there is none to hear, or it is not a `tok2vec`.
+    """
+    listener = encoder.listener
+    if listener is None:
+        return None
+    if not isinstance(listener, Tok2VecListener):
+        raise ValueError(Errors.NO_TEXT_ENCODER.format(name=name))
+    return find_tok2vec(nlp, name, listener).model
+
+
+def find_token_encoder(model: Model) -> TokenEncoder | None:
+    """The encoder of a pipe whose units are tokens; None if it is a transformer."""
+    return next((node for node in model.walk() if isinstance(node, TokenEncoder)), None)
+
+
 def cache_transformers(model: Model, loss: Model | None) -> None:
     """Have the encoders in a model tree train in mini-batches, if the loss is of a cached kind."""
     size = getattr(loss, "mini_batch_size", None)
@@ -110,11 +169,12 @@ def vector_width(nlp: Language | None, name: str, model: Model) -> int:
     """The width of the vectors that an initialised encoder, own or shared, makes."""
     listeners = find_listeners(model)
     if nlp is not None and listeners:
-        encoder = find_upstream(nlp, name, listeners[0]).model
+        encoder: Model = find_upstream(nlp, name, listeners[0]).model
         if not encoder.has_dim("nO"):  # frozen: spaCy leaves it out when it initialises a pipeline
             encoder.initialize()
     else:
-        encoder = next(node for node in model.walk() if isinstance(node, TransformerModel))
+        kinds = TransformerModel, TokenEncoder
+        encoder = cast(Model, next(node for node in model.walk() if isinstance(node, kinds)))
     settings = encoder.shim.settings if isinstance(encoder, RowTransformer) else None
     return cast(SentencePooling, model.get_ref("pooling")).width(encoder.get_dim("nO"), settings)
 

@@ -29,7 +29,7 @@ def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Encoded
 
 
 def init(model: Model, X: Any = None, Y: Any = None) -> None:
-    model.get_ref("encoder").initialize()
+    model.get_ref("encoder").initialize(X=X)
 
 
 def finish_update(model: Model, optimizer: Optimizer) -> None:

@@ -7,6 +7,14 @@ class Errors(errors.Errors):
     """Of exceptions."""
 
     HELD_SHIM = "The node 'hf-pytorch' holds the weights of a transformer. Call the transformer, which it is part of."
+    NO_TOK2VEC_OUTPUT = (
+        "The Doc '{text}' carries no output of a 'tok2vec' component (doc.tensor is empty), to which the sentence "
+        "encoder listens. Process it with the whole pipeline: nlp(text), with 'tok2vec' before the encoder and enabled."
+    )
+    TOK2VEC_OUTPUT_WIDTH = (
+        "The 'tok2vec' component of the pipeline gave vectors of {given} numbers (doc.tensor), the sentence encoder "
+        "listens for {expected}: set the width of spacy.Tok2VecListener.v1 in its config to {given}."
+    )
     UNKNOWN_PROMPT = (
         "The encoder has no prompt '{given}', those it has are {expected}. Name it in the encoder's "
         "config, prompts = "

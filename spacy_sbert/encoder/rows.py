@@ -1,11 +1,13 @@
 """The rows of Docs, and the wordpieces and states of each."""
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
+from typing import Protocol
 
 import numpy
-from spacy.tokens import Span
+from spacy.tokens import Doc, Span
 
 from ..spans import trimmed
 from .align import align_wordpieces, piece_characters
@@ -115,6 +117,14 @@ class RowStates:
     def none(cls, n_docs: int, backprop: Backprop = no_gradient) -> "RowStates":
         """Those of Docs without text."""
         return cls(Rows.none(), [0] * (n_docs + 1), numpy.zeros(0, dtype="int64"), backprop=backprop)
+
+
+class RowReader(Protocol):
+    """An encoder that reads the rows of Docs."""
+
+    def read(
+        self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool
+    ) -> AbstractContextManager[RowStates]: ...
 
 
 def read_spans(

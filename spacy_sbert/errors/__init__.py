@@ -33,6 +33,10 @@ class Errors(Messages):
         "Cannot compare vectors of unequal width: {ours} and {theirs}. Both sides must come from the same sentence "
         "encoder; process both texts with the same pipeline."
     )
+    TOKEN_PROMPT = (
+        "Cannot put the prompt '{prompt}' before Docs: a token-to-vector model reads their tokens as they are. Put it "
+        "before the texts, or use a transformer (spacy-sbert.SentenceEncoder.v1)."
+    )
     META_BAD_OPTION = "Bad value {given!r} for {name}: expected {expected}."
     DENSE_NOT_INITIALIZED = (
         "The dense layer of the sentence encoder has no weights yet: call nlp.initialize() to draw them and train, or "

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from ..component.sbert import SentenceBert
-from ..vectors.identity import encoder_digests
 
 
 @dataclass(frozen=True)
@@ -33,5 +32,5 @@ def identify(pipe: SentenceBert) -> EncoderIdentity:
     RAISES (OSError, ValueError): if the encoder is not found, or the transformer is not of this package.
     """
     encoder = pipe.text_encoder()
-    digests = encoder_digests(encoder.transformer, encoder.pooling)
-    return EncoderIdentity(encoder.transformer.shim.load().name, encoder.width, *digests)
+    digests = encoder.digests()
+    return EncoderIdentity(encoder.name, encoder.width, *digests)

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 
 import torch
+from thinc.api import CupyOps
 
 from ..encoder.engine.inference import resolve_precision
 from ..encoder.engine.runner import CPU_BUDGET, GPU_BUDGET
 from ..encoder.options import PRECISIONS, REFERENCE
 from ..encoder.transformer import RowTransformer, load
 from .errors import Errors
+from .texts import TextEncoder, TextsEncoder
 
 
 def check_precision(given: str) -> None:
@@ -17,9 +19,16 @@ def check_precision(given: str) -> None:
         raise ValueError(Errors.UNKNOWN_PRECISION.format(given=given, expected=", ".join(PRECISIONS)))
 
 
-def set_precision(transformer: RowTransformer, precision: str, gpu_ids: Sequence[int]) -> None:
-    """Have an encoder work in a precision; gpu_ids (Sequence[int]): GPUs it will work on, for "auto"."""
-    shim = load(transformer)
+def set_precision(encoder: TextsEncoder, precision: str, gpu_ids: Sequence[int]) -> None:
+    """Have an encoder work in a precision; gpu_ids (Sequence[int]): GPUs it will work on, for "auto".
+
+    RAISES (ValueError): for a tok2vec and another precision than its own.
+    """
+    if not isinstance(encoder, TextEncoder):
+        if precision not in ("float32", "auto"):
+            raise ValueError(Errors.TOKEN_PRECISION.format(given=precision))
+        return
+    shim = load(encoder.transformer)
     shim.precision = resolve_precision(precision, "cuda" if gpu_ids else shim.device.type)
 
 
@@ -36,9 +45,24 @@ def budget_of(transformer: RowTransformer, given: int, gpu_ids: Sequence[int]) -
     return asked or (GPU_BUDGET if on_gpu else CPU_BUDGET)
 
 
-def device_name(transformer: RowTransformer, gpu_ids: Sequence[int]) -> str:
+def texts_budget(encoder: TextsEncoder, given: int, gpu_ids: Sequence[int]) -> int:
+    """The same of any encoder; 0 for a tok2vec, which takes a window of texts at once.
+
+    RAISES (ValueError): as budget_of, and for a number beside a tok2vec.
+    """
+    if isinstance(encoder, TextEncoder):
+        return budget_of(encoder.transformer, given, gpu_ids)
+    if given:
+        raise ValueError(Errors.TOKEN_BUDGET.format(given=given))
+    return 0
+
+
+def device_name(encoder: TextsEncoder, gpu_ids: Sequence[int]) -> str:
     """The processor that computes: the GPU by its name, the CPU by what it can do."""
-    device = load(transformer).device
+    if isinstance(encoder, TextEncoder):
+        device = load(encoder.transformer).device
+    else:
+        device = torch.device("cuda" if isinstance(encoder.pooling.ops, CupyOps) else "cpu")
     if not gpu_ids and device.type == "cpu":
         return f"CPU, {torch.backends.cpu.get_cpu_capability()}"
     return torch.cuda.get_device_name(gpu_ids[0] if gpu_ids else device)

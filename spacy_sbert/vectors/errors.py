@@ -10,6 +10,13 @@ class Errors(errors.Errors):
         "Cannot put the prompt '{prompt}' before Docs: other components read the output of a shared transformer, too. "
         "Use spacy-sbert.SentenceEncoder.v1, which has an encoder of its own, or encode(texts)."
     )
+    TOKEN_PRECISION = (
+        "Cannot encode in precision = '{given}' with a token-to-vector model: it works in float32. Leave precision out."
+    )
+    TOKEN_BUDGET = (
+        "max_batch_items = {given} has no meaning for a token-to-vector model, which takes a window of texts at once: "
+        "leave it out, or set window."
+    )
     NOT_TEXTS = "Cannot encode {given}: expected several texts, such as a list of str. Put a single text into a list."
     NOT_STR = "Cannot encode text number {number}, {given}: expected str."
     BULK_NO_GPU = "There is no GPU {given}: {count} were found. Correct --gpu-ids, or leave it out to use the CPU."

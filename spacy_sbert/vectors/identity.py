@@ -7,10 +7,12 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from importlib.metadata import packages_distributions, version
-from typing import Any
+from typing import Any, Protocol
 
 import numpy
 from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
 from thinc.api import Model
 
 from ..encoder.listener import SentenceListener
@@ -27,6 +29,16 @@ IGNORED |= {"output_hidden_states", "_attn_implementation", "_attn_implementatio
 FORMER_CONFIG = ("model_type", "hidden_act", "num_attention_heads", "layer_norm_eps")
 # What a slow tokenizer does to it tells how it normalises and splits: it has no one text that says so.
 PROBE = "The Quick brown Fox's ÉCOLE Ångström ﬁne ½ 中文かな\tIt is 3,141.59 (e.g.) don't\u200b \u00a0_[MASK] <mask> İ"
+
+
+class Tokenizer(Protocol):
+    """The tokenizer of a pipeline."""
+
+    vocab: Vocab
+
+    def __call__(self, text: str) -> Doc: ...
+
+    def to_bytes(self, *, exclude: list[str]) -> bytes: ...
 
 
 def encoder_digest(encoder: RowTransformer, pooling: SentencePooling) -> str:
@@ -52,6 +64,26 @@ def encoder_digests(encoder: RowTransformer, pooling: SentencePooling) -> tuple[
         if name not in parameters:
             _add(found.update, name, buffer.detach().cpu().numpy())
     return found.hexdigest(), former
+
+
+def token_encoder_digest(models: list[Model], pooling: SentencePooling, tokenizer: Tokenizer) -> str:
+    """The same of an encoder whose units are tokens.
+
+    models (list[Model]): what encodes tokens, and what it hears. pooling: what makes vectors of their states.
+    tokenizer (Tokenizer): of the pipeline, with whose vocab tokens have norms and static vectors.
+    """
+    width = pooling.width(models[0].get_dim("nO"))
+    vocab, found = (
+        tokenizer.vocab,
+        hashlib.sha256(json.dumps([pooling_state(pooling), pooling.normalize, width]).encode()),
+    )
+    parts = [tokenizer.to_bytes(exclude=["vocab"]), vocab.lookups.to_bytes()]
+    if vocab.vectors.size:
+        parts.append(vocab.vectors.to_bytes(exclude=["strings"]))
+    layers = [] if pooling.dense is None else [pooling.dense]
+    for part in (*parts, *(model.to_bytes() for model in (*models, *layers))):
+        found.update(hashlib.sha256(part).digest())
+    return found.hexdigest()
 
 
 def pipeline_digest(nlp: Language) -> str:

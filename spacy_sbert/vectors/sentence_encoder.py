@@ -13,7 +13,8 @@ from thinc.api import Model, chain
 
 from ..encoder.heard import heard_rows
 from ..encoder.listener import SentenceListener
-from ..encoder.rows import Pieces, RowStates
+from ..encoder.rows import Pieces, RowReader, RowStates
+from ..encoder.token_encoder import TokenEncoder
 from ..encoder.transformer import RowTransformer, load
 from .call import AS_CONFIGURED, Call
 from .encoded import EncodedDoc, WordpieceStates
@@ -24,12 +25,14 @@ SentenceEncoder = Model[list[Doc], list[EncodedDoc]]
 Backprop = Callable[[list[Any]], Any]  # takes the gradient of the vectors of each Doc
 
 
-def sentence_encoder(transformer: RowTransformer, pooling: SentencePooling) -> SentenceEncoder:
-    """Encode the rows of Docs with a transformer of its own, and pool them."""
-    # In a chain, as saved pipelines have it: weights are matched by position.
-    held: Model = chain(transformer, split_trf_batch(), pooling)
-    refs: dict[str, Model | None] = {"transformer": transformer, "pooling": pooling}
-    return Model("sentence_encoder", forward, init=init, layers=[held], refs=refs)
+def sentence_encoder(reader: RowTransformer | TokenEncoder, pooling: SentencePooling) -> SentenceEncoder:
+    """Encode the rows of Docs, and pool them; reader (Model): the encoder, which reads rows by itself."""
+    layers: list[Model] = [reader, pooling]
+    refs: dict[str, Model | None] = {"reader": reader, "pooling": pooling}
+    if isinstance(reader, RowTransformer):
+        layers = [chain(reader, split_trf_batch(), pooling)]  # as saved pipelines have it: weights go by position
+        refs["transformer"] = reader
+    return Model("sentence_encoder", forward, init=init, layers=layers, refs=refs)
 
 
 def listening_encoder(source: Model[list[Doc], list[TransformerData]], pooling: SentencePooling) -> SentenceEncoder:
@@ -40,8 +43,8 @@ def listening_encoder(source: Model[list[Doc], list[TransformerData]], pooling: 
 
 
 def init(model: SentenceEncoder, X: Any = None, Y: Any = None) -> None:
-    for layer in model.layers:
-        layer.initialize()
+    for layer in model.layers:  # X: Docs, of which a chain would encode them
+        layer.initialize(X=X if isinstance(layer, TokenEncoder) else None)
 
 
 def forward(model: SentenceEncoder, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], Backprop]:
@@ -69,11 +72,11 @@ def _encode(model: SentenceEncoder, docs: list[Doc], is_train: bool, call: Call)
 
 
 def _rows(model: SentenceEncoder, docs: list[Doc], is_train: bool, call: Call) -> AbstractContextManager[RowStates]:
-    """The rows and states of Docs, from the model's own transformer or the one it hears."""
+    """The rows and states of Docs, from the encoder that reads them or the transformer that is heard."""
     with_pieces = call.token_vectors and not is_train
-    if model.has_ref("transformer"):
-        transformer = cast(RowTransformer, model.get_ref("transformer"))
-        return transformer.read(docs, prompt=call.prompt, with_pieces=with_pieces, is_train=is_train)
+    if model.has_ref("reader"):
+        reader = cast(RowReader, model.get_ref("reader"))
+        return reader.read(docs, prompt=call.prompt, with_pieces=with_pieces, is_train=is_train)
     if call.prompt is not None:
         raise ValueError(Errors.SHARED_PROMPT.format(prompt=call.prompt))
     datas, backprop = model.layers[0](docs, is_train)

@@ -111,6 +111,8 @@ class SentencePooling(Configured[RowStates, PooledRows]):
         of its own; the callback returns the gradient of the values."""
         layer = stretch_pooling(self.pooling_name) if part.is_stretch else self.layers[0]
         values, lengths = part.values, part.lengths
+        if not len(lengths):
+            return self.ops.alloc2f(0, self.pooled_width(values.shape[1])), lambda d_pooled: values
         if n_lead:
             values, lengths, put_back = without_leading(values, lengths, n_lead)
         pooled, backprop = layer(Ragged(values, self.ops.asarray1i(lengths)), is_train)  # type: ignore[arg-type]
@@ -148,7 +150,7 @@ def pool_rows(
         if windows is None:
             model.width(part.values.shape[1], settings, truncate_dim=call.truncate_dim)
         if batch.pieces is not None:
-            _keep(states, part, starts, batch.pieces)
+            _keep(states, part, starts, batch.pieces, batch.lengths == 0)
         pooled, backprop_part = model.pool(part, batch.n_lead, is_train)
         if windows is None:
             windows = xp.zeros((len(batch.lengths), pooled.shape[1]), dtype=pooled.dtype)
@@ -234,9 +236,17 @@ def row_vectors(
     return vectors, backprop
 
 
-def _keep(states: list[numpy.ndarray | None], part: States, starts: numpy.ndarray, pieces: Pieces) -> None:
+def _keep(
+    states: list[numpy.ndarray | None],
+    part: States,
+    starts: numpy.ndarray,
+    pieces: Pieces,
+    without_units: numpy.ndarray,
+) -> None:
     """Copy the states of each window that is wanted, so that none keeps those of its whole batch in memory."""
     found, ends = as_numpy(part.values), numpy.cumsum(part.lengths)
+    for window in numpy.flatnonzero(pieces.windows & without_units):
+        states[window] = found[:0]
     for window, start, end in zip(part.windows.tolist(), (ends - part.lengths).tolist(), ends.tolist(), strict=True):
         if pieces.windows[window]:
             of_text = pieces.of_text[starts[window] : starts[window] + end - start]

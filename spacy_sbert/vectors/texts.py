@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Thread
-from typing import Any
+from typing import Any, Protocol
 
 import numpy
 import torch
@@ -24,14 +24,52 @@ from ..similarity import as_numpy
 from .call import AS_CONFIGURED, Call
 from .cuts import CutCounter
 from .errors import Errors
+from .identity import encoder_digests
 from .sentence_pooling import SentencePooling, pool_rows
 
 Encoded = tuple[numpy.ndarray, int]  # float32 (texts, width), and how many texts were cut
 
 
+class TextsEncoder(Protocol):
+    """From texts to vectors: first their units, in any thread, then what is computed of these.
+
+    pooling: what makes a vector of their states. call: what is not as the config says.
+    """
+
+    pooling: SentencePooling
+    call: Call
+
+    @property
+    def name(self) -> str:
+        """Of the encoder, for messages."""
+
+    @property
+    def width(self) -> int:
+        """Of the vectors."""
+
+    @property
+    def max_length(self) -> int | None:
+        """The most units of a text; None if there is no limit."""
+
+    def load(self) -> None:
+        """Load the weights, unless they are."""
+
+    def digests(self) -> tuple[str, str]:
+        """Of what vectors depend on, see encoder_digests."""
+
+    def tokenize(self, texts: list[str]) -> Any:
+        """The units of texts."""
+
+    def encode(self, units: Any) -> Encoded:
+        """The vectors of texts, on the CPU, and how many were longer than the limit."""
+
+    def to_gpu(self, gpu_id: int) -> None:
+        """Work on a GPU."""
+
+
 @dataclass
 class TextEncoder:
-    """From texts to vectors.
+    """From texts to vectors by a transformer.
 
     transformer: the encoder. pooling: what makes a vector of its states. call: what is not as the config says.
     """
@@ -46,6 +84,30 @@ class TextEncoder:
         settings = load(self.transformer).settings
         hidden = self.transformer.get_dim("nO")
         return self.pooling.width(hidden, settings, truncate_dim=self.call.truncate_dim)
+
+    @property
+    def name(self) -> str:
+        """Of the encoder."""
+        return self.transformer.shim.load().name
+
+    def digests(self) -> tuple[str, str]:
+        """Of what vectors depend on."""
+        return encoder_digests(self.transformer, self.pooling)
+
+    @property
+    def max_length(self) -> int | None:
+        """The most wordpieces of a text."""
+        settings = load(self.transformer).settings
+        return settings.max_length if settings else None
+
+    def load(self) -> None:
+        """Load the weights, unless they are."""
+        load(self.transformer)
+
+    def to_gpu(self, gpu_id: int) -> None:
+        """Work on a GPU."""
+        self.transformer.to_gpu(gpu_id)
+        self.pooling.to_gpu(gpu_id)
 
     def tokenize(self, texts: list[str]) -> Wordpieces:
         """The wordpieces of texts."""
@@ -62,7 +124,7 @@ class TextEncoder:
 
 
 def encode_all(
-    encoder: TextEncoder,
+    encoder: TextsEncoder,
     texts: Iterable[str],
     *,
     window: int,
@@ -77,13 +139,12 @@ def encode_all(
     The others, and what it raises: see SentenceBert.encode.
     """
     encoded = encode_windows(encoder, texts, window=window, n_process=n_process, gpu_ids=gpu_ids)
-    settings = load(encoder.transformer).settings
     parts = [numpy.zeros((0, encoder.width), dtype="float32")]
     total = len(texts) if isinstance(texts, Sequence) else None
     with tqdm(total=total, disable=not progress, unit=" texts") as bar:
         for vectors, n_cut in encoded:
             parts.append(vectors)
-            cuts.add_rows(len(vectors), n_cut, settings.max_length if settings else None)
+            cuts.add_rows(len(vectors), n_cut, encoder.max_length)
             bar.update(len(vectors))
     return numpy.concatenate(parts)
 
@@ -97,7 +158,7 @@ def check_gpus(gpu_ids: Sequence[int]) -> None:
 
 
 def encode_windows(
-    encoder: TextEncoder, texts: Iterable[str], *, window: int, n_process: int, gpu_ids: Sequence[int]
+    encoder: TextsEncoder, texts: Iterable[str], *, window: int, n_process: int, gpu_ids: Sequence[int]
 ) -> Iterator[Encoded]:
     """The vectors of texts, window by window, in order.
 
@@ -108,7 +169,7 @@ def encode_windows(
     check("window", window, Positive)
     check("n_process", n_process, Processes)
     check_gpus(gpu_ids)
-    load(encoder.transformer)
+    encoder.load()
     windows = minibatch(_checked(texts), window)
     n_workers = max(n_process, len(gpu_ids))
     in_turn = n_workers == 1 and not gpu_ids
@@ -123,14 +184,14 @@ def _checked(texts: Iterable[Any]) -> Iterator[str]:
         yield text
 
 
-def _encode(encoder: TextEncoder, windows: Iterable[list[str]]) -> Iterator[Encoded]:
+def _encode(encoder: TextsEncoder, windows: Iterable[list[str]]) -> Iterator[Encoded]:
     """Window by window, while the next one is being tokenised."""
     with ThreadPoolExecutor(1) as tokenizing:
         yield from map(encoder.encode, map_ahead(tokenizing, encoder.tokenize, windows, 1))
 
 
 def _encode_in_processes(
-    encoder: TextEncoder, windows: Iterable[list[str]], n_workers: int, gpu_ids: Sequence[int]
+    encoder: TextsEncoder, windows: Iterable[list[str]], n_workers: int, gpu_ids: Sequence[int]
 ) -> Iterator[Encoded]:
     """Windows in turn to processes of their own, a few ahead of who takes the vectors."""
     context = multiprocessing.get_context("spawn")  # PyTorch's threads and CUDA do not survive a fork
@@ -143,7 +204,7 @@ def _encode_in_processes(
         yield from map_ahead(pool, _encode_window, windows, 2 * n_workers)
 
 
-_worker: TextEncoder  # of a process that encodes for another
+_worker: TextsEncoder  # of a process that encodes for another
 
 
 def _start(encoder: bytes, devices: Any, n_threads: int) -> None:
@@ -155,8 +216,7 @@ def _start(encoder: bytes, devices: Any, n_threads: int) -> None:
     gpu_id = devices.get()
     if gpu_id is not None:
         require_gpu(gpu_id)
-        _worker.transformer.to_gpu(gpu_id)
-        _worker.pooling.to_gpu(gpu_id)
+        _worker.to_gpu(gpu_id)
 
 
 def _end_with_parent() -> None:

@@ -3,7 +3,7 @@
 import numpy
 import pytest
 import torch
-from pipelines import ENCODERS, HOLDER, gradients, weights
+from pipelines import HOLDER, TRANSFORMERS, gradients, weights
 from thinc.api import SGD, Adam
 from transformers import AutoModel
 
@@ -123,7 +123,7 @@ def test_mini_batches_hold_less(model):
     assert found[1] < found[0] / 6
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
 @pytest.mark.parametrize("setting", [{"mini_batch_size": 2}, {"gradient_checkpointing": True}])
 def test_memory_savers_do_not_change_the_gradient(make_nlp, examples, encoder, setting):
     found = []
@@ -137,7 +137,7 @@ def test_memory_savers_do_not_change_the_gradient(make_nlp, examples, encoder, s
     assert all(numpy.allclose(found[0][1][k], found[1][1][k], atol=1e-5 * scale) for k in found[0][1])
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
 def test_bfloat16_is_near_float32(make_nlp, examples, encoder):
     found = []
     for precision in ("float32", "bfloat16"):
@@ -155,7 +155,7 @@ def test_bfloat16_is_near_float32(make_nlp, examples, encoder):
     assert all(parameter.dtype == numpy.float32 for parameter in weights(nlp, HOLDER[encoder]).values())
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
 def test_frozen_parts_stay(make_nlp, examples, encoder):
     given = {"frozen": ["embeddings", "encoder.layer.0.attention"]}
     nlp = make_nlp(encoder, **({"model": given} if encoder == "own" else {"transformer": given}))
@@ -181,7 +181,7 @@ def test_everything_frozen_trains_nothing(make_nlp, examples):
     assert gradients(nlp, "sbert") == {}
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
 def test_the_whole_gradient_is_clipped(make_nlp, examples, encoder):
     """One step of gradient descent is as long as the limit, and goes where it went."""
     moved = []

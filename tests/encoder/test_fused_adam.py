@@ -3,7 +3,7 @@
 import numpy
 import pytest
 import torch
-from pipelines import ENCODERS, HOLDER, gradients, weights
+from pipelines import HOLDER, TRANSFORMERS, gradients, weights
 from thinc.api import SGD, Adam, Optimizer, RAdam, warmup_linear
 
 from spacy_sbert.encoder.engine.fused_adam import can_fuse, update_fused
@@ -144,7 +144,7 @@ def test_other_parameters_are_left_alone():
     assert not fused(torch.ones(2, 3), torch.ones(3, 2).T)
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
 def test_pipelines_learn_the_same(make_nlp, examples, encoder):
     found = []
     for kind in (Optimizer, OneByOne):

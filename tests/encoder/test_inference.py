@@ -6,7 +6,7 @@ import pickle
 import numpy
 import pytest
 import torch
-from pipelines import ENCODERS, HOLDER
+from pipelines import HOLDER, TRANSFORMERS
 from srsly import cloudpickle
 from thinc.api import SGD, Adam, RAdam
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, DistilBertConfig, DistilBertModel
@@ -199,7 +199,7 @@ OPTIMIZERS = {
 
 
 @pytest.mark.parametrize("precision", PIPELINES)
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_after_a_step_the_vector_is_that_of_the_plain_model(
     make_nlp, examples, tiny_bert, monkeypatch, name, encoder, precision
@@ -231,7 +231,7 @@ def test_what_another_thread_makes_amid_an_update_is_not_kept(make_nlp, examples
 
 
 @pytest.mark.parametrize("precision", PIPELINES)
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
 def test_after_from_bytes(make_nlp, examples, encoder, precision):
     trained, nlp = (make_pipeline(make_nlp, encoder, precision) for _ in range(2))
     before = nlp(TEXT).vector
@@ -242,7 +242,7 @@ def test_after_from_bytes(make_nlp, examples, encoder, precision):
 
 
 @pytest.mark.parametrize("precision", PIPELINES)
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
 def test_other_parameters_for_a_while(make_nlp, tiny_bert, encoder, precision):
     nlp = make_pipeline(make_nlp, encoder, precision)
     before, shim = nlp(TEXT).vector, find_shim(nlp, HOLDER[encoder])
@@ -254,7 +254,7 @@ def test_other_parameters_for_a_while(make_nlp, tiny_bert, encoder, precision):
     assert numpy.array_equal(nlp(TEXT).vector, before)
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
 def test_averages_of_the_optimizer_for_a_while(make_nlp, examples, tiny_bert, encoder):
     nlp, optimizer = make_pipeline(make_nlp, encoder), Adam(0.05)
     for _ in range(3):

@@ -3,7 +3,7 @@
 import numpy
 import pytest
 import torch
-from pipelines import ENCODERS, HOLDER, gradients
+from pipelines import HOLDER, TRANSFORMERS, gradients
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 from transformers import BertTokenizerFast, DistilBertConfig, DistilBertModel
@@ -36,7 +36,7 @@ def theirs(tiny_bert):
     return SentenceTransformer(modules=[transformer, Pooling(16, "cls")], device="cpu")
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
 def test_the_same_bits(make_nlp, theirs, encoder):
     texts = make_texts(300)
     nlp = make_pipeline(make_nlp, encoder)
@@ -97,7 +97,7 @@ def test_a_shared_encoder_that_is_no_bert(make_nlp, tiny_bert, tmp_path):
     assert numpy.allclose(*vectors, atol=1e-6) and vectors[0].any()
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
 def test_training_is_that_of_float32(make_nlp, examples, encoder):
     found = []
     for precision in ("reference", "float32"):

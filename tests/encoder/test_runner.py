@@ -40,7 +40,7 @@ MODELS = {
         DistilBertConfig(vocab_size=50, dim=16, hidden_dim=24, n_heads=2, n_layers=2, initializer_range=0.3)
     ),
 }
-ENCODERS = {
+TRANSFORMERS = {
     "packed_bert": ("bert", True),
     "packed_roberta": ("roberta", True),
     "padded_bert": ("bert", False),
@@ -58,7 +58,7 @@ def make_model(name):
 
 
 def make_encoder(name):
-    kind, packed = ENCODERS[name]
+    kind, packed = TRANSFORMERS[name]
     model = make_model(kind)
     return model, PackedBert(model, torch.float32) if packed else model
 
@@ -148,7 +148,7 @@ def passes(monkeypatch):
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
-@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("name", TRANSFORMERS)
 def test_each_window_has_the_states_it_has_alone(name, budget):
     model, encoder = make_encoder(name)
     windows = make_windows(LENGTHS)
@@ -156,7 +156,7 @@ def test_each_window_has_the_states_it_has_alone(name, budget):
 
 
 @pytest.mark.parametrize("n", [1, 3])
-@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("name", TRANSFORMERS)
 def test_any_number_of_threads(name, n, threads):
     model, encoder = make_encoder(name)
     windows = make_windows(LENGTHS)
@@ -186,7 +186,7 @@ def test_token_types(name):
     assert (expected[0] - one_by_one(model, windows[:1])[0]).abs().max() > 0.1
 
 
-@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("name", TRANSFORMERS)
 def test_one_window(name):
     model, encoder = make_encoder(name)
     windows = make_windows([7])
@@ -194,7 +194,7 @@ def test_one_window(name):
 
 
 @pytest.mark.parametrize("budget", [8, 300, 1000, 10**6])
-@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("name", TRANSFORMERS)
 def test_passes_keep_to_the_budget(name, budget, passes):
     _, encoder = make_encoder(name)
     seen = passes(encoder)

@@ -5,7 +5,7 @@ import warnings
 import numpy
 import pytest
 import torch
-from pipelines import ENCODERS, MAX_LENGTH, MINILM, make_example
+from pipelines import MAX_LENGTH, MINILM, TRANSFORMERS, make_example
 from transformers import AutoModel, AutoTokenizer, BertTokenizer
 
 from spacy_sbert.encoder.padded import encode_spans
@@ -105,7 +105,7 @@ def by_hand(folder, pieces):
         return model(ids).last_hidden_state[0].mean(0).numpy()
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
 def test_truncate_and_windows_by_hand(make_nlp, tiny_bert, encoder):
     pieces = AutoTokenizer.from_pretrained(tiny_bert).tokenize(LONG)
     with pytest.warns(UserWarning, match="were cut"):
@@ -140,7 +140,7 @@ def test_a_token_over_two_windows_keeps_all_its_wordpieces(make_nlp, tiny_bert):
     assert numpy.allclose(doc[1].vector, states[1:33].mean(0), atol=1e-6)
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
 def test_one_warning_with_the_count_for_a_stream(make_nlp, encoder):
     nlp = make_nlp(encoder)
     texts = [LONG, "dog", LONG, LONG, "the cat"] * 3

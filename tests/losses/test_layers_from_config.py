@@ -13,6 +13,7 @@ from spacy_sbert.losses import (  # noqa: F401
     cosine_similarity,
     distillation,
     matryoshka,
+    mega_batch_margin,
     multi_task,
     multiple_negatives_ranking,
     online_contrastive,
@@ -34,6 +35,7 @@ SETTINGS = {
     "BatchHardTripletLoss": {"distance": "cosine", "margin": 1.0},
     "MatryoshkaLoss": {"loss": COSINE, "dims": [4, 2], "weights": [1.0, 0.5]},
     "DistillationLoss": {},
+    "MegaBatchMarginLoss": {"margin": 0.2},
     "MultiTaskLoss": {"objectives": {"one": COSINE, "two": COSINE}, "weights": {"one": 2.0}},
 }
 REQUIRED = {"MatryoshkaLoss": ["loss", "dims"], "MultiTaskLoss": ["objectives"]}

@@ -1,0 +1,302 @@
+"""Encoders whose units are tokens: what is read, how it is pooled, and the way back, of its own and listening."""
+
+import numpy
+import pytest
+import spacy
+from gradients import finite_differences, relative_error
+from pipelines import TOKENS, make_example, weights
+from spacy.tokens import Doc
+from thinc.api import Adam, Model, fix_random_seed
+from thinc.types import Ragged
+
+from spacy_sbert.encoder.token_encoder import TokenEncoder
+from spacy_sbert.layers.pooling import POOLING, make_pooling
+from spacy_sbert.spans.sentence_spans import sentence_spans
+from spacy_sbert.vectors.sentence_encoder import sentence_encoder
+from spacy_sbert.vectors.sentence_pooling import SentencePooling
+
+TEXT = "He can't go. \n The cat sat on the mat. Food."
+ARCHITECTURE = "spacy-sbert.Tok2VecSentenceEncoder.v1"
+LISTENER = {"@architectures": "spacy.Tok2VecListener.v1", "width": 16}
+
+
+def states_of(nlp, doc):
+    """What the pipeline's tok2vec makes of a Doc, zeros for white space, which one of its own does not read."""
+    if nlp.has_pipe("tok2vec"):
+        return doc.tensor
+    kept = [token.i for token in doc if not token.is_space]
+    words, spaces = [doc[i].text for i in kept], [bool(doc[i].whitespace_) for i in kept]
+    alone = Doc(nlp.vocab, words=words, spaces=spaces)
+    for token, i in zip(alone, kept, strict=True):
+        token.norm_ = doc[i].norm_
+    states = numpy.zeros((len(doc), 16), dtype="float32")
+    states[kept] = nlp.get_pipe("sbert").model.get_ref("encoder").get_ref("reader").predict([alone])[0]
+    return states
+
+
+def pooled(states, pooling):
+    return make_pooling(pooling).predict(Ragged(states, numpy.array([len(states)], dtype="int32")))[0]
+
+
+@pytest.mark.parametrize("encoder", TOKENS)
+@pytest.mark.parametrize("pooling", [*POOLING, "cls+mean"])
+def test_a_row_is_its_tokens_pooled_without_white_space(make_nlp, encoder, pooling):
+    nlp = make_nlp(encoder, model={"pooling": pooling})
+    doc = nlp(TEXT)
+    kept = [token.i for token in doc if not token.is_space]
+    assert len(kept) == len(doc) - 1
+    assert numpy.allclose(doc.vector, pooled(states_of(nlp, doc)[kept], pooling), atol=1e-6)
+    assert doc._.sbert_truncated is False and doc.has_vector
+
+
+@pytest.mark.parametrize("encoder", TOKENS)
+def test_spans_and_tokens_pool_their_tokens_in_context(make_nlp, encoder):
+    nlp = make_nlp(encoder)
+    doc = nlp(TEXT)
+    states = states_of(nlp, doc)
+    assert numpy.allclose(doc[2].vector, states[2], atol=1e-6)
+    assert numpy.allclose(doc[3:8].vector, states[[3, 4, 6, 7]].mean(axis=0), atol=1e-6), "5 is white space"
+    assert not doc[5].has_vector and not doc[5].vector.any()
+
+
+def test_a_sentence_of_an_encoder_of_its_own_is_read_alone(make_nlp):
+    """With what the tokenizer says of its tokens: "ca" and "n't" have norms of their own."""
+    nlp = make_nlp("tokens", unit="doc+sent")
+    doc = nlp(TEXT)
+    for sentence in doc.sents:
+        assert numpy.array_equal(sentence.vector, nlp(sentence.text).vector)
+    assert [token.norm_ for token in nlp("can't")] == ["can", "not"]
+
+
+def test_white_space_changes_nothing(make_nlp):
+    nlp = make_nlp("tokens")
+    first, second = nlp("The dog ran fast."), nlp(" The dog \n ran fast. \t ")
+    assert len(second) > len(first) and numpy.array_equal(first.vector, second.vector)
+
+
+def test_a_sentence_of_a_listener_is_read_in_context(make_nlp):
+    nlp = make_nlp("listening", unit="doc+sent")
+    doc = nlp("He ran. The cat sat.")
+    first, second = doc.sents
+    assert numpy.allclose(second.vector, doc.tensor[second.start : second.end].mean(axis=0), atol=1e-6)
+    assert not numpy.allclose(first.vector, nlp("He ran.").vector, atol=1e-3), "it saw what follows"
+
+
+@pytest.mark.parametrize("encoder", TOKENS)
+def test_texts_without_docs(make_nlp, encoder):
+    nlp = make_nlp(encoder)
+    texts = ["A man is eating.", "", "  ", "He can't go.", "\n", "Food"]
+    given = nlp.get_pipe("sbert").encode(texts, window=2)
+    assert given.dtype == numpy.float32
+    assert numpy.allclose(given, [doc.vector for doc in nlp.pipe(texts)], atol=1e-6)
+    assert not given[[1, 2, 4]].any() and nlp.get_pipe("sbert").encode([]).shape == (0, 16)
+    assert nlp.get_pipe("sbert").encode(texts[:1], truncate_dim=3).shape == (1, 3)
+
+
+def test_texts_in_processes(make_nlp):
+    sbert = make_nlp("listening").get_pipe("sbert")
+    texts = ["A man is eating.", "", "He can't go."] * 3
+    assert numpy.allclose(sbert.encode(texts, window=4, n_process=2), sbert.encode(texts), atol=1e-6)
+
+
+class Hearing(Model):
+    upstream_name = "*"
+
+
+class Table:
+    """A tok2vec in float64 that mixes what stands side by side: x_t = W e_t + V e_(t-1), e made of the text."""
+
+    def __init__(self, *, listens):
+        rng = numpy.random.default_rng(1)
+        params = {"W": rng.normal(size=(3, 4)), "V": rng.normal(size=(3, 4))}
+        self.model = (Hearing if listens else Model)("table", self.forward, params=params, dims={"nO": 3})
+
+    def embed(self, doc):
+        rows = [numpy.random.default_rng(token.orth % 1000).normal(size=4) for token in doc]
+        return numpy.array(rows).reshape(len(doc), 4)
+
+    def forward(self, model, docs, is_train):
+        embedded = [self.embed(doc) for doc in docs]
+        before = [numpy.vstack([numpy.zeros((1, 4)), rows])[:-1] for rows in embedded]
+        w, v = model.get_param("W"), model.get_param("V")
+
+        def backprop(d_outputs):
+            for d_rows, rows, others in zip(d_outputs, embedded, before, strict=True):
+                model.inc_grad("W", d_rows.T @ rows)
+                model.inc_grad("V", d_rows.T @ others)
+            return docs
+
+        return [rows @ w.T + others @ v.T for rows, others in zip(embedded, before, strict=True)], backprop
+
+
+@pytest.mark.parametrize("unit", ["doc", "doc+sent"])
+@pytest.mark.parametrize("listens", [False, True])
+@pytest.mark.parametrize("pooling", [*POOLING, "cls+mean"])
+def test_gradient(pooling, listens, unit):
+    """By finite differences, rows that overlap and Docs without rows among them."""
+    table = Table(listens=listens).model
+    encoder = sentence_encoder(TokenEncoder(table, sentence_spans(unit=unit)), SentencePooling(pooling, True))
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    docs = [nlp("He ran. \n A cat sat."), nlp(""), nlp(" "), nlp("Food")]
+    pair = nlp("a b c d")
+    pair.spans["sbert"] = [pair[2:4], pair[0:1]]
+    docs.append(pair)
+    rng = numpy.random.default_rng(2)
+    encoded, backprop = encoder.begin_update(docs)
+    upstream = [rng.normal(size=doc.vectors.shape) for doc in encoded]
+    assert [len(doc.vectors) for doc in encoded] == [3 if unit == "doc+sent" else 1, 0, 1, 1, 2]
+    assert not encoded[2].vectors.any()
+    backprop(upstream)
+
+    def value(name, x):
+        table.set_param(name, x)
+        found = encoder.begin_update(docs)[0]
+        return sum(float((doc.vectors * weight).sum()) for doc, weight in zip(found, upstream, strict=True))
+
+    names = ("W", "V")
+    given = numpy.stack([table.get_grad(name) for name in names])
+    wanted = [finite_differences(lambda x, name=name: value(name, x), table.get_param(name).copy()) for name in names]
+    assert relative_error(given, numpy.stack(wanted)) < 1e-6
+
+
+@pytest.mark.parametrize("encoder", TOKENS)
+def test_three_pairs_are_learned_by_heart(make_nlp, examples, encoder):
+    nlp = make_nlp(encoder)
+    batch = examples(nlp)
+    nlp.initialize(lambda: batch)
+    holder = {"tokens": "sbert", "listening": "tok2vec"}[encoder]
+    before = weights(nlp, holder)
+    optimizer = Adam(0.01)
+    for _ in range(80):
+        losses = nlp.update(batch, sgd=False)
+        for _, pipe in nlp.pipeline:
+            pipe.finish_update(optimizer)
+    assert losses["sbert"] < 0.005
+    assert nlp.evaluate(batch)["sts_spearman"] == pytest.approx(1.0)
+    after = weights(nlp, holder)
+    assert [key for key in before if numpy.array_equal(before[key], after[key])] == []
+
+
+def joint(make_nlp, pipes):
+    """A tagger and sentence vectors on one tok2vec, as far as they are asked for, after one step without an update."""
+    fix_random_seed(0)
+    nlp = make_nlp("listening")
+    tagger = nlp.add_pipe("tagger", config={"model": {"tok2vec": LISTENER}}, before="sbert")
+    for label in ("X", "Y"):
+        tagger.add_label(label)
+    batch = [make_example(nlp, *pair) for pair in [("A man ran.", "He sat.", 0.3), ("Food.", "A cat can go.", 0.9)]]
+    for example in batch:
+        for token in example.reference:
+            token.tag_ = "X" if token.i % 2 else "Y"
+    fix_random_seed(0)
+    nlp.initialize(lambda: batch)
+    for node in tagger.model.walk():
+        if node.name == "softmax":  # of zeros, through which no gradient would come
+            node.set_param("W", numpy.random.default_rng(3).normal(size=(2, 16)).astype("float32"))
+    with nlp.select_pipes(enable=["tok2vec", *pipes]):
+        nlp.get_pipe("tok2vec").listener_map = {}
+        for name in pipes:
+            nlp.get_pipe("tok2vec").find_listeners(nlp.get_pipe(name))
+        nlp.update(batch, sgd=False)
+    model = nlp.get_pipe("tok2vec").model
+    return [node.get_grad(name) for node in model.walk() for name in node.param_names if node.has_grad(name)]
+
+
+def test_gradients_of_two_pipes_add_up_on_one_tok2vec(make_nlp):
+    both, sbert, tagger = (joint(make_nlp, pipes) for pipes in (["tagger", "sbert"], ["sbert"], ["tagger"]))
+    assert len(both) == len(sbert) == len(tagger) > 3
+    for given, first, second in zip(both, sbert, tagger, strict=True):
+        assert first.any() and second.any()
+        assert relative_error(given, first + second) < 1e-5
+
+
+def test_examples_without_members_get_a_gradient_of_zero(make_nlp, examples):
+    nlp = make_nlp("listening")
+    pairs = examples(nlp)
+    plain = [spacy.training.Example(nlp.make_doc(text), nlp.make_doc(text)) for text in ("A cat sat.", "", "Food")]
+    grads = []
+    for batch in (pairs, [*plain, *pairs]):
+        nlp.initialize(lambda batch=batch: batch)
+        fix_random_seed(0)
+        nlp.initialize(lambda: pairs)
+        nlp.update(batch, sgd=False)
+        model = nlp.get_pipe("tok2vec").model
+        grads.append([node.get_grad(name) for node in model.walk() for name in node.param_names])
+    assert all(numpy.allclose(given, other, atol=1e-6) for given, other in zip(*grads, strict=True))
+
+
+def test_replaced_listeners_read_alone(make_nlp, tmp_path):
+    nlp = make_nlp("listening", unit="doc+sent")
+    expected = nlp("He ran.").vector
+    nlp.replace_listeners("tok2vec", "sbert", ["model.tok2vec"])
+    nlp.remove_pipe("tok2vec")
+    doc = nlp("He ran. The cat sat.")
+    assert numpy.allclose(next(doc.sents).vector, expected, atol=1e-6)
+    nlp.to_disk(tmp_path)
+    assert numpy.array_equal(spacy.load(tmp_path)(doc.text).vector, doc.vector)
+
+
+def test_nothing_to_hear(make_nlp):
+    nlp = make_nlp("listening")
+    doc = nlp.make_doc("A cat sat.")
+    with pytest.raises(ValueError, match=r"'A cat sat\.' carries no output of a 'tok2vec'.*doc\.tensor is empty"):
+        nlp.get_pipe("sbert")(doc)
+    doc.tensor = numpy.zeros((4, 5), dtype="float32")
+    with pytest.raises(ValueError, match=r"gave vectors of 5 numbers.*listens for 16: set the width"):
+        nlp.get_pipe("sbert")(doc)
+    assert nlp.get_pipe("sbert")(Doc(nlp.vocab)).vector.shape == (16,)
+
+
+def test_no_tok2vec_before_the_pipe():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"@architectures": ARCHITECTURE, "tok2vec": LISTENER}})
+    with pytest.raises(ValueError, match=r"none stands before it; the pipeline is \['sbert'\]\. Add one before it"):
+        nlp.initialize()
+    nlp.add_pipe("tok2vec", first=True)
+    with pytest.raises(ValueError, match=r"listens for vectors of 16 numbers.*'tok2vec' makes 96: set width = 96"):
+        nlp.initialize()
+
+
+@pytest.mark.parametrize("encoder", TOKENS)
+def test_prompts_are_refused(make_nlp, encoder):
+    nlp = make_nlp(encoder)
+    for settings in ({"prompt": "query: "}, {"prompt_name": "query"}):
+        with pytest.raises(ValueError, match=r"Cannot put the prompt 'query.*token-to-vector"):
+            nlp.get_pipe("sbert").encode(["a"], **settings)
+        with pytest.raises(ValueError, match=r"Cannot put the prompt 'query.*token-to-vector"):
+            nlp("a", component_cfg={"sbert": settings})
+
+
+def test_a_pipe_alone_has_no_tokenizer(make_nlp):
+    import copy
+
+    pipe = make_nlp("tokens").get_pipe("sbert")  # its pipeline is gone
+    alone = copy.copy(pipe)
+    alone._in_pipeline = type(pipe._in_pipeline)()
+    with pytest.raises(ValueError, match="'sbert' is in no pipeline, whose tokenizer its encoder needs"):
+        alone.encode(["a"])
+
+
+def test_ragged_output():
+    """As that of spaCy's static vectors."""
+    flat = Table(listens=False)
+
+    def forward(model, docs, is_train):
+        given, backprop = flat.model(docs, is_train)
+        lengths = numpy.array([len(rows) for rows in given], dtype="int32")
+        return Ragged(numpy.concatenate(given), lengths), lambda d: backprop(
+            numpy.split(d.dataXd, lengths.cumsum()[:-1])
+        )
+
+    ragged = Model("ragged", forward, dims={"nO": 3})
+    docs = [spacy.blank("en")("a b c"), spacy.blank("en")("d")]
+    encoders = [TokenEncoder(tok2vec, sentence_spans()) for tok2vec in (flat.model, ragged)]
+    both = [sentence_encoder(encoder, SentencePooling("mean", False)) for encoder in encoders]
+    grads = []
+    for encoder in both:
+        encoded, backprop = encoder.begin_update(docs)
+        backprop([doc.vectors for doc in encoded])
+        grads.append((numpy.concatenate([doc.vectors for doc in encoded]), flat.model.get_grad("W").copy()))
+        flat.model.set_grad("W", flat.model.get_grad("W") * 0)
+    assert all(numpy.array_equal(*pair) for pair in zip(*grads, strict=True))
