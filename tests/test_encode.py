@@ -1,5 +1,8 @@
 """encode: an array straight from texts, the same vectors that Docs get."""
 
+import subprocess
+import sys
+
 import numpy
 import pytest
 import spacy
@@ -50,6 +53,14 @@ def test_overflow(make_nlp):
         make_nlp().get_pipe("sbert").encode([LONG, "dog"])
     nlp = make_nlp(model={"overflow": "windows"})
     assert numpy.allclose(nlp.get_pipe("sbert").encode([LONG, "dog"])[0], nlp(LONG).vector, atol=1e-6)
+
+
+def test_processes_that_cannot_start_are_an_error(make_nlp, tmp_path):
+    """Standard input is no file that they could import; nobody waits for them."""
+    make_nlp().to_disk(tmp_path)
+    code = f"import spacy\nspacy.load({str(tmp_path)!r}).get_pipe('sbert').encode(['a', 'b'], window=1, n_process=2)"
+    done = subprocess.run([sys.executable, "-"], input=code, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and "[sbert-workers-ended] One of 2 processes" in done.stderr
 
 
 def test_in_processes(make_nlp):

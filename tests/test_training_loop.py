@@ -19,7 +19,9 @@ from thinc.api import Config
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")
 ROOT = Path(__file__).parent.parent
-CONFIGS = [file for file in sorted((ROOT / "configs").glob("*.cfg")) if file.stem != "reranker"]  # tests/reranker
+TOKENS = ("infersent", "paraphrase_average", "word_average")
+OTHERS = ("reranker", *TOKENS)  # tests/reranker, and test_configs_without_a_transformer_train
+CONFIGS = [file for file in sorted((ROOT / "configs").glob("*.cfg")) if file.stem not in OTHERS]
 TWO_STEPS = {"training.optimizer.learn_rate.total_steps": 2, "training.eval_frequency": 1}
 
 
@@ -77,6 +79,18 @@ def test_every_shipped_config_trains(fit, make_nlp, tiny_bert, tmp_path, name):
     after = weights_of(nlp)
     assert [key for key in before if numpy.array_equal(before[key], after[key]) and "pooler" not in key] == []
     assert nlp("A man is eating.").similarity(nlp("A man is eating.")) == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", TOKENS)
+def test_configs_without_a_transformer_train(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(ROOT)
+    train(ROOT / "configs" / f"{name}.cfg", tmp_path)
+    nlp = spacy.load(tmp_path / "model-best")
+    (measure,) = [key for key, weight in nlp.config["training"]["score_weights"].items() if weight]
+    bars = {"infersent": 0.6, "paraphrase_average": 0.65, "word_average": 0.45}
+    assert nlp.meta["performance"][measure] > bars[name]
+    text = "A man is eating."
+    assert numpy.allclose(nlp(text).vector, nlp.get_pipe("sbert").encode([text])[0], atol=1e-6)
 
 
 @pytest.mark.parametrize("accumulate", [1, 3])

@@ -20,6 +20,10 @@ class Errors(errors.Errors):
         "package, or is in no pipeline. Give the 'transformer' pipe the architecture "
         "spacy-sbert.TransformerModel.v1, or use nlp.pipe(texts)."
     )
+    NOT_A_TRANSFORMER = (
+        "The encoder of the 'sbert' pipe '{name}' is a token-to-vector model of spaCy, and this works with "
+        "transformers alone. To pass the pipeline on, save it or make a package of it: python -m spacy package."
+    )
     NO_TOKENIZER = (
         "Cannot encode texts without Docs: the 'sbert' pipe '{name}' is in no pipeline, whose tokenizer its encoder "
         "needs. Use the pipe of a pipeline (nlp.get_pipe('{name}')), or nlp.pipe(texts)."

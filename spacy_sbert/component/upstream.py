@@ -136,6 +136,8 @@ def find_transformer(name: str, model: Model) -> RowTransformer:
     for node in heard or model.walk():
         if isinstance(node, RowTransformer):
             return node
+    if find_token_encoder(model) is not None:
+        raise ValueError(Errors.NOT_A_TRANSFORMER.format(name=name))
     raise ValueError(Errors.NO_TEXT_ENCODER.format(name=name))
 
 

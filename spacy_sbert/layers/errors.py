@@ -28,16 +28,16 @@ class Errors(errors.Errors):
         "{expected}. Load the pipeline with the vectors that it was saved with."
     )
     NO_SIF_COUNTS = (
-        "spacy-sbert.SmoothInverseFrequency.v1 needs counts of words: set counts to a file with a word and its count "
-        "on each line, such as enwiki_vocab_min200.txt of https://github.com/PrincetonML/SIF."
+        "spacy-sbert.SmoothInverseFrequencyTok2Vec.v1 needs counts of words: set counts to a file with a word and its "
+        "count on each line, such as enwiki_vocab_min200.txt of https://github.com/PrincetonML/SIF."
     )
     NO_SIF_WEIGHTS = (
-        "spacy-sbert.SmoothInverseFrequency.v1 has no weights of words yet: call nlp.initialize(), which reads the "
-        "file of counts, or load a pipeline that has them."
+        "spacy-sbert.SmoothInverseFrequencyTok2Vec.v1 has no weights of words yet: call nlp.initialize(), which reads "
+        "the file of counts, or load a pipeline that has them."
     )
     OTHER_SIF_COUNTS = (
-        "counts = '{path}' of spacy-sbert.SmoothInverseFrequency.v1 counts none of the words of the examples, such as "
-        "'{text}': is it of another language? Give a file of lower-cased words of theirs."
+        "counts = '{path}' of spacy-sbert.SmoothInverseFrequencyTok2Vec.v1 counts none of the words of the examples, "
+        "such as '{text}': is it of another language? Give a file of lower-cased words of theirs."
     )
     NOTHING_EMBEDDED = (
         "spacy-sbert.NgramHashEmbed.v1 with words = false and ngram_size = 0 embeds nothing: set one of them."

@@ -12,7 +12,7 @@ from spacy.util import registry
 from thinc.api import HashEmbed, Model
 from thinc.types import Floats2d
 
-from ..errors.checks import NonNegative, Positive, Width, validated
+from ..errors.checks import NonNegative, Positive, Seed, Width, check_weights, validated
 from .errors import Errors
 
 Tok2Vec = Model[list[Doc], list[Floats2d]]
@@ -21,7 +21,7 @@ Tok2Vec = Model[list[Doc], list[Floats2d]]
 @registry.architectures("spacy-sbert.NgramHashEmbed.v1")
 @validated
 def ngram_hash_embed(
-    width: Width = 300, rows: Positive = 20000, words: bool = True, ngram_size: NonNegative = 3, seed: NonNegative = 0
+    width: Width = 300, rows: Positive = 20000, words: bool = True, ngram_size: NonNegative = 3, seed: Seed = 0
 ) -> Tok2Vec:
     """Embed lower-cased words, the character n-grams of words, or both, without a table of words.
 
@@ -32,11 +32,12 @@ def ngram_hash_embed(
     words (bool): whether there is E. ngram_size (int): n, 0 for no F.
     seed (int): of the hashes.
     Input: Docs. Output: y, float (tokens, width) each.
-    RAISES (ValueError): if there is neither E nor F.
+    RAISES (ValueError): if there is neither E nor F, or one takes more than 1 GB.
     SOURCE: Wieting and Gimpel 2018 (ParaNMT-50M), section 4, WORD, TRIGRAM and their sum.
     """
     if not words and not ngram_size:
         raise ValueError(Errors.NOTHING_EMBEDDED)
+    check_weights("rows", rows, rows, width)
     layers: list[Model] = [HashEmbed(width, rows, seed=seed + i) for i in range(bool(words) + bool(ngram_size))]
     settings = partial(forward, words=words, ngram_size=ngram_size)
     return Model("ngram_hash_embed", settings, init=init, layers=layers, dims={"nO": width})

@@ -19,7 +19,7 @@ from .errors import Errors
 Tok2Vec = Model[list[Doc], list[Floats2d]]
 
 
-@registry.architectures("spacy-sbert.SmoothInverseFrequency.v1")
+@registry.architectures("spacy-sbert.SmoothInverseFrequencyTok2Vec.v1")
 @validated
 def smooth_inverse_frequency(tok2vec: Model, counts: str | Path | None = None, a: PositiveFloat = SMOOTHING) -> Tok2Vec:
     """Weigh tokens by smooth inverse frequency (SIF).

@@ -20,6 +20,11 @@ class Errors(errors.Errors):
     NOT_TEXTS = "Cannot encode {given}: expected several texts, such as a list of str. Put a single text into a list."
     NOT_STR = "Cannot encode text number {number}, {given}: expected str."
     BULK_NO_GPU = "There is no GPU {given}: {count} were found. Correct --gpu-ids, or leave it out to use the CPU."
+    WORKERS_ENDED = (
+        "One of {n_process} processes that encode ended by itself: what it said stands above. Each imports the main "
+        "module: that must be a file or a notebook, not standard input, and guarded by "
+        'if __name__ == "__main__". It may also have run out of memory: take fewer, or a smaller window.'
+    )
     UNKNOWN_MODULES = (
         'The folder {folder} describes a sentence encoder with {unknown}, and normalize = "auto" follows what the '
         "folder says, which is Transformer, Pooling and Normalize. A Dense layer comes with python -m spacy sbert "
