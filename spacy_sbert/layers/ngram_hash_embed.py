@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import numpy
 from spacy.attrs import LOWER
@@ -12,16 +12,17 @@ from spacy.util import registry
 from thinc.api import HashEmbed, Model
 from thinc.types import Floats2d
 
-from ..errors.checks import NonNegative, Positive, Seed, Width, check_weights, validated
+from ..errors.checks import Positive, Range, Seed, Width, check_weights, validated
 from .errors import Errors
 
 Tok2Vec = Model[list[Doc], list[Floats2d]]
+NgramSize = Annotated[int, Range(0, 20)]
 
 
 @registry.architectures("spacy-sbert.NgramHashEmbed.v1")
 @validated
 def ngram_hash_embed(
-    width: Width = 300, rows: Positive = 20000, words: bool = True, ngram_size: NonNegative = 3, seed: Seed = 0
+    width: Width = 300, rows: Positive = 20000, words: bool = True, ngram_size: NgramSize = 3, seed: Seed = 0
 ) -> Tok2Vec:
     """Embed lower-cased words, the character n-grams of words, or both, without a table of words.
 
@@ -29,7 +30,7 @@ def ngram_hash_embed(
 
     width (int): of y.
     rows (int): of E, and as many of F; each key has four rows in it, added up (Svenstrup et al. 2017).
-    words (bool): whether there is E. ngram_size (int): n, 0 for no F.
+    words (bool): whether there is E. ngram_size (int): n, at most 20; 0 for no F.
     seed (int): of the hashes.
     Input: Docs. Output: y, float (tokens, width) each.
     RAISES (ValueError): if there is neither E nor F, or one takes more than 1 GB.
