@@ -1,0 +1,111 @@
+"""Encoders whose units are tokens in the rest of the house: files, search, cards, meta-embeddings, export."""
+
+import dataclasses
+
+import numpy
+import pytest
+import spacy
+from pipelines import PAIRS, TOKENS
+
+from spacy_sbert import encode_file, export_folder
+from spacy_sbert.cards.facts import describe
+from spacy_sbert.search import identify
+from spacy_sbert.vectors.computing import set_precision
+from spacy_sbert.vectors.identity import pipeline_digest
+
+TEXTS = ["A man is eating food.", "", "He can't go.", "  ", "The cat sat on the mat."]
+
+
+def identity(nlp):
+    return identify(nlp.get_pipe("sbert"))
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(TEXTS) + "\n", encoding="utf8")
+    return path
+
+
+@pytest.mark.parametrize("encoder", TOKENS)
+def test_files_of_texts(make_nlp, encoder, corpus, tmp_path):
+    nlp = make_nlp(encoder)
+    sbert = nlp.get_pipe("sbert")
+    report = encode_file(sbert, corpus, tmp_path / "out.npy", window=2)
+    assert (report.rows, report.width, report.cut) == (5, 16, 0)
+    assert numpy.array_equal(numpy.load(tmp_path / "out.npy"), sbert.encode(TEXTS, window=2))
+    with pytest.raises(ValueError, match=r"max_batch_items = 100 has no meaning for a token-to-vector model"):
+        encode_file(sbert, corpus, tmp_path / "other.npy", max_batch_items=100)
+
+
+@pytest.mark.parametrize("encoder", TOKENS)
+def test_an_interrupted_run_goes_on_with_the_same_encoder_alone(make_nlp, encoder, corpus, tmp_path, monkeypatch):
+    from spacy_sbert.vectors.token_texts import TokenTextEncoder
+
+    nlp, encode, calls = make_nlp(encoder), TokenTextEncoder.encode, []
+
+    def fail_at_third(self, docs):
+        calls.append(len(docs))
+        if len(calls) == 3:  # the first is of one text, to see the width
+            raise KeyboardInterrupt
+        return encode(self, docs)
+
+    monkeypatch.setattr(TokenTextEncoder, "encode", fail_at_third)
+    with pytest.raises(KeyboardInterrupt):
+        encode_file(nlp.get_pipe("sbert"), corpus, tmp_path / "out.npy", window=2)
+    monkeypatch.undo()
+    other = make_nlp(encoder, model={"pooling": "max"})
+    with pytest.raises(ValueError, match="interrupted"):
+        encode_file(other.get_pipe("sbert"), corpus, tmp_path / "out.npy", window=2)
+    report = encode_file(nlp.get_pipe("sbert"), corpus, tmp_path / "out.npy", window=2)
+    assert report.resumed == 2
+    assert numpy.array_equal(numpy.load(tmp_path / "out.npy"), nlp.get_pipe("sbert").encode(TEXTS, window=2))
+
+
+@pytest.mark.parametrize("encoder", TOKENS)
+def test_identity(make_nlp, examples, encoder, tmp_path):
+    nlp = make_nlp(encoder)
+    first, whole = identity(nlp), pipeline_digest(nlp)
+    nlp(TEXTS[0])
+    nlp.to_disk(tmp_path)
+    assert identity(spacy.load(tmp_path)) == first and pipeline_digest(spacy.load(tmp_path)) == whole
+    others = [identity(make_nlp(encoder, model=model)) for model in ({"pooling": "max"}, {"normalize": True})]
+    other = make_nlp(encoder)
+    other.tokenizer.add_special_case("eating", [{"ORTH": "eat"}, {"ORTH": "ing"}])
+    others.append(identity(other))
+    nlp.update(examples(nlp), sgd=False)
+    for _, pipe in nlp.pipeline:  # after all have called back: spaCy's own tok2vec does not wait for its listeners
+        pipe.finish_update(nlp.create_optimizer())
+    others.append(identity(nlp))
+    assert len({first.digest, *(one.digest for one in others)}) == 5
+    assert dataclasses.replace(others[0], digest=first.digest) == first
+
+
+@pytest.mark.parametrize("encoder", TOKENS)
+def test_cards_and_what_needs_a_transformer(make_nlp, encoder, tmp_path):
+    nlp = make_nlp(encoder)
+    nlp.to_disk(tmp_path / "nlp")
+    facts = describe(nlp, folder=tmp_path / "nlp")
+    (found,) = facts.encoders
+    expected = {"tokens": "spacy.HashEmbedCNN.v2", "listening": "spacy.Tok2VecListener.v1"}[encoder]
+    assert (found.base_model, found.width, found.max_length, found.is_on_hub) == (expected, 16, None, False)
+    with pytest.raises(ValueError, match="is a token-to-vector model of spaCy, and this works with transformers"):
+        export_folder(nlp, tmp_path / "folder")
+    encoder = nlp.get_pipe("sbert").text_encoder()
+    set_precision(encoder, "auto", [])
+    with pytest.raises(ValueError, match="Cannot encode in precision = 'bfloat16' with a token-to-vector model"):
+        set_precision(encoder, "bfloat16", [])
+
+
+@pytest.mark.parametrize("encoder", TOKENS)
+def test_members_of_a_meta_embedding(make_nlp, examples, encoder):
+    nlp = make_nlp(encoder)
+    nlp.add_pipe("sbert", name="second", config={"model": nlp.config["components"]["sbert"]["model"]})
+    nlp.get_pipe("second").initialize(lambda: examples(nlp), nlp=nlp)
+    meta = nlp.add_pipe("sbert_meta", config={"pipes": ["sbert", "second"], "method": "conc"})
+    doc = nlp(PAIRS[0][0])
+    members = [nlp.get_pipe(name).vector(doc) for name in ("sbert", "second")]
+    unit = [vector / numpy.linalg.norm(vector) for vector in members]
+    given = doc.vector
+    assert given.shape == (32,) and meta.name == "sbert_meta"
+    assert numpy.allclose(given / numpy.linalg.norm(given), numpy.concatenate(unit) / 2**0.5, atol=1e-6)
