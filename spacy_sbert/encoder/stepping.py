@@ -42,10 +42,10 @@ class SteppingShim(HFShim):
 
         RAISES (RuntimeError): if another thread is amid a step.
         """
-        self._steps.check_thread()
+        awaited = self._steps.begin()
         self._settle()
         self._model.train()
-        return self._steps.begin()
+        return awaited
 
     def _end_step(self, awaited: Awaited, backward: Backward, d_outputs: list[torch.Tensor]) -> None:
         """Take gradients back to the parameters, and make the updates that waited for them."""

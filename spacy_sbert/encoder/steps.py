@@ -31,15 +31,21 @@ class Steps:
     def __init__(self) -> None:
         self._awaited: weakref.ref[Awaited] | None = None
         self._kept: list[Optimizer] = []
+        self._lock = threading.RLock()  # two threads that begin at one moment must not both go on
 
     def __reduce__(self) -> tuple[type, tuple]:
         return Steps, ()  # a copy trains by itself
 
     def begin(self) -> Awaited:
-        """Note a forward pass; the callback that takes its gradient is to hold what is returned."""
-        awaited = Awaited()
-        self._awaited = weakref.ref(awaited)
-        return awaited
+        """Note a forward pass; the callback that takes its gradient is to hold what is returned.
+
+        RAISES (RuntimeError): if another thread is amid a step.
+        """
+        with self._lock:
+            self.check_thread()
+            awaited = Awaited()
+            self._awaited = weakref.ref(awaited)
+            return awaited
 
     def end(self, awaited: Awaited) -> None:
         """Note that its gradient has come."""
@@ -52,8 +58,9 @@ class Steps:
 
     def take(self) -> list[Optimizer]:
         """The updates that are to be made now, in order."""
-        kept, self._kept = self._kept, []
-        return kept
+        with self._lock:
+            kept, self._kept = self._kept, []
+            return kept
 
     @property
     def awaits_gradient(self) -> bool:
