@@ -34,14 +34,16 @@ def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[Transfo
         return [_output_of(doc) for doc in docs], lambda d_datas: []  # frozen: nothing listens to the gradient
     model.verify_inputs(docs)  # type: ignore[attr-defined]
     grad_factor = model.grad_factor  # type: ignore[attr-defined]
-    backprop_and_clear = model.backprop_and_clear  # type: ignore[attr-defined]
+    outputs, upstream = model._outputs, model._backprop  # type: ignore[attr-defined]
 
     def backprop(d_datas: list[TransformerData]) -> Any:
         for d_data in d_datas:
             d_data.model_output["last_hidden_state"] *= grad_factor
-        return backprop_and_clear(d_datas)
+        # Before the step ends: then another thread may begin one, whose output would be forgotten.
+        model._batch_id = model._outputs = model._backprop = None  # type: ignore[attr-defined]
+        return upstream(d_datas)
 
-    return model._outputs, backprop  # type: ignore[attr-defined]
+    return outputs, backprop
 
 
 def _output_of(doc: Doc) -> TransformerData:

@@ -4,7 +4,9 @@ import sys
 import threading
 
 import pytest
+import spacy
 
+from spacy_sbert.encoder.listener import SentenceListener
 from spacy_sbert.encoder.steps import Steps
 
 
@@ -48,3 +50,15 @@ def test_one_of_two_that_begin_at_once():
             assert sum(one is not None for one in held) == 1
     finally:
         sys.setswitchinterval(interval)
+
+
+def test_a_step_that_begins_as_another_ends_keeps_its_output():
+    """The listener forgets what it heard before it hands back the gradient, not what it hears next."""
+    doc = spacy.blank("en")("A man")
+    listener = SentenceListener("*", 1.0)
+    batch = listener.get_batch_id([doc])
+    listener.receive(batch, ["first"], lambda d_datas: listener.receive(batch, ["second"], None))
+    outputs, backprop = listener([doc], True)
+    assert outputs == ["first"]
+    backprop([])
+    assert listener._outputs == ["second"] and listener._batch_id == batch
