@@ -207,7 +207,11 @@ def test_ctrl_c_keeps_weights_and_scores(tiny_bert, tmp_path):
     while time.time() < deadline and not (log.exists() and len(log.read_text().splitlines()) >= 3):
         time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=120)
+    try:
+        output, _ = process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        pytest.fail(f"it goes on after Ctrl-C: {process.communicate()[0][-4000:]}")
     assert process.returncode != 0, output
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert len(lines) >= 3 and all("sts_spearman" in line["scores"] for line in lines)
