@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy
 from spacy.pipeline.tok2vec import Tok2VecListener
@@ -18,7 +17,7 @@ from .states import Array, States, no_gradient
 from .token_rows import read_tokens, row_doc
 
 Tok2Vec = Model[list[Doc], list[Floats2d]]
-Tokens = tuple[Array, Callable[[Array], Any]]  # float (tokens, width), and what takes their gradient
+Tokens = tuple[Array, Callable[[Array], object]]  # float (tokens, width), and what takes their gradient
 
 
 class TokenEncoder(Configured[list[Doc], list[Floats2d]]):
@@ -88,14 +87,14 @@ class TokenEncoder(Configured[list[Doc], list[Floats2d]]):
         given, backprop = self._tokens_of(docs, is_train)
         index = self.ops.xp.asarray(places)
 
-        def backprop_tokens(d_tokens: Array) -> Any:
+        def backprop_tokens(d_tokens: Array) -> object:
             d_given = given * 0
             self.ops.scatter_add(d_given, index, d_tokens)  # rows may overlap
             return backprop(d_given)
 
         return given[index], backprop_tokens
 
-    def _heard_for_nothing(self, docs: list[Doc]) -> Callable[[list[Array]], Any]:
+    def _heard_for_nothing(self, docs: list[Doc]) -> Callable[[list[Array]], object]:
         """What answers a component that waits for the gradient of Docs without rows: zeros."""
         given, backprop = self._tokens_of(docs, True)
         return lambda d_values: backprop(given * 0)
@@ -120,7 +119,7 @@ def note_width(model: TokenEncoder) -> None:
         model.set_dim("nO", tok2vec.get_dim("nO"))
 
 
-def init(model: TokenEncoder, X: Any = None, Y: Any = None) -> None:
+def init(model: TokenEncoder, X: list[Doc] | None = None, Y: object = None) -> None:
     model.layers[0].initialize(X=X)
     note_width(model)
 

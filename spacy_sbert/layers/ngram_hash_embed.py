@@ -51,7 +51,7 @@ def forward(
     states: Any = model.ops.alloc2f(sum(counts), model.get_dim("nO"))
     if not len(states):
         return [states for _ in docs], lambda d_tokens: docs
-    callbacks: list[Callable[[Any], Any]] = []
+    callbacks: list[Callable[[Floats2d], object]] = []
     if words:
         keys = numpy.concatenate([doc.to_array([LOWER]).reshape(-1) for doc in docs if len(doc)])
         of_words, backprop_words = model.layers[0](model.ops.xp.asarray(keys), is_train)

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy
 from spacy.tokens import Doc
@@ -47,7 +46,7 @@ def forward(model: Tok2Vec, docs: list[Doc], is_train: bool) -> tuple[list[Float
     states, backprop = model.layers[0](docs, is_train)
     weights = [_column(model, known, doc, of_doc) for doc, of_doc in zip(docs, states, strict=True)]
 
-    def backprop_states(d_tokens: list[Floats2d]) -> Any:
+    def backprop_states(d_tokens: list[Floats2d]) -> object:
         return backprop([d_doc * of_doc for d_doc, of_doc in zip(d_tokens, weights, strict=True)])
 
     return [of_doc * own for of_doc, own in zip(states, weights, strict=True)], backprop_states
@@ -75,7 +74,7 @@ def init(
     model.attrs["weights"] = sif_weights(counted, a)
 
 
-def _column(model: Tok2Vec, known: dict[str, float], doc: Doc, states: Floats2d) -> Any:
+def _column(model: Tok2Vec, known: dict[str, float], doc: Doc, states: Floats2d) -> Floats2d:
     """(tokens, 1): the weight of each token; words that are not counted weigh 1."""
     found = numpy.array([known.get(token.lower_, 1.0) for token in doc], dtype=states.dtype)
     return model.ops.xp.asarray(found)[:, None]
