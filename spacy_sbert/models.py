@@ -15,8 +15,9 @@ from .encoder.options import TransformerOptions, takes_options
 from .encoder.prompts import Prompts
 from .encoder.token_encoder import TokenEncoder
 from .encoder.transformer import RowTransformer
+from .encoder.wordpiece_table import WordpieceTable
 from .errors import Errors
-from .errors.checks import Name, NonNegative, NonNegativeFloat, WidthOrOff, validated
+from .errors.checks import Name, NonNegative, NonNegativeFloat, Width, WidthOrOff, validated
 from .vectors.sentence_encoder import SentenceEncoder, listening_encoder
 from .vectors.sentence_encoder import sentence_encoder as build_encoder
 from .vectors.sentence_pooling import SentencePooling
@@ -121,6 +122,34 @@ def tok2vec_sentence_encoder(
     RAISES (ValueError): for an unknown pooling, or a negative truncate_dim.
     """
     return build_encoder(TokenEncoder(tok2vec, get_spans), _pooling(pooling, normalize, dense, truncate_dim))
+
+
+@registry.architectures("spacy-sbert.StaticSentenceEncoder.v1")
+@validated
+def static_sentence_encoder(
+    name: Name = DEFAULT_NAME,
+    *,
+    width: Width = 256,
+    pooling: str = "mean",
+    normalize: bool = False,
+    get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
+    dense: Model[Floats2d, Floats2d] | None = None,
+    truncate_dim: WidthOrOff = 0,
+) -> SentenceEncoder:
+    """A sentence encoder that is a table with a vector for each wordpiece: no transformer, no context, no limit of length.
+
+    name (str): a static encoder of sentence-transformers or model2vec, or a transformer, of which the tokenizer alone is
+        taken; looked for as spacy-sbert.SentenceEncoder.v1 does. nlp.initialize() draws the table that is missing then;
+        `python -m spacy sbert distill-static` makes one of a teacher.
+    width (int): of the vectors in the table.
+    get_spans (Callable): which stretches of a Doc are rows: spacy-sbert.sentence_spans.v1.
+    pooling, dense, truncate_dim: see spacy-sbert.SentenceEncoder.v1; there are no special tokens, "cls" is the first
+        wordpiece.
+    normalize (bool): whether vectors get unit length.
+    RETURNS (Model): from Docs to one EncodedDoc each.
+    RAISES (ValueError): for an unknown pooling, or a negative truncate_dim.
+    """
+    return build_encoder(WordpieceTable(name, width, get_spans), _pooling(pooling, normalize, dense, truncate_dim))
 
 
 @registry.architectures("spacy-sbert.SentenceListener.v1")

@@ -14,7 +14,7 @@ from spacy_transformers.layers import TransformerModel
 from thinc.api import Model
 
 from ..component.sbert import SentenceBert
-from ..component.upstream import find_listeners, find_token_encoder, find_transformer
+from ..component.upstream import find_listeners, find_table, find_token_encoder, find_transformer
 from ..errors.checks import validated
 from ..hooks import records
 from .data import Corpus, read_corpora
@@ -160,6 +160,8 @@ def _base_model(pipe: SentenceBert, model: Json) -> str:
     """What the encoder is called."""
     if find_token_encoder(pipe.model) is not None:
         return str(model["tok2vec"]["@architectures"])
+    if find_table(pipe.model) is not None:
+        return str(model["name"])
     heard = [listener.transformer for listener in find_listeners(pipe.model)]
     transformer = next(node for node in heard or pipe.model.walk() if isinstance(node, TransformerModel))
     return str(transformer.attrs["name"])

@@ -7,6 +7,7 @@ from . import (
     card,  # noqa: F401
     compare,  # noqa: F401
     convert,  # noqa: F401
+    distill_static,  # noqa: F401
     encode,  # noqa: F401
     evaluate,  # noqa: F401
     export_folder,  # noqa: F401

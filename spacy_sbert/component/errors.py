@@ -21,8 +21,8 @@ class Errors(errors.Errors):
         "spacy-sbert.TransformerModel.v1, or use nlp.pipe(texts)."
     )
     NOT_A_TRANSFORMER = (
-        "The encoder of the 'sbert' pipe '{name}' is a token-to-vector model of spaCy, and this works with "
-        "transformers alone. To pass the pipeline on, save it or make a package of it: python -m spacy package."
+        "The encoder of the 'sbert' pipe '{name}' is not a transformer, and this works with transformers "
+        "alone. To pass the pipeline on, save it or make a package of it: python -m spacy package."
     )
     NO_TOKENIZER = (
         "Cannot encode texts without Docs: the 'sbert' pipe '{name}' is in no pipeline, whose tokenizer its encoder "

@@ -20,13 +20,14 @@ from ..vectors.encoded import EncodedDoc
 from ..vectors.identity import Tokenizer
 from ..vectors.sentence_encoder import predict
 from ..vectors.sentence_pooling import SentencePooling
+from ..vectors.static_texts import StaticTextEncoder
 from ..vectors.texts import TextEncoder, TextsEncoder, encode_all
 from ..vectors.token_texts import TokenTextEncoder
 from .annotations import make_record
 from .errors import Errors
 from .heads import find_heads, label_pairs
 from .notices import Notices
-from .upstream import InPipeline, find_heard, find_listeners, find_token_encoder, find_transformer
+from .upstream import InPipeline, find_heard, find_listeners, find_table, find_token_encoder, find_transformer
 
 
 class TextPipe(SealedPipe):
@@ -103,7 +104,7 @@ class TextPipe(SealedPipe):
         if prompt_name is not None and prompt is not None:
             raise ValueError(Errors.TWO_PROMPTS.format(name=prompt_name, prompt=prompt))
         given = prompt_name or prompt
-        if given and find_token_encoder(self.model) is not None:
+        if given and (find_token_encoder(self.model) is not None or find_table(self.model) is not None):
             raise ValueError(Errors.TOKEN_PROMPT.format(prompt=given))
         if prompt_name is not None:
             encoder = find_transformer(self.name, self.model)
@@ -193,6 +194,9 @@ class TextPipe(SealedPipe):
         """
         call = self._call(prompt_name, prompt, truncate_dim)
         encoder, pooling = find_token_encoder(self.model), cast(SentencePooling, self.model.get_ref("pooling"))
+        table = find_table(self.model)
+        if table is not None:
+            return StaticTextEncoder(table, pooling, call)
         if encoder is None:
             return TextEncoder(find_transformer(self.name, self.model), pooling, call)
         nlp = self._in_pipeline.nlp

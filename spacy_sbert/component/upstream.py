@@ -16,6 +16,7 @@ from ..encoder.resolve import find_local
 from ..encoder.settings import read_settings
 from ..encoder.token_encoder import TokenEncoder
 from ..encoder.transformer import RowTransformer
+from ..encoder.wordpiece_table import WordpieceTable
 from ..spans import members
 from ..spans.sentence_spans import spans_key_of
 from ..training.members import check_rows
@@ -136,7 +137,7 @@ def find_transformer(name: str, model: Model) -> RowTransformer:
     for node in heard or model.walk():
         if isinstance(node, RowTransformer):
             return node
-    if find_token_encoder(model) is not None:
+    if find_token_encoder(model) is not None or find_table(model) is not None:
         raise ValueError(Errors.NOT_A_TRANSFORMER.format(name=name))
     raise ValueError(Errors.NO_TEXT_ENCODER.format(name=name))
 
@@ -155,8 +156,13 @@ def find_heard(nlp: Language, name: str, encoder: TokenEncoder) -> Model | None:
 
 
 def find_token_encoder(model: Model) -> TokenEncoder | None:
-    """The encoder of a pipe whose units are tokens; None if it is a transformer."""
+    """The encoder of a pipe whose units are tokens; None if it is of another kind."""
     return next((node for node in model.walk() if isinstance(node, TokenEncoder)), None)
+
+
+def find_table(model: Model) -> WordpieceTable | None:
+    """The table of a pipe; None if its encoder is of another kind."""
+    return next((node for node in model.walk() if isinstance(node, WordpieceTable)), None)
 
 
 def cache_transformers(model: Model, loss: Model | None) -> None:
@@ -175,7 +181,7 @@ def vector_width(nlp: Language | None, name: str, model: Model) -> int:
         if not encoder.has_dim("nO"):  # frozen: spaCy leaves it out when it initialises a pipeline
             encoder.initialize()
     else:
-        kinds = TransformerModel, TokenEncoder
+        kinds = TransformerModel, TokenEncoder, WordpieceTable
         encoder = cast(Model, next(node for node in model.walk() if isinstance(node, kinds)))
     settings = encoder.shim.settings if isinstance(encoder, RowTransformer) else None
     return cast(SentencePooling, model.get_ref("pooling")).width(encoder.get_dim("nO"), settings)

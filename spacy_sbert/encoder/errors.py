@@ -108,6 +108,25 @@ class Errors(errors.Errors):
         "excluded, or stands after the 'sbert' pipe. Enable it (nlp.enable_pipe(\"transformer\")), put it first, and "
         "while training with a frozen transformer list it in [training.annotating_components]."
     )
+    TABLE_WIDTH = (
+        "The table of '{name}' has vectors of {given} numbers, and the static encoder was configured for {expected}: "
+        "set width = {given} in spacy-sbert.StaticSentenceEncoder.v1."
+    )
+    STATIC_FOLDER = (
+        "The folder {folder} holds a static encoder, a table without a transformer: use "
+        "spacy-sbert.StaticSentenceEncoder.v1, or python -m spacy sbert import {folder} OUT."
+    )
+    NO_TABLE = (
+        "The static encoder has no table yet: '{name}' is a transformer, of which it takes the tokenizer alone. Draw a "
+        "table with nlp.initialize() and train it, or make one of a teacher: python -m spacy sbert distill-static "
+        "TEACHER OUT --vocabulary texts.txt."
+    )
+    NO_STATIC_FILE = "The static encoder in {folder} has no {missing}: get it anew, or save it with safetensors."
+    BAD_TABLE = (
+        "The file model.safetensors in {folder} holds {given}: expected one table of finite numbers, embedding.weight "
+        "or embeddings, of {expected}. Get the encoder anew; one that is quantised by its vocabulary must be made "
+        "without that."
+    )
     TRAINED_BY_TWO_THREADS = (
         "The thread '{other}' is training this encoder: it has begun a step, and awaits its gradient. Train it in "
         "one thread at a time; another may use it meanwhile (nlp, nlp.pipe, encode)."

@@ -11,7 +11,7 @@ from safetensors import SafetensorError, safe_open
 
 from ..files.digests import file_digest
 from .errors import Errors
-from .settings import transformer_folder
+from .settings import static_module, transformer_folder
 
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 # Everything an encoder needs, and none of the other formats that repositories carry beside it.
@@ -58,7 +58,10 @@ def find_local(name: str) -> Path | None:
 
 
 def check_folder(folder: Path) -> Path:
-    """The folder itself, if config.json and weights are in it (or in the part that modules.json points to)."""
+    """The folder itself, if config.json and weights are in it (or in the part that modules.json points to); that of a
+    static encoder is checked when it is read."""
+    if static_module(folder) is not None:
+        return folder
     inner = transformer_folder(folder)
     if not (inner / "config.json").is_file():
         raise OSError(Errors.NO_WEIGHTS.format(folder=folder, missing="config.json"))

@@ -12,6 +12,7 @@ from .errors import Errors
 MODULES_FILE = "modules.json"
 PACKAGE = "sentence_transformers"  # of which the modules are
 KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
+STATIC = "StaticEmbedding"  # the module that is a table, as model2vec calls it, too
 # As pooling names them: the flags of config.json, in the order in which results are concatenated, and its list.
 POOLING_FLAGS = {
     "pooling_mode_cls_token": "cls",
@@ -118,11 +119,19 @@ def transformer_folder(folder: Path) -> Path:
     """Where config.json and the weights are: older folders keep them in a part of their own."""
     for module in read_modules(folder):
         kind = _kind(module["type"])
+        if kind == STATIC:
+            raise ValueError(Errors.STATIC_FOLDER.format(folder=folder))
         if kind == "Transformer":
             return inside(folder, module["path"])
         if kind.endswith("Transformer"):
             raise ValueError(Errors.FOREIGN_TRANSFORMER.format(file=folder / MODULES_FILE, given=module["type"]))
     return folder
+
+
+def static_module(folder: Path) -> Path | None:
+    """Where the table of a static encoder is; None if the folder is that of another encoder."""
+    paths = [module["path"] for module in read_modules(folder) if _kind(module["type"]) == STATIC]
+    return inside(folder, paths[0]) if paths else None
 
 
 def _kind(module: str) -> str:

@@ -34,8 +34,12 @@ class Errors(Messages):
         "encoder; process both texts with the same pipeline."
     )
     TOKEN_PROMPT = (
-        "Cannot put the prompt '{prompt}' before Docs: a token-to-vector model reads their tokens as they are. Put it "
+        "Cannot put the prompt '{prompt}' before Docs: an encoder that is not a transformer reads them as they are. Put it "
         "before the texts, or use a transformer (spacy-sbert.SentenceEncoder.v1)."
+    )
+    SLOW_TOKENIZER = (
+        "The tokenizer of '{name}' is a slow one, written in Python, which a static encoder cannot keep: expected an "
+        "encoder with tokenizer.json, or of a family that Transformers has a fast tokenizer for."
     )
     META_BAD_OPTION = "Bad value {given!r} for {name}: expected {expected}."
     DENSE_NOT_INITIALIZED = (

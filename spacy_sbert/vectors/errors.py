@@ -11,10 +11,11 @@ class Errors(errors.Errors):
         "Use spacy-sbert.SentenceEncoder.v1, which has an encoder of its own, or encode(texts)."
     )
     TOKEN_PRECISION = (
-        "Cannot encode in precision = '{given}' with a token-to-vector model: it works in float32. Leave precision out."
+        "Cannot encode in precision = '{given}' with an encoder that is not a transformer: it works in float32. Leave "
+        "precision out."
     )
     TOKEN_BUDGET = (
-        "max_batch_items = {given} has no meaning for a token-to-vector model, which takes a window of texts at once: "
+        "max_batch_items = {given} has no meaning for an encoder that is not a transformer, which takes a window of texts at once: "
         "leave it out, or set window."
     )
     NOT_TEXTS = "Cannot encode {given}: expected several texts, such as a list of str. Put a single text into a list."

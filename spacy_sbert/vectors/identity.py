@@ -66,24 +66,28 @@ def encoder_digests(encoder: RowTransformer, pooling: SentencePooling) -> tuple[
     return found.hexdigest(), former
 
 
-def token_encoder_digest(models: list[Model], pooling: SentencePooling, tokenizer: Tokenizer) -> str:
-    """The same of an encoder whose units are tokens.
+def layers_digest(models: list[Model], pooling: SentencePooling, tokenizer: Tokenizer | None = None) -> str:
+    """The same of an encoder that is no transformer.
 
-    models (list[Model]): what encodes tokens, and what it hears. pooling: what makes vectors of their states.
-    tokenizer (Tokenizer): of the pipeline, with whose vocab tokens have norms and static vectors.
+    models (list[Model]): what encodes, and what it hears. pooling: what makes vectors of their states.
+    tokenizer (Tokenizer): of the pipeline, with whose vocab tokens have norms and static vectors; None if the units are
+        wordpieces.
     """
     width = pooling.width(models[0].get_dim("nO"))
-    vocab, found = (
-        tokenizer.vocab,
-        hashlib.sha256(json.dumps([pooling_state(pooling), pooling.normalize, width]).encode()),
-    )
-    parts = [tokenizer.to_bytes(exclude=["vocab"]), vocab.lookups.to_bytes()]
-    if vocab.vectors.size:
-        parts.append(vocab.vectors.to_bytes(exclude=["strings"]))
+    found = hashlib.sha256(json.dumps([pooling_state(pooling), pooling.normalize, width]).encode())
     layers = [] if pooling.dense is None else [pooling.dense]
-    for part in (*parts, *(model.to_bytes() for model in (*models, *layers))):
+    for part in (*_token_parts(tokenizer), *(model.to_bytes() for model in (*models, *layers))):
         found.update(hashlib.sha256(part).digest())
     return found.hexdigest()
+
+
+def _token_parts(tokenizer: Tokenizer | None) -> Iterator[bytes]:
+    if tokenizer is not None:
+        vocab = tokenizer.vocab
+        yield tokenizer.to_bytes(exclude=["vocab"])
+        yield vocab.lookups.to_bytes()
+        if vocab.vectors.size:
+            yield vocab.vectors.to_bytes(exclude=["strings"])
 
 
 def pipeline_digest(nlp: Language) -> str:

@@ -16,6 +16,7 @@ from ..encoder.listener import SentenceListener
 from ..encoder.rows import Pieces, RowReader, RowStates
 from ..encoder.token_encoder import TokenEncoder
 from ..encoder.transformer import RowTransformer, load
+from ..encoder.wordpiece_table import WordpieceTable
 from .call import AS_CONFIGURED, Call
 from .encoded import EncodedDoc, WordpieceStates
 from .errors import Errors
@@ -25,7 +26,7 @@ SentenceEncoder = Model[list[Doc], list[EncodedDoc]]
 Backprop = Callable[[list[Any]], Any]  # takes the gradient of the vectors of each Doc
 
 
-def sentence_encoder(reader: RowTransformer | TokenEncoder, pooling: SentencePooling) -> SentenceEncoder:
+def sentence_encoder(reader: RowTransformer | TokenEncoder | WordpieceTable, pooling: SentencePooling) -> SentenceEncoder:
     """Encode the rows of Docs, and pool them; reader (Model): the encoder, which reads rows by itself."""
     layers: list[Model] = [reader, pooling]
     refs: dict[str, Model | None] = {"reader": reader, "pooling": pooling}

@@ -9,7 +9,7 @@ from thinc.api import Model
 from ..encoder.token_encoder import TokenEncoder
 from ..similarity import as_numpy
 from .call import Call
-from .identity import Tokenizer, token_encoder_digest
+from .identity import Tokenizer, layers_digest
 from .sentence_pooling import SentencePooling, pool_rows
 
 
@@ -42,7 +42,7 @@ class TokenTextEncoder:
     def digests(self) -> tuple[str, str]:
         """Of what vectors depend on; there is no former one."""
         models = [model for model in (self.encoder, self.upstream) if model is not None]
-        return token_encoder_digest(models, self.pooling, self.tokenizer), ""
+        return layers_digest(models, self.pooling, self.tokenizer), ""
 
     def load(self) -> None:
         """There is nothing to load."""

@@ -1,0 +1,102 @@
+"""A static encoder from a teacher: one pass over its vocabulary, and one fit to its vectors of texts."""
+
+import warnings
+from collections.abc import Sequence
+
+import numpy
+import spacy
+from spacy.language import Language
+
+from ..component.sbert import find_sbert
+from ..component.upstream import find_table, find_transformer
+from ..encoder.table_source import without_special_tokens
+from ..encoder.transformer import load
+from ..errors.checks import NonNegative, Width, validated
+from ..vectors.texts import TextEncoder
+from .errors import Errors, Warnings
+from .fit import frequency_weights, least_squares, principal_axes, wordpiece_counts
+from .teacher_vectors import Vocabulary
+from .vocabulary import WORDPIECE, frequent_words, tokenizer_kind, with_words
+
+N_FIT = 20_000  # texts that the table is fitted to: five times as many change nothing
+
+
+@validated
+def distill_static(
+    teacher: Language,
+    texts: Sequence[str],
+    *,
+    size: Width = 256,
+    words: NonNegative = 20000,
+    name: str | None = None,
+    progress: bool = False,
+) -> Language:
+    """A pipeline whose sentence encoder is a table, made from a teacher without training.
+
+    E_w = a/(a + p(w)) v(w) R,   R = argmin_R sum_s || mean_(w in s) E_w - t(s) A ||^2
+
+    v(w) is the teacher's vector of a wordpiece or a frequent word alone, p(w) its frequency among the texts, t(s) the
+    teacher's vector of a text, and A its first principal axes, so that vectors of the table lie in the space of the
+    teacher's; where size is the teacher's width, A is the identity, and they can be compared with the teacher's own.
+
+    teacher (Language): with an `sbert` pipe whose transformer is of this package.
+    texts (list[str]): plain sentences of the kind that will be encoded; up to 20,000 of them, evenly spread, are t(s).
+    size (int): width of the table. words (int): the most words of the texts that get a vector of their own, beside the
+        teacher's wordpieces; each is seen five times at least.
+    name (str): of the teacher's pipe; by default the last. progress (bool): whether to show a progress bar.
+    RETURNS (Language): with an `sbert` pipe, whose loss, if it is trained on, goes on towards the same teacher: its
+        projection is A, and fixed.
+    RAISES (ValueError): if size is above the teacher's width, or there are too few texts; what find_sbert and
+        find_transformer raise.
+    SOURCE: after model2vec (Tulkens and van Dongen 2024), whose principal components are those of the vocabulary;
+        Arora et al. 2017 for the weights.
+    """
+    pipe = find_sbert(teacher, name)
+    transformer = find_transformer(pipe.name, pipe.model)
+    encoder = TextEncoder(transformer, pipe.model.get_ref("pooling"))
+    if size > encoder.width:
+        raise ValueError(Errors.STATIC_SIZE.format(given=size, width=encoder.width))
+    tokenizer, vectors = _vocabulary(encoder, texts, words, progress=progress)
+    counts = wordpiece_counts(tokenizer, texts, len(vectors))
+    held = numpy.flatnonzero(counts.sum(axis=1))
+    if len(held) < size:
+        raise ValueError(Errors.FEW_TEXTS.format(given=len(held), needed=size, size=size))
+    fitted = held[numpy.linspace(0, len(held) - 1, min(len(held), N_FIT)).astype("int64")]
+    said = pipe.encode([texts[number] for number in fitted], progress=progress)
+    axes = principal_axes(said, size)
+    weighted = vectors * frequency_weights(counts.sum(axis=0))[:, None]
+    table = weighted @ least_squares(weighted, counts[fitted], said @ axes)
+    return _pipeline(teacher.lang, str(transformer.attrs["name"]), tokenizer, table.astype("float32"), axes)
+
+
+def _vocabulary(
+    encoder: TextEncoder, texts: Sequence[str], n_words: int, *, progress: bool
+) -> tuple[str, numpy.ndarray]:
+    """The tokenizer, and the teacher's vector of each of its wordpieces: float32 (wordpieces, width)."""
+    shim = load(encoder.transformer)
+    if not shim.tokenizer.is_fast:
+        raise ValueError(Errors.SLOW_TOKENIZER.format(name=shim.name))
+    tokenizer = without_special_tokens(shim.tokenizer.backend_tokenizer.to_str(), lowercase=shim.load().lowercase)
+    vocabulary = Vocabulary(encoder, progress=progress)
+    pieces, words = vocabulary.wordpieces(), []
+    if n_words and tokenizer_kind(tokenizer) != WORDPIECE:
+        warnings.warn(Warnings.NO_WORDS.format(given=tokenizer_kind(tokenizer)), stacklevel=4)
+    elif n_words:
+        words = frequent_words(tokenizer, texts, n_words)
+        tokenizer = with_words(tokenizer, words, len(pieces))
+    return tokenizer, numpy.concatenate([pieces, vocabulary.words(words)])
+
+
+def _pipeline(lang: str, teacher: str, tokenizer: str, table: numpy.ndarray, axes: numpy.ndarray) -> Language:
+    model = {"@architectures": "spacy-sbert.StaticSentenceEncoder.v1", "name": teacher, "width": table.shape[1]}
+    loss = {"@layers": "spacy-sbert.ProjectedDistillationLoss.v1", "learn_rate_factor": 0.0}
+    nlp = spacy.blank(lang)
+    nlp.add_pipe("sbert", config={"model": {**model, "normalize": True}, "loss": loss})
+    student = find_sbert(nlp).model
+    encoder, projection = find_table(student), student.get_ref("loss")
+    if encoder is not None:
+        encoder.set_table(tokenizer, table)
+    projection.set_dim("nO", axes.shape[0])
+    projection.set_dim("nI", axes.shape[1])
+    projection.set_param("W", projection.ops.asarray2f(axes, dtype="float32"))
+    return nlp

@@ -1,0 +1,62 @@
+"""Texts to vectors where each wordpiece is looked up in a table."""
+
+from dataclasses import dataclass
+
+import numpy
+
+from ..encoder.rows import RowStates, rows_of_texts
+from ..encoder.wordpiece_table import WordpieceTable
+from ..encoder.wordpieces import Wordpieces
+from ..similarity import as_numpy
+from .call import Call
+from .identity import layers_digest
+from .sentence_pooling import SentencePooling, pool_rows
+
+
+@dataclass
+class StaticTextEncoder:
+    """From texts to vectors, see TextsEncoder.
+
+    table: what wordpieces are looked up in. pooling: what makes a vector of theirs. call: what is not as the config says.
+    """
+
+    table: WordpieceTable
+    pooling: SentencePooling
+    call: Call
+
+    max_length = None  # of texts: none is cut
+
+    @property
+    def width(self) -> int:
+        """Of the vectors."""
+        return self.pooling.width(self.table.get_dim("nO"), truncate_dim=self.call.truncate_dim)
+
+    @property
+    def name(self) -> str:
+        """Of the encoder."""
+        return self.table.name
+
+    def digests(self) -> tuple[str, str]:
+        """Of what vectors depend on; there is no former one."""
+        return layers_digest([self.table], self.pooling), ""
+
+    def load(self) -> None:
+        """Read the table, unless it is there."""
+        self.table.load()
+
+    def tokenize(self, texts: list[str]) -> Wordpieces:
+        """The wordpieces of texts."""
+        return self.table.wordpiece_tokenizer(texts, offsets=False)
+
+    def encode(self, wordpieces: Wordpieces) -> tuple[numpy.ndarray, int]:
+        """The vectors of texts, on the CPU, and how many were cut: none."""
+        rows = rows_of_texts(wordpieces, self.table.wordpiece_tokenizer.settings)
+        batch = RowStates(rows, [], wordpieces.lengths)
+        batch.states, batch.backprop = self.table.states(wordpieces, False)
+        (vectors, _), _ = pool_rows(self.pooling, batch, False, call=self.call)
+        return as_numpy(vectors), 0
+
+    def to_gpu(self, gpu_id: int) -> None:
+        """Work on a GPU."""
+        self.table.to_gpu(gpu_id)
+        self.pooling.to_gpu(gpu_id)
