@@ -34,8 +34,8 @@ class Errors(Messages):
         "encoder; process both texts with the same pipeline."
     )
     TOKEN_PROMPT = (
-        "Cannot put the prompt '{prompt}' before Docs: a token-to-vector model reads their tokens as they are. Put it "
-        "before the texts, or use a transformer (spacy-sbert.SentenceEncoder.v1)."
+        "Cannot put the prompt '{prompt}' before Docs: a token-to-vector model reads their tokens as they are, and so "
+        "does a curated_transformer. Put it before the texts, or use a transformer (spacy-sbert.SentenceEncoder.v1)."
     )
     META_BAD_OPTION = "Bad value {given!r} for {name}: expected {expected}."
     DENSE_NOT_INITIALIZED = (
@@ -71,11 +71,6 @@ class Errors(Messages):
         "written), and run the same command again."
     )
     BAD_WEIGHTS = "The file of weights {file} is damaged or not whole ({reason}). Copy or download it again."
-    CURATED_UPSTREAM = (
-        "The transformer before the 'sbert' pipe{name} is a 'curated_transformer' (spacy-curated-transformers), whose "
-        "output cannot be shared: expected a 'transformer' component of spacy-transformers. Use "
-        "spacy-sbert.SentenceEncoder.v1, which has an encoder of its own, beside it."
-    )
     SINGLE_CLASS = (
         "The loss '{loss}' learns to tell labels apart, but all examples have the same: {given}. Train on data with "
         "two labels or more, or give all of them in [initialize.components.sbert] labels, if the first examples do not "

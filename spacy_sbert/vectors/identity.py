@@ -66,13 +66,14 @@ def encoder_digests(encoder: RowTransformer, pooling: SentencePooling) -> tuple[
     return found.hexdigest(), former
 
 
-def token_encoder_digest(models: list[Model], pooling: SentencePooling, tokenizer: Tokenizer) -> str:
+def token_encoder_digest(models: list[Model], hidden: int, pooling: SentencePooling, tokenizer: Tokenizer) -> str:
     """The same of an encoder whose units are tokens.
 
-    models (list[Model]): what encodes tokens, and what it hears. pooling: what makes vectors of their states.
+    models (list[Model]): what encodes tokens, and what it hears. hidden (int): the width of their states.
+    pooling: what makes vectors of these.
     tokenizer (Tokenizer): of the pipeline, with whose vocab tokens have norms and static vectors.
     """
-    width = pooling.width(models[0].get_dim("nO"))
+    width = pooling.width(hidden)
     vocab, found = (
         tokenizer.vocab,
         hashlib.sha256(json.dumps([pooling_state(pooling), pooling.normalize, width]).encode()),
