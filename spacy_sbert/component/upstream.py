@@ -12,7 +12,7 @@ from spacy_transformers.layers import TransformerModel
 from spacy_transformers.pipeline_component import Transformer
 from thinc.api import Model
 
-from ..encoder.curated import ALL_LAYERS, SENTINEL, is_curated, upstream_name
+from ..encoder.curated import ALL_LAYERS, SENTINEL, is_curated, mend_training, upstream_name
 from ..encoder.listener import SentenceListener
 from ..encoder.resolve import find_local
 from ..encoder.settings import read_settings
@@ -109,7 +109,7 @@ def prepare_upstream(nlp: Language, name: str, model: Model, examples: Iterable[
     """
     for node in model.walk():
         if _hears_tokens(node):
-            find_tok2vec(nlp, name, node)
+            mend_training(find_tok2vec(nlp, name, node).model)
     for listener in find_listeners(model):
         upstream = find_upstream(nlp, name, listener)
         _hear(nlp, listener, upstream, model, model.maybe_get_ref("loss"))
@@ -124,6 +124,7 @@ def _hear(nlp: Language, listener: SentenceListener, upstream: TrainablePipe, mo
     """Note the transformer that a pipe's listener hears, and what its folder says."""
     listener.transformer = upstream.model
     if is_curated(upstream.model):
+        mend_training(upstream.model)
         listener.set_dim("nO", upstream.model.get_dim("nO"), force=True)
     cache_transformers(upstream.model, loss)
     _follow_folder(nlp, upstream, model)
@@ -155,6 +156,8 @@ def follow_upstream(nlp: Language, model: Model, loss: Model | None) -> None:
 
     For a pipe that is added to a trained pipeline and never initialised.
     """
+    for _, pipe in nlp.components:
+        mend_training(getattr(pipe, "model", None))
     for listener in find_listeners(model):
         for name, pipe in nlp.components:
             if _is_transformer(pipe) and listener.upstream_name in ("*", name):

@@ -1,5 +1,6 @@
 """What a `curated_transformer` hands out and leaves on Docs, read without its package, which need not be there."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol, TypeGuard, cast
@@ -56,8 +57,9 @@ def listener_attrs(upstream_name: str) -> dict[str, object]:
 
 
 def is_curated(model: object) -> TypeGuard[Model]:
-    """Whether a model is that of a `curated_transformer`."""
-    return isinstance(model, Model) and bool(model.has_ref("piece_encoder"))
+    """Whether a model is that of a `curated_transformer`, or a copy: it says how a listener to it is replaced."""
+    replacing = model.attrs.get("replace_listener") if isinstance(model, Model) else None
+    return getattr(replacing, "__module__", "").startswith("spacy_curated_transformers.")
 
 
 def upstream_name(layer: Model) -> str | None:
@@ -96,6 +98,14 @@ def pieces_of(doc: Doc) -> Ragged:
     if pieces is None:
         raise ValueError(Errors.UNKNOWN_OUTPUT.format(text=doc.text[:50], given=type(data).__name__))
     return pieces
+
+
+def mend_training(model: object) -> None:
+    """Let a `curated_transformer` train, if this model is that of one, where NumPy makes no float of an array of shape
+    (1,), as 2.4 and later do not: spacy-curated-transformers 0.3.1 adds up the loss of the component in one."""
+    pipeline = sys.modules.get("spacy_curated_transformers.pipeline.transformer")
+    if is_curated(model) and pipeline is not None:
+        vars(pipeline).setdefault("float", lambda given: given.item() if hasattr(given, "item") else float(given))
 
 
 def annotate(model: Model, docs: list[Doc]) -> None:
@@ -137,7 +147,7 @@ def read_pieces(
     places, batch = _rows_of_pieces(docs, spans, counts, with_pieces=with_pieces)
     windows = numpy.flatnonzero(batch.lengths)  # a row of white space alone has no states
     # Half precision is for the transformer: sums over wordpieces would lose too much in it.
-    states, backprop_states = in_places(values.astype("f", copy=False), places)
+    states, backprop_states = in_places(values.astype("f") if values.dtype == xp.float16 else values, places)
     batch.states = [States(windows, batch.lengths[windows], states)]
     batch.backprop = lambda d_states: backprop_values(backprop_states(d_states[0]))
     return batch

@@ -64,6 +64,7 @@ class TokenTextEncoder:
         """The vectors of texts, on the CPU, and how many were cut: none."""
         found = numpy.zeros((len(docs), self.width), dtype="float32")
         held = [number for number, doc in enumerate(docs) if len(doc)]
+        held.sort(key=lambda number: len(docs[number]))  # a curated transformer pads batches
         if held:
             own = [docs[number] for number in held]
             if self.upstream is not None:
