@@ -39,11 +39,12 @@ def sentence_encoder(reader: RowTransformer | TokenEncoder, pooling: SentencePoo
 
 
 def listening_encoder(
-    source: Model[list[Doc], Heard], pooling: SentencePooling, get_spans: SpanGetter
+    source: Model[list[Doc], Heard], pooling: SentencePooling, get_spans: SpanGetter | None = None
 ) -> SentenceEncoder:
     """Pool the rows of Docs as a shared transformer encoded them.
 
-    source (Model): what listens to it. get_spans: the rows of Docs where it encodes whole Docs, as a curated one does.
+    source (Model): what listens to it.
+    get_spans (Callable): the rows of Docs where that encodes whole Docs, as a curated one does; else it has its own.
     """
     dims: dict[str, int | None] = {"nO": None}  # saved pipelines have it
     refs: dict[str, Model | None] = {"pooling": pooling}
