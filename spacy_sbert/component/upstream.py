@@ -59,7 +59,15 @@ def find_upstream(nlp: Language, name: str, listener: SentenceListener) -> Train
 
 
 def _is_transformer(pipe: object) -> bool:
-    return isinstance(pipe, Transformer) or is_curated(getattr(pipe, "model", None))
+    return isinstance(pipe, Transformer) or _is_curated_pipe(pipe)
+
+
+def _is_curated_pipe(pipe: object) -> bool:
+    return is_curated(getattr(pipe, "model", None))
+
+
+def _is_tok2vec(pipe: object) -> bool:
+    return isinstance(pipe, Tok2Vec)
 
 
 def _nearest(nlp: Language, name: str, listener: Model, is_kind: Callable[[object], bool]) -> TrainablePipe | None:
@@ -79,14 +87,9 @@ def find_tok2vec(nlp: Language, name: str, listener: Model) -> TrainablePipe:
     RAISES (ValueError): if there is none, it is of another width, or does not give all the layers that are heard.
     """
     hears_curated = not isinstance(listener, Tok2VecListener)
-    kind = "curated_transformer" if hears_curated else "tok2vec"
-    pipe = _nearest(
-        nlp,
-        name,
-        listener,
-        lambda pipe: is_curated(getattr(pipe, "model", None)) if hears_curated else isinstance(pipe, Tok2Vec),
-    )
+    pipe = _nearest(nlp, name, listener, _is_curated_pipe if hears_curated else _is_tok2vec)
     if pipe is None:
+        kind = "curated_transformer" if hears_curated else "tok2vec"
         given = {"upstream": upstream_name(listener), "pipes": nlp.component_names}
         raise ValueError(Errors.NO_TOK2VEC.format(name=name, kind=kind, **given))
     width, expected = listener.get_dim("nO"), pipe.model.maybe_get_dim("nO")
@@ -107,9 +110,10 @@ def prepare_upstream(nlp: Language, name: str, model: Model, examples: Iterable[
 
     RAISES (ValueError): if there is no transformer to share, or pairs would be trained wrongly on it.
     """
+    _mend_training(nlp)
     for node in model.walk():
         if _hears_tokens(node):
-            mend_training(find_tok2vec(nlp, name, node).model)
+            find_tok2vec(nlp, name, node)
     for listener in find_listeners(model):
         upstream = find_upstream(nlp, name, listener)
         _hear(nlp, listener, upstream, model, model.maybe_get_ref("loss"))
@@ -124,10 +128,14 @@ def _hear(nlp: Language, listener: SentenceListener, upstream: TrainablePipe, mo
     """Note the transformer that a pipe's listener hears, and what its folder says."""
     listener.transformer = upstream.model
     if is_curated(upstream.model):
-        mend_training(upstream.model)
         listener.set_dim("nO", upstream.model.get_dim("nO"), force=True)
     cache_transformers(upstream.model, loss)
     _follow_folder(nlp, upstream, model)
+
+
+def _mend_training(nlp: Language) -> None:
+    if any(_is_curated_pipe(pipe) for _, pipe in nlp.components):
+        mend_training()
 
 
 def _own_getter(model: Model) -> SpanGetter:
@@ -156,8 +164,7 @@ def follow_upstream(nlp: Language, model: Model, loss: Model | None) -> None:
 
     For a pipe that is added to a trained pipeline and never initialised.
     """
-    for _, pipe in nlp.components:
-        mend_training(getattr(pipe, "model", None))
+    _mend_training(nlp)
     for listener in find_listeners(model):
         for name, pipe in nlp.components:
             if _is_transformer(pipe) and listener.upstream_name in ("*", name):
@@ -234,8 +241,8 @@ def _follow_folder(nlp: Language, upstream: TrainablePipe, model: Model) -> None
     """Find out whether the folder that another package's transformer came from normalises."""
     source = str(upstream.model.attrs.get("name", ""))
     if is_curated(upstream.model):
-        loader = nlp.config["initialize"]["components"].get(upstream.name, {}).get("encoder_loader") or {}
-        source = str(loader.get("name", ""))
+        block = nlp.config.interpolate()["initialize"]["components"].get(upstream.name, {})
+        source = str((block.get("encoder_loader") or {}).get("name", ""))
     if isinstance(upstream.model, RowTransformer) or not source:
         return  # ours says so with its output
     folder = find_local(source)

@@ -1,6 +1,5 @@
 """What a `curated_transformer` hands out and leaves on Docs, read without its package, which need not be there."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol, TypeGuard, cast
@@ -100,12 +99,12 @@ def pieces_of(doc: Doc) -> Ragged:
     return pieces
 
 
-def mend_training(model: object) -> None:
-    """Let a `curated_transformer` train, if this model is that of one, where NumPy makes no float of an array of shape
-    (1,), as 2.4 and later do not: spacy-curated-transformers 0.3.1 adds up the loss of the component in one."""
-    pipeline = sys.modules.get("spacy_curated_transformers.pipeline.transformer")
-    if is_curated(model) and pipeline is not None:
-        vars(pipeline).setdefault("float", lambda given: given.item() if hasattr(given, "item") else float(given))
+def mend_training() -> None:
+    """Let every `curated_transformer` train where NumPy makes no float of an array of shape (1,), as 2.4 and later do
+    not: spacy-curated-transformers 0.3.1 adds up the loss of the component in one, and asks for `float` of it."""
+    from spacy_curated_transformers.pipeline import transformer
+
+    vars(transformer).setdefault("float", lambda given: given.item() if hasattr(given, "item") else float(given))
 
 
 def annotate(model: Model, docs: list[Doc]) -> None:

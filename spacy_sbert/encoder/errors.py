@@ -31,6 +31,11 @@ class Errors(errors.Errors):
         "tok2vec of spacy-sbert.SharedSentenceEncoder.v1. spacy-sbert.Tok2VecSentenceEncoder.v1 takes "
         "spacy-curated-transformers.ScalarWeightingListener.v1, and pools tokens."
     )
+    MANY_LAYERS = (
+        "Cannot pool tokens with the listener '{given}', which gives a vector of each layer: expected "
+        "spacy-curated-transformers.LastTransformerLayerListener.v1 or "
+        "spacy-curated-transformers.ScalarWeightingListener.v1 as tok2vec of spacy-sbert.Tok2VecSentenceEncoder.v1."
+    )
     UNKNOWN_OUTPUT = (
         "The transformer left {given} on the Doc '{text}' (doc._.trf_data), which the sentence encoder cannot read: "
         "expected the output of the 'transformer' or 'curated_transformer' that it listens to. Let no other component "

@@ -30,10 +30,14 @@ class TokenEncoder(Configured[list[Doc], list[Floats2d]]):
 
     tok2vec (Model): from Docs to the vectors of their tokens, its own or a listener; a Ragged of them will do.
     get_spans (Callable): from Docs to the Spans that are its rows.
+    RAISES (ValueError): for a listener that gives several vectors a token.
     """
 
     def __init__(self, tok2vec: Tok2Vec, get_spans: SpanGetter):
         dims: dict[str, int | None] = {"nO": None}
+        for node in tok2vec.walk():
+            if SENTINEL in node.attrs and "layers" in node.attrs:
+                raise ValueError(Errors.MANY_LAYERS.format(given=node.name))
         super().__init__("token_encoder", forward, init=init, layers=[tok2vec], dims=dims)
         self.attrs["get_spans"] = get_spans
         use_one_thread_in_forks()  # it may be of PyTorch

@@ -46,7 +46,7 @@ class TokenTextEncoder:
     @property
     def name(self) -> str:
         """Of the encoder."""
-        return (self.upstream if self.upstream is not None and not self.encoder.layers else self.encoder.layers[0]).name
+        return next(node.name for node in (*self.encoder.layers, self.upstream) if node is not None)
 
     def digests(self) -> tuple[str, str]:
         """Of what vectors depend on; there is no former one."""

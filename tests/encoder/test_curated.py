@@ -357,6 +357,12 @@ def test_widths_and_layers(tiny_bert):
         curated().add_pipe("sbert", config={"model": {**layers, "@architectures": SHARED}})
 
 
+def test_a_listener_to_each_layer_by_itself(make_nlp):
+    each = {"@architectures": f"{CURATED}TransformerLayersListener.v1", "layers": 2, "width": 16, "pooling": MEAN}
+    with pytest.raises(ValueError, match=r"gives a vector of each layer: expected .*LastTransformerLayerListener"):
+        make_nlp("curated", model={"@architectures": TOKENS, "tok2vec": each})
+
+
 def test_a_frozen_component_is_not_heard_by_the_listeners_of_its_package(tiny_bert, examples):
     nlp = spacy.blank("en")
     add_curated(nlp, tiny_bert)
