@@ -5,12 +5,12 @@ from typing import Any, Literal
 
 from spacy.tokens import Doc
 from spacy.util import SimpleFrozenDict, registry
-from spacy_transformers.data_classes import FullTransformerBatch, TransformerData
+from spacy_transformers.data_classes import FullTransformerBatch
 from spacy_transformers.layers import TransformerModel, split_trf_batch, trfs2arrays
 from thinc.api import Model, chain
 from thinc.types import Floats2d, Ragged
 
-from .encoder.listener import SentenceListener
+from .encoder.listener import Heard, SentenceListener, with_own_listener
 from .encoder.options import TransformerOptions, takes_options
 from .encoder.prompts import Prompts
 from .encoder.token_encoder import TokenEncoder
@@ -86,17 +86,27 @@ def shared_sentence_encoder(
     tok2vec: Model = SENTENCE_LISTENER,  # type: ignore[assignment]
     dense: Model[Floats2d, Floats2d] | None = None,
     truncate_dim: WidthOrOff = 0,
+    get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
 ) -> SentenceEncoder:
-    """A sentence encoder that listens to the pipeline's `transformer`, and adds no forward pass.
+    """A sentence encoder that listens to the pipeline's `transformer` or `curated_transformer`, and adds no forward
+    pass.
+
+    A `curated_transformer` reads whole Docs, in strides, and gives no states of special tokens: sentences, and the
+    members of a pair, are read in the context of their Doc, a mean is one of the wordpieces of the text, and "cls" is
+    the first of these. `normalize = "auto"` follows the folder in its [initialize] encoder_loader, if it is known.
 
     pooling, normalize, dense, truncate_dim: see spacy-sbert.SentenceEncoder.v1.
-    tok2vec (Model): the listener, spacy-sbert.SentenceListener.v1; after `nlp.replace_listeners` a transformer. The
-        name is the one under which spaCy looks for listeners.
+    tok2vec (Model): the listener, spacy-sbert.SentenceListener.v1, which hears whichever transformer stands before the
+        pipe, or spacy-curated-transformers.LastTransformerLayerListener.v1; after `nlp.replace_listeners` a
+        transformer. The name is the one under which spaCy looks for listeners.
+    get_spans (Callable): which stretches of a Doc are rows, where a `curated_transformer` is heard:
+        spacy-sbert.sentence_spans.v1. Another transformer has its own get_spans.
     RETURNS (Model): from Docs to one EncodedDoc each.
-    RAISES (ValueError): for an unknown pooling or normalize, or a negative truncate_dim.
+    RAISES (ValueError): for an unknown pooling or normalize, a negative truncate_dim, or a listener that hears more
+        layers than the last.
     """
-    source = chain(tok2vec, split_trf_batch()) if isinstance(tok2vec, TransformerModel) else tok2vec
-    return listening_encoder(source, _pooling(pooling, normalize, dense, truncate_dim))
+    source = chain(tok2vec, split_trf_batch()) if isinstance(tok2vec, TransformerModel) else with_own_listener(tok2vec)
+    return listening_encoder(source, _pooling(pooling, normalize, dense, truncate_dim), get_spans)
 
 
 @registry.architectures("spacy-sbert.Tok2VecSentenceEncoder.v1")
@@ -113,7 +123,8 @@ def tok2vec_sentence_encoder(
     """A sentence encoder over a token-to-vector model of spaCy: its units are tokens, white space left out.
 
     tok2vec (Model): from Docs to float (tokens, width) each: spacy.Tok2Vec.v2, spacy.HashEmbedCNN.v2 and the like, of
-        its own, or a listener such as spacy.Tok2VecListener.v1. With a model of its own each row is read by itself; a
+        its own, or a listener: spacy.Tok2VecListener.v1, or to a `curated_transformer` the LastTransformerLayerListener
+        or ScalarWeightingListener of spacy-curated-transformers. With a model of its own each row is read by itself; a
         listener hears whole Docs, so that sentences, and the members of a pair, are read in context.
     get_spans (Callable): which stretches of a Doc are rows: spacy-sbert.sentence_spans.v1.
     pooling, dense, truncate_dim: see spacy-sbert.SentenceEncoder.v1; "cls" is the first token.
@@ -136,11 +147,11 @@ def static_sentence_encoder(
     dense: Model[Floats2d, Floats2d] | None = None,
     truncate_dim: WidthOrOff = 0,
 ) -> SentenceEncoder:
-    """A sentence encoder that is a table with a vector for each wordpiece: no transformer, no context, no limit of length.
+    """A sentence encoder that is a table with a vector for each wordpiece: no transformer, no context, no limit.
 
-    name (str): a static encoder of sentence-transformers or model2vec, or a transformer, of which the tokenizer alone is
-        taken; looked for as spacy-sbert.SentenceEncoder.v1 does. nlp.initialize() draws the table that is missing then;
-        `python -m spacy sbert distill-static` makes one of a teacher.
+    name (str): a static encoder of sentence-transformers or model2vec, or a transformer, of which the tokenizer alone
+        is taken; looked for as spacy-sbert.SentenceEncoder.v1 does. nlp.initialize() draws the table that is missing
+        then; `python -m spacy sbert distill-static` makes one of a teacher.
     width (int): of the vectors in the table.
     get_spans (Callable): which stretches of a Doc are rows: spacy-sbert.sentence_spans.v1.
     pooling, dense, truncate_dim: see spacy-sbert.SentenceEncoder.v1; there are no special tokens, "cls" is the first
@@ -154,10 +165,8 @@ def static_sentence_encoder(
 
 @registry.architectures("spacy-sbert.SentenceListener.v1")
 @validated
-def sentence_listener(
-    grad_factor: NonNegativeFloat = 1.0, upstream: Name = "*"
-) -> Model[list[Doc], list[TransformerData]]:
-    """Listen to a `transformer` component that stands earlier in the pipeline.
+def sentence_listener(grad_factor: NonNegativeFloat = 1.0, upstream: Name = "*") -> Model[list[Doc], Heard]:
+    """Listen to a `transformer` or `curated_transformer` component that stands earlier in the pipeline.
 
     grad_factor (float): factor on the gradient that goes to the transformer; 0 keeps it as it is.
     upstream (str): the component's name, "*" for any.

@@ -11,7 +11,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import pytest
 import spacy
 import torch
-from pipelines import MAX_LENGTH, PAIRS, TOKENS, make_example
+from pipelines import MAX_LENGTH, PAIRS, TOKENS, add_curated, make_example
 from spacy.language import Language
 from spacy.training import Example
 from thinc.api import fix_random_seed
@@ -69,6 +69,9 @@ def make_nlp(tiny_bert: Path) -> Callable[..., Language]:
             return add_token_encoder(nlp, encoder, {"get_spans": spans, **model}, config)
         if encoder == "own":
             model = {**source, **model}
+        elif encoder == "curated":
+            add_curated(nlp, name or tiny_bert)
+            model = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1", "get_spans": spans, **model}
         else:
             source.setdefault("@architectures", "spacy-sbert.TransformerModel.v1")
             nlp.add_pipe("transformer", config={"model": source})

@@ -1,20 +1,25 @@
 """What the tests share beside fixtures: pairs, and a look at weights."""
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
 from spacy.language import Language
 from spacy.training import Example
+from spacy.util import registry
 
 from spacy_sbert.readers import pair_doc
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 TRANSFORMERS = ("own", "shared")
 TOKENS = ("tokens", "listening")  # a tok2vec of its own, or that of the pipeline
-ENCODERS = (*TRANSFORMERS, *TOKENS)
-HOLDER = {"own": "sbert", "shared": "transformer", "tokens": "sbert", "listening": "tok2vec"}
+WHOLE_DOCS = (*TOKENS, "curated")  # which read the tokens of whole Docs: beside these a shared curated_transformer
+ENCODERS = (*TRANSFORMERS, *WHOLE_DOCS)
+HOLDER = {"own": "sbert", "shared": "transformer", "tokens": "sbert", "listening": "tok2vec", "curated": "transformer"}
+CURATED = "spacy-curated-transformers."
 MAX_LENGTH = 24  # of the tiny BERT
 
 
@@ -49,6 +54,36 @@ def weights(nlp: Language, pipe: str) -> dict[str, numpy.ndarray]:
     if not found:
         raise ValueError(pipe)
     return found
+
+
+def add_curated(nlp: Language, folder: Path | str, *, window: int = 24, **settings: Any) -> None:
+    """Add a curated_transformer with the BERT of a folder under the name that spaCy's own pipelines give it, and load
+    it.
+
+    window (int): wordpieces in a stride. They do not overlap: spacy-curated-transformers 0.3.1 hands back a quarter of
+        the gradient of wordpieces that are in two, where it is a half. settings: of the component.
+    """
+    bert = json.loads((Path(folder) / "config.json").read_text(encoding="utf8"))
+    model: dict[str, Any] = {
+        "@architectures": f"{CURATED}BertTransformer.v1",
+        "vocab_size": bert["vocab_size"],
+        "hidden_width": bert["hidden_size"],
+        "intermediate_width": bert["intermediate_size"],
+        "num_attention_heads": bert["num_attention_heads"],
+        "num_hidden_layers": bert["num_hidden_layers"],
+        "max_position_embeddings": bert["max_position_embeddings"],
+        "model_max_length": bert["max_position_embeddings"],
+        "attention_probs_dropout_prob": 0.0,
+        "hidden_dropout_prob": 0.0,
+        "piece_encoder": {"@architectures": f"{CURATED}BertWordpieceEncoder.v1"},
+        "with_spans": {"@architectures": f"{CURATED}WithStridedSpans.v1", "window": window, "stride": window},
+    }
+    pipe: Any = nlp.add_pipe("curated_transformer", name="transformer", config={"model": model, **settings})
+    loaders = {"encoder_loader": "HFTransformerEncoderLoader.v1", "piecer_loader": "HFPieceEncoderLoader.v1"}
+    blocks = {key: {"@model_loaders": CURATED + loader, "name": str(folder)} for key, loader in loaders.items()}
+    nlp.config["initialize"]["components"]["transformer"] = blocks
+    doc = nlp.make_doc("a")
+    pipe.initialize(lambda: [Example(doc, doc)], **registry.resolve(blocks))
 
 
 def real_data() -> Path:

@@ -41,7 +41,7 @@ def ensemble(make_nlp):
     return nlp
 
 
-@pytest.mark.parametrize("encoder", [*TRANSFORMERS, "ensemble"])
+@pytest.mark.parametrize("encoder", [*TRANSFORMERS, "curated", "ensemble"])
 def test_wheel(make_nlp, tmp_path, encoder):
     nlp = ensemble(make_nlp) if encoder == "ensemble" else make_nlp(encoder)
     expected = nlp(TEXT).vector

@@ -5,7 +5,6 @@ import pytest
 import spacy
 from pipelines import TRANSFORMERS, make_example, weights
 from spacy.language import Language
-from spacy.tokens import Doc
 from spacy.training import Example
 
 TEXT = "A man is eating food. He cannot go."
@@ -235,29 +234,6 @@ def test_no_transformer(tiny_bert):
     with pytest.raises(ValueError, match="no 'transformer' component"):
         nlp.initialize()
     with pytest.raises(ValueError, match="has not processed this Doc"):
-        nlp(TEXT)
-
-
-@Language.factory("curated_transformer")
-def make_curated(nlp, name):
-    """What spacy-curated-transformers leaves on a Doc, as far as it matters here."""
-
-    def pipe(doc: Doc) -> Doc:
-        if not Doc.has_extension("trf_data"):
-            Doc.set_extension("trf_data", default=None)
-        doc._.trf_data = object()
-        return doc
-
-    return pipe
-
-
-def test_curated_transformer(tiny_bert):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("curated_transformer")
-    nlp.add_pipe("sbert", config=SHARED)
-    with pytest.raises(ValueError, match="'curated_transformer'"):
-        nlp.initialize()
-    with pytest.raises(ValueError, match="'curated_transformer'"):
         nlp(TEXT)
 
 

@@ -5,7 +5,7 @@ import dataclasses
 import numpy
 import pytest
 import spacy
-from pipelines import PAIRS, TOKENS
+from pipelines import PAIRS, WHOLE_DOCS
 
 from spacy_sbert import encode_file, export_folder
 from spacy_sbert.cards.facts import describe
@@ -27,7 +27,7 @@ def corpus(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("encoder", TOKENS)
+@pytest.mark.parametrize("encoder", WHOLE_DOCS)
 def test_files_of_texts(make_nlp, encoder, corpus, tmp_path):
     nlp = make_nlp(encoder)
     sbert = nlp.get_pipe("sbert")
@@ -38,7 +38,7 @@ def test_files_of_texts(make_nlp, encoder, corpus, tmp_path):
         encode_file(sbert, corpus, tmp_path / "other.npy", max_batch_items=100)
 
 
-@pytest.mark.parametrize("encoder", TOKENS)
+@pytest.mark.parametrize("encoder", WHOLE_DOCS)
 def test_an_interrupted_run_goes_on_with_the_same_encoder_alone(make_nlp, encoder, corpus, tmp_path, monkeypatch):
     from spacy_sbert.vectors.token_texts import TokenTextEncoder
 
@@ -62,7 +62,7 @@ def test_an_interrupted_run_goes_on_with_the_same_encoder_alone(make_nlp, encode
     assert numpy.array_equal(numpy.load(tmp_path / "out.npy"), nlp.get_pipe("sbert").encode(TEXTS, window=2))
 
 
-@pytest.mark.parametrize("encoder", TOKENS)
+@pytest.mark.parametrize("encoder", WHOLE_DOCS)
 def test_identity(make_nlp, examples, encoder, tmp_path):
     nlp = make_nlp(encoder)
     first, whole = identity(nlp), pipeline_digest(nlp)
@@ -81,15 +81,17 @@ def test_identity(make_nlp, examples, encoder, tmp_path):
     assert dataclasses.replace(others[0], digest=first.digest) == first
 
 
-@pytest.mark.parametrize("encoder", TOKENS)
+@pytest.mark.parametrize("encoder", WHOLE_DOCS)
 def test_cards_and_what_needs_a_transformer(make_nlp, encoder, tmp_path):
     nlp = make_nlp(encoder)
     nlp.to_disk(tmp_path / "nlp")
     facts = describe(nlp, folder=tmp_path / "nlp")
     (found,) = facts.encoders
-    expected = {"tokens": "spacy.HashEmbedCNN.v2", "listening": "spacy.Tok2VecListener.v1"}[encoder]
-    assert (found.base_model, found.width, found.max_length, found.is_on_hub) == (expected, 16, None, False)
-    with pytest.raises(ValueError, match="is a token-to-vector model of spaCy, and this works with transformers"):
+    expected = {"tokens": "spacy.HashEmbedCNN.v2", "listening": "spacy.Tok2VecListener.v1"}
+    expected |= {"curated": "spacy-curated-transformers.BertTransformer.v1"}
+    assert (found.base_model, found.width, found.max_length, found.is_on_hub) == (expected[encoder], 16, None, False)
+    kind = "a curated_transformer" if encoder == "curated" else "a token-to-vector model of spaCy"
+    with pytest.raises(ValueError, match=f"is {kind}, and this works with transformers"):
         export_folder(nlp, tmp_path / "folder")
     encoder = nlp.get_pipe("sbert").text_encoder()
     set_precision(encoder, "auto", [])
@@ -97,7 +99,7 @@ def test_cards_and_what_needs_a_transformer(make_nlp, encoder, tmp_path):
         set_precision(encoder, "bfloat16", [])
 
 
-@pytest.mark.parametrize("encoder", TOKENS)
+@pytest.mark.parametrize("encoder", WHOLE_DOCS)
 def test_members_of_a_meta_embedding(make_nlp, examples, encoder):
     nlp = make_nlp(encoder)
     nlp.add_pipe("sbert", name="second", config={"model": nlp.config["components"]["sbert"]["model"]})

@@ -14,7 +14,7 @@ from spacy_transformers.layers import TransformerModel
 from thinc.api import Model
 
 from ..component.sbert import SentenceBert
-from ..component.upstream import find_listeners, find_table, find_token_encoder, find_transformer
+from ..component.upstream import find_listeners, find_table, find_transformer, find_upstream, reads_docs
 from ..errors.checks import validated
 from ..hooks import records
 from .data import Corpus, read_corpora
@@ -140,7 +140,7 @@ def _describe_encoder(nlp: Language, name: str, width: int, performance: Json) -
         return EncoderFacts(name, members, False, config["method"], config["normalize"], width, None, ())
     if not isinstance(pipe, SentenceBert):
         raise ValueError(Errors.CARD_NO_ENCODER.format(given=name))
-    base_model, pooling, settings = _base_model(pipe, config["model"]), pipe.model.get_ref("pooling"), None
+    base_model, pooling, settings = _base_model(nlp, pipe, config["model"]), pipe.model.get_ref("pooling"), None
     with suppress(ValueError):  # a tok2vec, or a transformer of spacy-transformers
         settings = find_transformer(name, pipe.model).shim.load()
     loss = config.get("loss") if f"{name}_loss" in performance else None
@@ -156,13 +156,16 @@ def _describe_encoder(nlp: Language, name: str, width: int, performance: Json) -
     )
 
 
-def _base_model(pipe: SentenceBert, model: Json) -> str:
+def _base_model(nlp: Language, pipe: SentenceBert, model: Json) -> str:
     """What the encoder is called."""
-    if find_token_encoder(pipe.model) is not None:
+    listeners = find_listeners(pipe.model)
+    if reads_docs(pipe.model):
+        for listener in listeners:
+            model = {"tok2vec": nlp.get_pipe_config(find_upstream(nlp, pipe.name, listener).name)["model"]}
         return str(model["tok2vec"]["@architectures"])
     if find_table(pipe.model) is not None:
         return str(model["name"])
-    heard = [listener.transformer for listener in find_listeners(pipe.model)]
+    heard = [listener.transformer for listener in listeners]
     transformer = next(node for node in heard or pipe.model.walk() if isinstance(node, TransformerModel))
     return str(transformer.attrs["name"])
 

@@ -20,6 +20,11 @@ class Errors(errors.Errors):
         "package, or is in no pipeline. Give the 'transformer' pipe the architecture "
         "spacy-sbert.TransformerModel.v1, or use nlp.pipe(texts)."
     )
+    CURATED_ENCODER = (
+        "The encoder of the 'sbert' pipe '{name}' is a curated_transformer, and this works with transformers of this "
+        "package alone (spacy-sbert.SentenceEncoder.v1, spacy-sbert.TransformerModel.v1). To pass the pipeline on, "
+        "save it or make a package of it: python -m spacy package."
+    )
     NOT_A_TRANSFORMER = (
         "The encoder of the 'sbert' pipe '{name}' is not a transformer, and this works with transformers "
         "alone. To pass the pipeline on, save it or make a package of it: python -m spacy package."
@@ -29,19 +34,24 @@ class Errors(errors.Errors):
         "needs. Use the pipe of a pipeline (nlp.get_pipe('{name}')), or nlp.pipe(texts)."
     )
     NO_UPSTREAM = (
-        "The 'sbert' pipe '{name}' listens to a transformer, but no 'transformer' component of spacy-transformers "
+        "The 'sbert' pipe '{name}' listens to a transformer, but no 'transformer' component of spacy-transformers, and "
+        "no 'curated_transformer', "
         '(upstream = "{upstream}") stands before it; the pipeline is {pipes}. Add one before it: '
         'nlp.add_pipe("transformer", before="{name}", config={{"model": {{"@architectures": '
         '"spacy-sbert.TransformerModel.v1"}}}}), or use spacy-sbert.SentenceEncoder.v1, which has its own encoder.'
     )
     NO_TOK2VEC = (
-        "The 'sbert' pipe '{name}' listens to a 'tok2vec' component (upstream = '{upstream}'), and none stands before "
-        "it; the pipeline is {pipes}. Add one before it, nlp.add_pipe('tok2vec', before='{name}'), correct upstream, "
+        "The 'sbert' pipe '{name}' listens to a '{kind}' component (upstream = '{upstream}'), and none stands before "
+        "it; the pipeline is {pipes}. Add one before it, nlp.add_pipe('{kind}', before='{name}'), correct upstream, "
         "or give the encoder a tok2vec of its own, such as spacy.HashEmbedCNN.v2."
     )
     TOK2VEC_WIDTH = (
         "The 'sbert' pipe '{name}' listens for vectors of {given} numbers, and the component '{upstream}' makes "
         "{expected}: set width = {expected} in its [components.{name}.model.tok2vec]."
+    )
+    ALL_LAYER_OUTPUTS = (
+        "The 'sbert' pipe '{name}' listens to all layers of the component '{upstream}' ({given}), which gives the last "
+        "one alone: set all_layer_outputs = true in [components.{upstream}]."
     )
     OTHER_SPANS_KEY = (
         "The 'sbert' pipe '{name}' has spans_key = '{key}', but the span getter of its encoder takes the members of an "

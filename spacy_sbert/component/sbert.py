@@ -82,8 +82,7 @@ def make_sbert(
         token_vectors=token_vectors,
         spans_key=spans_key,
     )
-    if upstream.find_token_encoder(model) is not None:  # whose units are those of the pipeline's tokenizer
-        pipe._in_pipeline.nlp = nlp
+    pipe._in_pipeline.nlp = nlp
     return pipe
 
 

@@ -27,7 +27,7 @@ from .annotations import make_record
 from .errors import Errors
 from .heads import find_heads, label_pairs
 from .notices import Notices
-from .upstream import InPipeline, find_heard, find_listeners, find_table, find_token_encoder, find_transformer
+from .upstream import InPipeline, find_docs_reader, find_listeners, find_table, find_transformer, reads_docs
 
 
 class TextPipe(SealedPipe):
@@ -104,7 +104,7 @@ class TextPipe(SealedPipe):
         if prompt_name is not None and prompt is not None:
             raise ValueError(Errors.TWO_PROMPTS.format(name=prompt_name, prompt=prompt))
         given = prompt_name or prompt
-        if given and (find_token_encoder(self.model) is not None or find_table(self.model) is not None):
+        if given and (reads_docs(self.model) or find_table(self.model) is not None):
             raise ValueError(Errors.TOKEN_PROMPT.format(prompt=given))
         if prompt_name is not None:
             encoder = find_transformer(self.name, self.model)
@@ -193,14 +193,13 @@ class TextPipe(SealedPipe):
         RAISES (ValueError): as encode.
         """
         call = self._call(prompt_name, prompt, truncate_dim)
-        encoder, pooling = find_token_encoder(self.model), cast(SentencePooling, self.model.get_ref("pooling"))
-        table = find_table(self.model)
+        pooling, table = cast(SentencePooling, self.model.get_ref("pooling")), find_table(self.model)
         if table is not None:
             return StaticTextEncoder(table, pooling, call)
-        if encoder is None:
+        if not reads_docs(self.model):
             return TextEncoder(find_transformer(self.name, self.model), pooling, call)
         nlp = self._in_pipeline.nlp
         if nlp is None:
             raise ValueError(Errors.NO_TOKENIZER.format(name=self.name))
-        heard = find_heard(nlp, self.name, encoder)
+        encoder, heard = find_docs_reader(nlp, self.name, self.model)
         return TokenTextEncoder(encoder, pooling, call, cast(Tokenizer, nlp.tokenizer), heard)

@@ -1,25 +1,28 @@
 """The transformer component that an `sbert` pipe listens to."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import cast
 
 from spacy.language import Language
+from spacy.pipeline import TrainablePipe
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.training import Example
 from spacy_transformers.layers import TransformerModel
 from spacy_transformers.pipeline_component import Transformer
 from thinc.api import Model
 
+from ..encoder.curated import ALL_LAYERS, SENTINEL, is_curated, mend_training, upstream_name
 from ..encoder.listener import SentenceListener
 from ..encoder.resolve import find_local
 from ..encoder.settings import read_settings
 from ..encoder.token_encoder import TokenEncoder
 from ..encoder.transformer import RowTransformer
 from ..encoder.wordpiece_table import WordpieceTable
-from ..spans import members
+from ..spans import SpanGetter, members
 from ..spans.sentence_spans import spans_key_of
 from ..training.members import check_rows
+from ..vectors.sentence_encoder import GET_SPANS
 from ..vectors.sentence_pooling import SentencePooling
 from .errors import Errors
 
@@ -36,49 +39,71 @@ class InPipeline:
 
 def find_listeners(model: Model) -> list[SentenceListener]:
     """The listeners in the model tree of an `sbert` pipe; none if its encoder is its own."""
-    return [node for node in model.walk() if isinstance(node, SentenceListener)]
+    return [node for node in model.walk() if isinstance(node, SentenceListener) and upstream_name(node) is not None]
 
 
 def shares_encoder(model: Model) -> bool:
     """Whether the encoder of a pipe hears another component, which waits for the gradient of every Doc."""
-    return any(hasattr(node, "upstream_name") for node in model.walk())
+    return any(upstream_name(node) is not None for node in model.walk())
 
 
-def find_upstream(nlp: Language, name: str, listener: SentenceListener) -> Transformer:
-    """The transformer before a pipe that its listener hears. While a pipeline is initialised, frozen and sourced pipes
-    are disabled, and count all the same.
+def find_upstream(nlp: Language, name: str, listener: SentenceListener) -> TrainablePipe:
+    """The transformer before a pipe that its listener hears, of spacy-transformers or spacy-curated-transformers.
 
-    RAISES (ValueError): if there is none, or it is of a kind that cannot be shared.
+    RAISES (ValueError): if there is none.
     """
-    before = _names_before(nlp, name)
-    for pipe_name in reversed(before):
-        pipe = nlp.get_pipe(pipe_name)
-        if isinstance(pipe, Transformer) and listener.upstream_name in ("*", pipe_name):
-            return pipe
-    if any(nlp.get_pipe_meta(pipe_name).factory == "curated_transformer" for pipe_name in before):
-        raise ValueError(Errors.CURATED_UPSTREAM.format(name=f" '{name}'"))
-    raise ValueError(Errors.NO_UPSTREAM.format(name=name, upstream=listener.upstream_name, pipes=nlp.component_names))
+    found = _nearest(nlp, name, listener, _is_transformer)
+    if found is None:
+        pipes = nlp.component_names
+        raise ValueError(Errors.NO_UPSTREAM.format(name=name, upstream=listener.upstream_name, pipes=pipes))
+    return found
 
 
-def _names_before(nlp: Language, name: str) -> list[str]:
+def _is_transformer(pipe: object) -> bool:
+    return isinstance(pipe, Transformer) or _is_curated_pipe(pipe)
+
+
+def _is_curated_pipe(pipe: object) -> bool:
+    return is_curated(getattr(pipe, "model", None))
+
+
+def _is_tok2vec(pipe: object) -> bool:
+    return isinstance(pipe, Tok2Vec)
+
+
+def _nearest(nlp: Language, name: str, listener: Model, is_kind: Callable[[object], bool]) -> TrainablePipe | None:
+    """The last pipe of a kind before another one that a listener in this hears. While a pipeline is initialised, frozen
+    and sourced pipes are disabled, and count all the same."""
     names = nlp.component_names
-    return names[: names.index(name)] if name in names else names
-
-
-def find_tok2vec(nlp: Language, name: str, listener: Tok2VecListener) -> Tok2Vec:
-    """The `tok2vec` before a pipe that its listener hears.
-
-    RAISES (ValueError): if there is none, or it is of another width.
-    """
-    for pipe_name in reversed(_names_before(nlp, name)):
+    for pipe_name in reversed(names[: names.index(name)] if name in names else names):
         pipe = nlp.get_pipe(pipe_name)
-        if isinstance(pipe, Tok2Vec) and listener.upstream_name in ("*", pipe_name):
-            given, expected = listener.get_dim("nO"), pipe.model.maybe_get_dim("nO")
-            if expected not in (None, given):
-                widths = {"given": given, "upstream": pipe_name, "expected": expected}
-                raise ValueError(Errors.TOK2VEC_WIDTH.format(name=name, **widths))
-            return pipe
-    raise ValueError(Errors.NO_TOK2VEC.format(name=name, upstream=listener.upstream_name, pipes=nlp.component_names))
+        if is_kind(pipe) and upstream_name(listener) in ("*", pipe_name):
+            return cast(TrainablePipe, pipe)
+    return None
+
+
+def find_tok2vec(nlp: Language, name: str, listener: Model) -> TrainablePipe:
+    """The component before a pipe that a listener to vectors of tokens hears: a `tok2vec`, or a `curated_transformer`.
+
+    RAISES (ValueError): if there is none, it is of another width, or does not give all the layers that are heard.
+    """
+    hears_curated = not isinstance(listener, Tok2VecListener)
+    pipe = _nearest(nlp, name, listener, _is_curated_pipe if hears_curated else _is_tok2vec)
+    if pipe is None:
+        kind = "curated_transformer" if hears_curated else "tok2vec"
+        given = {"upstream": upstream_name(listener), "pipes": nlp.component_names}
+        raise ValueError(Errors.NO_TOK2VEC.format(name=name, kind=kind, **given))
+    width, expected = listener.get_dim("nO"), pipe.model.maybe_get_dim("nO")
+    if expected not in (None, width):
+        raise ValueError(Errors.TOK2VEC_WIDTH.format(name=name, given=width, upstream=pipe.name, expected=expected))
+    if hears_curated and listener.attrs[ALL_LAYERS] and not getattr(pipe, "all_layer_outputs", True):
+        raise ValueError(Errors.ALL_LAYER_OUTPUTS.format(name=name, given=listener.name, upstream=pipe.name))
+    return pipe
+
+
+def _hears_tokens(node: Model) -> bool:
+    """Whether a layer listens to vectors of tokens."""
+    return isinstance(node, Tok2VecListener) or (SENTINEL in node.attrs and not isinstance(node, SentenceListener))
 
 
 def prepare_upstream(nlp: Language, name: str, model: Model, examples: Iterable[Example], spans_key: str) -> None:
@@ -86,19 +111,37 @@ def prepare_upstream(nlp: Language, name: str, model: Model, examples: Iterable[
 
     RAISES (ValueError): if there is no transformer to share, or pairs would be trained wrongly on it.
     """
+    _mend_training(nlp)
     for node in model.walk():
-        if isinstance(node, Tok2VecListener):
+        if _hears_tokens(node):
             find_tok2vec(nlp, name, node)
     for listener in find_listeners(model):
         upstream = find_upstream(nlp, name, listener)
-        listener.transformer = upstream.model
+        _hear(nlp, listener, upstream, model, model.maybe_get_ref("loss"))
         check_spans_key(name, model, spans_key)
-        cache_transformers(upstream.model, model.maybe_get_ref("loss"))
         pair = next((eg.predicted for eg in examples if members(eg.predicted, spans_key)), None)
         if pair is not None:
-            rows = upstream.model.attrs["get_spans"]([pair])[0]
-            check_rows([(row.start, row.end) for row in rows], pair, spans_key)
-        _follow_stock_model(upstream.model, model)
+            getter = upstream.model.attrs.get("get_spans") or _own_getter(model)
+            check_rows([(row.start, row.end) for row in getter([pair])[0]], pair, spans_key)
+
+
+def _hear(nlp: Language, listener: SentenceListener, upstream: TrainablePipe, model: Model, loss: Model | None) -> None:
+    """Note the transformer that a pipe's listener hears, and what its folder says."""
+    listener.transformer = upstream.model
+    if is_curated(upstream.model):
+        listener.set_dim("nO", upstream.model.get_dim("nO"), force=True)
+    cache_transformers(upstream.model, loss)
+    _follow_folder(nlp, upstream, model)
+
+
+def _mend_training(nlp: Language) -> None:
+    if any(_is_curated_pipe(pipe) for _, pipe in nlp.components):
+        mend_training()
+
+
+def _own_getter(model: Model) -> SpanGetter:
+    """The rows of Docs where a transformer that encodes whole Docs is heard."""
+    return cast(SpanGetter, next(node.attrs[GET_SPANS] for node in model.walk() if GET_SPANS in node.attrs))
 
 
 def check_spans_key(name: str, model: Model, spans_key: str) -> None:
@@ -108,8 +151,10 @@ def check_spans_key(name: str, model: Model, spans_key: str) -> None:
     RAISES (ValueError): if they do not.
     """
     heard = [listener.transformer for listener in find_listeners(model) if listener.transformer is not None]
-    for node in [*heard, *model.walk()]:
-        given = spans_key_of(node.attrs.get("get_spans"))
+    getters = [node.attrs.get("get_spans") for node in [*heard, *model.walk()]]
+    if any(is_curated(node) for node in [*heard, *model.walk()]) and find_token_encoder(model) is None:
+        getters.append(_own_getter(model))
+    for given in map(spans_key_of, getters):
         if given not in (None, spans_key):
             raise ValueError(Errors.OTHER_SPANS_KEY.format(name=name, key=spans_key, given=given))
 
@@ -120,12 +165,11 @@ def follow_upstream(nlp: Language, model: Model, loss: Model | None) -> None:
 
     For a pipe that is added to a trained pipeline and never initialised.
     """
+    _mend_training(nlp)
     for listener in find_listeners(model):
         for name, pipe in nlp.components:
-            if isinstance(pipe, Transformer) and listener.upstream_name in ("*", name):
-                _follow_stock_model(pipe.model, model)
-                cache_transformers(pipe.model, loss)
-                listener.transformer = pipe.model
+            if _is_transformer(pipe) and listener.upstream_name in ("*", name):
+                _hear(nlp, listener, cast(TrainablePipe, pipe), model, loss)
 
 
 def find_transformer(name: str, model: Model) -> RowTransformer:
@@ -139,20 +183,32 @@ def find_transformer(name: str, model: Model) -> RowTransformer:
             return node
     if find_token_encoder(model) is not None or find_table(model) is not None:
         raise ValueError(Errors.NOT_A_TRANSFORMER.format(name=name))
+    if reads_docs(model):
+        raise ValueError(Errors.CURATED_ENCODER.format(name=name))
     raise ValueError(Errors.NO_TEXT_ENCODER.format(name=name))
 
 
-def find_heard(nlp: Language, name: str, encoder: TokenEncoder) -> Model | None:
-    """The model of the component that a pipe's encoder hears; None if it hears none.
+def find_docs_reader(nlp: Language, name: str, model: Model) -> tuple[Model, Model | None]:
+    """What reads the tokens of Docs in the encoder of a pipe, see reads_docs, and the model of the component that it
+    hears; None if it hears none.
 
-    RAISES (ValueError): if there is none to hear, or it is not a `tok2vec`.
+    RAISES (ValueError): if there is none to hear, or it is of an unknown kind.
     """
+    encoder = find_token_encoder(model)
+    if encoder is None:
+        heard = [find_upstream(nlp, name, listener).model for listener in find_listeners(model)]
+        return model.get_ref("encoder").layers[0], next(iter(heard), None)
     listener = encoder.listener
-    if listener is None:
-        return None
-    if not isinstance(listener, Tok2VecListener):
+    if listener is not None and not _hears_tokens(listener):
         raise ValueError(Errors.NO_TEXT_ENCODER.format(name=name))
-    return find_tok2vec(nlp, name, listener).model
+    return encoder, None if listener is None else find_tok2vec(nlp, name, listener).model
+
+
+def reads_docs(model: Model) -> bool:
+    """Whether the encoder of a pipe reads the tokens of Docs, not texts: a token-to-vector model, or a curated
+    transformer, heard or of its own."""
+    heard = [listener.transformer for listener in find_listeners(model)]
+    return find_token_encoder(model) is not None or any(map(is_curated, [*heard, *model.walk()]))
 
 
 def find_token_encoder(model: Model) -> TokenEncoder | None:
@@ -182,14 +238,18 @@ def vector_width(nlp: Language | None, name: str, model: Model) -> int:
             encoder.initialize()
     else:
         kinds = TransformerModel, TokenEncoder, WordpieceTable
-        encoder = cast(Model, next(node for node in model.walk() if isinstance(node, kinds)))
+        encoder = cast(Model, next(node for node in model.walk() if isinstance(node, kinds) or is_curated(node)))
     settings = encoder.shim.settings if isinstance(encoder, RowTransformer) else None
     return cast(SentencePooling, model.get_ref("pooling")).width(encoder.get_dim("nO"), settings)
 
 
-def _follow_stock_model(upstream: Model, model: Model) -> None:
-    source = str(upstream.attrs.get("name", ""))
-    if isinstance(upstream, RowTransformer) or not source:
+def _follow_folder(nlp: Language, upstream: TrainablePipe, model: Model) -> None:
+    """Find out whether the folder that another package's transformer came from normalises."""
+    source = str(upstream.model.attrs.get("name", ""))
+    if is_curated(upstream.model):
+        block = nlp.config.interpolate()["initialize"]["components"].get(upstream.name, {})
+        source = str((block.get("encoder_loader") or {}).get("name", ""))
+    if isinstance(upstream.model, RowTransformer) or not source:
         return  # ours says so with its output
     folder = find_local(source)
     if folder is not None:  # else what was found out before, maybe on another machine, stays

@@ -31,7 +31,7 @@ def frequency_weights(counts: numpy.ndarray) -> numpy.ndarray:
 
 
 def principal_axes(vectors: numpy.ndarray, size: int) -> numpy.ndarray:
-    """float64 (width, size): the first principal axes of vectors, float (n, width); the identity if size is the width."""
+    """float64 (width, size): the principal axes of vectors, float (n, width); the identity where size is width."""
     if size == vectors.shape[1]:
         return numpy.eye(size)
     return principal_components(vectors)[1].axes[:size].T

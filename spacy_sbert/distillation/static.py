@@ -2,16 +2,19 @@
 
 import warnings
 from collections.abc import Sequence
+from typing import cast
 
 import numpy
 import spacy
 from spacy.language import Language
+from thinc.types import Floats2d
 
 from ..component.sbert import find_sbert
 from ..component.upstream import find_table, find_transformer
 from ..encoder.table_source import without_special_tokens
 from ..encoder.transformer import load
 from ..errors.checks import NonNegative, Width, validated
+from ..vectors.sentence_pooling import SentencePooling
 from ..vectors.texts import TextEncoder
 from .errors import Errors, Warnings
 from .fit import frequency_weights, least_squares, principal_axes, wordpiece_counts
@@ -53,7 +56,7 @@ def distill_static(
     """
     pipe = find_sbert(teacher, name)
     transformer = find_transformer(pipe.name, pipe.model)
-    encoder = TextEncoder(transformer, pipe.model.get_ref("pooling"))
+    encoder = TextEncoder(transformer, cast(SentencePooling, pipe.model.get_ref("pooling")))
     if size > encoder.width:
         raise ValueError(Errors.STATIC_SIZE.format(given=size, width=encoder.width))
     tokenizer, vectors = _vocabulary(encoder, texts, words, progress=progress)
@@ -66,7 +69,7 @@ def distill_static(
     axes = principal_axes(said, size)
     weighted = vectors * frequency_weights(counts.sum(axis=0))[:, None]
     table = weighted @ least_squares(weighted, counts[fitted], said @ axes)
-    return _pipeline(teacher.lang, str(transformer.attrs["name"]), tokenizer, table.astype("float32"), axes)
+    return _pipeline(str(teacher.lang), str(transformer.attrs["name"]), tokenizer, table.astype("float32"), axes)
 
 
 def _vocabulary(
@@ -98,5 +101,5 @@ def _pipeline(lang: str, teacher: str, tokenizer: str, table: numpy.ndarray, axe
         encoder.set_table(tokenizer, table)
     projection.set_dim("nO", axes.shape[0])
     projection.set_dim("nI", axes.shape[1])
-    projection.set_param("W", projection.ops.asarray2f(axes, dtype="float32"))
+    projection.set_param("W", projection.ops.asarray2f(cast(Floats2d, axes), dtype="float32"))
     return nlp

@@ -13,8 +13,8 @@ BATCH = 4096  # wordpieces that are encoded at once
 
 
 class Vocabulary:
-    """The vectors that a transformer has for what is in its vocabulary, before they are normalised: what says much has a
-    long vector.
+    """The vectors that a transformer has for what is in its vocabulary, before they are normalised: what says much has
+    a long vector.
 
     encoder (TextEncoder): of the transformer. progress (bool): whether to show progress bars.
     """
@@ -36,8 +36,8 @@ class Vocabulary:
 
     def words(self, words: Sequence[str]) -> numpy.ndarray:
         """Each read as a text: float32 (n, width)."""
-        settings = {"window": BATCH, "n_process": 1, "gpu_ids": (), "cuts": CutCounter()}
-        return encode_all(self._encoder, words, progress=self._progress, **settings)
+        progress, cuts = self._progress, CutCounter()
+        return encode_all(self._encoder, words, window=BATCH, progress=progress, n_process=1, gpu_ids=(), cuts=cuts)
 
     def _alone(self, ids: numpy.ndarray) -> Wordpieces:
         """A window for each wordpiece, with the special tokens, and the prompt, that stand before and behind a text."""

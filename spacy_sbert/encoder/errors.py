@@ -15,6 +15,32 @@ class Errors(errors.Errors):
         "The 'tok2vec' component of the pipeline gave vectors of {given} numbers (doc.tensor), the sentence encoder "
         "listens for {expected}: set the width of spacy.Tok2VecListener.v1 in its config to {given}."
     )
+    CURATED_OUTPUT_WIDTH = (
+        "The 'curated_transformer' of the pipeline gave vectors of {given} numbers, the sentence encoder listens for "
+        "{expected}: set the width of the listener in its config (tok2vec) to {given}."
+    )
+    CURATED_NOT_TRAINED = (
+        "The listener of the sentence encoder got nothing from a 'curated_transformer' in training: it is disabled, or "
+        "in training.frozen_components, where listeners of spacy-curated-transformers do not hear it. To keep its "
+        "weights set frozen = true in its own block, [components.transformer], and take it out of frozen_components, "
+        "or use spacy-sbert.SharedSentenceEncoder.v1."
+    )
+    ALL_LAYERS_SHARED = (
+        "Cannot pool wordpieces with the listener '{given}', which hears all layers of a 'curated_transformer': "
+        "expected spacy-sbert.SentenceListener.v1 or spacy-curated-transformers.LastTransformerLayerListener.v1 as "
+        "tok2vec of spacy-sbert.SharedSentenceEncoder.v1. spacy-sbert.Tok2VecSentenceEncoder.v1 takes "
+        "spacy-curated-transformers.ScalarWeightingListener.v1, and pools tokens."
+    )
+    MANY_LAYERS = (
+        "Cannot pool tokens with the listener '{given}', which gives a vector of each layer: expected "
+        "spacy-curated-transformers.LastTransformerLayerListener.v1 or "
+        "spacy-curated-transformers.ScalarWeightingListener.v1 as tok2vec of spacy-sbert.Tok2VecSentenceEncoder.v1."
+    )
+    UNKNOWN_OUTPUT = (
+        "The transformer left {given} on the Doc '{text}' (doc._.trf_data), which the sentence encoder cannot read: "
+        "expected the output of the 'transformer' or 'curated_transformer' that it listens to. Let no other component "
+        "stand between them that leaves something there."
+    )
     UNKNOWN_PROMPT = (
         "The encoder has no prompt '{given}', those it has are {expected}. Name it in the encoder's "
         "config, prompts = "

@@ -1,19 +1,38 @@
 """The sentence encoder's ear on a transformer that the pipeline shares."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias, cast
 
 from spacy.tokens import Doc
+from spacy.util import replace_model_node
 from spacy_transformers.data_classes import TransformerData
 from spacy_transformers.layers.listener import TransformerListener
 from thinc.api import Model
+from thinc.types import Ragged
 
+from ..errors.configured import Configured
+from .curated import (
+    ALL_LAYERS,
+    READS_DOCS,
+    SENTINEL,
+    STATE,
+    UPSTREAM_NAME,
+    HandedOut,
+    listener_attrs,
+    output_of,
+    pieces_of,
+)
 from .errors import Errors
 from .forks import use_one_thread_in_forks
 
+# Of each Doc: padded rows of a transformer of spacy-transformers, or the wordpieces of a curated one
+Heard: TypeAlias = list[TransformerData] | list[Ragged]
 
-class SentenceListener(TransformerListener):
-    """A TransformerListener that never makes up output: where the transformer left none, it says so.
+
+class SentenceListener(Configured, TransformerListener):
+    """A listener to whichever transformer stands before its pipe, of spacy-transformers or spacy-curated-transformers.
+
+    It never makes up output: where the transformer left none, it says so.
 
     upstream_name (str): the name of the transformer component, "*" for any.
     grad_factor (float): factor on the gradient that goes upstream; 0 keeps the transformer as it is.
@@ -22,34 +41,80 @@ class SentenceListener(TransformerListener):
     name = "sentence-listener"
 
     def __init__(self, upstream_name: str, grad_factor: float):
-        super().__init__(upstream_name)
+        TransformerListener.__init__(self, upstream_name)
         self._func = forward
+        self.attrs.update(listener_attrs(upstream_name))
         self.transformer: Model | None = None  # the transformer's model, once the pipeline is known
         self.grad_factor = grad_factor  # no attr: those are saved, and would win over the config when loaded
         use_one_thread_in_forks()
 
+    def get_dim(self, name: str) -> int:
+        """The width, None if nobody knows it yet: a copy of a curated transformer that is built around it asks."""
+        return super().get_dim(name) if self.has_dim(name) else None  # type: ignore[return-value]
 
-def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[TransformerData], Callable]:
-    if not is_train or model._batch_id is None:  # type: ignore[attr-defined]
-        return [_output_of(doc) for doc in docs], lambda d_datas: []  # frozen: nothing listens to the gradient
-    model.verify_inputs(docs)  # type: ignore[attr-defined]
-    grad_factor = model.grad_factor  # type: ignore[attr-defined]
-    outputs, upstream = model._outputs, model._backprop  # type: ignore[attr-defined]
+    def receive(self, batch_id: int | None, outputs: Heard | None, backprop: Callable | None) -> None:
+        """Take what a transformer hands out in training; of several the last counts."""
+        self.attrs[STATE] = HandedOut()  # where a curated one leaves it
+        super().receive(batch_id, outputs, backprop)
 
-    def backprop(d_datas: list[TransformerData]) -> Any:
-        for d_data in d_datas:
-            d_data.model_output["last_hidden_state"] *= grad_factor
+    def forget(self) -> None:
+        """Drop what was handed out."""
+        self.receive(None, None, None)
+
+    def has_received(self) -> bool:
+        """Whether a transformer has handed out a batch since the last one was forgotten."""
+        handed: HandedOut = self.attrs[STATE]
+        if handed.outputs is not None:
+            self.receive(handed.batch_id, handed.outputs.last_hidden_layer_states, handed.backprop_last_layer)
+        return self._batch_id is not None
+
+
+def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[Heard, Callable]:
+    listener = cast(SentenceListener, model)
+    if not listener.has_received() or (not is_train and listener.attrs[READS_DOCS]):
+        # No gradient: the transformer is frozen, or in use.
+        return cast(Heard, [_output_of(doc) for doc in docs]), lambda d_heard: []
+    listener.verify_inputs(docs)
+    outputs, upstream = cast(Heard, listener._outputs), cast(Callable, listener._backprop)
+
+    def backprop(d_heard: Heard) -> object:
+        for d_doc in d_heard:
+            if isinstance(d_doc, Ragged):
+                d_doc.data *= listener.grad_factor
+            else:
+                d_doc.model_output["last_hidden_state"] *= listener.grad_factor
         # Before the step ends: then another thread may begin one, whose output would be forgotten.
-        model._batch_id = model._outputs = model._backprop = None  # type: ignore[attr-defined]
-        return upstream(d_datas)
+        listener.forget()
+        return upstream(d_heard)
 
+    if not is_train:
+        listener.forget()
     return outputs, backprop
 
 
-def _output_of(doc: Doc) -> TransformerData:
-    data = doc._.get("trf_data") if doc.has_extension("trf_data") else None
-    if data is None:
-        raise ValueError(Errors.NO_TRANSFORMER_OUTPUT.format(text=doc.text[:50]))
-    if not isinstance(data, TransformerData):
-        raise ValueError(Errors.CURATED_UPSTREAM.format(name=""))
-    return data
+def _output_of(doc: Doc) -> TransformerData | Ragged:
+    data = output_of(doc)
+    return data if isinstance(data, TransformerData) else pieces_of(doc)
+
+
+def with_own_listener(model: Model) -> Model:
+    """The same with a SentenceListener in place of a spacy-curated-transformers.LastTransformerLayerListener, whose
+    pooling of wordpieces to tokens is left out: a sentence is pooled of wordpieces.
+
+    model (Model): a listener, or what holds one in it.
+    RAISES (ValueError): for a listener that hears more layers than the last.
+    """
+    for node in list(model.walk()):
+        if UPSTREAM_NAME not in node.attrs or isinstance(node, SentenceListener):
+            continue
+        if node.attrs[ALL_LAYERS]:
+            raise ValueError(Errors.ALL_LAYERS_SHARED.format(given=node.name))
+        own = SentenceListener(node.attrs[UPSTREAM_NAME], node.attrs["grad_factor"])
+        own.set_dim("nO", node.get_dim("nO"))
+        if SENTINEL not in node.attrs:  # it is a part of a copy of the transformer
+            del own.attrs[SENTINEL]
+        own.attrs[READS_DOCS] = node.attrs[READS_DOCS]
+        if node is model:
+            return own
+        replace_model_node(model, node, own)
+    return model

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy
+from thinc.backends import get_array_ops
 
 Array: TypeAlias = Any  # of NumPy or CuPy
 Backprop = Callable[[list[Array]], Any]  # takes the gradient of the values of each States
@@ -28,3 +29,19 @@ class States:
 
 def no_gradient(d_values: list[Array]) -> None:
     """The backprop of states that nothing is learned from."""
+
+
+def in_places(values: Array, places: numpy.ndarray) -> tuple[Array, Callable[[Array], Array]]:
+    """Rows of an array, and what takes their gradient to that of the whole array.
+
+    values: float (n, width). places: int64 (k,), which rows; the gradients of one that is there twice add up.
+    """
+    ops = get_array_ops(values)
+    index = ops.xp.asarray(places)
+
+    def backprop(d_rows: Array) -> Array:
+        d_values = values * 0
+        ops.scatter_add(d_values, index, d_rows)
+        return d_values
+
+    return values[index], backprop

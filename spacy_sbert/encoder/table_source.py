@@ -27,8 +27,8 @@ class TableSource:
 def read_table_source(name: str) -> TableSource:
     """Read a static encoder, or the tokenizer of a transformer.
 
-    name (str): see resolve; a folder with a StaticEmbedding module of sentence-transformers, as model2vec writes it, too,
-        or a transformer.
+    name (str): see resolve; a folder with a StaticEmbedding module of sentence-transformers, as model2vec writes it,
+        too, or a transformer.
     RAISES (OSError): if it is not found; (ValueError): if a file is damaged, or the tokenizer is a slow one.
     """
     folder = resolve(name)

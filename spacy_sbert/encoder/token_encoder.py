@@ -11,9 +11,11 @@ from thinc.types import Floats2d, Ragged
 
 from ..errors.configured import Configured
 from ..spans import SpanGetter
+from .curated import SENTINEL, STATE, initialize, pieces_of, upstream_name
 from .errors import Errors
+from .forks import use_one_thread_in_forks
 from .rows import RowStates, borders_of
-from .states import Array, States, no_gradient
+from .states import Array, States, in_places, no_gradient
 from .token_rows import read_tokens, row_doc
 
 Tok2Vec = Model[list[Doc], list[Floats2d]]
@@ -28,18 +30,23 @@ class TokenEncoder(Configured[list[Doc], list[Floats2d]]):
 
     tok2vec (Model): from Docs to the vectors of their tokens, its own or a listener; a Ragged of them will do.
     get_spans (Callable): from Docs to the Spans that are its rows.
+    RAISES (ValueError): for a listener that gives several vectors a token.
     """
 
     def __init__(self, tok2vec: Tok2Vec, get_spans: SpanGetter):
         dims: dict[str, int | None] = {"nO": None}
+        for node in tok2vec.walk():
+            if SENTINEL in node.attrs and "layers" in node.attrs:
+                raise ValueError(Errors.MANY_LAYERS.format(given=node.name))
         super().__init__("token_encoder", forward, init=init, layers=[tok2vec], dims=dims)
         self.attrs["get_spans"] = get_spans
+        use_one_thread_in_forks()  # it may be of PyTorch
         note_width(self)
 
     @property
     def listener(self) -> Model | None:
         """What hears a component of the pipeline; None in a model of its own."""
-        return next((node for node in self.walk() if hasattr(node, "upstream_name")), None)
+        return next((node for node in self.walk() if upstream_name(node) is not None), None)
 
     @contextmanager
     def read(self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool) -> Iterator[RowStates]:
@@ -82,34 +89,39 @@ class TokenEncoder(Configured[list[Doc], list[Floats2d]]):
 
     def _tokens_in_context(self, docs: list[Doc], places: numpy.ndarray, is_train: bool) -> Tokens:
         """Those in some places of what is heard of all Docs."""
-        if not is_train:
-            self._check_heard(docs)
+        self._check_heard(docs, is_train)
         given, backprop = self._tokens_of(docs, is_train)
-        index = self.ops.xp.asarray(places)
-
-        def backprop_tokens(d_tokens: Array) -> object:
-            d_given = given * 0
-            self.ops.scatter_add(d_given, index, d_tokens)  # rows may overlap
-            return backprop(d_given)
-
-        return given[index], backprop_tokens
+        tokens, backprop_places = in_places(given, places)  # rows may overlap
+        return tokens, lambda d_tokens: backprop(backprop_places(d_tokens))
 
     def _heard_for_nothing(self, docs: list[Doc]) -> Callable[[list[Array]], object]:
         """What answers a component that waits for the gradient of Docs without rows: zeros."""
         given, backprop = self._tokens_of(docs, True)
         return lambda d_values: backprop(given * 0)
 
-    def _check_heard(self, docs: list[Doc]) -> None:
-        """spaCy's listener makes up zeros where no tok2vec was. RAISES (ValueError): if there are no states."""
+    def _check_heard(self, docs: list[Doc], is_train: bool) -> None:
+        """Other packages' listeners make up zeros, or fail, where they were handed nothing.
+
+        RAISES (ValueError): if there are no states, or they are of another width.
+        """
         for node in self.walk():
-            if not isinstance(node, Tok2VecListener):
-                continue
-            for doc in docs:
-                if len(doc) and not doc.tensor.size:
-                    raise ValueError(Errors.NO_TOK2VEC_OUTPUT.format(text=doc.text[:50]))
-                if len(doc) and doc.tensor.shape[1] != node.get_dim("nO"):
-                    given, expected = doc.tensor.shape[1], node.get_dim("nO")
-                    raise ValueError(Errors.TOK2VEC_OUTPUT_WIDTH.format(given=given, expected=expected))
+            if isinstance(node, Tok2VecListener) and not is_train:
+                for doc in filter(len, docs):
+                    if not doc.tensor.size:
+                        raise ValueError(Errors.NO_TOK2VEC_OUTPUT.format(text=doc.text[:50]))
+                    _check_width(node, doc.tensor, Errors.TOK2VEC_OUTPUT_WIDTH)
+            elif SENTINEL in node.attrs and is_train:
+                if node.attrs[STATE].batch_id is None:
+                    raise ValueError(Errors.CURATED_NOT_TRAINED)
+            elif SENTINEL in node.attrs:
+                for doc in docs:
+                    _check_width(node, pieces_of(doc).dataXd, Errors.CURATED_OUTPUT_WIDTH)
+
+
+def _check_width(listener: Model, states: Array, message: str) -> None:
+    given, expected = states.shape[1], listener.get_dim("nO")
+    if given != expected:
+        raise ValueError(message.format(given=given, expected=expected))
 
 
 def note_width(model: TokenEncoder) -> None:
@@ -120,7 +132,7 @@ def note_width(model: TokenEncoder) -> None:
 
 
 def init(model: TokenEncoder, X: list[Doc] | None = None, Y: object = None) -> None:
-    model.layers[0].initialize(X=X)
+    initialize(model.layers[0], X)
     note_width(model)
 
 

@@ -118,7 +118,7 @@ def forward(model: WordpieceTable, wordpieces: Wordpieces, is_train: bool) -> tu
         model.inc_grad("E", d_table)
         return wordpieces
 
-    return table[ids], backprop  # type: ignore[return-value]
+    return table[ids], backprop
 
 
 def init(model: WordpieceTable, X: object = None, Y: object = None) -> None:

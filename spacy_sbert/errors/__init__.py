@@ -34,8 +34,9 @@ class Errors(Messages):
         "encoder; process both texts with the same pipeline."
     )
     TOKEN_PROMPT = (
-        "Cannot put the prompt '{prompt}' before Docs: an encoder that is not a transformer reads them as they are. Put it "
-        "before the texts, or use a transformer (spacy-sbert.SentenceEncoder.v1)."
+        "Cannot put the prompt '{prompt}' before Docs: a token-to-vector model, a table of wordpieces and a "
+        "curated_transformer read them as they are. Put it before the texts, or use a transformer "
+        "(spacy-sbert.SentenceEncoder.v1)."
     )
     SLOW_TOKENIZER = (
         "The tokenizer of '{name}' is a slow one, written in Python, which a static encoder cannot keep: expected an "
@@ -75,11 +76,6 @@ class Errors(Messages):
         "written), and run the same command again."
     )
     BAD_WEIGHTS = "The file of weights {file} is damaged or not whole ({reason}). Copy or download it again."
-    CURATED_UPSTREAM = (
-        "The transformer before the 'sbert' pipe{name} is a 'curated_transformer' (spacy-curated-transformers), whose "
-        "output cannot be shared: expected a 'transformer' component of spacy-transformers. Use "
-        "spacy-sbert.SentenceEncoder.v1, which has an encoder of its own, beside it."
-    )
     SINGLE_CLASS = (
         "The loss '{loss}' learns to tell labels apart, but all examples have the same: {given}. Train on data with "
         "two labels or more, or give all of them in [initialize.components.sbert] labels, if the first examples do not "

@@ -11,12 +11,12 @@ class Errors(errors.Errors):
         "Use spacy-sbert.SentenceEncoder.v1, which has an encoder of its own, or encode(texts)."
     )
     TOKEN_PRECISION = (
-        "Cannot encode in precision = '{given}' with an encoder that is not a transformer: it works in float32. Leave "
-        "precision out."
+        "Cannot encode in precision = '{given}' with a token-to-vector model, a table of wordpieces or a "
+        "curated_transformer: it works in float32. Leave precision out."
     )
     TOKEN_BUDGET = (
-        "max_batch_items = {given} has no meaning for an encoder that is not a transformer, which takes a window of texts at once: "
-        "leave it out, or set window."
+        "max_batch_items = {given} has no meaning for a token-to-vector model, a table of wordpieces or a "
+        "curated_transformer, which takes a window of texts at once: leave it out, or set window."
     )
     NOT_TEXTS = "Cannot encode {given}: expected several texts, such as a list of str. Put a single text into a list."
     NOT_STR = "Cannot encode text number {number}, {given}: expected str."

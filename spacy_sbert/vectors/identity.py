@@ -66,14 +66,17 @@ def encoder_digests(encoder: RowTransformer, pooling: SentencePooling) -> tuple[
     return found.hexdigest(), former
 
 
-def layers_digest(models: list[Model], pooling: SentencePooling, tokenizer: Tokenizer | None = None) -> str:
+def layers_digest(
+    models: list[Model], hidden: int, pooling: SentencePooling, tokenizer: Tokenizer | None = None
+) -> str:
     """The same of an encoder that is no transformer.
 
-    models (list[Model]): what encodes, and what it hears. pooling: what makes vectors of their states.
+    models (list[Model]): what encodes, and what it hears. hidden (int): the width of their states.
+    pooling: what makes vectors of these.
     tokenizer (Tokenizer): of the pipeline, with whose vocab tokens have norms and static vectors; None if the units are
-        wordpieces.
+        looked up by themselves.
     """
-    width = pooling.width(models[0].get_dim("nO"))
+    width = pooling.width(hidden)
     found = hashlib.sha256(json.dumps([pooling_state(pooling), pooling.normalize, width]).encode())
     layers = [] if pooling.dense is None else [pooling.dense]
     for part in (*_token_parts(tokenizer), *(model.to_bytes() for model in (*models, *layers))):

@@ -7,16 +7,18 @@ from typing import Any, cast
 
 import numpy
 from spacy.tokens import Doc
-from spacy_transformers.data_classes import TransformerData
 from spacy_transformers.layers import split_trf_batch
 from thinc.api import Model, chain
+from thinc.types import Ragged
 
+from ..encoder import curated
 from ..encoder.heard import heard_rows
-from ..encoder.listener import SentenceListener
+from ..encoder.listener import Heard, SentenceListener
 from ..encoder.rows import Pieces, RowReader, RowStates
 from ..encoder.token_encoder import TokenEncoder
 from ..encoder.transformer import RowTransformer, load
 from ..encoder.wordpiece_table import WordpieceTable
+from ..spans import SpanGetter
 from .call import AS_CONFIGURED, Call
 from .encoded import EncodedDoc, WordpieceStates
 from .errors import Errors
@@ -24,9 +26,12 @@ from .sentence_pooling import PooledRows, SentencePooling, pool_rows
 
 SentenceEncoder = Model[list[Doc], list[EncodedDoc]]
 Backprop = Callable[[list[Any]], Any]  # takes the gradient of the vectors of each Doc
+GET_SPANS = "get_spans_of_whole_docs"  # beside "get_spans", which is that of a transformer
 
 
-def sentence_encoder(reader: RowTransformer | TokenEncoder | WordpieceTable, pooling: SentencePooling) -> SentenceEncoder:
+def sentence_encoder(
+    reader: RowTransformer | TokenEncoder | WordpieceTable, pooling: SentencePooling
+) -> SentenceEncoder:
     """Encode the rows of Docs, and pool them; reader (Model): the encoder, which reads rows by itself."""
     layers: list[Model] = [reader, pooling]
     refs: dict[str, Model | None] = {"reader": reader, "pooling": pooling}
@@ -36,16 +41,23 @@ def sentence_encoder(reader: RowTransformer | TokenEncoder | WordpieceTable, poo
     return Model("sentence_encoder", forward, init=init, layers=layers, refs=refs)
 
 
-def listening_encoder(source: Model[list[Doc], list[TransformerData]], pooling: SentencePooling) -> SentenceEncoder:
-    """Pool the rows of Docs as a shared transformer encoded them; source (Model): what listens to it."""
+def listening_encoder(
+    source: Model[list[Doc], Heard], pooling: SentencePooling, get_spans: SpanGetter | None = None
+) -> SentenceEncoder:
+    """Pool the rows of Docs as a shared transformer encoded them.
+
+    source (Model): what listens to it.
+    get_spans (Callable): the rows of Docs where that encodes whole Docs, as a curated one does; else it has its own.
+    """
     dims: dict[str, int | None] = {"nO": None}  # saved pipelines have it
     refs: dict[str, Model | None] = {"pooling": pooling}
-    return Model("sentence_encoder", forward, init=init, dims=dims, layers=[source, pooling], refs=refs)
+    attrs = {GET_SPANS: get_spans}
+    return Model("sentence_encoder", forward, init=init, dims=dims, layers=[source, pooling], refs=refs, attrs=attrs)
 
 
 def init(model: SentenceEncoder, X: Any = None, Y: Any = None) -> None:
     for layer in model.layers:  # X: Docs, of which a chain would encode them
-        layer.initialize(X=X if isinstance(layer, TokenEncoder) else None)
+        curated.initialize(layer, X if isinstance(layer, TokenEncoder) else None)
 
 
 def forward(model: SentenceEncoder, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], Backprop]:
@@ -80,8 +92,11 @@ def _rows(model: SentenceEncoder, docs: list[Doc], is_train: bool, call: Call) -
         return reader.read(docs, prompt=call.prompt, with_pieces=with_pieces, is_train=is_train)
     if call.prompt is not None:
         raise ValueError(Errors.SHARED_PROMPT.format(prompt=call.prompt))
-    datas, backprop = model.layers[0](docs, is_train)
-    return nullcontext(heard_rows(datas, docs if with_pieces else None, backprop))
+    heard, backprop = model.layers[0](docs, is_train)
+    if heard and isinstance(heard[0], Ragged):
+        spans = model.attrs[GET_SPANS](docs)
+        return nullcontext(curated.read_pieces(docs, spans, heard, backprop, with_pieces=with_pieces))
+    return nullcontext(heard_rows(heard, docs if with_pieces else None, backprop))
 
 
 def _width(model: SentenceEncoder, pooling: SentencePooling, truncate_dim: int | None) -> int:

@@ -17,7 +17,8 @@ from .sentence_pooling import SentencePooling, pool_rows
 class StaticTextEncoder:
     """From texts to vectors, see TextsEncoder.
 
-    table: what wordpieces are looked up in. pooling: what makes a vector of theirs. call: what is not as the config says.
+    table: what wordpieces are looked up in. pooling: what makes a vector of theirs.
+    call: what is not as the config says.
     """
 
     table: WordpieceTable
@@ -38,7 +39,7 @@ class StaticTextEncoder:
 
     def digests(self) -> tuple[str, str]:
         """Of what vectors depend on; there is no former one."""
-        return layers_digest([self.table], self.pooling), ""
+        return layers_digest([self.table], self.table.get_dim("nO"), self.pooling), ""
 
     def load(self) -> None:
         """Read the table, unless it is there."""

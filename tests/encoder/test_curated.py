@@ -1,0 +1,395 @@
+"""A curated_transformer that is shared: what is read of it, the way back, and what is refused."""
+
+import subprocess
+import sys
+
+import numpy
+import pytest
+import spacy
+from gradients import relative_error
+from pipelines import CURATED, MINILM, add_curated, gradients, make_example, weights
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+from spacy_curated_transformers.models.listeners import ListenerStateUtils
+from srsly import cloudpickle
+from test_objectives import OBJECTIVES, make
+from thinc.api import Adam, Model, fix_random_seed
+from thinc.types import Ragged
+
+from spacy_sbert.encoder.listener import SentenceListener
+from spacy_sbert.encoder.resolve import find_local
+from spacy_sbert.hooks.records import find
+from spacy_sbert.layers.pooling import POOLING, make_pooling
+
+TEXT = "He cannot go. \n The cat sat on the mat. Food."
+SHARED = "spacy-sbert.SharedSentenceEncoder.v1"
+TOKENS = "spacy-sbert.Tok2VecSentenceEncoder.v1"
+MEAN = {"@layers": "reduce_mean.v1"}
+LISTENER = {"@architectures": f"{CURATED}LastTransformerLayerListener.v1", "width": 16, "pooling": MEAN}
+WEIGHTING = {"@architectures": f"{CURATED}ScalarWeight.v1", "num_layers": 2}
+LAYERS = {**LISTENER, "@architectures": f"{CURATED}ScalarWeightingListener.v1", "weighting": WEIGHTING}
+
+
+def pooled(states, pooling):
+    return make_pooling(pooling).predict(Ragged(states, numpy.array([len(states)], dtype="int32")))[0]
+
+
+def shim_of(nlp, pipe="transformer"):
+    return next(shim for node in nlp.get_pipe(pipe).model.walk() for shim in node.shims)
+
+
+def test_its_package_is_not_imported_with_ours():
+    code = """
+import sys, spacy_sbert, spacy_sbert.component, spacy_sbert.models
+assert [name for name in sys.modules if name.startswith(("spacy_curated", "curated"))] == []
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_listener_is_one_by_the_words_of_its_package():
+    theirs = Model("listener", lambda model, docs, is_train: (docs, None))
+    ListenerStateUtils.init_state(theirs, upstream_name="trf", requires_all_layer_outputs=False)
+    ours = SentenceListener("trf", 1.0)
+    state, expected = ours.attrs["_state"], theirs.attrs.pop("_state")
+    assert {key: ours.attrs[key] for key in theirs.attrs} == theirs.attrs and len(ours.attrs) == 1 + len(theirs.attrs)
+    ListenerStateUtils.receive(ours, 3, ["outputs"], print)
+    ListenerStateUtils.clear_state(ours)
+    assert {name for name in dir(expected) if name[0] != "_"} <= set(dir(state))
+    assert ListenerStateUtils.get_output(ours) is None and not ours.has_received()
+
+
+@pytest.mark.parametrize("pooling", [*POOLING, "cls+mean"])
+def test_a_row_is_the_wordpieces_of_its_text_pooled(make_nlp, pooling):
+    nlp = make_nlp("curated", unit="doc+sent", model={"pooling": pooling})
+    doc = nlp(TEXT)
+    pieces = doc._.trf_data.last_hidden_layer_state
+    starts = numpy.append(0, numpy.cumsum(pieces.lengths))
+    assert doc[5].is_space and pieces.lengths[5] == 0 and max(pieces.lengths) > 1
+    assert numpy.allclose(doc.vector, pooled(pieces.dataXd, pooling), atol=1e-6)
+    for sent in doc.sents:
+        expected = pooled(pieces.dataXd[starts[sent.start] : starts[sent.end]], pooling)
+        assert numpy.allclose(sent.vector, expected, atol=1e-6), "in the context of its Doc"
+
+
+def test_tokens_are_the_means_of_their_wordpieces(make_nlp):
+    doc = make_nlp("curated")(TEXT)
+    expected = [piece.mean(axis=0) for piece in numpy.split(doc._.trf_data.last_hidden_layer_state.dataXd,
+                numpy.cumsum(doc._.trf_data.last_hidden_layer_state.lengths)[:-1]) if len(piece)]  # fmt: skip
+    given = [token.vector for token in doc if token.has_vector]
+    assert numpy.allclose(given, expected, atol=1e-6) and len(given) == len(doc) - 1
+
+
+def test_parity_with_an_encoder_of_its_own(minilm):
+    """The same states for the same wordpieces, alone and beside a ner; unit length as the folder says."""
+    texts = ["A man is eating food.", "It isn't U.S.-made (e.g. 3,141.59)!", "Ångström's \n café", "?", "word " * 60]
+    for beside in (False, True):
+        nlp = spacy.blank("en")
+        add_curated(nlp, find_local(MINILM), window=128)
+        nlp.add_pipe("sbert", config={"model": {"@architectures": SHARED}})
+        if beside:
+            ner = nlp.add_pipe("ner", config={"model": {"tok2vec": {**LISTENER, "width": 384}}})
+            ner.add_label("FOOD")
+            ner.initialize(lambda nlp=nlp: [Example(nlp.make_doc("a"), nlp.make_doc("a"))], nlp=nlp)
+        for text in texts:
+            doc = nlp(text)
+            own = minilm(" ".join(token.text for token in doc if not token.is_space))  # cut at the same places
+            states, given = (find(one)[0].data["states"] for one in (own, doc))
+            assert given.shape == states.shape and numpy.abs(given - states).max() < 1e-5
+            mean = states.mean(axis=0)
+            assert numpy.abs(doc.vector - mean / numpy.linalg.norm(mean)).max() < 1e-5
+
+
+def test_a_folder_that_normalises_is_known_after_loading(make_nlp, tmp_path):
+    nlp = spacy.blank("en")
+    add_curated(nlp, find_local(MINILM))
+    nlp.add_pipe("sbert", config={"model": {"@architectures": SHARED}})
+    nlp.to_disk(tmp_path)
+    for one in (nlp, spacy.load(tmp_path)):
+        assert numpy.linalg.norm(one("A man is eating.").vector) == pytest.approx(1.0, abs=1e-6)
+    assert numpy.linalg.norm(make_nlp("curated")("A man is eating.").vector) > 2
+
+
+# Training
+
+
+def loss_of(nlp, batch):
+    return nlp.update(batch, sgd=False)["sbert"]
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_gradient(make_nlp, name):
+    """By central differences along directions in all parameters at once, the transformer in float64. Its package hands
+    gradients back in float32, which sets the bound."""
+    nlp, batch = make(make_nlp, "curated", name)
+    network = shim_of(nlp)._model.double()
+    loss_of(nlp, batch)
+    given = {key: value.grad.numpy().copy() for key, value in network.named_parameters()}
+    for seed in range(3):
+        rng = numpy.random.default_rng(seed)
+        direction = {key: rng.normal(size=grad.shape) for key, grad in given.items()}
+        values = []
+        for step in (1e-5, -2e-5):
+            for key, parameter in network.named_parameters():
+                parameter.data += step * parameter.new_tensor(direction[key])
+            values.append(loss_of(nlp, batch))
+        for key, parameter in network.named_parameters():
+            parameter.data += 1e-5 * parameter.new_tensor(direction[key])
+        along = sum(float((grad * direction[key]).sum()) for key, grad in given.items())
+        scale = numpy.sqrt(sum(float((grad**2).sum()) for grad in given.values()))  # the size of a random direction
+        assert abs((values[0] - values[1]) / 2e-5 - along) < 1e-3 * scale
+
+
+def test_three_pairs_are_learned_by_heart(make_nlp, examples):
+    nlp = make_nlp("curated")
+    batch = examples(nlp)
+    nlp.initialize(lambda: batch)
+    before, optimizer = weights(nlp, "transformer"), Adam(0.003)
+    for _ in range(60):
+        losses = nlp.update(batch, sgd=False)
+        for _, pipe in nlp.pipeline:
+            pipe.finish_update(optimizer)
+    assert losses["sbert"] < 0.005
+    assert nlp.evaluate(batch)["sts_spearman"] == pytest.approx(1.0)
+    after = weights(nlp, "transformer")
+    assert [key for key in before if numpy.array_equal(before[key], after[key])] == []
+
+
+def joint(make_nlp, other, pipes, before=None):
+    """The gradients of a tagger or ner and of sentence vectors, as far as they are asked for, on one transformer."""
+    fix_random_seed(0)
+    nlp = make_nlp("curated")
+    pipe = nlp.add_pipe(other, config={"model": {"tok2vec": LISTENER}}, before=before)
+    batch = [make_example(nlp, *pair) for pair in [("A man ran.", "He sat.", 0.3), ("Food.", "A cat can go.", 0.9)]]
+    batch.append(Example(nlp.make_doc(""), nlp.make_doc("")))
+    for example in batch:
+        for token in example.reference:
+            token.tag_ = "X" if token.i % 2 else "Y"
+        example.reference.set_ents(
+            [Span(example.reference, i, i + 1, "X") for i in range(0, len(example.reference), 2)]
+        )
+    nlp.initialize(lambda: batch)
+    for node in pipe.model.walk():
+        if node.has_param("W") and not node.get_param("W").any():  # through zeros no gradient would come
+            node.set_param("W", numpy.random.default_rng(3).normal(size=node.get_param("W").shape).astype("float32"))
+    nlp.get_pipe("transformer").listener_map = {}
+    for name in pipes:
+        nlp.get_pipe("transformer").find_listeners(nlp.get_pipe(name))
+    with nlp.select_pipes(enable=["transformer", *pipes]):
+        nlp.update(batch, sgd=False)
+    return gradients(nlp, "transformer")
+
+
+@pytest.mark.parametrize("other", ["tagger", "ner"])
+def test_gradients_of_two_pipes_add_up(make_nlp, other):
+    both, sbert, alone = (joint(make_nlp, other, pipes) for pipes in (["sbert", other], ["sbert"], [other]))
+    reverse = joint(make_nlp, other, [other, "sbert"], before="sbert")
+    assert len(both) == 29
+    scale = max(numpy.abs(grad).max() for grad in both.values())
+    for key, given in both.items():
+        assert sbert[key].any() and alone[key].any(), key
+        assert numpy.abs(given - (sbert[key] + alone[key])).max() < 1e-5 * scale
+        assert numpy.abs(given - reverse[key]).max() < 1e-5 * scale
+
+
+def test_texts_are_encoded_by_a_copy_elsewhere(make_nlp):
+    """As in a process of `encode`, in which there is no such component."""
+    sbert, texts = make_nlp("curated").get_pipe("sbert"), ["A man is eating.", "", "He cannot go."]
+    sent, expected = cloudpickle.dumps(sbert.text_encoder()), sbert.encode(texts)
+    Doc.remove_extension("trf_data")
+    copied = cloudpickle.loads(sent)
+    assert numpy.allclose(copied.encode(copied.tokenize(texts))[0], expected, atol=1e-6)
+
+
+def test_examples_without_members_get_a_gradient_of_zero(make_nlp, examples):
+    nlp = make_nlp("curated")
+    pairs, grads = examples(nlp), []
+    plain = [Example(nlp.make_doc(text), nlp.make_doc(text)) for text in ("A cat sat.", "", "Food")]
+    nlp.initialize(lambda: pairs)
+    for batch in (pairs, [*plain, *pairs]):
+        shim_of(nlp)._model.zero_grad()
+        nlp.update(batch, sgd=False)
+        grads.append(gradients(nlp, "transformer"))
+    assert all(relative_error(grads[1][key], given) < 1e-4 for key, given in grads[0].items() if "key" not in key)
+    shim_of(nlp)._model.zero_grad()
+    nlp.update(plain, sgd=False)
+    assert not any(grad.any() for grad in gradients(nlp, "transformer").values())
+
+
+@pytest.mark.parametrize("how", ["grad_factor", "frozen", "frozen_components"])
+def test_weights_that_are_to_stay(make_nlp, examples, how):
+    tok2vec = {"@architectures": "spacy-sbert.SentenceListener.v1", "grad_factor": 0.0 if how == "grad_factor" else 1.0}
+    nlp = make_nlp("curated", model={"tok2vec": tok2vec})
+    batch, kept = examples(nlp), {"exclude": ["transformer"], "annotates": ["transformer"]}
+    nlp.initialize(lambda: batch)
+    nlp.get_pipe("transformer").frozen = how == "frozen"
+    before = weights(nlp, "transformer")
+    losses = nlp.update(batch, sgd=False, **(kept if how == "frozen_components" else {}))
+    nlp.get_pipe("transformer").finish_update(Adam(0.01))
+    assert losses["sbert"] > 0
+    assert all(numpy.array_equal(before[key], value) for key, value in weights(nlp, "transformer").items())
+
+
+# Which transformer is heard
+
+
+def test_the_transformer_may_come_after_the_pipe_was_added(tiny_bert, examples):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"@architectures": SHARED}})
+    add_curated(nlp, tiny_bert)
+    nlp.add_pipe("sbert", name="second", source=nlp)
+    nlp.remove_pipe("sbert")
+    batch = examples(nlp)
+    for example in batch:
+        example.predicted.spans["sbert"] = example.predicted.spans["sbert"]
+    nlp.initialize(lambda: batch)
+    assert nlp("A man.").vector.any() and nlp.get_pipe("second").encode(["A man."]).any()
+    nlp.update(batch, sgd=False)
+    assert any(grad.any() for grad in gradients(nlp, "transformer").values())
+
+
+@pytest.mark.parametrize("order", [("own", "curated"), ("curated", "own")])
+def test_of_both_kinds_the_nearest_is_heard(tiny_bert, examples, order):
+    nlp = spacy.blank("en")
+    for kind in order:
+        if kind == "curated":
+            add_curated(nlp, tiny_bert)
+        else:
+            source = {"@architectures": "spacy-sbert.TransformerModel.v1", "name": str(tiny_bert)}
+            nlp.add_pipe("transformer", name="stock", config={"model": source})
+    nlp.add_pipe("sbert", config={"model": {"@architectures": SHARED}})
+    batch, names = examples(nlp), {"own": "stock", "curated": "transformer"}
+    nlp.initialize(lambda: batch)
+    doc = nlp("A man is eating.")
+    nlp.update(batch, sgd=False)
+    assert hasattr(doc._.trf_data, "last_hidden_layer_state") == (order[1] == "curated")
+    assert numpy.allclose(nlp.get_pipe("sbert").encode([doc.text])[0], doc.vector, atol=1e-6)
+    found = [bool(gradients(nlp, names[kind])) for kind in order]
+    assert found == [False, True]
+
+
+def test_replaced_listeners(make_nlp, examples, tmp_path):
+    for tok2vec in ({"@architectures": "spacy-sbert.SentenceListener.v1"}, LISTENER):
+        nlp = make_nlp("curated", model={"tok2vec": tok2vec})
+        doc = nlp(TEXT)
+        nlp.replace_listeners("transformer", "sbert", ["model.tok2vec"])
+        nlp.remove_pipe("transformer")
+        nlp.to_disk(tmp_path)
+        for one in (nlp, spacy.load(tmp_path)):
+            assert numpy.allclose(one(TEXT).vector, doc.vector, atol=1e-6) and one("").vector.shape == (16,)
+            assert numpy.allclose(one.get_pipe("sbert").encode([TEXT, ""]), [doc.vector, doc.vector * 0], atol=1e-6)
+            batch = examples(one)
+            one.initialize(lambda batch=batch: batch)
+            assert one.update(batch, sgd=False)["sbert"] > 0
+            assert all(grad.any() for key, grad in gradients(one, "sbert").items() if "position" in key)
+
+
+# Tokens of a curated transformer
+
+
+@pytest.mark.parametrize("tok2vec", [LISTENER, LAYERS], ids=["last", "all"])
+def test_tokens_that_its_own_listeners_give(tiny_bert, examples, tok2vec, tmp_path):
+    nlp = spacy.blank("en")
+    add_curated(nlp, tiny_bert, all_layer_outputs=tok2vec is LAYERS)
+    nlp.add_pipe("sbert", config={"model": {"@architectures": TOKENS, "tok2vec": tok2vec}})
+    batch = examples(nlp)
+    nlp.initialize(lambda: batch)
+    doc = nlp(TEXT)
+    listener = nlp.get_pipe("sbert").model.get_ref("encoder").get_ref("reader").layers[0]
+    (tokens,) = listener.predict([doc])
+    kept = [token.i for token in doc if not token.is_space]
+    assert numpy.allclose(doc.vector, tokens[kept].mean(axis=0), atol=1e-6)
+    assert numpy.allclose(nlp.get_pipe("sbert").encode([TEXT, ""]), [doc.vector, doc.vector * 0], atol=1e-6)
+    before, optimizer = weights(nlp, "transformer"), Adam(0.003)
+    for _ in range(60):
+        losses = nlp.update(batch, sgd=False)
+        for _, pipe in nlp.pipeline:
+            pipe.finish_update(optimizer)
+    assert losses["sbert"] < 0.005
+    assert not any(numpy.array_equal(before[key], value) for key, value in weights(nlp, "transformer").items())
+    expected = nlp(TEXT).vector
+    nlp.to_disk(tmp_path)
+    assert numpy.array_equal(spacy.load(tmp_path)(TEXT).vector, expected)
+
+
+# What is refused
+
+
+def refused(nlp, message, **model):
+    nlp.add_pipe("sbert", config={"model": model})
+    with pytest.raises(ValueError, match=message):
+        nlp.initialize()
+
+
+def test_nothing_to_hear(make_nlp):
+    nlp = make_nlp("curated")
+    with nlp.select_pipes(disable="transformer"), pytest.raises(ValueError, match="it is disabled"):
+        nlp(TEXT)
+    doc = nlp.make_doc(TEXT)
+    doc._.trf_data = object()
+    with pytest.raises(
+        ValueError, match=r"(?s)left object on the Doc.*expected the output of the 'transformer' or 'cur"
+    ):
+        nlp.get_pipe("sbert")(doc)
+    refused(spacy.blank("en"), "no 'curated_transformer'", **{"@architectures": SHARED})
+    refused(
+        spacy.blank("en"),
+        "listens to a 'curated_transformer' component .*, and none stands before it",
+        **{"@architectures": TOKENS, "tok2vec": LISTENER},
+    )
+
+
+def test_widths_and_layers(tiny_bert):
+    def curated():
+        nlp = spacy.blank("en")
+        add_curated(nlp, tiny_bert)
+        return nlp
+
+    wide = {"@architectures": TOKENS, "tok2vec": {**LISTENER, "width": 32}}
+    refused(curated(), "vectors of 32 numbers, and the component 'transformer' makes 16: set width = 16", **wide)
+    nlp = curated()
+    nlp.add_pipe("sbert", config={"model": wide})
+    with pytest.raises(ValueError, match=r"gave vectors of 16 numbers.*listens for 32: set the width"):
+        nlp(TEXT)
+    layers = {"@architectures": TOKENS, "tok2vec": LAYERS}
+    refused(curated(), r"set all_layer_outputs = true in \[components\.transformer\]", **layers)
+    with pytest.raises(ValueError, match=r"hears all layers.*expected spacy-sbert\.SentenceListener\.v1"):
+        curated().add_pipe("sbert", config={"model": {**layers, "@architectures": SHARED}})
+
+
+def test_a_listener_to_each_layer_by_itself(make_nlp):
+    each = {"@architectures": f"{CURATED}TransformerLayersListener.v1", "layers": 2, "width": 16, "pooling": MEAN}
+    with pytest.raises(ValueError, match=r"gives a vector of each layer: expected .*LastTransformerLayerListener"):
+        make_nlp("curated", model={"@architectures": TOKENS, "tok2vec": each})
+
+
+def test_a_frozen_component_is_not_heard_by_the_listeners_of_its_package(tiny_bert, examples):
+    nlp = spacy.blank("en")
+    add_curated(nlp, tiny_bert)
+    nlp.add_pipe("sbert", config={"model": {"@architectures": TOKENS, "tok2vec": LISTENER}})
+    batch = examples(nlp)
+    nlp.initialize(lambda: batch)
+    with pytest.raises(ValueError, match=r"set frozen = true in its own block, \[components\.transformer\]"):
+        nlp.update(batch, sgd=False, exclude=["transformer"], annotates=["transformer"])
+
+
+def test_prompts_are_refused(make_nlp):
+    sbert = make_nlp("curated").get_pipe("sbert")
+    for settings in ({"prompt": "query: "}, {"prompt_name": "query"}):
+        with pytest.raises(ValueError, match="and so does a curated_transformer"):
+            sbert.encode(["a"], **settings)
+
+
+def test_a_span_getter_with_another_key(make_nlp):
+    with pytest.raises(ValueError, match=r"spans_key = 'other', but the span getter.*doc\.spans\['sbert'\]"):
+        make_nlp("curated", spans_key="other")
+
+
+def test_half_precision_is_pooled_in_single(make_nlp):
+    nlp = make_nlp("curated", model={"pooling": "mean"})
+    doc = nlp(TEXT)
+    pieces = doc._.trf_data.last_hidden_layer_state
+    doc._.trf_data.all_outputs[-1] = Ragged(pieces.dataXd.astype("float16"), pieces.lengths)
+    given = nlp.get_pipe("sbert")(Doc.copy(doc)).vector
+    assert given.dtype == numpy.float32
+    assert numpy.array_equal(given, pooled(pieces.dataXd.astype("float16").astype("float32"), "mean"))
