@@ -36,7 +36,7 @@ def test_states_are_those_of_the_doc_alone(depth):
 def test_gradients(depth):
     model, lstm = in_float64(depth)
     given, upstream = docs(), docs()
-    states, backprop = model.begin_update(given)
+    _, backprop = model.begin_update(given)
     d_given = backprop(upstream)
 
     def value(_=None):
