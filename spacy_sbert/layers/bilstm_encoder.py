@@ -1,7 +1,7 @@
 """A bidirectional LSTM over the tokens of each Doc, whose states are those of the Doc alone."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy
 import torch
@@ -58,8 +58,7 @@ def forward(
     states, backprop = model.shims[0](given, is_train)
 
     def backprop_tokens(d_states: list[Floats2d]) -> list[Floats2d]:
-        d_flat: Any = xp2torch(xp.concatenate(d_states))
-        d_given = backprop(ArgsKwargs((states,), {"grad_tensors": d_flat}))
+        d_given = backprop(ArgsKwargs((states,), {"grad_tensors": xp2torch(xp.concatenate(d_states))}))
         return xp.split(torch2xp(d_given.args[0]), borders)
 
     return xp.split(torch2xp(states), borders), backprop_tokens

@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import cast
 
 import numpy
 from spacy.attrs import NORM
 from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
+from thinc.types import Ints2d
 
 from ..errors.checks import Name, check, validated
 from ..spans import SPANS_KEY
@@ -52,7 +54,7 @@ def make_example(reference: Doc, spans_key: str = SPANS_KEY) -> Example:
     """
     words = [token.text for token in reference]
     predicted = Doc(reference.vocab, words=words, spaces=[bool(token.whitespace_) for token in reference])
-    predicted.from_array([NORM], reference.to_array([NORM]))
+    predicted.from_array([NORM], cast(Ints2d, reference.to_array([NORM])))
     group = reference.spans[spans_key]
     spans = [Span(predicted, span.start, span.end) for span in group]
     attrs = {OBJECTIVE: group.attrs[OBJECTIVE]} if OBJECTIVE in group.attrs else {}
@@ -94,7 +96,7 @@ def _tokenize(nlp: Language, members: Sequence[str]) -> Tokens:
 
 
 def _build(nlp: Language, tokens: Tokens, spans_key: str, gold: Mapping[str, Gold]) -> Doc:
-    doc = Doc(nlp.vocab, words=tokens.words, spaces=tokens.spaces).from_array([NORM], tokens.norms)
+    doc = Doc(nlp.vocab, words=tokens.words, spaces=tokens.spaces).from_array([NORM], cast(Ints2d, tokens.norms))
     spans = [Span(doc, start, end) for start, end in pairwise(tokens.borders)]
     attrs = {name: value for name, value in gold.items() if value is not None}
     doc.spans[spans_key] = SpanGroup(doc, name=spans_key, attrs=attrs, spans=spans)
