@@ -57,6 +57,16 @@ def test_batches_come_in_turn():
     assert sizes_of(batch_in_turn(2)(make("abab"))) == {"aa": [2, 2], "bb": [2, 2]}
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [("aaab", r"found only 1 examples of the objective 'b'"), ("aa-", "only 1 examples without members"), ("a", "'a'")],
+)
+def test_what_never_makes_a_batch_in_turn_is_refused(given, told):
+    """spaCy would ask for epoch after epoch without a word."""
+    with pytest.raises(ValueError, match=rf"with size = 2 .*{told}.*Set size to 1 or less"):
+        list(batch_in_turn(2)(make(given)))
+
+
 def test_one_example_alone_joins_the_batch_before():
     assert kinds_of(batch_by_objective(3)(make("aaaaaaa"))) == ["aaa", "aaaa"]
     assert kinds_of(batch_by_objective(3)(make("aaaaaaaa"))) == ["aaa", "aaa", "aa"]

@@ -66,7 +66,7 @@ def init(model: Tok2Vec, X: list[Doc] | None = None, Y: object = None) -> None:
         raise ValueError(Errors.FLORET_TRAINABLE)
     model.set_dim("nO", X[0].vocab.vectors_length)
     if "E" in model.param_names and not model.has_param("E"):
-        model.set_param("E", model.ops.asarray2f(vectors.data, dtype="float32"))
+        model.set_param("E", model.ops.asarray2f(vectors.data, dtype="float32").copy())  # optimizers write in place
 
 
 def _rows(doc: Doc, width: int) -> numpy.ndarray:

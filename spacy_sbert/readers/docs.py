@@ -1,12 +1,16 @@
 """From texts to Docs: an example is one Doc, its members are Spans, and gold stands on the reference alone."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import cast
 
 import numpy
+from spacy.attrs import NORM
 from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example
+from thinc.types import Ints2d
 
 from ..errors.checks import Name, check, validated
 from ..spans import SPANS_KEY
@@ -27,7 +31,7 @@ def example_doc(nlp: Language, members: Sequence[str], *, spans_key: Name = SPAN
     RAISES (ValueError): for a text without tokens, or no text at all.
     """
     check("label", gold.get("label"), Name | None)
-    return _build(nlp, *_tokenize(nlp, members), spans_key, gold)
+    return _build(nlp, _tokenize(nlp, members), spans_key, gold)
 
 
 @validated
@@ -38,9 +42,8 @@ def pair_doc(nlp: Language, first: str, second: str, score: float, *, spans_key:
 
 def text_example(nlp: Language, members: Sequence[str], *, spans_key: str = SPANS_KEY, **gold: Gold) -> Example:
     """An Example of several texts: as make_example of their example_doc, for whose arguments see there, but quicker."""
-    words, spaces, borders = _tokenize(nlp, members)
-    predicted = _build(nlp, words, spaces, borders, spans_key, {})
-    return Example(predicted, _build(nlp, words, spaces, borders, spans_key, gold))
+    tokens = _tokenize(nlp, members)
+    return Example(_build(nlp, tokens, spans_key, {}), _build(nlp, tokens, spans_key, gold))
 
 
 def make_example(reference: Doc, spans_key: str = SPANS_KEY) -> Example:
@@ -51,6 +54,7 @@ def make_example(reference: Doc, spans_key: str = SPANS_KEY) -> Example:
     """
     words = [token.text for token in reference]
     predicted = Doc(reference.vocab, words=words, spaces=[bool(token.whitespace_) for token in reference])
+    predicted.from_array([NORM], cast(Ints2d, reference.to_array([NORM])))
     group = reference.spans[spans_key]
     spans = [Span(predicted, span.start, span.end) for span in group]
     attrs = {OBJECTIVE: group.attrs[OBJECTIVE]} if OBJECTIVE in group.attrs else {}
@@ -58,29 +62,42 @@ def make_example(reference: Doc, spans_key: str = SPANS_KEY) -> Example:
     return Example(predicted, reference)
 
 
-def _tokenize(nlp: Language, members: Sequence[str]) -> tuple[list[str], list[bool], list[int]]:
-    """Words and spaces of all members, and the borders between these: 0, the end of the first, ... of the last."""
+@dataclass(frozen=True)
+class Tokens:
+    """All members, tokenized, one after another.
+
+    words, spaces: of a Doc. norms: uint64 (tokens,), as the tokenizer has them: "not" for "n't".
+    borders: between the members: 0, the end of the first, ... of the last.
+    """
+
+    words: list[str]
+    spaces: list[bool]
+    norms: numpy.ndarray
+    borders: list[int]
+
+
+def _tokenize(nlp: Language, members: Sequence[str]) -> Tokens:
     words: list[str] = []
     spaces: list[bool] = []
+    norms: list[int] = []
     borders = [0]
     for number, text in enumerate(members, start=1):
         doc = nlp.make_doc(text)
         words += [token.text for token in doc]
         spaces += [bool(token.whitespace_) for token in doc]
+        norms += [token.norm for token in doc]
         if not len(doc):
             raise ValueError(Errors.NO_TOKENS.format(number=number, given=text))
         spaces[-1] = True  # a member ends where the next begins
         borders.append(len(words))
     if not words:
         raise ValueError(Errors.NO_MEMBERS)
-    return words, spaces, borders
+    return Tokens(words, spaces, numpy.array(norms, dtype="uint64"), borders)
 
 
-def _build(
-    nlp: Language, words: list[str], spaces: list[bool], borders: list[int], spans_key: str, gold: Mapping[str, Gold]
-) -> Doc:
-    doc = Doc(nlp.vocab, words=words, spaces=spaces)
-    spans = [Span(doc, start, end) for start, end in pairwise(borders)]
+def _build(nlp: Language, tokens: Tokens, spans_key: str, gold: Mapping[str, Gold]) -> Doc:
+    doc = Doc(nlp.vocab, words=tokens.words, spaces=tokens.spaces).from_array([NORM], cast(Ints2d, tokens.norms))
+    spans = [Span(doc, start, end) for start, end in pairwise(tokens.borders)]
     attrs = {name: value for name, value in gold.items() if value is not None}
     doc.spans[spans_key] = SpanGroup(doc, name=spans_key, attrs=attrs, spans=spans)
     return doc

@@ -8,6 +8,7 @@ from spacy.util import registry
 
 from ..errors.checks import Name, Positive, validated
 from ..spans import SPANS_KEY
+from .errors import Errors
 
 Batcher = Callable[[Iterable[Example]], Iterator[list[Example]]]
 
@@ -49,6 +50,7 @@ def batch_in_turn(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     spacy-sbert.MultiCorpus.v1): what is ahead of its turn is held.
 
     size, spans_key, what is returned and what is noted on the examples: see spacy-sbert.batch_by_objective.v1.
+    RAISES (ValueError): also, in use, if the examples of one are fewer than size.
     """
     return partial(_in_turn, size=size, spans_key=spans_key)
 
@@ -92,6 +94,9 @@ def _in_turn(examples: Iterable[Example], size: int, spans_key: str) -> Iterator
                 batch, waiting[ready] = waiting[ready][:size], waiting[ready][size:]
                 done[ready] += 1
                 yield from _noted(batch, spans_key)
+    for name in (name for name, n_batches in done.items() if not n_batches):  # nor would it have one in another epoch
+        kind = "without members" if name is None else f"of the objective '{name}'" if name else "in all"
+        raise ValueError(Errors.NO_BATCH_IN_TURN.format(size=size, given=len(waiting[name]), kind=kind))
 
 
 def _last(held: list[Example], batch: list[Example], size: int, spans_key: str) -> Iterator[list[Example]]:

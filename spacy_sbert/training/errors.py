@@ -7,6 +7,10 @@ class Errors(errors.Errors):
     """Of exceptions."""
 
     WARMUP = "Cannot warm up over warmup = {given} of the steps: expected a fraction from 0 to 1, such as 0.1."
+    NO_BATCH_IN_TURN = (
+        "spacy-sbert.batch_in_turn.v1 with size = {size} found only {given} examples {kind}, no batch of them: "
+        "they would never be learned from. Set size to {given} or less in [training.batcher], or give it more examples."
+    )
     WRONG_ROWS = (
         "The encoder's rows are not the members of the pair '{text}': it encoded {given}, but doc.spans['{key}'] says "
         "{expected}. The pair would be trained or scored wrongly. Use the span getter spacy-sbert.sentence_spans.v1 "

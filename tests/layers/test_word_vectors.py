@@ -5,6 +5,7 @@ import pytest
 import spacy
 from gradients import finite_differences, relative_error
 from spacy.vectors import Vectors
+from thinc.api import Adam
 
 from spacy_sbert.layers.word_vectors import word_vectors
 
@@ -65,6 +66,17 @@ def test_a_table_that_learned_is_loaded_and_not_made_anew():
     other.from_bytes(model.to_bytes())
     other.initialize(X=[nlp("cat")])
     assert numpy.array_equal(other.predict([nlp("cat")])[0], TABLE[:1] * 2)
+
+
+def test_a_table_that_learns_leaves_the_vocab_alone():
+    nlp = with_vectors(TABLE.copy())
+    model, fixed = initialized(nlp, trainable=True), initialized(nlp)
+    states, backprop = model.begin_update([nlp("cat sat")])
+    backprop(states)
+    model.finish_update(Adam(0.1))
+    assert not numpy.array_equal(model.get_param("E")[[0, 2]], TABLE[[0, 2]])
+    assert numpy.array_equal(nlp.vocab.vectors.data, TABLE), "it is what other pipes, and the saved vocab, have"
+    assert numpy.array_equal(fixed.predict([nlp("cat sat")])[0], TABLE[[0, 2]])
 
 
 def test_floret_vectors():

@@ -63,6 +63,23 @@ def test_members_gold_and_objective():
         example_doc(nlp, [])
 
 
+@pytest.mark.parametrize("format", ["table", "spacy"])
+def test_tokens_are_those_of_use(tmp_path, format):
+    """Also what the tokenizer says of them: an encoder that embeds norms trains on "can not", as it will read."""
+    nlp, texts = spacy.blank("en"), ["He can't go.", "They're here."]
+    path = tmp_path / "pairs.jsonl"
+    path.write_text(json.dumps({"a": texts[0], "b": texts[1]}), encoding="utf8")
+    if format == "spacy":
+        convert(path, tmp_path / "pairs.spacy", format="table", members=["a", "b"])
+        path = tmp_path / "pairs.spacy"
+    columns = {"members": ["a", "b"]} if format == "table" else {}
+    (example,) = PairCorpus(path, format=format, **columns)(nlp)
+    expected = [token.norm_ for text in texts for token in nlp(text)]
+    assert "not" in expected and "are" in expected
+    for doc in (example.predicted, example.reference):
+        assert [token.norm_ for token in doc] == expected
+
+
 def test_nothing_is_read_ahead(tmp_path):
     nlp = spacy.blank("en")
     path = tmp_path / "sts.tsv"

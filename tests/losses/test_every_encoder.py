@@ -1,0 +1,182 @@
+"""Every registered loss over every kind of encoder without a transformer, of its own and heard: what a step does.
+
+The gradient is that of the loss that is reported, all that can learn learns, and three examples are learned by heart.
+A kind of encoder is a line of KINDS.
+"""
+
+from dataclasses import dataclass, field
+from importlib.metadata import distribution
+
+import numpy
+import pytest
+import spacy
+import torch
+from spacy.vectors import Vectors
+from test_objectives import MULTI, OBJECTIVES, TEXTS, layer, make_examples, several
+from thinc.api import Adam, NumpyOps, Ops, fix_random_seed
+
+WIDTH, ROWS = 16, 60
+LISTENER = {"@architectures": "spacy.Tok2VecListener.v1", "width": WIDTH}
+
+
+def bilstm(name, **settings):
+    embed = {"@architectures": "spacy.MultiHashEmbed.v2", "width": WIDTH, "attrs": ["NORM", "SUFFIX"]}
+    embed |= {"rows": [ROWS, ROWS], "include_static_vectors": False}
+    encode = {"@architectures": name, "width": WIDTH, "depth": 1, **settings}
+    return {"@architectures": "spacy.Tok2Vec.v2", "embed": embed, "encode": encode}
+
+
+CNN = {"@architectures": "spacy.HashEmbedCNN.v2", "width": WIDTH, "depth": 1, "embed_size": ROWS, "window_size": 1}
+CNN |= {"maxout_pieces": 2, "subword_features": True, "pretrained_vectors": None}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of encoder: its tok2vec, of its own or, heard by a listener, that of an upstream component."""
+
+    tok2vec: dict
+    pooling: str = "mean"
+    listener: dict = field(default_factory=lambda: LISTENER)
+    upstream: str = "tok2vec"
+
+
+KINDS = {
+    "BiLSTM, maximum": Kind(bilstm("spacy-sbert.BiLSTMEncoder.v1"), pooling="max"),
+    "spaCy's BiLSTM, maximum": Kind(bilstm("spacy.TorchBiLSTMEncoder.v1", dropout=0.0), pooling="max"),
+    "convolution": Kind(CNN),
+    "static vectors": Kind({"@architectures": "spacy-sbert.WordVectors.v1", "trainable": True}),
+    "words and n-grams": Kind({"@architectures": "spacy-sbert.NgramHashEmbed.v1", "width": WIDTH, "rows": ROWS}),
+}
+WAYS = ("own", "listening")
+# Margins that three examples can keep, as the vectors of a BiLSTM lie between -1 and 1
+MARGINS = {"MegaBatchMarginLoss": {"margin": 0.4}, "BatchHardTripletLoss": {"margin": 1.0}}
+LOSSES = [*OBJECTIVES, "MultiTaskLoss"]
+
+
+def test_every_registered_loss_is_tried():
+    named = {ep.name.split(".")[1] for ep in distribution("spacy-sbert").entry_points if ep.group == "thinc_layers"}
+    assert {name.split()[0] for name in LOSSES} == {name for name in named if name.endswith("Loss")}
+
+
+@pytest.fixture(scope="module")
+def blank():
+    """A pipeline to build in, with static vectors of all words."""
+    nlp = spacy.blank("en")
+    words = sorted({token.text for doc in nlp.pipe(TEXTS) for token in doc})
+    table = numpy.random.default_rng(0).normal(size=(len(words), WIDTH)).astype("float32") / 2
+    nlp.vocab.vectors = Vectors(data=table, keys=words, strings=nlp.vocab.strings)
+    return nlp
+
+
+def build(nlp, kind, way, loss):
+    """The pipeline of one case, initialized, and three examples, of which no two texts are the same."""
+    for name in nlp.pipe_names:
+        nlp.remove_pipe(name)
+    fix_random_seed(0)
+    tok2vec = kind.tok2vec
+    if way == "listening":
+        nlp.add_pipe(kind.upstream, config={"model": kind.tok2vec})
+        tok2vec = kind.listener
+    architecture = {"@architectures": "spacy-sbert.Tok2VecSentenceEncoder.v1", "tok2vec": tok2vec}
+    n_members, gold, settings = OBJECTIVES.get(loss, (0, {}, {}))
+    if "vector" in gold:  # a teacher whose vectors a BiLSTM can reach
+        gold = {"vector": [[x / 8 for x in vector] for vector in gold["vector"]]}
+    config = MULTI if loss == "MultiTaskLoss" else layer(loss, **settings | MARGINS.get(loss, {}))
+    nlp.add_pipe("sbert", config={"model": {**architecture, "pooling": kind.pooling}, "loss": config})
+    batch = several(nlp) if loss == "MultiTaskLoss" else make_examples(nlp, n_members, 3, **gold)
+    nlp.initialize(lambda: batch)
+    return batch
+
+
+class Parameters:
+    """All that learns in a pipeline, in encoder and loss, of Thinc and of PyTorch: an array each."""
+
+    def __init__(self, nlp):
+        nodes = [node for _, pipe in nlp.pipeline for node in pipe.model.walk()]
+        self.of_thinc = [(node, name) for node in nodes for name in node.param_names]
+        self.of_torch = [p for node in nodes for shim in node.shims for p in shim._model.parameters()]
+
+    def values(self):
+        return [
+            *(node.get_param(name).copy() for node, name in self.of_thinc),
+            *(parameter.detach().numpy().copy() for parameter in self.of_torch),
+        ]
+
+    def gradients(self):
+        return [
+            *(node.get_grad(name).copy() for node, name in self.of_thinc),
+            *(parameter.grad.numpy().copy() for parameter in self.of_torch),
+        ]
+
+    def set(self, values):
+        """Put others in their place, in float64."""
+        values = [value.astype("float64") for value in values]
+        for (node, name), value in zip(self.of_thinc, values, strict=False):
+            node.set_param(name, value)
+        for parameter, value in zip(self.of_torch, values[len(self.of_thinc) :], strict=True):
+            parameter.grad = None
+            parameter.data = torch.from_numpy(value)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_gradient_is_that_of_the_reported_loss(blank, monkeypatch, kind, way, loss):
+    """By central differences along the gradient, and along random directions, which see a part that is left out.
+
+    With weights in float64 all of the way forward is; gradients are summed up in float32, whose rounding is 6e-8. Per
+    step of 1e-5 the differences round by 1e-11. 1e-4 of what a direction has of the gradient is far above both.
+    """
+    monkeypatch.setattr(NumpyOps, "gemm", Ops.gemm)  # the one step of Thinc's that refuses float64
+    nlp = blank
+    batch = build(nlp, KINDS[kind], way, loss)
+    parameters = Parameters(nlp)
+    start = [value.astype("float64") for value in parameters.values()]
+    parameters.set(start)
+    reported = nlp.update(batch, sgd=False)["sbert"]
+    gradient = parameters.gradients()
+    assert reported > 0
+
+    def moved(direction, step):
+        parameters.set([value + step * d for value, d in zip(start, direction, strict=True)])
+        return nlp.update(batch, sgd=False)["sbert"]
+
+    rng, size = numpy.random.default_rng(1), norm(gradient)
+    randoms = [[rng.normal(size=value.shape) for value in start] for _ in range(2)]
+    for direction, share in ((gradient, 1.0), *((random, sum(v.size for v in start) ** -0.5) for random in randoms)):
+        unit = [d / norm(direction) for d in direction]
+        slope = sum(float((g * d).sum()) for g, d in zip(gradient, unit, strict=True))
+        assert (moved(unit, 1e-5) - moved(unit, -1e-5)) / 2e-5 == pytest.approx(slope, abs=1e-4 * share * size)
+
+
+def norm(arrays):
+    return sum(float(numpy.square(array, dtype="float64").sum()) for array in arrays) ** 0.5
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_three_examples_are_learned_by_heart(blank, kind, way, loss):
+    """And every array moves, wherever it has a gradient: not in rows of tables that no token has."""
+    nlp = blank
+    batch = build(nlp, KINDS[kind], way, loss)
+    parameters, optimizer = Parameters(nlp), Adam(0.02)
+    before = parameters.values()
+    first = nlp.update(batch, sgd=False)["sbert"]
+    gradients = parameters.gradients()
+    for _, pipe in nlp.pipeline:
+        pipe.finish_update(optimizer)
+    for old, new, gradient in zip(before, parameters.values(), gradients, strict=True):
+        size = abs(gradient).max()
+        assert size > 0
+        assert (old != new)[abs(gradient) > 1e-4 * size].all() and (old == new)[gradient == 0].all()
+    for _ in range(100):
+        last = nlp.update(batch, sgd=False)["sbert"]
+        if last < min(first / 20, 0.005):
+            break
+        for _, pipe in nlp.pipeline:
+            pipe.finish_update(optimizer)
+    else:
+        pytest.fail(f"{first} has become {last}")
+    if loss == "CosineSimilarityLoss":
+        assert nlp.evaluate(batch)["sts_spearman"] == pytest.approx(1.0)
