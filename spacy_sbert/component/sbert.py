@@ -155,10 +155,12 @@ class SentenceBert(PairPipe, TextPipe):
         RAISES (OSError, ValueError): if the encoder is not found, no transformer can be shared, or there is but one
             label.
         """
-        validate_get_examples(get_examples, "SentenceBert.initialize")
         loss = self.model.maybe_get_ref("loss")
         needed = None if loss is not None and needs_labels(loss) else N_INITIAL_EXAMPLES
-        examples = list(islice(get_examples(), needed))
+        # Of no more examples than are needed: spaCy would read them all, and a teacher encode them.
+        sample = (lambda: islice(get_examples(), needed)) if callable(get_examples) else get_examples
+        validate_get_examples(sample, "SentenceBert.initialize")
+        examples = list(sample())
         self._expects_pairs = any(members(example.predicted, self.spans_key) for example in examples)
         if nlp is not None:
             self._accumulates = nlp.config["training"]["accumulate_gradient"] != 1
