@@ -123,6 +123,6 @@ def added_to_scores(windows: torch.Tensor, by_distance: torch.Tensor | None, dty
     mask = attend_within(windows, dtype)
     if by_distance is None:
         return mask
-    places = torch.arange(windows.shape[1])  # a window stands in one piece: the distances within it are those in its row
+    places = torch.arange(windows.shape[1])  # in the row: windows are in one piece, distances in them are the same
     buckets = MPNetEncoder.relative_position_bucket(places - places[:, None]).to(windows.device)
     return mask + functional.embedding(buckets, by_distance).permute(2, 0, 1).contiguous().to(dtype)
