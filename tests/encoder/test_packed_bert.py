@@ -168,8 +168,6 @@ def test_all_wordpieces_of_a_window_attend_to_each_other(name):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", ["bert_tanh", "bert_relu", "bert_odd_heads", *FAMILIES])
-    "name", ["bert", "bert_tanh", "bert_relu", "bert_odd_heads", "electra_narrow", "mpnet", "distilbert"]
-)
 def test_plain_products_are_those_of_onednn(monkeypatch, name, dtype):
     if not private_torch.has_packed_linear(torch.ones(2, 2, dtype=dtype)):
         pytest.skip("needs oneDNN's kernels")
