@@ -30,7 +30,7 @@ KINDS = {
     "mpnet": (MPNetModel, MPNetConfig, BERT),
     "distilbert": (DistilBertModel, DistilBertConfig, {**SIZES, "hidden_dim": 24, "max_position_embeddings": 210}),
 }
-DROPOUT = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
+DROPOUT = {"hidden_dropout_prob": 1.0, "attention_probs_dropout_prob": 0.5, "dropout": 1.0, "attention_dropout": 0.5}
 LENGTHS = [5, 17, 64, 3, 200, 1, 30, 30, 9, 150, 12]
 ALONE = [64] * 4  # each fills a row
 
@@ -41,7 +41,7 @@ def make_model(request):
     kind, config, sizes = KINDS[request.param]
 
     def make(dropout):
-        model = kind(config(**sizes, **dict.fromkeys(DROPOUT, dropout)))
+        model = kind(config(**sizes, **{name: share * dropout for name, share in DROPOUT.items()}))
         generator = torch.Generator().manual_seed(1)
         for parameter in model.parameters():
             torch.nn.init.normal_(parameter, std=0.3, generator=generator)
