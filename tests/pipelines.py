@@ -92,3 +92,11 @@ def real_data() -> Path:
     if not folder:
         pytest.skip("needs real data: set SPACY_SBERT_DATA to a folder with sts/STSBenchmark")
     return Path(folder)
+
+
+def mpnet() -> Path:
+    """The folder of all-mpnet-base-v2; skips the test where it is not set."""
+    folder = os.environ.get("SPACY_SBERT_MPNET")
+    if not folder:
+        pytest.skip("needs all-mpnet-base-v2: set SPACY_SBERT_MPNET to the folder of scripts/fetch_mpnet.py")
+    return Path(folder)

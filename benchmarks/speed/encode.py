@@ -1,7 +1,7 @@
 """How fast texts become vectors, against sentence-transformers, spacy-transformers and a padded run.
 
 Usage: python benchmarks/speed/encode.py --data FOLDER --output FILE.json [--comparison sentences] [--n 4000]
-    [--rounds 5] [--gpu-id -1] [--only VARIANT ...]
+    [--rounds 5] [--gpu-id -1] [--only VARIANT ...] [--encoder NAME]
 sentences: of the STS benchmark, shuffled, with the quality on STS benchmark dev. mixed: texts of 5 to 250 wordpieces,
 such sentences joined. shared and shared_sentences: the same through a transformer that `sbert` shares, against
 spacy-transformers' own.
@@ -17,6 +17,8 @@ from pathlib import Path
 from measure import Encode, arguments, compare, prepare, save
 from texts import SEED, dev_pairs, dev_spearman, mixed_texts, sts_sentences
 from variants import STOCK, direct, padded, pipe, sentence_transformer, shared
+
+from spacy_sbert.models import DEFAULT_NAME
 
 PEER = {
     "peer-float32-32": partial(sentence_transformer, "float32", 32),  # its default
@@ -91,16 +93,19 @@ def main() -> None:
     parser.add_argument("--n", type=int, help="texts; by default 4000 sentences, 500 of mixed lengths")
     parser.add_argument("--pairs", type=int, help="of STS benchmark dev, 0 for none; by default all, with sentences")
     parser.add_argument("--only", nargs="+", default=[], help="variants, by default all")
+    parser.add_argument("--encoder", default=DEFAULT_NAME, help="its name or folder")
     args = parser.parse_args()
     start = prepare(args)
     comparison = COMPARISONS[args.comparison]
     texts = comparison.read(args.data, args.n or comparison.n)
-    chosen = {name: make for name, make in comparison.variants.items() if name in args.only or not args.only}
+    makers = {name: partial(make, name=args.encoder) for name, make in comparison.variants.items()}
+    chosen = {name: make for name, make in makers.items() if name in args.only or not args.only}
     variants, measured = compare(chosen, texts, args.rounds, next(iter(comparison.variants)))
     pairs = comparison.pairs if args.pairs is None else args.pairs
     for name, found in correlations(variants, args.data, pairs).items() if pairs else ():
         measured["quality"].setdefault(name, {})["sts_spearman"] = found
-    save(args.output, start, {"texts": len(texts), "rounds": args.rounds, "seed": SEED, "pairs": pairs}, measured)
+    settings = {"encoder": args.encoder, "texts": len(texts), "rounds": args.rounds, "seed": SEED, "pairs": pairs}
+    save(args.output, start, settings, measured)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the speed benchmarks compare: ways from texts to sentence vectors, all with the default encoder."""
+"""What the speed benchmarks compare: ways from texts to sentence vectors, all with one encoder."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -33,21 +33,21 @@ def pipe(precision: str, token_vectors: bool = True, **settings: Any) -> Encode:
     return through_docs(own(precision, token_vectors, **settings))
 
 
-def direct(precision: str) -> Encode:
-    """`encode` of the `sbert` pipe, without Docs."""
-    sbert: Any = own(precision).get_pipe("sbert")
+def direct(precision: str, **settings: Any) -> Encode:
+    """`encode` of the `sbert` pipe, without Docs, see own."""
+    sbert: Any = own(precision, **settings).get_pipe("sbert")
     return sbert.encode
 
 
-def shared(kind: str, token_vectors: bool = True) -> Encode:
+def shared(kind: str, token_vectors: bool = True, name: str = DEFAULT_NAME) -> Encode:
     """The vectors of a `sbert` that shares a `transformer`: of spacy-transformers ("stock"), or ours in a precision."""
     nlp = spacy.blank("en")
     if kind == STOCK:
         spans = {"@span_getters": "spacy-transformers.doc_spans.v1"}
-        model = {"@architectures": "spacy-transformers.TransformerModel.v3", "name": str(resolve(DEFAULT_NAME))}
+        model = {"@architectures": "spacy-transformers.TransformerModel.v3", "name": str(resolve(name))}
     else:
         spans = {"@span_getters": "spacy-sbert.sentence_spans.v1"}
-        model = {"@architectures": "spacy-sbert.TransformerModel.v1", "precision": kind}
+        model = {"@architectures": "spacy-sbert.TransformerModel.v1", "name": name, "precision": kind}
     nlp.add_pipe("transformer", config={"model": {**model, "get_spans": spans}})
     nlp.add_pipe("sbert", config={"model": LISTENING, "token_vectors": token_vectors})
     nlp.initialize()
@@ -63,10 +63,10 @@ def through_docs(nlp: Language) -> Encode:
     return lambda texts: numpy.stack(rows(nlp.pipe(texts)))
 
 
-def sentence_transformer(precision: str, batch_size: int) -> Encode:
+def sentence_transformer(precision: str, batch_size: int, name: str = DEFAULT_NAME) -> Encode:
     """sentence-transformers, with all weights in the precision."""
     reduced = precision != "float32"
-    model = SentenceTransformer(str(resolve(DEFAULT_NAME)), device=str(get_torch_default_device()))
+    model = SentenceTransformer(str(resolve(name)), device=str(get_torch_default_device()))
     model.to(getattr(torch, precision))
 
     def encode(texts: list[str]) -> numpy.ndarray:
@@ -76,9 +76,9 @@ def sentence_transformer(precision: str, batch_size: int) -> Encode:
     return encode
 
 
-def padded(batch_size: int) -> Encode:
+def padded(batch_size: int, name: str = DEFAULT_NAME) -> Encode:
     """The Hugging Face model in float32 over batches in the order of the texts, padded to the longest of each."""
-    folder, device = resolve(DEFAULT_NAME), get_torch_default_device()
+    folder, device = resolve(name), get_torch_default_device()
     tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval().to(device)
 
     @torch.inference_mode()

@@ -173,9 +173,10 @@ def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfor
     with encoder.states(wordpieces, is_train) as (states, backprop_states):
         padded, backprop_padded = pad_states(wordpieces, states, encoder.get_dim("nO"), shim.device)
         output = ModelOutput(last_hidden_state=padded)
-        if not is_train and shim.network.pooler is not None:  # which has no dropout
+        pooler = getattr(shim.network, "pooler", None)  # which has no dropout
+        if not is_train and pooler is not None:
             with torch.no_grad():
-                output["pooler_output"] = shim.network.pooler(padded)
+                output["pooler_output"] = pooler(padded)
 
     def backprop(d_output: FullTransformerBatch) -> list[Doc]:
         backprop_states(backprop_padded(next(iter(d_output.model_output.values()))))

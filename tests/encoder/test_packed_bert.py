@@ -1,15 +1,23 @@
 """Packed rows: the states of Hugging Face's model, window by window, whatever stands beside a window."""
 
+from functools import partial
+
 import numpy
 import pytest
 import torch
 from transformers import (
+    AlbertConfig,
+    AlbertModel,
     BertConfig,
     BertModel,
     CamembertConfig,
     CamembertModel,
     DistilBertConfig,
     DistilBertModel,
+    ElectraConfig,
+    ElectraModel,
+    MPNetConfig,
+    MPNetModel,
     RobertaConfig,
     RobertaModel,
     XLMRobertaConfig,
@@ -42,7 +50,17 @@ MODELS = {
     "roberta_padding_7": (RobertaModel, RobertaConfig, {"pad_token_id": 7}),
     "xlm_roberta": (XLMRobertaModel, XLMRobertaConfig, {"hidden_act": "gelu_new"}),
     "camembert": (CamembertModel, CamembertConfig, {"type_vocab_size": 1}),
+    "electra": (ElectraModel, ElectraConfig, {"embedding_size": 16}),
+    "electra_narrow": (ElectraModel, ElectraConfig, {"embedding_size": 12}),
+    "mpnet": (MPNetModel, MPNetConfig, {}),
+    "mpnet_relu": (MPNetModel, MPNetConfig, {"hidden_act": "relu"}),
+    "mpnet_odd_heads": (MPNetModel, MPNetConfig, {"hidden_size": 21, "num_attention_heads": 3}),
+    "distilbert": (DistilBertModel, DistilBertConfig, {"hidden_dim": 40, "dropout": 0.5}),
+    "distilbert_relu": (DistilBertModel, DistilBertConfig, {"hidden_dim": 40, "activation": "relu"}),
+    "distilbert_waves": (DistilBertModel, DistilBertConfig, {"hidden_dim": 40, "sinusoidal_pos_embds": True}),
 }
+FAMILIES = ("bert", "roberta", "electra_narrow", "mpnet", "distilbert")
+WITHOUT_TYPES = (MPNetModel, DistilBertModel)
 
 
 def make_model(name, **changes):
@@ -97,9 +115,10 @@ def alone(model, rows):
         room, padding = 4, model.config.pad_token_id
         inputs = {
             "input_ids": [*window, *[padding] * room],
-            "token_type_ids": [*types, *[0] * room],
             "attention_mask": [*[1] * len(window), *[0] * room],
         }
+        if not isinstance(model, WITHOUT_TYPES):
+            inputs["token_type_ids"] = [*types, *[0] * room]
         with torch.no_grad():
             output = model(**{key: torch.tensor([value]) for key, value in inputs.items()})
         found.append(output.last_hidden_state[0, : len(window)])
@@ -127,7 +146,7 @@ def test_states_are_those_of_each_window_alone(name, with_types):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("name", ["bert", "roberta"])
+@pytest.mark.parametrize("name", FAMILIES)
 def test_neighbours_have_no_influence(name, dtype):
     encoder = PackedBert(make_model(name), dtype)
     rows, others = make_rows(n_types=3), make_rows(n_types=3)
@@ -138,8 +157,9 @@ def test_neighbours_have_no_influence(name, dtype):
     assert equal == [True, False, True, True, False, True, True]
 
 
-def test_all_wordpieces_of_a_window_attend_to_each_other():
-    encoder = PackedBert(make_model("bert"), torch.float32)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_all_wordpieces_of_a_window_attend_to_each_other(name):
+    encoder = PackedBert(make_model(name), torch.float32)
     rows, others = make_rows(), make_rows()
     others[0][0][0][-1] += 1
     first, changed = by_window(encoder, rows)[0], by_window(encoder, others)[0]
@@ -147,7 +167,7 @@ def test_all_wordpieces_of_a_window_attend_to_each_other():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("name", ["bert", "bert_tanh", "bert_relu", "bert_odd_heads"])
+@pytest.mark.parametrize("name", ["bert_tanh", "bert_relu", "bert_odd_heads", *FAMILIES])
 def test_plain_products_are_those_of_onednn(monkeypatch, name, dtype):
     if not private_torch.has_packed_linear(torch.ones(2, 2, dtype=dtype)):
         pytest.skip("needs oneDNN's kernels")
@@ -162,7 +182,7 @@ def test_plain_products_are_those_of_onednn(monkeypatch, name, dtype):
         assert cosine(plain, [states.float() for states in fused]) > 0.999
 
 
-@pytest.mark.parametrize("name", ["bert", "bert_tanh", "bert_relu", "roberta"])
+@pytest.mark.parametrize("name", ["bert_tanh", "bert_relu", *FAMILIES])
 def test_bfloat16_is_close(name):
     model, rows = make_model(name), make_rows(n_types=3)
     expected = alone(model, rows)
@@ -204,9 +224,15 @@ def with_adapter():
     return model
 
 
-def with_pruned_heads():
-    model = make_model("bert")
+def with_pruned_heads(name):
+    model = make_model(name)
     model.prune_heads({0: [0], 1: [1], 2: [0]})
+    return model
+
+
+def with_adapted_embeddings():
+    model = make_model("electra_narrow")
+    model.embeddings_project = Adapted(12, 16)
     return model
 
 
@@ -219,9 +245,11 @@ OTHERS = {
     "attentions": lambda: make_model("bert", output_attentions=True),
     "unknown_activation": lambda: make_model("bert", hidden_act="silu"),
     "subclass": lambda: Changed(BertConfig(**SIZES)),
-    "another_architecture": lambda: DistilBertModel(DistilBertConfig(dim=16, hidden_dim=16, n_heads=2, n_layers=1)),
-    "pruned_heads": with_pruned_heads,
+    "unknown_activation_of_distilbert": lambda: make_model("distilbert", activation="silu"),
+    "another_architecture": lambda: AlbertModel(AlbertConfig(**SIZES, embedding_size=8)),
+    **{f"pruned_heads_of_{name}": partial(with_pruned_heads, name) for name in ("bert", "mpnet", "distilbert")},
     "adapter": with_adapter,
+    "adapter_between_embeddings_and_layers": with_adapted_embeddings,
 }
 
 

@@ -84,7 +84,8 @@ def test_batches():
         assert one.starts.tolist() == list(range(0, one.shape[0] * width, width))
 
 
-def test_a_shared_encoder_that_is_no_bert(make_nlp, tiny_bert, tmp_path):
+@pytest.mark.parametrize("precision", ["reference", "float32"])
+def test_a_shared_encoder_that_is_no_bert(make_nlp, tiny_bert, tmp_path, precision):
     folder = tmp_path / "distilbert"
     names = ["input_ids", "attention_mask"]  # it knows no token types
     tokenizer = BertTokenizerFast(str(tiny_bert / "vocab.txt"), model_max_length=24, model_input_names=names)
@@ -92,7 +93,8 @@ def test_a_shared_encoder_that_is_no_bert(make_nlp, tiny_bert, tmp_path):
     sizes = {"dim": 16, "hidden_dim": 24, "n_heads": 2, "n_layers": 1}
     DistilBertModel(DistilBertConfig(vocab_size=len(tokenizer), **sizes)).save_pretrained(folder)
     vectors = [
-        make_pipeline(make_nlp, encoder, name=str(folder))("a man is eating").vector for encoder in ("own", "shared")
+        make_pipeline(make_nlp, encoder, name=str(folder), precision=precision)("a man is eating").vector
+        for encoder in ("own", "shared")
     ]
     assert numpy.allclose(*vectors, atol=1e-6) and vectors[0].any()
 

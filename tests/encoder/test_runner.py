@@ -8,6 +8,8 @@ from transformers import (
     BertModel,
     DistilBertConfig,
     DistilBertModel,
+    ElectraConfig,
+    ElectraModel,
     EsmConfig,
     EsmModel,
     MPNetConfig,
@@ -35,6 +37,7 @@ MODELS = {
     "bert": lambda: BertModel(BertConfig(**SIZES)),
     "roberta": lambda: RobertaModel(RobertaConfig(**SIZES)),
     "roberta_silu": lambda: RobertaModel(RobertaConfig(**SIZES, hidden_act="silu")),
+    "electra": lambda: ElectraModel(ElectraConfig(**SIZES, embedding_size=8)),
     "mpnet": lambda: MPNetModel(MPNetConfig(**SIZES)),
     "distilbert": lambda: DistilBertModel(
         DistilBertConfig(vocab_size=50, dim=16, hidden_dim=24, n_heads=2, n_layers=2, initializer_range=0.3)
@@ -43,6 +46,9 @@ MODELS = {
 TRANSFORMERS = {
     "packed_bert": ("bert", True),
     "packed_roberta": ("roberta", True),
+    "packed_electra": ("electra", True),
+    "packed_mpnet": ("mpnet", True),
+    "packed_distilbert": ("distilbert", True),
     "padded_bert": ("bert", False),
     "padded_roberta": ("roberta_silu", False),
     "padded_mpnet": ("mpnet", False),
@@ -176,7 +182,7 @@ def test_who_takes_some_parts_alone_is_not_kept_waiting(threads):
     assert torch.get_num_threads() == 2
 
 
-@pytest.mark.parametrize("name", ["packed_bert", "padded_bert"])
+@pytest.mark.parametrize("name", ["packed_bert", "padded_bert", "packed_electra"])
 def test_token_types(name):
     model, encoder = make_encoder(name)
     windows, rng = make_windows(LENGTHS), numpy.random.default_rng(8)
@@ -241,16 +247,17 @@ def test_padding_has_the_id_the_encoder_knows(name, padding, passes):
     assert held.sum(1).tolist() == [9, 6, 4] and (ids[~held] == padding).all() and (ids[held] >= 3).all()
 
 
-@pytest.mark.parametrize("name", ["packed_roberta", "padded_roberta"])
+@pytest.mark.parametrize("name", ["packed_roberta", "padded_roberta", "packed_mpnet", "padded_mpnet"])
 def test_padding_that_a_text_spells_has_no_position(name):
-    """RoBERTa's tokenizer knows "<pad>" in a text, and its positions leave that out."""
+    """The tokenizers of RoBERTa and MPNet know "<pad>" in a text, and their positions leave that out."""
     model, encoder = make_encoder(name)
     windows = [[0, 7, 1, 9, 10, 2], [0, 8, 9, 2]]
     assert_alike(states_of(encoder, wordpieces_of(windows)), one_by_one(model, windows))
 
 
-def test_half_precision_comes_out_as_float32():
-    model = make_model("bert")
+@pytest.mark.parametrize("name", ["bert", "electra", "mpnet", "distilbert"])
+def test_half_precision_comes_out_as_float32(name):
+    model = make_model(name)
     windows = make_windows(LENGTHS)
     given = torch.cat(states_of(PackedBert(model, torch.bfloat16), wordpieces_of(windows)))
     expected = torch.cat(one_by_one(model, windows))

@@ -43,9 +43,10 @@ def folders(tiny_bert, tmp_path_factory) -> dict[str, Path]:
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
     DistilBertTokenizerFast.from_pretrained(tiny_bert).save_pretrained(folder)
     sizes = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32, "max_position_embeddings": 24}
+    other = {"initializer_range": 0.5, "activation": "silu"}  # which is not packed
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        DistilBertModel(DistilBertConfig(len(tokenizer), initializer_range=0.5, **sizes)).save_pretrained(folder)
+        DistilBertModel(DistilBertConfig(len(tokenizer), **sizes, **other)).save_pretrained(folder)
     return {"bert": tiny_bert, "distilbert": folder}
 
 

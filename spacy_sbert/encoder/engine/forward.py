@@ -40,8 +40,8 @@ def autocast(device: torch.device, precision: str) -> AbstractContextManager:
 
 
 def plain_forward(model: Network, wordpieces: Wordpieces, *, precision: str) -> tuple[list[States], Backward]:
-    """Encode windows and keep what their backward pass needs. They are packed if the encoder is like BERT; else on a
-    CPU those of similar length are encoded together.
+    """Encode windows and keep what their backward pass needs. They are packed if is_packable says so; else on a CPU
+    those of similar length are encoded together.
 
     precision (str): "float32", "bfloat16" or "float16".
     RETURNS (list[States], Callable): float32; the callback takes the gradients of their values and adds to those of the

@@ -3,39 +3,39 @@
 import numpy
 import torch
 from torch.nn import functional
-from transformers import BertModel, CamembertModel, RobertaModel, XLMRobertaModel
 
 from ..hugging_face import Module, Network
 from ..wordpieces import Wordpieces
+from .families import (
+    FAMILIES,
+    Parts,
+    activation_of,
+    added_to_scores,
+    layers_of,
+    position_padding,
+    scores_by_distance,
+)
 from .layout import lay_out, on_device
 from .passes import Pass, packed_passes
 from .private_torch import ACTIVATIONS, linear
-from .windows import attend_within, positions_after
-
-BERT_LIKE = (BertModel, RobertaModel, XLMRobertaModel, CamembertModel)
+from .windows import positions_after
 
 
 def is_packable(model: Network) -> bool:
-    """Whether PackedBert computes the same as a Hugging Face model: BERT or RoBERTa as an encoder, without extras."""
-    if type(model) not in BERT_LIKE:
+    """Whether PackedBert computes the same as a Hugging Face model: an encoder of FAMILIES, without extras."""
+    if type(model) not in FAMILIES:
         return False
-    config = model.config
+    config, layers = model.config, layers_of(model)
+    # Adapters (LoRA) put modules of their own in the place of linear layers.
+    modules = [getattr(model, "embeddings_project", None), *(module for parts in layers for module in parts.linear)]
     return (
         getattr(config, "position_embedding_type", "absolute") == "absolute"
-        and config.hidden_act in ACTIVATIONS
+        and activation_of(model) in ACTIVATIONS
         and not (config.is_decoder or config.add_cross_attention)
         and not (config.output_hidden_states or config.output_attentions)
-        and all(type(module) is torch.nn.Linear for module in _linear_modules(model))
-        and all(layer.attention.self.num_attention_heads == config.num_attention_heads for layer in model.encoder.layer)
+        and all(module is None or type(module) is torch.nn.Linear for module in modules)
+        and all(parts.n_heads == config.num_attention_heads for parts in layers)
     )
-
-
-def _linear_modules(model: Network) -> list[Module]:
-    """Adapters (LoRA) put modules of their own in the place of these."""
-    layers = model.encoder.layer
-    attention = [getattr(layer.attention.self, name) for layer in layers for name in ("query", "key", "value")]
-    others = [module.dense for layer in layers for module in (layer.attention.output, layer.intermediate, layer.output)]
-    return attention + others
 
 
 class PackedBert:
@@ -46,15 +46,17 @@ class PackedBert:
     """
 
     def __init__(self, model: Network, dtype: torch.dtype):
-        config, embeddings = model.config, model.embeddings
+        embeddings, project = model.embeddings, getattr(model, "embeddings_project", None)
+        types, by_distance = getattr(embeddings, "token_type_embeddings", None), scores_by_distance(model)
         self.dtype = dtype
-        self.n_heads = config.num_attention_heads
         self.padding = position_padding(model)
         self.words = embeddings.word_embeddings.weight.detach()
         self.positions = embeddings.position_embeddings.weight.detach()
-        self.types = embeddings.token_type_embeddings.weight.detach()
+        self.types = types and types.weight.detach()
         self.norm = LayerNorm(embeddings.LayerNorm)
-        self.layers = [Layer(layer, self.n_heads, config.hidden_act, dtype) for layer in model.encoder.layer]
+        self.project = project and linear(project.weight, project.bias, dtype)
+        self.by_distance = None if by_distance is None else by_distance.detach()
+        self.layers = [Layer(parts, activation_of(model), dtype) for parts in layers_of(model)]
 
     merges_equal = in_parallel = True
 
@@ -83,35 +85,37 @@ class PackedBert:
         """
         positions = columns if self.padding is None else positions_after(self.padding, ids, columns, windows)
         added = self.words[ids] + self.positions[positions]
-        added += self.types[0] if types is None else self.types[types]
+        if self.types is not None:
+            added += self.types[0] if types is None else self.types[types]
         states = self.norm(added.flatten(0, 1)).to(self.dtype)
-        mask = attend_within(windows, self.dtype)
+        if self.project is not None:
+            states = self.project(states)
+        added_scores = added_to_scores(windows, self.by_distance, self.dtype)
         for layer in self.layers:
-            states = layer(states, mask)
+            states = layer(states, added_scores)
         return states
 
 
 class Layer:
     """A layer of a BERT-like encoder: self-attention and feed-forward, each with a residual and layer norm."""
 
-    def __init__(self, layer: Module, n_heads: int, activation: str, dtype: torch.dtype):
-        self.n_heads = n_heads
-        attention, parts = layer.attention, [getattr(layer.attention.self, n) for n in ("query", "key", "value")]
-        weight = torch.cat([part.weight for part in parts])
-        self.to_heads = linear(weight, torch.cat([part.bias for part in parts]), dtype)
-        self.from_heads = linear(attention.output.dense.weight, attention.output.dense.bias, dtype)
-        self.norm_attention = LayerNorm(attention.output.LayerNorm)
-        self.widen = linear(layer.intermediate.dense.weight, layer.intermediate.dense.bias, dtype, activation)
-        self.narrow = linear(layer.output.dense.weight, layer.output.dense.bias, dtype)
-        self.norm_output = LayerNorm(layer.output.LayerNorm)
+    def __init__(self, parts: Parts, activation: str, dtype: torch.dtype):
+        self.n_heads, heads = parts.n_heads, (parts.query, parts.key, parts.value)
+        weight, bias = torch.cat([part.weight for part in heads]), torch.cat([part.bias for part in heads])
+        self.to_heads = linear(weight, bias, dtype)
+        self.mix = linear(parts.mix.weight, parts.mix.bias, dtype)
+        self.norm_mixed = LayerNorm(parts.norm_mixed)
+        self.widen = linear(parts.widen.weight, parts.widen.bias, dtype, activation)
+        self.narrow = linear(parts.narrow.weight, parts.narrow.bias, dtype)
+        self.norm_output = LayerNorm(parts.norm_output)
 
-    def __call__(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        n_rows, width = len(mask), mask.shape[-1]
+    def __call__(self, states: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
+        n_rows, width = len(added_scores), added_scores.shape[-1]
         heads = self.to_heads(states).view(n_rows, width, 3, self.n_heads, -1)
         query, key, value = (heads[:, :, i].transpose(1, 2) for i in range(3))  # (rows, heads, width, head size)
-        attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-        mixed = self.from_heads(attended.transpose(1, 2).reshape(states.shape))
-        states = self.norm_attention(mixed.add_(states))
+        attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=added_scores)
+        mixed = self.mix(attended.transpose(1, 2).reshape(states.shape))
+        states = self.norm_mixed(mixed.add_(states))
         return self.norm_output(self.narrow(self.widen(states)).add_(states))
 
 
@@ -126,8 +130,3 @@ class LayerNorm:
             return functional.layer_norm(states, self.weight.shape, self.weight, self.bias, self.eps)
         weight, bias = self.weight.to(states.dtype), self.bias.to(states.dtype)  # CUDA takes one dtype alone
         return functional.layer_norm(states, weight.shape, weight, bias, self.eps)
-
-
-def position_padding(model: Network) -> int | None:
-    """The id of padding, after which RoBERTa and its like count positions; None for BERT."""
-    return None if isinstance(model, BertModel) else model.config.pad_token_id or 0

@@ -4,13 +4,13 @@ import numpy
 import torch
 from torch.nn import functional
 
-from ..hugging_face import Module, Network
+from ..hugging_face import Network
 from ..wordpieces import Wordpieces
+from .families import Parts, added_to_scores, layers_of, position_padding, scores_by_distance
 from .layout import lay_out, on_device
-from .packed_bert import position_padding
 from .packing import pack
 from .passes import Pass
-from .windows import attend_within, positions_after, spread
+from .windows import positions_after, spread
 
 
 def packed_states(model: Network, wordpieces: Wordpieces, windows: numpy.ndarray) -> torch.Tensor:
@@ -26,25 +26,31 @@ def packed_states(model: Network, wordpieces: Wordpieces, windows: numpy.ndarray
     rows = Pass(windows, packing.row_of * width + packing.column_of, (len(packing.widths), width))
     arrays = lay_out(wordpieces, rows, model.config.pad_token_id or 0)
     ids, columns, types, owners = on_device(arrays, model.device)
-    padding = position_padding(model)
-    states = model.embeddings(
-        input_ids=ids,
-        position_ids=columns if padding is None else positions_after(padding, ids, columns, owners),
-        token_type_ids=types,
-    )
-    mask = attend_within(owners, states.dtype)
-    for layer in model.encoder.layer:
-        states = _layer(layer, states, mask)
+    states = _embed(model, ids, columns, types, owners)
+    added_scores = added_to_scores(owners, scores_by_distance(model), states.dtype)
+    for parts in layers_of(model):
+        states = _layer(parts, states, added_scores)
     return states.flatten(0, 1).index_select(0, torch.from_numpy(spread(rows.starts, lengths)).to(model.device))
 
 
-def _layer(layer: Module, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    attention = layer.attention.self
-    projected = (projection(states) for projection in (attention.query, attention.key, attention.value))
-    shape = (*states.shape[:2], attention.num_attention_heads, attention.attention_head_size)
-    query, key, value = (part.view(shape).transpose(1, 2) for part in projected)
-    dropout = attention.dropout.p if layer.training else 0.0
-    mask = mask.to(query.dtype)
-    attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
-    mixed = layer.attention.output(attended.transpose(1, 2).flatten(2), states)
-    return layer.output(layer.intermediate(mixed), mixed)
+def _embed(
+    model: Network, ids: torch.Tensor, columns: torch.Tensor, types: torch.Tensor, owners: torch.Tensor
+) -> torch.Tensor:
+    embeddings, padding = model.embeddings, position_padding(model)
+    positions = columns if padding is None else positions_after(padding, ids, columns, owners)
+    added = embeddings.word_embeddings(ids)
+    if hasattr(embeddings, "token_type_embeddings"):
+        added = added + embeddings.token_type_embeddings(types)
+    states = embeddings.dropout(embeddings.LayerNorm(added + embeddings.position_embeddings(positions)))
+    return model.embeddings_project(states) if hasattr(model, "embeddings_project") else states
+
+
+def _layer(parts: Parts, states: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
+    shape = (*states.shape[:2], parts.n_heads, -1)
+    projections = (parts.query, parts.key, parts.value)
+    query, key, value = (projection(states).view(shape).transpose(1, 2) for projection in projections)
+    dropout = parts.drop_scores.p if parts.drop_scores.training else 0.0
+    added_scores = added_scores.to(query.dtype)
+    attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=added_scores, dropout_p=dropout)
+    mixed = parts.norm_mixed(parts.drop_mixed(parts.mix(attended.transpose(1, 2).flatten(2))) + states)
+    return parts.norm_output(parts.drop_output(parts.narrow(parts.activate(parts.widen(mixed)))) + mixed)

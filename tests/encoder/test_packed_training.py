@@ -1,0 +1,145 @@
+"""Training on packed rows: states and gradients of Hugging Face's model, with its dropout in its places."""
+
+import numpy
+import pytest
+import torch
+from transformers import (
+    BertConfig,
+    BertModel,
+    DistilBertConfig,
+    DistilBertModel,
+    ElectraConfig,
+    ElectraModel,
+    MPNetConfig,
+    MPNetModel,
+    RobertaConfig,
+    RobertaModel,
+)
+
+from spacy_sbert.encoder.engine import forward as forwards
+from spacy_sbert.encoder.engine.forward import plain_forward
+from spacy_sbert.encoder.engine.packed_bert import is_packable
+from spacy_sbert.encoder.wordpieces import Wordpieces
+
+SIZES = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+BERT = {**SIZES, "intermediate_size": 24, "max_position_embeddings": 210}
+KINDS = {
+    "bert": (BertModel, BertConfig, BERT),
+    "roberta": (RobertaModel, RobertaConfig, BERT),
+    "electra": (ElectraModel, ElectraConfig, {**BERT, "embedding_size": 12}),
+    "mpnet": (MPNetModel, MPNetConfig, BERT),
+    "distilbert": (DistilBertModel, DistilBertConfig, {**SIZES, "hidden_dim": 24, "max_position_embeddings": 210}),
+}
+DROPOUT = {"hidden_dropout_prob": 1.0, "attention_probs_dropout_prob": 0.5, "dropout": 1.0, "attention_dropout": 0.5}
+LENGTHS = [5, 17, 64, 3, 200, 1, 30, 30, 9, 150, 12]
+ALONE = [64] * 4  # each fills a row
+
+
+@pytest.fixture(params=KINDS)
+def make_model(request):
+    """All parameters random; settings: of the config."""
+    kind, config, sizes = KINDS[request.param]
+
+    def make(dropout):
+        model = kind(config(**sizes, **{name: share * dropout for name, share in DROPOUT.items()}))
+        generator = torch.Generator().manual_seed(1)
+        for parameter in model.parameters():
+            torch.nn.init.normal_(parameter, std=0.3, generator=generator)
+        assert is_packable(model)
+        return model.train()
+
+    return make
+
+
+def make_wordpieces(lengths):
+    ids = numpy.random.default_rng(4).integers(3, 50, sum(lengths))
+    nothing_cut = numpy.zeros(len(lengths), dtype="int64")
+    special = numpy.zeros(len(ids), dtype=bool)
+    return Wordpieces(numpy.arange(len(lengths)), numpy.array(lengths), ids, None, special, None, nothing_cut)
+
+
+def gradients(model):
+    found = {name: parameter.grad.clone() for name, parameter in model.named_parameters() if parameter.grad is not None}
+    model.zero_grad()
+    return found
+
+
+def of_hugging_face(model, lengths):
+    """The states of all windows, one after another, and the gradients of the sum of each by its weight."""
+    wordpieces = make_wordpieces(lengths)
+    held = torch.arange(max(lengths))[None] < torch.tensor(lengths)[:, None]
+    ids = torch.full(held.shape, model.config.pad_token_id).masked_scatter(held, torch.from_numpy(wordpieces.ids))
+    torch.manual_seed(5)
+    states = model(input_ids=ids, attention_mask=held.long()).last_hidden_state[held]
+    states.backward(weights_like(states))
+    return states.detach(), gradients(model)
+
+
+def ours(model, lengths, precision="float32"):
+    torch.manual_seed(5)
+    found, backward = plain_forward(model, make_wordpieces(lengths), precision=precision)
+    windows = {}
+    for part in found:
+        pieces = torch.from_numpy(part.values).split(part.lengths.tolist())
+        windows.update(zip(part.windows.tolist(), pieces, strict=True))
+    states = torch.cat([windows[window] for window in range(len(lengths))])
+    by_window = weights_like(states).split(lengths)
+    backward([torch.cat([by_window[window] for window in part.windows]) for part in found])
+    return states, gradients(model)
+
+
+def weights_like(states):
+    return torch.randn(states.shape, generator=torch.Generator().manual_seed(2))
+
+
+def assert_alike(given, expected):
+    (states, found), (expected_states, expected_gradients) = given, expected
+    assert torch.allclose(states, expected_states, atol=1e-5)
+    assert found.keys() == expected_gradients.keys() and len(found) > 30
+    for name, gradient in expected_gradients.items():
+        assert torch.allclose(found[name], gradient, atol=1e-5 * float(gradient.abs().max()) + 1e-4), name
+        assert gradient.any(), name
+
+
+@pytest.mark.parametrize("lengths", [LENGTHS, [4], [40, 40, 40]], ids=["mixed", "one", "equal"])
+def test_without_dropout(make_model, lengths):
+    model = make_model(0.0)
+    assert_alike(ours(model, lengths), of_hugging_face(model, lengths))
+
+
+def test_dropout_is_where_hugging_face_has_it(make_model):
+    """Where each window fills a row, both draw the same."""
+    model = make_model(0.3)
+    given = ours(model, ALONE)
+    assert_alike(given, of_hugging_face(model, ALONE))
+    assert not torch.allclose(given[0], ours(model.eval(), ALONE)[0], atol=0.1)
+    assert_alike(ours(model, LENGTHS), of_hugging_face(model, LENGTHS))
+
+
+def test_bfloat16_is_close(make_model):
+    model = make_model(0.0)
+    (states, found), (expected, by_name) = ours(model, LENGTHS, "bfloat16"), of_hugging_face(model, LENGTHS)
+    assert cosine([states], [expected]) > 0.999 and (states - expected).abs().max() > 1e-4
+    assert cosine([found[name] for name in by_name], by_name.values()) > 0.99
+
+
+def cosine(given, expected):
+    flat, others = (torch.cat([part.flatten() for part in parts]) for parts in (given, expected))
+    return float(torch.cosine_similarity(flat, others, dim=0))
+
+
+def test_frozen_parts_have_no_gradient(make_model):
+    model = make_model(0.0)
+    frozen = [name for name, _ in model.named_parameters() if "embeddings" in name or "relative" in name]
+    for name in frozen:
+        model.get_parameter(name).requires_grad_(False)
+    _, found = ours(model, LENGTHS)
+    assert found and not found.keys() & set(frozen)
+
+
+def test_it_is_packed(make_model, monkeypatch):
+    model, called = make_model(0.0), []
+    packed = forwards.packed_states
+    monkeypatch.setattr(forwards, "packed_states", lambda *given: (called.append(len(given[2])), packed(*given))[1])
+    ours(model, LENGTHS)
+    assert called == [len(LENGTHS)], "all windows in one pass"
