@@ -63,6 +63,18 @@ def read_dense(folder: Path) -> DenseFile:
     return DenseFile(ACTIVATIONS[named], W.astype("float32"), None if b is None else b.astype("float32"))
 
 
+def check_widths(dense: dict[Path, DenseFile], width: int) -> None:
+    """Check that Dense modules, by their folders, take what stands before them; width (int): of pooled vectors.
+
+    RAISES (ValueError): if one does not.
+    """
+    for folder, layer in dense.items():
+        nO, nI = layer.W.shape
+        if nI != width:
+            raise _refused(folder, f"it takes vectors of {nI} numbers, and those before it have {width}")
+        width = nO
+
+
 def write_dense(folder: Path, dense: DenseFile) -> None:
     """Write a Dense module: config.json and model.safetensors."""
     folder.mkdir()
