@@ -42,10 +42,10 @@ class Combined(Protocol):
 class EncoderFacts:
     """The sentence vectors of one pipe.
 
-    pipe: its name. base_model: the encoder's name; for a local folder only the last part. is_on_hub: whether its weights
-        were taken, and it can be a name on the Hugging Face hub. pooling: the mode, or the method of a meta-embedding.
-        normalized: whether vectors get unit length. width: of the vectors, measured. max_length: wordpieces of a row,
-        None if unknown.
+    pipe: its name. base_model: the encoder's name; for a local folder only the last part. is_on_hub: whether weights of
+        it were taken, and that can be a name on the Hugging Face hub. pooling: the mode, or the method of a
+        meta-embedding. normalized: whether vectors get unit length. width: of the vectors, measured. max_length:
+        wordpieces of a row, None if unknown.
     objectives: the loss layers of the config with their settings, empty where no training is recorded.
     n_wordpieces: in the table of a static encoder, which has no transformer and no limit; 0 for others.
     """

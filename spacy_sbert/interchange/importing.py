@@ -21,7 +21,7 @@ from ..encoder.settings import (
     read_settings,
     static_module,
 )
-from ..encoder.transformer import RowTransformer
+from ..encoder.transformer import RowTransformer, load
 from ..encoder.wordpiece_table import WordpieceTable
 from ..errors.checks import Name, validated
 from ..layers.pooling import POOLING
@@ -113,7 +113,7 @@ def _load(name: str, model: Model, table: Table | None, dense: dict[Path, DenseF
         encoder.set_table(*table)
     else:
         encoder = find_transformer(name, model)
-        encoder.shim.load()
+        load(encoder)
     check_widths(dense, model.get_ref("pooling").pooled_width(encoder.get_dim("nO")))  # type: ignore[attr-defined]
     for layer, found in zip((node for node in model.walk() if node.name == "dense"), dense.values(), strict=True):
         layer.set_param("W", layer.ops.asarray2f(found.W))  # type: ignore[arg-type]
