@@ -62,7 +62,9 @@ def read_static(folder: Path, settings: FolderSettings) -> tuple[str, numpy.ndar
         if not file.is_file():
             raise ValueError(Errors.NO_STATIC_FILE.format(folder=folder, missing=name))
     check_safetensors(files[WEIGHTS_FILE])
-    arrays = {key: tensor.float().numpy() for key, tensor in load_file(files[WEIGHTS_FILE]).items()}
+    arrays = {
+        key: tensor.float().numpy() for key, tensor in load_file(files[WEIGHTS_FILE]).items()
+    }  # NumPy has no bfloat16
     table = next((arrays[name] for name in TABLE_NAMES if name in arrays), None)
     try:
         tokenizer = Tokenizer.from_file(str(files[TOKENIZER_FILE]))
