@@ -21,6 +21,8 @@ WARNINGS = [
     "behind-limit",
     "export-windows",
     "foreign-rows",
+    "import-static-prompts",
+    "import-static-uncut",
     "joined",
     "meta-fewer-directions",
     "meta-left-out",

@@ -42,10 +42,12 @@ class Combined(Protocol):
 class EncoderFacts:
     """The sentence vectors of one pipe.
 
-    pipe: its name. base_model: the encoder's name; for a local folder only the last part. is_on_hub: whether that can
-        be a name on the Hugging Face hub. pooling: the mode, or the method of a meta-embedding. normalized: whether
-        vectors get unit length. width: of the vectors, measured. max_length: wordpieces of a row, None if unknown.
+    pipe: its name. base_model: the encoder's name; for a local folder only the last part. is_on_hub: whether weights of
+        it were taken, and that can be a name on the Hugging Face hub. pooling: the mode, or the method of a
+        meta-embedding. normalized: whether vectors get unit length. width: of the vectors, measured. max_length:
+        wordpieces of a row, None if unknown.
     objectives: the loss layers of the config with their settings, empty where no training is recorded.
+    n_wordpieces: in the table of a static encoder, which has no transformer and no limit; 0 for others.
     """
 
     pipe: str
@@ -56,6 +58,7 @@ class EncoderFacts:
     width: int
     max_length: int | None
     objectives: tuple[str, ...]
+    n_wordpieces: int = 0
 
 
 @dataclass(frozen=True)
@@ -143,16 +146,18 @@ def _describe_encoder(nlp: Language, name: str, width: int, performance: Json) -
     base_model, pooling, settings = _base_model(nlp, pipe, config["model"]), pipe.model.get_ref("pooling"), None
     with suppress(ValueError):  # a tok2vec, or a transformer of spacy-transformers
         settings = find_transformer(name, pipe.model).shim.load()
+    table = find_table(pipe.model)
     loss = config.get("loss") if f"{name}_loss" in performance else None
     return EncoderFacts(
         pipe=name,
         base_model=base_model if _is_hub_name(base_model) else Path(base_model).name,
-        is_on_hub=_is_hub_name(base_model),
+        is_on_hub=table is None and _is_hub_name(base_model),
         pooling=pooling.pooling_name,  # type: ignore[attr-defined]
         normalized=pooling.normalizes(settings),  # type: ignore[attr-defined]
         width=width,
         max_length=settings.max_length if settings else None,
         objectives=tuple(_objectives(loss)) if loss else (),
+        n_wordpieces=0 if table is None else len(table.table()),
     )
 
 

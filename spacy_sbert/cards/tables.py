@@ -15,15 +15,25 @@ NOT_RECORDED = "no training by spacy train is recorded"
 def encoder_table(encoders: Sequence[EncoderFacts]) -> str:
     """The settings of one or several encoders, a column each."""
     rows = [
-        ("Base model", *(encoder.base_model for encoder in encoders)),
+        ("Base model", *map(_base_text, encoders)),
         ("Pooling", *(encoder.pooling for encoder in encoders)),
         ("Normalisation", *("unit length" if encoder.normalized else "none" for encoder in encoders)),
         ("Width", *(str(encoder.width) for encoder in encoders)),
-        ("Longest text, in wordpieces", *(str(encoder.max_length or "not stated") for encoder in encoders)),
+        ("Longest text, in wordpieces", *map(_limit_text, encoders)),
         ("Objective", *("; ".join(encoder.objectives) or NOT_RECORDED for encoder in encoders)),
     ]
     columns = ["", *(encoder.pipe for encoder in encoders)]
     return render_table(Table("", columns, rows, texts=len(columns)))
+
+
+def _base_text(encoder: EncoderFacts) -> str:
+    if not encoder.n_wordpieces:
+        return encoder.base_model
+    return f"none: a table of {encoder.n_wordpieces:,} wordpieces; tokenizer after {encoder.base_model}"
+
+
+def _limit_text(encoder: EncoderFacts) -> str:
+    return "no limit" if encoder.n_wordpieces else str(encoder.max_length or "not stated")
 
 
 def data_section(facts: PipelineFacts) -> Iterator[str]:

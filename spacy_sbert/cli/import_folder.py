@@ -29,7 +29,7 @@ def import_cli(
         with new_folder(output) as folder:
             nlp.to_disk(folder)
     msg.good(f"Saved the pipeline to {output}")
-    if nlp.config["components"][name]["model"]["precision"] == REFERENCE:
+    if nlp.config["components"][name]["model"].get("precision") == REFERENCE:
         msg.info(
             "It encodes as sentence-transformers does, batch by batch, in the same time. Import with --precision "
             "float32 for about twice the speed: vectors differ by some 1e-6 then."

@@ -91,6 +91,7 @@ class Errors(errors.Errors):
         "The file {file} names the module {given}: expected sentence_transformers.models.Transformer. Other classes "
         "are not run, and a stock one in its place would give other vectors. Use another encoder."
     )
+    FOREIGN_MODULE = "The folder {folder} has the module {given}, which is unknown here: it is {kind}. {remedy}"
     FOREIGN_CLASS = (
         "The file {file} names the architecture {given}, for which Transformers would take a class that makes other "
         "vectors: expected {expected}. Use another encoder, or correct architectures or model_type in that file."
@@ -146,6 +147,11 @@ class Errors(errors.Errors):
         "The static encoder has no table yet: '{name}' is a transformer, of which it takes the tokenizer alone. Draw a "
         "table with nlp.initialize() and train it, or make one of a teacher: python -m spacy sbert distill-static "
         "TEACHER OUT --vocabulary texts.txt."
+    )
+    STATIC_PROMPT = (
+        "The static encoder {name} puts the prompt '{given}' before every text by default "
+        "(config_sentence_transformers.json), and a table of wordpieces takes no prompts: set default_prompt_name to "
+        "null there, and put the prompt before your texts."
     )
     NO_STATIC_FILE = "The static encoder in {folder} has no {missing}: get it anew, or save it with safetensors."
     BAD_TABLE = (

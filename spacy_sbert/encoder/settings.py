@@ -8,11 +8,11 @@ from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt, TypeAdapter,
 from pydantic.dataclasses import dataclass
 
 from .errors import Errors
+from .modules import foreign_module, module_kind
 
 MODULES_FILE = "modules.json"
-PACKAGE = "sentence_transformers"  # of which the modules are
-KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
 STATIC = "StaticEmbedding"  # the module that is a table, as model2vec calls it, too
+KNOWN_MODULES = ("Transformer", STATIC, "Pooling", "Normalize", "Dropout")  # the last does nothing in use
 # As pooling names them: the flags of config.json, in the order in which results are concatenated, and its list.
 POOLING_FLAGS = {
     "pooling_mode_cls_token": "cls",
@@ -37,7 +37,7 @@ class FolderSettings:
     normalize: whether its authors scale vectors to unit length.
     pooling: the pooling its authors use, such as "mean" or "cls+mean", None where the folder does not say.
     lowercase: whether texts are lower-cased before the tokenizer sees them.
-    unknown_modules: types of the folder's modules that are neither Transformer, Pooling nor Normalize.
+    unknown_modules: types of the folder's modules beside those that are known.
     prompts: what is put before a text, by name, such as {"query": "query: "}.
     default_prompt_name: the one that is used if nobody asks for another, "" for none.
     truncate_dim: how many dimensions of a vector its authors keep, 0 for all.
@@ -77,9 +77,9 @@ def read_settings(folder: Path, name: str) -> FolderSettings:
     RETURNS (FolderSettings): the settings, max_length as far as the folder limits it.
     RAISES (ValueError): if a path in modules.json leads out of the folder, or a file says what cannot be.
     """
-    modules = [(_kind(module["type"]), module["path"]) for module in read_modules(folder)]
-    transformer = transformer_folder(folder)
-    files = [*sorted(transformer.glob("sentence_*_config.json")), transformer / "sentence_bert_config.json"]
+    modules = [(module_kind(module["type"]), module["path"]) for module in read_modules(folder)]
+    part = static_module(folder) or transformer_folder(folder)
+    files = [*sorted(part.glob("sentence_*_config.json")), part / "sentence_bert_config.json"]
     limits, shared = read_file(files[0], Limits), read_file(folder / "config_sentence_transformers.json", SharedConfig)
     pooling = next((read_pooling(folder, path) for kind, path in modules if kind == "Pooling"), None)
     return FolderSettings(
@@ -116,28 +116,25 @@ def unexpected(file: Path, key: str, given: Any, expected: str) -> ValueError:
 
 
 def transformer_folder(folder: Path) -> Path:
-    """Where config.json and the weights are: older folders keep them in a part of their own."""
+    """Where config.json and the weights are: older folders keep them in a part of their own.
+
+    RAISES (ValueError): if the first module, which reads the texts, is no Transformer.
+    """
     for module in read_modules(folder):
-        kind = _kind(module["type"])
-        if kind == STATIC:
-            raise ValueError(Errors.STATIC_FOLDER.format(folder=folder))
+        kind = module_kind(module["type"])
         if kind == "Transformer":
             return inside(folder, module["path"])
-        if kind.endswith("Transformer"):
-            raise ValueError(Errors.FOREIGN_TRANSFORMER.format(file=folder / MODULES_FILE, given=module["type"]))
+        if kind == STATIC:
+            raise ValueError(Errors.STATIC_FOLDER.format(folder=folder))
+        other = Errors.FOREIGN_TRANSFORMER.format(file=folder / MODULES_FILE, given=module["type"])
+        raise foreign_module(folder, module["type"]) or ValueError(other)
     return folder
 
 
 def static_module(folder: Path) -> Path | None:
     """Where the table of a static encoder is; None if the folder is that of another encoder."""
-    paths = [module["path"] for module in read_modules(folder) if _kind(module["type"]) == STATIC]
+    paths = [module["path"] for module in read_modules(folder) if module_kind(module["type"]) == STATIC]
     return inside(folder, paths[0]) if paths else None
-
-
-def _kind(module: str) -> str:
-    """The name of a module's class; with its package where that is not sentence_transformers."""
-    package, _, name = module.rpartition(".")
-    return name if package.split(".")[0] == PACKAGE else f"{package or 'unknown'}.{name}"
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
+from typing import cast
 
 import numpy
 from spacy.tokens import Doc
@@ -72,6 +73,16 @@ class WordpieceTable(Configured[Wordpieces, Floats2d]):
         self.attrs["tokenizer"] = tokenizer
         self.set_param("E", self.ops.asarray2f(table))  # type: ignore[arg-type]
 
+    def table(self) -> Floats2d:
+        """The vectors of all wordpieces: float32 (wordpieces, width).
+
+        RAISES (ValueError): if there are none yet; what load raises.
+        """
+        self.load()
+        if not self.has_param("E"):
+            raise ValueError(Errors.NO_TABLE.format(name=self.source))
+        return cast(Floats2d, self.get_param("E"))
+
     @contextmanager
     def read(self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool) -> Iterator[RowStates]:
         """The rows of Docs, and what the table has for their wordpieces.
@@ -91,17 +102,15 @@ class WordpieceTable(Configured[Wordpieces, Floats2d]):
 
     def states(self, wordpieces: Wordpieces, is_train: bool) -> tuple[Iterator[States] | list[States], Backprop]:
         """The vectors of windows that have wordpieces, and what takes their gradient to the table."""
-        self.load()
-        if not self.has_param("E"):
-            raise ValueError(Errors.NO_TABLE.format(name=self.source))
+        table = self.table()
         if not is_train:
-            return self._chunks(wordpieces), no_gradient
+            return self._chunks(table, wordpieces), no_gradient
         windows = numpy.flatnonzero(wordpieces.lengths)
         values, backprop = self(wordpieces, True)
         return [States(windows, wordpieces.lengths[windows], values)], lambda d_values: backprop(d_values[0])
 
-    def _chunks(self, wordpieces: Wordpieces) -> Iterator[States]:
-        table, ids = self.get_param("E"), self.ops.xp.asarray(wordpieces.ids)
+    def _chunks(self, table: Floats2d, wordpieces: Wordpieces) -> Iterator[States]:
+        ids = self.ops.xp.asarray(wordpieces.ids)
         lengths, places = wordpieces.lengths, numpy.append(wordpieces.starts, len(ids))
         borders = numpy.flatnonzero(numpy.diff(wordpieces.lengths.cumsum() // CHUNK)) + 1
         for first, last in pairwise([0, *borders, len(lengths)]):

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy
 import torch
 from pydantic import BaseModel, Field
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
+from safetensors.torch import load_file
 
 from ..encoder.resolve import check_safetensors
 from ..encoder.settings import TEXT, read_file, read_object
@@ -60,7 +61,19 @@ def read_dense(folder: Path) -> DenseFile:
     if W is None or W.shape != shape or (b is not None and b.shape != shape[:1]):
         given = {key: value.shape for key, value in weights.items()}
         raise _refused(folder, f"its weights are {given}, its config says linear.weight of {shape}")
-    return DenseFile(ACTIVATIONS[named], W.astype("float32"), None if b is None else b.astype("float32"))
+    return DenseFile(ACTIVATIONS[named], W, b)
+
+
+def check_widths(dense: dict[Path, DenseFile], width: int) -> None:
+    """Check that Dense modules, by their folders, take what stands before them; width (int): of pooled vectors.
+
+    RAISES (ValueError): if one does not.
+    """
+    for folder, layer in dense.items():
+        nO, nI = layer.W.shape
+        if nI != width:
+            raise _refused(folder, f"it takes vectors of {nI} numbers, and those before it have {width}")
+        width = nO
 
 
 def write_dense(folder: Path, dense: DenseFile) -> None:
@@ -78,7 +91,7 @@ def _read_weights(folder: Path) -> dict[str, numpy.ndarray]:
     file = folder / "model.safetensors"
     if file.is_file():
         check_safetensors(file)
-        return load_file(file)
+        return {key: tensor.float().numpy() for key, tensor in load_file(file).items()}  # NumPy has no bfloat16
     file = folder / "pytorch_model.bin"
     if not file.is_file():
         raise _refused(folder, "it has neither model.safetensors nor pytorch_model.bin")

@@ -11,7 +11,8 @@ from thinc.api import Model
 
 from ..cards import sentence_transformers_card
 from ..component.sbert import find_sbert
-from ..component.upstream import find_transformer
+from ..component.upstream import find_table, find_transformer
+from ..encoder.prompts import Prompts
 from ..encoder.settings import MODULES_FILE, POOLING_FLAGS, POOLING_MODES, FolderSettings
 from ..encoder.transformer import RowTransformer, load
 from ..errors.checks import validated
@@ -20,6 +21,9 @@ from ..layers.dense import activation_of
 from .dense import DenseFile, write_dense
 from .errors import Errors, Warnings
 from .modules import LIMITS_FILE, SHARED_FILE, module_type
+from .static import write_table
+
+Modules = list[tuple[str, str]]  # kind and path of each
 
 
 class Pooling(Protocol):
@@ -42,32 +46,45 @@ def export_folder(nlp: Language, path: Path | str, *, name: str | None = None) -
     nlp (Language): the pipeline.
     path (Path): of the folder, which must not exist yet; it is written whole or not at all.
     name (str): of the pipe; by default the last.
-    RAISES (ValueError): if there is no such pipe, or its transformer is not of this package; (FileExistsError): if
-        something stands at the path; (OSError): if it cannot be written.
+    RAISES (ValueError): if there is no such pipe, or its encoder is neither a transformer of this package nor a table
+        whose wordpieces are pooled by mean; (FileExistsError): if something stands at the path; (OSError): if it cannot
+        be written.
     """
     pipe = find_sbert(nlp, name)
-    name = pipe.name
-    encoder = find_transformer(name, pipe.model)
-    settings = load(encoder).load()
+    name, table = pipe.name, find_table(pipe.model)
     pooling = cast(Pooling, pipe.model.get_ref("pooling"))
-    if encoder.overflow == "windows":
-        warnings.warn(Warnings.EXPORT_WINDOWS.format(name=name, limit=settings.max_length), stacklevel=2)
     with new_folder(path) as folder:
-        encoder.shim.save_pretrained(folder)
-        modules = [("Transformer", ""), ("Pooling", "1_Pooling")]
-        _write(folder / "1_Pooling" / "config.json", _pooling_config(pooling, encoder))
+        if table is not None:
+            modules, settings, prompts = [("StaticEmbedding", "")], FolderSettings(), Prompts()
+            write_table(folder, table, pooling=pooling.pooling_name, name=name)
+        else:
+            encoder = find_transformer(name, pipe.model)
+            settings, prompts = load(encoder).load(), encoder.prompts
+            modules = _write_transformer(folder, encoder, pooling, settings, name)
         for layer in _dense_layers(pooling, name):
             modules.append(("Dense", f"{len(modules)}_Dense"))
             write_dense(folder / modules[-1][1], _dense_file(layer))
         if pooling.normalizes(settings):
             modules.append(("Normalize", f"{len(modules)}_Normalize"))
-        named = [{"name": str(i), "path": path, "type": module_type(kind)} for i, (kind, path) in enumerate(modules)]
-        _write(folder / MODULES_FILE, [{"idx": i, **module} for i, module in enumerate(named)])
-        limits = {"max_seq_length": settings.max_length, "do_lower_case": settings.lowercase}
-        _write(folder / LIMITS_FILE, limits)
-        _write(folder / SHARED_FILE, _shared_config(encoder, pooling, settings))
+        _write(folder / MODULES_FILE, [_module(idx, *module) for idx, module in enumerate(modules)])
+        _write(folder / SHARED_FILE, _shared_config(prompts, pooling, settings))
         card = sentence_transformers_card(nlp, name, folder=Path(path).name)
         (folder / "README.md").write_text(card, encoding="utf8")
+
+
+def _write_transformer(
+    folder: Path, encoder: RowTransformer, pooling: Pooling, settings: FolderSettings, name: str
+) -> Modules:
+    if encoder.overflow == "windows":
+        warnings.warn(Warnings.EXPORT_WINDOWS.format(name=name, limit=settings.max_length), stacklevel=3)
+    encoder.shim.save_pretrained(folder)
+    _write(folder / LIMITS_FILE, {"max_seq_length": settings.max_length, "do_lower_case": settings.lowercase})
+    _write(folder / "1_Pooling" / "config.json", _pooling_config(pooling, encoder))
+    return [("Transformer", ""), ("Pooling", "1_Pooling")]
+
+
+def _module(idx: int, kind: str, path: str) -> dict[str, object]:
+    return {"idx": idx, "name": str(idx), "path": path, "type": module_type(kind)}
 
 
 def _pooling_config(pooling: Pooling, encoder: RowTransformer) -> dict[str, object]:
@@ -96,11 +113,11 @@ def _dense_file(layer: Model) -> DenseFile:
     return DenseFile(activation_of(layer), layer.ops.to_numpy(layer.get_param("W")), b)
 
 
-def _shared_config(encoder: RowTransformer, pooling: Pooling, settings: FolderSettings) -> dict[str, object]:
-    default = encoder.prompts.default_name
+def _shared_config(prompts: Prompts, pooling: Pooling, settings: FolderSettings) -> dict[str, object]:
+    default = prompts.default_name
     config: dict[str, object] = {
         "__version__": {"spacy_sbert": version("spacy-sbert")},
-        "prompts": {**settings.prompts, **encoder.prompts.own},
+        "prompts": {**settings.prompts, **prompts.own},
         "default_prompt_name": (settings.default_prompt_name if default is None else default) or None,
         "similarity_fn_name": "cosine",
     }

@@ -5,71 +5,77 @@ from pathlib import Path
 
 import spacy
 from spacy.language import Language
+from thinc.api import Model
 
 from ..component.sbert import find_sbert
-from ..component.upstream import find_transformer
+from ..component.upstream import find_table, find_transformer
+from ..encoder.modules import foreign_module, module_kind
 from ..encoder.options import REFERENCE
 from ..encoder.resolve import resolve
-from ..encoder.settings import PACKAGE, PoolingSettings, inside, read_modules, read_pooling, read_settings
+from ..encoder.settings import (
+    FolderSettings,
+    PoolingSettings,
+    inside,
+    read_modules,
+    read_pooling,
+    read_settings,
+    static_module,
+)
+from ..encoder.transformer import RowTransformer, load
+from ..encoder.wordpiece_table import WordpieceTable
 from ..errors.checks import Name, validated
 from ..layers.pooling import POOLING
-from .dense import DenseFile, read_dense
+from .dense import DenseFile, check_widths, read_dense
 from .errors import Errors
+from .static import Table, read_table, table_config
 
-ORDER = re.compile(r"Transformer( Pooling( Dense)*( Normalize)?)?")
+KINDS = ("Transformer", "StaticEmbedding", "Pooling", "Dense", "Dropout", "Normalize")
+ORDER = re.compile(r"Transformer|(Transformer Pooling|StaticEmbedding)( Dense| Dropout)*( Normalize)?( Dropout)*")
 
 
 @validated
 def import_folder(source: str, *, lang: Name = "en", name: Name = "sbert", precision: Name | None = None) -> Language:
     """A pipeline that gives the vectors of a sentence encoder.
 
-    No code of the folder is run. Its transformer, pooling, dense layers, normalisation, limit, lower-casing, prompts
-    and truncation become the settings of an `sbert` pipe; a folder without modules is a transformer with mean pooling,
-    as in sentence-transformers.
+    No code of the folder is run. Its transformer or table, pooling, dense layers, normalisation, limit, lower-casing,
+    prompts and truncation become the settings of an `sbert` pipe; a folder without modules is a transformer with mean
+    pooling, as in sentence-transformers.
 
     source (str): a folder, or a name that is looked for as any encoder's is, see resolve.
     lang (str): the language whose tokenizer makes the Docs. name (str): of the pipe.
     precision (str): of its encoder, see spacy-sbert.SentenceEncoder.v1. By default "float32" where vectors are pooled
-        states of unit length: rounding is far below 1e-6 there; else "reference".
+        states of unit length: rounding is far below 1e-6 there; else "reference". A static encoder has none.
     RETURNS (Language): with the weights loaded.
     RAISES (OSError): if it is not found; (ValueError): if a module is unknown, or a file damaged.
     """
     folder = resolve(source)
     modules = read_modules(folder)
     _check_modules(folder, modules)
-    settings = read_settings(folder, source)
-    dense = [read_dense(inside(folder, module["path"])) for module in modules if module["type"].endswith(".Dense")]
-    pooling = _pooling_of(folder, modules)
-    config: dict[str, object] = {
-        "name": source,
-        "precision": precision or ("float32" if settings.normalize and not dense else REFERENCE),
-        "pooling": pooling.name,
-        "normalize": settings.normalize,
-        "truncate_dim": settings.truncate_dim,
-        "prompts": settings.prompts,
-        "default_prompt_name": settings.default_prompt_name,
-        "include_prompt": pooling.include_prompt,
-    }
+    settings, static = read_settings(folder, source), static_module(folder)
+    parts = [inside(folder, module["path"]) for module in modules if module_kind(module["type"]) == "Dense"]
+    dense, table = {part: read_dense(part) for part in parts}, None
+    if static is None:
+        config = _transformer_config(settings, _pooling_of(folder, modules))
+        config["precision"] = precision or ("float32" if settings.normalize and not dense else REFERENCE)
+    else:
+        table = read_table(static, settings)
+        config = table_config(table, precision)
+    config |= {"name": source, "normalize": settings.normalize, "truncate_dim": settings.truncate_dim}
     if dense:
-        config["dense"] = _dense_config(dense)
+        config["dense"] = _dense_config(list(dense.values()))
     nlp = spacy.blank(lang)
     nlp.add_pipe("sbert", name=name, config={"model": config})
-    model = find_sbert(nlp, name).model
-    find_transformer(name, model).shim.load()
-    for layer, found in zip((node for node in model.walk() if node.name == "dense"), dense, strict=True):
-        layer.set_param("W", layer.ops.asarray2f(found.W))  # type: ignore[arg-type]
-        if found.b is not None:
-            layer.set_param("b", layer.ops.asarray1f(found.b))  # type: ignore[arg-type]
+    _load(name, find_sbert(nlp, name).model, table, dense)
     return nlp
 
 
 def _check_modules(folder: Path, modules: list[dict[str, str]]) -> None:
     kinds = []
     for module in modules:
-        package, _, kind = module["type"].rpartition(".")
-        if package.split(".")[0] != PACKAGE or kind not in ("Transformer", "Pooling", "Dense", "Normalize"):
-            raise ValueError(Errors.IMPORT_MODULE.format(folder=folder, given=module["type"]))
-        kinds.append(kind)
+        kinds.append(module_kind(module["type"]))
+        if kinds[-1] not in KINDS:
+            unknown = Errors.IMPORT_MODULE.format(folder=folder, given=module["type"])
+            raise foreign_module(folder, module["type"]) or ValueError(unknown)
     if kinds and not ORDER.fullmatch(" ".join(kinds)):
         raise ValueError(Errors.IMPORT_ORDER.format(folder=folder, given=", ".join(kinds)))
 
@@ -85,8 +91,31 @@ def _pooling_of(folder: Path, modules: list[dict[str, str]]) -> PoolingSettings:
     return PoolingSettings("mean")
 
 
+def _transformer_config(settings: FolderSettings, pooling: PoolingSettings) -> dict[str, object]:
+    return {
+        "pooling": pooling.name,
+        "prompts": settings.prompts,
+        "default_prompt_name": settings.default_prompt_name,
+        "include_prompt": pooling.include_prompt,
+    }
+
+
 def _dense_config(dense: list[DenseFile]) -> dict[str, object]:
     layers: list[dict[str, object]] = [{"@layers": "spacy-sbert.Dense.v1", **found.settings} for found in dense]
     if len(layers) == 1:
         return layers[0]
     return {"@layers": "chain.v1", "*": {f"dense{number}": layer for number, layer in enumerate(layers, start=1)}}
+
+
+def _load(name: str, model: Model, table: Table | None, dense: dict[Path, DenseFile]) -> None:
+    encoder: WordpieceTable | RowTransformer | None = find_table(model)
+    if isinstance(encoder, WordpieceTable) and table is not None:
+        encoder.set_table(*table)
+    else:
+        encoder = find_transformer(name, model)
+        load(encoder)
+    check_widths(dense, model.get_ref("pooling").pooled_width(encoder.get_dim("nO")))  # type: ignore[attr-defined]
+    for layer, found in zip((node for node in model.walk() if node.name == "dense"), dense.values(), strict=True):
+        layer.set_param("W", layer.ops.asarray2f(found.W))  # type: ignore[arg-type]
+        if found.b is not None:
+            layer.set_param("b", layer.ops.asarray1f(found.b))  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
 """Names in a sentence-transformers folder, and what they are called here."""
 
-from ..encoder.settings import PACKAGE
+from ..encoder.modules import PACKAGE
 
 ACTIVATIONS = {  # of Dense, in its config.json, and here
     "torch.nn.modules.activation.Tanh": "tanh",

@@ -1,0 +1,197 @@
+"""Modules of sentence-transformers without a counterpart here: each is refused by name, with what to do instead."""
+
+import json
+import shutil
+
+import numpy
+import pytest
+import sentence_transformers.sentence_transformer.modules as sentence_modules
+import sentence_transformers.sparse_encoder.modules as sparse_modules
+import spacy
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import (
+    CNN,
+    LSTM,
+    BoW,
+    Dense,
+    Dropout,
+    LayerNorm,
+    Normalize,
+    Pooling,
+    Router,
+    StaticEmbedding,
+    Transformer,
+    WeightedLayerPooling,
+    WordEmbeddings,
+    WordWeights,
+)
+from sentence_transformers.sentence_transformer.modules.tokenizer import WhitespaceTokenizer
+from tokenizers import Tokenizer
+
+from spacy_sbert.encoder.modules import FOREIGN
+from spacy_sbert.encoder.resolve import resolve
+from spacy_sbert.interchange import import_folder
+
+WIDTH = 16
+WORDS = ["a", "cat", "sat", "man", "dog"]
+
+
+def encoder(folder, *, width=WIDTH):
+    return [Transformer(str(folder)), Pooling(width)]
+
+
+def words():
+    return WordEmbeddings(WhitespaceTokenizer(WORDS), torch.randn(len(WORDS), WIDTH))
+
+
+def static(folder):
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    return StaticEmbedding(tokenizer, embedding_weights=torch.randn(tokenizer.get_vocab_size(), WIDTH))
+
+
+# Whose texts a Transformer reads, so that its config.json would do without what stands behind it.
+BEHIND = {
+    "WeightedLayerPooling": lambda folder: [
+        Transformer(str(folder), config_args={"output_hidden_states": True}),
+        WeightedLayerPooling(WIDTH, num_hidden_layers=2, layer_start=1),
+        Pooling(WIDTH),
+    ],
+    "CNN": lambda folder: [Transformer(str(folder)), CNN(WIDTH, 4, [1, 3]), Pooling(8)],
+    "LSTM": lambda folder: [Transformer(str(folder)), LSTM(WIDTH, 4), Pooling(8)],
+    "LayerNorm": lambda folder: [*encoder(folder), LayerNorm(WIDTH)],
+}
+FIRST = {
+    "BoW": lambda folder: [BoW(WORDS)],
+    "WordEmbeddings": lambda folder: [words(), Pooling(WIDTH)],
+    "Router": lambda folder: [Router.for_query_document([static(folder)], encoder(folder))],
+}
+OTHERS = {
+    "WordWeights": lambda folder: [words(), WordWeights(WORDS, {"cat": 2.0}), Pooling(WIDTH)],
+    "static LayerNorm": lambda folder: [static(folder), LayerNorm(WIDTH)],
+}
+
+
+def save(modules, path):
+    SentenceTransformer(modules=modules, device="cpu").save(str(path))
+    return path
+
+
+def types(folder):
+    return [module["type"] for module in json.loads((folder / "modules.json").read_text())]
+
+
+def rename(folder, place, name):
+    modules = json.loads((folder / "modules.json").read_text())
+    modules[place]["type"] = name
+    (folder / "modules.json").write_text(json.dumps(modules))
+
+
+@pytest.mark.parametrize("case", [*BEHIND, *FIRST, *OTHERS])
+def test_import_refuses_by_name(case, tiny_bert, tmp_path):
+    make = {**BEHIND, **FIRST, **OTHERS}[case]
+    folder = save(make(tiny_bert), tmp_path / "in")
+    if case != "LSTM":  # which wants the lengths that WordEmbeddings gives, and Transformer does not
+        assert numpy.isfinite(SentenceTransformer(str(folder), device="cpu").encode(["a cat sat"])).all()
+    # A table of words stands before their weights, and is refused first.
+    named = "WordEmbeddings" if case == "WordWeights" else case.split()[-1]
+    kind, remedy = FOREIGN[named]
+    (given,) = (type for type in types(folder) if type.endswith(f".{named}"))
+    with pytest.raises(ValueError, match=r"\[sbert-foreign-module\]") as raised:
+        import_folder(str(folder))
+    assert str(raised.value).endswith(
+        f"The folder {folder} has the module {given}, which is unknown here: it is {kind}. {remedy}"
+    )
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_each_name_is_refused_wherever_it_stands(name, tiny_bert, tmp_path):
+    """Old names and new ones; of parts that are packages of their own too."""
+    folder = save([*encoder(tiny_bert), Normalize()], tmp_path / "in")
+    for package in ("models", "sentence_transformer.modules.any", "sparse_encoder.models"):
+        for place in range(3):
+            other = shutil.copytree(folder, tmp_path / f"{package}{place}")
+            rename(other, place, f"sentence_transformers.{package}.{name}")
+            with pytest.raises(ValueError, match=rf"{package}\.{name}, which is unknown here: it is ") as raised:
+                import_folder(str(other))
+            assert FOREIGN[name][1] in str(raised.value)
+
+
+def test_every_module_of_the_library_is_known():
+    """So that a new version's new module is found here."""
+    taken = {"Transformer", "Pooling", "Dense", "Normalize", "Dropout", "StaticEmbedding"}
+    there = {
+        name
+        for modules in (sentence_modules, sparse_modules)
+        for name in modules.__all__
+        if name not in ("Module", "InputModule")
+    }
+    assert there - taken == set(FOREIGN) - {"LogitScore"}
+
+
+@pytest.mark.parametrize("case", FIRST)
+def test_the_config_of_a_part_is_not_taken(case, tiny_bert, tmp_path):
+    """A folder whose texts no Transformer reads, with a whole encoder beside its modules.json."""
+    folder = save(FIRST[case](tiny_bert), tmp_path / "in")
+    for use in (lambda: resolve(str(folder)), lambda: vector(folder), lambda: vector(folder, normalize=False)):
+        with pytest.raises(ValueError, match=rf"\.{case}, which is unknown here"):
+            use()
+    shutil.copytree(tiny_bert, folder, dirs_exist_ok=True)
+    with pytest.raises(ValueError, match=rf"\.{case}, which is unknown here"):
+        vector(folder, normalize=False)
+
+
+def vector(folder, **model):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"name": str(folder), **model}})
+    return nlp("a cat sat").vector
+
+
+@pytest.mark.parametrize("case", BEHIND)
+def test_what_stands_behind_the_transformer_is_left_out_only_on_request(case, tiny_bert, tmp_path):
+    folder = save(BEHIND[case](tiny_bert), tmp_path / "in")
+    with pytest.raises(ValueError, match=f"sentence encoder with {case}, and normalize = "):
+        vector(folder)
+    assert numpy.allclose(vector(folder, normalize=False), vector(tiny_bert, normalize=False), atol=1e-6)
+
+
+@pytest.mark.parametrize("given", ["custom_st.Router", "Router", "custom_st.modules.StaticEmbedding"])
+def test_a_module_of_others_is_not_taken_for_a_known_one(given, tiny_bert, tmp_path):
+    folder = save(encoder(tiny_bert), tmp_path / "in")
+    rename(folder, 0, given)
+    with pytest.raises(ValueError, match=rf"names the module {given}: expected sentence_transformers\.models\.Transf"):
+        import_folder(str(folder))
+    with pytest.raises(ValueError, match=rf"names the module {given}: expected sentence_transformers"):
+        vector(folder, normalize=False)
+
+
+def test_the_remedy_for_a_router(tiny_bert, tmp_path):
+    """Each route as a folder of its own."""
+    folder = save(FIRST["Router"](tiny_bert), tmp_path / "in")
+    model = SentenceTransformer(str(folder), device="cpu")
+    for route, theirs in (("query", model.encode_query), ("document", model.encode_document)):
+        SentenceTransformer(modules=list(model[0].sub_modules[route]), device="cpu").save(str(tmp_path / route))
+        ours = import_folder(str(tmp_path / route)).get_pipe("sbert").encode(["a cat sat", "the man"])
+        assert numpy.abs(ours - theirs(["a cat sat", "the man"])).max() < 1e-6
+
+
+@pytest.mark.parametrize("places", [(2,), (3,), (2, 4)])
+def test_dropout_does_nothing_in_use(places, tiny_bert, tmp_path):
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        modules = [*encoder(tiny_bert), Dense(WIDTH, 8), Normalize()]
+    for place in places:
+        modules.insert(place, Dropout(0.9))
+    folder = save(modules, tmp_path / "in")
+    theirs = SentenceTransformer(str(folder), device="cpu").encode(["a cat sat"])
+    assert numpy.abs(import_folder(str(folder))("a cat sat").vector - theirs[0]).max() < 1e-6
+    plain = save([*encoder(tiny_bert), Dropout(0.9), Normalize()], tmp_path / "plain")
+    assert numpy.linalg.norm(vector(plain)) == pytest.approx(1, abs=1e-6)
+
+
+def test_dropout_of_states_is_not_of_the_library(tiny_bert, tmp_path):
+    folder = save([*encoder(tiny_bert), Dropout(0.9)], tmp_path / "in")
+    rename(folder, 1, "sentence_transformers.models.Dropout")
+    rename(folder, 2, "sentence_transformers.models.Pooling")
+    with pytest.raises(ValueError, match="modules Transformer, Dropout, Pooling: expected"):
+        import_folder(str(folder))

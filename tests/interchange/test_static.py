@@ -1,0 +1,372 @@
+"""Static encoders, both ways: the vectors of sentence-transformers, and what is refused."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy
+import pytest
+import spacy
+import torch
+from huggingface_hub import ModelCard
+from safetensors.torch import load_file, save_file
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Dense, Dropout, Normalize, StaticEmbedding
+from thinc.api import fix_random_seed
+from tokenizers import Tokenizer
+from typer.testing import CliRunner
+
+from spacy_sbert.cards import describe
+from spacy_sbert.cli import app
+from spacy_sbert.component.upstream import find_table
+from spacy_sbert.distillation import distill_static
+from spacy_sbert.interchange import export_folder, import_folder
+
+ASSETS = Path(__file__).parent.parent.parent / "assets"
+SHARED = "config_sentence_transformers.json"
+WIDTH = 16
+STATIC = "spacy-sbert.StaticSentenceEncoder.v1"
+DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": WIDTH, "nO": 8, "activation": "tanh"}
+IDENTITY = {**DENSE, "nI": 8, "nO": 6, "activation": "identity", "bias": False}
+EXPORTS = {
+    "plain": {},
+    "Normalize": {"normalize": True},
+    "Dense": {"dense": DENSE},
+    "all": {"dense": {"@layers": "chain.v1", "*": {"a": DENSE, "b": IDENTITY}}, "normalize": True, "truncate_dim": 5},
+}
+IMPORTS = {
+    "plain": lambda: [],
+    "Normalize": lambda: [Normalize()],
+    "Dense": lambda: [Dense(WIDTH, 8)],
+    "all": lambda: [Dense(WIDTH, 8), Dropout(0.9), Dense(8, 6), Normalize(), Dropout()],
+}
+
+
+def texts():
+    """Sentences, and texts that are long, have characters that are unknown, special tokens, or nothing to pool."""
+    lines = (ASSETS / "texts-train.txt").read_text(encoding="utf8").splitlines()
+    strange = ["the \u1234 cat \N{SNOWMAN}", "\u1234", "[UNK] the [CLS] [SEP] [PAD]", "CAT", "  a man  ", "a\u200bman"]
+    return [*lines, " ".join(lines[:20]), *strange, "E\u0301 \u4e2d", "", " ", "\n\t"]
+
+
+def make_nlp(source, **model):
+    """A pipeline with a random table, and random biases in its dense layers."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"@architectures": STATIC, "name": str(source), "width": WIDTH, **model}})
+    fix_random_seed(0)
+    nlp.initialize()
+    for number, node in enumerate(nlp.get_pipe("sbert").model.walk()):
+        if node.name == "dense" and node.has_param("b"):
+            node.set_param("b", numpy.random.default_rng(number).normal(size=node.get_dim("nO")).astype("float32"))
+    return nlp
+
+
+def make_folder(source, path, case="plain", dtype=torch.float32, **settings):
+    """A folder as sentence-transformers saves it, with the tokenizer of another."""
+    tokenizer = Tokenizer.from_file(str(source / "tokenizer.json"))
+    tokenizer.no_truncation()
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        table = torch.randn(tokenizer.get_vocab_size(), WIDTH) / 10
+        modules = [StaticEmbedding(tokenizer, embedding_weights=table), *IMPORTS[case]()]
+    SentenceTransformer(modules=modules, device="cpu", **settings).to(dtype).save(str(path))
+    return path
+
+
+def make_model2vec(source, path):
+    """A folder as model2vec saves it, whose tokenizer cuts at 128 wordpieces."""
+    make_folder(source, path, "Normalize", torch.float16)
+    table = load_file(path / "model.safetensors")["embedding.weight"]
+    save_file({"embeddings": table}, path / "model.safetensors")
+    tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
+    tokenizer.enable_truncation(128)
+    tokenizer.enable_padding(length=128)
+    tokenizer.save(str(path / "tokenizer.json"))
+    (path / "config.json").write_text('{"model_type": "model2vec", "normalize": true}')
+    listed = [(".", "StaticEmbedding"), ("1_Normalize", "Normalize")]
+    write_modules(path, listed)
+    return path
+
+
+def write_modules(path, listed):
+    types = [(part, f"sentence_transformers.models.{kind}") for part, kind in listed]
+    kinds = [{"idx": i, "name": str(i), "path": part, "type": kind} for i, (part, kind) in enumerate(types)]
+    (path / "modules.json").write_text(json.dumps(kinds))
+
+
+def encode(path, given):
+    """The vectors of sentence-transformers, in float32 whatever the weights are saved in."""
+    return SentenceTransformer(str(path), device="cpu").float().encode(given)
+
+
+def largest_difference(ours, theirs):
+    assert ours.shape == theirs.shape and ours.dtype == theirs.dtype == numpy.float32
+    return float(numpy.abs(ours - theirs).max())
+
+
+def vectors(nlp, given):
+    """Of the pipe's encode, which those of Docs equal."""
+    encoded = nlp.get_pipe("sbert").encode(given)
+    assert largest_difference(numpy.stack([doc.vector for doc in nlp.pipe(given)]), encoded) < 1e-6
+    return encoded
+
+
+def is_empty(nlp, given):
+    tokenizer = Tokenizer.from_str(find_table(nlp.get_pipe("sbert").model).attrs["tokenizer"])
+    return numpy.array([not tokenizer.encode(text, add_special_tokens=False).ids for text in given])
+
+
+@pytest.mark.parametrize("case", EXPORTS)
+def test_out_and_in_again(case, tiny_bert, tmp_path):
+    given, nlp = texts(), make_nlp(tiny_bert, **EXPORTS[case])
+    ours, empty = vectors(nlp, given), is_empty(nlp, given)
+    assert 3 <= empty.sum() < 6 < len(given) and not ours[empty].any() and ours[~empty].any(axis=1).all()
+    export_folder(nlp, tmp_path / "out")
+    theirs = encode(tmp_path / "out", given)
+    assert largest_difference(ours[~empty], theirs[~empty]) < 1e-6
+    # A text without wordpieces has no vector here; there a dense layer makes one of its bias.
+    assert theirs[empty].any() == ("dense" in EXPORTS[case])
+    again = import_folder(str(tmp_path / "out"))
+    assert numpy.array_equal(vectors(again, given), ours)
+    export_folder(again, tmp_path / "again")
+    files = [file.relative_to(tmp_path / "out") for file in (tmp_path / "out").rglob("*.*") if file.name != "README.md"]
+    assert len(files) == 4 + 2 * str(EXPORTS[case]).count("Dense.v1")
+    assert all((tmp_path / "out" / file).read_bytes() == (tmp_path / "again" / file).read_bytes() for file in files)
+
+
+@pytest.mark.parametrize("case", IMPORTS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_in(case, dtype, tiny_bert, tmp_path):
+    given, folder = texts(), make_folder(tiny_bert, tmp_path / "in", case, dtype)
+    theirs = encode(folder, given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nlp = import_folder(str(folder))
+    empty = is_empty(nlp, given)
+    assert largest_difference(vectors(nlp, given)[~empty], theirs[~empty]) < 1e-6
+    nlp.to_disk(tmp_path / "nlp")
+    shutil.rmtree(folder)
+    assert numpy.array_equal(vectors(spacy.load(tmp_path / "nlp"), given), vectors(nlp, given))
+
+
+def test_truncated_vectors(tiny_bert, tmp_path):
+    folder = make_folder(tiny_bert, tmp_path / "in", "Normalize", truncate_dim=5)
+    given = texts()[:20]
+    nlp = import_folder(str(folder))
+    assert vectors(nlp, given).shape == (20, 5)
+    assert largest_difference(vectors(nlp, given), encode(folder, given)) < 1e-6
+
+
+def test_the_layout_of_model2vec(tiny_bert, tmp_path):
+    folder = make_model2vec(tiny_bert, tmp_path / "in")
+    with pytest.warns(UserWarning, match=r"\[sbert-import-static-uncut\] The tokenizer of .* at 128 wordpieces"):
+        nlp = import_folder(str(folder))
+    short = ["a man is eating food", "the cat sat \u1234", "", "cat " * 128]
+    assert largest_difference(vectors(nlp, short), encode(folder, short)) < 1e-6
+    long = ["the " * 120 + "cat sat on the mat " * 10]
+    assert largest_difference(vectors(nlp, long), encode(folder, long)) > 1e-3
+    uncut = SentenceTransformer(str(folder), device="cpu").float()
+    uncut[0].tokenizer.no_truncation()
+    assert largest_difference(vectors(nlp, long), uncut.encode(long)) < 1e-6
+
+
+def test_rounding_of_long_texts_is_theirs(tiny_bert, tmp_path):
+    """Of 12,000 wordpieces four are seen again and again: float32 sums in a row drift, ours less."""
+    nlp, text = make_nlp(tiny_bert), "the cat sat fast " * 3000
+    table = find_table(nlp.get_pipe("sbert").model)
+    ids = Tokenizer.from_str(table.attrs["tokenizer"]).encode(text).ids
+    exact = table.get_param("E")[ids].mean(axis=0, dtype="float64")
+    export_folder(nlp, tmp_path / "out")
+    ours, theirs = (abs(found[0] - exact).max() for found in (vectors(nlp, [text]), encode(tmp_path / "out", [text])))
+    assert ours < 1e-6 < 1e-5 > theirs > ours
+
+
+def test_a_distilled_table_goes_out(tiny_bert, tmp_path):
+    teacher = spacy.blank("en")
+    teacher.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
+    given = texts()[:100]
+    student = distill_static(teacher, given, size=8, words=20)
+    export_folder(student, tmp_path / "out")
+    assert largest_difference(vectors(student, given), encode(tmp_path / "out", given)) < 1e-6
+    tokenizer = json.loads((tmp_path / "out" / "tokenizer.json").read_text(encoding="utf8"))
+    assert len(tokenizer["model"]["vocab"]) > len((tiny_bert / "vocab.txt").read_text().split())
+
+
+def test_the_card_says_what_is_true(tiny_bert, tmp_path):
+    nlp = make_nlp(tiny_bert)
+    table = find_table(nlp.get_pipe("sbert").model)
+    export_folder(nlp, tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text(encoding="utf8")
+    base = f"| Base model | none: a table of {len(table.get_param('E'))} wordpieces; tokenizer after bert |"
+    assert base in card and "| Longest text, in wordpieces | no limit |" in card and f"| Width | {WIDTH} |" in card
+    assert ModelCard(card).data["library_name"] == "sentence-transformers"
+    assert ModelCard(card).data.base_model is None
+    (encoder,) = describe(nlp).encoders
+    assert encoder.n_wordpieces == len(table.get_param("E")) and encoder.max_length is None
+    assert describe(nlp).n_parameters == table.get_param("E").size
+
+
+@pytest.mark.parametrize("pooling", ["max", "cls", "mean_sqrt_len", "mean+max"])
+def test_other_poolings_do_not_go_out(pooling, tiny_bert, tmp_path):
+    expected = rf"pooling = '{re.escape(pooling)}', and StaticEmbedding .* always the mean: train .* pooling = \"mean\""
+    with pytest.raises(ValueError, match=expected):
+        export_folder(make_nlp(tiny_bert, pooling=pooling), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_that_is_not_there_does_not_go_out(tiny_bert, tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"@architectures": STATIC, "name": str(tiny_bert)}})
+    with pytest.raises(ValueError, match=r"no table yet: .* nlp\.initialize\(\)"):
+        export_folder(nlp, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+PROMPTS = {"query": "the dog: ", "document": "", "passage": "a cat: "}
+
+
+@pytest.mark.parametrize(("default", "given"), [("query", "the dog: "), ("other", "other")])
+def test_a_default_prompt_is_not_lost(default, given, tiny_bert, tmp_path):
+    """It is part of each vector; sentence-transformers refuses one without a text."""
+    folder = make_folder(tiny_bert, tmp_path / "in", prompts=PROMPTS)
+    config = json.loads((folder / SHARED).read_text())
+    (folder / SHARED).write_text(json.dumps({**config, "default_prompt_name": default}))
+    with pytest.raises(ValueError, match=f"the prompt '{given}' before every text .* set default_prompt_name to null"):
+        import_folder(str(folder))
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"@architectures": STATIC, "name": str(folder), "width": WIDTH}})
+    with pytest.raises(ValueError, match=f"the prompt '{given}' before every text"):
+        nlp("the cat")
+
+
+def test_the_remedy_for_a_default_prompt(tiny_bert, tmp_path):
+    folder = make_folder(tiny_bert, tmp_path / "in", prompts=PROMPTS, default_prompt_name="query")
+    theirs = encode(folder, ["the cat sat"])
+    config = json.loads((folder / SHARED).read_text())
+    (folder / SHARED).write_text(json.dumps({**config, "default_prompt_name": None}))
+    with pytest.warns(UserWarning, match=r"left out \(passage, query\): a table .* Put them before your texts"):
+        nlp = import_folder(str(folder))
+    assert largest_difference(vectors(nlp, ["the dog: the cat sat"]), theirs) < 1e-6
+    assert largest_difference(vectors(nlp, ["the cat sat"]), theirs) > 1e-3
+    with pytest.raises(ValueError, match="Cannot put the prompt 'query'"):
+        nlp.get_pipe("sbert").encode(["the cat"], prompt_name="query")
+
+
+def test_prompts_without_text_change_nothing(tiny_bert, tmp_path):
+    given = ["the cat sat"]
+    empty = {"query": "", "document": ""}
+    folder = make_folder(tiny_bert, tmp_path / "in", prompts=empty, default_prompt_name="document")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nlp = import_folder(str(folder))
+    assert largest_difference(vectors(nlp, given), encode(folder, given)) < 1e-6
+
+
+def edit(file, **changes):
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+
+
+def save_table(folder, **tensors):
+    save_file({name: tensor.clone() for name, tensor in tensors.items()}, folder / "model.safetensors")
+
+
+def to_pickle(folder):
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+
+
+def cut_weights(folder):
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-10])
+
+
+RANDOM = torch.randn(100, WIDTH)
+DAMAGES = {
+    "no tokenizer": (lambda folder: (folder / "tokenizer.json").unlink(), r"has no tokenizer\.json: get it anew"),
+    "bad tokenizer": (lambda folder: (folder / "tokenizer.json").write_text("{"), "Cannot load the tokenizer of"),
+    "pickled": (to_pickle, r"has no model\.safetensors: get it anew, or save it with safetensors"),
+    "cut": (cut_weights, "damaged or not whole"),
+    "too few rows": (lambda folder: save_table(folder, embeddings=RANDOM[:50]), r"\(50, 16\).*: expected one table"),
+    "a vector": (lambda folder: save_table(folder, embeddings=RANDOM[:, 0]), r"\(100,\).*: expected one table"),
+    "another name": (lambda folder: save_table(folder, table=RANDOM), r"'table': \(100, 16\).*: expected one table"),
+    "not a number": (lambda folder: save_table(folder, embeddings=RANDOM / 0), "one table of finite numbers"),
+    "quantised": (
+        lambda folder: save_table(folder, embeddings=RANDOM, weights=RANDOM[:, 0], mapping=torch.arange(100)),
+        "quantised by its vocabulary must be made without that",
+    ),
+    "out of the folder": (
+        lambda folder: write_modules(folder, [("../elsewhere", "StaticEmbedding")]),
+        "lies outside of its folder",
+    ),
+    "Dense out of the folder": (
+        lambda folder: write_modules(folder, [("", "StaticEmbedding"), ("../1_Dense", "Dense")]),
+        "lies outside of its folder",
+    ),
+    "Pooling": (
+        lambda folder: write_modules(folder, [("", "StaticEmbedding"), ("1_Pooling", "Pooling")]),
+        "modules StaticEmbedding, Pooling: expected Transformer and Pooling, or StaticEmbedding",
+    ),
+    "Normalize first": (
+        lambda folder: write_modules(
+            folder, [("", "StaticEmbedding"), ("1_Normalize", "Normalize"), ("1_Dense", "Dense")]
+        ),
+        "modules StaticEmbedding, Normalize, Dense: expected",
+    ),
+    "two tables": (
+        lambda folder: write_modules(folder, [("", "StaticEmbedding"), ("", "StaticEmbedding")]),
+        "modules StaticEmbedding, StaticEmbedding: expected",
+    ),
+    "Dense of another width": (
+        lambda folder: (
+            edit(folder / "1_Dense" / "config.json", in_features=9),
+            save_file({"linear.weight": torch.zeros(8, 9)}, folder / "1_Dense" / "model.safetensors"),
+        ),
+        "takes vectors of 9 numbers, and those before it have 16",
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_folders(damage, tiny_bert, tmp_path):
+    folder = make_folder(tiny_bert, tmp_path / "in", "Dense")
+    assert import_folder(str(folder))
+    change, message = DAMAGES[damage]
+    change(folder)
+    with pytest.raises(ValueError, match=message):
+        import_folder(str(folder))
+
+
+def test_a_precision_is_refused(tiny_bert, tmp_path):
+    folder = make_folder(tiny_bert, tmp_path / "in")
+    with pytest.raises(ValueError, match="precision = 'bfloat16' is for transformers"):
+        import_folder(str(folder), precision="bfloat16")
+
+
+def test_commands(tiny_bert, tmp_path):
+    def run(*arguments):
+        return CliRunner().invoke(app, list(map(str, arguments)))
+
+    folder, given = make_folder(tiny_bert, tmp_path / "in", "all"), ["a man is eating food", "the cat sat"]
+    done = run("import", folder, tmp_path / "nlp", "--lang", "de", "--name", "vectors")
+    assert done.exit_code == 0 and "--precision" not in done.output, done.output
+    assert spacy.load(tmp_path / "nlp").pipe_names == ["vectors"]
+    assert run("export", tmp_path / "nlp", tmp_path / "out").exit_code == 0
+    assert largest_difference(encode(tmp_path / "out", given), encode(folder, given)) < 1e-6
+    failed = run("import", folder, tmp_path / "other", "--precision", "float32")
+    assert failed.exit_code == 1 and "sbert-import-static-precision" in failed.output.replace("\n", "")
+
+
+def test_the_library_is_not_needed(tiny_bert, tmp_path):
+    folder, given = make_folder(tiny_bert, tmp_path / "in", "all"), ["a man is eating food", "the cat sat"]
+    code = (
+        "import sys; sys.modules['sentence_transformers'] = None\n"
+        "from pathlib import Path; from spacy_sbert.interchange import export_folder, import_folder\n"
+        "export_folder(import_folder(sys.argv[1]), Path(sys.argv[2]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, folder, tmp_path / "out"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert largest_difference(encode(tmp_path / "out", given), encode(folder, given)) < 1e-6
