@@ -1,4 +1,4 @@
-"""Encoders without a transformer of this package in the rest of the house: files, search, cards, meta-embeddings, export."""
+"""Encoders without a transformer of this package in the rest of the house: files, search, cards, meta-embeddings."""
 
 import dataclasses
 

@@ -25,7 +25,10 @@ class Errors(errors.Errors):
         "package alone (spacy-sbert.SentenceEncoder.v1, spacy-sbert.TransformerModel.v1). To pass the pipeline on, "
         "save it or make a package of it: python -m spacy package."
     )
-    NOT_A_TRANSFORMER = "The encoder of the 'sbert' pipe '{name}' is {kind}, and this works with transformers alone. To pass the pipeline on, save it or make a package of it: python -m spacy package."
+    NOT_A_TRANSFORMER = (
+        "The encoder of the 'sbert' pipe '{name}' is {kind}, and this works with transformers alone. To pass the "
+        "pipeline on, save it or make a package of it: python -m spacy package."
+    )
     NO_TOKENIZER = (
         "Cannot encode texts without Docs: the 'sbert' pipe '{name}' is in no pipeline, whose tokenizer its encoder "
         "needs. Use the pipe of a pipeline (nlp.get_pipe('{name}')), or nlp.pipe(texts)."
