@@ -21,7 +21,7 @@ from .states import Array, Backprop, States, no_gradient
 from .table_source import read_table_source
 from .wordpieces import Wordpieces, WordpieceTokenizer
 
-CHUNK = 16384  # wordpieces that are looked up at once in use, so that long texts take no more memory than short ones
+CHUNK = 16384  # wordpieces that are looked up at once in use, so that many texts take little more memory than a few
 
 
 class WordpieceTable(Configured[Wordpieces, Floats2d]):
