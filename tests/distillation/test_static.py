@@ -12,17 +12,34 @@ import spacy
 import torch
 from pipelines import TRANSFORMERS, real_data
 from spacy.training import Example
-from thinc.api import Adam, fix_random_seed
+from thinc.api import Adam
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoTokenizer, BertModel, BertTokenizerFast, PreTrainedTokenizerFast
 
 from spacy_sbert.component.upstream import find_table
 from spacy_sbert.distillation import distill_static
-from spacy_sbert.readers import PairCorpus
+from spacy_sbert.readers import read_sts
 from spacy_sbert.readers.docs import example_doc
 from spacy_sbert.similarity.correlation import spearman
 
-WORDS = ["a", "man", "is", "eating", "food", "the", "cat", "sat", "mat", "he", "go", "dog", "ran", "fast", "zebra", "ox"]
+WORDS = [
+    "a",
+    "man",
+    "is",
+    "eating",
+    "food",
+    "the",
+    "cat",
+    "sat",
+    "mat",
+    "he",
+    "go",
+    "dog",
+    "ran",
+    "fast",
+    "zebra",
+    "ox",
+]
 TEXTS = [" ".join(words) for words in numpy.random.default_rng(0).choice(WORDS, size=(60, 5))]
 TEXTS[7] = ""
 TEXTS += ["one horse", "A Horse.", "horse", "the horse"]  # a word that is seen four times
@@ -208,7 +225,23 @@ def test_bad_settings(make_nlp):
 
 
 @pytest.mark.slow
-def test_all_minilm(minilm, tmp_path):
-    """With 358,000 sentences STSb dev is 83.7."""
-    sts = real_data() / "sts" / "STSBenchmark"
-    known = {text for part in ("dev", "train") for pair in PairCorpus(sts / f"sts-{part}.csv").read() for text in pair}
+def test_all_minilm(minilm):
+    """On 3,000 sentences, none of them of STSb: 83.2 on its dev set, where the teacher has 86.7, and 30 to 90 times as
+    fast; with 12,000 it was 83.6."""
+    folder = real_data() / "sts" / "STSBenchmark"
+    pairs, others = (list(read_sts(folder / f"sts-{part}.csv")) for part in ("dev", "train"))
+    known = {text for *texts, _ in [*pairs, *others] for text in texts}
+    with gzip.open(real_data() / "corpora" / "english_sentences.tsv.gz", "rt", encoding="utf8") as file:
+        sentences = dict.fromkeys(line.rstrip("\n").split("\t")[1] for line in file)
+    texts = [text for text in sentences if text not in known]
+    texts = texts[:: len(texts) // 3000][:3000]
+    nlp = distill_static(minilm, texts, size=256)
+    first, second = (nlp.get_pipe("sbert").encode([pair[i] for pair in pairs]) for i in (0, 1))
+    assert spearman((first * second).sum(axis=1), [score for *_, score in pairs]) > 0.825
+    taken = {name: [] for name in ("static", "teacher")}
+    for _ in range(3):
+        for name, pipeline in (("teacher", minilm), ("static", nlp)):
+            start = time.perf_counter()
+            pipeline.get_pipe("sbert").encode(texts[:1000])
+            taken[name].append(time.perf_counter() - start)
+    assert min(taken["teacher"]) > 20 * min(taken["static"])
