@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 from ..similarity.principal_components import principal_components
 
 SMOOTHING = 1e-2  # a; what the fit leaves of the teacher's vectors hardly changes above it, and grows below
-# Of a teacher's vectors: where they lie in a plane, as layer normalisation may have it, what leads out of it is rounding.
+# Of a teacher's vectors. They may lie in a plane, as layer normalisation has it: what leads out of it is rounding.
 ROUNDING = numpy.finfo("float32").eps
 
 
