@@ -117,7 +117,7 @@ def test_distill_static(make_nlp, tmp_path):
     assert expected.shape == (300, 5)
     before = sorted(path for path in tmp_path.rglob("*"))
     for arguments, message in (
-        (command, "is there"),
+        (command, "something at"),
         ([*command[:3], tmp_path / "new", *command[4:6], "--size", 99], "set size to at most that"),
         ([*command[:2], tmp_path / "none", tmp_path / "new", *command[4:]], "Can't find model"),
     ):
