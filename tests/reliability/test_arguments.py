@@ -134,11 +134,6 @@ def calls(nlp, folder):
             {**no_columns, "with_text": set()},  # an array has none
         ),
         "bulk.pipe.load_pipe": (bulk.load_pipe, {}, {"name": {"none", *LATER}}),  # of a new pipe
-        "distillation.static.distill_static": (
-            distill_static,
-            {"teacher": nlp, "texts": [TEXT] * 6, "size": 2},
-            {"words": {"zero", *MANY}},
-        ),
         "meta.concatenation.Concatenation.__init__": (meta.Concatenation, {}, {}),
         "meta.gcca.GCCA.__init__": (meta.GCCA, {}, {}),
         "meta.estimator.MetaEmbedding.__init__": (meta.SVD, {}, {}),
@@ -166,6 +161,11 @@ def calls(nlp, folder):
         "visual.render.render": (visual.render, {"docs": doc, "jupyter": False}, {"options": {"none", "dict"}}),
         "visual.heatmap.heatmap": (visual.heatmap.heatmap, {"docs": doc}, {}),
         "visual.scatter.scatter": (visual.scatter.scatter, {"docs": doc}, {}),
+        "distillation.static.distill_static": (
+            distill_static,
+            {"teacher": nlp, "texts": [TEXT] * 6, "size": 2},
+            {"words": {"zero", *MANY}},
+        ),
     }
 
 
