@@ -69,6 +69,9 @@ def make_nlp(tiny_bert: Path) -> Callable[..., Language]:
             return add_token_encoder(nlp, encoder, {"get_spans": spans, **model}, config)
         if encoder == "own":
             model = {**source, **model}
+        elif encoder == "static":
+            table = {"name": str(name or tiny_bert), "width": 16, "get_spans": spans}
+            model = {"@architectures": "spacy-sbert.StaticSentenceEncoder.v1", **table, **model}
         elif encoder == "curated":
             add_curated(nlp, name or tiny_bert)
             model = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1", "get_spans": spans, **model}
@@ -77,6 +80,8 @@ def make_nlp(tiny_bert: Path) -> Callable[..., Language]:
             nlp.add_pipe("transformer", config={"model": source})
             model = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1", **model}
         nlp.add_pipe("sbert", config={"model": model, **config})
+        if encoder == "static":
+            draw(nlp)
         return nlp
 
     return make
@@ -91,9 +96,14 @@ def add_token_encoder(nlp: Language, encoder: str, model: dict[str, Any], config
         nlp.add_pipe("tok2vec", config={"model": cnn})
     architecture = {"@architectures": "spacy-sbert.Tok2VecSentenceEncoder.v1", "tok2vec": tok2vec}
     nlp.add_pipe("sbert", config={"model": {**architecture, **model}, **config})
+    draw(nlp)
+    return nlp
+
+
+def draw(nlp: Language) -> None:
+    """Initialise a pipeline, with the same weights each time."""
     fix_random_seed(0)
     nlp.initialize()
-    return nlp
 
 
 @pytest.fixture(scope="session")

@@ -17,8 +17,10 @@ MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 TRANSFORMERS = ("own", "shared")
 TOKENS = ("tokens", "listening")  # a tok2vec of its own, or that of the pipeline
 WHOLE_DOCS = (*TOKENS, "curated")  # which read the tokens of whole Docs: beside these a shared curated_transformer
-ENCODERS = (*TRANSFORMERS, *WHOLE_DOCS)
+OTHERS = (*WHOLE_DOCS, "static")  # without a transformer of this package
+ENCODERS = (*TRANSFORMERS, *OTHERS)
 HOLDER = {"own": "sbert", "shared": "transformer", "tokens": "sbert", "listening": "tok2vec", "curated": "transformer"}
+HOLDER |= {"static": "sbert"}
 CURATED = "spacy-curated-transformers."
 MAX_LENGTH = 24  # of the tiny BERT
 

@@ -27,6 +27,7 @@ WARNINGS = [
     "meta-fewer-directions",
     "meta-left-out",
     "most-similar-unprefixed",
+    "no-words",
     "nothing-to-learn",
     "old-call",
     "other-pooling",

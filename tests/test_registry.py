@@ -69,26 +69,27 @@ def test_default_config_is_whole_and_merges():
 
 
 CONFIGS = sorted((ROOT / "configs").glob("*.cfg"))
-TOKENS = ("infersent", "paraphrase_average", "word_average")  # without a transformer, and so at a higher rate
-RATES = {"reranker": 5e-5, **dict.fromkeys(TOKENS, 1e-3)}
+TOKENS = ("distillation_tok2vec", "infersent", "paraphrase_average", "word_average")  # without a transformer
+SOURCED = {"two_step": ("shared", "paths.checkpoint"), "distillation_static": ("static", "paths.student")}
+RATES = {"reranker": 5e-5, **dict.fromkeys((*TOKENS, "distillation_static"), 1e-3)}
 
 
 @pytest.mark.parametrize("file", CONFIGS, ids=lambda file: file.stem)
 def test_shipped_configs_are_complete(file, make_nlp, tmp_path):
     from spacy.util import load_model_from_config
 
-    sourced = file.stem == "two_step"
-    if sourced:
-        make_nlp("shared").to_disk(tmp_path / "nlp")
-    config = Config().from_disk(file, overrides={"paths.checkpoint": str(tmp_path / "nlp")} if sourced else {})
+    encoder, path = SOURCED.get(file.stem, ("", ""))
+    if encoder:
+        make_nlp(encoder).to_disk(tmp_path / "nlp")
+    config = Config().from_disk(file, overrides={path: str(tmp_path / "nlp")} if encoder else {})
     nlp = load_model_from_config(config, auto_fill=True, validate=True)
-    alone = sourced or file.stem in TOKENS
+    alone = encoder or file.stem in TOKENS
     expected = ["sbert_reranker"] if file.stem == "reranker" else ["sbert"] if alone else ["transformer", "sbert"]
     assert set(expected) <= set(nlp.pipe_names)
     for block in expected:
         filled = nlp.config["components"][block]
         for key, value in config["components"][block].items():
-            assert key in filled, (file, block, key, value)
+            assert key in filled or key == "source", (file, block, key, value)
 
 
 def test_shipped_configs_differ_in_what_they_are_for_alone():

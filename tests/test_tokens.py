@@ -1,14 +1,15 @@
-"""Encoders whose units are tokens in the rest of the house: files, search, cards, meta-embeddings, export."""
+"""Encoders without a transformer of this package in the rest of the house: files, search, cards, meta-embeddings."""
 
 import dataclasses
 
 import numpy
 import pytest
 import spacy
-from pipelines import PAIRS, WHOLE_DOCS
+from pipelines import OTHERS, PAIRS, WHOLE_DOCS
 
 from spacy_sbert import encode_file, export_folder
 from spacy_sbert.cards.facts import describe
+from spacy_sbert.component.upstream import find_transformer
 from spacy_sbert.search import identify
 from spacy_sbert.vectors.computing import set_precision
 from spacy_sbert.vectors.identity import pipeline_digest
@@ -27,7 +28,7 @@ def corpus(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("encoder", WHOLE_DOCS)
+@pytest.mark.parametrize("encoder", OTHERS)
 def test_files_of_texts(make_nlp, encoder, corpus, tmp_path):
     nlp = make_nlp(encoder)
     sbert = nlp.get_pipe("sbert")
@@ -38,19 +39,19 @@ def test_files_of_texts(make_nlp, encoder, corpus, tmp_path):
         encode_file(sbert, corpus, tmp_path / "other.npy", max_batch_items=100)
 
 
-@pytest.mark.parametrize("encoder", WHOLE_DOCS)
+@pytest.mark.parametrize("encoder", OTHERS)
 def test_an_interrupted_run_goes_on_with_the_same_encoder_alone(make_nlp, encoder, corpus, tmp_path, monkeypatch):
-    from spacy_sbert.vectors.token_texts import TokenTextEncoder
+    nlp, calls = make_nlp(encoder), []
+    kind = type(nlp.get_pipe("sbert").text_encoder())
+    encode = kind.encode
 
-    nlp, encode, calls = make_nlp(encoder), TokenTextEncoder.encode, []
-
-    def fail_at_third(self, docs):
-        calls.append(len(docs))
+    def fail_at_third(self, texts):
+        calls.append(texts)
         if len(calls) == 3:  # the first is of one text, to see the width
             raise KeyboardInterrupt
-        return encode(self, docs)
+        return encode(self, texts)
 
-    monkeypatch.setattr(TokenTextEncoder, "encode", fail_at_third)
+    monkeypatch.setattr(kind, "encode", fail_at_third)
     with pytest.raises(KeyboardInterrupt):
         encode_file(nlp.get_pipe("sbert"), corpus, tmp_path / "out.npy", window=2)
     monkeypatch.undo()
@@ -62,7 +63,7 @@ def test_an_interrupted_run_goes_on_with_the_same_encoder_alone(make_nlp, encode
     assert numpy.array_equal(numpy.load(tmp_path / "out.npy"), nlp.get_pipe("sbert").encode(TEXTS, window=2))
 
 
-@pytest.mark.parametrize("encoder", WHOLE_DOCS)
+@pytest.mark.parametrize("encoder", OTHERS)
 def test_identity(make_nlp, examples, encoder, tmp_path):
     nlp = make_nlp(encoder)
     first, whole = identity(nlp), pipeline_digest(nlp)
@@ -72,34 +73,39 @@ def test_identity(make_nlp, examples, encoder, tmp_path):
     others = [identity(make_nlp(encoder, model=model)) for model in ({"pooling": "max"}, {"normalize": True})]
     other = make_nlp(encoder)
     other.tokenizer.add_special_case("eating", [{"ORTH": "eat"}, {"ORTH": "ing"}])
-    others.append(identity(other))
+    assert (identity(other) == first) == (encoder not in WHOLE_DOCS), "a table reads no tokens"
+    others += [identity(other)] * (encoder in WHOLE_DOCS)
     nlp.update(examples(nlp), sgd=False)
     for _, pipe in nlp.pipeline:  # after all have called back: spaCy's own tok2vec does not wait for its listeners
         pipe.finish_update(nlp.create_optimizer())
     others.append(identity(nlp))
-    assert len({first.digest, *(one.digest for one in others)}) == 5
+    assert len({first.digest, *(one.digest for one in others)}) == 1 + len(others)
     assert dataclasses.replace(others[0], digest=first.digest) == first
 
 
-@pytest.mark.parametrize("encoder", WHOLE_DOCS)
+@pytest.mark.parametrize("encoder", OTHERS)
 def test_cards_and_what_needs_a_transformer(make_nlp, encoder, tmp_path):
     nlp = make_nlp(encoder)
     nlp.to_disk(tmp_path / "nlp")
     facts = describe(nlp, folder=tmp_path / "nlp")
     (found,) = facts.encoders
     expected = {"tokens": "spacy.HashEmbedCNN.v2", "listening": "spacy.Tok2VecListener.v1"}
-    expected |= {"curated": "spacy-curated-transformers.BertTransformer.v1"}
+    expected |= {"curated": "spacy-curated-transformers.BertTransformer.v1", "static": "bert"}
     assert (found.base_model, found.width, found.max_length, found.is_on_hub) == (expected[encoder], 16, None, False)
-    kind = "a curated_transformer" if encoder == "curated" else "a token-to-vector model of spaCy"
+    kinds = {"curated": "a curated_transformer", "static": "a table of wordpieces"}
+    kind = kinds.get(encoder, "a token-to-vector model of spaCy")
     with pytest.raises(ValueError, match=f"is {kind}, and this works with transformers"):
-        export_folder(nlp, tmp_path / "folder")
+        find_transformer("sbert", nlp.get_pipe("sbert").model)
+    if encoder in WHOLE_DOCS:
+        with pytest.raises(ValueError, match=f"is {kind}, and this works with transformers"):
+            export_folder(nlp, tmp_path / "folder")
     encoder = nlp.get_pipe("sbert").text_encoder()
     set_precision(encoder, "auto", [])
     with pytest.raises(ValueError, match="Cannot encode in precision = 'bfloat16' with a token-to-vector model"):
         set_precision(encoder, "bfloat16", [])
 
 
-@pytest.mark.parametrize("encoder", WHOLE_DOCS)
+@pytest.mark.parametrize("encoder", OTHERS)
 def test_members_of_a_meta_embedding(make_nlp, examples, encoder):
     nlp = make_nlp(encoder)
     nlp.add_pipe("sbert", name="second", config={"model": nlp.config["components"]["sbert"]["model"]})

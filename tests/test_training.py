@@ -227,6 +227,25 @@ def test_agrees_with_sentence_transformers_on_the_real_model(minilm):
     assert value == pytest.approx(expected.item(), rel=1e-5)
 
 
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
+@pytest.mark.parametrize(("loss", "most"), [("CosineSimilarityLoss", 100), ("SoftmaxLoss", 300)])
+def test_initialisation_reads_no_more_examples_than_it_needs(make_nlp, encoder, loss, most):
+    """A teacher would encode them all; labels may stand in the last."""
+    nlp, reads = make_nlp(encoder, loss={"@layers": f"spacy-sbert.{loss}.v1"}), []
+
+    def corpus():
+        reads.append(0)
+        for number in range(300):
+            reads[-1] += 1
+            example = make_example(nlp, *PAIRS[0])
+            example.reference.spans["sbert"].attrs["label"] = "last" if number == 299 else "first"
+            yield example
+
+    nlp.initialize(corpus)
+    assert max(reads) == most
+    assert nlp.get_pipe("sbert").labels == (() if most == 100 else ("first", "last"))
+
+
 def test_docs_that_are_no_examples_are_not_encoded(make_nlp, monkeypatch):
     """Beside other components an encoder of its own has no work with their examples."""
     from spacy_sbert.encoder.engine import forward

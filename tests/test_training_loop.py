@@ -20,7 +20,8 @@ from thinc.api import Config
 pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")
 ROOT = Path(__file__).parent.parent
 TOKENS = ("infersent", "paraphrase_average", "word_average")
-OTHERS = ("reranker", *TOKENS)  # tests/reranker, and test_configs_without_a_transformer_train
+FROM_TEACHERS = ("distillation_static", "distillation_tok2vec")
+OTHERS = ("reranker", *TOKENS, *FROM_TEACHERS)  # tests/reranker, and the two tests of those without a transformer
 CONFIGS = [file for file in sorted((ROOT / "configs").glob("*.cfg")) if file.stem not in OTHERS]
 TWO_STEPS = {"training.optimizer.learn_rate.total_steps": 2, "training.eval_frequency": 1}
 
@@ -91,6 +92,33 @@ def test_configs_without_a_transformer_train(tmp_path, monkeypatch, name):
     assert nlp.meta["performance"][measure] > bars[name]
     text = "A man is eating."
     assert numpy.allclose(nlp(text).vector, nlp.get_pipe("sbert").encode([text])[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", FROM_TEACHERS)
+@pytest.mark.parametrize("encoder", ["own", pytest.param("minilm", marks=pytest.mark.slow)])
+def test_students_without_a_transformer_train(make_nlp, minilm, tmp_path, monkeypatch, encoder, name):
+    """As their comments say; all-MiniLM-L6-v2 stands for training/sts/model-best, and no setting but paths differs."""
+    monkeypatch.chdir(ROOT)
+    teacher = minilm if encoder == "minilm" else make_nlp("own", model={"normalize": True})
+    teacher.to_disk(tmp_path / "teacher")
+    overrides, paths = {"paths.teacher": str(tmp_path / "teacher")}, [tmp_path / "teacher", tmp_path / "static"]
+    if name == "distillation_static":
+        size = 64 if encoder == "minilm" else 8
+        done = typed("sbert", "distill-static", *paths, "--vocabulary", "assets/texts-train.txt", "--size", size)
+        assert done.returncode == 0, done.stdout + done.stderr
+        overrides["paths.student"] = str(tmp_path / "static")
+    elif encoder == "own":
+        overrides["components.sbert.model.dense.nO"] = 16
+    train(ROOT / "configs" / f"{name}.cfg", tmp_path / "out", overrides=overrides)
+    nlp, text = spacy.load(tmp_path / "out" / "model-best"), "A man is eating."
+    assert numpy.allclose(nlp(text).vector, nlp.get_pipe("sbert").encode([text])[0], atol=1e-6)
+    if name == "distillation_static":
+        first, last = (spacy.load(path).get_pipe("sbert") for path in (paths[1], tmp_path / "out" / "model-last"))
+        assert numpy.array_equal(*(pipe.model.get_ref("loss").get_param("W") for pipe in (first, last)))
+        assert not numpy.array_equal(first.encode([text]), last.encode([text]))
+    if encoder == "minilm":
+        bars = {"distillation_static": 0.57, "distillation_tok2vec": 0.42}  # of 300 sentences
+        assert nlp.meta["performance"]["sts_spearman"] > bars[name]
 
 
 @pytest.mark.parametrize("accumulate", [1, 3])

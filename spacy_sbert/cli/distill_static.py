@@ -33,9 +33,8 @@ def distill_static_cli(
     from ..readers.texts import read_texts
 
     use_gpu(gpu_id)
-    with or_fail(f"Cannot distill {teacher}"):
+    with or_fail(f"Cannot distill {teacher}"), new_folder(output) as folder:
         texts, _ = read_texts(vocabulary, column=column)
         nlp = distill_static(spacy.load(teacher), texts, size=size, words=words, name=name, progress=not quiet)
-        with new_folder(output) as folder:
-            nlp.to_disk(folder)
+        nlp.to_disk(folder)
     msg.good(f"Saved the pipeline to {output}")

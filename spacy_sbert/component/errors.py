@@ -26,8 +26,8 @@ class Errors(errors.Errors):
         "save it or make a package of it: python -m spacy package."
     )
     NOT_A_TRANSFORMER = (
-        "The encoder of the 'sbert' pipe '{name}' is not a transformer, and this works with transformers "
-        "alone. To pass the pipeline on, save it or make a package of it: python -m spacy package."
+        "The encoder of the 'sbert' pipe '{name}' is {kind}, and this works with transformers alone. To pass the "
+        "pipeline on, save it or make a package of it: python -m spacy package."
     )
     NO_TOKENIZER = (
         "Cannot encode texts without Docs: the 'sbert' pipe '{name}' is in no pipeline, whose tokenizer its encoder "

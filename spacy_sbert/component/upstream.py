@@ -181,8 +181,10 @@ def find_transformer(name: str, model: Model) -> RowTransformer:
     for node in heard or model.walk():
         if isinstance(node, RowTransformer):
             return node
-    if find_token_encoder(model) is not None or find_table(model) is not None:
-        raise ValueError(Errors.NOT_A_TRANSFORMER.format(name=name))
+    if find_table(model) is not None:
+        raise ValueError(Errors.NOT_A_TRANSFORMER.format(name=name, kind="a table of wordpieces"))
+    if find_token_encoder(model) is not None:
+        raise ValueError(Errors.NOT_A_TRANSFORMER.format(name=name, kind="a token-to-vector model of spaCy"))
     if reads_docs(model):
         raise ValueError(Errors.CURATED_ENCODER.format(name=name))
     raise ValueError(Errors.NO_TEXT_ENCODER.format(name=name))

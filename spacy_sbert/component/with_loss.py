@@ -8,8 +8,19 @@ from spacy.tokens import Doc
 from thinc.api import Model, Optimizer
 
 from ..encoder.shim import TransformerShim
+from ..encoder.wordpiece_table import WordpieceTable
 from ..files.sealed_states import SealedModel
 from ..vectors.encoded import EncodedDoc
+
+
+class SentenceModel(SealedModel[list[Doc], list[EncodedDoc]]):
+    """The tree, whose table, which is no shim, is read before it is saved, whether it was used or not."""
+
+    def to_bytes(self) -> bytes:
+        for node in self.walk():
+            if isinstance(node, WordpieceTable):
+                node.load()
+        return super().to_bytes()
 
 
 def with_loss(encoder: Model[list[Doc], list[EncodedDoc]], loss: Model | None) -> Model[list[Doc], list[EncodedDoc]]:
@@ -21,7 +32,7 @@ def with_loss(encoder: Model[list[Doc], list[EncodedDoc]], loss: Model | None) -
     """
     layers = [encoder] if loss is None else [encoder, loss]
     refs = {"encoder": encoder, "loss": loss, "pooling": encoder.get_ref("pooling")}
-    return SealedModel("sbert", forward, init=init, layers=layers, refs=refs)
+    return SentenceModel("sbert", forward, init=init, layers=layers, refs=refs)
 
 
 def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], Callable]:

@@ -10,12 +10,14 @@ from tokenizers import Tokenizer
 from ..similarity.principal_components import principal_components
 
 SMOOTHING = 1e-2  # a; what the fit leaves of the teacher's vectors hardly changes above it, and grows below
+# Of a teacher's vectors. They may lie in a plane, as layer normalisation has it: what leads out of it is rounding.
+ROUNDING = numpy.finfo("float32").eps
 
 
 def wordpiece_counts(tokenizer: str, texts: Sequence[str], n_wordpieces: int) -> sparse.csr_array:
     """How often each wordpiece stands in each text: int64 (texts, wordpieces); tokenizer (str): its JSON."""
     encodings = Tokenizer.from_str(tokenizer).encode_batch_fast(list(texts), add_special_tokens=False)
-    lengths = numpy.array([len(encoding) for encoding in encodings])
+    lengths = numpy.array([len(encoding) for encoding in encodings], dtype="int64")
     ids = numpy.fromiter(chain.from_iterable(encoding.ids for encoding in encodings), dtype="int64")
     rows = numpy.repeat(numpy.arange(len(texts)), lengths)
     return sparse.csr_array((numpy.ones(len(ids), dtype="int64"), (rows, ids)), shape=(len(texts), n_wordpieces))
@@ -47,4 +49,4 @@ def least_squares(table: numpy.ndarray, counts: sparse.csr_array, targets: numpy
     RETURNS (float64 (width, size)): R, that of least norm where there are many.
     """
     means = (counts @ table) / counts.sum(axis=1)[:, None]
-    return numpy.linalg.lstsq(means, targets, rcond=None)[0]
+    return numpy.linalg.lstsq(means, targets, rcond=ROUNDING * table.shape[1])[0]

@@ -15,13 +15,14 @@ from transformers import PreTrainedTokenizerFast
 from ..errors.configured import Configured
 from ..spans import SpanGetter
 from .errors import Errors
+from .forks import use_one_thread_in_forks
 from .rows import RowStates, read_spans
 from .settings import FolderSettings
 from .states import Array, Backprop, States, no_gradient
 from .table_source import read_table_source
 from .wordpieces import Wordpieces, WordpieceTokenizer
 
-CHUNK = 16384  # wordpieces that are looked up at once in use, so that long texts take no more memory than short ones
+CHUNK = 16384  # wordpieces that are looked up at once in use, so that many texts take little more memory than a few
 
 
 class WordpieceTable(Configured[Wordpieces, Floats2d]):
@@ -39,6 +40,7 @@ class WordpieceTable(Configured[Wordpieces, Floats2d]):
         super().__init__("wordpiece_table", forward, init=init, params={"E": None}, dims={"nO": width}, attrs=attrs)
         self.source = name
         self._tokenizer: tuple[str, WordpieceTokenizer] | None = None
+        use_one_thread_in_forks()
 
     @property
     def wordpiece_tokenizer(self) -> WordpieceTokenizer:

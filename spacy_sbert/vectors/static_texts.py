@@ -39,6 +39,7 @@ class StaticTextEncoder:
 
     def digests(self) -> tuple[str, str]:
         """Of what vectors depend on; there is no former one."""
+        self.load()
         return layers_digest([self.table], self.table.get_dim("nO"), self.pooling), ""
 
     def load(self) -> None:

@@ -5,11 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy
 import pytest
 import spacy
 from killing import typed as run
 from pipelines import real_data
 from spacy.tokens import DocBin
+
+from spacy_sbert.distillation import distill_static
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "assets"
@@ -99,6 +102,29 @@ def test_evaluate_needs_an_sbert_pipe(tmp_path):
 def test_help_lists_the_commands():
     done = run_anew("sbert", "--help")
     assert done.returncode == 0 and "convert" in done.stdout and "evaluate" in done.stdout
+
+
+def test_distill_static(make_nlp, tmp_path):
+    teacher, output = tmp_path / "teacher", tmp_path / "out"
+    make_nlp("own").to_disk(teacher)
+    command = ["sbert", "distill-static", teacher, output, "-v", SAMPLE / "texts-train.txt", "--size", 5, "--words", 3]
+    done = run(*command)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Saved the pipeline to" in done.stdout
+    texts = (SAMPLE / "texts-train.txt").read_text(encoding="utf8").splitlines()
+    expected = distill_static(spacy.load(teacher), texts, size=5, words=3).get_pipe("sbert").encode(texts)
+    assert numpy.array_equal(spacy.load(output).get_pipe("sbert").encode(texts), expected)
+    assert expected.shape == (300, 5)
+    before = sorted(path for path in tmp_path.rglob("*"))
+    for arguments, message in (
+        (command, "something at"),
+        ([*command[:3], tmp_path / "new", *command[4:6], "--size", 99], "set size to at most that"),
+        ([*command[:2], tmp_path / "none", tmp_path / "new", *command[4:]], "Can't find model"),
+    ):
+        done = run(*arguments)
+        said = " ".join((done.stdout + done.stderr).split())
+        assert done.returncode == 1 and message in said and "Traceback" not in said, said
+    assert sorted(path for path in tmp_path.rglob("*")) == before
 
 
 def test_train_logs_and_keeps_the_scores(tiny_bert, tmp_path):

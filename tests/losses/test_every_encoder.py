@@ -1,22 +1,30 @@
-"""Every registered loss over every kind of encoder without a transformer, of its own and heard: what a step does.
+"""Every registered loss over every kind of encoder without a transformer of this package, of its own and heard: what a
+step does.
 
 The gradient is that of the loss that is reported, all that can learn learns, and three examples are learned by heart.
 A kind of encoder is a line of KINDS.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.metadata import distribution
+from pathlib import Path
 
 import numpy
 import pytest
 import spacy
 import torch
+from pipelines import add_curated
+from spacy.language import Language
 from spacy.vectors import Vectors
 from test_objectives import MULTI, OBJECTIVES, TEXTS, layer, make_examples, several
 from thinc.api import Adam, NumpyOps, Ops, fix_random_seed
 
 WIDTH, ROWS = 16, 60
+SHARED = "spacy-sbert.SharedSentenceEncoder.v1"
 LISTENER = {"@architectures": "spacy.Tok2VecListener.v1", "width": WIDTH}
+TOKENS = {"@architectures": "spacy-sbert.Tok2VecSentenceEncoder.v1"}
+STATIC = {"@architectures": "spacy-sbert.StaticSentenceEncoder.v1", "width": WIDTH}
 
 
 def bilstm(name, **settings):
@@ -32,22 +40,33 @@ CNN |= {"maxout_pieces": 2, "subword_features": True, "pretrained_vectors": None
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of encoder: its tok2vec, of its own or, heard by a listener, that of an upstream component."""
+    """A kind of encoder.
 
-    tok2vec: dict
-    pooling: str = "mean"
-    listener: dict = field(default_factory=lambda: LISTENER)
-    upstream: str = "tok2vec"
+    ways: its model, own, and listening to an upstream component. add_upstream: adds that.
+    rate: of learning.
+    """
+
+    ways: dict[str, dict]
+    add_upstream: Callable[[Language, Path], object] = lambda nlp, bert: None
+    rate: float = 0.02
+
+
+def tokens(tok2vec, pooling="mean"):
+    ways = {"own": tok2vec, "listening": LISTENER}
+    models = {way: {**TOKENS, "tok2vec": source, "pooling": pooling} for way, source in ways.items()}
+    return Kind(models, lambda nlp, bert: nlp.add_pipe("tok2vec", config={"model": tok2vec}))
 
 
 KINDS = {
-    "BiLSTM, maximum": Kind(bilstm("spacy-sbert.BiLSTMEncoder.v1"), pooling="max"),
-    "spaCy's BiLSTM, maximum": Kind(bilstm("spacy.TorchBiLSTMEncoder.v1", dropout=0.0), pooling="max"),
-    "convolution": Kind(CNN),
-    "static vectors": Kind({"@architectures": "spacy-sbert.WordVectors.v1", "trainable": True}),
-    "words and n-grams": Kind({"@architectures": "spacy-sbert.NgramHashEmbed.v1", "width": WIDTH, "rows": ROWS}),
+    "BiLSTM, maximum": tokens(bilstm("spacy-sbert.BiLSTMEncoder.v1"), pooling="max"),
+    "spaCy's BiLSTM, maximum": tokens(bilstm("spacy.TorchBiLSTMEncoder.v1", dropout=0.0), pooling="max"),
+    "convolution": tokens(CNN),
+    "static vectors": tokens({"@architectures": "spacy-sbert.WordVectors.v1", "trainable": True}),
+    "words and n-grams": tokens({"@architectures": "spacy-sbert.NgramHashEmbed.v1", "width": WIDTH, "rows": ROWS}),
+    "wordpieces": Kind({"own": STATIC}),
+    "curated": Kind({"listening": {"@architectures": SHARED}}, add_curated, rate=0.003),
 }
-WAYS = ("own", "listening")
+CASES = [(kind, way) for kind in KINDS for way in KINDS[kind].ways]
 # Margins that three examples can keep, as the vectors of a BiLSTM lie between -1 and 1
 MARGINS = {"MegaBatchMarginLoss": {"margin": 0.4}, "BatchHardTripletLoss": {"margin": 1.0}}
 LOSSES = [*OBJECTIVES, "MultiTaskLoss"]
@@ -68,21 +87,19 @@ def blank():
     return nlp
 
 
-def build(nlp, kind, way, loss):
+def build(nlp, bert, kind, way, loss):
     """The pipeline of one case, initialized, and three examples, of which no two texts are the same."""
     for name in nlp.pipe_names:
         nlp.remove_pipe(name)
     fix_random_seed(0)
-    tok2vec = kind.tok2vec
     if way == "listening":
-        nlp.add_pipe(kind.upstream, config={"model": kind.tok2vec})
-        tok2vec = kind.listener
-    architecture = {"@architectures": "spacy-sbert.Tok2VecSentenceEncoder.v1", "tok2vec": tok2vec}
+        kind.add_upstream(nlp, bert)
+    source = {"name": str(bert)} if kind.ways[way] is STATIC else {}
     n_members, gold, settings = OBJECTIVES.get(loss, (0, {}, {}))
     if "vector" in gold:  # a teacher whose vectors a BiLSTM can reach
         gold = {"vector": [[x / 8 for x in vector] for vector in gold["vector"]]}
     config = MULTI if loss == "MultiTaskLoss" else layer(loss, **settings | MARGINS.get(loss, {}))
-    nlp.add_pipe("sbert", config={"model": {**architecture, "pooling": kind.pooling}, "loss": config})
+    nlp.add_pipe("sbert", config={"model": {**kind.ways[way], **source}, "loss": config})
     batch = several(nlp) if loss == "MultiTaskLoss" else make_examples(nlp, n_members, 3, **gold)
     nlp.initialize(lambda: batch)
     return batch
@@ -119,9 +136,8 @@ class Parameters:
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_gradient_is_that_of_the_reported_loss(blank, monkeypatch, kind, way, loss):
+@pytest.mark.parametrize(("kind", "way"), CASES)
+def test_the_gradient_is_that_of_the_reported_loss(blank, tiny_bert, monkeypatch, kind, way, loss):
     """By central differences along the gradient, and along random directions, which see a part that is left out.
 
     With weights in float64 all of the way forward is; gradients are summed up in float32, whose rounding is 6e-8. Per
@@ -129,7 +145,7 @@ def test_the_gradient_is_that_of_the_reported_loss(blank, monkeypatch, kind, way
     """
     monkeypatch.setattr(NumpyOps, "gemm", Ops.gemm)  # the one step of Thinc's that refuses float64
     nlp = blank
-    batch = build(nlp, KINDS[kind], way, loss)
+    batch = build(nlp, tiny_bert, KINDS[kind], way, loss)
     parameters = Parameters(nlp)
     start = [value.astype("float64") for value in parameters.values()]
     parameters.set(start)
@@ -154,13 +170,12 @@ def norm(arrays):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_three_examples_are_learned_by_heart(blank, kind, way, loss):
+@pytest.mark.parametrize(("kind", "way"), CASES)
+def test_three_examples_are_learned_by_heart(blank, tiny_bert, kind, way, loss):
     """And every array moves, wherever it has a gradient: not in rows of tables that no token has."""
-    nlp = blank
-    batch = build(nlp, KINDS[kind], way, loss)
-    parameters, optimizer = Parameters(nlp), Adam(0.02)
+    nlp, rate = blank, KINDS[kind].rate
+    batch = build(nlp, tiny_bert, KINDS[kind], way, loss)
+    parameters, optimizer = Parameters(nlp), Adam(rate)
     before = parameters.values()
     first = nlp.update(batch, sgd=False)["sbert"]
     gradients = parameters.gradients()
@@ -170,7 +185,7 @@ def test_three_examples_are_learned_by_heart(blank, kind, way, loss):
         size = abs(gradient).max()
         assert size > 0
         assert (old != new)[abs(gradient) > 1e-4 * size].all() and (old == new)[gradient == 0].all()
-    for _ in range(100):
+    for _ in range(round(2 / rate)):
         last = nlp.update(batch, sgd=False)["sbert"]
         if last < min(first / 20, 0.005):
             break

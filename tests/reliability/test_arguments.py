@@ -10,6 +10,7 @@ from pipelines import make_example
 from wrong_settings import MANY, NUMBERS, PROMISE, entry_points, target, validated_functions
 
 from spacy_sbert import bulk, cards, interchange, meta, readers, search, visual
+from spacy_sbert.distillation import distill_static
 from spacy_sbert.evaluation.baselines import make_baseline
 from spacy_sbert.hooks.most_similar import most_similar
 from spacy_sbert.meta.corpus import ShortSentences, read_sentences
@@ -35,6 +36,7 @@ DATA = {
     "stream",
     "spans",
     "sbert",
+    "teacher",
 }
 DATA |= {"get_examples", "pipe", "source", "estimator", "text", "columns", "labels", "index", "encoder", "sbert"}
 DATA |= {"first", "second", "jupyter"}
@@ -159,6 +161,11 @@ def calls(nlp, folder):
         "visual.render.render": (visual.render, {"docs": doc, "jupyter": False}, {"options": {"none", "dict"}}),
         "visual.heatmap.heatmap": (visual.heatmap.heatmap, {"docs": doc}, {}),
         "visual.scatter.scatter": (visual.scatter.scatter, {"docs": doc}, {}),
+        "distillation.static.distill_static": (
+            distill_static,
+            {"teacher": nlp, "texts": [TEXT] * 6, "size": 2},
+            {"words": {"zero", *MANY}},
+        ),
     }
 
 

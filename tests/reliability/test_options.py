@@ -33,6 +33,7 @@ ALLOWED = {
     "card name": ANY,
     "fit-meta name": ANY - {""},  # of a new pipe
     "import name": ANY - {""},
+    "distill-static words": {"0", *MANY},
     "trained-on": ANY,  # data sets of anybody's naming: marks scores
     "gpu-ids": {""},  # none
     "gpu-id": {"-1"},  # the CPU
@@ -46,6 +47,7 @@ ALLOWED = {
     "visualize high": {"1.5", *LARGE},
     "encoder": set(VALUES),  # of a baseline that is not asked for
     "visualize column": set(),  # of a table
+    "distill-static column": set(),
     "fit-meta column": set(),  # counted from 1
     "cluster seed": set(),  # of another method
     "members": {""},  # none
@@ -58,6 +60,7 @@ ELSEWHERE = {"output", "output_path", "cache", "more", "results", "index", "coun
 FILES = {"input_path", "data_path", "folder", "corpus", "texts_path", "source"}
 BY_VALUE = {
     "pipeline",
+    "teacher",
     *FILES,
     "members",
     "score",
@@ -105,6 +108,7 @@ def arguments_of(command: str, folder, tiny_bert, number: int, option: str) -> d
         "benchmark": {"pipeline": nlp, "folder": str(folder / "data")},
         "card": {"pipeline": nlp},
         "convert": {"input_path": str(folder / "pairs.csv"), "output_path": f"{out}.spacy"},
+        "distill-static": {"teacher": nlp, "output": out, "--vocabulary": corpus, "--size": "2"},
         "encode": {"input_path": corpus, "output_path": f"{out}.npy", "--pipeline": nlp},
         "evaluate": {"pipeline": nlp, "data_path": data},
         "export": {"pipeline": nlp, "output": out},

@@ -1,0 +1,330 @@
+"""A table of wordpieces: what is looked up, the way back, folders of static encoders, and what is refused."""
+
+import json
+import shutil
+
+import numpy
+import pytest
+import spacy
+from gradients import finite_differences, relative_error
+from safetensors.numpy import load_file, save_file
+from tokenizers import Tokenizer
+from transformers import AutoTokenizer
+
+from spacy_sbert.encoder import wordpiece_table
+from spacy_sbert.layers.pooling import POOLING
+from spacy_sbert.search import identify
+from spacy_sbert.vectors.identity import pipeline_digest
+
+ARCHITECTURE = "spacy-sbert.StaticSentenceEncoder.v1"
+TEXTS = ["A man is eating food.", "", "He cannot go!", " \n", "The cat sat on the mat.", "food"]
+WIDTH = 6
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tiny_bert):
+    return AutoTokenizer.from_pretrained(tiny_bert).backend_tokenizer
+
+
+@pytest.fixture
+def table(tokenizer):
+    return numpy.random.default_rng(0).normal(size=(tokenizer.get_vocab_size(), WIDTH)).astype("float32")
+
+
+@pytest.fixture
+def folder(tokenizer, table, tmp_path):
+    return write(tmp_path / "static", tokenizer, {"embedding.weight": table})
+
+
+def write(folder, tokenizer, arrays, *, path="", kind="sentence_transformers.models.StaticEmbedding"):
+    """The folder of a static encoder."""
+    module = folder / path
+    module.mkdir(parents=True)
+    (folder / "modules.json").write_text(json.dumps([{"idx": 0, "name": "0", "path": path, "type": kind}]))
+    tokenizer.save(str(module / "tokenizer.json"))
+    save_file(arrays, module / "model.safetensors")
+    return folder
+
+
+def load(folder, *, unit="doc", **model):
+    nlp = spacy.blank("en")
+    if unit != "doc":
+        nlp.add_pipe("sentencizer")
+    spans = {"@span_getters": "spacy-sbert.sentence_spans.v1", "unit": unit}
+    block = {"@architectures": ARCHITECTURE, "name": str(folder), "width": WIDTH, "get_spans": spans}
+    nlp.add_pipe("sbert", config={"model": {**block, **model}})
+    return nlp
+
+
+def reader(nlp):
+    return nlp.get_pipe("sbert").model.get_ref("encoder").get_ref("reader")
+
+
+def rows_of(tokenizer, table, text):
+    """The rows of the table that the tokenizer alone finds, without special tokens."""
+    return table[Tokenizer.from_str(tokenizer.to_str()).encode(text, add_special_tokens=False).ids]
+
+
+# What is looked up
+
+
+@pytest.mark.parametrize("name", ["embedding.weight", "embeddings"])
+@pytest.mark.parametrize("path", ["", "0_StaticEmbedding"])
+def test_a_text_is_the_mean_of_its_rows(tokenizer, table, tmp_path, name, path):
+    nlp = load(write(tmp_path / "static", tokenizer, {name: table}, path=path))
+    for text in TEXTS:
+        rows, doc = rows_of(tokenizer, table, text), nlp(text)
+        expected = rows.mean(axis=0) if len(rows) else numpy.zeros(WIDTH)
+        assert numpy.allclose(doc.vector, expected, rtol=0, atol=1e-6)
+        assert doc.has_vector == bool(len(rows)) and doc._.sbert_truncated is False
+    given = nlp.get_pipe("sbert").encode(TEXTS)
+    assert numpy.allclose(given, [doc.vector for doc in nlp.pipe(TEXTS)], rtol=0, atol=1e-6)
+    assert not given[[1, 3]].any() and nlp.get_pipe("sbert").encode([]).shape == (0, WIDTH)
+
+
+def test_a_special_token_that_a_text_spells_is_looked_up(folder, tokenizer, table):
+    (first,) = rows_of(tokenizer, table, "[MASK]")
+    assert numpy.allclose(load(folder)("[MASK]").vector, first, atol=1e-6)
+
+
+def test_the_parts_of_a_doc(folder, tokenizer, table):
+    """Each is pooled from its own wordpieces, and stands alone as it stands among others."""
+    nlp = load(folder, unit="doc+sent")
+    doc = nlp("He ran fast. The cat sat on the mat.")
+    for sentence in doc.sents:
+        assert numpy.allclose(sentence.vector, nlp(sentence.text).vector, atol=1e-6)
+    for part in (doc[1], doc[2:4], doc[5:]):
+        assert numpy.allclose(part.vector, rows_of(tokenizer, table, part.text).mean(axis=0), atol=1e-6)
+    (whole,) = rows_of(tokenizer, table, "cannot")
+    assert all(numpy.allclose(token.vector, whole, atol=1e-6) for token in nlp("cannot")), "its tokens share it"
+
+
+@pytest.mark.parametrize("pooling", [*POOLING, "cls+mean"])
+def test_poolings(folder, tokenizer, table, pooling):
+    rows = rows_of(tokenizer, table, TEXTS[0])
+    number = numpy.arange(1, len(rows) + 1)[:, None]
+    expected = {
+        "mean": rows.mean(axis=0),
+        "max": rows.max(axis=0),
+        "cls": rows[0],
+        "lasttoken": rows[-1],
+        "mean_sqrt_len": rows.sum(axis=0) / len(rows) ** 0.5,
+        "weightedmean": (number * rows).sum(axis=0) / number.sum(),
+    }
+    expected["cls+mean"] = numpy.concatenate([expected["cls"], expected["mean"]])
+    nlp = load(folder, pooling=pooling)
+    for given in (nlp(TEXTS[0]).vector, nlp.get_pipe("sbert").encode(TEXTS[:1])[0]):
+        assert numpy.allclose(given, expected[pooling], atol=1e-6)
+
+
+def test_settings_of_vectors(folder, tokenizer, table):
+    mean = rows_of(tokenizer, table, TEXTS[0]).mean(axis=0)
+    unit = mean / numpy.linalg.norm(mean)
+    for settings, expected in (({"normalize": True}, unit), ({"normalize": True, "truncate_dim": 4}, unit[:4])):
+        assert numpy.allclose(load(folder, **settings)(TEXTS[0]).vector, expected, atol=1e-6)
+    assert numpy.allclose(load(folder).get_pipe("sbert").encode(TEXTS[:1], truncate_dim=2)[0], mean[:2], atol=1e-6)
+
+
+def test_a_dense_layer(folder, tokenizer, table):
+    nlp = load(folder, dense={"@layers": "spacy-sbert.Dense.v1", "nI": WIDTH, "nO": 3, "activation": "tanh"})
+    nlp.initialize()
+    dense = nlp.get_pipe("sbert").model.get_ref("pooling").dense
+    W, b = (next(node.get_param(name) for node in dense.walk() if node.has_param(name)) for name in ("W", "b"))
+    expected = numpy.tanh(W @ rows_of(tokenizer, table, TEXTS[0]).mean(axis=0) + b)
+    assert numpy.allclose(nlp(TEXTS[0]).vector, expected, atol=1e-6)
+    assert numpy.allclose(nlp.get_pipe("sbert").encode(TEXTS[:1])[0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 40])
+def test_many_texts_in_chunks_are_as_in_one(folder, monkeypatch, chunk):
+    sbert, texts = load(folder).get_pipe("sbert"), [*TEXTS, "the dog ran " * 30, "", *TEXTS]
+    expected, looked_up = sbert.encode(texts), []
+    monkeypatch.setattr(wordpiece_table, "CHUNK", chunk)
+    chunks = wordpiece_table.WordpieceTable._chunks
+
+    def counted(self, *given):
+        for states in chunks(self, *given):
+            looked_up.append(states.lengths)
+            yield states
+
+    monkeypatch.setattr(wordpiece_table.WordpieceTable, "_chunks", counted)
+    assert numpy.array_equal(sbert.encode(texts), expected)
+    assert len(looked_up) > 1 and all(lengths[1:].sum() < chunk for lengths in looked_up)
+
+
+def test_no_text_is_too_long(folder, tokenizer, table):
+    text = "the cat sat on a mat " * 5000
+    expected = rows_of(tokenizer, table, text).mean(axis=0, dtype="float64")
+    nlp = load(folder)
+    for given in (nlp(text).vector, nlp.get_pipe("sbert").encode([text])[0]):
+        assert numpy.allclose(given, expected, atol=1e-5)
+
+
+def test_agrees_with_sentence_transformers(tokenizer, table, tmp_path):
+    """On a folder that it wrote itself."""
+    theirs = pytest.importorskip("sentence_transformers")
+    from sentence_transformers.models import StaticEmbedding
+
+    model = theirs.SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_weights=table)], device="cpu")
+    texts = [text for text in TEXTS if text.strip()]
+    model.save_pretrained(str(tmp_path / "theirs"))
+    nlp = load(tmp_path / "theirs")
+    assert numpy.allclose(nlp.get_pipe("sbert").encode(texts), model.encode(texts), atol=1e-6)
+
+
+def test_in_processes(folder):
+    nlp = load(folder)
+    sbert = nlp.get_pipe("sbert")
+    expected = sbert.encode(TEXTS * 3)
+    assert numpy.allclose(sbert.encode(TEXTS * 3, window=4, n_process=2), expected, atol=1e-6)
+    given = [doc._.sbert_vector for doc in nlp.pipe(TEXTS * 3, n_process=2, batch_size=4)]
+    assert numpy.allclose(given, expected, atol=1e-6)
+
+
+# The way back
+
+
+def test_gradient(folder):
+    """Each number of the table's, of wordpieces that stand in several texts, once or more in each."""
+    layer = reader(load(folder))
+    layer.load()
+    wordpieces = layer.wordpiece_tokenizer(["the cat the cat", "", "the mat"], offsets=False)
+    E = layer.get_param("E").astype("float64")
+    layer.set_param("E", E)
+    d_values = numpy.random.default_rng(1).normal(size=(len(wordpieces.ids), WIDTH))
+    (states,), backprop = layer.states(wordpieces, True)
+    assert states.windows.tolist() == [0, 2] and states.lengths.tolist() == [4, 2]
+    backprop([d_values])
+    expected = finite_differences(lambda E: float((E[wordpieces.ids] * d_values).sum()), E.copy())
+    assert relative_error(layer.get_grad("E"), expected) < 1e-6
+    assert not layer.get_grad("E")[numpy.setdiff1d(numpy.arange(len(E)), wordpieces.ids)].any()
+
+
+def test_initialize_keeps_the_table_of_a_folder_and_draws_one_for_a_transformer(folder, table, tiny_bert, tokenizer):
+    nlp = load(folder)
+    nlp.initialize()
+    assert numpy.array_equal(reader(nlp).get_param("E"), table)
+    nlp = load(tiny_bert)
+    nlp.initialize()
+    drawn = reader(nlp).get_param("E")
+    assert drawn.shape == (tokenizer.get_vocab_size(), WIDTH) and drawn.std() > 0.01
+    nlp.initialize()
+    assert numpy.array_equal(reader(nlp).get_param("E"), drawn), "what was learned is not drawn anew"
+
+
+# Saving
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_what_was_saved_stands_on_its_own(folder, tmp_path, used):
+    nlp, other = load(folder), load(folder)
+    expected = other(TEXTS[0]).vector
+    if used:
+        nlp(TEXTS[0])
+    nlp.to_disk(tmp_path / "nlp")
+    data = nlp.to_bytes()
+    blank = load(folder)
+    shutil.rmtree(folder)
+    for one in (spacy.load(tmp_path / "nlp"), blank.from_bytes(data)):
+        assert numpy.array_equal(one(TEXTS[0]).vector, expected)
+        assert numpy.allclose(one.get_pipe("sbert").encode(TEXTS[:1])[0], expected, atol=1e-6)
+
+
+def test_identity(folder, tmp_path):
+    nlp = load(folder)
+    first, whole = identify(nlp.get_pipe("sbert")), pipeline_digest(nlp)
+    fresh = pipeline_digest(load(folder))
+    nlp(TEXTS[0])
+    nlp.get_pipe("sbert").encode(TEXTS)
+    nlp.to_disk(tmp_path / "nlp")
+    loaded = spacy.load(tmp_path / "nlp")
+    assert identify(nlp.get_pipe("sbert")) == identify(loaded.get_pipe("sbert")) == first
+    assert pipeline_digest(nlp) == pipeline_digest(loaded) == fresh == whole
+    moved = shutil.copytree(folder, tmp_path / "elsewhere")
+    assert identify(load(moved).get_pipe("sbert")).digest == first.digest
+    file = moved / "model.safetensors"
+    table = load_file(file)["embedding.weight"]
+    table[3, 2] = numpy.nextafter(table[3, 2], 9, dtype="float32")
+    save_file({"embedding.weight": table}, file)
+    changed = [load(moved), load(folder, pooling="max"), load(folder, normalize=True), load(folder, truncate_dim=2)]
+    assert len({first.digest, *(identify(one.get_pipe("sbert")).digest for one in changed)}) == 5
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("use", ["call", "encode", "update"])
+def test_a_table_that_was_not_drawn_yet(tiny_bert, examples, use):
+    nlp = load(tiny_bert)
+    uses = {"call": lambda: nlp("a"), "encode": lambda: nlp.get_pipe("sbert").encode(["a"])}
+    uses["update"] = lambda: nlp.update(examples(nlp))
+    with pytest.raises(ValueError, match=r"\[sbert-no-table\] .*has no table yet.*nlp\.initialize\(\).*distill-static"):
+        uses[use]()
+
+
+def test_a_width_that_is_not_the_tables(folder):
+    with pytest.raises(ValueError, match=r"set width = 6"):
+        load(folder, width=7)("a")
+
+
+def test_a_slow_tokenizer(tiny_bert, tmp_path, monkeypatch):
+    from spacy_sbert.encoder import table_source
+
+    monkeypatch.setattr(table_source, "load_tokenizer", lambda source: type("Slow", (), {"is_fast": False}))
+    with pytest.raises(ValueError, match=r"\[sbert-slow-tokenizer\] The tokenizer of '.*bert' is a slow one"):
+        load(tiny_bert).initialize()
+
+
+@pytest.mark.parametrize("architecture", ["SentenceEncoder", "TransformerModel"])
+def test_a_transformer_is_not_made_of_a_static_folder(folder, architecture):
+    nlp, model = spacy.blank("en"), {"@architectures": f"spacy-sbert.{architecture}.v1", "name": str(folder)}
+    nlp.add_pipe("sbert" if architecture == "SentenceEncoder" else "transformer", config={"model": model})
+    with pytest.raises(ValueError, match=r"\[sbert-static-folder\] .*static.*spacy-sbert\.StaticSentenceEncoder\.v1"):
+        nlp("a")
+
+
+@pytest.mark.parametrize("missing", ["tokenizer.json", "model.safetensors"])
+def test_a_missing_file(folder, missing):
+    (folder / missing).unlink()
+    with pytest.raises(ValueError, match=f"static encoder in .*static has no {missing}: get it anew"):
+        load(folder)("a")
+
+
+def nan(table):
+    table[2, 2] = numpy.nan
+    return {"embedding.weight": table}
+
+
+BAD_TABLES = {
+    "short": lambda table: {"embedding.weight": table[:-1].copy()},
+    "NaN": nan,
+    "more": lambda table: {"embeddings": table, "weights": table[:, 0].copy()},
+    "flat": lambda table: {"embedding.weight": table.reshape(-1).copy()},
+    "other": lambda table: {"linear.weight": table},
+    "none": lambda table: {},
+}
+
+
+@pytest.mark.parametrize("kind", BAD_TABLES)
+def test_a_bad_table(folder, table, kind):
+    expected = rf"\[sbert-bad-table\] .*expected one table of finite numbers.* of \({len(table)}, width\)"
+    save_file(BAD_TABLES[kind](table), folder / "model.safetensors")
+    for use in (lambda nlp: nlp("a"), lambda nlp: nlp.initialize(), lambda nlp: nlp.to_bytes()):
+        with pytest.raises(ValueError, match=expected):
+            use(load(folder))
+
+
+@pytest.mark.parametrize("file", ["tokenizer.json", "model.safetensors"])
+def test_a_damaged_file(folder, file):
+    (folder / file).write_bytes((folder / file).read_bytes()[:200])
+    with pytest.raises((ValueError, OSError), match=r"static|" + file):
+        load(folder)("a")
+
+
+def test_prompts(folder):
+    nlp = load(folder)
+    for settings in ({"prompt": "query: "}, {"prompt_name": "query"}):
+        with pytest.raises(ValueError, match="a table of wordpieces"):
+            nlp.get_pipe("sbert").encode(["a"], **settings)
+    with pytest.raises(ValueError, match="a table of wordpieces"):
+        nlp.get_pipe("sbert").predict([nlp.make_doc("a")], prompt="query: ")
