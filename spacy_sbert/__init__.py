@@ -10,6 +10,7 @@ from .hooks.hooks import restore
 __version__ = version("spacy-sbert")
 LAZY = {  # imported when they are asked for: every spaCy command imports this package
     "SentenceBert": "component",
+    "distill_static": "interchange",
     "encode_file": "bulk",
     "evaluate": "evaluation",
     "export_folder": "interchange",

@@ -28,8 +28,8 @@ def distill_static_cli(
     """Make a static encoder of a teacher: a vector for each wordpiece and frequent word, no transformer in it."""
     import spacy
 
-    from ..distillation import distill_static
     from ..files.whole import new_folder
+    from ..interchange import distill_static
     from ..readers.texts import read_texts
 
     use_gpu(gpu_id)

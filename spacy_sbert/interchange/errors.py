@@ -1,4 +1,4 @@
-"""Messages about folders of sentence-transformers."""
+"""Messages about folders of sentence-transformers, and about what is made from a teacher."""
 
 from .. import errors
 
@@ -29,6 +29,13 @@ class Errors(errors.Errors):
         "The dense layer of the pipe '{name}' has the layer '{given}', which sentence-transformers has no module for: "
         "expected spacy-sbert.Dense.v1, or several in chain.v1."
     )
+    STATIC_SIZE = (
+        "Cannot make a table of {given} numbers from the teacher, whose vectors have {width}: set size to at most that."
+    )
+    FEW_TEXTS = (
+        "The vocabulary has {given} texts with words, and {needed} are needed to fit a table of {size} numbers to the "
+        "teacher: give more texts, one a line, or a smaller size."
+    )
 
 
 class Warnings(errors.Warnings):
@@ -42,4 +49,8 @@ class Warnings(errors.Warnings):
     IMPORT_STATIC_UNCUT = (
         "The tokenizer of {name} cuts texts at {limit} wordpieces, which the imported pipeline does not: vectors of "
         "longer texts are those of the whole text, and differ from sentence-transformers'."
+    )
+    NO_WORDS = (
+        "The teacher's tokenizer is of the kind {given}, into which no words can be put: the table has the teacher's "
+        "wordpieces alone."
     )

@@ -24,29 +24,18 @@ class TeacherCorpus:
     corpus (Callable): the reader; examples without members are passed on as they are.
     teacher (str): a pipeline, a folder or an installed package, loaded when the first example is read.
     batch_size (int): how many texts the teacher gets at once.
-    keep_vectors (bool): whether the vectors stay in memory, 4 bytes a number, so that the teacher encodes each text but
-        once, and later epochs cost nothing of its time.
     spans_key (str): where the members stand. The vector stands in attrs["vector"] of the reference, a float32 array.
     RAISES (ValueError): for a batch_size below 1; on reading, if the teacher has no vector for a text.
     SOURCE: Reimers and Gurevych 2020, Making Monolingual Sentence Embeddings Multilingual.
     """
 
     @validated
-    def __init__(
-        self,
-        corpus: Reader,
-        teacher: str | Path,
-        batch_size: Positive = 128,
-        spans_key: Name = SPANS_KEY,
-        keep_vectors: bool = False,
-    ):
+    def __init__(self, corpus: Reader, teacher: str | Path, batch_size: Positive = 128, spans_key: Name = SPANS_KEY):
         self.corpus = corpus
         self.teacher = teacher
         self.batch_size = batch_size
         self.spans_key = spans_key
-        self.keep_vectors = keep_vectors
         self._nlp: Language | None = None
-        self._kept: dict[str, numpy.ndarray] = {}
         count: Callable[[], int] | None = getattr(corpus, "count", None)
         if count is not None:  # MultiCorpus counts by reading otherwise, and reading is dear here
             self.count = count
@@ -62,11 +51,8 @@ class TeacherCorpus:
             groups = [example.reference.spans.get(self.spans_key) for example in batch]
             taught = [group for group in groups if group is not None and len(group)]
             texts = [group[0].text for group in taught]
-            known = self._kept if self.keep_vectors else {}
-            unknown = [text for text in dict.fromkeys(texts) if text not in known]
-            known.update(zip(unknown, self._vectors(self._nlp, unknown), strict=True))
-            for group, text in zip(taught, texts, strict=True):
-                group.attrs["vector"] = known[text]
+            for group, vector in zip(taught, self._vectors(self._nlp, texts), strict=True):
+                group.attrs["vector"] = vector
             yield from batch
 
     def _vectors(self, nlp: Language, texts: Iterable[str]) -> Iterator[numpy.ndarray]:

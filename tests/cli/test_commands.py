@@ -12,7 +12,7 @@ from killing import typed as run
 from pipelines import real_data
 from spacy.tokens import DocBin
 
-from spacy_sbert.distillation import distill_static
+from spacy_sbert.interchange.distillation import distill_static
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "assets"

@@ -23,8 +23,8 @@ from typer.testing import CliRunner
 from spacy_sbert.cards import describe
 from spacy_sbert.cli import app
 from spacy_sbert.component.upstream import find_table
-from spacy_sbert.distillation import distill_static
 from spacy_sbert.interchange import export_folder, import_folder
+from spacy_sbert.interchange.distillation import distill_static
 
 ASSETS = Path(__file__).parent.parent.parent / "assets"
 SHARED = "config_sentence_transformers.json"

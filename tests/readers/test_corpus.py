@@ -335,28 +335,6 @@ def test_teacher(tmp_path, teacher, batch_size):
             assert not example.predicted.spans["sbert"].attrs
 
 
-@pytest.mark.parametrize("keep_vectors", [False, True])
-def test_a_teacher_whose_vectors_are_kept_encodes_each_text_once(tmp_path, teacher, monkeypatch, keep_vectors):
-    lines = ["one", "two words", "one", "three words here", "two words"]
-    (tmp_path / "texts.txt").write_text("\n".join(lines), encoding="utf8")
-    encode, encoded, epochs = TeacherCorpus._vectors, [], []
-
-    def recorded(self, nlp, texts):
-        encoded.extend(texts)
-        return encode(self, nlp, texts)
-
-    monkeypatch.setattr(TeacherCorpus, "_vectors", recorded)
-    plain = PairCorpus(tmp_path / "texts.txt", format="text")
-    corpus = TeacherCorpus(plain, teacher, batch_size=2, keep_vectors=keep_vectors)
-    for _ in range(2):
-        examples = list(corpus(spacy.blank("en")))
-        groups = [example.reference.spans["sbert"] for example in examples]
-        epochs.append([(group[0].text, group.attrs["vector"].tolist()) for group in groups])
-    assert epochs[0] == epochs[1] and [text for text, _ in epochs[0]] == lines
-    assert [vector for _, vector in epochs[0]] == [[len(line), len(line.split())] for line in lines]
-    assert encoded == (["one", "two words", "three words here"] if keep_vectors else 2 * lines)
-
-
 def test_vectors_of_a_teacher_survive(teacher, texts, tmp_path):
     (example,) = TeacherCorpus(PairCorpus(texts, format="text", limit=1), teacher)(spacy.blank("en"))
     DocBin(docs=[example.reference]).to_disk(tmp_path / "a.spacy")

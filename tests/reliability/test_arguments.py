@@ -10,9 +10,9 @@ from pipelines import make_example
 from wrong_settings import MANY, NUMBERS, PROMISE, entry_points, target, validated_functions
 
 from spacy_sbert import bulk, cards, interchange, meta, readers, search, visual
-from spacy_sbert.distillation import distill_static
 from spacy_sbert.evaluation.baselines import make_baseline
 from spacy_sbert.hooks.most_similar import most_similar
+from spacy_sbert.interchange.distillation import distill_static
 from spacy_sbert.meta.corpus import ShortSentences, read_sentences
 from spacy_sbert.meta.fitting import set_method
 from spacy_sbert.readers.texts import read_texts as read_drawn

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy
 from tqdm import tqdm
 
-from ..encoder.wordpieces import Wordpieces
-from ..vectors.cuts import CutCounter
-from ..vectors.texts import TextEncoder, encode_all
+from ...encoder.wordpieces import Wordpieces
+from ...vectors.cuts import CutCounter
+from ...vectors.texts import TextEncoder, encode_all
 
 BATCH = 4096  # wordpieces that are encoded at once
 

@@ -7,9 +7,9 @@ import pytest
 from scipy import sparse
 from transformers import AutoTokenizer
 
-from spacy_sbert.distillation.fit import frequency_weights, least_squares, principal_axes, wordpiece_counts
-from spacy_sbert.distillation.vocabulary import frequent_words, with_words
 from spacy_sbert.encoder.table_source import without_special_tokens
+from spacy_sbert.interchange.distillation.fit import frequency_weights, least_squares, principal_axes, wordpiece_counts
+from spacy_sbert.interchange.distillation.vocabulary import frequent_words, with_words
 
 RNG = numpy.random.default_rng(3)
 

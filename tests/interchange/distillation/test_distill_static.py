@@ -17,7 +17,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoTokenizer, BertModel, BertTokenizerFast, PreTrainedTokenizerFast
 
 from spacy_sbert.component.upstream import find_table
-from spacy_sbert.distillation import distill_static
+from spacy_sbert.interchange.distillation import distill_static
 from spacy_sbert.readers import read_sts
 from spacy_sbert.readers.docs import example_doc
 from spacy_sbert.similarity.correlation import spearman

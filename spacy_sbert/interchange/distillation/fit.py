@@ -7,7 +7,7 @@ import numpy
 from scipy import sparse
 from tokenizers import Tokenizer
 
-from ..similarity.principal_components import principal_components
+from ...similarity.principal_components import principal_components
 
 SMOOTHING = 1e-2  # a; what the fit leaves of the teacher's vectors hardly changes above it, and grows below
 # Of a teacher's vectors. They may lie in a plane, as layer normalisation has it: what leads out of it is rounding.

@@ -9,14 +9,14 @@ import spacy
 from spacy.language import Language
 from thinc.types import Floats2d
 
-from ..component.sbert import find_sbert
-from ..component.upstream import find_table, find_transformer
-from ..encoder.table_source import without_special_tokens
-from ..encoder.transformer import load
-from ..errors.checks import NonNegative, Width, validated
-from ..vectors.sentence_pooling import SentencePooling
-from ..vectors.texts import TextEncoder
-from .errors import Errors, Warnings
+from ...component.sbert import find_sbert
+from ...component.upstream import find_table, find_transformer
+from ...encoder.table_source import without_special_tokens
+from ...encoder.transformer import load
+from ...errors.checks import NonNegative, Width, validated
+from ...vectors.sentence_pooling import SentencePooling
+from ...vectors.texts import TextEncoder
+from ..errors import Errors, Warnings
 from .fit import frequency_weights, least_squares, principal_axes, wordpiece_counts
 from .teacher_vectors import Vocabulary
 from .vocabulary import WORDPIECE, frequent_words, tokenizer_kind, with_words
