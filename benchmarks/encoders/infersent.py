@@ -36,7 +36,7 @@ from spacy_sbert.component.heads import find_heads, probabilities_of  # noqa: E4
 from spacy_sbert.training.schedules import linear_warmup  # noqa: E402
 
 STEPS, BATCH_SIZE, RATE, WIDTH = 1250, 64, 1e-3, 256
-SIDES, RUNS = ("spacy-sbert", "pytorch"), (1, 2, 3)
+SIDES, RUNS = ("spacy-sbert", "pytorch"), (1, 2, 3, 4, 5)
 MEASURES = {"accuracy": "SNLI dev accuracy", "sts_spearman": "STSb dev Spearman"}
 
 

@@ -10,7 +10,7 @@ from spacy_transformers.data_classes import FullTransformerBatch, WordpieceBatch
 from spacy_transformers.layers import TransformerModel
 from thinc.api import Model, xp2torch
 from thinc.types import Floats2d
-from transformers.file_utils import ModelOutput
+from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from ..errors.configured import Configured
 from ..files.sealed_states import SealedModel
@@ -172,7 +172,7 @@ def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfor
         return PaddedRows(spans=nested, wordpieces=batch, model_output=output, align=align), lambda d_output: docs
     with encoder.states(wordpieces, is_train) as (states, backprop_states):
         padded, backprop_padded = pad_states(wordpieces, states, encoder.get_dim("nO"), shim.device)
-        output = ModelOutput(last_hidden_state=padded)
+        output = BaseModelOutputWithPooling(last_hidden_state=cast(torch.FloatTensor, padded))
         pooler = getattr(shim.network, "pooler", None)  # which has no dropout
         if not is_train and pooler is not None:
             with torch.no_grad():

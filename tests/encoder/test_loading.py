@@ -108,7 +108,7 @@ def test_a_head_that_is_not_loaded(folder, tiny_bert, name):
 @pytest.mark.parametrize("kind", ["own.Transformer", "sentence_transformers.models.MLMTransformer", "Transformer"])
 def test_a_foreign_transformer_module(folder, kind):
     (folder / "modules.json").write_text(json.dumps([{"path": "", "type": kind}]))
-    with pytest.raises(ValueError, match=rf"modules\.json names the module {kind}"):
+    with pytest.raises(ValueError, match=rf"(modules\.json names|has) the module {kind}"):
         encode(folder)
 
 

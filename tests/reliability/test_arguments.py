@@ -161,7 +161,7 @@ def calls(nlp, folder):
         "visual.render.render": (visual.render, {"docs": doc, "jupyter": False}, {"options": {"none", "dict"}}),
         "visual.heatmap.heatmap": (visual.heatmap.heatmap, {"docs": doc}, {}),
         "visual.scatter.scatter": (visual.scatter.scatter, {"docs": doc}, {}),
-        "distillation.static.distill_static": (
+        "interchange.distillation.static.distill_static": (
             distill_static,
             {"teacher": nlp, "texts": [TEXT] * 6, "size": 2},
             {"words": {"zero", *MANY}},
