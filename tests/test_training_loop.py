@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy
@@ -243,7 +244,10 @@ def test_ctrl_c_keeps_weights_and_scores(tiny_bert, tmp_path):
     command += ["--training.optimizer.learn_rate.total_steps", "100000", "--training.eval_frequency", "5"]
     log = tmp_path / "log.jsonl"
     command += ["--training.logger.output_file", str(log)]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    # Tests that a shell runs in the background inherit that Ctrl-C is ignored, and so would the process.
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    process = subprocess.Popen(command, cwd=ROOT, preexec_fn=heard, **output)
     deadline = time.time() + 120
     while time.time() < deadline and not (log.exists() and len(log.read_text().splitlines()) >= 3):
         time.sleep(0.2)
