@@ -12,7 +12,7 @@ from thinc.types import Floats2d
 from ...component.sbert import find_sbert
 from ...component.upstream import find_table, find_transformer
 from ...encoder.table_source import without_special_tokens
-from ...encoder.transformer import load
+from ...encoder.transformer import RowTransformer, load
 from ...errors.checks import NonNegative, Width, validated
 from ...vectors.sentence_pooling import SentencePooling
 from ...vectors.texts import TextEncoder
@@ -59,11 +59,14 @@ def distill_static(
     encoder = TextEncoder(transformer, cast(SentencePooling, pipe.model.get_ref("pooling")))
     if size > encoder.width:
         raise ValueError(Errors.STATIC_SIZE.format(given=size, width=encoder.width))
-    tokenizer, vectors = _vocabulary(encoder, texts, words, progress=progress)
-    counts = wordpiece_counts(tokenizer, texts, len(vectors))
+    n_pieces = len(transformer.wordpiece_tokenizer.strings)
+    tokenizer, frequent = _tokenizer(transformer, texts, words, n_pieces)
+    counts = wordpiece_counts(tokenizer, texts, n_pieces + len(frequent))
     held = numpy.flatnonzero(counts.sum(axis=1))
     if len(held) < size:
         raise ValueError(Errors.FEW_TEXTS.format(given=len(held), needed=size, size=size))
+    vocabulary = Vocabulary(encoder, progress=progress)
+    vectors = numpy.concatenate([vocabulary.wordpieces(), vocabulary.words(frequent)])
     fitted = held[numpy.linspace(0, len(held) - 1, min(len(held), N_FIT)).astype("int64")]
     said = pipe.encode([texts[number] for number in fitted], progress=progress)
     axes = principal_axes(said, size)
@@ -72,22 +75,17 @@ def distill_static(
     return _pipeline(str(teacher.lang), str(transformer.attrs["name"]), tokenizer, table.astype("float32"), axes)
 
 
-def _vocabulary(
-    encoder: TextEncoder, texts: Sequence[str], n_words: int, *, progress: bool
-) -> tuple[str, numpy.ndarray]:
-    """The tokenizer, and the teacher's vector of each of its wordpieces: float32 (wordpieces, width)."""
-    shim = load(encoder.transformer)
+def _tokenizer(transformer: RowTransformer, texts: Sequence[str], n_words: int, n_pieces: int) -> tuple[str, list[str]]:
+    """The teacher's tokenizer with the frequent words of the texts, and these; n_pieces (int): those that it has."""
+    shim = load(transformer)
     if not shim.tokenizer.is_fast:
         raise ValueError(Errors.SLOW_TOKENIZER.format(name=shim.name))
     tokenizer = without_special_tokens(shim.tokenizer.backend_tokenizer.to_str(), lowercase=shim.load().lowercase)
-    vocabulary = Vocabulary(encoder, progress=progress)
-    pieces, words = vocabulary.wordpieces(), []
     if n_words and tokenizer_kind(tokenizer) != WORDPIECE:
         warnings.warn(Warnings.NO_WORDS.format(given=tokenizer_kind(tokenizer)), stacklevel=4)
-    elif n_words:
-        words = frequent_words(tokenizer, texts, n_words)
-        tokenizer = with_words(tokenizer, words, len(pieces))
-    return tokenizer, numpy.concatenate([pieces, vocabulary.words(words)])
+        n_words = 0
+    words = frequent_words(tokenizer, texts, n_words) if n_words else []
+    return with_words(tokenizer, words, n_pieces) if words else tokenizer, words
 
 
 def _pipeline(lang: str, teacher: str, tokenizer: str, table: numpy.ndarray, axes: numpy.ndarray) -> Language:
