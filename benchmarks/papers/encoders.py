@@ -1,0 +1,166 @@
+"""Make the encoders that docs/papers.md compares, each a pipeline in a folder of its name.
+
+    python benchmarks/papers/encoders.py training/encoders [NAME ...]
+
+minilm      all-MiniLM-L6-v2, as `nlp.add_pipe("sbert")` has it
+mpnet       all-mpnet-base-v2 (scripts/fetch_mpnet.py)
+wordllama   WordLlama's table of 256 numbers (pip install wordllama==0.4.0.post1 toml)
+words       static vectors in a vocab: of each word of Wikipedia (enwiki_vocab_min200.txt) WordLlama's vector
+universal   the Universal Sentence Encoder (universal.py)
+bilstm      configs/infersent.cfg, trained on 20,000 pairs of SNLI
+ngrams      configs/paraphrase_average.cfg, trained on 100,000 pairs of duplicates
+static      `distill-static` from minilm
+
+One that is there is kept. Data: the folder that SPACY_SBERT_DATA names.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy
+import spacy
+from safetensors.numpy import save_file
+
+from spacy_sbert.interchange.importing import import_folder
+
+ROOT = Path(__file__).parent.parent.parent
+HERE = Path(__file__).parent
+
+
+def data() -> Path:
+    return Path(os.environ["SPACY_SBERT_DATA"])
+
+
+def minilm(folder: Path) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert")
+    nlp.to_disk(folder)
+
+
+def mpnet(folder: Path) -> None:
+    with tempfile.TemporaryDirectory() as temporary:
+        _run("scripts/fetch_mpnet.py", Path(temporary) / "mpnet")
+        import_folder(str(Path(temporary) / "mpnet")).to_disk(folder)
+
+
+def wordllama(folder: Path) -> None:
+    """By way of a folder of sentence-transformers, as its table and tokenizer are those of a StaticEmbedding."""
+    model = _word_llama()
+    with tempfile.TemporaryDirectory() as temporary:
+        module = Path(temporary) / "0_StaticEmbedding"
+        module.mkdir()
+        model.tokenizer.no_padding()
+        model.tokenizer.save(str(module / "tokenizer.json"))
+        save_file({"embedding.weight": model.embedding}, module / "model.safetensors")
+        kind = "sentence_transformers.models.StaticEmbedding"
+        modules = [{"idx": 0, "name": "0", "path": module.name, "type": kind}]
+        (Path(temporary) / "modules.json").write_text(json.dumps(modules), encoding="utf8")
+        import_folder(temporary).to_disk(folder)
+
+
+def words(folder: Path) -> None:
+    lines = (data() / "corpora" / "enwiki_vocab_min200.txt").read_text(encoding="utf8").splitlines()
+    known = sorted({line.split()[0] for line in lines})
+    nlp, vectors = spacy.blank("en"), _word_llama().embed(known)
+    nlp.vocab.vectors = spacy.vectors.Vectors(strings=nlp.vocab.strings, data=vectors, keys=known)
+    nlp.to_disk(folder)
+
+
+def universal(folder: Path) -> None:
+    sys.path.append(str(HERE))
+    import universal  # noqa: F401  it registers the pipe
+
+    nlp = spacy.blank("en")
+    nlp.add_pipe("universal_sentence_encoder")
+    nlp.to_disk(folder)
+
+
+def bilstm(folder: Path) -> None:
+    nli = data() / "nli"
+    train = {"paths.train": nli / "snli_sample_train.jsonl", "paths.dev": nli / "snli_dev.jsonl"}
+    widths = {f"components.sbert.model.tok2vec.{part}.width": 256 for part in ("embed", "encode")}
+    _train("infersent", folder, batch=64, steps=1250, **train, **widths)
+
+
+def ngrams(folder: Path) -> None:
+    with tempfile.TemporaryDirectory() as temporary:
+        pairs = Path(temporary) / "duplicates.tsv"
+        pairs.write_bytes(gzip.decompress((data() / "quora" / "paraphrase_train.tsv.gz").read_bytes()))
+        corpora = {
+            "corpora.train.path": pairs,
+            "corpora.train.header": "false",
+            "corpora.train.members": '["0","1"]',
+            "corpora.dev.path": data() / "sts" / "STSBenchmark" / "sts-dev.csv",
+            "corpora.dev.format": "sts",
+            "training.score_weights.sts_spearman": 1.0,
+            "training.score_weights.pair_ap": 0.0,
+        }
+        sizes = {"components.sbert.model.tok2vec.width": 300, "components.sbert.model.tok2vec.rows": 50000}
+        _train("paraphrase_average", folder, batch=500, steps=400, **corpora, **sizes)
+
+
+def static(folder: Path) -> None:
+    with tempfile.TemporaryDirectory() as temporary:
+        sentences = Path(temporary) / "sentences.txt"
+        with gzip.open(data() / "corpora" / "english_sentences.tsv.gz", "rt", encoding="utf8") as file:
+            sentences.write_text("".join(line.split("\t")[1] for line in file), encoding="utf8")
+        _make("minilm", folder.parent)
+        teacher = folder.parent / "minilm"
+        _run("-m", "spacy", "sbert", "distill-static", teacher, folder, "--vocabulary", sentences, "--size", 256)
+
+
+ENCODERS: dict[str, Callable[[Path], None]] = {
+    made.__name__: made for made in (minilm, mpnet, wordllama, words, universal, bilstm, ngrams, static)
+}
+
+
+def _word_llama():  # noqa: ANN202  the package is not there where types are checked
+    import wordllama
+    from wordllama import WordLlama
+
+    return WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
+
+
+def _train(config: str, folder: Path, batch: int, steps: int, **overrides: object) -> None:
+    """Train a config for so many steps; the folder is the pipeline with the last weights."""
+    given = {
+        **overrides,
+        "training.batcher.size": batch,
+        "training.max_steps": steps,
+        "training.max_epochs": 0,
+        "training.eval_frequency": steps,
+    }
+    options = [part for name, value in given.items() for part in (f"--{name}", value)]
+    with tempfile.TemporaryDirectory() as temporary:
+        _run("-m", "spacy", "train", ROOT / "configs" / f"{config}.cfg", "--output", temporary, *options)
+        (Path(temporary) / "model-last").rename(folder)
+
+
+def _run(*command: object) -> None:
+    subprocess.run([sys.executable, *map(str, command)], cwd=ROOT, check=True)
+
+
+def _make(name: str, folder: Path) -> None:
+    if not (folder / name).exists():
+        ENCODERS[name](folder / name)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("names", nargs="*", default=[], choices=[*ENCODERS, []], metavar="NAME")
+    args = parser.parse_args()
+    args.folder.mkdir(parents=True, exist_ok=True)
+    for name in args.names or ENCODERS:
+        _make(name, args.folder.absolute())
+
+
+if __name__ == "__main__":
+    main()
