@@ -18,7 +18,7 @@ from ..files.digests import digest_of_parts, digest_of_stream
 from ..files.environment import device, versions
 from ..vectors.identity import pipeline_digest
 from .corpus import Texts
-from .errors import Errors, Warnings
+from .errors import Errors
 from .estimator import MetaEmbedding
 from .members import FunctionMember, Member, learner
 from .vector_cache import VectorCache
@@ -49,9 +49,8 @@ def fit_pipe(
         estimator = pipe.estimator.fit(views, [member.name for member in pipe.members], progress=progress)
         if cache is None:
             views = []  # Windows removes nothing that is mapped
-    if estimator.width < max(estimator.widths_) and estimator.size is None:
-        sizes = {"size": estimator.width, "widest": max(estimator.widths_)}
-        logger.warning(Warnings.META_FEWER_DIRECTIONS.format(name=pipe.name, method=estimator.method, **sizes))
+    for note in estimator.notes(pipe.name):
+        logger.warning(note)
     return views
 
 
