@@ -1,5 +1,6 @@
 """A pipe's members encode sentences, and its estimator is fitted on their vectors."""
 
+import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
@@ -88,12 +89,12 @@ def member_vectors(nlp: Language, pipe: MetaPipe, texts: Texts, folder: Path, pr
 def _parts(nlp: Language, pipe: MetaPipe) -> Iterator[str | bytes]:
     """All that the members' vectors depend on, but the sentences."""
     yield digest_of_parts(pipeline_digest(nlp), device(), versions())
+    functions = nlp.config["components"].get(pipe.name, {}).get("functions", {})
     for member in pipe.members:
         yield member.name
         if isinstance(member, FunctionMember):
-            yield type(member.function).__qualname__
-            if hasattr(member.function, "to_bytes"):
-                yield member.function.to_bytes()
+            yield json.dumps(functions.get(member.name), sort_keys=True, default=str)
+            yield from member.identity()
 
 
 def _blocks(nlp: Language, pipe: MetaPipe, texts: Texts, bar: tqdm) -> Iterator[list[numpy.ndarray]]:

@@ -174,7 +174,9 @@ def test_gcca_takes_the_largest_rho_whatever_their_sign(normalize):
         GCCA(size=12).fit(views)
 
 
-@pytest.mark.parametrize(("widths", "size"), [((60, 51, 102), 102), ((60, 51), 102), ((60, 102), 102), ((51, 102), 102)])
+@pytest.mark.parametrize(
+    ("widths", "size"), [((60, 51, 102), 102), ((60, 51), 102), ((60, 102), 102), ((51, 102), 102)]
+)
 def test_the_size_of_the_widest_member_without_any_of_the_others(widths, size):
     """The paper's d = 1024 of members 600, 512 and 1024 wide, and each of them left out, at a tenth."""
     fitted = GCCA(size=size).fit(make_views(n=600, widths=widths))
