@@ -4,11 +4,11 @@
         small=static/potion nli=training/nli/model-last --function lengths=my_lengths.v1 --code functions.py
         --counts enwiki_vocab_min200.txt
 
-An encoder is a folder, or a name, of sentence-transformers: a transformer, or a table (StaticEmbedding); or a pipeline
-of this package, of which the `sbert` pipe is taken, with the transformer or tok2vec that it listens to. Each gets a pipe
-of its own. A function is registered by the file of code, which whoever loads the pipeline needs, too. The static vector
-of a word is the mean of the input embeddings of its wordpieces, of the first encoder's transformer; `sif` is their mean
-by smooth inverse frequency. The pipe `sbert_meta` concatenates all until it is fitted.
+An encoder is a folder or a name of sentence-transformers, with a transformer or a table (StaticEmbedding), or a
+pipeline of this package, of which the `sbert` pipe is taken with the transformer or tok2vec that it listens to. Each
+gets a pipe of its own. A function is registered by the file of code, which whoever loads the pipeline needs, too. The
+static vector of a word is the mean of the input embeddings of its wordpieces, of the first encoder's transformer; `sif`
+is their mean by smooth inverse frequency. The pipe `sbert_meta` concatenates all until it is fitted.
 """
 
 import argparse
@@ -38,9 +38,9 @@ def make_ensemble(
 ) -> Language:
     """A pipeline with a pipe for each encoder, and the pipe that combines them.
 
-    encoders: from the name of a pipe to an encoder. poolings: to another pooling of the first of them. functions: from a
-    name to that of a registered function. counts, words: the file of words and counts, and how many of the most frequent
-    get a static vector.
+    encoders: from the name of a pipe to an encoder. poolings: to another pooling of the first of them. functions: from
+    a name to that of a registered function. counts, words: the file of words and counts, and how many of the most
+    frequent get a static vector.
     """
     nlp = spacy.blank("en")
     first = next(iter(encoders), "")

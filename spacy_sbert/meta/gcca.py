@@ -24,10 +24,10 @@ class GCCA(LinearMeta):
         A theta = rho B theta,  A = blocks Sigma_jk for j != k, 0 for j = k,
                                 B = blocks Sigma_jj + tau tr(Sigma_jj) / d_j I for j = k, 0 for j != k,
 
-    with Sigma_jk the covariance of the members j and k, and scaled so that theta' B theta = 1. values_ are rho, whatever
-    their sign: there are as many as the members have numbers in all, and they add up to 0. Of two members, the positive
-    ones are the canonical correlations if tau is 0, the negative ones are the same with the other sign, and the rest
-    is 0. Where several rho are equal, their theta are some basis of one space.
+    with Sigma_jk the covariance of the members j and k, and scaled so that theta' B theta = 1. values_ are rho,
+    whatever their sign: there are as many as the members have numbers in all, and they add up to 0. Of two members, the
+    positive ones are the canonical correlations if tau is 0, the negative ones are the same with the other sign, and
+    the rest is 0. Where several rho are equal, their theta are some basis of one space.
 
     tau (float): regularisation, as a share of the mean variance of a member's numbers; at least 0.
     SOURCE: Poerner et al. 2020, section 3.3; Bach and Jordan 2002, Kernel Independent Component Analysis, section 3.2;

@@ -170,7 +170,7 @@ def test_gcca_takes_the_largest_rho_whatever_their_sign(normalize):
         narrow = GCCA(size=size, normalize=normalize).fit(views)
         assert narrow.values_ == pytest.approx(whole.values_[:size], abs=1e-12)
         assert (len(list(narrow.notes("it"))) > 0) == (size > 4)
-    with pytest.raises(ValueError, match="size 12, .* only 11 directions to give on 300 sentences"):
+    with pytest.raises(ValueError, match=r"size 12, .* only 11 directions to give on 300 sentences"):
         GCCA(size=12).fit(views)
 
 
