@@ -8,6 +8,7 @@ from typing import Any
 from runs import markdown
 
 Scores = Mapping[str, Any]
+Table = tuple[Sequence[str], list[list[str]], Sequence[str]]  # header, lines, notes
 
 RAW = {"gcca", "ae"}  # methods to which the paper gives the members' vectors as they are
 CORRELATION = "Pearson / Spearman x 100 of cosine."
@@ -40,9 +41,6 @@ def write_tables(folder: Path, found: Scores) -> None:
         (folder / f"table{number}.md").write_text(text, encoding="utf8")
 
 
-Table = tuple[Sequence[str], list[list[str]], Sequence[str]]
-
-
 def _grid(found: Scores) -> Table:
     rows = [[key + mark_of(json.loads(key)), cell(one["dev"]), _seconds(one)] for key, one in found["table1"].items()]
     said = f"Autoencoders on {found['grid_sentences']} of {found['sentences']} sentences."
@@ -57,7 +55,7 @@ def _methods(found: Scores) -> Table:
         for name, row in rows.items()
     ]
     better = (
-        f"better: by how much the method's mean of Spearman is above that of the best member, {found['best_member']}, "
+        f"better: by how much the method's mean of Spearman is above that of the best member ({found['best_member']}), "
         f"and the 95 % interval of {found['resamples']} paired resamples of the pairs within each sub-set."
     )
     up = f"projected up: at random to {found['projected_to']} numbers, the mean of 10 seeds; members that are narrower."
@@ -71,8 +69,8 @@ def _left_out(found: Scores) -> Table:
         [left_out, *(cell(each[method][of]) for method in methods for of in ("dev", "mean"))]
         for left_out, each in found["table3"].items()
     ]
-    heads = [f"{method}, {of}" for method in methods for of in ("STS benchmark dev (tuned)", "mean")]
-    return ["left out", *heads], rows, [CORRELATION, PAPER, TUNED]
+    heads = [f"{method}, {of}" for method in methods for of in ("dev (tuned)", "mean")]
+    return ["left out", *heads], rows, [CORRELATION, PAPER, f"dev: STS benchmark dev. {TUNED}"]
 
 
 def _subsets(found: Scores) -> Table:
