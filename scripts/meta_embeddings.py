@@ -3,40 +3,42 @@
     python scripts/meta_embeddings.py training/ensemble --corpus sentences.tsv.gz --column 2 --data data
         --output metrics/meta
 
-table1.md: hyper-parameters, by Pearson and Spearman on STS benchmark dev. table2.md: members, members projected up to
-the width of their concatenation (mean of 10 seeds) and methods, by the unweighted mean over the sub-sets of each year.
-table3.md: each method without one of the members. table4.md: each sub-set. GCCA and autoencoder have the
-hyper-parameters that did best in table 1, also with and without normalised members. scores.json holds everything, and
-what it was made of. The members' vectors are made once and kept in the output folder.
+table1.md: hyper-parameters, and whether members are brought to length 1, by Pearson and Spearman on STS benchmark dev.
+table2.md: members, members projected up to the methods' width (mean of 10 seeds) and methods, with the hyper-parameters
+that did best in table 1; a year by the unweighted mean of its sub-sets; the mean over the tasks, without that of table
+1; and how much better than the best member a method is by that mean, with a 95 % interval. table3.md: each method
+without one of the members. table4.md: each sub-set. scores.json holds everything, with the seconds of each fit.
+
+The members' vectors are made once and kept in the output folder, in `vectors`. What each setting scores is written to
+`runs` at once, also that it cannot be fitted, and why: a run that was stopped goes on from there. Other members, data,
+sentences or versions are other runs.
 """
 
 import argparse
 import json
-from collections.abc import Sequence
-from functools import partial
+import time
+from collections.abc import Callable, Sequence
 from itertools import compress, product
 from pathlib import Path
 from typing import Any
 
 import numpy
 import spacy
-from runs import markdown
-from spacy.language import Language
+from meta_scores import RESAMPLES, Combined, Data, Members, Scores, average, difference, resampled
+from meta_tables import RAW, cell, mark_of, write_tables
+from runs import digest, run_once
+from spacy.util import import_file
 
-from spacy_sbert.evaluation import Settings, evaluate_suites
+from spacy_sbert.files.digests import digest_of_parts
 from spacy_sbert.files.environment import versions
-from spacy_sbert.meta import METHODS, MetaEmbedding, make_estimator
+from spacy_sbert.meta import METHODS, make_estimator
 from spacy_sbert.meta.autoencoder import LAYERS
-from spacy_sbert.meta.component import SentenceMeta
 from spacy_sbert.meta.corpus import ShortSentences, Texts, read_sentences
 from spacy_sbert.meta.fitting import fit_meta
 from spacy_sbert.meta.reconstruction import LOSSES
-from spacy_sbert.readers.sts import read_sts
-from spacy_sbert.similarity import cosine
-from spacy_sbert.similarity.correlation import pearson, spearman
+from spacy_sbert.meta.vector_cache import MANIFEST
 
 TAUS = (1e-2, 1e-1, 1.0, 1e1, 1e2)
-Scores = dict[str, Any]
 
 
 def sample(path: Path, column: int | None, n: int, seed: int) -> Texts:
@@ -49,215 +51,203 @@ def sample(path: Path, column: int | None, n: int, seed: int) -> Texts:
     return lambda: compress(read_sentences(path, column), chosen)
 
 
-class Members:
-    """The members' vectors of texts, each text encoded once."""
-
-    def __init__(self, nlp: Language, pipe: SentenceMeta):
-        self.nlp, self.pipe = nlp, pipe
-        self.names = [member.name for member in pipe.members]
-        self.place: dict[str, int] = {}
-        self.rows: list[numpy.ndarray] = []  # of each member, (texts so far, d_j)
-
-    def __call__(self, texts: Sequence[str], chosen: Sequence[int]) -> list[numpy.ndarray]:
-        """The vectors of some members, float32 (n, d_j) each."""
-        new = sorted({text for text in texts if text not in self.place}, key=len)
-        if new:
-            before = self.nlp.pipe_names[: self.nlp.pipe_names.index(self.pipe.name)]
-            with self.nlp.select_pipes(enable=before):
-                found = self.pipe.member_vectors(list(self.nlp.pipe(new, batch_size=1000)))
-            self.rows = [numpy.vstack(pair) for pair in zip(self.rows, found, strict=True)] if self.rows else found
-            start = len(self.place)
-            self.place.update((text, start + i) for i, text in enumerate(new))
-        places = [self.place[text] for text in texts]
-        return [self.rows[i][places] for i in chosen]
-
-
-class Combined:
-    """A source of vectors for evaluation: one member, or several of them combined."""
-
-    learns, nlp, digest = False, None, ""
-
-    def __init__(self, members: Members, chosen: Sequence[int], estimator: MetaEmbedding | None = None):
-        self.members, self.chosen, self.estimator = members, list(chosen), estimator
-        self.name = "+".join(members.names[i] for i in chosen)
-
-    def encode(self, texts: Sequence[str], fit_on: Sequence[str] = ()) -> numpy.ndarray:
-        views = self.members(texts, self.chosen)
-        return (views[0] if self.estimator is None else self.estimator.transform(views)).astype("float32")
-
-
 class Ensemble:
-    """Members by their vectors of the corpus and of whatever is scored; every method is fitted here."""
+    """Members by their vectors of the corpus and of whatever is scored; every method is fitted here.
 
-    def __init__(self, members: Members, views: list[numpy.ndarray], data: Path, any_count: bool):
-        self.members, self.views = members, views
-        self.score = partial(on_sts, data=data, any_count=any_count)
-        self.everyone = list(range(len(members.names)))
+    members (Members), data (Data): what is scored, and on what. views: the members' vectors of the corpus, as fit_meta
+    gives them. folder (Path): where each run is saved.
+    """
 
-    def combined(self, chosen: list[int], *, n: int = 0, **settings: Any) -> Combined:
-        """Some members, combined by a method that is fitted on all sentences, or on n of them spread over all."""
-        rows = numpy.linspace(0, len(self.views[0]) - 1, n).astype(int) if n else slice(None)
-        views, names = [self.views[i][rows] for i in chosen], [self.members.names[i] for i in chosen]
-        return Combined(self.members, chosen, make_estimator(**settings).fit(views, names))
+    def __init__(self, members: Members, views: list[Any], data: Data, folder: Path):
+        self.members, self.views, self.data, self.folder = members, views, data, folder
+        self.widths = dict(zip(members.names, (view.shape[1] for view in views), strict=True))
+        vectors = digest(Path(views[0].filename).parent / MANIFEST)
+        self.made_of = {"vectors": vectors, "data": data.facts(), "versions": versions()}
 
-    def sources(self) -> dict[str, dict[str, Scores]]:
-        """Each member, and projected up to the width of all together."""
-        up = f"up-{sum(view.shape[1] for view in self.views)}"
-        found = {name: self.score(Combined(self.members, [i]), sizes=("own", up)) for i, name in self.numbered}
-        own = {name: scores["own"] for name, scores in found.items()}
-        return {**own, **{f"{name}, projected up": scores[up] for name, scores in found.items()}}
+    def member(self, name: str) -> Scores:
+        """What one member scores."""
+        source = Combined(self.members, [self.members.names.index(name)])
+        return self._saved(name, {"member": name}, lambda: self.data.score(source))
 
-    @property
-    def numbered(self) -> list[tuple[int, str]]:
-        return list(enumerate(self.members.names))
+    def projected(self, name: str, width: int) -> Scores:
+        """What one member scores that is projected up."""
+        source = Combined(self.members, [self.members.names.index(name)])
+        settings = {"member": name, "up": width}
+        return self._saved(name, settings, lambda: self.data.score_projected(source, width))
 
-    def methods(self, settings: dict[str, Scores]) -> dict[str, dict[str, Scores]]:
-        """Each method on all members."""
-        return {name: self.score(self.combined(self.everyone, **one))["own"] for name, one in settings.items()}
+    def method(self, settings: Scores, *, without: str | None = None, n: int = 0) -> Scores:
+        """What members score, all or all but one, combined by a method that is fitted on all sentences, or on n of them
+        spread over all; with the seconds and the notes of the fit, or the error, where there can be none."""
+        chosen = [i for i, name in enumerate(self.members.names) if name != without]
+        names, total = [self.members.names[i] for i in chosen], len(self.views[0])
+        rows = numpy.linspace(0, total - 1, n).astype(int) if n else slice(None)
 
-    def without(self, settings: dict[str, Scores]) -> dict[str, Scores]:
-        """Each method without one of the members, on average; none where that would leave one."""
-        found: dict[str, Scores] = {}
-        for out, name in self.numbered if len(self.everyone) > 2 else []:
-            left = [i for i in self.everyone if i != out]
-            scores = {key: self.score(self.combined(left, **one))["own"] for key, one in settings.items()}
-            found[name] = {key: average(one) for key, one in scores.items()}
-        return found
+        def make() -> Scores:
+            start = time.perf_counter()
+            try:
+                estimator = make_estimator(**settings).fit([self.views[i][rows] for i in chosen], names)
+            except ValueError as error:
+                return {"error": str(error)}
+            fit = {"seconds": round(time.perf_counter() - start, 2), "notes": list(estimator.notes("the ensemble"))}
+            return {**fit, **self.data.score(Combined(self.members, chosen, estimator))}
 
+        return self._saved(settings["method"], {**settings, "members": names, "sentences": n or total}, make)
 
-def on_dev(source: Combined, file: Path) -> Scores:
-    """Correlations x 100 on the pairs of a file in the layout of the STS benchmark."""
-    first, second, gold = zip(*read_sts(file), strict=True)
-    cosines = cosine(source.encode(first), source.encode(second))
-    return {"pearson": 100 * (pearson(cosines, gold) or 0), "spearman": 100 * (spearman(cosines, gold) or 0)}
-
-
-def on_sts(source: Combined, data: Path, any_count: bool, sizes: tuple[str, ...] = ("own",)) -> dict[str, Scores]:
-    """Correlations x 100 by task and sub-set: all of a task (a year's mean over sub-sets), for each size."""
-    found = evaluate_suites(source, data, ["sts"], settings=Settings(bootstrap=0, sizes=sizes, any_count=any_count))
-    if found["failed"] or not found["tasks"]:
-        raise SystemExit(f"Not scored: {found['failed'] or 'no STS data set in the folder'}")
-    scores: dict[str, Scores] = {size: {} for size in sizes}
-    for task, result in found["tasks"].items():
-        for variant in result["variants"]:
-            for name in ("pearson", "spearman"):
-                one = variant["scores"]["cosine"][name]
-                every = scores[variant["size"]].setdefault(task, {"subsets": {}})
-                every[name] = 100 * one.get("mean", one["pooled"])
-                for subset, value in one.get("subsets", {}).items():
-                    every["subsets"].setdefault(subset, {})[name] = 100 * value
-    return scores
+    def _saved(self, name: str, settings: Scores, make: Callable[[], Scores]) -> Scores:
+        settings = {**settings, "made_of": self.made_of}
+        try:
+            return run_once(self.folder / f"{name}-{digest_of_parts(settings)[:16]}.json", settings, make)
+        except (MemoryError, RuntimeError) as error:  # it may end well another time
+            return {"error": f"{type(error).__name__}: {error}"}
 
 
-def cell(scores: Scores) -> str:
-    return f"{scores['pearson']:.2f} / {scores['spearman']:.2f}"
-
-
-def average(tasks: Scores) -> Scores:
-    """The unweighted mean over tasks."""
-    return {name: float(numpy.mean([one[name] for one in tasks.values()])) for name in ("pearson", "spearman")}
-
-
-def search(ensemble: Ensemble, dev: Path, sizes: Sequence[int], n: int, training: Scores) -> dict[str, Scores]:
-    """Table 1: the hyper-parameters of the methods that have some, and what they score; autoencoders on n sentences."""
+def grid_of(sizes: Sequence[int], training: Scores) -> list[Scores]:
+    """The hyper-parameters of the methods that have some."""
     grid: list[Scores] = [{"method": "svd", "size": size} for size in sizes]
     grid += [
         {"method": "gcca", "size": size, "tau": tau, "normalize": normalize}
         for size, normalize, tau in product(sizes, (True, False), TAUS)
     ]
-    grid += [
-        {"method": "ae", "size": sizes[0], "loss": loss, "hidden_layers": layers, **training}
-        for loss, layers in product(LOSSES, LAYERS)
+    return grid + [
+        {"method": "ae", "size": sizes[0], "loss": loss, "hidden_layers": layers, "normalize": normalize, **training}
+        for normalize, loss, layers in product((True, False), LOSSES, LAYERS)
     ]
+
+
+def search(ensemble: Ensemble, grid: Sequence[Scores], n: int) -> dict[str, Scores]:
+    """Table 1: what each of the hyper-parameters scores on STS benchmark dev; autoencoders on n sentences."""
     found: dict[str, Scores] = {}
-
-    def score(settings: Scores) -> None:
-        combined = ensemble.combined(ensemble.everyone, n=n if settings["method"] == "ae" else 0, **settings)
-        found[json.dumps(settings)] = on_dev(combined, dev)
-        print(cell(found[json.dumps(settings)]), settings, flush=True)
-
     for settings in grid:
-        score(settings)
-    score({**best_of(found, "ae"), "normalize": False})
+        one = ensemble.method(settings, n=n if settings["method"] == "ae" else 0)
+        found[json.dumps(settings)] = {**of_fit(one), "dev": one.get("dev")}
+        print(cell(one.get("dev")), settings, one.get("error", ""), flush=True)
     return found
 
 
-def best_of(found: dict[str, Scores], method: str) -> Scores:
-    """The settings with normalised members that correlate best, by rank."""
-    keys = [key for key in found if json.loads(key)["method"] == method and json.loads(key).get("normalize", True)]
-    return json.loads(max(keys, key=lambda key: found[key]["spearman"]))
+def of_fit(found: Scores) -> Scores:
+    """What a run says of the fit."""
+    return {key: found[key] for key in ("seconds", "notes", "error") if key in found}
+
+
+def best_of(found: dict[str, Scores], method: str, normalize: bool) -> Scores | None:
+    """The settings that correlate best, by rank, with members brought to length 1 or not; none if none has a score."""
+    keys = {key: json.loads(key) for key, one in found.items() if one["dev"] and one["dev"]["spearman"] is not None}
+    fitting = [key for key, one in keys.items() if (one["method"], one.get("normalize", True)) == (method, normalize)]
+    return keys[max(fitting, key=lambda key: found[key]["dev"]["spearman"])] if fitting else None
+
+
+def chosen_settings(found: dict[str, Scores], epochs: int) -> dict[str, Scores]:
+    """The settings of each row of table 2 that is a method, with the hyper-parameters that did best."""
+    settings: dict[str, Scores] = {}
+    for method, raw in product(METHODS, (True, False)):
+        searched = any(json.loads(key)["method"] == method for key in found)
+        best = best_of(found, method, not raw) if searched else None if raw else {"method": method}
+        if best is not None:
+            shown = f"{method}, {'raw' if raw else 'unit length'}" if method in RAW else method
+            settings[shown + mark_of(best)] = best
+    return {name: {**one, "epochs": epochs} if one["method"] == "ae" else one for name, one in settings.items()}
+
+
+def table2(ensemble: Ensemble, settings: dict[str, Scores], width: int) -> tuple[dict[str, Scores], str | None]:
+    """Table 2, and the best member by its mean, if there is one."""
+    names, tuned_on = ensemble.members.names, ensemble.data.tuned_on()
+    runs = {name: ensemble.member(name) for name in names}
+    narrower = [name for name in names if ensemble.widths[name] < width]
+    runs |= {f"{name}, projected up": ensemble.projected(name, width) for name in narrower}
+    runs |= {name: ensemble.method(one) for name, one in settings.items()}
+    rows = {name: {**of_fit(one), "tasks": one.get("tasks", {})} for name, one in runs.items()}
+    for row in rows.values():
+        row["mean"] = average(row["tasks"], tuned_on)
+    means = {name: rows[name]["mean"]["spearman"] for name in names if rows[name]["mean"]["spearman"] is not None}
+    if not means:
+        return rows, None
+    best = max(means, key=means.__getitem__)
+    theirs = resampled(runs[best]["predictions"], tuned_on)
+    for name in settings:
+        if "predictions" in runs[name]:
+            rows[name]["difference"] = difference(resampled(runs[name]["predictions"], tuned_on), theirs)
+    return rows, best
+
+
+def table3(ensemble: Ensemble, settings: dict[str, Scores]) -> dict[str, dict[str, Scores]]:
+    """Each method without one of the members; none where that would leave one."""
+    names = ensemble.members.names
+    found: dict[str, dict[str, Scores]] = {}
+    for left_out in ["nobody", *(names if len(names) > 2 else [])]:
+        found[left_out] = {}
+        for name, one in settings.items():
+            run = ensemble.method(one, without=left_out)
+            means = average(run.get("tasks", {}), ensemble.data.tuned_on())
+            found[left_out][name] = {**of_fit(run), "dev": run.get("dev"), "mean": means}
+    return found
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="The tables of sentence meta-embeddings.")
     parser.add_argument("pipeline", type=Path, help="with an sbert_meta pipe")
+    parser.add_argument("--code", type=Path, help="a Python file that registers functions of the pipeline")
     parser.add_argument("--corpus", type=Path, required=True, help="plain sentences")
     parser.add_argument("--column", type=int, help="of the sentences in a table, from 1")
     parser.add_argument("--sentences", type=int, default=0, help="so many of the corpus, drawn at random, 0 for all")
     parser.add_argument("--seed", type=int, default=0, help="of what is drawn")
     parser.add_argument("--grid-sentences", type=int, default=0, help="autoencoders are searched on, 0 for all")
-    parser.add_argument("--sizes", nargs="*", type=int, help="of svd and gcca; the first of ae; by default the widest")
+    parser.add_argument(
+        "--sizes",
+        nargs="*",
+        type=int,
+        help="of svd and gcca; the first is that of ae, and of members projected up; by default the widest",
+    )
     parser.add_argument("--epochs", type=int, default=500, help="of autoencoders")
     parser.add_argument("--grid-epochs", type=int, default=0, help="of autoencoders while searched, 0 for --epochs")
     parser.add_argument("--batch-size", type=int, default=10_000, help="of autoencoders")
     parser.add_argument("--dev", type=Path, help="STS benchmark dev, by default that of --data")
     parser.add_argument("--data", type=Path, required=True, help="folder of the STS data sets")
     parser.add_argument("--any-count", action="store_true", help="take data sets that are not whole")
+    parser.add_argument("--gpu-id", type=int, default=-1, help="of the members")
     parser.add_argument("--output", type=Path, default=Path("metrics/meta"))
-    return parser.parse_args()
+    args = parser.parse_args()
+    args.dev = args.dev or next(args.data.rglob("sts-dev.csv"), None)
+    if args.dev is None:
+        parser.error(f"no sts-dev.csv in {args.data}: give --dev")
+    return args
 
 
 def main() -> None:
     args = arguments()
-    args.output.mkdir(parents=True, exist_ok=True)
+    if args.code:
+        import_file(f"code_{args.code.stem}", args.code)
+    if args.gpu_id >= 0:
+        spacy.require_gpu(args.gpu_id)
     nlp = spacy.load(args.pipeline)
     pipe: Any = nlp.get_pipe("sbert_meta")
     texts = ShortSentences(nlp, sample(args.corpus, args.column, args.sentences, args.seed))
-    views = fit_meta(nlp, "sbert_meta", texts, cache=args.output / "vectors")
-    ensemble = Ensemble(Members(nlp, pipe), views, args.data, args.any_count)
-    widths = {name: view.shape[1] for (_, name), view in zip(ensemble.numbered, views, strict=True)}
+    vectors = args.output / "vectors"
+    views = fit_meta(nlp, "sbert_meta", texts, cache=vectors)
+    data = Data(args.data, args.dev, args.any_count)
+    ensemble = Ensemble(Members(nlp, pipe, vectors), views, data, args.output / "runs")
+    sizes = args.sizes or [max(ensemble.widths.values())]
     training = {"epochs": args.grid_epochs or args.epochs, "batch_size": args.batch_size}
-    dev, sizes = args.dev or next(args.data.rglob("sts-dev.csv")), args.sizes or [max(widths.values())]
-    grid = search(ensemble, dev, sizes, args.grid_sentences, training)
-    best = {method: best_of(grid, method) for method in ("svd", "gcca", "ae")}
-    settings: dict[str, Scores] = {method: {"method": method, **best.get(method, {})} for method in METHODS}
-    settings["ae"]["epochs"] = args.epochs
-    found = {
+    found = search(ensemble, grid_of(sizes, training), args.grid_sentences)
+    settings = chosen_settings(found, args.epochs)
+    rows, best = table2(ensemble, settings, sizes[0])
+    scores = {
         "sentences": len(views[0]),
         "left_out": texts.n_left_out,
         "grid_sentences": args.grid_sentences or len(views[0]),
         "seed": args.seed,
-        "widths": widths,
+        "widths": ensemble.widths,
+        "projected_to": sizes[0],
+        "tuned_on": data.tuned_on(),
+        "best_member": best,
+        "resamples": RESAMPLES,
         "settings": settings,
-        "versions": versions(),
-        "table1": grid,
-        "table2": {**ensemble.sources(), **ensemble.methods(settings)},
-        "table3": ensemble.without(settings),
+        "made_of": ensemble.made_of,
+        "table1": found,
+        "table2": rows,
+        "table3": table3(ensemble, settings),
     }
-    (args.output / "scores.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf8")
-    write_tables(args.output, found)
-
-
-def write_tables(folder: Path, found: Scores) -> None:
-    """The four tables, Pearson / Spearman x 100."""
-    rows = found["table2"]
-    tasks = list(next(iter(rows.values())))
-    table1 = [[key, cell(scores)] for key, scores in found["table1"].items()]
-    table2 = [[name, *(cell(row[task]) for task in tasks), cell(average(row))] for name, row in rows.items()]
-    methods = list(METHODS)
-    table3 = [["nobody", *(cell(average(rows[method])) for method in methods)]]
-    table3 += [[name, *(cell(each[method]) for method in methods)] for name, each in found["table3"].items()]
-    subsets = [(task, subset) for task in tasks for subset in next(iter(rows.values()))[task]["subsets"]]
-    table4 = [
-        [f"{task} {subset}", *(cell(row[task]["subsets"][subset]) for row in rows.values())] for task, subset in subsets
-    ]
-    for name, header, lines in (
-        ("table1", ["settings", "STS benchmark dev"], table1),
-        ("table2", ["", *tasks, "mean"], table2),
-        ("table3", ["left out", *methods], table3),
-        ("table4", ["sub-set", *rows], table4),
-    ):
-        (folder / f"{name}.md").write_text(markdown(header, lines), encoding="utf8")
+    (args.output / "scores.json").write_text(json.dumps(scores, indent=1) + "\n", encoding="utf8")
+    write_tables(args.output, scores)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ WARNINGS = [
     "joined",
     "meta-fewer-directions",
     "meta-left-out",
+    "meta-not-positive",
     "most-similar-unprefixed",
     "no-words",
     "nothing-to-learn",

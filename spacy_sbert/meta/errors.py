@@ -119,3 +119,7 @@ class Warnings(errors.Warnings):
         "By the method '{method}' the members of '{name}' have {size} directions to give, fewer than the {widest} of "
         "the widest member: its vectors are {size} wide. Set size for narrower ones."
     )
+    META_NOT_POSITIVE = (
+        "Of the {size} rho of '{name}' by the method 'gcca', {count} are not positive: what its members have in common "
+        "ends after {positive}. Set size to {positive} to take no more than that."
+    )

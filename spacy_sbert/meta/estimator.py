@@ -9,7 +9,7 @@ import numpy
 
 from ..errors.checks import Width, validated
 from ..similarity import unit_length
-from .errors import Errors
+from .errors import Errors, Warnings
 
 Views = Sequence[numpy.ndarray]
 BLOCK = 4096  # sentences worked on at once
@@ -67,6 +67,15 @@ class MetaEmbedding(ABC):
     def most_directions(self, widths: Sequence[int], n: int) -> int | None:
         """How many directions there are to learn at the most; None for no limit. For the arguments see check_size."""
         return None
+
+    def notes(self, name: str) -> Iterator[str]:
+        """What those who fitted it should know.
+
+        name (str): what to call it. YIELDS (str): a message each; none where there is nothing to say.
+        """
+        widest = max(self.widths_, default=0)
+        if self.size is None and self.needs_fit and self.width < widest:
+            yield Warnings.META_FEWER_DIRECTIONS.format(name=name, method=self.method, size=self.width, widest=widest)
 
     def fit(self, views: Views, names: Sequence[str] | None = None, *, progress: bool = False) -> "MetaEmbedding":
         """Learn from the vectors of a corpus of sentences.

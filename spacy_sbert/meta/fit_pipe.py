@@ -1,5 +1,6 @@
 """A pipe's members encode sentences, and its estimator is fitted on their vectors."""
 
+import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
@@ -18,7 +19,7 @@ from ..files.digests import digest_of_parts, digest_of_stream
 from ..files.environment import device, versions
 from ..vectors.identity import pipeline_digest
 from .corpus import Texts
-from .errors import Errors, Warnings
+from .errors import Errors
 from .estimator import MetaEmbedding
 from .members import FunctionMember, Member, learner
 from .vector_cache import VectorCache
@@ -49,9 +50,8 @@ def fit_pipe(
         estimator = pipe.estimator.fit(views, [member.name for member in pipe.members], progress=progress)
         if cache is None:
             views = []  # Windows removes nothing that is mapped
-    if estimator.width < max(estimator.widths_) and estimator.size is None:
-        sizes = {"size": estimator.width, "widest": max(estimator.widths_)}
-        logger.warning(Warnings.META_FEWER_DIRECTIONS.format(name=pipe.name, method=estimator.method, **sizes))
+    for note in estimator.notes(pipe.name):
+        logger.warning(note)
     return views
 
 
@@ -89,12 +89,12 @@ def member_vectors(nlp: Language, pipe: MetaPipe, texts: Texts, folder: Path, pr
 def _parts(nlp: Language, pipe: MetaPipe) -> Iterator[str | bytes]:
     """All that the members' vectors depend on, but the sentences."""
     yield digest_of_parts(pipeline_digest(nlp), device(), versions())
+    functions = nlp.config["components"].get(pipe.name, {}).get("functions", {})
     for member in pipe.members:
         yield member.name
         if isinstance(member, FunctionMember):
-            yield type(member.function).__qualname__
-            if hasattr(member.function, "to_bytes"):
-                yield member.function.to_bytes()
+            yield json.dumps(functions.get(member.name), sort_keys=True, default=str)
+            yield from member.identity()
 
 
 def _blocks(nlp: Language, pipe: MetaPipe, texts: Texts, bar: tqdm) -> Iterator[list[numpy.ndarray]]:

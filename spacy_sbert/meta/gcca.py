@@ -1,12 +1,13 @@
 """Generalised canonical correlation analysis of the members."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy
 from scipy import linalg
 
 from ..errors.checks import NonNegativeFloat, Width, validated
-from .errors import Errors
+from .errors import Errors, Warnings
+from .moments import Moments
 from .projection import LinearMeta, parts, rank_of
 
 TAU = 10.0
@@ -23,8 +24,10 @@ class GCCA(LinearMeta):
         A theta = rho B theta,  A = blocks Sigma_jk for j != k, 0 for j = k,
                                 B = blocks Sigma_jj + tau tr(Sigma_jj) / d_j I for j = k, 0 for j != k,
 
-    with Sigma_jk the covariance of the members j and k, and scaled so that theta' B theta = 1. values_ are rho. Of two
-    members these are the canonical correlations, if tau is 0.
+    with Sigma_jk the covariance of the members j and k, and scaled so that theta' B theta = 1. values_ are rho,
+    whatever their sign: there are as many as the members have numbers in all, and they add up to 0. Of two members, the
+    positive ones are the canonical correlations if tau is 0, the negative ones are the same with the other sign, and
+    the rest is 0. Where several rho are equal, their theta are some basis of one space.
 
     tau (float): regularisation, as a share of the mean variance of a member's numbers; at least 0.
     SOURCE: Poerner et al. 2020, section 3.3; Bach and Jordan 2002, Kernel Independent Component Analysis, section 3.2;
@@ -37,12 +40,7 @@ class GCCA(LinearMeta):
     def __init__(self, *, size: Width | None = None, normalize: bool = True, tau: NonNegativeFloat = TAU):
         super().__init__(size=size, normalize=normalize)
         self.tau = tau
-
-    def most_directions(self, widths: Sequence[int], n: int) -> int:
-        """How many directions of positive rho there are at the most: A is zero within each member, so that of all their
-        directions at least as many as the largest one has are of no positive rho. For the arguments see check_size."""
-        held = [min(width, max(n - 1, 0)) for width in widths]
-        return sum(held) - max(held)
+        self._n_positive: int | None = None  # of values_, but for rounding; what is loaded has no notes
 
     def matrices(self, covariance: numpy.ndarray, widths: list[int]) -> tuple[numpy.ndarray, numpy.ndarray]:
         """A and B of the eigenvalue problem.
@@ -57,11 +55,19 @@ class GCCA(LinearMeta):
             between[part, part] = 0.0
         return between, within
 
+    def notes(self, name: str) -> Iterator[str]:
+        yield from super().notes(name)
+        if self._n_positive is not None and self._n_positive < self.width:
+            counts = {"size": self.width, "count": self.width - self._n_positive, "positive": self._n_positive}
+            yield Warnings.META_NOT_POSITIVE.format(name=name, **counts)
+
     def _solve(
-        self, covariance: numpy.ndarray, widths: list[int], size: int, names: Sequence[str]
+        self, moments: Moments, widths: list[int], size: int, names: Sequence[str]
     ) -> tuple[numpy.ndarray, numpy.ndarray, int]:
+        """RAISES (ValueError): if B is singular, or A is 0, so that every direction is as good as any other."""
+        covariance, conditions = moments.covariance, []
         between, within = self.matrices(covariance, widths)
-        total, conditions = len(covariance), []
+        total = len(covariance)
         for name, part, width in zip(names, parts(widths), widths, strict=True):
             lowest, highest = linalg.eigvalsh(within[part, part])[[0, -1]]
             if lowest <= SINGULAR * highest:
@@ -72,4 +78,8 @@ class GCCA(LinearMeta):
         # What is rounding in Sigma_jk is divided by the roots of the smallest eigenvalues of B_jj and B_kk.
         of_pair = numpy.prod(sorted(conditions)[-2:]) ** 0.5
         rounding = max(ROUNDING * abs(rho).max(), total * numpy.finfo("float64").eps * of_pair)
-        return rho[::-1], theta.T[::-1], int((rho > rounding).sum())
+        self._n_positive = int((rho > rounding).sum())
+        if not self._n_positive:  # they add up to 0: then all of them are 0
+            joined = ", ".join(names)
+            raise ValueError(Errors.META_UNCORRELATED.format(names=joined, method=self.method, n=moments.n))
+        return rho[::-1], theta.T[::-1], total

@@ -1,12 +1,15 @@
 """Where a member's vectors come from: a pipe that leaves them on the Doc, or a function of Docs."""
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import numpy
 from spacy.tokens import Doc, Span
 
+from ..files.digests import file_digest
 from ..hooks import records
 from ..similarity import as_numpy
 from .errors import Errors
@@ -71,6 +74,20 @@ class FunctionMember:
         if found.ndim != 2 or len(found) != n:
             raise ValueError(Errors.META_BAD_FUNCTION.format(name=self.name, given=found.shape, expected=n))
         return found.astype("float32", copy=False)
+
+    def identity(self) -> Iterator[str | bytes]:
+        """What the function is, so that another one is known by it: its name, the file that defines it, and what it
+        learned. What it was made with stands in the config."""
+        code = self.function if inspect.isroutine(self.function) else type(self.function)
+        yield code.__qualname__
+        try:
+            file = inspect.getsourcefile(code)
+        except TypeError:  # it is a part of Python
+            file = None
+        if file and Path(file).is_file():  # not what was typed in
+            yield file_digest(Path(file))
+        if hasattr(self.function, "to_bytes"):
+            yield self.function.to_bytes()
 
 
 Member = PipeMember | FunctionMember

@@ -61,10 +61,8 @@ class LinearMeta(MetaEmbedding):
                 raise ValueError(Errors.META_ZERO_VARIANCE.format(name=name, n=moments.n))
         most = self.most_directions(widths, moments.n)
         size = min(self.size or max(widths), most)
-        values, components, found = self._solve(covariance, list(widths), size, names)
+        values, components, found = self._solve(moments, list(widths), size, names)
         rank = min(found, most)  # rounding may look like one more
-        if not rank:
-            raise ValueError(Errors.META_UNCORRELATED.format(names=", ".join(names), method=self.method, n=moments.n))
         if self.size is not None and rank < self.size:
             raise ValueError(self._too_few(rank, covariance, widths, names, moments.n))
         size = min(size, rank)
@@ -83,9 +81,9 @@ class LinearMeta(MetaEmbedding):
 
     @abstractmethod
     def _solve(
-        self, covariance: numpy.ndarray, widths: list[int], size: int, names: Sequence[str]
+        self, moments: Moments, widths: list[int], size: int, names: Sequence[str]
     ) -> tuple[numpy.ndarray, numpy.ndarray, int]:
-        """Values (size,), components (size, D), best first, and how many of them mean something."""
+        """Values (size,), components (size, D), best first, and how many there can be at any size."""
 
     def _transform(self, views: list[numpy.ndarray]) -> numpy.ndarray:
         return (numpy.hstack(views) - self.mean_) @ self.components_.T

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy
 
 from ..similarity.principal_components import components_of_covariance
+from .moments import Moments
 from .projection import LinearMeta
 
 
@@ -20,7 +21,7 @@ class SVD(LinearMeta):
     method = "svd"
 
     def _solve(
-        self, covariance: numpy.ndarray, widths: list[int], size: int, names: Sequence[str]
+        self, moments: Moments, widths: list[int], size: int, names: Sequence[str]
     ) -> tuple[numpy.ndarray, numpy.ndarray, int]:
-        found = components_of_covariance(covariance)
+        found = components_of_covariance(moments.covariance)
         return numpy.sqrt(numpy.maximum(found.variances[:size], 0.0)), found.axes[:size], found.rank

@@ -9,7 +9,7 @@ from made_views import SENTENCES as CORPUS
 from made_views import WORDS
 from pipelines import make_example
 from spacy.tokens import Doc, DocBin
-from spacy.util import registry
+from spacy.util import import_file, registry
 
 from spacy_sbert import restore
 from spacy_sbert.meta.fitting import fit_meta
@@ -221,6 +221,30 @@ def test_a_function_of_ones_own(make_nlp):
     nlp = make_nlp()
     nlp.add_pipe("sbert_meta", config={"functions": {"lengths": {"@misc": "made_lengths.v1"}}, "normalize": False})
     assert nlp("The cat sat.").vector[16:].tolist() == [4.0, 12.0, 1.0]
+
+
+CODE = """
+import numpy
+from spacy.util import registry
+
+@registry.misc("made_powers.v1")
+def make_powers(power: int = 1):
+    return lambda stretches: numpy.array([[len(stretch.text) ** power, FACTOR] for stretch in stretches], dtype="f4")
+"""
+
+
+def test_a_changed_function_does_not_reuse_vectors(make_nlp, tmp_path):
+    def fit(power, factor):
+        (tmp_path / "code.py").write_text(CODE.replace("FACTOR", f"{factor} * len(stretch)"), encoding="utf8")
+        import_file("made_code", tmp_path / "code.py")
+        nlp = make_nlp()
+        functions = {"powers": {"@misc": "made_powers.v1", "power": power}}
+        nlp.add_pipe("sbert_meta", config={"functions": functions, "method": "svd"})
+        return fit_meta(nlp, "sbert_meta", lambda: ["a cat", "a man ran"] * 3, cache=tmp_path / "cache")[1][1].tolist()
+
+    assert fit(1, 1) == [9, 3] and fit(2, 1) == [81, 3] and fit(2, 5) == [81, 15]
+    assert len(list((tmp_path / "cache").iterdir())) == 3
+    assert fit(2, 5) == [81, 15] and len(list((tmp_path / "cache").iterdir())) == 3
 
 
 def test_one_member_alone_or_twice(make_nlp):

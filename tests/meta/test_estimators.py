@@ -84,11 +84,12 @@ def test_gcca_of_two_views_is_classical_cca():
         assert numpy.corrcoef(projected[0][:, i], projected[1][:, i])[0, 1] == pytest.approx(correlations[i], abs=1e-8)
 
 
+@pytest.mark.parametrize("size", [5, 16])
 @pytest.mark.parametrize("tau", [0.0, 0.01, 1.0, 100.0])
 @pytest.mark.parametrize("normalize", [True, False])
-def test_gcca_satisfies_constraint_and_eigen_equation(tau, normalize):
+def test_gcca_satisfies_constraint_and_eigen_equation(tau, normalize, size):
     views = make_views()
-    ours = GCCA(size=5, tau=tau, normalize=normalize).fit(views)
+    ours = GCCA(size=size, tau=tau, normalize=normalize).fit(views)
     rows = joined(views) if normalize else numpy.hstack(views).astype("float64")
     covariance = numpy.cov(rows.T)
     widths = [view.shape[1] for view in views]
@@ -98,9 +99,9 @@ def test_gcca_satisfies_constraint_and_eigen_equation(tau, normalize):
              for i, width in zip(numpy.cumsum(widths) - widths, widths, strict=True)]  # fmt: skip
     within += numpy.diag(numpy.concatenate(ridge))
     theta = ours.components_.T
-    assert theta.T @ within @ theta == pytest.approx(numpy.eye(5), abs=1e-8)
+    assert theta.T @ within @ theta == pytest.approx(numpy.eye(size), abs=1e-8)
     assert between @ theta == pytest.approx(within @ theta * ours.values_, abs=1e-8)
-    assert (numpy.diff(ours.values_) <= 0).all()
+    assert ours.values_ == pytest.approx(linalg.eigh(between, within, eigvals_only=True)[::-1][:size], abs=1e-8)
 
 
 def test_gcca_sums_the_projected_members():
@@ -211,8 +212,8 @@ def test_fewer_directions_than_asked_for_are_an_error():
         SVD(size=17).fit(views, ["a", "b", "c"])
     with pytest.raises(ValueError, match="only 5 directions"):
         SVD(size=7).fit([view[:6] for view in views])
-    with pytest.raises(ValueError, match=r"size 7, but by the method 'gcca' .* only 5 directions"):
-        GCCA(size=7).fit(views[:2])
+    with pytest.raises(ValueError, match=r"size 13, but by the method 'gcca' .* only 12 directions"):
+        GCCA(size=13).fit(views[:2])
     with pytest.raises(ValueError, match="cannot be inverted with tau = 0"):
         GCCA(size=2, tau=0.0).fit([view[:5] for view in views])
 

@@ -1,10 +1,10 @@
-"""The width of a meta-embedding: by default what there is, of a size that there is not said early and with a remedy."""
+"""The width of a meta-embedding: what there is to have, said early and with a remedy where more is asked for."""
 
 import logging
 
 import numpy
 import pytest
-from made_views import SENTENCES, make_views
+from made_views import SENTENCES, make_views, unit
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
@@ -36,20 +36,21 @@ def deficient(n=300):
 
 def test_the_default_is_what_there_is_and_is_saved():
     views = deficient()
-    for estimator, width in ((GCCA(normalize=False), 4), (SVD(normalize=False), 7), (GCCA(), 5)):
+    for estimator, width in ((GCCA(normalize=False), 7), (SVD(normalize=False), 7), (GCCA(), 7)):
         fitted = estimator.fit(views if not estimator.normalize else make_views()[:2])
         assert fitted.width == fitted.size_ == width and fitted.size is None
         assert fitted.transform(views).shape == (300, width)
         again = estimator_from_bytes(estimator_to_bytes(fitted))
         assert again.width == width and again.size is None
         assert numpy.array_equal(again.transform(views), fitted.transform(views))
-    assert SVD().fit([view[:4] for view in make_views()]).width == 3  # of 4 sentences, about their mean
+    for kind in (SVD, GCCA):
+        assert kind().fit([view[:4] for view in make_views()]).width == 3  # of 4 sentences, about their mean
     assert CrossViewAutoencoder(epochs=1).fit([view[:4] for view in make_views()]).width == 7
 
 
 def test_the_default_is_what_the_size_would_have_given():
     views = make_views()[:2]
-    assert numpy.array_equal(GCCA().fit(views).components_, GCCA(size=5).fit(views).components_)
+    assert numpy.array_equal(GCCA().fit(views).components_, GCCA(size=7).fit(views).components_)
 
 
 def test_what_was_saved_without_a_size_was_as_wide_as_the_widest():
@@ -65,14 +66,14 @@ def test_what_was_saved_without_a_size_was_as_wide_as_the_widest():
 
 def test_the_message_names_ranks_and_its_remedy_works():
     views = deficient()
-    with pytest.raises(ValueError, match=r"only 4 directions to give on 300 sentences.*: a 4 of 7, b 5 of 5\.$"):
-        GCCA(size=5, normalize=False).fit(views, ["a", "b"])
-    assert GCCA(size=4, normalize=False).fit(views).width == 4
+    with pytest.raises(ValueError, match=r"only 9 directions to give on 300 sentences.*: a 4 of 7, b 5 of 5\.$"):
+        SVD(size=10, normalize=False).fit(views, ["a", "b"])
+    assert SVD(size=9, normalize=False).fit(views).width == 9
     with pytest.raises(ValueError, match=r"only 5 directions .*: a 4 of 7, b 5 of 5\. More sentences may give more"):
         SVD(size=6, normalize=False).fit([view[:6] for view in views], ["a", "b"])
     with pytest.raises(ValueError, match=r"member 'a' cannot be inverted with tau = 0.0: .* 4 directions, of the 7"):
         GCCA(tau=0.0, normalize=False).fit(views, ["a", "b"])
-    assert GCCA(tau=0.1, normalize=False).fit(views).width == 4
+    assert GCCA(tau=0.1, normalize=False).fit(views).width == 7
 
 
 def test_members_that_have_nothing_in_common():
@@ -102,7 +103,7 @@ def test_numbers_too_large_for_their_squares():
             "at most 20 directions .* 120 sentences: sbert is 16 wide, other is 4 wide",
         ),
         ({"method": "svd", "size": 10}, 0, 10, "at most 9 directions to give on 10 sentences"),
-        ({"method": "gcca", "size": 5}, 4, 120, "at most 4 directions"),
+        ({"method": "gcca", "size": 21}, 4, 120, "at most 20 directions"),
         ({"method": "gcca", "size": 8}, 0, 8, "at most 7 directions to give on 8 sentences"),
         (
             {"method": "ae", "size": 2**15, "options": {"hidden_layers": 1}},
@@ -133,17 +134,58 @@ def test_fewer_directions_than_the_widest_member_are_logged(make_members, caplog
     import spacy
 
     monkeypatch.setattr(logging.getLogger("spacy"), "propagate", True)
-    nlp = make_members(4, method="gcca")
+    nlp = make_members(4, method="svd")
     with caplog.at_level(logging.WARNING, "spacy"):
-        fit_meta(nlp, "sbert_meta", lambda: SENTENCES)
-    assert "'gcca' the members of 'sbert_meta' have 4 directions to give, fewer than the 16" in caplog.text
+        fit_meta(nlp, "sbert_meta", lambda: SENTENCES[:9])
+    assert "'svd' the members of 'sbert_meta' have 8 directions to give, fewer than the 16" in caplog.text
     vector = nlp("A man.").vector
-    assert vector.shape == (4,)
+    assert vector.shape == (8,)
     nlp.to_disk(tmp_path)
     assert numpy.array_equal(spacy.load(tmp_path)("A man.").vector, vector)
     caplog.clear()
     fit_meta(make_members(method="svd", size=3), "sbert_meta", lambda: SENTENCES)
     assert "directions" not in caplog.text
+
+
+def test_rho_that_are_not_positive_are_logged(make_members, caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("spacy"), "propagate", True)
+    nlp = make_members(4, method="gcca")
+    with caplog.at_level(logging.WARNING, "spacy"):
+        fit_meta(nlp, "sbert_meta", lambda: SENTENCES)
+    assert "Of the 16 rho of 'sbert_meta' by the method 'gcca', 12 are not positive" in caplog.text
+    assert "directions" not in caplog.text
+    assert nlp("A man.").vector.shape == (16,)
+    caplog.clear()
+    fit_meta(make_members(4, method="gcca", size=4), "sbert_meta", lambda: SENTENCES)  # the remedy
+    assert not caplog.text
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_gcca_takes_the_largest_rho_whatever_their_sign(normalize):
+    views = [rows[:, :width] for rows, width in zip(make_views(widths=(7, 7)), (7, 4), strict=True)]
+    whole = GCCA(size=11, normalize=normalize).fit(views)
+    assert whole.values_ == pytest.approx(-whole.values_[::-1], abs=1e-12)  # 4 pairs of canonical correlations
+    assert (whole.values_[:4] > 1e-4).all() and whole.values_[4:7] == pytest.approx(numpy.zeros(3), abs=1e-12)
+    for size in (4, 7, 9):
+        narrow = GCCA(size=size, normalize=normalize).fit(views)
+        assert narrow.values_ == pytest.approx(whole.values_[:size], abs=1e-12)
+        assert (len(list(narrow.notes("it"))) > 0) == (size > 4)
+    with pytest.raises(ValueError, match=r"size 12, .* only 11 directions to give on 300 sentences"):
+        GCCA(size=12).fit(views)
+
+
+@pytest.mark.parametrize(
+    ("widths", "size"), [((60, 51, 102), 102), ((60, 51), 102), ((60, 102), 102), ((51, 102), 102)]
+)
+def test_the_size_of_the_widest_member_without_any_of_the_others(widths, size):
+    """The paper's d = 1024 of members 600, 512 and 1024 wide, and each of them left out, at a tenth."""
+    fitted = GCCA(size=size).fit(make_views(n=600, widths=widths))
+    B = GCCA().matrices(_covariance(make_views(n=600, widths=widths)), list(widths))[1]
+    assert fitted.components_ @ B @ fitted.components_.T == pytest.approx(numpy.eye(size), abs=1e-9)
+
+
+def _covariance(views):
+    return numpy.cov(numpy.hstack([unit(view) for view in views]).T)
 
 
 @pytest.mark.parametrize("quiet", [False, True])

@@ -76,7 +76,8 @@ def judge_svd(fitted, views, normalize):
 
 
 def judge_gcca(fitted, views, normalize):
-    """As the eigenvectors of the problem in bases of the members' own directions, in which nothing is singular."""
+    """As the eigenvectors of the problem in bases of the members' own directions, in which nothing is singular; along
+    all others rho is 0."""
     rows, n = centred(views, normalize), len(views[0])
     bases, ridges = [], []
     for view in rows:
@@ -89,18 +90,19 @@ def judge_gcca(fitted, views, normalize):
     within = linalg.block_diag(*(numpy.atleast_2d(numpy.cov(view.T)) for view in reduced))
     ridge = numpy.concatenate([numpy.full(len(basis), r) for basis, r in zip(bases, ridges, strict=True)])
     rho = linalg.eigvalsh(covariance - within, within + numpy.diag(ridge))[::-1]
-    n_positive = int((rho > 1e-8 * max(abs(rho).max(), 1e-12)).sum())
+    total = sum(fitted.widths_)
+    rho = numpy.sort(numpy.concatenate([rho, numpy.zeros(total - len(rho))]))[::-1]
     whole = numpy.cov(numpy.hstack(rows).T)
     blocks = linalg.block_diag(*(numpy.atleast_2d(numpy.cov(view.T)) for view in rows))
     ridge = numpy.concatenate([numpy.full(view.shape[1], r) for view, r in zip(rows, ridges, strict=True)])
     B, theta = blocks + numpy.diag(ridge), fitted.components_.T
     left, right = (whole - blocks) @ theta, B @ theta * fitted.values_
     return {
-        "width": fitted.width == (fitted.size or min(max(fitted.widths_), n_positive)),
+        "width": fitted.width == (fitted.size or min(max(fitted.widths_), n - 1)),
         "values": numpy.allclose(fitted.values_, rho[: fitted.width], rtol=1e-4, atol=1e-5 * abs(rho).max()),
         "constraint": numpy.allclose(theta.T @ B @ theta, numpy.eye(fitted.width), atol=1e-4),
         "equation": numpy.allclose(left, right, atol=1e-5 * max(abs(left).max(), abs(right).max())),
-        "order": bool((numpy.diff(fitted.values_) <= 0).all() and (fitted.values_ > 0).all()),
+        "order": bool((numpy.diff(fitted.values_) <= 0).all() and fitted.values_[0] > 0),
     }
 
 

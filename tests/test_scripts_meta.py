@@ -1,0 +1,284 @@
+"""The scripts of meta-embeddings: ensembles of several kinds of encoders, and the paper's tables."""
+
+import importlib
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy
+import pytest
+import spacy
+from made_data import write_benchmark, write_year
+from made_views import SENTENCES
+from transformers import BertConfig, BertModel
+
+from spacy_sbert.meta import MetaEmbedding
+from spacy_sbert.similarity.correlation import spearman
+
+ROOT = Path(__file__).parent.parent
+CODE = """
+import numpy
+from spacy.util import registry
+
+@registry.misc("made_lengths.v2")
+def make_lengths():
+    return lambda texts: numpy.array([[len(text), len(text.text) ** 0.5] for text in texts], dtype="f4")
+"""
+
+
+@pytest.fixture
+def load(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    return importlib.import_module
+
+
+@pytest.fixture
+def call(load, monkeypatch):
+    """Run a script in this process."""
+
+    def run(script, *arguments):
+        monkeypatch.setattr(sys, "argv", [script, *map(str, arguments)])
+        load(script).main()
+
+    return run
+
+
+@pytest.fixture
+def narrow_bert(tiny_bert, tmp_path):
+    """Another BERT, width 8."""
+    folder = tmp_path / "narrow"
+    config = BertConfig.from_pretrained(tiny_bert, hidden_size=8, intermediate_size=16)
+    BertModel(config).save_pretrained(folder)
+    (folder / "vocab.txt").write_bytes((tiny_bert / "vocab.txt").read_bytes())
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).write_bytes((tiny_bert / name).read_bytes())
+    return folder
+
+
+@pytest.fixture
+def code(tmp_path):
+    (tmp_path / "lengths.py").write_text(CODE, encoding="utf8")
+    return tmp_path / "lengths.py"
+
+
+@pytest.mark.parametrize("kind", ["own", "shared", "listening"])
+def test_an_ensemble_of_every_kind_of_member(call, make_nlp, tiny_bert, narrow_bert, code, tmp_path, kind):
+    from spacy_sbert.interchange import export_folder
+
+    export_folder(make_nlp("static"), tmp_path / "table")
+    pipeline = make_nlp(kind)
+    pipeline.to_disk(tmp_path / "pipeline")
+    encoders = [
+        f"wide={tiny_bert}",
+        f"narrow={narrow_bert}",
+        f"table={tmp_path / 'table'}",
+        f"own={tmp_path / 'pipeline'}",
+    ]
+    given = ["--encoder", *encoders, "--function", "lengths=made_lengths.v2", "--code", code]
+    call("ensemble", *given, "--output", tmp_path / "ensemble")
+    nlp = spacy.load(tmp_path / "ensemble")
+    doc = nlp("A man is eating.")
+    assert [member.name for member in nlp.get_pipe("sbert_meta").members] == [
+        "wide",
+        "narrow",
+        "table",
+        "own",
+        "lengths",
+    ]
+    assert doc.vector.shape == (16 + 8 + 16 + 16 + 2,)
+    assert doc._.own_vector == pytest.approx(pipeline("A man is eating.").vector, abs=1e-5)
+    assert doc._.table_vector == pytest.approx(make_nlp("static")("A man is eating.").vector, abs=1e-6)
+    assert doc._.wide_vector == pytest.approx(make_nlp()("A man is eating.").vector, abs=1e-5)
+    assert doc.vector[-2:] == pytest.approx(numpy.array([5, 4]) / 41**0.5, abs=1e-6)
+
+
+def test_poolings_share_a_transformer_beside_another_one(call, tiny_bert, narrow_bert, tmp_path):
+    given = ["--encoder", f"mean={tiny_bert}", f"other={narrow_bert}", "--pooling", "max=max"]
+    call("ensemble", *given, "--output", tmp_path / "ensemble")
+    nlp = spacy.load(tmp_path / "ensemble")
+    assert nlp.pipe_names == ["transformer", "mean", "max", "other", "sbert_meta"]
+    assert nlp("A man.").vector.shape == (40,)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--encoder", "a=x", "--trained", "a=y"), "a name of its own, given twice: a"),
+        (("--counts", "words.txt"), "take the first --encoder"),
+    ],
+)
+def test_ensembles_that_cannot_be(call, capsys, given, message):
+    with pytest.raises(SystemExit):
+        call("ensemble", *given, "--output", "nowhere")
+    assert message in capsys.readouterr().err
+
+
+def put_sentences(file, number):
+    """Sentences that the encoders tell apart, in place of those of a made data set."""
+    lines = [line.split("\t") for line in file.read_text(encoding="utf8").splitlines()]
+    for place, line in enumerate(lines):
+        line[-2:] = SENTENCES[(12 * number + place + 5) % 120], SENTENCES[(7 * number + 3 * place) % 120]
+    file.write_text("".join("\t".join(line) + "\n" for line in lines), encoding="utf8")
+
+
+@pytest.fixture
+def tables(call, tiny_bert, narrow_bert, code, tmp_path):
+    """Run the script on made data, with a corpus of so many sentences; the scores that it writes."""
+    files = [write_benchmark(tmp_path / "data", pairs=12)]
+    for year in (12, 14):
+        files += sorted(write_year(tmp_path / "data", year, pairs=12).glob("*.input.*"))
+    for number, file in enumerate(files):
+        put_sentences(file, number)
+    encoders = ["--encoder", f"wide={tiny_bert}", f"narrow={narrow_bert}"]
+    function = ["--function", "lengths=made_lengths.v2", "--code", code]
+    call("ensemble", *encoders, *function, "--output", tmp_path / "ensemble")
+
+    def run(n=120, *options):
+        (tmp_path / "corpus.txt").write_text("\n".join(SENTENCES[:n]) + "\n", encoding="utf8")
+        given = ["--corpus", tmp_path / "corpus.txt", "--data", tmp_path / "data", "--any-count", "--code", code]
+        given += ["--output", tmp_path / "out", "--epochs", 2, "--batch-size", 60, *options]
+        call("meta_embeddings", tmp_path / "ensemble", *given)
+        return json.loads((tmp_path / "out" / "scores.json").read_text(encoding="utf8"))
+
+    return run
+
+
+@pytest.fixture
+def fits(monkeypatch):
+    """The methods that are fitted from now on."""
+    found, fit = [], MetaEmbedding.fit
+
+    def counted(self, *args, **settings):
+        found.append(self.method)
+        return fit(self, *args, **settings)
+
+    monkeypatch.setattr(MetaEmbedding, "fit", counted)
+    return found
+
+
+METHODS = ["conc (paper)", "avg (paper)", "svd (paper)", "gcca, raw (paper)", "gcca, unit length"]
+METHODS += ["ae, raw (paper)", "ae, unit length"]
+
+
+def test_the_tables(tables, tmp_path, load):
+    found = tables()
+    assert found["widths"] == {"wide": 16, "narrow": 8, "lengths": 2} and found["tuned_on"] == ["STSb-dev"]
+    grid = {key: json.loads(key) for key in found["table1"]}
+    counts = Counter((one["method"], one.get("normalize")) for one in grid.values())
+    assert counts == {("svd", None): 1, ("gcca", True): 5, ("gcca", False): 5, ("ae", True): 12, ("ae", False): 12}
+    rows, members = found["table2"], ["wide", "narrow", "lengths"]
+    assert list(rows) == [*members, "narrow, projected up", "lengths, projected up", *METHODS]
+    for name, row in rows.items():
+        assert list(row["tasks"]) == ["STS12", "STS14", "STSb-dev"]
+        for key, mean in row["mean"].items():  # without the set that hyper-parameters were chosen on
+            assert mean == pytest.approx((row["tasks"]["STS12"][key] + row["tasks"]["STS14"][key]) / 2), name
+    assert found["best_member"] == max(members, key=lambda name: rows[name]["mean"]["spearman"])
+    for name in METHODS:
+        assert rows[name]["seconds"] >= 0
+        better = rows[name]["difference"]
+        means = [rows[one]["mean"]["spearman"] for one in (name, found["best_member"])]
+        assert better["difference"] == pytest.approx(means[0] - means[1])
+        assert better["low"] <= better["difference"] <= better["high"]
+    assert list(found["table3"]) == ["nobody", *members]
+    for name in METHODS:
+        of_all = found["table3"]["nobody"][name]
+        assert of_all["mean"] == rows[name]["mean"]
+        assert of_all["dev"] == pytest.approx({key: rows[name]["tasks"]["STSb-dev"][key] for key in of_all["dev"]})
+    check_markdown(tmp_path / "out", found)
+
+
+def check_markdown(folder, found):
+    table1, table2, table3, table4 = (
+        (folder / f"table{i}.md").read_text(encoding="utf8").splitlines() for i in range(1, 5)
+    )
+    assert table1[0] == "| settings | STS benchmark dev | fit, s |"
+    marked = [json.loads(line.split("|")[1].replace("(paper)", "")) for line in table1 if "} (paper) |" in line]
+    assert {(one["method"], one.get("normalize", True)) for one in marked} == {
+        ("svd", True),
+        ("gcca", False),
+        ("ae", False),
+    }
+    assert table2[0] == "|  | STS12 | STS14 | STSb-dev (tuned) | mean | better | fit, s |"
+    assert [line.split(" | ")[0].strip("| ") for line in table2[2 : 2 + len(found["table2"])]] == list(found["table2"])
+    assert table3[0].startswith("| left out | conc (paper), dev (tuned) | conc (paper), mean |")
+    assert len(table4) > 2 + 5 + 6 and table4[2].startswith("| STS12 MSRpar |")
+
+
+def test_a_table_goes_on_where_it_was_stopped(tables, fits, tmp_path, monkeypatch, load):
+    score = load("meta_scores").Data.score
+
+    def stop(self, source):
+        if len(list((tmp_path / "out" / "runs").glob("gcca*"))) == 3:
+            raise KeyboardInterrupt
+        return score(self, source)
+
+    monkeypatch.setattr(load("meta_scores").Data, "score", stop)
+    with pytest.raises(KeyboardInterrupt):
+        tables()
+    monkeypatch.undo()
+    done = {file: file.stat().st_mtime_ns for file in (tmp_path / "out" / "runs").iterdir()}
+    assert len(done) == 4  # one of svd
+    found = tables()
+    assert all(file.stat().st_mtime_ns == at for file, at in done.items())
+    assert tables() == found
+
+
+def test_what_is_there_is_not_fitted_or_encoded_again(tables, fits, tmp_path, monkeypatch):
+    found = tables()
+    vectors = {file: file.stat().st_mtime_ns for file in (tmp_path / "out" / "vectors").rglob("*.f32")}
+    fits.clear()
+    assert tables() == found
+    assert fits == ["conc"]  # the pipe of the ensemble, which learns nothing
+    assert {file: file.stat().st_mtime_ns for file in (tmp_path / "out" / "vectors").rglob("*.f32")} == vectors
+    fits.clear()
+    assert tables(100)["sentences"] == 100  # another corpus
+    assert fits.count("gcca") >= 10 and fits.count("ae") >= 24
+
+
+def test_other_data_are_scored_anew(tables, tmp_path):
+    found = tables()
+    file = tmp_path / "data" / "STS12-en-test" / "STS.gs.MSRpar.txt"
+    lines = file.read_text(encoding="utf8").splitlines()
+    file.write_text("\n".join([*lines[1:], lines[0]]) + "\n", encoding="utf8")
+    again = tables()
+    for name in ("wide", "gcca, raw (paper)"):
+        assert again["table2"][name]["tasks"]["STS12"] != found["table2"][name]["tasks"]["STS12"]
+        assert again["table2"][name]["tasks"]["STS14"] == found["table2"][name]["tasks"]["STS14"]
+
+
+def test_what_cannot_be_fitted_is_recorded_and_the_rest_goes_on(tables, fits, tmp_path):
+    found = tables(120, "--sizes", 16, 27)
+    failed = {key: one["error"] for key, one in found["table1"].items() if "error" in one}
+    assert {json.loads(key)["size"] for key in failed} == {27} and len(failed) == 11  # of 26 numbers
+    assert all("at most" in one or "only" in one for one in failed.values())
+    assert all(found["table1"][key]["dev"] is None for key in failed)
+    assert list(found["table2"])[-7:] == METHODS
+    text = (tmp_path / "out" / "table1.md").read_text(encoding="utf8")
+    assert text.count('"size": 27') == text.count("| - | - |") == 11
+    fits.clear()
+    assert tables(120, "--sizes", 16, 27) == found and fits == ["conc"]
+    left_out = found["table3"]["wide"]["svd (paper)"]  # 8 + 2 numbers are left
+    assert "only 10 directions" in left_out["error"] and left_out["mean"] == {"pearson": None, "spearman": None}
+
+
+def test_resamples_are_those_of_each_subset(load):
+    script = load("meta_scores")
+    rng = numpy.random.default_rng(0)
+    gold, subset = rng.normal(size=60), ["a"] * 40 + ["b"] * 20
+    near, far = gold + 0.5 * rng.normal(size=60), gold + 2 * rng.normal(size=60)
+
+    def tasks(predicted):
+        given = {"gold": gold, "subset": subset}
+        return {"one": {"predicted": predicted, **given}, "tuned": {"predicted": gold, **given}}
+
+    ours, theirs = (script.resampled(tasks(predicted), ["tuned"]) for predicted in (near, far))
+    halves = slice(40), slice(40, None)
+    expected = [100 * numpy.mean([spearman(p[half], gold[half]) for half in halves]) for p in (near, far)]
+    assert [ours[0], theirs[0]] == pytest.approx(expected)
+    found = script.difference(ours, theirs)
+    assert found["difference"] == pytest.approx(expected[0] - expected[1]) and found["low"] > 0
+    assert script.difference(ours, ours) == {"difference": 0.0, "low": 0.0, "high": 0.0}
+    shifted = script.resampled(tasks(3 * near + 1), ["tuned"])
+    assert shifted == pytest.approx(ours)  # ranks alone count, of the same resamples
+    assert script.difference(script.resampled(tasks(near), ["one", "tuned"]), ours) is None
