@@ -179,8 +179,12 @@ def test_a_corpus_without_examples():
         schedule(lambda nlp: iter(()), 1, 0)
 
 
-def test_an_optimizer_without_the_config_says_what_to_do():
-    """As nlp.create_optimizer() makes it of a loaded pipeline: spaCy fills in no variables there."""
+def test_the_rate_is_constant_where_the_config_is_not_filled_in(table):
+    """As spaCy leaves it in nlp.resume_training and spacy assemble: nobody knows how long the training will be."""
     training = Config().from_disk(ROOT / "configs" / "sts.cfg", interpolate=False)["training"]
-    with pytest.raises(ValueError, match=r"the text '\$\{training.max_epochs\}' as epochs.*resume_training\("):
-        registry.resolve({"optimizer": training["optimizer"]})
+    optimizer = registry.resolve({"optimizer": training["optimizer"]})["optimizer"]
+    assert optimizer.learn_rate == 2e-5
+    optimizer.step_schedules()
+    assert optimizer.learn_rate == 2e-5
+    with pytest.raises(ValueError, match=r"Cannot use epochs = '1': expected what training has: \$\{training"):
+        schedule(PairCorpus(table(9), **COLUMNS), "1", 0)

@@ -15,11 +15,6 @@ class Errors(errors.Errors):
         "The training corpus makes no batch, so there is nothing to learn: expected one example or more. Check [paths] "
         "and [training.batcher]."
     )
-    NOT_FILLED_IN = (
-        "spacy-sbert.linear_warmup.v2 was given the text '{given}' as {name}. Expected in a config what it names, as "
-        "spacy train fills it in. To train a loaded pipeline from Python, give it an optimizer of its own: "
-        "nlp.resume_training(sgd=Adam(2e-5)), with Adam of thinc.api."
-    )
     NO_BATCH_IN_TURN = (
         "spacy-sbert.batch_in_turn.v1 with size = {size} found only {given} examples {kind}, no batch of them: "
         "they would never be learned from. Set size to {given} or less in [training.batcher], or give it more examples."

@@ -1,15 +1,18 @@
 """Learning rates."""
 
+import re
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, repeat
 
 from spacy.util import registry
 
-from ..errors.checks import Epochs, NonNegative, NonNegativeFloat, Positive, validated
+from ..errors.checks import Epochs, NonNegative, NonNegativeFloat, Positive, bad_setting, validated
 from ..spans.objectives import Reader
 from .batchers import AnyBatcher
 from .errors import Errors
 from .steps import steps_of_rate
+
+VARIABLE = re.compile(r"\$\{.+\}")  # the name of another setting, in a config
 
 
 @registry.schedules("spacy-sbert.linear_warmup.v1")
@@ -55,6 +58,9 @@ def linear_warmup_of_epochs(
 
     total_steps = epochs * (batches of an epoch), or max_steps where there are no epochs; the smaller of both.
 
+    Outside of `spacy train`, where spaCy does not fill in the settings that a config names (nlp.resume_training,
+    nlp.initialize, `spacy assemble`), the length is not known: the rate is the highest, always.
+
     initial_rate (float): the highest rate.
     epochs (int): those of the training, ${training.max_epochs}; 0 and -1 leave the length to max_steps.
     max_steps (int): ${training.max_steps}; 0 leaves it to the epochs.
@@ -63,12 +69,13 @@ def linear_warmup_of_epochs(
     warmup (float): the fraction of the steps that warm up.
     start_step (int): the step to begin with, for training that goes on from a checkpoint.
     RETURNS (Iterator[float]): the rate of each step, without end.
-    RAISES (ValueError): as spacy-sbert.linear_warmup.v1; if neither epochs nor max_steps are given, the corpus cannot
-        be read or makes no batch, or a setting is the name of another that spaCy has not filled in.
+    RAISES (ValueError): as spacy-sbert.linear_warmup.v1; if neither epochs nor max_steps are given, or the corpus
+        cannot be read or makes no batch.
     SOURCE: Reimers and Gurevych 2019, section 3.1: one epoch, batches of 16, 2e-5, warm-up over 10 % of the data.
     """
+    for name, value in {"epochs": epochs, "max_steps": max_steps, "corpus": corpus, "batcher": batcher}.items():
+        if isinstance(value, str) and not VARIABLE.fullmatch(value):
+            raise ValueError(bad_setting(name, value, "what training has: ${training.max_epochs}, ${corpora.train}"))
     if isinstance(epochs, str) or isinstance(max_steps, str) or isinstance(corpus, str) or isinstance(batcher, str):
-        given = {"epochs": epochs, "max_steps": max_steps, "corpus": corpus, "batcher": batcher}
-        name, value = next((name, value) for name, value in given.items() if isinstance(value, str))
-        raise ValueError(Errors.NOT_FILLED_IN.format(name=name, given=value))
+        return repeat(initial_rate)
     return linear_warmup(initial_rate, steps_of_rate(epochs, max_steps, corpus, batcher), warmup, start_step)
