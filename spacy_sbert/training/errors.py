@@ -7,6 +7,19 @@ class Errors(errors.Errors):
     """Of exceptions."""
 
     WARMUP = "Cannot warm up over warmup = {given} of the steps: expected a fraction from 0 to 1, such as 0.1."
+    NO_END = (
+        "spacy-sbert.linear_warmup.v2 does not know how long the training is: epochs = {epochs} and max_steps = 0. Set "
+        "training.max_epochs to 1 or more, or training.max_steps (a stream, max_epochs = -1, needs max_steps)."
+    )
+    NO_BATCHES = (
+        "The training corpus makes no batch, so there is nothing to learn: expected one example or more. Check [paths] "
+        "and [training.batcher]."
+    )
+    NOT_FILLED_IN = (
+        "spacy-sbert.linear_warmup.v2 was given the text '{given}' as {name}. Expected in a config what it names, as "
+        "spacy train fills it in. To train a loaded pipeline from Python, give it an optimizer of its own: "
+        "nlp.resume_training(sgd=Adam(2e-5)), with Adam of thinc.api."
+    )
     NO_BATCH_IN_TURN = (
         "spacy-sbert.batch_in_turn.v1 with size = {size} found only {given} examples {kind}, no batch of them: "
         "they would never be learned from. Set size to {given} or less in [training.batcher], or give it more examples."

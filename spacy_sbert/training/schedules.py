@@ -5,8 +5,11 @@ from itertools import count
 
 from spacy.util import registry
 
-from ..errors.checks import NonNegative, NonNegativeFloat, Positive, validated
+from ..errors.checks import Epochs, NonNegative, NonNegativeFloat, Positive, validated
+from ..spans.objectives import Reader
+from .batchers import AnyBatcher
 from .errors import Errors
+from .steps import steps_of_rate
 
 
 @registry.schedules("spacy-sbert.linear_warmup.v1")
@@ -35,3 +38,37 @@ def linear_warmup(
         initial_rate * t / rising if t < rising else initial_rate * max(total_steps - t, 0) / (total_steps - rising)
         for t in count(start_step)
     )
+
+
+@registry.schedules("spacy-sbert.linear_warmup.v2")
+@validated
+def linear_warmup_of_epochs(
+    initial_rate: NonNegativeFloat,
+    epochs: Epochs | str,
+    max_steps: NonNegative | str,
+    corpus: Reader | str,
+    batcher: AnyBatcher | str,
+    warmup: float = 0.1,
+    start_step: NonNegative = 0,
+) -> Iterator[float]:
+    """Rise and fall as spacy-sbert.linear_warmup.v1 over the steps that a training has, which are counted.
+
+    total_steps = epochs * (batches of an epoch), or max_steps where there are no epochs; the smaller of both.
+
+    initial_rate (float): the highest rate.
+    epochs (int): those of the training, ${training.max_epochs}; 0 and -1 leave the length to max_steps.
+    max_steps (int): ${training.max_steps}; 0 leaves it to the epochs.
+    corpus (Callable): what is trained on, ${corpora.train}. It is not read where there are no epochs.
+    batcher (Callable): ${training.batcher}; see spacy_sbert.training.steps for those that are not of this package.
+    warmup (float): the fraction of the steps that warm up.
+    start_step (int): the step to begin with, for training that goes on from a checkpoint.
+    RETURNS (Iterator[float]): the rate of each step, without end.
+    RAISES (ValueError): as spacy-sbert.linear_warmup.v1; if neither epochs nor max_steps are given, the corpus cannot
+        be read or makes no batch, or a setting is the name of another that spaCy has not filled in.
+    SOURCE: Reimers and Gurevych 2019, section 3.1: one epoch, batches of 16, 2e-5, warm-up over 10 % of the data.
+    """
+    if isinstance(epochs, str) or isinstance(max_steps, str) or isinstance(corpus, str) or isinstance(batcher, str):
+        given = {"epochs": epochs, "max_steps": max_steps, "corpus": corpus, "batcher": batcher}
+        name, value = next((name, value) for name, value in given.items() if isinstance(value, str))
+        raise ValueError(Errors.NOT_FILLED_IN.format(name=name, given=value))
+    return linear_warmup(initial_rate, steps_of_rate(epochs, max_steps, corpus, batcher), warmup, start_step)
