@@ -5,11 +5,12 @@ regression on graded pairs, whose loss concatenates nothing. Both are scored by 
 similarities with the grades of STS pairs, which no run is selected by. What is finished is not made again.
 
     python scripts/ablation.py --train snli.jsonl multinli.jsonl --dev sts-dev.csv --output metrics/ablation
-    python scripts/ablation.py --config configs/sts.cfg --train sts-train.csv --dev sts-dev.csv --output metrics/poolings
+    python scripts/ablation.py --config configs/sts.cfg --train sts-train.csv --dev sts-dev.csv --output metrics/sts
 """
 
 import argparse
 import tempfile
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -69,13 +70,14 @@ def main() -> None:
     use_device(args)
     config = load_config(args.config, interpolate=True)
     concatenations = args.concatenation if "concatenation" in config["components"]["sbert"]["loss"] else [NONE]
-    data = args.train or [Path(config["corpora"]["train"]["path"])]
+    given = args.train or config["corpora"]["train"]["path"]
+    data = [Path(given)] if isinstance(given, str) else list(map(Path, given))
     settings = settings_of(args, "epochs", "steps", "head_factor")
     settings.update(config=digest(args.config), data=digest(*data, args.dev))
     runs = Runs(args.output, vars(args), table)
     for seed in args.seeds:  # seed by seed: a table that is stopped has each row
         for each in product(args.pooling, concatenations):
-            runs(*each, str(seed), settings=settings, make=lambda each=each, seed=seed: run(args, *each, seed))
+            runs(*each, str(seed), settings=settings, make=partial(run, args, *each, seed))
     print(table(runs.found))
 
 

@@ -1,8 +1,9 @@
-"""What the scripts share that train often: runs that are saved at once and not made again, and how a config is trained."""
+"""What the scripts share that train often: runs that are saved at once and not made again, and how to train."""
 
 import argparse
 import hashlib
 import json
+import re
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -18,13 +19,16 @@ from spacy_sbert.files.environment import device, versions
 from spacy_sbert.files.whole import write_text
 
 RERANKER = "sbert_reranker"
+ACTIVATIONS = {"squared_error": "identity", "regression": "sigmoid"}  # of a cross-encoder, by its objective
 Scores = dict[str, Any]
 Settings = dict[str, Any]
 Overrides = dict[str, Any]
 Table = Callable[[dict[tuple[str, ...], Scores]], str]
 
 
-def add_options(parser: argparse.ArgumentParser, *, output: str, config: str, seeds: Sequence[int], epochs: int) -> None:
+def add_options(
+    parser: argparse.ArgumentParser, *, output: str, config: str, seeds: Sequence[int], epochs: int
+) -> None:
     """The options that such scripts have in common, with what they are by default."""
     parser.add_argument("--config", type=Path, default=Path(config), help="how to train")
     parser.add_argument("--encoder", help="the encoder to start from, by default that of the config")
@@ -36,6 +40,12 @@ def add_options(parser: argparse.ArgumentParser, *, output: str, config: str, se
     parser.add_argument("--limit", type=int, default=0, help="the most training pairs, 0 for all")
     parser.add_argument("--learn-rate", type=float, help="the highest, by default that of the config")
     parser.add_argument("--gpu-id", type=int, default=-1)
+
+
+def add_cross_options(parser: argparse.ArgumentParser) -> None:
+    """The options of scripts that also train a cross-encoder."""
+    parser.add_argument("--cross-config", type=Path, default=Path("configs/reranker.cfg"))
+    parser.add_argument("--cross-objective", choices=list(ACTIVATIONS), default="squared_error")
 
 
 def use_device(args: argparse.Namespace) -> None:
@@ -58,7 +68,7 @@ class Runs:
 
     def file(self, *name: str) -> Path:
         """Where a run is saved. name (str): what tells it from others, such as its row and seed."""
-        return self.folder / "runs" / f"{'-'.join(''.join(c if c.isalnum() else '-' for c in part) for part in name)}.json"
+        return self.folder / "runs" / (re.sub(r"\W+", "-", "-".join(name)) + ".json")
 
     def __call__(self, *name: str, settings: Settings, make: Callable[[], Scores]) -> Scores:
         """What was saved of a run, or what it gives, which is saved; table and scores.json then hold it, too.
@@ -70,8 +80,8 @@ class Runs:
             start = time.perf_counter()
             scores = make()
             seconds = round(time.perf_counter() - start, 1)
-            record = {"scores": scores, "settings": settings, "seconds": seconds, "device": device()}
-            write_json(file, {**record, "versions": versions()})
+            made = {"scores": scores, "settings": settings, "seconds": seconds}
+            write_json(file, {**made, "device": device(), "versions": versions()})
         record = read_same(file, settings)
         self.found[name] = record["scores"]
         self._records[file.stem] = record
@@ -138,7 +148,15 @@ def common_overrides(config: Path, args: argparse.Namespace) -> Overrides:
         "training.eval_frequency": 1_000_000,
         "training.logger.progress_bar": False,
     }
-    return given if args.learn_rate is None else {**given, "training.optimizer.learn_rate.initial_rate": args.learn_rate}
+    return (
+        given if args.learn_rate is None else {**given, "training.optimizer.learn_rate.initial_rate": args.learn_rate}
+    )
+
+
+def cross_overrides(args: argparse.Namespace) -> Overrides:
+    """How a cross-encoder learns scores."""
+    pipe = f"components.{RERANKER}"
+    return {f"{pipe}.objective": args.cross_objective, f"{pipe}.model.activation": ACTIVATIONS[args.cross_objective]}
 
 
 def model_overrides(config: Path, args: argparse.Namespace) -> Overrides:

@@ -22,7 +22,9 @@ from runs import (
     Runs,
     Scores,
     Settings,
+    add_cross_options,
     add_options,
+    cross_overrides,
     digest,
     length,
     load,
@@ -63,7 +65,6 @@ TRAININGS = {
     "cross-nli-sts": Training("cross-encoder: NLI, then STS", "sts", "cross_second_config", "cross-nli"),
 }
 ROWS = [name for name, training in TRAININGS.items() if training.is_row]
-ACTIVATIONS = {"squared_error": "identity", "regression": "sigmoid"}  # of a cross-encoder, by its objective
 COMPARED = [("nli-sts", "sts"), ("cross-nli-sts", "cross-sts"), ("cross-sts", "sts"), ("cross-nli-sts", "nli-sts")]
 
 
@@ -104,8 +105,7 @@ def on_data(args: argparse.Namespace, name: str, seed: int) -> Overrides:
     if name == "nli" and args.head_factor is not None:
         overrides["components.sbert.loss.learn_rate_factor"] = args.head_factor
     if name in ("cross-sts", "cross-nli-sts"):
-        overrides[f"components.{RERANKER}.objective"] = args.cross_objective
-        overrides[f"components.{RERANKER}.model.activation"] = ACTIVATIONS[args.cross_objective]
+        overrides |= cross_overrides(args)
     return overrides
 
 
@@ -131,22 +131,22 @@ def table(scores: dict[tuple[str, ...], Scores]) -> str:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Supervised STS with many seeds.")
-    add_options(
-        parser, output="metrics/supervised_sts", config="configs/sts.cfg", seeds=range(1, 11), epochs=4
-    )
+    add_options(parser, output="metrics/supervised_sts", config="configs/sts.cfg", seeds=range(1, 11), epochs=4)
     parser.add_argument("--rows", nargs="+", choices=ROWS, help="by default all, without --nli those that need none")
     parser.add_argument("--train", type=Path, default=Path("assets/pairs-train.csv"), help="STS layout")
     parser.add_argument("--score", nargs="+", type=Path, default=[Path("assets/pairs-dev.csv")], help="STS layout")
     parser.add_argument("--suites", type=Path, help="a folder of data sets, see docs/evaluation.md")
     parser.add_argument("--suite", nargs="+", default=["sts", "sick"], help="of --suites")
-    parser.add_argument("--any-count", action="store_true", help="data sets may have another size than the official one")
+    parser.add_argument(
+        "--any-count", action="store_true", help="data sets may have another size than the official one"
+    )
     parser.add_argument("--nli", nargs="+", type=Path, default=[], help="NLI pairs (.jsonl), to train on before")
     parser.add_argument("--nli-epochs", type=int, default=1)
     parser.add_argument("--nli-steps", type=int, default=0, help="batches, in place of epochs; 0 for epochs")
     parser.add_argument("--head-factor", type=float, help="on the rate of the head of NLI, by default the config's")
-    parser.add_argument("--cross-objective", choices=list(ACTIVATIONS), default="squared_error")
+    add_cross_options(parser)
     configs = {"nli": "nli", "second": "two_step"}
-    configs |= {"cross": "reranker", "cross-nli": "reranker_nli", "cross-second": "reranker_two_step"}
+    configs |= {"cross-nli": "reranker_nli", "cross-second": "reranker_two_step"}
     for option, config in configs.items():
         parser.add_argument(f"--{option}-config", type=Path, default=Path(f"configs/{config}.cfg"))
     parser.add_argument("--keep-models", action="store_true", help="in models/, of each row and seed")
@@ -170,12 +170,12 @@ def main() -> None:
         folder, seconds = model_of(args, name, seed)
         return {**score(args, load(folder)), "seconds": seconds}
 
-    def run(name: str, seed: int | str) -> None:
+    def run(name: str, seed: int = 0) -> None:
         settings = {"weights": weights_of(args, name), **scored_on}
         runs(name, str(seed), settings=settings, make=partial(make, name, seed))
 
     if "untrained" in args.rows:
-        run("untrained", "-")
+        run("untrained")
     for seed in args.seeds:  # seed by seed: a table that is stopped has each row
         for name in args.rows:
             if name != "untrained":

@@ -25,7 +25,7 @@ FROM_TEACHERS = ("distillation_static", "distillation_tok2vec")
 RERANKERS = ("reranker", "reranker_nli", "reranker_two_step")
 OTHERS = (*RERANKERS, *TOKENS, *FROM_TEACHERS)  # tests/reranker, and the two tests of those without a transformer
 CONFIGS = [file for file in sorted((ROOT / "configs").glob("*.cfg")) if file.stem not in OTHERS]
-TWO_STEPS = {"training.optimizer.learn_rate.total_steps": 2, "training.eval_frequency": 1}
+TWO_STEPS = {"training.max_epochs": 0, "training.max_steps": 2, "training.eval_frequency": 1}
 
 
 def weights_of(nlp):
@@ -242,7 +242,7 @@ def test_ctrl_c_keeps_weights_and_scores(tiny_bert, tmp_path):
     text = (ROOT / "configs" / "sts.cfg").read_text(encoding="utf8")
     (tmp_path / "sts.cfg").write_text(text.replace("sentence-transformers/all-MiniLM-L6-v2", str(tiny_bert)))
     command = [sys.executable, "-m", "spacy", "train", str(tmp_path / "sts.cfg"), "--output", str(tmp_path / "out")]
-    command += ["--training.optimizer.learn_rate.total_steps", "100000", "--training.eval_frequency", "5"]
+    command += ["--training.max_epochs", "100000", "--training.eval_frequency", "5"]
     log = tmp_path / "log.jsonl"
     command += ["--training.logger.output_file", str(log)]
     # Tests that a shell runs in the background inherit that Ctrl-C is ignored, and so would the process.
@@ -271,7 +271,7 @@ def test_training_goes_on_from_a_checkpoint(fit, tmp_path):
     for name in ("transformer", "sbert"):
         config["components"][name] = {"source": str(tmp_path / "first" / "model-last")}
     config["training"]["optimizer"]["learn_rate"]["start_step"] = 1
-    config["training"].update(max_steps=1, eval_frequency=1)
+    config["training"].update(max_epochs=0, max_steps=1, eval_frequency=1)
     nlp = init_nlp(config)
     assert nlp.get_pipe("sbert").labels == first.get_pipe("sbert").labels == ("contradiction", "entailment", "neutral")
     before = weights_of(nlp)

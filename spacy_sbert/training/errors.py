@@ -56,3 +56,12 @@ class Errors(errors.Errors):
         "example.reference.spans['{key}'].attrs['score']. Scale it, as spacy-sbert.PairCorpus.v1 does by min_score and "
         "max_score: scores from 0 to 5 are divided by 5."
     )
+
+
+class Notes(errors.Messages):
+    """Of the log."""
+
+    NOT_EVALUATED = (
+        "The last {steps} steps were not evaluated: model-best is from before them, model-last has their weights. The "
+        "last step is evaluated where training.eval_frequency divides its number, which is counted from 0."
+    )

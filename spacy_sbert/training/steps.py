@@ -34,12 +34,3 @@ def steps_of_rate(epochs: int, max_steps: int, corpus: Reader, batcher: AnyBatch
         raise ValueError(Errors.NO_END.format(epochs=epochs))
     of_epochs = epochs * epoch_steps(corpus, batcher) if epochs > 0 else max_steps
     return min(of_epochs, max_steps or of_epochs)
-
-
-def steps_of_training(epochs: int, max_steps: int, corpus: Reader, batcher: AnyBatcher) -> int | None:
-    """The steps that spaCy takes, counted from 0: with max_steps one more, whose rate is zero; None for no end."""
-    by_limit = max_steps + 1 if max_steps else None
-    if epochs < 1:
-        return by_limit
-    of_epochs = epochs * epoch_steps(corpus, batcher)
-    return of_epochs if by_limit is None else min(of_epochs, by_limit)

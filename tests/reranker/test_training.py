@@ -318,7 +318,7 @@ def fit(tiny_bert, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
 
     def run(output, config="reranker", **overrides):
-        steps = {"training.optimizer.learn_rate.total_steps": 2, "training.eval_frequency": 1}
+        steps = {"training.max_epochs": 0, "training.max_steps": 2, "training.eval_frequency": 1}
         name = {} if "paths.checkpoint" in overrides else {"components.sbert_reranker.model.name": str(tiny_bert)}
         train(f"configs/{config}.cfg", tmp_path / output, overrides={**steps, **name, **overrides})
         return spacy.load(tmp_path / output / "model-last")
