@@ -18,7 +18,7 @@ import argparse
 import json
 import random
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -57,6 +57,7 @@ from spacy_sbert.similarity import cosine
 FIXED = {"untrained": "vectors, not trained", "tf-idf": "tf-idf", "static": "averaged static vectors"}
 TRAINED = {"bi-encoder": "vectors, trained", "cross-encoder": "cross-encoder, trained"}
 TITLES = {**FIXED, **TRAINED}
+Predicted = tuple[numpy.ndarray, float]  # of each test pair, float (n,), and the seconds of training
 MEASURES = ("pearson", "spearman")  # in the order of the paper
 
 
@@ -93,21 +94,32 @@ def score_fixed(args: argparse.Namespace, row: str, rows: Sequence[ArgumentRow],
 
 
 def fit_and_score(args: argparse.Namespace, row: str, rows: Sequence[ArgumentRow], split: Split, seed: int) -> Scores:
-    """Train on a split, and score its test pairs."""
-    train = list(split.train)
+    """Learn from a split, and score its test pairs."""
+    train, test = list(split.train), [rows[i] for i in split.test]
     random.Random(seed).shuffle(train)  # so that a limit leaves pairs of all topics
-    train = train[: args.limit or len(train)]
+    limited = [rows[i] for i in train[: args.limit or len(train)]]
+    predicted, seconds = LEARNERS[row](args, row, limited, test, seed)
+    return {**correlate(predicted, test), "seconds": seconds}
+
+
+def fit_pipeline(
+    args: argparse.Namespace, row: str, train: Sequence[ArgumentRow], test: Sequence[ArgumentRow], seed: int
+) -> Predicted:
+    """Train a pipeline, and predict with it."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "train.jsonl"
-        path.write_text("".join(json.dumps(as_record(rows[i])) + "\n" for i in train), encoding="utf8")
+        path, model = Path(folder) / "train.jsonl", Path(folder) / "model"
+        path.write_text("".join(json.dumps(as_record(pair)) + "\n" for pair in train), encoding="utf8")
         given = {"system.seed": seed, "paths.train": str(path), "paths.dev": str(path)}
         overrides: Overrides = {**given, **length(args.epochs, args.steps), **columns_of_records()}
         config = args.cross_config if row == "cross-encoder" else args.config
         if row == "cross-encoder":
             overrides |= cross_overrides(args)
-        seconds = trained(Path(folder) / "model", {}, config, args, overrides)
-        test = [rows[i] for i in split.test]
-        return {**correlate(similarities(load(Path(folder) / "model"), test), test), "seconds": seconds}
+        seconds = trained(model, {}, config, args, overrides)
+        return similarities(load(model), test), seconds
+
+
+# What learns from pairs: from the options, its row, training pairs, test pairs and a seed to what it predicts of these.
+LEARNERS: dict[str, Callable[..., Predicted]] = {"bi-encoder": fit_pipeline, "cross-encoder": fit_pipeline}
 
 
 def as_record(row: ArgumentRow) -> dict[str, object]:

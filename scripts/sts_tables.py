@@ -26,14 +26,14 @@ def _files(found: Found) -> str:
     rows = []
     for title, runs in found.items():
         each = list(runs.values())
-        took = mean_of([run["seconds"] for run in each])
+        took = mean_of([sum(run["seconds"].values()) for run in each if run["seconds"]])
         for file in each[0]["files"]:
             columns = [mean_and_deviation([run["files"][file][measure] for run in each]) for measure in MEASURES]
             cells = [part for column in columns for part in column]
             rows.append([title, file, *cells, "-" if took is None else f"{took:.0f}", len(each)])
     deviation = "standard deviation"
     scored = ["Spearman x 100", deviation, "Pearson x 100", deviation]
-    return markdown(["trained on", "file", *scored, "seconds of training", "seeds"], rows)
+    return markdown(["trained on", "file", *scored, "seconds of training, all steps", "seeds"], rows)
 
 
 def _differences(found: Found, compared: Sequence[tuple[str, str]]) -> str:

@@ -85,13 +85,16 @@ def score(args: argparse.Namespace, nlp: Language) -> Scores:
     return found
 
 
-def model_of(args: argparse.Namespace, name: str, seed: int) -> tuple[Path, float]:
-    """The folder of a trained pipeline, and the seconds that its last step took."""
+def model_of(args: argparse.Namespace, name: str, seed: int) -> tuple[Path, dict[str, float]]:
+    """The folder of a trained pipeline, and the seconds of each training that led to it."""
     training, overrides = TRAININGS[name], on_data(args, name, seed)
+    seconds: dict[str, float] = {}
     if training.after:
-        overrides["paths.checkpoint"] = str(model_of(args, training.after, seed)[0])
+        checkpoint, seconds = model_of(args, training.after, seed)
+        overrides["paths.checkpoint"] = str(checkpoint)
     folder = args.output / "models" / f"{name}-{seed}"
-    return folder, trained(folder, weights_of(args, name), getattr(args, training.config), args, overrides)
+    took = trained(folder, weights_of(args, name), getattr(args, training.config), args, overrides)
+    return folder, {**seconds, name: took}
 
 
 def on_data(args: argparse.Namespace, name: str, seed: int) -> Overrides:
@@ -166,7 +169,7 @@ def main() -> None:
 
     def make(name: str, seed: int) -> Scores:
         if name == "untrained":
-            return {**score(args, untrained(args.config, args)), "seconds": None}
+            return {**score(args, untrained(args.config, args)), "seconds": {}}
         folder, seconds = model_of(args, name, seed)
         return {**score(args, load(folder)), "seconds": seconds}
 

@@ -305,7 +305,11 @@ def test_supervised_sts(load, run_script, sts_options, tmp_path, monkeypatch):
     saved = read_scores(output)
     scores = [100 * saved[f"sts-{seed}"]["files"]["pairs-dev.csv"]["spearman"] for seed in (1, 2)]
     assert rows[1][2:4] == [f"{sum(scores) / 2:.2f}", f"{abs(scores[0] - scores[1]) / 2**0.5:.2f}"]
-    assert all(saved[name]["seconds"] > 0 for name in saved if name != "untrained-0")
+    seconds = {name: list(scores["seconds"]) for name, scores in saved.items()}
+    assert seconds["untrained-0"] == [] and seconds["sts-1"] == ["sts"] and seconds["nli-sts-2"] == ["nli", "nli-sts"]
+    assert seconds["cross-nli-sts-1"] == ["cross-nli", "cross-nli-sts"]
+    total = [sum(saved[f"nli-sts-{seed}"]["seconds"].values()) for seed in (1, 2)]
+    assert rows[3][6] == f"{sum(total) / 2:.0f}" and min(total) > 0 and rows[0][6] == "-"
     assert differences[0][0] == "NLI, then STS, less STS" and differences[0][-1] == "2"
     assert float(differences[0][2]) == pytest.approx(float(rows[3][2]) - float(rows[1][2]), abs=0.011)
     assert not list((output / "models").iterdir())
