@@ -62,6 +62,6 @@ class Notes(errors.Messages):
     """Of the log."""
 
     NOT_EVALUATED = (
-        "The last {steps} steps were not evaluated: model-best is from before them, model-last has their weights. The "
-        "last step is evaluated where training.eval_frequency divides its number, which is counted from 0."
+        "Steps after the last evaluation: {steps}. model-last has their weights, model-best has not. The last step is "
+        "evaluated where training.eval_frequency divides its number, which is counted from 0."
     )
