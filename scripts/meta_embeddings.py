@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy
 import spacy
-from runs import markdown
 from spacy.language import Language
+from tables import markdown
 
 from spacy_sbert.evaluation import Settings, evaluate_suites
 from spacy_sbert.files.environment import versions

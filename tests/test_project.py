@@ -141,6 +141,12 @@ def test_reranker_workflow(project, tiny_bert):
     assert scores["sts_spearman"] == pytest.approx(performance["sts_spearman"], abs=1e-6)
 
 
+def test_reranker_two_step_workflow(project, tiny_bert):
+    use_tiny_bert(project, tiny_bert)
+    succeed(project, "reranker-two-step")
+    assert json.loads((project / "metrics" / "reranker_two_step.json").read_text())["pairs"] == 160
+
+
 def test_ablation_workflow(project, tiny_bert):
     use_tiny_bert(project, tiny_bert)
     succeed(project, "ablation", "--vars.poolings", "mean cls", "--vars.steps", 1, "--vars.limit", 32)
@@ -149,7 +155,8 @@ def test_ablation_workflow(project, tiny_bert):
     assert [row[:2] for row in rows] == [
         [f"| {pooling}", written] for pooling in ("mean", "cls") for written in ("(u, v)", "(u, v, \\|u-v\\|)")
     ]
-    scores = [json.loads((folder / f"mean-u-v-{seed}.json").read_text())["sts_spearman"] for seed in (1, 2)]
+    saved = json.loads((folder / "scores.json").read_text())["runs"]
+    scores = [100 * saved[f"mean-u-v-{seed}"]["scores"]["spearman"] for seed in (1, 2)]
     assert rows[0][2:4] == [f"{sum(scores) / 2:.2f}", f"{abs(scores[0] - scores[1]) / 2**0.5:.2f}"]
 
 

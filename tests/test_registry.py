@@ -71,7 +71,8 @@ def test_default_config_is_whole_and_merges():
 CONFIGS = sorted((ROOT / "configs").glob("*.cfg"))
 TOKENS = ("distillation_tok2vec", "infersent", "paraphrase_average", "word_average")  # without a transformer
 SOURCED = {"two_step": ("shared", "paths.checkpoint"), "distillation_static": ("static", "paths.student")}
-RATES = {"reranker": 5e-5, **dict.fromkeys((*TOKENS, "distillation_static"), 1e-3)}
+RERANKERS = ("reranker", "reranker_nli", "reranker_two_step")
+RATES = {**dict.fromkeys(RERANKERS, 5e-5), **dict.fromkeys((*TOKENS, "distillation_static"), 1e-3)}
 
 
 @pytest.mark.parametrize("file", CONFIGS, ids=lambda file: file.stem)
@@ -84,7 +85,7 @@ def test_shipped_configs_are_complete(file, make_nlp, tmp_path):
     config = Config().from_disk(file, overrides={path: str(tmp_path / "nlp")} if encoder else {})
     nlp = load_model_from_config(config, auto_fill=True, validate=True)
     alone = encoder or file.stem in TOKENS
-    expected = ["sbert_reranker"] if file.stem == "reranker" else ["sbert"] if alone else ["transformer", "sbert"]
+    expected = ["sbert_reranker"] if file.stem in RERANKERS else ["sbert"] if alone else ["transformer", "sbert"]
     assert set(expected) <= set(nlp.pipe_names)
     for block in expected:
         filled = nlp.config["components"][block]

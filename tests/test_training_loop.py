@@ -24,7 +24,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the encoder's limi
 ROOT = Path(__file__).parent.parent
 TOKENS = ("infersent", "paraphrase_average", "word_average")
 FROM_TEACHERS = ("distillation_static", "distillation_tok2vec")
-OTHERS = ("reranker", *TOKENS, *FROM_TEACHERS)  # tests/reranker, and the two tests of those without a transformer
+RERANKERS = ("reranker", "reranker_nli", "reranker_two_step")
+OTHERS = (*RERANKERS, *TOKENS, *FROM_TEACHERS)  # tests/reranker, and the two tests of those without a transformer
 CONFIGS = [file for file in sorted((ROOT / "configs").glob("*.cfg")) if file.stem not in OTHERS]
 TWO_STEPS = {"training.max_epochs": 0, "training.max_steps": 2, "training.eval_frequency": 1}
 

@@ -38,9 +38,8 @@ class InferSent(nn.Module):
         self.head = nn.Linear(4 * width, len(LABELS))
         for table in self.embed:
             nn.init.uniform_(table.weight, -0.1, 0.1)
-        bound = math.sqrt(
-            6 / (PIECES * len(ROWS) * width + width)
-        )  # Glorot, as Thinc counts for (width, pieces, inputs)
+        # Thinc draws (width, pieces, inputs) by Glorot's rule over its first two axes.
+        bound = math.sqrt(6 / (width + PIECES))
         nn.init.uniform_(self.mix.weight, -bound, bound)
         nn.init.zeros_(self.mix.bias)
 
