@@ -319,6 +319,19 @@ def test_counted_steps_are_those_that_were_typed(fit):
     assert all(numpy.array_equal(value, typed_in[key]) for key, value in counted.items())
 
 
+def test_a_filled_config_trains_and_its_pipeline_goes_on(tiny_bert, tmp_path, monkeypatch):
+    """The block that names the corpus survives `init fill-config` and to_disk; resume_training needs no corpus."""
+    monkeypatch.chdir(ROOT)
+    done = typed("init", "fill-config", "configs/sts.cfg", tmp_path / "full.cfg", folder=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "corpus = ${corpora.train}" in (tmp_path / "full.cfg").read_text(encoding="utf8")
+    settings = {"components.transformer.model.name": str(tiny_bert), "corpora.train.limit": 20}
+    train(tmp_path / "full.cfg", tmp_path / "out", overrides={**settings, "training.eval_frequency": 1})
+    nlp = spacy.load(tmp_path / "out" / "model-last")
+    assert nlp.config["training"]["optimizer"]["learn_rate"]["corpus"] == "${corpora.train}"
+    assert nlp.resume_training().learn_rate == 2e-5
+
+
 @pytest.mark.parametrize("name", [file.stem for file in sorted((ROOT / "configs").glob("*.cfg"))])
 def test_the_last_step_on_the_sample_is_evaluated(tmp_path, monkeypatch, name):
     """model-best may then be what was trained to the end."""
