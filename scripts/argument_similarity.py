@@ -1,10 +1,15 @@
 """Train on pairs of arguments and score on held-out pairs and on held-out topics, and write the table of the means.
 
-The two protocols of Reimers and Gurevych 2019, section 4.3: (a) ten-fold cross-validation over the pairs; (b) train on
-all topics but one and score on that one, for each topic. Both correlations, averaged over folds or topics, with their
-standard deviation; and those of the encoder without training on the same pairs. A pair that is scored is never trained
-on, in neither order of its arguments, whatever topic it also stands under; a single sentence may be in a pair of each
-side. Each run's scores are saved at once and not made again.
+After Table 3 of Reimers and Gurevych 2019 (section 4.3; Misra et al. 2016), by three protocols:
+
+folds: cross-validation over the pairs. A pair that is scored is never trained on, in neither order; a sentence may
+    stand in pairs of both sides. The paper does not say how its ten folds were drawn.
+sentences: the same, but no sentence is on both sides: pairs that share one, directly or through others, are in the
+    same fold. Not by default: all pairs of the sample are connected so.
+topics: train on all topics but one and score on that one, for each; no sentence is on both sides.
+
+Rows: vectors without training and with it, a cross-encoder, tf-idf and, with --static, averaged static vectors. Both
+correlations, averaged over folds or topics, with their standard deviation. What is finished is not made again.
 
     python scripts/argument_similarity.py --data UKP_ASPECT.tsv --layout ukp --output metrics/aspect
 """
@@ -12,87 +17,69 @@ side. Each run's scores are saved at once and not made again.
 import argparse
 import json
 import random
-import re
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy
+import spacy
+from argument_splits import PROTOCOLS, Split, chosen, make_splits
 from runs import (
     RERANKER,
+    Overrides,
+    Runs,
     Scores,
+    Settings,
+    add_cross_options,
     add_options,
-    count_steps,
+    cross_overrides,
     digest,
-    fit,
-    markdown,
-    mean_and_deviation,
-    run_once,
+    length,
+    load,
+    settings_of,
+    trained,
     untrained,
+    use_device,
 )
 from spacy.language import Language
+from spacy.util import load_config
+from tables import markdown, mean_and_deviation, mean_of
 
 from spacy_sbert.evaluation import PipelineSource
-from spacy_sbert.evaluation.pairs import CORRELATIONS, weighted_mean
+from spacy_sbert.evaluation.baselines import make_baseline
+from spacy_sbert.evaluation.pairs import CORRELATIONS
+from spacy_sbert.evaluation.sources import Source
 from spacy_sbert.evaluation.store import VectorStore
 from spacy_sbert.readers.arguments import LAYOUTS, ArgumentRow, read_arguments
 from spacy_sbert.similarity import cosine
 
-FOLD_SEED = 0  # the folds are the same for all seeds of a training
-PROTOCOLS = {"folds": "{count}-fold cross-validation", "topics": "leave one topic out ({count})"}
+FIXED = {"untrained": "vectors, not trained", "tf-idf": "tf-idf", "static": "averaged static vectors"}
+TRAINED = {"bi-encoder": "vectors, trained", "cross-encoder": "cross-encoder, trained"}
+TITLES = {**FIXED, **TRAINED}
+Predicted = tuple[numpy.ndarray, float]  # of each test pair, float (n,), and the seconds of training
+MEASURES = ("pearson", "spearman")  # in the order of the paper
 
 
-@dataclass(frozen=True)
-class Split:
-    """What to train on and what to score on: indices of pairs; name: of the fold or topic that is left out."""
-
-    name: str
-    train: tuple[int, ...]
-    test: tuple[int, ...]
+def fixed_source(args: argparse.Namespace, row: str) -> Source:
+    """What gives vectors without learning from scores; tf-idf has its document frequencies of all texts."""
+    if row == "untrained":
+        return PipelineSource(untrained(args.config, args))
+    return make_baseline(row, nlp=spacy.load(args.static) if row == "static" else None)
 
 
-def split_folds(rows: Sequence[ArgumentRow], folds: int) -> list[Split]:
-    """Shuffle the pairs, leave out each fold in turn; pairs that occur twice may be in two folds."""
-    if not 2 <= folds <= len(rows):
-        raise SystemExit(f"--folds {folds}: expected 2 to {len(rows)}, the number of pairs")
-    order = list(range(len(rows)))
-    random.Random(FOLD_SEED).shuffle(order)
-    return [leave_out(f"fold {fold + 1}", rows, order[fold::folds]) for fold in range(folds)]
-
-
-def split_topics(rows: Sequence[ArgumentRow]) -> list[Split]:
-    """Leave out each topic in turn."""
-    topics = dict.fromkeys(row.topic for row in rows)
-    if len(topics) < 2:
-        raise SystemExit(f"All pairs are about {', '.join(topics)}: expected two topics or more, to leave one out")
-    return [leave_out(topic, rows, [i for i, row in enumerate(rows) if row.topic == topic]) for topic in topics]
-
-
-def leave_out(name: str, rows: Sequence[ArgumentRow], test: Sequence[int]) -> Split:
-    """Train on all other pairs, but for those that are also scored: 39 pairs of UKP's stand under two topics."""
-    scored, held = {frozenset(rows[i].members) for i in test}, set(test)
-    train = [i for i, row in enumerate(rows) if i not in held and frozenset(row.members) not in scored]
-    return Split(name, tuple(train), tuple(sorted(test)))
-
-
-def chosen(splits: list[Split], only: Sequence[str]) -> list[Split]:
-    """Those of the names asked for, or all."""
-    unknown = set(only) - {split.name for split in splits}
-    if unknown:
-        raise SystemExit(f"--only {', '.join(unknown)}: expected some of {', '.join(split.name for split in splits)}")
-    return [split for split in splits if not only or split.name in only]
+def vector_similarities(source: Source, rows: Sequence[ArgumentRow]) -> numpy.ndarray:
+    """The cosine of each pair, each distinct text being encoded once."""
+    first, second = zip(*(row.members for row in rows), strict=True)
+    encode = VectorStore(source, None, lambda items, name: items)
+    return cosine(*numpy.split(encode([*first, *second]), 2))
 
 
 def similarities(nlp: Language, rows: Sequence[ArgumentRow]) -> numpy.ndarray:
-    """The cosine of each pair, each distinct text being encoded once; or the scores of a cross-encoder."""
+    """Those of vectors, or the scores of a cross-encoder."""
     if nlp.has_pipe(RERANKER):
         return nlp.get_pipe(RERANKER).score_pairs(row.members for row in rows)  # type: ignore[attr-defined]
-    first, second = zip(*(row.members for row in rows), strict=True)
-    encode = VectorStore(PipelineSource(nlp), None, lambda items, name: items)
-    return cosine(*numpy.split(encode([*first, *second]), 2))
+    return vector_similarities(PipelineSource(nlp), rows)
 
 
 def correlate(predicted: numpy.ndarray, rows: Sequence[ArgumentRow]) -> Scores:
@@ -100,93 +87,126 @@ def correlate(predicted: numpy.ndarray, rows: Sequence[ArgumentRow]) -> Scores:
     return {name: measure(predicted, [row.score for row in rows]) for name, measure in CORRELATIONS.items()}
 
 
-def fit_and_score(args: argparse.Namespace, rows: Sequence[ArgumentRow], split: Split, seed: int) -> Scores:
-    """Train on a split, and score its test pairs."""
-    train = list(split.train)
+def score_fixed(args: argparse.Namespace, row: str, rows: Sequence[ArgumentRow], splits: Sequence[Split]) -> Scores:
+    """The scores of what is not trained, of each split."""
+    predicted = vector_similarities(fixed_source(args, row), rows)
+    return {split.name: correlate(predicted[list(split.test)], [rows[i] for i in split.test]) for split in splits}
+
+
+def fit_and_score(args: argparse.Namespace, row: str, rows: Sequence[ArgumentRow], split: Split, seed: int) -> Scores:
+    """Learn from a split, and score its test pairs."""
+    train, test = list(split.train), [rows[i] for i in split.test]
     random.Random(seed).shuffle(train)  # so that a limit leaves pairs of all topics
-    train = train[: args.limit or len(train)]
+    limited = [rows[i] for i in train[: args.limit or len(train)]]
+    predicted, seconds = LEARNERS[row](args, row, limited, test, seed)
+    return {**correlate(predicted, test), "seconds": seconds}
+
+
+def fit_pipeline(
+    args: argparse.Namespace, row: str, train: Sequence[ArgumentRow], test: Sequence[ArgumentRow], seed: int
+) -> Predicted:
+    """Train a pipeline, and predict with it."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "train.jsonl"
-        path.write_text("".join(json.dumps(as_record(rows[i])) + "\n" for i in train), encoding="utf8")
-        overrides: dict[str, Any] = {
-            "system__seed": seed,
-            "paths__train": str(path),
-            "paths__dev": str(path),
-            "training__optimizer__learn_rate__total_steps": args.steps or count_steps(len(train), args.epochs, 0),
-        }
-        for part in ("train", "dev"):
-            columns = {"format": "table", "members": ["first", "second"], "score": "score"}
-            overrides.update({f"corpora__{part}__{key}": value for key, value in columns.items()})
-        nlp = fit(args.config, Path(folder) / "model", args, encoder=args.encoder, **overrides)
-        test = [rows[i] for i in split.test]
-        return correlate(similarities(nlp, test), test)
+        path, model = Path(folder) / "train.jsonl", Path(folder) / "model"
+        path.write_text("".join(json.dumps(as_record(pair)) + "\n" for pair in train), encoding="utf8")
+        given = {"system.seed": seed, "paths.train": str(path), "paths.dev": str(path)}
+        overrides: Overrides = {**given, **length(args.epochs, args.steps), **columns_of_records()}
+        config = args.cross_config if row == "cross-encoder" else args.config
+        if row == "cross-encoder":
+            overrides |= cross_overrides(args)
+        seconds = trained(model, {}, config, args, overrides)
+        return similarities(load(model), test), seconds
 
 
-def as_record(row: ArgumentRow) -> dict[str, Any]:
+# What learns from pairs: from the options, its row, training pairs, test pairs and a seed to what it predicts of these.
+LEARNERS: dict[str, Callable[..., Predicted]] = {"bi-encoder": fit_pipeline, "cross-encoder": fit_pipeline}
+
+
+def as_record(row: ArgumentRow) -> dict[str, object]:
     first, second = row.members
     return {"first": first, "second": second, "score": row.score}
 
 
-def score_untrained(args: argparse.Namespace, rows: Sequence[ArgumentRow], splits: Sequence[Split]) -> Scores:
-    """The scores of each split without training."""
-    predicted = similarities(untrained(args.config, args), rows)
-    return {split.name: correlate(predicted[list(split.test)], [rows[i] for i in split.test]) for split in splits}
+def columns_of_records() -> Overrides:
+    """How a reader reads the records."""
+    columns = {"format": "table", "members": ["first", "second"], "score": "score"}
+    return {f"corpora.{part}.{key}": value for part in ("train", "dev") for key, value in columns.items()}
 
 
-def table(found: dict[str, dict[str, dict[str, list[Scores]]]]) -> str:
-    """Markdown, two rows for each protocol: mean and standard deviation over splits, of the means over seeds."""
-    rows = []
-    for protocol, trainings in found.items():
-        for training, splits in trainings.items():
-            runs = [each for each in splits.values() if each]
-            columns = [
-                mean_and_deviation([weighted_mean([one[name] for one in each], [1] * len(each)) for each in runs])
-                for name in ("pearson", "spearman")
-            ]
-            seeds = min(map(len, runs), default=0) if training == "arguments" else "-"
-            name = PROTOCOLS[protocol].format(count=len(splits))
-            rows.append([name, training, *(part for column in columns for part in column), len(runs), seeds])
-    deviation = "standard deviation"
-    header = ["protocol", "trained on", "Pearson x 100", deviation, "Spearman x 100", deviation, "scored", "seeds"]
-    return markdown(header, rows)
+def vectors_of(args: argparse.Namespace, row: str) -> Settings:
+    """What the scores of a row depend on that is not trained, beside the pairs."""
+    if row == "untrained":
+        return {"encoder": args.encoder, "precision": args.precision, "config": digest(args.config)}
+    return {"static": args.static} if row == "static" else {}
+
+
+def weights_of(args: argparse.Namespace, row: str) -> Settings:
+    """What the weights of a training depend on, beside the pairs."""
+    settings = settings_of(args, "epochs", "steps")
+    if row == "bi-encoder":
+        return {**settings, "config": digest(args.config)}
+    return {**settings, "config": digest(args.cross_config), "cross_objective": args.cross_objective}
+
+
+def table(scores: dict[tuple[str, ...], Scores]) -> str:
+    """Markdown, a line for each protocol and row: mean and standard deviation over splits, of the means over seeds."""
+    found: dict[tuple[str, str], dict[str, list[Scores]]] = {}
+    for (protocol, row, *rest), one in scores.items():
+        splits = found.setdefault((protocol, row), {})
+        for split, of_split in one.items() if row in FIXED else [(rest[0], one)]:
+            splits.setdefault(split, []).append(of_split)
+    order = [(protocol, row) for protocol in PROTOCOLS for row in TITLES if (protocol, row) in found]
+    lines = []
+    for protocol, row in order:
+        splits = found[protocol, row]
+        each = [[mean_of([one[name] for one in runs]) for runs in splits.values()] for name in MEASURES]
+        cells = [part for column in each for part in mean_and_deviation(column)]
+        seeds = "-" if row in FIXED else min(map(len, splits.values()))
+        lines.append([PROTOCOLS[protocol].format(count=len(splits)), TITLES[row], *cells, len(splits), seeds])
+    scored = [part for name in MEASURES for part in (f"{name.title()} x 100", "standard deviation")]
+    return markdown(["protocol", "what", *scored, "scored", "seeds"], lines)
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Argument similarity: cross-validation and left-out topics.")
-    add_options(parser, "metrics/arguments")
-    parser.set_defaults(seeds=[1])
+    add_options(parser, output="metrics/arguments", config="configs/sts.cfg", seeds=[1], epochs=4)
+    add_cross_options(parser)
+    parser.add_argument("--rows", nargs="+", choices=list(TITLES), help="by default all; static with --static alone")
     parser.add_argument("--data", type=Path, default=Path("assets/arguments.tsv"), help="a file, or AFS's folder")
     parser.add_argument("--layout", choices=list(LAYOUTS), default="ukp")
-    parser.add_argument("--protocols", nargs="+", choices=list(PROTOCOLS), default=list(PROTOCOLS))
+    parser.add_argument("--static", help="a pipeline with static vectors, such as en_core_web_md")
+    parser.add_argument("--protocols", nargs="+", choices=list(PROTOCOLS), default=["folds", "topics"])
     parser.add_argument("--folds", type=int, default=10)
     parser.add_argument("--only", nargs="+", default=[], help='some of the splits, such as "fold 1" or a topic')
-    return parser.parse_args()
+    args = parser.parse_args()
+    rows = [row for row in TITLES if row != "static" or args.static]
+    if RERANKER in load_config(args.config)["components"]:
+        args.cross_config, rows = args.config, ["cross-encoder"]
+    args.rows = args.rows or rows
+    if "static" in args.rows and not args.static:
+        raise SystemExit("--rows static: name a pipeline with static vectors, --static PIPELINE")
+    return args
 
 
 def main() -> None:
     args = parse()
-    args.output.mkdir(parents=True, exist_ok=True)
+    use_device(args)
     rows = read_arguments(args.data, args.layout)
     files, _ = LAYOUTS[args.layout]
-    names = ("layout", "encoder", "folds", "epochs", "steps", "limit", "learn_rate")
-    settings: dict[str, Any] = {name: getattr(args, name) for name in names}
-    settings.update(config=digest(args.config), data=digest(*files(args.data)))
-    plans = {"folds": lambda: split_folds(rows, args.folds), "topics": lambda: split_topics(rows)}
-    splits = {protocol: chosen(plans[protocol](), args.only) for protocol in args.protocols}
-    found: dict[str, dict[str, dict[str, list[Scores]]]] = {}
+    data: Settings = {"layout": args.layout, "folds": args.folds, "data": digest(*files(args.data))}
+    splits = {protocol: chosen(make_splits(protocol, rows, args.folds), args.only) for protocol in args.protocols}
+    runs = Runs(args.output, vars(args), table)
     for protocol, each in splits.items():
-        file = args.output / f"{protocol}-untrained.json"
-        base = run_once(file, settings, partial(score_untrained, args, rows, each))
-        found[protocol] = {"nothing": {name: [one] for name, one in base.items()}}
-        found[protocol]["arguments"] = {split.name: [] for split in each}
+        for row in (row for row in args.rows if row in FIXED):
+            settings = {**vectors_of(args, row), **data, "protocol": protocol, "only": args.only}
+            runs(protocol, row, settings=settings, make=partial(score_fixed, args, row, rows, each))
     for seed in args.seeds:
         for protocol, split in ((protocol, split) for protocol, each in splits.items() for split in each):
-            name = re.sub(r"\W+", "-", split.name.lower())
-            file = args.output / f"{protocol}-{name}-{seed}.json"
-            one = run_once(file, {**settings, "split": split.name}, partial(fit_and_score, args, rows, split, seed))
-            found[protocol]["arguments"][split.name].append(one)
-            (args.output / "table.md").write_text(table(found), encoding="utf8")
-    print(table(found))
+            for row in (row for row in args.rows if row in TRAINED):
+                settings = {**weights_of(args, row), **data, "protocol": protocol, "split": split.name}
+                make = partial(fit_and_score, args, row, rows, split, seed)
+                runs(protocol, row, split.name, str(seed), settings=settings, make=make)
+    print(table(runs.found))
 
 
 if __name__ == "__main__":

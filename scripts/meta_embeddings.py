@@ -26,7 +26,7 @@ import numpy
 import spacy
 from meta_scores import RESAMPLES, Combined, Data, Members, Scores, average, difference, resampled
 from meta_tables import RAW, cell, mark_of, write_tables
-from runs import digest, run_once
+from runs import digest, read_same, write_json
 from spacy.util import import_file
 
 from spacy_sbert.files.digests import digest_of_parts
@@ -95,10 +95,15 @@ class Ensemble:
 
     def _saved(self, name: str, settings: Scores, make: Callable[[], Scores]) -> Scores:
         settings = {**settings, "made_of": self.made_of}
-        try:
-            return run_once(self.folder / f"{name}-{digest_of_parts(settings)[:16]}.json", settings, make)
-        except (MemoryError, RuntimeError) as error:  # it may end well another time
-            return {"error": f"{type(error).__name__}: {error}"}
+        file = self.folder / f"{name}-{digest_of_parts(settings)[:16]}.json"
+        if not file.exists():
+            try:
+                scores = make()
+            except (MemoryError, RuntimeError) as error:  # it may end well another time
+                return {"error": f"{type(error).__name__}: {error}"}
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_json(file, {"scores": scores, "settings": settings})
+        return read_same(file, settings)["scores"]
 
 
 def grid_of(sizes: Sequence[int], training: Scores) -> list[Scores]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from runs import markdown
+from tables import markdown
 
 Scores = Mapping[str, Any]
 Table = tuple[Sequence[str], list[list[str]], Sequence[str]]  # header, lines, notes

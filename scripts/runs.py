@@ -1,10 +1,11 @@
-"""What the scripts share that train often: runs saved at once and not made again, and tables of their scores."""
+"""What the scripts share that train often: runs that are saved at once and not made again, and how to train."""
 
 import argparse
 import hashlib
 import json
-import math
-import statistics
+import re
+import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,37 +15,92 @@ from spacy.cli.train import train
 from spacy.language import Language
 from spacy.util import load_config, load_model_from_config
 
+from spacy_sbert.files.environment import device, versions
+from spacy_sbert.files.whole import write_text
+
 RERANKER = "sbert_reranker"
-BATCH = 16  # pairs, as in Reimers and Gurevych 2019, section 3.1
+ACTIVATIONS = {"squared_error": "identity", "regression": "sigmoid"}  # of a cross-encoder, by its objective
 Scores = dict[str, Any]
+Settings = dict[str, Any]
+Overrides = dict[str, Any]
+Table = Callable[[dict[tuple[str, ...], Scores]], str]
 
 
-def add_options(parser: argparse.ArgumentParser, output: str) -> None:
-    """The options that such scripts have in common."""
-    parser.add_argument("--config", type=Path, default=Path("configs/sts.cfg"), help="how to train on graded pairs")
+def add_options(
+    parser: argparse.ArgumentParser, *, output: str, config: str, seeds: Sequence[int], epochs: int
+) -> None:
+    """The options that such scripts have in common, with what they are by default."""
+    parser.add_argument("--config", type=Path, default=Path(config), help="how to train")
     parser.add_argument("--encoder", help="the encoder to start from, by default that of the config")
+    parser.add_argument("--precision", help="of the encoder, such as bfloat16; by default that of the config")
     parser.add_argument("--output", type=Path, default=Path(output), help="folder for scores and table")
-    parser.add_argument("--seeds", nargs="+", type=int, default=list(range(1, 11)))
-    parser.add_argument("--epochs", type=int, default=4)
-    parser.add_argument("--steps", type=int, default=0, help=f"of {BATCH} pairs, in place of epochs; 0 for epochs")
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(seeds))
+    parser.add_argument("--epochs", type=int, default=epochs)
+    parser.add_argument("--steps", type=int, default=0, help="batches, in place of epochs; 0 for epochs")
     parser.add_argument("--limit", type=int, default=0, help="the most training pairs, 0 for all")
-    parser.add_argument("--learn-rate", type=float, default=2e-5)
+    parser.add_argument("--learn-rate", type=float, help="the highest, by default that of the config")
     parser.add_argument("--gpu-id", type=int, default=-1)
 
 
-def run_once(file: Path, settings: dict[str, Any], make: Callable[[], Scores]) -> Scores:
-    """What was saved of a run, or what it gives, which is saved."""
-    if file.exists():
-        saved = json.loads(file.read_text(encoding="utf8"))
-        if saved["settings"] != settings:
-            raise SystemExit(f"{file} was made with {saved['settings']}, not {settings}: choose another --output")
-        return saved["scores"]
-    scores = make()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_suffix(".tmp")
-    temporary.write_text(json.dumps({"scores": scores, "settings": settings}) + "\n", encoding="utf8")
-    temporary.replace(file)
-    return scores
+def add_cross_options(parser: argparse.ArgumentParser) -> None:
+    """The options of scripts that also train a cross-encoder."""
+    parser.add_argument("--cross-config", type=Path, default=Path("configs/reranker.cfg"))
+    parser.add_argument("--cross-objective", choices=list(ACTIVATIONS), default="squared_error")
+
+
+def use_device(args: argparse.Namespace) -> None:
+    """Take the GPU that was asked for, or none."""
+    if args.gpu_id >= 0:
+        spacy.require_gpu(args.gpu_id)
+
+
+class Runs:
+    """The scores of the runs of a script, by name: each is saved as soon as it is made, and not made again.
+
+    folder (Path): gets runs/, a file for each; table.md and scores.json, of all that there are yet.
+    settings (dict): what was asked for, for scores.json. table (Callable): from scores by name to Markdown.
+    """
+
+    def __init__(self, folder: Path, settings: Settings, table: Table):
+        self.folder, self.settings, self.table = folder, settings, table
+        self.found: dict[tuple[str, ...], Scores] = {}
+        self._records: dict[str, Any] = {}
+
+    def file(self, *name: str) -> Path:
+        """Where a run is saved. name (str): what tells it from others, such as its row and seed."""
+        return self.folder / "runs" / (re.sub(r"\W+", "-", "-".join(name)) + ".json")
+
+    def __call__(self, *name: str, settings: Settings, make: Callable[[], Scores]) -> Scores:
+        """What was saved of a run, or what it gives, which is saved; table and scores.json then hold it, too.
+
+        settings (dict): what its scores depend on. make (Callable): makes them.
+        """
+        file = self.file(*name)
+        if not file.exists():
+            start = time.perf_counter()
+            scores = make()
+            seconds = round(time.perf_counter() - start, 1)
+            made = {"scores": scores, "settings": settings, "seconds": seconds}
+            write_json(file, {**made, "device": device(), "versions": versions()})
+        record = read_same(file, settings)
+        self.found[name] = record["scores"]
+        self._records[file.stem] = record
+        write_text(self.folder / "table.md", self.table(self.found))
+        write_json(self.folder / "scores.json", {"settings": self.settings, "runs": self._records})
+        return record["scores"]
+
+
+def write_json(file: Path, content: Any) -> None:
+    """The whole file, or nothing."""
+    write_text(file, json.dumps(content, indent=1, default=str) + "\n")
+
+
+def read_same(file: Path, settings: Settings) -> dict[str, Any]:
+    """What was saved with the same settings. RAISES (SystemExit): if it was with others."""
+    saved = json.loads(file.read_text(encoding="utf8"))
+    if saved["settings"] != json.loads(json.dumps(settings, default=str)):
+        raise SystemExit(f"{file} was made with {saved['settings']}, not {settings}: choose another --output")
+    return saved
 
 
 def digest(*paths: Path) -> str:
@@ -53,61 +109,80 @@ def digest(*paths: Path) -> str:
     return hashlib.sha256(" ".join(each).encode()).hexdigest()[:16]
 
 
-def count_steps(pairs: int, epochs: int, limit: int) -> int:
-    """The steps of so many epochs on at most so many pairs."""
-    return epochs * math.ceil(min(pairs, limit or pairs) / BATCH)
+def settings_of(args: argparse.Namespace, *names: str) -> Settings:
+    """What the weights of every training depend on that can be asked for, and these other options."""
+    common = ("encoder", "precision", "limit", "learn_rate")
+    return {name: getattr(args, name) for name in (*common, *names)}
 
 
-def fit(config: Path, folder: Path, args: argparse.Namespace, encoder: str | None = None, **overrides: Any) -> Language:
-    """Train; the pipeline with the last weights, which nothing was selected by.
+def length(epochs: int, steps: int) -> Overrides:
+    """How long to train: so many steps if there are any, or epochs."""
+    return {"training.max_epochs": 0 if steps else epochs, "training.max_steps": steps}
 
-    encoder (str): in place of the config's. overrides: of the config, with "__" for the dots.
+
+def trained(folder: Path, settings: Settings, config: Path, args: argparse.Namespace, overrides: Overrides) -> float:
+    """Train, if that has not been done, and keep the last weights, which nothing was selected by.
+
+    folder (Path): gets the pipeline. settings (dict): what its weights depend on. overrides (dict): of the config.
+    RETURNS (float): the seconds that training took.
     """
-    given: dict[str, Any] = {
+    note = folder / "training.json"
+    if not folder.exists():
+        start = time.perf_counter()
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
+            made = Path(beside) / "model-last"
+            train(config, made.parent, use_gpu=args.gpu_id, overrides={**common_overrides(config, args), **overrides})
+            seconds = round(time.perf_counter() - start, 1)
+            write_json(made / note.name, {"settings": settings, "seconds": seconds})
+            made.rename(folder)
+    return read_same(note, settings)["seconds"]
+
+
+def common_overrides(config: Path, args: argparse.Namespace) -> Overrides:
+    """What a config is told in every training."""
+    given: Overrides = {
+        **model_overrides(config, args),
+        "corpora.train.limit": args.limit,
         "corpora.dev.limit": 1,  # spaCy wants to score something; nothing is selected by it
-        "training.batcher.size": BATCH,
-        "training.optimizer.learn_rate.initial_rate": args.learn_rate,
         "training.eval_frequency": 1_000_000,
         "training.logger.progress_bar": False,
     }
-    overrides.update(encoder_override(config, encoder))
-    given.update({name.replace("__", "."): value for name, value in overrides.items()})
-    train(config, folder, use_gpu=args.gpu_id, overrides=given)
-    return without_tokens(spacy.load(folder / "model-last"))
+    return (
+        given if args.learn_rate is None else {**given, "training.optimizer.learn_rate.initial_rate": args.learn_rate}
+    )
 
 
-def without_tokens(nlp: Language) -> Language:
-    """The same pipeline, whose `sbert` pipe keeps no more than the vectors of rows."""
-    if nlp.has_pipe("sbert"):
-        nlp.get_pipe("sbert").token_vectors = False  # type: ignore[attr-defined]
-    return nlp
+def cross_overrides(args: argparse.Namespace) -> Overrides:
+    """How a cross-encoder learns scores."""
+    pipe = f"components.{RERANKER}"
+    return {f"{pipe}.objective": args.cross_objective, f"{pipe}.model.activation": ACTIVATIONS[args.cross_objective]}
 
 
-def encoder_override(config: Path, encoder: str | None) -> dict[str, Any]:
-    """The override of a config that sets its encoder: that of the shared transformer, or of the cross-encoder."""
-    if not encoder:
+def model_overrides(config: Path, args: argparse.Namespace) -> Overrides:
+    """The encoder and the precision asked for; what goes on from a trained encoder has its name from there, and, if the
+    whole pipe is sourced, its precision, too."""
+    read = load_config(config)
+    pipe = next(name for name in (RERANKER, "transformer", "sbert") if name in read["components"])
+    if "source" in read["components"][pipe]:
         return {}
-    pipe = RERANKER if RERANKER in load_config(config)["components"] else "transformer"
-    return {f"components__{pipe}__model__name": encoder}
+    starts = read.get("initialize", {}).get("components", {}).get(pipe, {})
+    given = {"name": None if "checkpoint" in starts else args.encoder, "precision": args.precision}
+    return {f"components.{pipe}.model.{name}": value for name, value in given.items() if value}
+
+
+def load(folder: Path) -> Language:
+    """A trained pipeline, whose `sbert` pipe keeps no more than the vectors of rows."""
+    return without_tokens(spacy.load(folder))
 
 
 def untrained(config: Path, args: argparse.Namespace) -> Language:
     """The pipeline of a config before any training."""
-    if args.gpu_id >= 0:
-        spacy.require_gpu(args.gpu_id)
-    overrides = {name.replace("__", "."): value for name, value in encoder_override(config, args.encoder).items()}
+    overrides = model_overrides(config, args)
     return without_tokens(load_model_from_config(load_config(config, overrides=overrides), auto_fill=True))
 
 
-def mean_and_deviation(values: Sequence[float | None]) -> tuple[str, str]:
-    """Both x 100, as tables have them; "-" where there is none, or a value is not defined."""
-    defined = [100 * value for value in values if value is not None]
-    if not defined or len(defined) < len(values):
-        return "-", "-"
-    return f"{statistics.mean(defined):.2f}", f"{statistics.stdev(defined):.2f}" if len(defined) > 1 else "-"
-
-
-def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
+def without_tokens(nlp: Language) -> Language:
+    if nlp.has_pipe("sbert"):
+        nlp.get_pipe("sbert").token_vectors = False  # type: ignore[attr-defined]
+    return nlp

@@ -1,122 +1,197 @@
-"""Train on graded pairs with many seeds, and write the mean and deviation of the scores: supervised STS.
+"""Train on graded pairs with many seeds, directly and after NLI pairs, and write the table of the mean scores.
 
-After Table 2 of Reimers and Gurevych 2019: the encoder as it is, and trained on the STS benchmark; with --nli also
-trained on NLI pairs, and on NLI pairs first and the STS benchmark then. The last weights are scored: no run and no step
-is selected by the files it is scored on. Each run's scores are saved at once and not made again.
+After Tables 1 and 2 of Reimers and Gurevych 2019. Vectors: the encoder as it is, trained on the STS benchmark, on NLI
+pairs, and on NLI pairs first and the STS benchmark then; the same of a cross-encoder, which gives no vectors and is not
+scored after NLI alone. --score are the files of Table 2; --suites, a folder of data sets, gives Table 1 from the same
+pipelines. The second step is compared with the first alone seed by seed, by a paired t-test. The last weights are
+scored: no run and no step is selected by what it is scored on. What is finished is not made again.
 
-    python scripts/supervised_sts.py --train sts-train.csv --score sts-dev.csv sts-test.csv --nli snli_1.0_train.jsonl
+    python scripts/supervised_sts.py --train sts-train.csv --score sts-dev.csv sts-test.csv --suites data
+        --nli snli_1.0_train.jsonl multinli_1.0_train.jsonl
 """
 
 import argparse
-import tempfile
+import shutil
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from runs import BATCH, Scores, add_options, count_steps, digest, fit, markdown, mean_and_deviation, run_once, untrained
+from runs import (
+    RERANKER,
+    Overrides,
+    Runs,
+    Scores,
+    Settings,
+    add_cross_options,
+    add_options,
+    cross_overrides,
+    digest,
+    length,
+    load,
+    settings_of,
+    trained,
+    untrained,
+    use_device,
+)
 from spacy.language import Language
+from sts_tables import AGGREGATES, MEASURES, sts_table
 
-from spacy_sbert.evaluation import evaluate
-from spacy_sbert.readers import PairCorpus
-
-TRAINED_ON = {"untrained": "nothing", "sts": "STS", "nli": "NLI", "nli-sts": "NLI, then STS"}
-MEASURES = ("spearman", "pearson")
+from spacy_sbert import evaluation
+from spacy_sbert.evaluation import PipelineSource, evaluate, evaluate_suites
 
 
-def score(nlp: Language, files: list[Path]) -> Scores:
-    """Both correlations with the grades of each file."""
-    found = {file.name: evaluate(nlp, file, format="sts") for file in files}
-    return {file: {name: scores[f"sts_{name}"] for name in MEASURES} for file, scores in found.items()}
+@dataclass(frozen=True)
+class Training:
+    """A row of the table.
+
+    title: what it was trained on. data: "sts" or "nli". config: the option that names it. after: the row whose
+        weights it goes on from. is_row: whether it is scored.
+    """
+
+    title: str
+    data: str = ""
+    config: str = "config"
+    after: str = ""
+    is_row: bool = True
 
 
-def fit_sts(args: argparse.Namespace, seed: int) -> Scores:
-    """Train on graded pairs."""
-    with tempfile.TemporaryDirectory() as folder:
-        nlp = fit(args.config, Path(folder), args, encoder=args.encoder, **on_sts(args, seed))
-        return {"sts": score(nlp, args.score)}
+TRAININGS = {
+    "untrained": Training("nothing"),
+    "sts": Training("STS", "sts"),
+    "nli": Training("NLI", "nli", "nli_config"),
+    "nli-sts": Training("NLI, then STS", "sts", "second_config", "nli"),
+    "cross-sts": Training("cross-encoder: STS", "sts", "cross_config"),
+    "cross-nli": Training("cross-encoder: NLI", "nli", "cross_nli_config", is_row=False),
+    "cross-nli-sts": Training("cross-encoder: NLI, then STS", "sts", "cross_second_config", "cross-nli"),
+}
+ROWS = [name for name, training in TRAININGS.items() if training.is_row]
+COMPARED = [("nli-sts", "sts"), ("cross-nli-sts", "cross-sts"), ("cross-sts", "sts"), ("cross-nli-sts", "nli-sts")]
 
 
-def fit_nli_then_sts(args: argparse.Namespace, seed: int) -> Scores:
-    """Train on NLI pairs, then on graded pairs from its transformer."""
-    with tempfile.TemporaryDirectory() as folder:
-        first, second = Path(folder) / "nli", Path(folder) / "sts"
-        nlp = fit(args.nli_config, first, args, encoder=args.encoder, **on_nli(args, seed))
-        scores = {"nli": score(nlp, args.score)}
-        checkpoint = str(first / "model-last")
-        nlp = fit(args.second_config, second, args, **on_sts(args, seed), paths__checkpoint=checkpoint)
-        return {**scores, "nli-sts": score(nlp, args.score)}
+def score(args: argparse.Namespace, nlp: Language) -> Scores:
+    """Both correlations with the grades of each file; of vectors, those of the suites, too."""
+    found: Scores = {"files": {}, "suites": {}}
+    for file in args.score:
+        scores = evaluate(nlp, file, format="sts")
+        found["files"][file.name] = {name: scores[f"sts_{name}"] for name in MEASURES}
+    if args.suites and not nlp.has_pipe(RERANKER):
+        how = evaluation.Settings(bootstrap=0, any_count=args.any_count)
+        results = evaluate_suites(PipelineSource(nlp), args.suites, args.suite, settings=how, progress_bar=False)
+        if results["failed"]:
+            raise SystemExit(f"--suites {args.suites}: {results['failed']}")
+        for name, task in results["tasks"].items():
+            scores = task["variants"][0]["scores"]["cosine"]["spearman"]
+            found["suites"][name] = {key: scores.get(key) for key in AGGREGATES} | {"data": task["data"]}
+    return found
 
 
-def on_sts(args: argparse.Namespace, seed: int) -> dict[str, Any]:
-    """What a config is told to train on graded pairs."""
-    steps = args.steps or count_steps(PairCorpus(args.train, format="sts").count(), args.epochs, args.limit)
-    return on_data(args.train, args.score[0], args.limit, steps, seed)
+def model_of(args: argparse.Namespace, name: str, seed: int) -> tuple[Path, dict[str, float]]:
+    """The folder of a trained pipeline, and the seconds of each training that led to it."""
+    training, overrides = TRAININGS[name], on_data(args, name, seed)
+    seconds: dict[str, float] = {}
+    if training.after:
+        checkpoint, seconds = model_of(args, training.after, seed)
+        overrides["paths.checkpoint"] = str(checkpoint)
+    folder = args.output / "models" / f"{name}-{seed}"
+    took = trained(folder, weights_of(args, name), getattr(args, training.config), args, overrides)
+    return folder, {**seconds, name: took}
 
 
-def on_nli(args: argparse.Namespace, seed: int) -> dict[str, Any]:
-    """What a config is told to train on NLI pairs, by default for one epoch."""
-    steps = args.nli_steps or count_steps(PairCorpus(args.nli, format="nli").count(), 1, args.limit)
-    return on_data(args.nli, args.nli, args.limit, steps, seed)
+def on_data(args: argparse.Namespace, name: str, seed: int) -> Overrides:
+    """What a config is told of its data, its length and its head."""
+    is_nli = TRAININGS[name].data == "nli"
+    files = [str(path) for path in (args.nli if is_nli else [args.train])]
+    steps = length(args.nli_epochs, args.nli_steps) if is_nli else length(args.epochs, args.steps)
+    overrides: Overrides = {"system.seed": seed, **steps}
+    overrides["corpora.train.path"] = files if len(files) > 1 else files[0]
+    overrides["paths.dev"] = files[0] if is_nli else str(args.score[0])
+    if name == "nli" and args.head_factor is not None:
+        overrides["components.sbert.loss.learn_rate_factor"] = args.head_factor
+    if name in ("cross-sts", "cross-nli-sts"):
+        overrides |= cross_overrides(args)
+    return overrides
 
 
-def on_data(path: Path, dev: Path, limit: int, steps: int, seed: int) -> dict[str, Any]:
-    return {
-        "system__seed": seed,
-        "paths__train": str(path),
-        "paths__dev": str(dev),
-        "corpora__train__limit": limit,
-        "training__optimizer__learn_rate__total_steps": steps,
-    }
+def weights_of(args: argparse.Namespace, name: str) -> Settings:
+    """What the weights of a training depend on."""
+    training = TRAININGS[name]
+    files = {"nli": args.nli, "sts": [args.train]}.get(training.data, [])
+    names = {"nli": ("nli_epochs", "nli_steps"), "sts": ("epochs", "steps")}.get(training.data, ())
+    own = {"nli": ("head_factor",), "cross-sts": ("cross_objective",), "cross-nli-sts": ("cross_objective",)}
+    found = settings_of(args, *names, *own.get(name, ()))
+    found |= {"config": digest(getattr(args, training.config)), "data": digest(*files)}
+    return found | ({"after": weights_of(args, training.after)} if training.after else {})
 
 
-def settings_of(args: argparse.Namespace, *configs: Path) -> dict[str, Any]:
-    """What the scores of a run depend on."""
-    names = ("encoder", "epochs", "steps", "limit", "learn_rate")
-    settings = {name: getattr(args, name) for name in names}
-    return {**settings, "configs": digest(*configs), "data": digest(args.train, *args.score)}
+def table(scores: dict[tuple[str, ...], Scores]) -> str:
+    """Markdown, see sts_table, in the order of the rows."""
+    runs = {name: {seed: one for (row, seed), one in scores.items() if row == name} for name in ROWS}
+    titles = {name: training.title for name, training in TRAININGS.items()}
+    compared = [(titles[one], titles[other]) for one, other in COMPARED]
+    learned = [training.title for training in TRAININGS.values() if training.data == "sts"]
+    return sts_table({titles[name]: each for name, each in runs.items() if each}, compared, learned)
 
 
-def table(scores: dict[str, list[Scores]]) -> str:
-    """Markdown, a row for each training and file: mean and standard deviation over seeds."""
-    rows = []
-    for training, runs in scores.items():
-        for file in runs[0] if runs else []:
-            columns = [mean_and_deviation([run[file][name] for run in runs]) for name in MEASURES]
-            rows.append([TRAINED_ON[training], file, *(part for column in columns for part in column), len(runs)])
-    deviation = "standard deviation"
-    return markdown(["trained on", "file", "Spearman x 100", deviation, "Pearson x 100", deviation, "seeds"], rows)
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Supervised STS with many seeds.")
+    add_options(parser, output="metrics/supervised_sts", config="configs/sts.cfg", seeds=range(1, 11), epochs=4)
+    parser.add_argument("--rows", nargs="+", choices=ROWS, help="by default all, without --nli those that need none")
+    parser.add_argument("--train", type=Path, default=Path("assets/pairs-train.csv"), help="STS layout")
+    parser.add_argument("--score", nargs="+", type=Path, default=[Path("assets/pairs-dev.csv")], help="STS layout")
+    parser.add_argument("--suites", type=Path, help="a folder of data sets, see docs/evaluation.md")
+    parser.add_argument("--suite", nargs="+", default=["sts", "sick"], help="of --suites")
+    parser.add_argument(
+        "--any-count", action="store_true", help="data sets may have another size than the official one"
+    )
+    parser.add_argument("--nli", nargs="+", type=Path, default=[], help="NLI pairs (.jsonl), to train on before")
+    parser.add_argument("--nli-epochs", type=int, default=1)
+    parser.add_argument("--nli-steps", type=int, default=0, help="batches, in place of epochs; 0 for epochs")
+    parser.add_argument("--head-factor", type=float, help="on the rate of the head of NLI, by default the config's")
+    add_cross_options(parser)
+    configs = {"nli": "nli", "second": "two_step"}
+    configs |= {"cross-nli": "reranker_nli", "cross-second": "reranker_two_step"}
+    for option, config in configs.items():
+        parser.add_argument(f"--{option}-config", type=Path, default=Path(f"configs/{config}.cfg"))
+    parser.add_argument("--keep-models", action="store_true", help="in models/, of each row and seed")
+    args = parser.parse_args()
+    needs_nli = [name for name in args.rows or [] if "nli" in name]
+    if needs_nli and not args.nli:
+        raise SystemExit(f"--rows {' '.join(needs_nli)}: name the NLI pairs to train on, --nli FILE ...")
+    args.rows = args.rows or [name for name in ROWS if args.nli or "nli" not in name]
+    return args
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Supervised STS with many seeds.")
-    add_options(parser, "metrics/supervised_sts")
-    parser.add_argument("--train", type=Path, default=Path("assets/pairs-train.csv"), help="STS layout")
-    parser.add_argument("--score", nargs="+", type=Path, default=[Path("assets/pairs-dev.csv")], help="STS layout")
-    parser.add_argument("--nli", type=Path, help="NLI pairs (.jsonl), to train on before")
-    parser.add_argument("--nli-config", type=Path, default=Path("configs/nli.cfg"))
-    parser.add_argument("--second-config", type=Path, default=Path("configs/two_step.cfg"))
-    parser.add_argument("--nli-steps", type=int, default=0, help=f"of {BATCH} pairs, 0 for one epoch")
-    args = parser.parse_args()
-    args.output.mkdir(parents=True, exist_ok=True)
-    settings = settings_of(args, args.config)
-    scores: dict[str, list[Scores]] = {name: [] for name in TRAINED_ON}
+    args = parse()
+    use_device(args)
+    runs = Runs(args.output, vars(args), table)
+    scored_on = {"score": digest(*args.score), "suites": args.suite if args.suites else []}
 
-    def keep(found: Scores) -> None:
-        for training, files in found.items():
-            scores[training].append(files)
-        (args.output / "table.md").write_text(table(scores), encoding="utf8")
+    def make(name: str, seed: int) -> Scores:
+        if name == "untrained":
+            return {**score(args, untrained(args.config, args)), "seconds": {}}
+        folder, seconds = model_of(args, name, seed)
+        return {**score(args, load(folder)), "seconds": seconds}
 
-    def make_untrained() -> Scores:
-        return {"untrained": score(untrained(args.config, args), args.score)}
+    def run(name: str, seed: int = 0) -> None:
+        settings = {"weights": weights_of(args, name), **scored_on}
+        runs(name, str(seed), settings=settings, make=partial(make, name, seed))
 
-    keep(run_once(args.output / "untrained.json", settings, make_untrained))
+    if "untrained" in args.rows:
+        run("untrained")
     for seed in args.seeds:  # seed by seed: a table that is stopped has each row
-        keep(run_once(args.output / f"sts-{seed}.json", settings, partial(fit_sts, args, seed)))
-        if args.nli:
-            both = settings_of(args, args.config, args.nli_config, args.second_config)
-            both.update(nli=digest(args.nli), nli_steps=args.nli_steps)
-            keep(run_once(args.output / f"nli-sts-{seed}.json", both, partial(fit_nli_then_sts, args, seed)))
-    print(table(scores))
+        for name in args.rows:
+            if name != "untrained":
+                run(name, seed)
+        if not args.keep_models:
+            remove_models(args.output / "models", seed)
+    print(table(runs.found))
+
+
+def remove_models(folder: Path, seed: int) -> None:
+    """Those that no other run of the seed goes on from any more."""
+    for name in TRAININGS:
+        shutil.rmtree(folder / f"{name}-{seed}", ignore_errors=True)
 
 
 if __name__ == "__main__":

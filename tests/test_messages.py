@@ -72,7 +72,7 @@ def test_codes_of_warnings_stay():
 
 def test_each_message_is_used():
     source = "\n".join(file.read_text(encoding="utf8") for file in PACKAGE.rglob("*.py"))
-    used = set(re.findall(r"(?:Errors|Warnings)\.([A-Z0-9_]+)", source))
+    used = set(re.findall(r"(?:Errors|Warnings|Notes)\.([A-Z0-9_]+)", source))
     assert {name for name, _ in messages()} - used == set()
 
 

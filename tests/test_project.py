@@ -5,13 +5,15 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 import spacy
+import srsly
 from killing import typed
 
-from spacy_sbert.readers import read_sts
+from spacy_sbert.readers import PairCorpus, read_sts
 
 ROOT = Path(__file__).parent.parent
 
@@ -37,7 +39,7 @@ def use_tiny_bert(project, tiny_bert):
     """Two steps of every shipped config, for the random tiny BERT."""
     for file in (project / "configs").glob("*.cfg"):
         text = file.read_text(encoding="utf8").replace("sentence-transformers/all-MiniLM-L6-v2", str(tiny_bert))
-        text = re.sub(r"(total_steps) = .*", r"\1 = 2", re.sub(r"(eval_frequency) = .*", r"\1 = 1", text))
+        text = re.sub(r"(max_steps) = 0", r"\1 = 2", re.sub(r"(eval_frequency) = .*", r"\1 = 1", text))
         file.write_text(text, encoding="utf8")
 
 
@@ -76,6 +78,60 @@ def test_two_step_workflow(project, tiny_bert):
     assert 0 < max(moved) < 1e-3  # it went on from there: two steps of at most 2e-5
 
 
+def zipped(path, folder, files):
+    """A zip of small files, with the layout of the official one."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, lines in files.items():
+            archive.writestr(f"{folder}{name}", "".join(f"{line}\n" for line in lines))
+
+
+def test_nli_workflow(project, tiny_bert, monkeypatch):
+    """From zips that are laid out as the official ones: both are trained on in one epoch, as one file."""
+    train, dev = ((ROOT / "assets" / f"nli-{part}.jsonl").read_text().splitlines() for part in ("train", "dev"))
+    skipped = json.dumps({"gold_label": "-", "sentence1": "A man.", "sentence2": "A dog."})
+    snli = {"snli_1.0_train.jsonl": [*train[:40], skipped], "snli_1.0_dev.jsonl": dev[:20], "README.txt": ["SNLI"]}
+    multinli = {"multinli_1.0_train.jsonl": train[40:81], "multinli_1.0_dev_matched.jsonl": dev[20:50]}
+    zipped(project / "assets" / "snli_1.0.zip", "snli_1.0/", {**snli, "snli_1.0_test.jsonl": dev[:3]})
+    zipped(project / "assets" / "multinli_1.0.zip", "multinli_1.0/", multinli)
+    monkeypatch.chdir(project)
+    settings = ("--vars.encoder", tiny_bert, "--vars.eval_frequency", 4)
+    done = succeed(project, "nli", *settings)
+    nlp = spacy.load(project / "training" / "official_nli" / "model-last")
+    assert len(nlp.config["paths"]["train"]) == 2
+    schedule = nlp.config.interpolate()["training"]["optimizer"]["learn_rate"]
+    assert PairCorpus(**{k: v for k, v in schedule["corpus"].items() if k != "@readers"}).count() == 81
+    assert re.findall(r"^ +0 +(\d+) ", done.stdout, re.MULTILINE) == ["0", "4"], "the pair left over joins a batch"
+    assert json.loads((project / "metrics" / "official_nli.json").read_text())["pairs"] == 160
+    assert json.loads((project / "metrics" / "official_nli_labels.json").read_text())["pairs"] == 30
+    streamed = ("--vars.epochs", -1, "--vars.max_steps", 3, "--vars.shuffle_buffer", 50, "--vars.eval_frequency", 3)
+    succeed(project, "fit-official-nli", *settings[:2], *streamed)
+
+
+def test_wikisec_workflow(project, tiny_bert):
+    lines = (ROOT / "assets" / "triplets-train.csv").read_text().splitlines()
+    parts = {
+        "train.csv": lines[:34],
+        "validation.csv": [lines[0], *lines[34:50]],
+        "test.csv": [lines[0], *lines[50:61]],
+    }
+    zipped(project / "assets" / "wikipedia-sections-triplets.zip", "", parts)
+    succeed(project, "wikisec", "--vars.encoder", tiny_bert, "--vars.eval_frequency", 1)
+    scores = json.loads((project / "metrics" / "wikisec.json").read_text())
+    assert scores["pairs"] == 11 and 0 <= scores["triplet_acc"] <= 1
+
+
+def test_assets_that_the_workflows_unpack_are_listed():
+    project = srsly.read_yaml(ROOT / "project.yml")
+    listed = {asset["dest"] for asset in project["assets"]}
+    archives = {
+        dep for command in project["commands"] for dep in command.get("deps", []) if dep.endswith((".zip", ".gz"))
+    }
+    assert archives == listed
+    assert [
+        asset["dest"] for asset in project["assets"] if not re.fullmatch("|[0-9a-f]{32}", asset.get("checksum", ""))
+    ] == []
+
+
 def test_reranker_workflow(project, tiny_bert):
     use_tiny_bert(project, tiny_bert)
     succeed(project, "reranker")
@@ -83,6 +139,12 @@ def test_reranker_workflow(project, tiny_bert):
     performance = spacy.load(project / "training" / "reranker" / "model-best").meta["performance"]
     assert scores["pairs"] == 160
     assert scores["sts_spearman"] == pytest.approx(performance["sts_spearman"], abs=1e-6)
+
+
+def test_reranker_two_step_workflow(project, tiny_bert):
+    use_tiny_bert(project, tiny_bert)
+    succeed(project, "reranker-two-step")
+    assert json.loads((project / "metrics" / "reranker_two_step.json").read_text())["pairs"] == 160
 
 
 def test_ablation_workflow(project, tiny_bert):
@@ -93,7 +155,8 @@ def test_ablation_workflow(project, tiny_bert):
     assert [row[:2] for row in rows] == [
         [f"| {pooling}", written] for pooling in ("mean", "cls") for written in ("(u, v)", "(u, v, \\|u-v\\|)")
     ]
-    scores = [json.loads((folder / f"mean-u-v-{seed}.json").read_text())["sts_spearman"] for seed in (1, 2)]
+    saved = json.loads((folder / "scores.json").read_text())["runs"]
+    scores = [100 * saved[f"mean-u-v-{seed}"]["scores"]["spearman"] for seed in (1, 2)]
     assert rows[0][2:4] == [f"{sum(scores) / 2:.2f}", f"{abs(scores[0] - scores[1]) / 2**0.5:.2f}"]
 
 

@@ -71,7 +71,8 @@ def test_default_config_is_whole_and_merges():
 CONFIGS = sorted((ROOT / "configs").glob("*.cfg"))
 TOKENS = ("distillation_tok2vec", "infersent", "paraphrase_average", "word_average")  # without a transformer
 SOURCED = {"two_step": ("shared", "paths.checkpoint"), "distillation_static": ("static", "paths.student")}
-RATES = {"reranker": 5e-5, **dict.fromkeys((*TOKENS, "distillation_static"), 1e-3)}
+RERANKERS = ("reranker", "reranker_nli", "reranker_two_step")
+RATES = {**dict.fromkeys(RERANKERS, 5e-5), **dict.fromkeys((*TOKENS, "distillation_static"), 1e-3)}
 
 
 @pytest.mark.parametrize("file", CONFIGS, ids=lambda file: file.stem)
@@ -84,7 +85,7 @@ def test_shipped_configs_are_complete(file, make_nlp, tmp_path):
     config = Config().from_disk(file, overrides={path: str(tmp_path / "nlp")} if encoder else {})
     nlp = load_model_from_config(config, auto_fill=True, validate=True)
     alone = encoder or file.stem in TOKENS
-    expected = ["sbert_reranker"] if file.stem == "reranker" else ["sbert"] if alone else ["transformer", "sbert"]
+    expected = ["sbert_reranker"] if file.stem in RERANKERS else ["sbert"] if alone else ["transformer", "sbert"]
     assert set(expected) <= set(nlp.pipe_names)
     for block in expected:
         filled = nlp.config["components"][block]
@@ -94,14 +95,17 @@ def test_shipped_configs_are_complete(file, make_nlp, tmp_path):
 
 def test_shipped_configs_differ_in_what_they_are_for_alone():
     base = Config().from_disk(ROOT / "configs" / "sts.cfg", interpolate=False)
-    own = {"training": {"eval_frequency", "batcher", "score_weights", "optimizer"}, "nlp": {"pipeline"}}
+    own = {
+        "training": {"max_epochs", "eval_frequency", "batcher", "score_weights", "optimizer"},
+        "nlp": {"pipeline"},
+    }
     for file in CONFIGS:
         config = Config().from_disk(file, interpolate=False)
         for section in ("system", "nlp", "training"):
             for key, value in base[section].items():
                 assert key in own.get(section, ()) or config[section][key] == value, (file, section, key)
         rate = config["training"]["optimizer"]["learn_rate"]
-        own_rate = {"total_steps": rate["total_steps"], "initial_rate": RATES.get(file.stem, 2e-5)}
+        own_rate = {"initial_rate": RATES.get(file.stem, 2e-5)}
         assert rate == {**base["training"]["optimizer"]["learn_rate"], **own_rate}
         assert f"configs/{file.name} --output training/{file.stem}" in file.read_text(encoding="utf8")
 

@@ -1,4 +1,4 @@
-"""Supervised STS and argument similarity: what is trained on and scored, and a tiny run of each script."""
+"""Supervised STS, argument similarity, ablation: what is trained on and scored, and a tiny run of each script."""
 
 import argparse
 import importlib
@@ -7,7 +7,9 @@ import sys
 from itertools import combinations
 from pathlib import Path
 
+import numpy
 import pytest
+import spacy
 from pipelines import real_data
 
 from spacy_sbert.readers.arguments import ArgumentRow, read_arguments
@@ -27,12 +29,18 @@ def keys(rows, indices):
     return {frozenset(rows[i].members) for i in indices}
 
 
-def check_splits(rows, splits):
+def sentences(rows, indices):
+    return {text for i in indices for text in rows[i].members}
+
+
+def check_splits(rows, splits, apart):
+    """apart: what is not on both sides, keys or sentences."""
     assert sorted(i for split in splits for i in split.test) == list(range(len(rows))), "each pair is scored once"
     for split in splits:
-        assert not keys(rows, split.train) & keys(rows, split.test)
+        scored = apart(rows, split.test)
+        assert not apart(rows, split.train) & scored
         left_out = set(range(len(rows))) - {*split.train, *split.test}
-        assert keys(rows, left_out) <= keys(rows, split.test), "only pairs that are scored are left out"
+        assert all(apart(rows, [i]) & scored for i in left_out), "nothing is left out in vain"
 
 
 def make_rows(*pairs):
@@ -40,37 +48,56 @@ def make_rows(*pairs):
 
 
 def test_a_pair_that_is_scored_is_never_trained_on(load):
-    script = load("argument_similarity")
-    rows = make_rows(("x", "a", "b"), ("x", "c", "d"), ("y", "b", "a"), ("y", "e", "f"), ("z", "a", "c"))
+    script = load("argument_splits")
+    rows = make_rows(("x", "a", "b"), ("x", "c", "d"), ("y", "b", "a"), ("y", "e", "f"), ("z", "g", "c"))
     splits = script.split_topics(rows)
     assert [(split.name, split.train, split.test) for split in splits] == [
-        ("x", (3, 4), (0, 1)),  # the third pair is the first in the other order
+        ("x", (3,), (0, 1)),  # the third pair is the first in the other order, the fifth has a sentence of the second
         ("y", (1, 4), (2, 3)),
-        ("z", (0, 1, 2, 3), (4,)),
+        ("z", (0, 2, 3), (4,)),
     ]
-    check_splits(rows, splits)
-    check_splits(rows, script.split_folds(rows, 3))
+    check_splits(rows, splits, sentences)
+    check_splits(rows, script.split_folds(rows, 3), keys)
+
+
+def test_folds_that_keep_sentences_apart(load):
+    """Pairs are linked by sentences, also through others: a-b, b-c and e-c are one group."""
+    script = load("argument_splits")
+    rows = make_rows(*(("x", *pair) for pair in ("ab", "pq", "bc", "rs", "ec", "tq")))
+    assert sorted(script.connected(rows)) == [[0, 2, 4], [1, 5], [3]]
+    splits = script.split_sentences(rows, 2)
+    assert [split.test for split in splits] == [(0, 2, 4), (1, 3, 5)]
+    assert [split.train for split in splits] == [(1, 3, 5), (0, 2, 4)], "nothing is lost"
+    with pytest.raises(SystemExit, match="--folds 4: expected 2 to 3, the number of groups of pairs that share"):
+        script.split_sentences(rows, 4)
 
 
 def test_folds_of_the_sample(load):
-    script = load("argument_similarity")
+    script = load("argument_splits")
     rows = read_arguments(SAMPLE, "ukp")
     folds = script.split_folds(rows, 10)
-    check_splits(rows, folds)
+    check_splits(rows, folds, keys)
     assert [len(split.test) for split in folds] == [16] * 10
     assert folds == script.split_folds(rows, 10)
     topics = script.split_topics(rows)
-    check_splits(rows, topics)
+    check_splits(rows, topics, sentences)
     for split in topics:
         assert {rows[i].topic for i in split.test} == {split.name} not in [{rows[i].topic for i in split.train}]
 
 
 def test_folds_of_the_aspect_corpus(load):
-    script = load("argument_similarity")
+    """In most pairs of random folds a sentence has been trained on; folds of whole groups cost no pair."""
+    script = load("argument_splits")
     rows = read_arguments(real_data() / "argument", "ukp")
-    for splits in (script.split_folds(rows, 10), script.split_topics(rows)):
-        check_splits(rows, splits)
-    assert sum(len(rows) - len(split.train) - len(split.test) for split in splits) == 2 * 39
+    folds, apart, topics = (script.make_splits(protocol, rows, 10) for protocol in script.PROTOCOLS)
+    check_splits(rows, folds, keys)
+    check_splits(rows, apart, sentences)
+    check_splits(rows, topics, sentences)
+    met = [sentences(rows, split.train) & {*rows[i].members} for split in folds for i in split.test]
+    assert [len(rows), sum(map(bool, met)), sum(len(texts) == 2 for texts in met)] == [3595, 3248, 3018]
+    assert len(script.connected(rows)) == 361
+    assert {len(split.train) + len(split.test) for split in apart} == {3595}
+    assert {len(split.test) for split in apart} == {359, 360}
 
 
 def test_sample_is_what_the_script_writes(load):
@@ -85,112 +112,271 @@ def test_sample_is_what_the_script_writes(load):
     assert all(a.isdisjoint(b) or a != b for a, b in combinations(map(frozenset, (row.members for row in rows)), 2))
 
 
+def read_rows(folder):
+    """The lines of each table in table.md, as cells."""
+    tables = (folder / "table.md").read_text(encoding="utf8").split("\n\n")
+    return [[line.strip("| ").split(" | ") for line in part.splitlines()[2:]] for part in tables]
+
+
+def read_scores(folder):
+    return {name: run["scores"] for name, run in json.loads((folder / "scores.json").read_text())["runs"].items()}
+
+
+@pytest.fixture
+def run_script(load, monkeypatch):
+    """Run a script with options; its module."""
+
+    def run(name, *options):
+        monkeypatch.setattr(sys, "argv", [f"{name}.py", *map(str, options)])
+        script = load(name)
+        script.main()
+        return script
+
+    return run
+
+
+def refuse_training(load, monkeypatch):
+    def trained(*args):
+        raise AssertionError("nothing is trained again")
+
+    for name in ("ablation", "argument_similarity", "supervised_sts"):
+        monkeypatch.setattr(load(name), "trained", trained)
+
+
 def test_a_run_is_saved_and_not_made_again(load, tmp_path):
-    runs = load("runs")
     made = []
 
     def make():
         made.append(1)
-        return {"spearman": 0.5}
+        return {"spearman": 0.5 + len(made) / 10}
 
-    for _ in range(2):
-        assert runs.run_once(tmp_path / "new" / "run.json", {"steps": 1}, make) == {"spearman": 0.5}
+    for steps in (1, 1):  # as two calls of a script
+        runs = load("runs").Runs(tmp_path / "new", {"seeds": [1]}, lambda scores: f"{scores}\n")
+        assert runs("u,v", "1", settings={"steps": steps}, make=make) == {"spearman": 0.6}
+        assert (tmp_path / "new" / "table.md").read_text() == "{('u,v', '1'): {'spearman': 0.6}}\n"
     assert made == [1]
+    kept = json.loads((tmp_path / "new" / "scores.json").read_text())
+    assert kept["settings"] == {"seeds": [1]} and kept["runs"].keys() == {"u-v-1"}
+    run = kept["runs"]["u-v-1"]
+    assert run["scores"] == {"spearman": 0.6} and run["settings"] == {"steps": 1} and run["device"] == "cpu"
+    assert run["seconds"] >= 0 and run["versions"]["spacy"]
     with pytest.raises(SystemExit, match=r"was made with .*'steps': 1.* not .*'steps': 2.*choose another --output"):
-        runs.run_once(tmp_path / "new" / "run.json", {"steps": 2}, make)
+        runs("u,v", "1", settings={"steps": 2}, make=make)
 
 
-def test_steps_means_and_deviations(load):
-    runs = load("runs")
-    assert [runs.count_steps(480, 4, 0), runs.count_steps(481, 4, 0), runs.count_steps(481, 1, 20)] == [120, 124, 2]
-    assert runs.mean_and_deviation([0.5, 0.7]) == ("60.00", "14.14")
-    assert runs.mean_and_deviation([0.5]) == ("50.00", "-")
-    assert runs.mean_and_deviation([0.5, None]) == runs.mean_and_deviation([]) == ("-", "-")
+def test_means_and_deviations(load):
+    tables = load("tables")
+    assert tables.mean_and_deviation([0.5, 0.7]) == ("60.00", "14.14") and tables.in_one([0.5, 0.7]) == "60.00 ± 14.14"
+    assert tables.mean_and_deviation([0.5]) == ("50.00", "-") and tables.in_one([0.5]) == "50.00"
+    assert tables.mean_and_deviation([0.5, None]) == tables.mean_and_deviation([]) == ("-", "-")
+    assert (
+        tables.mean_of([0.5, 0.7]) == pytest.approx(0.6) and tables.mean_of([0.5, None]) is tables.mean_of([]) is None
+    )
+
+
+def test_paired_differences(load):
+    """By hand: d = 1, 2, 3; t = 2 / (1 / sqrt(3)); 4.3027 is the 97.5 % quantile of Student's t of 2 degrees."""
+    difference = load("tables").paired_difference
+    mean, interval, t, p = difference([0.81, 0.83, 0.82], [0.80, 0.80, 0.80])
+    assert [mean, interval, t] == ["+2.00", "-0.48 to +4.48", f"{2 * 3**0.5:.2f}"] and float(p) == pytest.approx(0.074)
+    assert difference([0.8], [0.7]) == ["+10.00", "-", "-", "-"]
+    assert difference([0.5, 0.5], [0.5, 0.5]) == ["+0.00", "-", "-", "-"]
+    assert difference([0.5, None], [0.5, 0.4]) == ["-"] * 4
+
+
+@pytest.mark.parametrize("of_classification", [True, False])
+def test_ablation(load, run_script, tiny_bert, tmp_path, monkeypatch, of_classification):
+    """Both columns of Table 6: the regression has poolings alone."""
+    options = ["--encoder", tiny_bert, "--output", tmp_path, "--steps", 2, "--limit", 32, "--learn-rate", 0.001]
+    options += ["--pooling", "mean", "max", "--concatenation", "u,v", "u,v,abs_diff"]
+    options += [] if of_classification else ["--config", "configs/sts.cfg"]
+    run_script("ablation", *options)
+    (rows,) = read_rows(tmp_path)
+    written = ["(u, v)", "(u, v, \\|u-v\\|)"] if of_classification else ["-"]
+    assert [row[:2] for row in rows] == [[pooling, parts] for pooling in ("mean", "max") for parts in written]
+    saved = read_scores(tmp_path)
+    name = "mean-u-v" if of_classification else "mean-none"
+    scores = [100 * saved[f"{name}-{seed}"]["spearman"] for seed in (1, 2)]
+    assert rows[0][2:] == [f"{sum(scores) / 2:.2f}", f"{abs(scores[0] - scores[1]) / 2**0.5:.2f}", "2"]
+    assert all(run["seconds"] > 0 for run in saved.values())
+    refuse_training(load, monkeypatch)
+    run_script("ablation", *options)
 
 
 def test_the_table_is_over_splits_of_means_over_seeds(load):
     script = load("argument_similarity")
-    splits = {"one": [{"pearson": 0.1, "spearman": 0.2}, {"pearson": 0.3, "spearman": 0.4}]}
-    splits["two"] = [{"pearson": 0.6, "spearman": 0.7}, {"pearson": 0.6, "spearman": None}]
-    row = script.table({"topics": {"arguments": splits}}).splitlines()[2]
-    assert row == "| leave one topic out (2) | arguments | 40.00 | 28.28 | - | - | 2 | 2 |"
+    scores = {
+        ("topics", "bi-encoder", "one", "1"): {"pearson": 0.1, "spearman": 0.2},
+        ("topics", "bi-encoder", "one", "2"): {"pearson": 0.3, "spearman": 0.4},
+        ("topics", "bi-encoder", "two", "1"): {"pearson": 0.6, "spearman": 0.7},
+        ("topics", "bi-encoder", "two", "2"): {"pearson": 0.6, "spearman": None},
+        ("topics", "tf-idf"): {"one": {"pearson": 0.1, "spearman": 0.2}, "two": {"pearson": 0.3, "spearman": 0.2}},
+    }
+    assert script.table(scores).splitlines()[2:] == [
+        "| leave one topic out (2) | tf-idf | 20.00 | 14.14 | 20.00 | 0.00 | 2 | - |",
+        "| leave one topic out (2) | vectors, trained | 40.00 | 28.28 | - | - | 2 | 2 |",
+    ]
 
 
-def test_argument_similarity(load, tiny_bert, tmp_path, monkeypatch):
-    script = load("argument_similarity")
+@pytest.fixture
+def two_topics(tmp_path):
     lines = SAMPLE.read_text(encoding="utf8").splitlines()
     data = tmp_path / "arguments.tsv"
     data.write_text("\n".join([lines[0], *(x for x in lines if x.startswith(("city", "night")))]), encoding="utf8")
-    fit, trained = script.fit, []
-
-    def look_and_fit(config, folder, args, **overrides):
-        records = [json.loads(line) for line in Path(overrides["paths__train"]).read_text().splitlines()]
-        trained.append({frozenset((record["first"], record["second"])) for record in records})
-        return fit(config, folder, args, **overrides)
-
-    monkeypatch.setattr(script, "fit", look_and_fit)
-    output = tmp_path / "out"
-    options = ["--data", data, "--encoder", tiny_bert, "--output", output, "--folds", 2, "--steps", 2, "--limit", 30]
-    monkeypatch.setattr(sys, "argv", ["argument_similarity.py", *map(str, options)])
-    script.main()
-    rows = read_arguments(data, "ukp")
-    splits = [*script.split_folds(rows, 2), *script.split_topics(rows)]
-    assert [len(pairs) for pairs in trained] == [30] * 4
-    for split, pairs in zip(splits, trained, strict=True):
-        assert pairs <= keys(rows, split.train) and not pairs & keys(rows, split.test)
-    table = (output / "table.md").read_text().splitlines()[2:]
-    assert [line.split(" | ")[:2] for line in table] == [
-        [f"| {protocol}", training]
-        for protocol in ("2-fold cross-validation", "leave one topic out (2)")
-        for training in ("nothing", "arguments")
-    ]
-    saved = {file.stem: json.loads(file.read_text())["scores"] for file in output.glob("*.json")}
-    assert set(saved) == {"folds-untrained", "topics-untrained", "folds-fold-1-1", "folds-fold-2-1"} | {
-        f"topics-{topic}-1" for topic in ("city-tolls", "night-trains")
-    }
-    spearman = [100 * saved[f"folds-fold-{fold}-1"]["spearman"] for fold in (1, 2)]
-    assert table[1].split(" | ")[4:6] == [f"{sum(spearman) / 2:.2f}", f"{abs(spearman[0] - spearman[1]) / 2**0.5:.2f}"]
-    monkeypatch.setattr(script, "fit", None)
-    script.main()  # nothing is trained again
-    assert (output / "table.md").read_text().splitlines()[2:] == table
+    return data
 
 
-def test_argument_similarity_of_a_cross_encoder(load, tiny_bert, tmp_path, monkeypatch):
-    """One split of several, by the scores of pairs."""
+def test_argument_similarity(load, run_script, tiny_bert, two_topics, tmp_path, monkeypatch):
     script = load("argument_similarity")
-    options = ["--config", "configs/reranker.cfg", "--encoder", tiny_bert, "--output", tmp_path, "--steps", 1]
-    options += ["--limit", 16, "--protocols", "topics", "--only", "city tolls"]
-    monkeypatch.setattr(sys, "argv", ["argument_similarity.py", *map(str, options)])
-    script.main()
-    saved = json.loads((tmp_path / "topics-city-tolls-1.json").read_text())["scores"]
-    table = (tmp_path / "table.md").read_text().splitlines()[2:]
-    assert table[1].split(" | ")[:3] == ["| leave one topic out (1)", "arguments", f"{100 * saved['pearson']:.2f}"]
-    monkeypatch.setattr(sys, "argv", [*sys.argv[:-1], "moon"])
-    with pytest.raises(SystemExit, match="--only moon: expected some of city tolls"):
-        script.main()
+    trained, seen = script.trained, []
 
+    def look_and_train(folder, settings, config, args, overrides):
+        records = [json.loads(line) for line in Path(overrides["paths.train"]).read_text().splitlines()]
+        seen.append((config.stem, {frozenset((record["first"], record["second"])) for record in records}))
+        return trained(folder, settings, config, args, overrides)
 
-def test_supervised_sts(load, tiny_bert, tmp_path, monkeypatch):
-    script = load("supervised_sts")
+    monkeypatch.setattr(script, "trained", look_and_train)
+    static = spacy.blank("en")
+    words = sorted({word for row in read_arguments(SAMPLE, "ukp") for text in row.members for word in text.split()})
+    for i, word in enumerate(words):
+        static.vocab.set_vector(word, numpy.random.default_rng(i).normal(size=8).astype("float32"))
+    static.to_disk(tmp_path / "static")
     output = tmp_path / "out"
-    options = ["--encoder", tiny_bert, "--output", output, "--steps", 2, "--nli-steps", 2, "--limit", 32]
-    options += ["--seeds", 1, 2, "--nli", ROOT / "assets" / "nli-train.jsonl", "--learn-rate", 0.001]
-    monkeypatch.setattr(sys, "argv", ["supervised_sts.py", *map(str, options)])
-    script.main()
-    rows = [line.split(" | ") for line in (output / "table.md").read_text().splitlines()[2:]]
-    assert [row[0] for row in rows] == ["| nothing", "| STS", "| NLI", "| NLI, then STS"]
-    assert [row[-1] for row in rows] == ["1 |", "2 |", "2 |", "2 |"]
-    assert len({row[2] for row in rows}) == 4, "each training moves the scores"
-    files = [json.loads((output / f"sts-{seed}.json").read_text()) for seed in (1, 2)]
-    scores = [100 * file["scores"]["sts"]["pairs-dev.csv"]["spearman"] for file in files]
+    options = ["--data", two_topics, "--encoder", tiny_bert, "--output", output, "--folds", 2, "--steps", 2]
+    options += ["--limit", 30, "--learn-rate", 0.001, "--static", tmp_path / "static"]
+    run_script("argument_similarity", *options)
+    rows = read_arguments(two_topics, "ukp")
+    splits = [split for protocol in ("folds", "topics") for split in script.make_splits(protocol, rows, 2)]
+    assert [config for config, _ in seen] == ["sts", "reranker"] * 4
+    assert [len(pairs) for _, pairs in seen] == [min(30, len(split.train)) for split in splits for _ in range(2)]
+    for split, (_, pairs) in zip([split for split in splits for _ in range(2)], seen, strict=True):
+        assert pairs <= keys(rows, split.train) and not pairs & keys(rows, split.test)
+    (table,) = read_rows(output)
+    assert [line[:2] for line in table] == [
+        [protocol, what]
+        for protocol in ("2-fold cross-validation over pairs", "leave one topic out (2)")
+        for what in script.TITLES.values()
+    ]
+    saved = read_scores(output)
+    assert set(saved) == {f"{protocol}-{row}" for protocol in ("folds", "topics") for row in script.FIXED} | {
+        f"{split}-1"
+        for row in script.TRAINED
+        for split in (
+            *(f"folds-{row}-fold-{fold}" for fold in (1, 2)),
+            *(f"topics-{row}-{topic}" for topic in ("city-tolls", "night-trains")),
+        )
+    }
+    spearman = [100 * saved[f"folds-bi-encoder-fold-{fold}-1"]["spearman"] for fold in (1, 2)]
+    assert table[3][4:6] == [f"{sum(spearman) / 2:.2f}", f"{abs(spearman[0] - spearman[1]) / 2**0.5:.2f}"]
+    assert len({line[4] for line in table[:5]}) == 5, "each row has scores of its own"
+    refuse_training(load, monkeypatch)
+    run_script("argument_similarity", *options)
+    assert read_rows(output) == [table]
+
+
+def test_argument_similarity_of_a_cross_encoder(run_script, tiny_bert, tmp_path):
+    """One split of several; the config of a cross-encoder is understood."""
+    options = ["--config", "configs/reranker.cfg", "--encoder", tiny_bert, "--output", tmp_path, "--steps", 1]
+    options += ["--limit", 16, "--protocols", "topics", "--only"]
+    run_script("argument_similarity", *options, "city tolls")
+    saved = read_scores(tmp_path)["topics-cross-encoder-city-tolls-1"]
+    (table,) = read_rows(tmp_path)
+    expected = ["leave one topic out (1)", "cross-encoder, trained", f"{100 * saved['pearson']:.2f}"]
+    assert [row[:3] for row in table] == [expected]
+    with pytest.raises(SystemExit, match="--only moon: expected some of city tolls"):
+        run_script("argument_similarity", *options, "moon")
+
+
+@pytest.fixture
+def sts_options(tiny_bert, tmp_path):
+    nli = tmp_path / "nli.jsonl"
+    nli.write_text((ROOT / "assets" / "nli-train.jsonl").read_text(encoding="utf8"), encoding="utf8")
+    options = ["--encoder", tiny_bert, "--output", tmp_path / "out", "--steps", 2, "--nli-steps", 2, "--limit", 32]
+    return [*options, "--learn-rate", 0.001, "--nli", ROOT / "assets" / "nli-train.jsonl", nli]
+
+
+def test_supervised_sts(load, run_script, sts_options, tmp_path, monkeypatch):
+    script, output = load("supervised_sts"), tmp_path / "out"
+    run_script("supervised_sts", *sts_options, "--seeds", 1, 2)
+    rows, differences = read_rows(output)
+    assert [row[0] for row in rows] == [script.TRAININGS[name].title for name in script.ROWS]
+    assert [row[-1] for row in rows] == ["1", *["2"] * 5]
+    assert len({row[2] for row in rows}) == 6, "each training moves the scores"
+    saved = read_scores(output)
+    scores = [100 * saved[f"sts-{seed}"]["files"]["pairs-dev.csv"]["spearman"] for seed in (1, 2)]
     assert rows[1][2:4] == [f"{sum(scores) / 2:.2f}", f"{abs(scores[0] - scores[1]) / 2**0.5:.2f}"]
-    monkeypatch.setattr(script, "fit", None)
-    script.main()  # nothing is trained again
+    seconds = {name: list(scores["seconds"]) for name, scores in saved.items()}
+    assert seconds["untrained-0"] == [] and seconds["sts-1"] == ["sts"] and seconds["nli-sts-2"] == ["nli", "nli-sts"]
+    assert seconds["cross-nli-sts-1"] == ["cross-nli", "cross-nli-sts"]
+    total = [sum(saved[f"nli-sts-{seed}"]["seconds"].values()) for seed in (1, 2)]
+    assert rows[3][6] == f"{sum(total) / 2:.0f}" and min(total) > 0 and rows[0][6] == "-"
+    assert differences[0][0] == "NLI, then STS, less STS" and differences[0][-1] == "2"
+    assert float(differences[0][2]) == pytest.approx(float(rows[3][2]) - float(rows[1][2]), abs=0.011)
+    assert not list((output / "models").iterdir())
+    refuse_training(load, monkeypatch)
+    run_script("supervised_sts", *sts_options, "--seeds", 1, 2)
+    assert read_rows(output) == [rows, differences]
+
+
+def test_a_second_step_goes_on_from_the_first_where_it_was_stopped(
+    load, run_script, sts_options, tmp_path, monkeypatch
+):
+    """NLI is not trained again, and both cross-encoders learn scores by the same loss."""
+    script, output = load("supervised_sts"), tmp_path / "out"
+    run_script("supervised_sts", *sts_options, "--seeds", 1, "--rows", "nli", "--keep-models")
+    trained, seen = script.trained, []
+
+    def look_and_train(folder, settings, config, args, overrides):
+        if not folder.exists():
+            seen.append((folder.name, overrides))
+        return trained(folder, settings, config, args, overrides)
+
+    monkeypatch.setattr(script, "trained", look_and_train)
+    run_script("supervised_sts", *sts_options, "--seeds", 1, "--keep-models")
+    assert [name for name, _ in seen] == ["sts-1", "nli-sts-1", "cross-sts-1", "cross-nli-1", "cross-nli-sts-1"]
+    told = dict(seen)
+    assert told["nli-sts-1"]["paths.checkpoint"] == str(output / "models" / "nli-1")
+    assert told["cross-nli-sts-1"]["paths.checkpoint"] == str(output / "models" / "cross-nli-1")
+    nlp = {name: spacy.load(output / "models" / name) for name in ("cross-sts-1", "cross-nli-sts-1")}
+    for pipe in (each.get_pipe("sbert_reranker") for each in nlp.values()):
+        assert (pipe.objective.name, pipe.model.activation) == ("squared_error", "identity")
+    assert len(told["cross-nli-1"]["corpora.train.path"]) == 2
+    with pytest.raises(SystemExit, match=r"models/nli-1/training.json was made with .* choose another --output"):
+        script.model_of(argparse.Namespace(**{**vars(script.parse()), "learn_rate": 0.5}), "nli", 1)
+
+
+def test_supervised_sts_on_suites(load, run_script, sts_options, tmp_path):
+    """Table 1 from the same pipelines, with what was asked of the encoder and the head."""
+    data = tmp_path / "data"
+    (data / "STSBenchmark").mkdir(parents=True)
+    (data / "STSBenchmark" / "sts-dev.csv").write_text((ROOT / "assets" / "pairs-dev.csv").read_text(encoding="utf8"))
+    options = [*sts_options, "--seeds", 1, "--rows", "untrained", "nli", "cross-sts", "--suites", data, "--any-count"]
+    run_script("supervised_sts", *options, "--precision", "bfloat16", "--head-factor", 1, "--keep-models")
+    _, suites, note = (tmp_path / "out" / "table.md").read_text().split("\n\n")
+    lines = [line.strip("| ").split(" | ") for line in suites.splitlines()]
+    assert lines[0] == ["trained on", "scored by", "STSb-dev", "mean", "seeds"]
+    assert [line[:2] for line in lines[2:]] == [
+        [title, by] for title in ("nothing", "NLI") for by in ("all pairs", "mean of sub-sets")
+    ]
+    saved = read_scores(tmp_path / "out")["nli-1"]
+    assert lines[4][2] == lines[4][3] == f"{100 * saved['suites']['STSb-dev']['pooled']:.2f}" and lines[5][2] == "-"
+    of_file = saved["files"]["pairs-dev.csv"]["spearman"]
+    assert saved["suites"]["STSb-dev"]["pooled"] == pytest.approx(of_file, abs=1e-6), "the same pipeline"
+    assert note.startswith("What was trained on STS")
+    for name, pipe in (("nli-1", "transformer"), ("cross-sts-1", "sbert_reranker")):
+        config = spacy.load(tmp_path / "out" / "models" / name).config
+        assert config["components"][pipe]["model"]["precision"] == "bfloat16"
+    assert (
+        spacy.load(tmp_path / "out" / "models" / "nli-1").config["components"]["sbert"]["loss"]["learn_rate_factor"]
+        == 1
+    )
+    with pytest.raises(SystemExit, match="--rows nli: name the NLI pairs to train on, --nli FILE"):
+        run_script("supervised_sts", "--rows", "nli")
 
 
 def test_the_encoder_before_training_is_that_of_the_config(load, tiny_bert, make_nlp):
     runs = load("runs")
-    args = argparse.Namespace(encoder=str(tiny_bert), gpu_id=-1)
+    args = argparse.Namespace(encoder=str(tiny_bert), precision=None, gpu_id=-1)
     nlp = runs.untrained(ROOT / "configs" / "sts.cfg", args)
     text = "A man is eating food."
     assert nlp(text).vector == pytest.approx(make_nlp("own")(text).vector, abs=1e-6)

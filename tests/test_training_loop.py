@@ -18,13 +18,16 @@ from spacy.training.initialize import init_nlp
 from spacy.training.loop import train as train_nlp
 from thinc.api import Config
 
+from spacy_sbert.training.steps import epoch_steps
+
 pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")
 ROOT = Path(__file__).parent.parent
 TOKENS = ("infersent", "paraphrase_average", "word_average")
 FROM_TEACHERS = ("distillation_static", "distillation_tok2vec")
-OTHERS = ("reranker", *TOKENS, *FROM_TEACHERS)  # tests/reranker, and the two tests of those without a transformer
+RERANKERS = ("reranker", "reranker_nli", "reranker_two_step")
+OTHERS = (*RERANKERS, *TOKENS, *FROM_TEACHERS)  # tests/reranker, and the two tests of those without a transformer
 CONFIGS = [file for file in sorted((ROOT / "configs").glob("*.cfg")) if file.stem not in OTHERS]
-TWO_STEPS = {"training.optimizer.learn_rate.total_steps": 2, "training.eval_frequency": 1}
+TWO_STEPS = {"training.max_epochs": 0, "training.max_steps": 2, "training.eval_frequency": 1}
 
 
 def weights_of(nlp):
@@ -241,7 +244,7 @@ def test_ctrl_c_keeps_weights_and_scores(tiny_bert, tmp_path):
     text = (ROOT / "configs" / "sts.cfg").read_text(encoding="utf8")
     (tmp_path / "sts.cfg").write_text(text.replace("sentence-transformers/all-MiniLM-L6-v2", str(tiny_bert)))
     command = [sys.executable, "-m", "spacy", "train", str(tmp_path / "sts.cfg"), "--output", str(tmp_path / "out")]
-    command += ["--training.optimizer.learn_rate.total_steps", "100000", "--training.eval_frequency", "5"]
+    command += ["--training.max_epochs", "100000", "--training.eval_frequency", "5"]
     log = tmp_path / "log.jsonl"
     command += ["--training.logger.output_file", str(log)]
     # Tests that a shell runs in the background inherit that Ctrl-C is ignored, and so would the process.
@@ -269,8 +272,8 @@ def test_training_goes_on_from_a_checkpoint(fit, tmp_path):
     config = Config().from_disk(ROOT / "configs" / "nli.cfg", interpolate=False)
     for name in ("transformer", "sbert"):
         config["components"][name] = {"source": str(tmp_path / "first" / "model-last")}
-    config["training"]["optimizer"]["learn_rate"]["start_step"] = 1
-    config["training"].update(max_steps=1, eval_frequency=1)
+    config["training"]["optimizer"]["learn_rate"].update(epochs=1, max_steps=0, start_step=1)  # those of the whole
+    config["training"].update(max_epochs=0, max_steps=1, eval_frequency=1)
     nlp = init_nlp(config)
     assert nlp.get_pipe("sbert").labels == first.get_pipe("sbert").labels == ("contradiction", "entailment", "neutral")
     before = weights_of(nlp)
@@ -279,3 +282,109 @@ def test_training_goes_on_from_a_checkpoint(fit, tmp_path):
     train_nlp(nlp, tmp_path / "second", stdout=io.StringIO(), stderr=io.StringIO())
     after = weights_of(spacy.load(tmp_path / "second" / "model-last"))
     assert any(not numpy.array_equal(value, before[key]) for key, value in after.items())
+
+
+# What is trained, and how long
+
+
+def logged(tmp_path):
+    return [json.loads(line) for line in (tmp_path / "log.jsonl").read_text(encoding="utf8").splitlines()]
+
+
+COUNTED = {"training.max_epochs": 1, "training.max_steps": 0}
+
+
+def test_an_epoch_is_all_pairs_of_a_file(fit, tmp_path):
+    """Whatever file --paths.train names: the steps are counted, and the rate falls to its end with them."""
+    pairs = (ROOT / "assets" / "pairs-train.csv").read_text(encoding="utf8").splitlines(keepends=True)
+    (tmp_path / "other.csv").write_text("".join(pairs[:57]), encoding="utf8")
+    log = {"training.logger.output_file": str(tmp_path / "log.jsonl"), "paths.train": str(tmp_path / "other.csv")}
+    nlp = fit("sts", **COUNTED, **log)
+    assert [line["step"] for line in logged(tmp_path)] == [0, 1, 2, 3]
+    config = nlp.config.interpolate()["training"]
+    rates = spacy.registry.resolve({"rates": config["optimizer"]["learn_rate"]})["rates"]
+    assert [next(rates) for _ in range(5)] == pytest.approx([2e-5, 1.5e-5, 1e-5, 5e-6, 0])  # no warm-up of 0.4 steps
+
+
+def test_counted_steps_are_those_that_were_typed(fit):
+    """The same weights as with linear_warmup.v1 over as many steps, whose last step has rate zero."""
+    pairs = {"corpora.train.limit": 57}
+    counted = weights_of(fit("sts", "counted", **COUNTED, **pairs))
+    config = Config().from_disk(ROOT / "configs" / "sts.cfg", interpolate=False)
+    rate = {"@schedules": "spacy-sbert.linear_warmup.v1", "initial_rate": 2e-5, "total_steps": 4, "warmup": 0.1}
+    assert config["training"]["optimizer"]["learn_rate"].keys() > {"epochs", "corpus", "batcher"}
+    typed_in = weights_of(
+        fit("sts", "typed", **{"training.max_steps": 4, "training.optimizer.learn_rate": rate}, **pairs)
+    )
+    assert all(numpy.array_equal(value, typed_in[key]) for key, value in counted.items())
+
+
+def test_a_filled_config_trains_and_its_pipeline_goes_on(tiny_bert, tmp_path, monkeypatch):
+    """The block that names the corpus survives `init fill-config` and to_disk; resume_training needs no corpus."""
+    monkeypatch.chdir(ROOT)
+    done = typed("init", "fill-config", "configs/sts.cfg", tmp_path / "full.cfg", folder=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "corpus = ${corpora.train}" in (tmp_path / "full.cfg").read_text(encoding="utf8")
+    settings = {"components.transformer.model.name": str(tiny_bert), "corpora.train.limit": 20}
+    train(tmp_path / "full.cfg", tmp_path / "out", overrides={**settings, "training.eval_frequency": 1})
+    nlp = spacy.load(tmp_path / "out" / "model-last")
+    assert nlp.config["training"]["optimizer"]["learn_rate"]["corpus"] == "${corpora.train}"
+    assert nlp.resume_training().learn_rate == 2e-5
+
+
+@pytest.mark.parametrize("name", [file.stem for file in sorted((ROOT / "configs").glob("*.cfg"))])
+def test_the_last_step_on_the_sample_is_evaluated(tmp_path, monkeypatch, name):
+    """model-best may then be what was trained to the end."""
+    monkeypatch.chdir(ROOT)
+    config = Config().from_disk(
+        ROOT / "configs" / f"{name}.cfg", overrides=entities(tmp_path) if name == "joint" else {}
+    )
+    training = config["training"]
+    made = spacy.registry.resolve({"corpus": config["corpora"]["train"], "batcher": training["batcher"]})
+    last = training["max_epochs"] * epoch_steps(made["corpus"], made["batcher"]) - 1
+    assert last % training["eval_frequency"] == 0 and training["eval_frequency"] <= last
+    assert f"of the sample's {last + 1} also the last, number {last}." in (
+        (ROOT / "configs" / f"{name}.cfg").read_text(encoding="utf8").replace("\n# ", " ")
+    )
+
+
+def test_what_was_not_evaluated_is_said(fit, capsys):
+    fit("sts", **COUNTED, **{"corpora.train.limit": 57, "training.eval_frequency": 2})
+    assert "Steps after the last evaluation: 1. model-last" in " ".join(capsys.readouterr().out.split())
+    fit("sts", "all", **COUNTED, **{"corpora.train.limit": 57, "training.eval_frequency": 3})
+    assert "after the last evaluation" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["sts", "nli", "nli_paper"])
+@pytest.mark.parametrize("pooling", ["max", "cls"])
+def test_poolings_by_the_command_line(fit, name, pooling):
+    nlp = fit(name, **{"components.sbert.model.pooling": pooling, "corpora.dev.limit": 20})
+    assert nlp.config["components"]["sbert"]["model"]["pooling"] == pooling
+    assert nlp.meta["performance"]["sbert_loss"] > 0
+
+
+def test_cosine_regression_is_the_same_with_and_without_unit_length(fit):
+    """So that configs/sts.cfg may leave `normalize` to the encoder; the paper has none."""
+    whole = {"training.optimizer.grad_clip": 0.0, "training.dropout": 0.0, "corpora.dev.limit": 20}
+    unit, raw = (
+        weights_of(fit("sts", f"out{value}", **whole, **{"components.sbert.model.normalize": value}))
+        for value in (True, False)
+    )
+    assert max(abs(unit[key] - raw[key]).max() for key in unit) < 2e-6  # of steps of 2e-5
+
+
+def test_triplets_are_trained_as_they_are_measured():
+    """Without unit length: a margin of 1 between vectors that are 2 apart at most is another objective."""
+    model = Config().from_disk(ROOT / "configs" / "triplet.cfg")["components"]["sbert"]
+    assert model["model"]["pooling"] == "mean" and model["model"]["normalize"] is False
+    assert model["loss"]["distance"] == "euclidean" and model["loss"]["margin"] == 1.0
+
+
+def test_the_papers_head_learns_as_fast_as_the_encoder():
+    ours, paper = (
+        Config().from_disk(ROOT / "configs" / f"{name}.cfg", interpolate=False) for name in ("nli", "nli_paper")
+    )
+    assert ours["components"]["sbert"]["loss"].pop("learn_rate_factor") == 50
+    assert paper["components"]["sbert"]["loss"].pop("learn_rate_factor") == 1
+    assert ours == paper
+    assert ours["training"]["max_epochs"] == 1 and ours["training"]["batcher"]["size"] == 16

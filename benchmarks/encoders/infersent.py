@@ -65,7 +65,8 @@ def initialized(seed: int) -> Language:
         "paths.dev": str(data / "snli_dev.jsonl"),
         "corpora.dev.limit": 32,  # what counts is measured afterwards
         "training.batcher.size": BATCH_SIZE,
-        "training.optimizer.learn_rate.total_steps": STEPS,
+        "training.max_epochs": 0,
+        "training.max_steps": STEPS,
         "training.optimizer.learn_rate.initial_rate": RATE,
         "training.eval_frequency": 1_000_000,
         "training.logger.progress_bar": False,

@@ -114,14 +114,15 @@ def configured(side: str, seed: int, folder: Path) -> Config:
     training = config["training"]
     training["batcher"] = {"@batchers": "spacy-sbert.batch_in_turn.v1", "size": BATCH_SIZE}
     training["eval_frequency"] = 1_000_000  # what counts is measured afterwards
-    training["optimizer"]["learn_rate"] |= {"initial_rate": RATE, "total_steps": 2 * BATCHES}
+    training |= {"max_epochs": 0, "max_steps": 2 * BATCHES}
+    training["optimizer"]["learn_rate"]["initial_rate"] = RATE
     config["corpora"]["dev"]["corpora"]["sts"]["limit"] = 32
     if side == "alone":
         del config["components"]["sbert"]
         config["nlp"]["pipeline"] = ["tok2vec", "ner"]
         for part in ("train", "dev"):
             config["corpora"][part] = config["corpora"][part]["corpora"]["entities"]
-        training["optimizer"]["learn_rate"]["total_steps"] = BATCHES
+        training["max_steps"] = BATCHES
         training["score_weights"] = {"ents_f": 1.0}
     training["logger"] = {"@loggers": "spacy.ConsoleLogger.v1", "progress_bar": False}
     return config

@@ -73,7 +73,7 @@ def fit(task: str, seed: int, folder: Path) -> Language:
         "training.batcher.size": settings.batch_size,
         "training.optimizer.learn_rate.initial_rate": settings.learning_rate,
         "training.optimizer.learn_rate.warmup": settings.warmup,
-        "training.optimizer.learn_rate.total_steps": settings.steps,
+        "training.max_epochs": 1,
         "training.eval_frequency": 1_000_000,  # what counts is measured afterwards
         **{f"corpora.{corpus}.{key}": value for corpus in ("train", "dev") for key, value in reader.items()},
         "corpora.dev.limit": 32,

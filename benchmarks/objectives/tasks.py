@@ -42,10 +42,6 @@ class Task:
     learning_rate: float = 2e-5
     warmup: float = 0.1
 
-    @property
-    def steps(self) -> int:
-        return -(-self.rows // self.batch_size)
-
 
 TASKS = {
     "regression": Task(rows=5749, batch_size=16, normalize=True),

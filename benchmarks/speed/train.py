@@ -93,7 +93,8 @@ def own(args: argparse.Namespace, precision: str, n_steps: int) -> tuple[Languag
         "training.batcher.size": BATCH_SIZE,
         "training.optimizer.learn_rate.initial_rate": LEARN_RATE,
         "training.optimizer.learn_rate.warmup": WARMUP,
-        "training.optimizer.learn_rate.total_steps": n_steps,
+        "training.max_epochs": 0,
+        "training.max_steps": n_steps,
     }
     nlp = init_nlp(load_config(CONFIG, overrides=overrides), use_gpu=args.gpu_id)
     config = nlp.config.interpolate()

@@ -12,9 +12,10 @@ OURS = "spacy-sbert.PairCorpus.v1"
 
 @dataclass(frozen=True)
 class Corpus:
-    """One file of data.
+    """One file of data, or several that are read as one.
 
-    role: where it stands in [corpora], such as "train" or "dev, sts". file: its name, without the folder it was in.
+    role: where it stands in [corpora], such as "train" or "dev, sts". file: its name, without the folder it was in, or
+    theirs.
     count: of its examples, None where that is not known.
     """
 
@@ -34,16 +35,17 @@ def read_corpora(config: Config) -> Iterator[Corpus]:
 
 def _read(block: Mapping[str, object], role: tuple[str, ...]) -> Iterator[Corpus]:
     path = block.get("path")
-    if isinstance(path, str) and path:
-        yield Corpus(", ".join(role), Path(path).name, _count(block, path))
+    paths = [one for one in (path if isinstance(path, list) else [path]) if isinstance(one, str) and one]
+    if paths:
+        yield Corpus(", ".join(role), ", ".join(Path(one).name for one in paths), _count(block, paths))
     for key, inner in block.items():
         if isinstance(inner, Mapping):
             # Readers that hold others call them "corpora" or "corpus", which says nothing about them.
             yield from _read(inner, role if key in ("corpora", "corpus") else (*role, key))
 
 
-def _count(block: Mapping[str, object], path: str) -> int | None:
-    if block.get("@readers") != OURS or not Path(path).is_file():
+def _count(block: Mapping[str, object], paths: list[str]) -> int | None:
+    if block.get("@readers") != OURS or not all(Path(path).is_file() for path in paths):
         return None
     try:
         return registry.resolve({"corpus": dict(block)})["corpus"].count()

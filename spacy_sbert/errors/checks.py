@@ -76,6 +76,7 @@ class NotEmpty:
 
 Positive = Annotated[int, Range(1)]
 NonNegative = Annotated[int, Range(0)]
+Epochs = Annotated[int, Range(-1)]  # as spaCy counts them: 0 for no limit, -1 for a stream without limit
 Seed = Annotated[int, Range(0, MOST_SEED)]
 Width = Annotated[int, Range(1, MOST_DIMENSIONS)]
 WidthOrOff = Annotated[int, Range(0, MOST_DIMENSIONS)]

@@ -8,6 +8,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin, SpanGroup
 
 from ..errors.checks import SCORE_RANGE
+from ..spans.objectives import OBJECTIVE
 from .errors import Errors
 from .layouts import check_file
 
@@ -44,6 +45,11 @@ def load_docbin(path: Path) -> DocBin:
     if not len(docs):
         raise ValueError(Errors.NO_PAIRS.format(path=path, expected="a Doc a pair or other example"))
     return docs
+
+
+def has_objectives(path: Path) -> bool:
+    """Whether a Doc of a .spacy file notes an objective beside its members. RAISES (ValueError): as load_docbin."""
+    return any(OBJECTIVE.encode() in group for group in load_docbin(path).span_groups)
 
 
 def _is_example(group: SpanGroup | None) -> bool:

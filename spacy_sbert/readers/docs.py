@@ -14,10 +14,10 @@ from thinc.types import Ints2d
 
 from ..errors.checks import Name, check, validated
 from ..spans import SPANS_KEY
+from ..spans.objectives import OBJECTIVE
 from .errors import Errors
 
 Gold = float | str | Sequence[float] | numpy.ndarray | None  # score, label, vector
-OBJECTIVE = "objective"  # which data set an example comes from: the one attribute that is not gold
 
 
 @validated

@@ -1,7 +1,8 @@
 """Several data sets in one run of training."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from random import Random
 from typing import cast
 
@@ -11,10 +12,9 @@ from spacy.util import registry
 
 from ..errors.checks import Name, validated
 from ..spans import SPANS_KEY
-from .docs import OBJECTIVE
+from ..spans.objectives import OBJECTIVE, Counts, Reader, count_objectives, kind_of, reading_pipeline
 from .errors import Errors
 
-Reader = Callable[[Language], Iterable[Example]]
 SAMPLING = ("proportional", "round_robin")
 
 
@@ -61,13 +61,31 @@ class MultiCorpus:
         self.seed = seed
         self.spans_key = spans_key
         self.epoch = 0
-        self._counts: dict[str, int] | None = None
+        self._counted: dict[str, int] | None = None
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
         """Yield the Examples of all corpora, mixed."""
         random = Random(self.seed + self.epoch)
         self.epoch += 1
         return self._read(nlp, random)
+
+    def counts(self, spans_key: str) -> Counts:
+        """How many examples of each objective there are in all, read only where a corpus cannot count them itself.
+
+        spans_key (str): where the members stand.
+        RETURNS (Counter): by the names of the corpora; None for examples without members. With "round_robin" as many
+            as come until the shortest ends.
+        """
+        found = [count_objectives(corpus, spans_key) for corpus in self.corpora.values()]
+        if spans_key == self.spans_key:
+            found = [_named(counts, name) for name, counts in zip(self.corpora, found, strict=True)]
+        if self.sampling == "round_robin":
+            if any(len(counts) > 1 for counts in found):  # which of them come before the end, reading alone tells
+                examples = self._read(reading_pipeline(), Random())
+                return Counter(kind_of(example.reference, spans_key) for example in examples)
+            shortest = min(counts.total() for counts in found)
+            found = [Counter(dict.fromkeys(counts, shortest)) for counts in found]
+        return sum(found, Counter())
 
     def _read(self, nlp: Language, random: Random) -> Iterator[Example]:
         drawn = self._in_turn(nlp) if self.sampling == "round_robin" else self._by_weight(nlp, random)
@@ -87,7 +105,7 @@ class MultiCorpus:
             raise ValueError(Errors.EMPTY_CORPUS.format(name=" or ".join(self.corpora)))
 
     def _by_weight(self, nlp: Language, random: Random) -> Iterator[tuple[str, Example]]:
-        weights = dict(self._count(nlp) if self.weights is None else self.weights)
+        weights = dict(self._sizes(nlp) if self.weights is None else self.weights)
         streams = {name: iter(corpus(nlp)) for name, corpus in self.corpora.items()}
         ahead = {name: next(stream, None) for name, stream in streams.items()}
         for name, example in ahead.items():
@@ -104,15 +122,17 @@ class MultiCorpus:
             if example is not None:
                 yield name, example
 
-    def _count(self, nlp: Language) -> dict[str, int]:
-        if self._counts is None:
-            self._counts = {name: max(_count_examples(corpus, nlp), 1) for name, corpus in self.corpora.items()}
-        return self._counts
+    def _sizes(self, nlp: Language) -> dict[str, int]:
+        if self._counted is None:
+            totals = {name: count_objectives(reader, self.spans_key, nlp) for name, reader in self.corpora.items()}
+            self._counted = {name: max(counts.total(), 1) for name, counts in totals.items()}
+        return self._counted
 
 
-def _count_examples(corpus: Reader, nlp: Language) -> int:
-    count = getattr(corpus, "count", None)
-    return sum(1 for _ in corpus(nlp)) if count is None else count()
+def _named(counts: Counts, name: str) -> Counts:
+    """The counts of a corpus, whose examples with members get its name."""
+    without = counts[None]
+    return Counter({kind: n for kind, n in ((name, counts.total() - without), (None, without)) if n})
 
 
 def _check_weights(weights: dict[str, float], names: list[str], sampling: str) -> None:

@@ -1,6 +1,6 @@
 """Vectors of a teacher as gold, for distillation."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -13,8 +13,8 @@ from thinc.util import to_numpy
 
 from ..errors.checks import Name, Positive, validated
 from ..spans import SPANS_KEY
+from ..spans.objectives import Counts, Reader, count_objectives
 from .errors import Errors
-from .multi import Reader
 
 
 @registry.readers("spacy-sbert.TeacherCorpus.v1")
@@ -36,13 +36,18 @@ class TeacherCorpus:
         self.batch_size = batch_size
         self.spans_key = spans_key
         self._nlp: Language | None = None
-        count: Callable[[], int] | None = getattr(corpus, "count", None)
-        if count is not None:  # MultiCorpus counts by reading otherwise, and reading is dear here
-            self.count = count
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
         """Yield the Examples of the corpus, the teacher's vectors on their references."""
         return self._read(iter(self.corpus(nlp)))
+
+    def count(self) -> int:
+        """The number of examples, for which the teacher is not asked."""
+        return self.counts(self.spans_key).total()
+
+    def counts(self, spans_key: str) -> Counts:
+        """How many examples of each objective, see count_objectives."""
+        return count_objectives(self.corpus, spans_key)
 
     def _read(self, examples: Iterator[Example]) -> Iterator[Example]:
         if self._nlp is None:

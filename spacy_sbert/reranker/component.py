@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import cast
 
 import numpy
@@ -22,6 +23,7 @@ from ..spans import SPANS_KEY, members
 from ..training.members import batch_size_of
 from ..training.pipe import PairPipe, Scores
 from .annotations import install_extension, note
+from .checkpoint import state_of
 from .cross_encoder import CrossEncoder, PairLogits
 from .errors import Errors, Warnings
 from .objectives import OBJECTIVES
@@ -74,8 +76,8 @@ class SentenceReranker(PairPipe, SealedPipe):
 
     vocab (Vocab): the pipeline's. model (Model): a cross-encoder, spacy-sbert.CrossEncoder.v1.
     name (str): the pipe's name, under which it notes scores and labels.
-    objective (str): what it is trained on: "regression", by binary cross-entropy, on scores from 0 to 1;
-        "classification", by softmax cross-entropy, on labels.
+    objective (str): what it is trained on: "regression", by binary cross-entropy, or "squared_error", by the mean
+        squared error of the score, on scores from 0 to 1; "classification", by softmax cross-entropy, on labels.
     scorer (Callable): what to report of pairs.
     spans_key (str): where the members of a pair stand, doc.spans[spans_key].
     RAISES (ValueError): if model is not a cross-encoder, or for an unknown objective.
@@ -211,17 +213,23 @@ class SentenceReranker(PairPipe, SealedPipe):
         *,
         nlp: Language | None = None,
         labels: Sequence[Name] | None = None,
+        checkpoint: str | Path | None = None,
     ) -> None:
         """Load the weights, and make a head if there is none that fits. A head that was trained for the objective, and
         the same labels, stays.
 
         nlp (Language): whose training.seed decides the weights of a new head.
         labels (list[str]): of the classification objective; by default those of the examples.
-        RAISES (OSError, ValueError): if the encoder is not found, or there is but one label.
+        checkpoint (str or Path): a trained pipeline whose reranker of the same name training goes on from, whatever
+            its objective: network and tokenizer are its, and the name in the config of the model is not looked for.
+        RAISES (OSError, ValueError): if encoder or checkpoint are not found, the checkpoint has no such reranker, or
+            there is but one label.
         """
         validate_get_examples(get_examples, "SentenceReranker.initialize")
-        self.model.initialize()
         shim = self.model.shim
+        if checkpoint is not None:
+            shim.from_bytes(state_of(checkpoint, self.name))
+        self.model.initialize()
         if labels is None:
             pairs = (example for example in get_examples() if self._pair(example.predicted) is not None)
             labels = self.objective.labels_of(pairs, self.spans_key)

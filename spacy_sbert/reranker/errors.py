@@ -45,8 +45,13 @@ class Errors(errors.Errors):
         "initialize the pipe with all labels, from the examples or from [initialize.components.sbert_reranker] labels."
     )
     RERANKER_LABELS_OF_SCORES = (
-        'Labels were given ({given}), but the objective "regression" learns scores. Set objective = '
+        'Labels were given ({given}), but the objective "{objective}" learns scores. Set objective = '
         '"classification", or leave the labels out.'
+    )
+    RERANKER_NO_CHECKPOINT = (
+        "Cannot start '{name}' from the pipeline '{given}': it has no 'sbert_reranker' of that name, its pipes are "
+        "{pipes}. Name a pipeline that was trained with one, such as with configs/reranker_nli.cfg, in "
+        "[initialize.components.{name}] checkpoint."
     )
 
 

@@ -1,16 +1,17 @@
-"""The two objectives of a reranker: the score of a pair, or its label."""
+"""The objectives of a reranker: the score of a pair, by either of two losses, or its label."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from spacy.training import Example
-from thinc.types import Floats2d
+from thinc.types import Floats1d, Floats2d
 
 from ..errors.checks import SCORE_RANGE
 from ..training.members import labels_of, scores_of
 from .cross_encoder import CrossEncoder
 from .errors import Errors
-from .losses import binary_cross_entropy, label_cross_entropy
+from .losses import binary_cross_entropy, label_cross_entropy, mean_squared_error
 
 Loss = tuple[float, Floats2d]
 
@@ -30,16 +31,21 @@ class Objective:
     loss: Callable[[CrossEncoder, Floats2d, list[Example], str], Loss]
 
 
-def _one_output(labels: Sequence[str], there: int) -> int:
+def _one_output(name: str, labels: Sequence[str], there: int) -> int:
     if labels:
-        raise ValueError(Errors.RERANKER_LABELS_OF_SCORES.format(given=", ".join(labels)))
+        raise ValueError(Errors.RERANKER_LABELS_OF_SCORES.format(given=", ".join(labels), objective=name))
     return 1
 
 
-def _regression_loss(model: CrossEncoder, logits: Floats2d, examples: list[Example], spans_key: str) -> Loss:
-    if logits.shape[1] != 1:
-        raise ValueError(Errors.RERANKER_NOT_INITIALIZED.format(objective="regression", given=logits.shape[1]))
-    return binary_cross_entropy(logits, scores_of(examples, model.ops, spans_key, SCORE_RANGE))
+def _learns_scores(name: str, loss: Callable[[CrossEncoder, Floats2d, Floats1d], Loss]) -> Objective:
+    """loss: from the cross-encoder, its logits and gold scores to the loss and its gradient by the logits."""
+
+    def of_examples(model: CrossEncoder, logits: Floats2d, examples: list[Example], spans_key: str) -> Loss:
+        if logits.shape[1] != 1:
+            raise ValueError(Errors.RERANKER_NOT_INITIALIZED.format(objective=name, given=logits.shape[1]))
+        return loss(model, logits, scores_of(examples, model.ops, spans_key, SCORE_RANGE))
+
+    return Objective(name, lambda pairs, key: [], partial(_one_output, name), of_examples)
 
 
 def _found_labels(examples: Iterable[Example], spans_key: str) -> list[str]:
@@ -64,6 +70,10 @@ def _classification_loss(model: CrossEncoder, logits: Floats2d, examples: list[E
 
 
 OBJECTIVES = {
-    "regression": Objective("regression", lambda pairs, key: [], _one_output, _regression_loss),
-    "classification": Objective("classification", _found_labels, _output_a_label, _classification_loss),
+    each.name: each
+    for each in (
+        _learns_scores("regression", lambda model, logits, gold: binary_cross_entropy(logits, gold)),
+        _learns_scores("squared_error", lambda model, logits, gold: mean_squared_error(logits, gold, model.activation)),
+        Objective("classification", _found_labels, _output_a_label, _classification_loss),
+    )
 }

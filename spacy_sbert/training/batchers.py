@@ -1,16 +1,35 @@
 """Batches of training examples."""
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from spacy.training import Example
 from spacy.util import registry
 
 from ..errors.checks import Name, Positive, validated
 from ..spans import SPANS_KEY
+from ..spans.objectives import kind_of
 from .errors import Errors
 
-Batcher = Callable[[Iterable[Example]], Iterator[list[Example]]]
+Batches = Iterator[list[Example]]
+AnyBatcher = Callable[[Iterable[Example]], Iterable[list[Example]]]  # also those of spaCy
+
+
+@dataclass(frozen=True)
+class Batcher:
+    """Makes batches of examples, and tells how many there will be.
+
+    size, spans_key: see batch_by_objective. cut: makes the batches.
+    count: of how many examples there are of each objective and the size, how many batches these make in any order.
+    """
+
+    size: int
+    spans_key: str
+    cut: Callable[[Iterable[Example], int, str], Batches]
+    count: Callable[[Sequence[int], int], int]
+
+    def __call__(self, examples: Iterable[Example]) -> Batches:
+        return self.cut(examples, self.size, self.spans_key)
 
 
 @registry.batchers("spacy-sbert.batch_by_objective.v1")
@@ -27,7 +46,7 @@ def batch_by_objective(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     RETURNS (Callable): from examples to batches.
     RAISES (ValueError): if size is not a whole number of at least 1.
     """
-    return partial(_by_objective, size=size, spans_key=spans_key)
+    return Batcher(size, spans_key, _by_objective, _count_by_objective)
 
 
 @registry.batchers("spacy-sbert.batch_mixed.v1")
@@ -37,7 +56,7 @@ def batch_mixed(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
 
     size, spans_key, what is returned and what is noted on the examples: see spacy-sbert.batch_by_objective.v1.
     """
-    return partial(_mixed, size=size, spans_key=spans_key)
+    return Batcher(size, spans_key, _mixed, _count_mixed)
 
 
 @registry.batchers("spacy-sbert.batch_in_turn.v1")
@@ -45,21 +64,21 @@ def batch_mixed(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
 def batch_in_turn(size: Positive, spans_key: Name = SPANS_KEY) -> Batcher:
     """Make batches of one objective each, one of every objective in turn, until the examples of one are used up.
 
-    Small data sets then count as much as large ones. In memory (max_epochs = 0) each epoch is shuffled anew, so that a
-    large one shows other examples in each. A stream should come in turn, too (sampling = "round_robin" of
+    Small data sets then count as much as large ones. In memory (max_epochs of 0 or more) each epoch is shuffled anew,
+    so that a large one shows other examples in each. A stream should come in turn, too (sampling = "round_robin" of
     spacy-sbert.MultiCorpus.v1): what is ahead of its turn is held.
 
     size, spans_key, what is returned and what is noted on the examples: see spacy-sbert.batch_by_objective.v1.
     RAISES (ValueError): also, in use, if the examples of one are fewer than size.
     """
-    return partial(_in_turn, size=size, spans_key=spans_key)
+    return Batcher(size, spans_key, _in_turn, _count_in_turn)
 
 
-def _by_objective(examples: Iterable[Example], size: int, spans_key: str) -> Iterator[list[Example]]:
+def _by_objective(examples: Iterable[Example], size: int, spans_key: str) -> Batches:
     open_batches: dict[str | None, list[Example]] = {}
     full: dict[str | None, list[Example]] = {}  # held back, should one example be left over
     for example in examples:
-        kind = _kind(example, spans_key)
+        kind = kind_of(example.reference, spans_key)
         batch = open_batches.setdefault(kind, [])
         if len(batch) == size:
             if kind in full:
@@ -71,7 +90,7 @@ def _by_objective(examples: Iterable[Example], size: int, spans_key: str) -> Ite
         yield from _last(full.get(kind, []), batch, size, spans_key)
 
 
-def _mixed(examples: Iterable[Example], size: int, spans_key: str) -> Iterator[list[Example]]:
+def _mixed(examples: Iterable[Example], size: int, spans_key: str) -> Batches:
     held: list[Example] = []
     batch: list[Example] = []
     for example in examples:
@@ -82,11 +101,13 @@ def _mixed(examples: Iterable[Example], size: int, spans_key: str) -> Iterator[l
     yield from _last(held, batch, size, spans_key)
 
 
-def _in_turn(examples: Iterable[Example], size: int, spans_key: str) -> Iterator[list[Example]]:
-    waiting: dict[str | None, list[Example]] = {}
+def _in_turn(examples: Iterable[Example], size: int, spans_key: str) -> Batches:
     done: dict[str | None, int] = {}  # batches of each objective so far
+    if isinstance(examples, Sequence):  # in memory: an objective that comes late has its turn, too
+        done = {kind_of(example.reference, spans_key): 0 for example in examples}
+    waiting: dict[str | None, list[Example]] = {kind: [] for kind in done}
     for example in examples:
-        kind = _kind(example, spans_key)
+        kind = kind_of(example.reference, spans_key)
         waiting.setdefault(kind, []).append(example)
         done.setdefault(kind, 0)
         for ready in [k for k in sorted(done, key=lambda k: done[k]) if len(waiting[k]) >= size]:
@@ -99,7 +120,22 @@ def _in_turn(examples: Iterable[Example], size: int, spans_key: str) -> Iterator
         raise ValueError(Errors.NO_BATCH_IN_TURN.format(size=size, given=len(waiting[name]), kind=kind))
 
 
-def _last(held: list[Example], batch: list[Example], size: int, spans_key: str) -> Iterator[list[Example]]:
+def _count_by_objective(counts: Sequence[int], size: int) -> int:
+    """A single example that is left over makes a batch only where there is no other, see _last."""
+    return sum(n // size + (n % size > 1 or n == 1) for n in counts) if size > 1 else sum(counts)
+
+
+def _count_mixed(counts: Sequence[int], size: int) -> int:
+    return _count_by_objective([sum(counts)], size)
+
+
+def _count_in_turn(counts: Sequence[int], size: int) -> int:
+    """The objective with the fewest batches ends it; others may have had their turn before, with one more."""
+    whole = [n // size for n in counts]
+    return sum(min(n, min(whole) + 1) for n in whole)
+
+
+def _last(held: list[Example], batch: list[Example], size: int, spans_key: str) -> Batches:
     """The last two batches; a single example that is left over joins the one before it."""
     if held and len(batch) == 1 and size > 1:
         held, batch = held + batch, []
@@ -107,15 +143,9 @@ def _last(held: list[Example], batch: list[Example], size: int, spans_key: str) 
     yield from _noted(batch, spans_key)
 
 
-def _kind(example: Example, spans_key: str) -> str | None:
-    """The objective of an example, "" where it is the only one; None if it has no members."""
-    group = example.reference.spans.get(spans_key)
-    return None if group is None else group.attrs.get("objective", "")
-
-
-def _noted(batch: list[Example], spans_key: str) -> Iterator[list[Example]]:
+def _noted(batch: list[Example], spans_key: str) -> Batches:
     """The batch, unless it is empty; its sizes stand on the examples until the next one is asked for."""
-    kinds = [_kind(example, spans_key) for example in batch]
+    kinds = [kind_of(example.reference, spans_key) for example in batch]
     paired = [
         (example.reference.spans[spans_key].attrs, kind)
         for example, kind in zip(batch, kinds, strict=True)

@@ -7,6 +7,14 @@ class Errors(errors.Errors):
     """Of exceptions."""
 
     WARMUP = "Cannot warm up over warmup = {given} of the steps: expected a fraction from 0 to 1, such as 0.1."
+    NO_END = (
+        "spacy-sbert.linear_warmup.v2 does not know how long the training is: epochs = {epochs} and max_steps = 0. Set "
+        "training.max_epochs to 1 or more, or training.max_steps (a stream, max_epochs = -1, needs max_steps)."
+    )
+    NO_BATCHES = (
+        "The training corpus makes no batch, so there is nothing to learn: expected one example or more. Check [paths] "
+        "and [training.batcher]."
+    )
     NO_BATCH_IN_TURN = (
         "spacy-sbert.batch_in_turn.v1 with size = {size} found only {given} examples {kind}, no batch of them: "
         "they would never be learned from. Set size to {given} or less in [training.batcher], or give it more examples."
@@ -42,4 +50,13 @@ class Errors(errors.Errors):
         "The example '{text}' has the gold score {given}: expected one from {low:g} to {high:g} in "
         "example.reference.spans['{key}'].attrs['score']. Scale it, as spacy-sbert.PairCorpus.v1 does by min_score and "
         "max_score: scores from 0 to 5 are divided by 5."
+    )
+
+
+class Notes(errors.Messages):
+    """Of the log."""
+
+    NOT_EVALUATED = (
+        "Steps after the last evaluation: {steps}. model-last has their weights, model-best has not. The last step is "
+        "evaluated where training.eval_frequency divides its number, which is counted from 0."
     )

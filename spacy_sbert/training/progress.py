@@ -8,11 +8,13 @@ from typing import IO, TypedDict
 
 import srsly
 from spacy.language import Language
-from spacy.util import registry
+from spacy.util import registry, resolve_dot_names
 from tqdm import tqdm
 from wasabi import Printer
 
 from ..errors.checks import validated
+from .errors import Notes
+from .steps import epoch_steps
 
 
 class Info(TypedDict):
@@ -62,9 +64,11 @@ class TrainingLog:
             output_file.parent.mkdir(parents=True, exist_ok=True)
         self.seen = self._examples_seen()
         self.started = perf_counter()
-        total = training["max_steps"] + 1 if training["max_steps"] else None
+        self.unscored = 0  # steps since the last evaluation
         # disable=None: no bar where the output is not a terminal
-        self.bar = tqdm(total=total, disable=None if progress_bar else True, leave=False, file=stderr, unit="step")
+        self.bar = tqdm(disable=None if progress_bar else True, leave=False, file=stderr, unit="step")
+        if not self.bar.disable:
+            self.bar.total = _count_steps(nlp)
 
     def step(self, info: Info | None) -> None:
         """Count a step; with the result of an evaluation, write it.
@@ -74,6 +78,7 @@ class TrainingLog:
         self.bar.update(1)
         if not self.bar.disable:
             self.bar.set_postfix_str(f"{self._rate():.1f} examples/s")
+        self.unscored = self.unscored + 1 if info is None else 0
         if info is None:
             return
         losses = {name: float(info["losses"].get(name, 0.0)) for name in self.pipes}
@@ -91,8 +96,10 @@ class TrainingLog:
                 file.write(srsly.json_dumps(line) + "\n")
 
     def close(self) -> None:
-        """End the bar."""
+        """End the bar, and say if the last weights were not evaluated."""
         self.bar.close()
+        if self.unscored:
+            self.stdout.write(Printer(no_print=True).info(Notes.NOT_EVALUATED.format(steps=self.unscored)) + "\n")
 
     def _write(self, row: dict[str, float]) -> None:
         printer = Printer(no_print=True)
@@ -113,3 +120,16 @@ class TrainingLog:
 
     def _examples_seen(self) -> int:
         return max((pipe.examples_seen for pipe in self.counters), default=0)
+
+
+def _count_steps(nlp: Language) -> int | None:
+    """How many steps spaCy takes: with max_steps one more, since it counts from 0; None where no end is set."""
+    config = nlp.config.interpolate()
+    training = config["training"]
+    limit = training["max_steps"] + 1 if training["max_steps"] else None
+    if training["max_epochs"] < 1:
+        return limit
+    batcher = registry.resolve({"batcher": training["batcher"]})["batcher"]
+    (corpus,) = resolve_dot_names(config, [training["train_corpus"]])
+    steps = training["max_epochs"] * epoch_steps(corpus, batcher)
+    return steps if limit is None else min(steps, limit)

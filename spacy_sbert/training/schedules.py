@@ -1,12 +1,18 @@
 """Learning rates."""
 
+import re
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, repeat
 
 from spacy.util import registry
 
-from ..errors.checks import NonNegative, NonNegativeFloat, Positive, validated
+from ..errors.checks import Epochs, NonNegative, NonNegativeFloat, Positive, bad_setting, validated
+from ..spans.objectives import Reader
+from .batchers import AnyBatcher
 from .errors import Errors
+from .steps import steps_of_rate
+
+VARIABLE = re.compile(r"\$\{.+\}")  # the name of another setting, in a config
 
 
 @registry.schedules("spacy-sbert.linear_warmup.v1")
@@ -35,3 +41,41 @@ def linear_warmup(
         initial_rate * t / rising if t < rising else initial_rate * max(total_steps - t, 0) / (total_steps - rising)
         for t in count(start_step)
     )
+
+
+@registry.schedules("spacy-sbert.linear_warmup.v2")
+@validated
+def linear_warmup_of_epochs(
+    initial_rate: NonNegativeFloat,
+    epochs: Epochs | str,
+    max_steps: NonNegative | str,
+    corpus: Reader | str,
+    batcher: AnyBatcher | str,
+    warmup: float = 0.1,
+    start_step: NonNegative = 0,
+) -> Iterator[float]:
+    """Rise and fall as spacy-sbert.linear_warmup.v1 over the steps that a training has, which are counted.
+
+    total_steps = epochs * (batches of an epoch), or max_steps where there are no epochs; the smaller of both.
+
+    Outside of `spacy train`, where spaCy does not fill in the settings that a config names (nlp.resume_training,
+    nlp.initialize, `spacy assemble`), the length is not known: the rate is the highest, always.
+
+    initial_rate (float): the highest rate.
+    epochs (int): those of the training, ${training.max_epochs}; 0 and -1 leave the length to max_steps.
+    max_steps (int): ${training.max_steps}; 0 leaves it to the epochs.
+    corpus (Callable): what is trained on, ${corpora.train}. It is not read where there are no epochs.
+    batcher (Callable): ${training.batcher}; see spacy_sbert.training.steps for those that are not of this package.
+    warmup (float): the fraction of the steps that warm up.
+    start_step (int): the step to begin with, for training that goes on from a checkpoint.
+    RETURNS (Iterator[float]): the rate of each step, without end.
+    RAISES (ValueError): as spacy-sbert.linear_warmup.v1; if neither epochs nor max_steps are given, or the corpus
+        cannot be read or makes no batch.
+    SOURCE: Reimers and Gurevych 2019, section 3.1: one epoch, batches of 16, 2e-5, warm-up over 10 % of the data.
+    """
+    for name, value in {"epochs": epochs, "max_steps": max_steps, "corpus": corpus, "batcher": batcher}.items():
+        if isinstance(value, str) and not VARIABLE.fullmatch(value):
+            raise ValueError(bad_setting(name, value, "what training has: ${training.max_epochs}, ${corpora.train}"))
+    if isinstance(epochs, str) or isinstance(max_steps, str) or isinstance(corpus, str) or isinstance(batcher, str):
+        return repeat(initial_rate)
+    return linear_warmup(initial_rate, steps_of_rate(epochs, max_steps, corpus, batcher), warmup, start_step)

@@ -58,6 +58,9 @@ def test_facts(make_nlp, tiny_bert, tmp_path):
     assert facts.scores == {"sts_spearman": 0.75125, "ents_f": 0.5}
     found = [(corpus.role, corpus.file, corpus.count) for corpus in facts.corpora]
     assert found == [("train, sts", "pairs-train.csv", 480), ("dev", "pairs-dev.csv", 160)]
+    nlp.config["corpora"]["dev"]["path"] = [str(ASSETS / f"pairs-{part}.csv") for part in ("dev", "train")]
+    (both,) = [corpus for corpus in describe(nlp, name="mine", version="1.2.3").corpora if corpus.role == "dev"]
+    assert (both.file, both.count) == ("pairs-dev.csv, pairs-train.csv", 640)
 
 
 def test_package_card(make_nlp, tiny_bert):

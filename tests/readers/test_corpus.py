@@ -371,5 +371,44 @@ def test_teacher_passes_on_what_has_no_members(teacher):
         yield Example(nlp.make_doc("plain"), nlp.make_doc("plain"))
 
     corpus = TeacherCorpus(plain, teacher)
-    assert not hasattr(corpus, "count")
+    assert corpus.count() == 1
     assert len(list(corpus(spacy.blank("en")))) == 1
+
+
+def test_several_files_are_one(tmp_path):
+    """SNLI and MultiNLI: in their order, and errors name the file."""
+    nlp = spacy.blank("en")
+    files = [table(tmp_path, name, size, b="other") for name, size in (("one", 3), ("two", 2))]
+    convert(table(tmp_path, "three", 2, b="other"), tmp_path / "three.spacy", members=["a", "b"])
+    corpus = PairCorpus([*files, tmp_path / "three.spacy"], format="auto", members=["a", "b"])
+    expected = ["one 0", "one 1", "one 2", "two 0", "two 1", "three 0", "three 1"]
+    assert firsts(corpus(nlp)) == expected and corpus.count() == 7
+    for limit in range(1, 9):
+        first = PairCorpus([*files, tmp_path / "three.spacy"], members=["a", "b"], limit=limit)
+        assert firsts(first(nlp)) == expected[:limit] and first.count() == min(limit, 7)
+    shuffled = PairCorpus(files, members=["a", "b"], shuffle_buffer=100, seed=3)
+    assert sorted(firsts(shuffled(nlp))) == sorted(expected[:5]) and firsts(shuffled(nlp)) != expected[:5]
+    with files[1].open("a", encoding="utf8") as file:
+        file.write('{"a": "", "b": "x"}\n')
+    for call in (PairCorpus(files, members=["a", "b"]).count, lambda: list(PairCorpus(files, members=["a", "b"])(nlp))):
+        with pytest.raises(ValueError, match=r"two\.jsonl, line 3"):
+            call()
+    with pytest.raises(ValueError, match=r"no file .*none\.jsonl"):
+        PairCorpus([files[0], tmp_path / "none.jsonl"], members=["a", "b"]).count()
+    with pytest.raises(ValueError, match="was given no path"):
+        PairCorpus([], format="text")
+
+
+def test_several_files_in_a_config(tmp_path):
+    files = [str(table(tmp_path, name, 2, b="other")) for name in ("one", "two")]
+    text = """
+    [paths]
+    train = null
+
+    [corpus]
+    @readers = "spacy-sbert.PairCorpus.v1"
+    path = ${paths.train}
+    members = ["a", "b"]
+    """
+    config = Config().from_str(text, overrides={"paths.train": files})
+    assert registry.resolve(config)["corpus"].count() == 4

@@ -137,16 +137,16 @@ def test_parquet(tmp_path, column):
     write_table(pyarrow.table(table), tmp_path / "a.parquet")
     corpus = PairCorpus(tmp_path / "a.parquet", members=["a", "b"], score=column, label="label", max_score=4.0)
     assert corpus.count() == size
-    found = read(corpus.path, members=["a", "b"], score=column, label="label", max_score=4.0)
+    found = read(tmp_path / "a.parquet", members=["a", "b"], score=column, label="label", max_score=4.0)
     assert found[2999] == (["A 2999", "B 2999"], {"score": 1.0 if column == "score" else 0.25, "label": "x"})
 
     with pytest.raises(ValueError, match="expected a column 'c', got b, a, score"):
-        read(corpus.path, members=["a", "c"])
+        read(tmp_path / "a.parquet", members=["a", "c"])
     with pytest.raises(ValueError, match=r"a\.parquet, line 1: expected a text in the column 'other', got None"):
-        read(corpus.path, members=["a", "other"])
+        read(tmp_path / "a.parquet", members=["a", "other"])
     (tmp_path / "a.parquet").write_bytes(b"PAR1 no PAR1")
     with pytest.raises(ValueError, match=r"a\.parquet, record 1: cannot be read as \.parquet"):
-        read(corpus.path, members=["a", "b"])
+        read(tmp_path / "a.parquet", members=["a", "b"])
 
 
 def test_parquet_without_pyarrow(tmp_path, monkeypatch):

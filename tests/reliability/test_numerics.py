@@ -31,7 +31,7 @@ from spacy_sbert.losses.parts.pair_ranking import rank_pairs
 from spacy_sbert.losses.projected_distillation import ProjectedDistillationLoss
 from spacy_sbert.losses.softmax import SoftmaxLoss
 from spacy_sbert.losses.triplet import TripletLoss
-from spacy_sbert.reranker.losses import binary_cross_entropy, label_cross_entropy
+from spacy_sbert.reranker.losses import binary_cross_entropy, label_cross_entropy, mean_squared_error
 
 PARTS, QUICK = 20, 2
 PROMISE = "numbers of any size give no NaN and no overflow, but what float64 gives"
@@ -194,6 +194,18 @@ def test_scores(counted, part):
             slope = (special.expit(wide[:, :1]) - gold[:, None]) / 7
             judged(
                 cases, f"its slope, {what}", lambda s=scores, g=gold: binary_cross_entropy(s[:, :1], g)[1], slope, EPS
+            )
+            squared = ((wide[:, 0] - gold) ** 2).mean()
+            judged(
+                cases,
+                f"squared, {what}",
+                lambda s=scores, g=gold: mean_squared_error(s[:, :1], g)[0],
+                squared,
+                8 * EPS * (1 + squared),
+            )
+            slope = 2 * (wide[:, :1] - gold[:, None]) / 7
+            judged(
+                cases, f"its slope, {what}", lambda s=scores, g=gold: mean_squared_error(s[:, :1], g)[1], slope, near
             )
             excess = [20 * (wide[j, 0] - wide[i, 0]) for i in range(7) for j in range(7) if gold[i] > gold[j]]
             if scale > 1e30:  # of cosines, which are never so large

@@ -11,11 +11,13 @@ import spacy
 from counting import parts
 from spacy.util import registry
 from thinc.api import reduce_mean
-from wrong_settings import MANY, PROMISE, entry_points, target
+from wrong_settings import MANY, PROMISE, ROOT, entry_points, target
 
 from spacy_sbert.losses.cosine_similarity import CosineSimilarityLoss
 from spacy_sbert.models import sentence_listener
+from spacy_sbert.readers import PairCorpus
 from spacy_sbert.spans.sentence_spans import sentence_spans
+from spacy_sbert.training.batchers import batch_mixed
 
 RIGHT_FACTORS = {"zero", "one and a half", *MANY}  # a finite factor; a loss that is not finite is refused in training
 LATER = {"number as text", "unknown"}  # a name that only use can find to be unknown
@@ -33,6 +35,8 @@ ALLOWED = {
     **dict.fromkeys(
         ("batch_size", "limit", "max_batch_items", "mini_batch_size", "shuffle_buffer", "size", "total_steps"), LIMITS
     ),
+    "epochs": {"minus one", "zero", *LIMITS},  # a stream and no limit, which max_steps ends
+    "max_steps": LIMITS,
     "start_step": LIMITS,  # behind the end the rate is zero, at once
     "max_length": LIMITS,  # more than the encoder has is refused when it is loaded
     # Names that are anybody's choice, or found when they are used
@@ -63,17 +67,21 @@ ALONE = {  # and all that is right, whatever annotation and default say
     **{f"sbert_meta {block}": {"dict"} for block in ("functions", "options")},  # none
     "sbert_meta size": {"none"},
 }
+PAIRS = str(ROOT / "assets" / "pairs-dev.csv")
 GIVEN = {  # what must be given
     "nI": 16,
     "nO": 8,
     "size": 4,
     "initial_rate": 1e-3,
     "total_steps": 100,
+    "epochs": 0,
+    "max_steps": 100,
+    "batcher": batch_mixed(4),
     "loss": CosineSimilarityLoss(),
     "dims": [4, 2],
     "objectives": {"one": CosineSimilarityLoss()},
     "corpora": {"one": lambda nlp: []},
-    "corpus": lambda nlp: [],
+    "corpus": PairCorpus(PAIRS),
     "teacher": "en_teacher",
     "path": "pairs.csv",
     "pooling": reduce_mean(),
@@ -82,12 +90,13 @@ GIVEN = {  # what must be given
 }
 DEFAULT_BLOCKS = ("tok2vec", "get_spans")  # defaults that a config fills, and Python does not
 COSINE = {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}
-CORPUS = {"@readers": "spacy-sbert.PairCorpus.v1", "path": "pairs.csv"}
+CORPUS = {"@readers": "spacy-sbert.PairCorpus.v1", "path": PAIRS}
 BLOCKS = {  # the same in a config
     "loss": COSINE,
     "objectives": {"one": COSINE},
     "corpora": {"one": CORPUS},
     "corpus": CORPUS,
+    "batcher": {"@batchers": "spacy-sbert.batch_mixed.v1", "size": 4},
     "pooling": {"@layers": "reduce_mean.v1"},
 }
 ENTRY_POINTS = entry_points()

@@ -8,7 +8,7 @@ import torch
 from gradients import finite_differences, relative_error
 
 from spacy_sbert.reranker.activation import sigmoid
-from spacy_sbert.reranker.losses import binary_cross_entropy, label_cross_entropy
+from spacy_sbert.reranker.losses import binary_cross_entropy, label_cross_entropy, mean_squared_error
 
 RNG = numpy.random.default_rng(0)
 LOGITS = RNG.normal(size=(5, 1), scale=3)
@@ -45,6 +45,27 @@ def test_a_right_score_has_no_gradient():
     gold = numpy.array([0.25])
     _, d_logits = binary_cross_entropy(numpy.log(gold / (1 - gold))[:, None], gold)
     assert numpy.allclose(d_logits, 0, atol=1e-15)
+
+
+def test_mean_squared_error_by_hand():
+    logits, gold = numpy.array([[0.0], [2.0]]), numpy.array([1.0, 0.5])
+    loss, d_logits = mean_squared_error(logits, gold)
+    assert loss == (1 + 2.25) / 2 and numpy.array_equal(d_logits, [[-1.0], [1.5]])
+    loss, d_logits = mean_squared_error(logits[:1], gold[:1], "sigmoid")
+    assert loss == 0.25 and numpy.array_equal(d_logits, [[2 * -0.5 * 0.25]])
+
+
+@pytest.mark.parametrize("activation", ["identity", "sigmoid"])
+def test_mean_squared_error_is_that_of_pytorch(activation):
+    logits = torch.tensor(LOGITS[:, 0], requires_grad=True)
+    scores = torch.sigmoid(logits) if activation == "sigmoid" else logits
+    expected = torch.nn.functional.mse_loss(scores, torch.tensor(GOLD))
+    expected.backward()
+    loss, d_logits = mean_squared_error(LOGITS, GOLD, activation)
+    assert loss == pytest.approx(expected.item(), abs=1e-12)
+    assert numpy.allclose(d_logits[:, 0], logits.grad.numpy(), atol=1e-12)
+    slopes = finite_differences(lambda x: mean_squared_error(x, GOLD, activation)[0], LOGITS.copy())
+    assert relative_error(d_logits, slopes) < 1e-8
 
 
 def test_label_cross_entropy():

@@ -296,7 +296,7 @@ def test_scores_that_are_not_finite(make_reranker):
     [
         (
             {"objective": "ranking"},
-            "Unknown objective 'ranking' of a reranker: expected one of regression, classification",
+            "Unknown objective 'ranking' of a reranker: expected one of regression, squared_error, classification",
         ),
         ({"model": {"activation": "tanh"}}, "Unknown activation 'tanh'"),
         ({"model": {"n_outputs": -1}}, "Cannot use n_outputs = -1"),

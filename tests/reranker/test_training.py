@@ -39,11 +39,14 @@ def gradients_of(model):
     return {key: value.grad.numpy().copy() for key, value in model.named_parameters() if value.grad is not None}
 
 
-@pytest.mark.parametrize("objective", ["regression", "classification"])
-def test_gradient_is_that_of_autograd(make_reranker, make_classifier, objective):
-    """Of every parameter, encoder and head, also where a batch is read in several passes."""
-    nlp = make_reranker(make_classifier(1 if objective == "regression" else 3), objective=objective)
-    examples = (graded if objective == "regression" else labelled)(nlp)
+@pytest.mark.parametrize("objective", ["regression", "squared_error", "classification"])
+@pytest.mark.parametrize("activation", ["auto", "identity"])
+def test_gradient_is_that_of_autograd(make_reranker, make_classifier, objective, activation):
+    """Of every parameter, encoder and head, also where a batch is read in several passes. The square of the error is
+    that of the score, after the activation; the cross-entropies have one of their own."""
+    folder = make_classifier(3 if objective == "classification" else 1)
+    nlp = make_reranker(folder, objective=objective, model={"activation": activation})
+    examples = (labelled if objective == "classification" else graded)(nlp)
     nlp.initialize(lambda: examples)
     shim = nlp.get_pipe(PIPE).model.shim
     losses = nlp.update(examples, sgd=False)
@@ -52,9 +55,12 @@ def test_gradient_is_that_of_autograd(make_reranker, make_classifier, objective)
     texts = [[span.text for span in example.predicted.spans["sbert"]] for example in examples]
     inputs = shim._hfmodel.tokenizer(*map(list, zip(*texts, strict=True)), padding=True, truncation=True, max_length=24)
     logits = shim._model(**{key: torch.tensor(value) for key, value in inputs.items()}).logits
+    gold = torch.tensor([pair[2] for pair in PAIRS])
     if objective == "regression":
-        gold = torch.tensor([pair[2] for pair in PAIRS])
         expected = torch.nn.functional.binary_cross_entropy_with_logits(logits[:, 0], gold)
+    elif objective == "squared_error":
+        scores = logits[:, 0] if activation == "identity" else logits[:, 0].sigmoid()
+        expected = torch.nn.functional.mse_loss(scores, gold)
     else:
         gold = torch.tensor([sorted(pair[2] for pair in LABELLED).index(pair[2]) for pair in LABELLED])
         expected = torch.nn.functional.cross_entropy(logits, gold)
@@ -93,10 +99,10 @@ def test_parts_of_a_batch_add_up(make_reranker):
     assert all(numpy.allclose(given[key], expected[key], atol=1e-6) for key in expected)
 
 
-@pytest.mark.parametrize("objective", ["regression", "classification"])
+@pytest.mark.parametrize("objective", ["regression", "squared_error", "classification"])
 def test_three_pairs_are_learned_by_heart(make_reranker, tiny_bert, objective):
     nlp = make_reranker(tiny_bert, objective=objective)
-    examples = (graded if objective == "regression" else labelled)(nlp)
+    examples = (labelled if objective == "classification" else graded)(nlp)
     optimizer = nlp.initialize(lambda: examples)
     optimizer.learn_rate = 0.01
     before = weights(nlp, PIPE)
@@ -105,7 +111,7 @@ def test_three_pairs_are_learned_by_heart(make_reranker, tiny_bert, objective):
     after = weights(nlp, PIPE)
     assert all(not numpy.array_equal(before[key], after[key]) for key in before)
     scores = nlp.evaluate(examples)
-    if objective == "regression":
+    if objective != "classification":
         assert scores["sts_spearman"] == pytest.approx(1.0) and scores["sts_pearson"] > 0.95
     else:
         assert scores["nli_acc"] == 1.0 and scores["sts_spearman"] is None
@@ -168,6 +174,63 @@ def test_a_new_head_is_of_the_seed_of_the_pipeline(make_reranker, tiny_bert):
     assert all(numpy.array_equal(found[0][key], found[1][key]) for key in found[0])
     different = {key for key in found[0] if not numpy.array_equal(found[0][key], found[2][key])}
     assert different == {"classifier.weight"}
+
+
+# From the network of another training
+
+
+@pytest.fixture
+def of_labels(make_reranker, tiny_bert, tmp_path):
+    """The folder of a pipeline whose reranker learned labels."""
+    nlp = make_reranker(tiny_bert, objective="classification")
+    optimizer = nlp.initialize(lambda: labelled(nlp))
+    optimizer.learn_rate = 0.01
+    nlp.update(labelled(nlp), sgd=optimizer)
+    nlp.to_disk(tmp_path / "of_labels")
+    return tmp_path / "of_labels"
+
+
+@pytest.mark.parametrize("objective", ["regression", "squared_error"])
+def test_the_network_of_a_checkpoint_learns_another_objective(make_reranker, of_labels, tmp_path, objective):
+    """The network is kept and the head is new; the name of the encoder, which nobody has, is not looked for; and a
+    saved pipeline needs its checkpoint no more."""
+    nlp = make_reranker("nobody/has-it", objective=objective, model={"activation": "identity"})
+    nlp.config["initialize"]["components"][PIPE] = {"checkpoint": str(of_labels)}
+    optimizer = nlp.initialize(lambda: graded(nlp))
+    before, now = weights(spacy.load(of_labels), PIPE), weights(nlp, PIPE)
+    assert before.keys() == now.keys()
+    assert {key for key in now if not numpy.array_equal(before[key], now[key])} == {
+        "classifier.weight",
+        "classifier.bias",
+    }
+    reranker = nlp.get_pipe(PIPE)
+    assert reranker.objective.name == objective and reranker.labels == () and reranker.model.shim.has_new_head
+    assert nlp.update(graded(nlp), sgd=optimizer)[PIPE] > 0
+    after = weights(nlp, PIPE)
+    assert all(not numpy.array_equal(now[key], after[key]) for key in now), "all of it learns"
+    scores = reranker.score_pairs([("a man", "the cat")])
+    nlp.to_disk(tmp_path / "second")
+    of_labels.rename(tmp_path / "elsewhere")
+    assert numpy.array_equal(spacy.load(tmp_path / "second").get_pipe(PIPE).score_pairs([("a man", "the cat")]), scores)
+
+
+def test_the_head_of_a_checkpoint_of_the_same_objective_stays(make_reranker, of_labels):
+    nlp = make_reranker("nobody/has-it", objective="classification")
+    nlp.get_pipe(PIPE).initialize(lambda: labelled(nlp), nlp=nlp, checkpoint=of_labels)
+    before, now = weights(spacy.load(of_labels), PIPE), weights(nlp, PIPE)
+    assert all(numpy.array_equal(before[key], now[key]) for key in before)
+
+
+def test_a_checkpoint_without_a_reranker(make_reranker, tmp_path):
+    nlp = make_reranker()
+    reranker = nlp.get_pipe(PIPE)
+    with pytest.raises(OSError, match="Can't find model 'nowhere'"):
+        reranker.initialize(lambda: graded(nlp), nlp=nlp, checkpoint="nowhere")
+    other = spacy.blank("en")
+    other.add_pipe("sentencizer")
+    other.to_disk(tmp_path)
+    with pytest.raises(ValueError, match=r"Cannot start 'sbert_reranker' from .* its pipes are sentencizer\. Name a"):
+        reranker.initialize(lambda: graded(nlp), nlp=nlp, checkpoint=tmp_path)
 
 
 # What examples do
@@ -251,13 +314,13 @@ def test_a_loss_that_is_not_finite(make_reranker):
 
 @pytest.fixture
 def fit(tiny_bert, tmp_path, monkeypatch):
-    """Train configs/reranker.cfg on the random tiny BERT for two steps."""
+    """Train a config on the random tiny BERT for two steps."""
     monkeypatch.chdir(ROOT)
 
-    def run(output, **overrides):
-        steps = {"training.optimizer.learn_rate.total_steps": 2, "training.eval_frequency": 1}
-        name = {"components.sbert_reranker.model.name": str(tiny_bert)}
-        train("configs/reranker.cfg", tmp_path / output, overrides={**steps, **name, **overrides})
+    def run(output, config="reranker", **overrides):
+        steps = {"training.max_epochs": 0, "training.max_steps": 2, "training.eval_frequency": 1}
+        name = {} if "paths.checkpoint" in overrides else {"components.sbert_reranker.model.name": str(tiny_bert)}
+        train(f"configs/{config}.cfg", tmp_path / output, overrides={**steps, **name, **overrides})
         return spacy.load(tmp_path / output / "model-last")
 
     return run
@@ -283,3 +346,15 @@ def test_labels_in_the_training_loop(fit):
     nlp = fit("out", **objective, **data, **{"training.score_weights": score_weights})
     assert 0 < nlp.meta["performance"]["nli_acc"] <= 1
     assert nlp.get_pipe(PIPE).labels == ("contradiction", "entailment", "neutral")
+
+
+def test_the_two_steps_of_the_shipped_configs(fit, tmp_path):
+    """Labels of NLI pairs first; then scores, from the same network under a new head."""
+    nlp = fit("nli", "reranker_nli")
+    assert 0 < nlp.meta["performance"]["nli_acc"] <= 1
+    second = fit("second", "reranker_two_step", **{"paths.checkpoint": str(tmp_path / "nli" / "model-last")})
+    assert second.meta["performance"]["sts_spearman"] is not None
+    first, after = weights(nlp, PIPE), weights(second, PIPE)
+    assert first["classifier.weight"].shape[0] == 3 and after["classifier.weight"].shape[0] == 1
+    moved = [abs(after[key] - first[key]).max() for key in first if "classifier" not in key]
+    assert 0 < max(moved) < 1e-3, "two steps of at most 5e-5"

@@ -1,0 +1,190 @@
+"""The steps of an epoch are counted, not made: as many as spaCy's training loop has, for every reader and batcher."""
+
+import json
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.language import Language
+from spacy.tokens import DocBin
+from spacy.training import Corpus
+from spacy.training.loop import create_train_batches
+from spacy.util import registry
+from thinc.api import Config
+
+from spacy_sbert.readers import MultiCorpus, PairCorpus, TeacherCorpus, convert, example_doc
+from spacy_sbert.training.batchers import batch_by_objective, batch_in_turn, batch_mixed
+from spacy_sbert.training.schedules import linear_warmup, linear_warmup_of_epochs
+from spacy_sbert.training.steps import epoch_steps
+
+ROOT = Path(__file__).parent.parent
+NLP = spacy.blank("en")
+OWN = [batch_by_objective, batch_in_turn, batch_mixed]
+COLUMNS = {"format": "table", "members": ["a", "b"]}
+
+
+@pytest.fixture
+def table(tmp_path):
+    def write(size, name=None):
+        path = tmp_path / f"{name or size}.jsonl"
+        path.write_text("".join(json.dumps({"a": f"A {i}", "b": f"B {i}"}) + "\n" for i in range(size)))
+        return path
+
+    return write
+
+
+def loop_steps(corpus, batcher, epochs=2):
+    """What spaCy's loop has, shuffled anew in each epoch."""
+    return sum(1 for _ in create_train_batches(NLP, corpus, batcher, epochs)) / epochs
+
+
+def entities(tmp_path, size):
+    docs = [NLP.make_doc(f"no pair {i}") for i in range(size)]
+    DocBin(docs=docs).to_disk(tmp_path / "docs.spacy")
+    return Corpus(tmp_path / "docs.spacy")
+
+
+def noted(tmp_path):
+    """A .spacy whose examples note objectives themselves."""
+    docs = [example_doc(NLP, ("a", "b")) for _ in range(23)]
+    for i, doc in enumerate(docs):
+        doc.spans["sbert"].attrs["objective"] = "one" if i % 3 else "two"
+    DocBin(docs=docs).to_disk(tmp_path / "noted.spacy")
+    return tmp_path / "noted.spacy"
+
+
+def readers(table, tmp_path):
+    convert(table(37), tmp_path / "pairs.spacy", **COLUMNS)
+    pairs = {size: PairCorpus(table(size), **COLUMNS) for size in (12, 33, 8)}
+    named = {"x": pairs[12], "y": pairs[33], "z": pairs[8]}
+    files = [table(20), tmp_path / "pairs.spacy", table(9)]
+    yield "one file", PairCorpus(table(33), **COLUMNS)
+    yield "limit", PairCorpus(table(33), limit=17, **COLUMNS)
+    yield "more limit than there is", PairCorpus(table(33), limit=99, **COLUMNS)
+    yield ".spacy", PairCorpus(tmp_path / "pairs.spacy", limit=36)
+    yield ".spacy with objectives", PairCorpus(noted(tmp_path))
+    yield "several files", PairCorpus(files[::2], **COLUMNS)
+    yield "several files, a limit in the second", PairCorpus(files[::2], limit=25, **COLUMNS)
+    yield "shuffled", PairCorpus(files[::2], shuffle_buffer=7, **COLUMNS)
+    yield "other spans", PairCorpus(table(33), spans_key="k", **COLUMNS)
+    yield "not pairs", entities(tmp_path, 29)
+    yield "objectives", MultiCorpus(named)
+    yield "weights", MultiCorpus(named, weights={"x": 1.0, "y": 2.0, "z": 9.0})
+    yield "in turn", MultiCorpus(named, sampling="round_robin")
+    yield "pairs and others", MultiCorpus({"x": pairs[12], "docs": entities(tmp_path, 29)})
+    yield "both in turn", MultiCorpus({"x": pairs[12], "docs": entities(tmp_path, 29)}, sampling="round_robin")
+    mixed = MultiCorpus({"docs": entities(tmp_path, 29), "y": pairs[33]})
+    yield "mixed", MultiCorpus({"x": mixed, "z": pairs[8]})
+    mixed = MultiCorpus({"docs": entities(tmp_path, 29), "y": pairs[33]})  # whose order changes from call to call
+    yield "mixed in turn", MultiCorpus({"x": mixed, "z": pairs[33]}, sampling="round_robin")
+    yield "other spans of several", MultiCorpus({"x": pairs[12], "y": pairs[33]}, spans_key="k")
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+@pytest.mark.parametrize("make", OWN)
+def test_as_many_as_the_loop_has(table, tmp_path, make, size):
+    for (name, counted), (_, read) in zip(readers(table, tmp_path), readers(table, tmp_path), strict=True):
+        assert epoch_steps(counted, make(size)) == loop_steps(read, make(size)), name
+
+
+@pytest.mark.parametrize("make", OWN)
+def test_every_number_of_pairs(table, make):
+    for size in (1, 2, 3, 4):
+        for n in range(size if make is batch_in_turn else 1, 14):
+            corpus = PairCorpus(table(n), **COLUMNS)
+            assert epoch_steps(corpus, make(size)) == loop_steps(corpus, make(size)), (size, n)
+
+
+def test_a_teacher_is_not_asked(table):
+    corpus = TeacherCorpus(PairCorpus(table(33), **COLUMNS), "no_such_pipeline")
+    assert epoch_steps(corpus, batch_mixed(4)) == 8 and corpus.count() == 33
+
+
+def test_other_batchers_make_their_batches(table):
+    corpus = PairCorpus(table(33), **COLUMNS)
+    by_sequence = registry.batchers.get("spacy.batch_by_sequence.v1")(size=4)
+    assert epoch_steps(corpus, by_sequence) == loop_steps(corpus, by_sequence) == 9
+    by_words = registry.batchers.get("spacy.batch_by_words.v1")(size=40, discard_oversize=False, tolerance=0.0)
+    assert epoch_steps(corpus, by_words) == pytest.approx(loop_steps(corpus, by_words), abs=1)
+
+
+def test_files_of_text_are_counted_without_docs(table, tmp_path, monkeypatch):
+    convert(table(37), tmp_path / "pairs.spacy", **COLUMNS)
+    corpora = [PairCorpus([table(20), table(13)], **COLUMNS), PairCorpus(tmp_path / "pairs.spacy")]
+    monkeypatch.setattr(Language, "make_doc", None)
+    monkeypatch.setattr(DocBin, "get_docs", None)
+    corpus = MultiCorpus({"x": corpora[0], "y": corpora[1]})
+    assert [epoch_steps(one, batch_by_objective(16)) for one in (*corpora, corpus)] == [2, 3, 5]
+
+
+def test_counting_leaves_the_order_of_the_reader(table):
+    def orders(counted):
+        corpus = MultiCorpus({"x": PairCorpus(table(30), shuffle_buffer=9, **COLUMNS)})
+        for _ in range(counted):
+            corpus.counts("sbert")
+        return [example.reference.text for example in corpus(NLP)]
+
+    assert orders(0) == orders(2)
+
+
+def test_an_objective_that_comes_late_has_its_turn():
+    """Before, its place in the shuffled corpus said how many batches the others had."""
+    corpus = [example for n, name in ((200, "large"), (8, "small")) for example in objective(n, name)]
+    batches = list(batch_in_turn(4)(corpus))
+    names = [batch[0].reference.spans["sbert"].attrs["objective"] for batch in batches]
+    assert names == ["large", "small", "large", "small", "large"][: len(names)] and len(names) == 5
+
+
+def objective(size, name):
+    corpus = MultiCorpus({name: lambda nlp: islice(PairCorpus(ROOT / "assets" / "pairs-train.csv")(nlp), size)})
+    return corpus(NLP)
+
+
+# The schedule
+
+
+def schedule(corpus, epochs, max_steps, batcher=None, **settings):
+    return linear_warmup_of_epochs(1.0, epochs, max_steps, corpus, batcher or batch_mixed(4), **settings)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "max_steps", "total"),
+    [(1, 0, 25), (4, 0, 100), (1, 7, 7), (1, 26, 25), (0, 7, 7), (-1, 30, 30), (3, 75, 75)],
+)
+def test_the_smaller_of_epochs_and_steps(table, epochs, max_steps, total):
+    corpus = PairCorpus(table(100), **COLUMNS)
+    for settings in ({}, {"warmup": 0.5}, {"start_step": 3}):
+        found = schedule(corpus, epochs, max_steps, **settings)
+        assert list(islice(found, 110)) == list(islice(linear_warmup(1.0, total, **settings), 110))
+
+
+def test_nothing_is_read_where_steps_are_given():
+    rates = schedule(PairCorpus("no_such_file.csv"), 0, 10)
+    assert next(rates) == 0.0 and next(rates) == 1.0
+    with pytest.raises(ValueError, match="There is no file no_such_file"):
+        schedule(PairCorpus("no_such_file.csv"), 1, 10)
+
+
+@pytest.mark.parametrize("epochs", [0, -1])
+def test_a_length_is_needed(table, epochs):
+    with pytest.raises(ValueError, match=rf"epochs = {epochs} and max_steps = 0. Set training.max_epochs to 1 or more"):
+        schedule(PairCorpus(table(9), **COLUMNS), epochs, 0)
+    with pytest.raises(ValueError, match="Cannot use epochs = -2: expected -1 or more"):
+        schedule(PairCorpus(table(9), **COLUMNS), -2, 5)
+
+
+def test_a_corpus_without_examples():
+    with pytest.raises(ValueError, match="makes no batch"):
+        schedule(lambda nlp: iter(()), 1, 0)
+
+
+def test_the_rate_is_constant_where_the_config_is_not_filled_in(table):
+    """As spaCy leaves it in nlp.resume_training and spacy assemble: nobody knows how long the training will be."""
+    training = Config().from_disk(ROOT / "configs" / "sts.cfg", interpolate=False)["training"]
+    optimizer = registry.resolve({"optimizer": training["optimizer"]})["optimizer"]
+    assert optimizer.learn_rate == 2e-5
+    optimizer.step_schedules()
+    assert optimizer.learn_rate == 2e-5
+    with pytest.raises(ValueError, match=r"Cannot use epochs = '1': expected what training has: \$\{training"):
+        schedule(PairCorpus(table(9), **COLUMNS), "1", 0)
