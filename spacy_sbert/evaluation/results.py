@@ -35,12 +35,22 @@ def _size(given: str) -> str:
     return given
 
 
+class Network(TypedDict):
+    """What was chosen for an MLP, see best_perceptron."""
+
+    l2: Number
+    dropout: Number
+    passes: int
+
+
 class Summary(TypedDict):
-    """Scores; deviation, their standard deviation over seeds; c, of logistic regression, by fold."""
+    """Scores; deviation, their standard deviation over seeds; c, of logistic regression, and networks, of the MLP, by
+    fold."""
 
     scores: Scores
     deviation: NotRequired[Scores]
     c: NotRequired[list[Number]]
+    networks: NotRequired[list[Network]]
 
 
 class Entry(Summary):
@@ -51,9 +61,10 @@ class Entry(Summary):
 
 
 class Tuned(Summary):
-    """The scores with the normalisations that were best in tuning."""
+    """The scores with the normalisations that were best in tuning: of the main classifier, and of each by its name."""
 
     normalization: list[str]
+    by_classifier: NotRequired[dict[str, list[str]]]
 
 
 class Predictions(TypedDict, total=False):

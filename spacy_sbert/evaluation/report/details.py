@@ -142,10 +142,17 @@ def _variant_table(suite: str, tasks: Mapping[str, Results], notes: Notes) -> Ta
     figures = sorted(primary) if len(primary) == 1 else [f"{name}: {task['primary']}" for name, task in tasks.items()]
     caption = f"x 100. {'; '.join(figures)}."
     for name, task in tasks.items():
-        chosen = Counter(task.get("tuned", {}).get("normalization", ()))
-        if chosen:
-            caption += f" {TUNED} for {name}: {', '.join(f'{key} {n}' for key, n in sorted(chosen.items()))}."
+        for words, chosen in _chosen(task).items():
+            caption += f" {TUNED} for {name}{words}: {', '.join(f'{key} {n}' for key, n in sorted(chosen.items()))}."
     return Table(f"Variants of the input: {suite}", ("Normalisation", "Size", *tasks), rows, caption, texts=2)
+
+
+def _chosen(task: Results) -> dict[str, Counter[str]]:
+    """How often each normalisation was best in tuning; by classifier where results say so."""
+    tuned = task.get("tuned", {})
+    each = {f", {CLASSIFIERS[name]}": names for name, names in tuned.get("by_classifier", {}).items()}
+    each = each or {"": tuned.get("normalization", ())}
+    return {words: Counter(names) for words, names in each.items() if names}
 
 
 def _variants(task: Results) -> list[Results]:
