@@ -114,8 +114,8 @@ def _correlations(comparison: Results) -> Table:
 
     rows = [(name, *(cell(name, column) for column in columns)) for name in correlations]
     caption = (
-        f"Spearman's rank correlation x 100 over {len(_names(comparison))} models: transfer tasks down, probing across. "
-        f"In brackets: {found.get('interval', 'not given')}."
+        f"Spearman's rank correlation x 100 over {len(_names(comparison))} models: transfer tasks down, probing "
+        f"across. In brackets: {found.get('interval', 'not given')}."
     )
     caption += f" Left out: {', '.join(found['left_out'])}." if found.get("left_out") else ""
     return Table("Transfer and probing", ("Transfer", *columns), rows, caption)
