@@ -82,7 +82,7 @@ def evaluate_suites(
     }
     found = _find(tasks, root, results)
     store = VectorStore(source, cache, progress)
-    run = Run(root, store, settings, progress, source.nlp)
+    run = Run(root, store, settings, progress, source.nlp, source)
     for task, paths in progress(found, "tasks"):
         _note(task, paths, run, results, cache)
         results["model"].update({"width": store.width, "encoded": store.encoded})

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from made_results import GOLD, OWN, classified, graded, results
 
+from spacy_sbert.evaluation.compare import compare_markdown
 from spacy_sbert.evaluation.report import html, markdown
 from spacy_sbert.render.markdown import escape
 
@@ -121,6 +122,22 @@ def test_triplets_arguments_probing_speed_and_labels():
     assert others == {
         "sorted sentences per second": "1,234.57", "sorted wordpieces per second": "undefined", "accuracy": "84.30",
     }  # fmt: skip
+
+
+def test_speed_of_models_and_baselines_in_one_table():
+    def timed(**ways):
+        scores = {way: {"sentences_per_second": value, "wordpieces_per_second": None} for way, value in ways.items()}
+        more = {"primary": "own.sentences_per_second", "conditions": {"device": "CPU"}, "counts": {"sentences": 2000}}
+        return {"speed": classified(0, suite="speed", variants=[{**OWN, "scores": scores}], **more)}
+
+    models = [results(timed(naive=100.0, smart=150.5, own=1400.0), "sbert"), results(timed(own=9000.0), "static")]
+    rows = table(compare_markdown(models), "Speed (laid out as Table 7)")
+    assert rows[0][3:] == ["padded, as they come", "padded, sorted (smart batching)", "own way"]
+    assert rows[1] == ["sbert", "CPU", "2000", "100.00", "150.50", "1,400.00"] and rows[2][3:] == ["-", "-", "9,000.00"]
+    former = {"sorted": {"sentences_per_second": 9.0}, "unsorted": {"sentences_per_second": 8.0}}
+    task = classified(0, suite="speed", primary="sorted.sentences_per_second", variants=[{**OWN, "scores": former}])
+    text = markdown(results({"speed": task}))
+    assert "Table 7" not in text and "unsorted sentences per second" in text
 
 
 def test_learned_similarity_and_its_plots():

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ...render.document import Cell, Notes, Row, Table
 from ..results import ABSENT, figure
-from .cells import Results, average, count, first, interval_text, score_cell
+from .cells import Results, average, count, first, interval_text, rate, score_cell
 
 Model = tuple[str, Results]  # what to call it, and its results
 
@@ -18,12 +18,13 @@ TRANSFER: dict[str, tuple[str, ...]] = {name: (name,) for name in ("MR", "CR", "
 TRANSFER |= {"SST": ("SST", "SST-2", "SST2"), "TREC": ("TREC",), "MRPC": ("MRPC",)}
 CLASSIFIERS = {"lr": "logistic regression", "mlp": "MLP"}
 DISTANCES = {"euclidean": "Euclidean", "cosine": "cosine", "manhattan": "Manhattan"}
+WAYS = {"naive": "padded, as they come", "smart": "padded, sorted (smart batching)", "own": "own way"}
 COSINE = "cosine"
 
 
 def paper_tables(models: Sequence[Model], notes: Notes) -> list[Table]:
     """The tables of the paper, without rows where no model has figures."""
-    makers = (sts_table, benchmark_table, argument_table, triplet_table, transfer_table)
+    makers = (sts_table, benchmark_table, argument_table, triplet_table, transfer_table, speed_table)
     return [maker(models, notes) for maker in makers]
 
 
@@ -106,6 +107,20 @@ def transfer_table(models: Sequence[Model], notes: Notes) -> Table:
         "trains logistic regression."
     )
     return Table("Transfer (laid out as Table 5)", ("Model", "Classifier", *TRANSFER, "Avg."), rows, caption, texts=2)
+
+
+def speed_table(models: Sequence[Model], notes: Notes) -> Table:
+    """Table 7: sentences a second, by how batches are made."""
+    rows: list[Row] = []
+    for label, results in models:
+        for task in results["tasks"].values():
+            found = [figure(first(task)["scores"], (way, "sentences_per_second")) for way in WAYS]
+            if task["suite"] == "speed" and any(value != ABSENT for value in found):
+                device = str(task.get("conditions", {}).get("device", ABSENT))
+                marks = notes.marks(task["notes"])
+                rows.append((label, device, count(task), *(Cell(rate(value), marks) for value in found)))
+    caption = "Sentences a second, from text to vector. The own way of most transformers is packed: without padding."
+    return Table("Speed (laid out as Table 7)", ("Model", "Device", "Texts", *WAYS.values()), rows, caption, texts=2)
 
 
 CORRELATIONS = {"spearman": "Spearman", "pearson": "Pearson"}
