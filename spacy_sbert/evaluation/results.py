@@ -20,6 +20,7 @@ FORMAT = "spacy-sbert evaluation 1"
 MAX_BYTES = 2**28  # a whole evaluation with all predictions has a few million
 LARGEST = 1e300  # JSON has integers that no float holds
 ABSENT: Literal["-"] = "-"  # a score that was not measured; one that is not defined is None
+MSE = "mse"  # the mean squared error, the one score that is not a share
 Figure = float | Literal["-"] | None
 ItemT = TypeVar("ItemT")
 TaskT = TypeVar("TaskT", bound=Mapping[str, object])

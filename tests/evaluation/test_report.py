@@ -150,6 +150,28 @@ def test_learned_similarity_and_its_plots():
     assert "STSb-learned: learned similarity against gold score, Spearman x 100: 80.00" in html(found)
 
 
+def test_errors_stand_as_they_are_and_arguments_that_were_held_out_in_table_3():
+    both = {"spearman": 0.8, "pearson": 0.7}
+    scores = {"learned": {**both, "mse": 0.7412}, "softmax": {**both, "mse": 1.5}, "cosine": both}
+    learned = graded(0.0, suite="learned", primary="learned.spearman", variants=[{**OWN, "scores": scores}])
+    parts = {"pooled": 0.3, "mean": 0.25, "weighted_mean": 0.26, "subsets": {"fold 1": 0.2, "fold 2": 0.3}}
+    kinds = {name: {"spearman": parts, "pearson": parts} for name in ("svr", "learned", "cosine")}
+    kinds["svr"]["mse"] = 0.05
+    counts = {"fold 1": 3, "fold 2": 3, "all": 6}
+    more = {"suite": "learned", "primary": "svr.spearman.mean", "variants": [{**OWN, "scores": kinds}]}
+    held = graded(0.0, **more, counts=counts)
+    text = markdown(results({"STSb-learned": learned, "UKP-ASPECT-folds": held}))
+    rows = table(text, "Learned similarity beside the cosine")
+    assert [row[0] for row in rows[1:]] == ["STSb-learned"] and len(rows[0]) < 14, "without a column a fold"
+    assert "0.7412" in rows[1] and "1.5000" in rows[1]
+    found = [row[2:] for row in table(text, "Arguments (laid out as Table 3)")[1:]]
+    assert found[:2] == [
+        ["support vector regression", "all pairs pooled", "6", "30.00", "30.00"],
+        ["support vector regression", "mean of the folds", "6", "25.00", "25.00"],
+    ]
+    assert [row[0] for row in found[2:]] == ["ridge regression"] * 2 + ["cosine"] * 2
+
+
 def variants():
     task = classified(0.5)
     more = {"pca-2": 0.6, "pca-4": 0.7, "up-8": 0.75}

@@ -33,8 +33,9 @@ def graded_tables(results: Results, notes: Notes) -> list[Table]:
 
 
 def trained_tables(results: Results, notes: Notes) -> list[Table]:
-    """Figures of tasks that train something on the vectors, a table for each suite, and how it was trained."""
-    suites = by_suite(results["tasks"]).items()
+    """Figures of tasks that train something on the vectors, a table for each suite, and how it was trained; those with
+    sub-sets stand in graded_tables."""
+    suites = by_suite({name: task for name, task in results["tasks"].items() if not graded_similarities(task)}).items()
     tables = [_trained_table(TRAINED[suite], tasks, notes) for suite, tasks in suites if suite in TRAINED]
     protocols: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for name, task in results["tasks"].items():
@@ -125,7 +126,8 @@ def _trained_table(title: str, tasks: Mapping[str, Results], notes: Notes) -> Ta
     columns = ["Task", "Examples"]
     for classifier, *rest in paths:
         columns += [f"{CLASSIFIERS.get(classifier, classifier)}, {' '.join(rest)}", "95 %"]
-    caption = "x 100. ± is the standard deviation over the seeds."
+    caption = "x 100, but for mean squared errors (mse), which are of the scores of the data set. "
+    caption += "± is the standard deviation over the seeds."
     return Table(title, columns, rows, caption, texts=2).trimmed(ABSENT)
 
 

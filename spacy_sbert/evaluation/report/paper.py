@@ -20,6 +20,7 @@ CLASSIFIERS = {"lr": "logistic regression", "mlp": "MLP"}
 DISTANCES = {"euclidean": "Euclidean", "cosine": "cosine", "manhattan": "Manhattan"}
 WAYS = {"naive": "padded, as they come", "smart": "padded, sorted (smart batching)", "own": "own way"}
 COSINE = "cosine"
+LEARNED = {"svr": "support vector regression", "learned": "ridge regression"}
 
 
 def paper_tables(models: Sequence[Model], notes: Notes) -> list[Table]:
@@ -61,20 +62,20 @@ def benchmark_table(models: Sequence[Model], notes: Notes) -> Table:
 
 
 def argument_table(models: Sequence[Model], notes: Notes) -> Table:
-    """Table 3: similarity of arguments."""
+    """Table 3: similarity of arguments, learned from others or not."""
     rows: list[Row] = []
     for label, results in models:
         for name, task in results["tasks"].items():
-            if task["suite"] != "arguments":
+            if task["suite"] not in ("arguments", "learned"):
                 continue
-            for similarity in (key for key in graded_similarities(task) if key in (COSINE, "learned")):
+            for similarity in (key for key in graded_similarities(task) if key in (COSINE, *LEARNED)):
                 for aggregation in ("pooled", "mean"):
                     paths = [(similarity, correlation, aggregation) for correlation in ("pearson", "spearman")]
                     cells = [score_cell(task, path, notes) for path in paths]
                     if any(cell.text != ABSENT for cell in cells):
-                        words = AGGREGATIONS[aggregation].replace("sub-sets", "topics")
-                        rows.append((label, name, similarity, words, count(task), *cells))
-    columns = ("Model", "Task", "Similarity", "Topics", "Pairs", "Pearson r", "Spearman rho")
+                        words = AGGREGATIONS[aggregation].replace("sub-sets", "folds" if "folds" in name else "topics")
+                        rows.append((label, name, LEARNED.get(similarity, similarity), words, count(task), *cells))
+    columns = ("Model", "Task", "Similarity", "Pairs of", "Pairs", "Pearson r", "Spearman rho")
     return Table("Arguments (laid out as Table 3)", columns, rows, "Correlations x 100.", texts=4)
 
 
