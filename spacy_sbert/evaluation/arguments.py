@@ -6,7 +6,7 @@ from pathlib import Path
 from ..readers.arguments import AFS_MAX_SCORE, AFS_TOPICS, ASPECT_FILE, afs_files, afs_rows, aspect_rows
 from .datasets import PREFIXES, MissingData, Place, filled
 from .errors import Errors
-from .pairs import DEPENDS_ON, TRAINED, GradedSet, GradedTask, graded_pairs, score_graded
+from .pairs import DEPENDS_ON, TRAINED, GradedPairs, GradedSet, GradedTask, graded_pairs, score_graded
 from .results import Measured
 from .task import Run, Task
 
@@ -39,12 +39,16 @@ class FacetTask:
         return files
 
     def run(self, run: Run) -> Measured:
+        pairs, notes = self.pairs(run)
+        return score_graded(pairs, run, notes)
+
+    def pairs(self, run: Run) -> tuple[GradedPairs, list[str]]:
+        """The pairs, their topics as sub-sets, and notes on them."""
         rows = [row for file in self.find(run.root) for row in filled(afs_rows(file), file)]
-        return score_graded(
-            graded_pairs(rows, 0.0, AFS_MAX_SCORE), run, [AFS_NOTE, *run.settings.touched(TRAINED, "afs")]
-        )
+        return graded_pairs(rows, 0.0, AFS_MAX_SCORE), [AFS_NOTE, *run.settings.touched(TRAINED, "afs")]
 
 
 ASPECT_PLACE = Place((ASPECT_FILE, f"UKP_ASPECT/{ASPECT_FILE}", f"ukp_aspect/{ASPECT_FILE}"), ASPECT_SOURCE)
 ASPECT = GradedSet({"all": ASPECT_PLACE}, {"all": ASPECT_PAIRS}, aspect_rows, 0.0, 1.0, ("ukp",), (ASPECT_NOTE,))
-TASKS: tuple[Task, ...] = (FacetTask(), GradedTask("UKP-ASPECT", "arguments", ASPECT, "all"))
+AFS, UKP = FacetTask(), GradedTask("UKP-ASPECT", "arguments", ASPECT, "all")
+TASKS: tuple[Task, ...] = (AFS, UKP)

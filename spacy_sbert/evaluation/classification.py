@@ -10,13 +10,14 @@ from ..similarity.concatenation import SYMMETRIC, concatenated
 from .classifiers import ALL, Fold, make_folds, predict_lr, predict_mlp, protocol, sklearn_module
 from .datasets import indices_by_name
 from .intervals import intervals_of, mean_of
-from .results import Measured, Scores, Summary, Tuned, digits
+from .results import Measured, Network, Scores, Summary, Tuned, digits
+from .settings import Settings
 from .task import Encode, Run, deviation, mean, over_seeds
 from .variants import OWN, Transform, Variant
 
 LR, MLP = "lr", "mlp"
 MLP_SEEDS = 3  # of the settings' seeds: more cost minutes and move a mean little
-MLP_ROWS = 70_000  # with more to train on, in all folds together, one seed: there are ten networks, or minutes for each
+MLP_ROWS = 120_000  # with more to train on, in all folds together, one seed: each takes minutes
 DEPENDS_ON = ("normalizations", "sizes", "seeds", "bootstrap", "classifiers", "trained_on", "any_count")
 TRAINED = "The encoder was trained on {names}, which holds sentences of this set."
 
@@ -42,12 +43,17 @@ class Examples:
 
 @dataclass(eq=False)  # found again by identity
 class Outcome:
-    """What was predicted in one variant: labels of all examples by classifier and seed; of each fold, C and the mean
-    accuracy in tuning."""
+    """What was predicted in one variant, by classifier and seed: labels of all examples, and the accuracy in tuning of
+    each fold; of each fold, with the first seed, C and what was chosen for the MLP."""
 
     predicted: dict[tuple[str, int], numpy.ndarray] = field(default_factory=dict)
+    tuning: dict[tuple[str, int], list[float]] = field(default_factory=lambda: defaultdict(list))
     c: list[float] = field(default_factory=list)
-    tuning: list[float] = field(default_factory=list)
+    networks: list[Network] = field(default_factory=list)
+
+    def accuracy(self, classifier: str, fold: int) -> float:
+        """The mean accuracy of a classifier in the tuning of a fold, over the seeds."""
+        return mean([each[fold] for (name, _), each in self.tuning.items() if name == classifier])
 
 
 def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ()) -> Measured:
@@ -57,9 +63,9 @@ def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ())
     are taken of the vectors of each fold's training examples.
     RETURNS (dict): see Task.run. Scores by classifier: accuracy, over all examples tested, and f1 where a label is
         the positive one. Those of the MLP are means over the first 3 seeds, with their deviation, or of the first
-        alone where more than 70,000 examples are trained on. Beside them: c, that was chosen in each fold; protocol,
-        how it was done; tuned, where more than one normalisation is given, the one with which logistic regression is
-        best in the tuning of each fold, and the scores with it.
+        alone where more than 120,000 examples are trained on. Beside them: c and networks, what was chosen in each
+        fold, with the first seed; protocol, how it was done; tuned, where more than one normalisation is given, the one
+        with which each classifier is best in its tuning in each fold, and its scores with them.
     RAISES (ValueError): if there are too few examples or classes.
     RAISES (ImportError): if scikit-learn is not installed.
     SOURCE: Conneau and Kiela 2018, SentEval, section 3; Eger et al. 2019, sections 3.2 and 3.3 (both classifiers,
@@ -70,7 +76,7 @@ def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ())
     settings, unfit = run.settings.that_fit(*_smallest(examples, folds, run))
     trial = Trial(examples, folds, replace(run, settings=settings), task)
     outcomes = trial.outcomes()
-    gold, primary = examples.labels[trial.tested], LR if LR in settings.classifiers else MLP
+    gold, primary = examples.labels[trial.tested], primary_of(settings)
     right = {name: labels == gold for name, labels in trial.tests(outcomes[0]).items()}  # bool (seeds, tests)
     accuracies = {f"{name}.accuracy": mean_of(values.mean(axis=0)) for name, values in right.items()}
     result: Measured = {
@@ -85,7 +91,7 @@ def classify(examples: Examples, run: Run, task: str, notes: Sequence[str] = ())
         "protocol": protocol(examples.places, settings.classifiers, trial.mlp_seeds),
         "notes": [*notes, *unfit, *trial.fewer_seeds(), *_touched(task, settings.trained_on)],
     }
-    if trial.compares and LR in settings.classifiers:
+    if trial.compares:
         result["tuned"] = trial.tuned(outcomes[: len(settings.normalizations)])
     return result
 
@@ -146,11 +152,16 @@ class Trial:
         if LR in settings.classifiers:
             predicted, c, accuracy = predict_lr(rows, labels, fold, compare=self.compares)
             self._keep(outcome, LR, seed, predicted, fold)
+            outcome.tuning[LR, seed].append(accuracy)
             if seed == settings.seeds[0]:
                 outcome.c.append(c)
-                outcome.tuning.append(accuracy)
         for mlp_seed in networks:
-            self._keep(outcome, MLP, mlp_seed, predict_mlp(rows, labels, fold, mlp_seed), fold)
+            predicted, best = predict_mlp(rows, labels, fold, mlp_seed)
+            self._keep(outcome, MLP, mlp_seed, predicted, fold)
+            outcome.tuning[MLP, mlp_seed].append(best.accuracy)
+            if mlp_seed == settings.seeds[0]:
+                l2, dropout = best.setting
+                outcome.networks.append({"l2": l2, "dropout": dropout, "passes": best.passes})
 
     def _keep(self, outcome: Outcome, classifier: str, seed: int, predicted: numpy.ndarray, fold: Fold) -> None:
         labels = outcome.predicted.setdefault((classifier, seed), numpy.empty_like(self.examples.labels))
@@ -167,6 +178,8 @@ class Trial:
             entry["deviation"] = {name: over_seeds(scores, deviation) for name, scores in each.items()}
         if outcome.c:
             entry["c"] = outcome.c
+        if outcome.networks:
+            entry["networks"] = outcome.networks
         return entry
 
     def tests(self, outcome: Outcome) -> dict[str, numpy.ndarray]:
@@ -177,14 +190,22 @@ class Trial:
         return {classifier: numpy.stack(each) for classifier, each in found.items()}
 
     def tuned(self, outcomes: list[Outcome]) -> Tuned:
-        """The normalisation that is best in the tuning of each fold, and the scores with it."""
-        best = [max(outcomes, key=lambda outcome: outcome.tuning[i]) for i in range(len(self.folds))]
-        merged = Outcome()
-        for fold, outcome in zip(self.folds, best, strict=True):
-            for trained, predicted in outcome.predicted.items():
-                self._keep(merged, *trained, predicted[fold.test], fold)
-        names = self.run.settings.normalizations
-        return {"normalization": [names[outcomes.index(outcome)] for outcome in best], **self.summary(merged)}
+        """The normalisation with which each classifier is best in the tuning of each fold, and its scores with them."""
+        settings, merged = self.run.settings, Outcome()
+        chosen: dict[str, list[str]] = {classifier: [] for classifier in settings.classifiers}
+        for number, fold in enumerate(self.folds):
+            for classifier, names in chosen.items():
+                best = max(outcomes, key=lambda outcome: outcome.accuracy(classifier, number))
+                names.append(settings.normalizations[outcomes.index(best)])
+                for (name, seed), predicted in best.predicted.items():
+                    if name == classifier:
+                        self._keep(merged, name, seed, predicted[fold.test], fold)
+        return {"normalization": chosen[primary_of(settings)], "by_classifier": chosen, **self.summary(merged)}
+
+
+def primary_of(settings: Settings) -> str:
+    """The classifier whose accuracy stands for a task: logistic regression, if it is trained."""
+    return LR if LR in settings.classifiers else MLP
 
 
 def _smallest(examples: Examples, folds: list[Fold], run: Run) -> tuple[int, int]:

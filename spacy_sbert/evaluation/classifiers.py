@@ -1,7 +1,7 @@
-"""The classifiers of transfer and probing tasks, by scikit-learn, and the folds that they are trained and tested on."""
+"""The classifiers of transfer and probing tasks, and the folds that they are trained and tested on."""
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy
 
 from .errors import Errors
+from .perceptrons import BATCH, GRID, HIDDEN, MAX_PASSES, PASSES, TENACITY, Best, best_perceptron
 
 if TYPE_CHECKING:
     from sklearn.base import ClassifierMixin
@@ -22,7 +23,7 @@ C_GRID = tuple(2.0**power for power in range(-2, 4))  # SentEval's for logistic 
 C_MANY = 8.0
 MANY = 100  # classes
 LR = {"max_iter": 1000}
-MLP = {"hidden_layer_sizes": (50,)}  # SentEval's; all else as scikit-learn has it
+HELD = 20  # folds of training data without a dev split, of which the first stops the MLP: SentEval's 5 %
 Halves = tuple[tuple[numpy.ndarray, numpy.ndarray], ...]  # what to fit and what to score, each time
 ALL, TRAIN, DEV, TEST = "all", "train", "dev", "test"
 
@@ -88,16 +89,20 @@ def predict_lr(
     return fit(grid[best], fold.train).predict(rows[fold.test]), grid[best], float(accuracies[best])
 
 
-def predict_mlp(rows: numpy.ndarray, labels: numpy.ndarray, fold: Fold, seed: int) -> numpy.ndarray:
-    """A hidden layer of 50 rectified linear units, trained by Adam until the loss no longer falls, 200 epochs at most.
+def predict_mlp(rows: numpy.ndarray, labels: numpy.ndarray, fold: Fold, seed: int) -> tuple[numpy.ndarray, "Best"]:
+    """A hidden layer of 50 units, stopped early, of the settings that suit it best; see best_perceptron.
 
-    rows (float32 (n, features)), labels (str (n,)): all examples. seed (int): of weights and batches.
-    RETURNS (str (tests,)): the labels predicted.
+    It is stopped and chosen on dev where there is one, else on a stratified 5 % of the training data, or more where 5 %
+    would not hold an example of each class.
+
+    rows (float32 (n, features)), labels (str (n,)): all examples. seed (int): of weights, batches and these 5 %.
+    RETURNS (str (tests,), Best): the labels predicted, and what predicts them.
     """
-    from sklearn.neural_network import MLPClassifier
-
-    model = _fit(MLPClassifier(**MLP, random_state=seed), rows[fold.train], labels[fold.train])
-    return model.predict(rows[fold.test])
+    names = numpy.unique(labels[fold.train])
+    classes = numpy.where(numpy.isin(labels, names), numpy.searchsorted(names, labels), -1)  # -1 is never right
+    fit, held = fold.tuning[0] if len(fold.tuning) == 1 else _hold_out(fold.train, labels, seed)
+    best = best_perceptron((rows[fit], classes[fit]), (rows[held], classes[held]), len(names), seed)
+    return names[best.predict(rows[fold.test])], best
 
 
 def protocol(splits: Collection[str], classifiers: Collection[str], mlp_seeds: Sequence[int]) -> dict[str, object]:
@@ -107,13 +112,20 @@ def protocol(splits: Collection[str], classifiers: Collection[str], mlp_seeds: S
     else:
         tested = "trained on train, tested on test"
     tuned = "on dev" if DEV in splits else f"by {INNER_FOLDS} stratified folds of the training data, seed {FOLD_SEED}"
+    held = "on dev" if DEV in splits else f"on 1/{HELD} of the training data, drawn by the seed"
     said = {
         "lr": f"scikit-learn's LogisticRegression, C of {', '.join(f'{c:g}' for c in C_GRID)} chosen {tuned} (with "
         f"more than {MANY} classes {C_MANY:g}), at most {LR['max_iter']} iterations",
-        "mlp": f"scikit-learn's MLPClassifier, one hidden layer of {MLP['hidden_layer_sizes'][0]}, its defaults "
-        f"otherwise (200 epochs at most, no early stopping); mean over the seeds {', '.join(map(str, mlp_seeds))}",
+        "mlp": f"one hidden layer of {HIDDEN} rectified linear units, Adam, batches of {BATCH}; l2 "
+        f"{_values(setting.l2 for setting in GRID)} and dropout {_values(setting.dropout for setting in GRID)} chosen, "
+        f"and training stopped, {held}, looked at every {PASSES} passes until {TENACITY + 1} looks show nothing "
+        f"better, {MAX_PASSES} passes at most; mean over the seeds {_values(mlp_seeds)}",
     }
     return {"test": tested, "moments": "of the training examples", **{name: said[name] for name in classifiers}}
+
+
+def _values(numbers: Iterable[float]) -> str:
+    return ", ".join(f"{number:g}" for number in dict.fromkeys(numbers))
 
 
 def sklearn_module(name: str, task: str) -> ModuleType:
@@ -137,6 +149,15 @@ def _split(at: numpy.ndarray, labels: numpy.ndarray, folds: int, task: str) -> H
     _check_classes(labels[at], folds, task)
     splitter = StratifiedKFold(folds, shuffle=True, random_state=FOLD_SEED)
     return tuple((at[train], at[test]) for train, test in splitter.split(at, labels[at]))
+
+
+def _hold_out(at: numpy.ndarray, labels: numpy.ndarray, seed: int) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """The training data without a stratified part, and this part."""
+    from sklearn.model_selection import StratifiedKFold
+
+    folds = min(HELD, *numpy.unique(labels[at], return_counts=True)[1].tolist())
+    fit, held = next(StratifiedKFold(folds, shuffle=True, random_state=seed).split(at, labels[at]))
+    return at[fit], at[held]
 
 
 def _check_classes(labels: Sequence[str] | numpy.ndarray, folds: int, task: str) -> None:

@@ -71,6 +71,8 @@ class Errors(errors.Errors):
         "{task}: {given} training examples have the label '{label}', expected at least {expected}: one for each fold. "
         "Check the files, or get them again."
     )
+    BAD_FOLDS = "Cannot make {given} folds of {pairs} pairs: expected 2 to as many as there are pairs."
+    ONE_TOPIC = "All pairs are about {given}: expected two topics or more, to leave one out."
     UNKNOWN_BASELINE = "Unknown baseline '{given}': expected one of {expected}."
     BASELINE_NEEDS = "The baseline '{name}' needs {needs}."
     NO_STATIC_VECTORS = (
@@ -78,7 +80,7 @@ class Errors(errors.Errors):
         "en_core_web_md, or make one from a file of word vectors with 'python -m spacy init vectors'."
     )
     BAD_POWER = "Cannot take the power mean with p = {given}: expected whole numbers above 0, -inf and inf."
-    NO_PIPELINE_TO_TIME = "Only pipelines are timed, and a baseline is not a pipeline. Leave the suite 'speed' out."
+    NO_PIPELINE_TO_TIME = "There is no source of vectors to time: give the task a pipeline (nlp) or a source."
     NO_MTEB = "The adapter for mteb needs mteb 2. Install it: pip install 'spacy-sbert[mteb]'."
     NOT_TEXT_INPUT = (
         "The task '{task}' gave a batch with {given}, but no text: a pipeline encodes only texts. Choose tasks whose "

@@ -1,6 +1,6 @@
 """A similarity learned from graded pairs, beside the cosine: what vectors hold that the cosine does not show."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,8 @@ from ..similarity.concatenation import SYMMETRIC, concatenated
 from .classifiers import sklearn_module
 from .intervals import intervals_of, spearman_of
 from .pairs import DEPENDS_ON, TRAINED, GradedPairs, GradedSet, correlated, predictions_of
-from .results import Measured, Scores
+from .results import MSE, Measured, Scores
+from .score_distribution import fit_distribution
 from .sick import SICK
 from .sts import BENCHMARK
 from .task import Run, Task, score_variants
@@ -45,7 +46,8 @@ class LearnedTask:
             parts[split], counted = self.data.pairs(split, run)
             notes += counted
         train, *tune, test = parts
-        result = score_learned(parts[train], parts[tune[0]] if tune else None, parts[test], run)
+        scores = int(self.data.low), int(self.data.high)
+        result = score_learned(parts[train], parts[tune[0]] if tune else None, parts[test], run, scores)
         tuned = tune[0] if tune else f"{FOLDS} folds of {train}"
         note = f"Learned on {train}, tuned on {tuned}, scored on {test}: a learned similarity is not zero-shot."
         return {
@@ -68,15 +70,20 @@ TASKS: tuple[Task, ...] = (
 )
 
 
-def score_learned(train: GradedPairs, tune: GradedPairs | None, test: GradedPairs, run: Run) -> Measured:
-    """Correlate a learned similarity and the cosine with gold scores, for every variant of the vectors.
+def score_learned(
+    train: GradedPairs, tune: GradedPairs | None, test: GradedPairs, run: Run, scores: tuple[int, int] | None = None
+) -> Measured:
+    """Correlate learned similarities and the cosine with gold scores, for every variant of the vectors.
 
-    train, test (GradedPairs): what it is fitted to, and what both are scored on. tune (GradedPairs): what the strength
-    is chosen by; None for folds of train.
-    RETURNS (dict): see Task.run. With several normalisations also tuned: the one with the least mean squared error on
-        what is tuned on, and the scores with it. Moments and components are taken of the vectors of train alone, for
-        the cosine too: under another normalisation than "none" it differs from that of the STS tasks, which take theirs
-        of the pairs that are scored.
+    train, test (GradedPairs): what they are fitted to, and what all are scored on. tune (GradedPairs): what the
+        strength is chosen by, and the other regressor stopped by; None for folds of train, and the first of them.
+    scores (int, int): the lowest and the highest of the data set; None for no distribution over the whole ones.
+    RETURNS (dict): see Task.run. Scores: both correlations of "learned", ridge regression, "softmax", SentEval's
+        regressor, with the first seed, and "cosine"; of the learned ones also the mean squared error. With several
+        normalisations also tuned: the one with which ridge regression has the least mean squared error on what is tuned
+        on, and the scores with it. Moments and components are taken of the vectors of train alone, for the cosine too:
+        under another normalisation than "none" it differs from that of the STS tasks, which take theirs of the pairs
+        that are scored.
     """
     given = {"train": train, "test": test} if tune is None else {"train": train, "tune": tune, "test": test}
     learned_from = [*train.first, *train.second]
@@ -89,9 +96,17 @@ def score_learned(train: GradedPairs, tune: GradedPairs | None, test: GradedPair
         sides = {name: numpy.split(transform(both), 2) for name, both in rows.items()}
         parts = {name: (concatenated(*sides[name], parts=SYMMETRIC), given[name].gold) for name in sides}
         similarity, error = fit_similarity(parts["train"], parts.get("tune"), settings.seeds[0])
-        found = {"learned": similarity(parts["test"][0]), "cosine": cosine(*sides["test"])}
+        found = {"learned": similarity(parts["test"][0])}
+        if scores is not None:
+            fit, held = halves(parts["train"], parts.get("tune"), settings.seeds[0])
+            found["softmax"] = fit_distribution(fit, held, scores, settings.seeds[0])(parts["test"][0])
+        errors = {name: float(((values - test.gold) ** 2).mean()) for name, values in found.items()}
+        found["cosine"] = cosine(*sides["test"])
         each.append((found, error))
-        return {name: correlated(values, test.gold) for name, values in found.items()}
+        return {
+            name: correlated(values, test.gold) | ({MSE: errors[name]} if name in errors else {})
+            for name, values in found.items()
+        }
 
     variants = score_variants(settings, rows["train"], score)
     predicted = each[0][0]  # of the first variant and seed
@@ -125,16 +140,23 @@ def fit_similarity(train: Part, tune: Part | None, seed: int) -> tuple[Predict, 
     RAISES (ImportError): without scikit-learn.
     SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings: a learned similarity beside the cosine.
     """
-    selection = sklearn_module("sklearn.model_selection", "A learned similarity")
-    x, gold = train
-    if tune is None:
-        folds = selection.KFold(FOLDS, shuffle=True, random_state=seed).split(x)
-        splits = (((x[fit], gold[fit]), (x[held], gold[held])) for fit, held in folds)
-        errors = numpy.mean([squared_errors(fit, held) for fit, held in splits], axis=0)
-    else:
-        errors = squared_errors(train, tune)
+    splits = folds_of(train, seed) if tune is None else [(train, tune)]
+    errors = numpy.mean([squared_errors(fit, held) for fit, held in splits], axis=0)
     best = int(errors.argmin())
     return _ridge(train, STRENGTHS[[best]])[0], float(errors[best])
+
+
+def folds_of(train: Part, seed: int) -> Iterator[tuple[Part, Part]]:
+    """Folds of training data: what to fit to, and what to tune on. RAISES (ImportError): without scikit-learn."""
+    selection = sklearn_module("sklearn.model_selection", "A learned similarity")
+    x, gold = train
+    for fit, held in selection.KFold(FOLDS, shuffle=True, random_state=seed).split(x):
+        yield (x[fit], gold[fit]), (x[held], gold[held])
+
+
+def halves(train: Part, tune: Part | None, seed: int) -> tuple[Part, Part]:
+    """What to fit to, and what to stop by: the first fold of train where there is nothing else."""
+    return next(folds_of(train, seed)) if tune is None else (train, tune)
 
 
 def squared_errors(train: Part, held: Part) -> numpy.ndarray:

@@ -87,9 +87,14 @@ class GradedTask:
         return [self.data.places[self.split].find(root)]
 
     def run(self, run: Run) -> Measured:
+        pairs, notes = self.pairs(run)
+        return score_graded(pairs, run, notes)
+
+    def pairs(self, run: Run) -> tuple[GradedPairs, list[str]]:
+        """The pairs, and notes on them."""
         pairs, notes = self.data.pairs(self.split, run)
         touched = run.settings.touched(TRAINED, *self.data.trained)
-        return score_graded(pairs, run, [*notes, *(touched or self.otherwise)])
+        return pairs, [*notes, *(touched or self.otherwise)]
 
 
 def graded_pairs(rows: Sequence[Row], low: float, high: float) -> GradedPairs:
@@ -121,10 +126,7 @@ def score_graded(pairs: GradedPairs, run: Run, notes: Sequence[str] = ()) -> Mea
         both = transform(rows)
         each = {name: similarity(both[:n], both[n:]) for name, similarity in SIMILARITIES.items()}
         cosines.append(each["cosine"])
-        return {
-            name: {correlation: _aggregated(values, pairs, f) for correlation, f in CORRELATIONS.items()}
-            for name, values in each.items()
-        }
+        return {name: aggregations(values, pairs) for name, values in each.items()}
 
     variants = score_variants(settings, rows, score)
     predicted = cosines[0]  # of the first variant and seed
@@ -148,6 +150,11 @@ def correlated(predicted: numpy.ndarray, gold: numpy.ndarray) -> dict[str, float
     return {name: correlate(predicted, gold) for name, correlate in CORRELATIONS.items()}
 
 
+def aggregations(predicted: numpy.ndarray, pairs: GradedPairs) -> Scores:
+    """Both correlations with gold scores, of all pairs and of sub-sets, see score_graded."""
+    return {name: _aggregated(predicted, pairs, correlate) for name, correlate in CORRELATIONS.items()}
+
+
 def _aggregated(predicted: numpy.ndarray, pairs: GradedPairs, correlation: Callable[..., float | None]) -> Scores:
     places = pairs.places
     found: Scores = {"pooled": correlation(predicted, pairs.gold)}
@@ -165,8 +172,11 @@ def weighted_mean(values: Sequence[float | None], weights: Sequence[int]) -> flo
     return float(numpy.average(defined, weights=weights)) if len(defined) == len(values) else None
 
 
-def intervals(predicted: numpy.ndarray, pairs: GradedPairs, resamples: int, seed: int) -> dict[str, list[float] | None]:
-    """95 % intervals of the Spearman correlations; sub-sets are resampled each by itself, also for their means."""
+def intervals(
+    predicted: numpy.ndarray, pairs: GradedPairs, resamples: int, seed: int, similarity: str = "cosine"
+) -> dict[str, list[float] | None]:
+    """95 % intervals of a similarity's Spearman correlations; sub-sets are resampled each by itself, also for their
+    means."""
     if not resamples:
         return {}
     places = pairs.places
@@ -179,4 +189,4 @@ def intervals(predicted: numpy.ndarray, pairs: GradedPairs, resamples: int, seed
         drawn.update((f"subsets.{name}", one) for name, one in zip(places, each, strict=True))
         drawn["mean"] = numpy.mean(each, axis=0)
         drawn["weighted_mean"] = numpy.average(each, axis=0, weights=list(map(len, places.values())))
-    return {f"cosine.spearman.{path}": interval(values) for path, values in drawn.items()}
+    return {f"{similarity}.spearman.{path}": interval(values) for path, values in drawn.items()}

@@ -1,5 +1,6 @@
 """Whether models keep their ranks when it is measured in another way, and whether tasks rank them alike."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, TypedDict
@@ -10,8 +11,13 @@ from ..similarity.correlation import spearman
 from .results import Entry, Figure, Results, TaskResult, by_suite, figure, mean
 
 Key = tuple[str, str]  # of a variant: normalisation, size
-MIN_MODELS = 3
+MIN_MODELS = 5
 MEAN = "mean"
+OTHERS = ("SST-5", "SICK-E")  # of the suite, but not of the seven transfer tasks of Reimers and Gurevych 2019
+NORMAL = 1.959963984540054  # 97.5 % of a normal distribution lie below
+FIELLER = 1.06  # times the variance of Fisher's z, for ranks
+ROUNDING = 1e-9
+HOW = "95 % interval by Fisher's z, its variance 1.06 / (models - 3); undefined for a correlation of 1 or -1"
 
 
 class RankChanges(TypedDict):
@@ -64,22 +70,45 @@ def ranks(values: Sequence[Figure]) -> list[int] | None:
 def transfer_probing(results: Sequence[Results], shared: Sequence[str]) -> Mapping[str, object]:
     """Whether models that do well on probing tasks do well on transfer tasks.
 
-    Spearman's rank correlation over models: each transfer task, and their mean, with each probing task, and theirs
+    Spearman's rank correlation over models: each of the seven transfer tasks, and their mean, with each probing task,
+    and theirs.
 
     results (Sequence of dict): of the models. shared (Sequence of str): tasks that all have.
-    RETURNS (dict): models, how many; correlations, by transfer task and probing task, None where not defined. Or
-        reason, why there are none.
+    RETURNS (dict): models, how many; correlations, by transfer task and probing task, None where not defined;
+        intervals, in the same shape, see fisher_interval; interval, how they are made; left_out, tasks of the suite
+        that are not among the seven. Or reason, why there are none.
+    SOURCE: Eger et al. 2019, Pitfalls in the Evaluation of Sentence Embeddings, section 3.
     """
     suites = _suites(results, shared)
     if len(results) < MIN_MODELS:
-        return {"reason": "needs at least three models"}
-    if not {"transfer", "probing"} <= set(suites):
+        return {"reason": f"needs at least {MIN_MODELS} models"}
+    left_out = [name for name in suites.get("transfer", ()) if name in OTHERS]
+    names = [name for name in suites.get("transfer", ()) if name not in OTHERS]
+    if not names or "probing" not in suites:
         return {"reason": "needs transfer and probing tasks that all models share"}
-    transfer, probing = (_columns(results, suites[suite]) for suite in ("transfer", "probing"))
+    transfer, probing = _columns(results, names), _columns(results, suites["probing"])
     correlations = {
         one: {other: _correlate(ours, theirs) for other, theirs in probing.items()} for one, ours in transfer.items()
     }
-    return {"models": len(results), "correlations": correlations}
+    n = len(results)
+    intervals = {
+        one: {other: fisher_interval(value, n) for other, value in row.items()} for one, row in correlations.items()
+    }
+    return {"models": n, "correlations": correlations, "intervals": intervals, "interval": HOW, "left_out": left_out}
+
+
+def fisher_interval(correlation: float | None, n: int) -> list[float] | None:
+    """The 95 % interval of a rank correlation: tanh(artanh(rho) -+ 1.96 sqrt(1.06 / (n - 3))).
+
+    correlation (float): Spearman's. n (int): of how many, 4 or more.
+    RETURNS (list of float): its ends; None where the correlation is not defined, or is 1 or -1, of which the formula
+        would be sure.
+    SOURCE: Fieller, Hartley and Pearson 1957, Tests for rank correlation coefficients I.
+    """
+    if correlation is None or abs(correlation) > 1 - ROUNDING:
+        return None
+    z, half = math.atanh(correlation), NORMAL * math.sqrt(FIELLER / (n - 3))
+    return [math.tanh(z - half), math.tanh(z + half)]
 
 
 def _columns(results: Sequence[Results], names: list[str]) -> dict[str, list[Figure]]:

@@ -20,6 +20,7 @@ FORMAT = "spacy-sbert evaluation 1"
 MAX_BYTES = 2**28  # a whole evaluation with all predictions has a few million
 LARGEST = 1e300  # JSON has integers that no float holds
 ABSENT: Literal["-"] = "-"  # a score that was not measured; one that is not defined is None
+MSE = "mse"  # the mean squared error, the one score that is not a share
 Figure = float | Literal["-"] | None
 ItemT = TypeVar("ItemT")
 TaskT = TypeVar("TaskT", bound=Mapping[str, object])
@@ -35,12 +36,22 @@ def _size(given: str) -> str:
     return given
 
 
+class Network(TypedDict):
+    """What was chosen for an MLP, see best_perceptron."""
+
+    l2: Number
+    dropout: Number
+    passes: int
+
+
 class Summary(TypedDict):
-    """Scores; deviation, their standard deviation over seeds; c, of logistic regression, by fold."""
+    """Scores; deviation, their standard deviation over seeds; c, of logistic regression, and networks, of the MLP, by
+    fold."""
 
     scores: Scores
     deviation: NotRequired[Scores]
     c: NotRequired[list[Number]]
+    networks: NotRequired[list[Network]]
 
 
 class Entry(Summary):
@@ -51,9 +62,10 @@ class Entry(Summary):
 
 
 class Tuned(Summary):
-    """The scores with the normalisations that were best in tuning."""
+    """The scores with the normalisations that were best in tuning: of the main classifier, and of each by its name."""
 
     normalization: list[str]
+    by_classifier: NotRequired[dict[str, list[str]]]
 
 
 class Predictions(TypedDict, total=False):

@@ -1,7 +1,7 @@
 """Where an evaluation has its vectors from."""
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy
 from spacy.language import Language
@@ -34,6 +34,13 @@ class Source(Protocol):
         """texts (n strings, one or more); fit_on: the corpus. RETURNS (float32 (n, width))."""
 
 
+@runtime_checkable
+class OfPipeline(Protocol):
+    """A source whose vectors are those that a pipeline gives its Docs."""
+
+    pipeline: Language
+
+
 class PipelineSource:
     """The vectors that a pipeline gives its Docs, whichever component makes them."""
 
@@ -42,7 +49,7 @@ class PipelineSource:
     def __init__(self, nlp: Language, *, name: str | None = None, batch_size: int = 64):
         """nlp (Language): the pipeline. name (str): its name in results, by default that of its meta. batch_size (int):
         Docs in a batch."""
-        self.nlp = nlp
+        self.nlp = self.pipeline = nlp
         self.name = name or "{lang}_{name}".format(**nlp.meta)
         self.batch_size = batch_size
         self.digest = pipeline_digest(nlp)

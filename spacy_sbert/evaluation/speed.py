@@ -1,9 +1,10 @@
-"""How fast a pipeline makes vectors of the sentences of the STS benchmark."""
+"""How fast a pipeline or a baseline makes vectors of the sentences of the STS benchmark."""
 
 import platform
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -18,23 +19,30 @@ from thinc.api import CupyOps, Model, get_current_ops
 from .datasets import MissingData
 from .errors import Errors
 from .results import Measured
-from .sources import PipelineSource
+from .sources import OfPipeline, PipelineSource, Source
 from .sts import BENCHMARK
 from .task import Run, Task
 
 SENTENCES = 2000  # spread evenly over those that are there
 REPETITIONS = 3
-BATCH_SIZE = 64
-ORDERS = ("sorted", "unsorted")
-UNCOUNTED = "Wordpieces cannot be counted: no pipe has a transformer of spacy-sbert."
+BATCH_SIZE = 32  # sentence-transformers' default, and of the batches of precision = "reference"
+REFERENCE = "reference"  # the precision that has the Hugging Face model encode padded batches
+NAIVE, SMART, OWN = "naive", "smart", "own"
+UNCOUNTED = "Wordpieces cannot be counted: no pipe has an encoder of spacy-sbert that reads them."
+WAYS = (
+    "naive: padded batches in the order of the files, through the Hugging Face model in float32; smart: the same, "
+    "sorted by length; own: in the order of the files, as the pipeline encodes."
+)
+FITTED = "What the baseline learns of the corpus is learned of these sentences, and in the time."
 
 
 @dataclass(frozen=True)
 class SpeedTask:
     """Sentences and wordpieces a second, from text to vector, tokenising included; the median of several runs.
 
-    "sorted": batches of sentences of like length, the longest first; "unsorted": in the order of the files. A pass over
-    all sentences, which is not timed, comes before.
+    "own": as the pipeline or the baseline works, in the order of the files. Where the pipeline has a transformer of
+    this package also "naive", padded batches in that order through the Hugging Face model, and "smart", batches of
+    sentences of like length, the longest first. A first batch of each, which is not timed, comes before.
 
     SOURCE: Reimers and Gurevych 2019, section 7 (Table 7, with and without smart batching).
     """
@@ -44,24 +52,26 @@ class SpeedTask:
     depends_on: tuple[str, ...] | None = None
     sentences: int = SENTENCES
     repetitions: int = REPETITIONS
-    batch_size: int = BATCH_SIZE
 
     def find(self, root: Path) -> list[Path]:
         places = list(BENCHMARK.places.values())
         return list(filter(None, (place.found(root) for place in places))) or [places[-1].find(root)]
 
     def run(self, run: Run) -> Measured:
-        if run.nlp is None:
-            raise MissingData(Errors.NO_PIPELINE_TO_TIME)
         rows = (row for path in self.find(run.root) for row in BENCHMARK.read(path))
         sentences = spread([text for row in rows for text in row.members], self.sentences)
-        wordpieces = count_wordpieces(run.nlp, sentences, self.batch_size)
-        orders = {"sorted": sorted(sentences, key=len, reverse=True), "unsorted": sentences}
-        source = PipelineSource(run.nlp, batch_size=self.batch_size)
-        seconds: dict[str, list[float]] = {order: [] for order in ORDERS}
-        # in turn, so that whatever else the machine does falls on both
-        for order in run.progress(ORDERS * self.repetitions, "speed"):
-            seconds[order].append(_time(source, orders[order]))
+        source = timed_source(run)
+        nlp = source.pipeline if isinstance(source, OfPipeline) else None
+        wordpieces = None if nlp is None else count_wordpieces(nlp, sentences)
+        by_length = sorted(sentences, key=len, reverse=True)
+        orders = {NAIVE: sentences, SMART: by_length, OWN: sentences}
+        ways = (NAIVE, SMART, OWN) if nlp is not None and transformers_of(nlp) else (OWN,)
+        seconds: dict[str, list[float]] = {way: [] for way in ways}
+        for way in ways:
+            _time(source, sentences[:BATCH_SIZE], way)
+        # in turn, so that whatever else the machine does falls on all
+        for way in run.progress(ways * self.repetitions, "speed"):
+            seconds[way].append(_time(source, orders[way], way))
         counts = {"sentences": len(sentences), "wordpieces": wordpieces}
 
         def speeds(time: float) -> dict[str, float | None]:
@@ -69,20 +79,17 @@ class SpeedTask:
 
         conditions = machine()
         where = ", ".join(f"{key} {value}" for key, value in conditions.items())
-        notes = [f"Median of {self.repetitions} runs in batches of {self.batch_size} on: {where}."]
+        notes = [f"Median of {self.repetitions} runs in batches of {BATCH_SIZE} on: {where}."]
+        notes += [WAYS] if len(ways) > 1 else []
+        notes += [FITTED] if source.learns else []
+        scores = {way: speeds(median(times)) for way, times in seconds.items()}
         return {
             "counts": {what: n for what, n in counts.items() if n is not None},
-            "primary": "sorted.sentences_per_second",
-            "variants": [
-                {
-                    "normalization": "none",
-                    "size": "own",
-                    "scores": {order: speeds(median(seconds[order])) for order in ORDERS},
-                }
-            ],
+            "primary": f"{OWN}.sentences_per_second",
+            "variants": [{"normalization": "none", "size": "own", "scores": scores}],
             "intervals": {},
             "predictions": {},
-            "conditions": {**conditions, "batch_size": self.batch_size, "seconds": seconds},
+            "conditions": {**conditions, "batch_size": BATCH_SIZE, "seconds": seconds},
             "notes": notes if wordpieces is not None else [*notes, UNCOUNTED],
         }
 
@@ -97,22 +104,57 @@ def spread(texts: Sequence[str], n: int) -> list[str]:
     return [texts[i] for i in numpy.linspace(0, len(texts) - 1, n).astype(int)]
 
 
-def count_wordpieces(nlp: Language, texts: Iterable[str], batch_size: int = BATCH_SIZE) -> int | None:
-    """How many wordpieces the pipeline's transformers read of texts, without special tokens and what is cut.
+def timed_source(run: Run) -> Source:
+    """What is timed: the source of the vectors, with batches of BATCH_SIZE where it is a pipeline."""
+    if run.source is None or isinstance(run.source, OfPipeline):
+        nlp = run.nlp if run.source is None else run.source.pipeline
+        if nlp is None:
+            raise MissingData(Errors.NO_PIPELINE_TO_TIME)
+        return PipelineSource(nlp, batch_size=BATCH_SIZE)
+    return run.source
 
-    RETURNS (int): None if no pipe has a transformer of this package; pipes that share one count once.
+
+def encoders_of(nlp: Language) -> list[Any]:
+    """What reads wordpieces in a pipeline, of this package; one that pipes share counts once."""
+    models = (getattr(pipe, "model", None) for _, pipe in nlp.pipeline)
+    nodes = (node for model in models if isinstance(model, Model) for node in model.walk())
+    return [node for node in nodes if hasattr(node, "wordpiece_tokenizer")]
+
+
+def transformers_of(nlp: Language) -> list[Any]:
+    """The transformers among them."""
+    return [encoder for encoder in encoders_of(nlp) if hasattr(encoder, "shim")]
+
+
+def count_wordpieces(nlp: Language, texts: Iterable[str], batch_size: int = BATCH_SIZE) -> int | None:
+    """How many wordpieces the pipeline's encoders read of texts, without special tokens and what is cut.
+
+    RETURNS (int): None if no pipe has an encoder of this package that reads them; pipes that share one count once.
     """
 
     def count(encoder: Any, docs: list[Doc]) -> int:
         texts = [span.text for spans in encoder.attrs["get_spans"](docs) for span in spans]
         return int(encoder.wordpiece_tokenizer(texts, offsets=False).n_text.sum()) if texts else 0
 
-    models = (getattr(pipe, "model", None) for _, pipe in nlp.pipeline)
-    nodes = (node for model in models if isinstance(model, Model) for node in model.walk())
-    encoders = [node for node in nodes if hasattr(node, "wordpiece_tokenizer")]
+    encoders = encoders_of(nlp)
+    if not encoders:
+        return None
     batches = minibatch(nlp.pipe(texts, batch_size=batch_size), batch_size)
-    counts = [sum(count(encoder, docs) for encoder in encoders) for docs in batches]
-    return sum(counts) if encoders else None
+    return sum(count(encoder, docs) for docs in batches for encoder in encoders)
+
+
+@contextmanager
+def padded(nlp: Language) -> Iterator[None]:
+    """Have the transformers of a pipeline encode as sentence-transformers does meanwhile: the Hugging Face model on the
+    texts of a batch, padded to the longest of them; of BATCH_SIZE Docs at a time, each one text."""
+    before = [(encoder.shim, encoder.shim.precision) for encoder in transformers_of(nlp)]
+    try:
+        for shim, _ in before:
+            shim.precision = REFERENCE
+        yield
+    finally:
+        for shim, precision in before:
+            shim.precision = precision
 
 
 def machine() -> dict[str, str | int | None]:
@@ -131,7 +173,10 @@ def _processor() -> str:
     return named[0] if named else platform.processor() or platform.machine()
 
 
-def _time(source: PipelineSource, texts: Sequence[str]) -> float:
-    start = time.perf_counter()
-    source.encode(texts)
-    return time.perf_counter() - start
+def _time(source: Source, texts: Sequence[str], way: str) -> float:
+    """Seconds from texts to vectors."""
+    pipeline = source.pipeline if isinstance(source, OfPipeline) else None
+    with nullcontext() if way == OWN or pipeline is None else padded(pipeline):
+        start = time.perf_counter()
+        source.encode(texts, texts)
+        return time.perf_counter() - start

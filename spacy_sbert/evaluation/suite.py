@@ -13,7 +13,7 @@ from ..files.environment import device, versions
 from ..files.regular import check_input
 from ..files.sealed_json import sealed, unsealed
 from ..files.whole import write_text
-from . import arguments, learned_similarity, nli, probing, sick, speed, sts, transfer, triplets
+from . import arguments, learned_arguments, learned_similarity, nli, probing, sick, speed, sts, transfer, triplets
 from .datasets import MissingData, digests
 from .errors import Errors
 from .results import FORMAT, Results, TaskResult, check_task
@@ -28,7 +28,7 @@ SUITES: dict[str, Sequence[Task]] = {
     "triplets": triplets.TASKS,
     "nli": nli.TASKS,
     "arguments": arguments.TASKS,
-    "learned": learned_similarity.TASKS,
+    "learned": (*learned_similarity.TASKS, *learned_arguments.TASKS),
     "transfer": transfer.TASKS,
     "probing": probing.TASKS,
     "speed": speed.TASKS,
@@ -82,7 +82,7 @@ def evaluate_suites(
     }
     found = _find(tasks, root, results)
     store = VectorStore(source, cache, progress)
-    run = Run(root, store, settings, progress, source.nlp)
+    run = Run(root, store, settings, progress, source.nlp, source)
     for task, paths in progress(found, "tasks"):
         _note(task, paths, run, results, cache)
         results["model"].update({"width": store.width, "encoded": store.encoded})

@@ -10,6 +10,7 @@ from spacy.language import Language
 
 from .results import Entry, Measured, Scores
 from .settings import Settings
+from .sources import Source
 from .variants import Transform
 
 ItemT = TypeVar("ItemT")
@@ -36,6 +37,7 @@ class Run:
 
     root: the folder of all data. encode: texts to vectors. settings: how to evaluate. progress: a bar for long work.
     nlp: the pipeline where the source of the vectors is one, for tasks on more than vectors (heads).
+    source: what gives the vectors, for tasks on how it does (speed).
     """
 
     root: Path
@@ -43,6 +45,7 @@ class Run:
     settings: Settings
     progress: Progress
     nlp: Language | None = None
+    source: Source | None = None
 
 
 class Task(Protocol):

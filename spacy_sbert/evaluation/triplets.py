@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy
 
-from ..readers.wikisection import wikisection_rows
+from ..files.lines import check_text
+from ..readers.wikisection import SENTENCES, wikisection_records
 from .datasets import Place, check_count, filled
 from .intervals import intervals_of, mean_of
 from .pairs import SIMILARITIES
@@ -15,6 +16,7 @@ from .variants import Transform
 
 OFFICIAL = 222_957  # test triplets of Ein Dor et al. 2018
 NAMES = ("euclidean", "cosine", "manhattan")
+EQUAL = "{count} triplets with two equal sentences are left out; the official number of triplets includes them."
 SOURCE = "https://sbert.net/datasets/wikipedia-sections-triplets.zip"
 
 
@@ -36,8 +38,9 @@ class TripletTask:
 
     def run(self, run: Run) -> Measured:
         path = self.place.find(run.root)
-        members = list(zip(*(row.members for row in filled(wikisection_rows(path), path)), strict=True))
-        n = len(members[0])
+        triplets, equal = read_triplets(path)
+        members = list(zip(*triplets, strict=True))
+        n = len(triplets)
         rows = run.encode([text for member in members for text in member])
         right: list[numpy.ndarray] = []
 
@@ -52,7 +55,8 @@ class TripletTask:
         variants = score_variants(settings, rows, score)
         first = right[0]  # of the first variant and seed
         notes += settings.touched("The encoder was trained on {}.", "wiki")
-        notes += check_count(n, OFFICIAL, path, any_count=True)  # samples of it are in use
+        notes += check_count(n + equal, OFFICIAL, path, any_count=True)  # samples of it are in use
+        notes += [EQUAL.format(count=equal)] if equal else []
         return {
             "counts": {"test": n},
             "primary": "euclidean.accuracy",
@@ -61,6 +65,21 @@ class TripletTask:
             "predictions": {"right": digits(first)},
             "notes": notes,
         }
+
+
+def read_triplets(path: Path) -> tuple[list[list[str]], int]:
+    """Read triplets, and leave out those with two equal sentences: they ask nothing, or what has no answer.
+
+    path (Path): see wikisection_records.
+    RETURNS (list of three str each, int): anchor, positive and negative; and how many are left out.
+    RAISES (ValueError): see wikisection_records; for an empty sentence; or if no triplet is left.
+    """
+    read = [
+        [check_text(text, name, path, line) for text, name in zip(texts, SENTENCES, strict=True)]
+        for line, texts in wikisection_records(path)
+    ]
+    found = filled((texts for texts in read if len(set(texts)) == len(texts)), path)
+    return found, len(read) - len(found)
 
 
 TASKS: tuple[Task, ...] = (TripletTask(),)

@@ -8,7 +8,7 @@ import pytest
 from made_results import GOLD, OWN, classified, graded, results
 
 from spacy_sbert.evaluation.compare import compare, compare_html, compare_markdown
-from spacy_sbert.evaluation.ranks import ranks
+from spacy_sbert.evaluation.ranks import fisher_interval, ranks
 from spacy_sbert.evaluation.results import read_results
 from spacy_sbert.evaluation.suite import FORMAT
 
@@ -152,24 +152,46 @@ def test_rank_changes_between_cosine_and_learned():
 
 
 def test_transfer_against_probing_by_hand():
-    # over four models MR runs 1 2 3 4, CR 4 3 2 1, the probing task 1 2 4 3
-    columns = zip((1, 2, 3, 4), (4, 3, 2, 1), (1, 2, 4, 3), strict=True)
+    # over five models MR runs 1 2 3 4 5, CR the other way, the probing task 1 2 4 3 5; SST-5 and SICK-E are not asked
+    columns = zip((1, 2, 3, 4, 5), (5, 4, 3, 2, 1), (1, 2, 4, 3, 5), strict=True)
     models = [
         results(
-            {"MR": classified(mr / 10), "CR": classified(cr / 10), "Tense": classified(tense / 10, suite="probing")}
+            {
+                "MR": classified(mr / 10),
+                "CR": classified(cr / 10),
+                "SST-5": classified(mr / 10),
+                "SICK-E": classified(tense**2 / 30),
+                "Tense": classified(tense / 10, suite="probing"),
+            }
         )
         for mr, cr, tense in columns
     ]
     found = compare(models, resamples=10)["transfer_probing"]
-    # 1 - 6 sum d^2 / (n (n^2 - 1)) with d = 0 0 1 1, and with d = 3 1 2 2
-    assert found["models"] == 4
-    assert found["correlations"]["MR"]["Tense"] == pytest.approx(1 - 6 * 2 / 60)
-    assert found["correlations"]["CR"]["Tense"] == pytest.approx(1 - 6 * 18 / 60)
-    assert found["correlations"]["mean"]["Tense"] is None  # every model has the same mean
+    assert found["models"] == 5 and found["left_out"] == ["SST-5", "SICK-E"]
+    assert set(found["correlations"]) == {"MR", "CR", "mean"}
+    # 1 - 6 sum d^2 / (n (n^2 - 1)) with d = 0 0 1 1 0
+    assert found["correlations"]["MR"]["Tense"] == pytest.approx(1 - 6 * 2 / 120)
+    assert found["correlations"]["CR"]["Tense"] == pytest.approx(-(1 - 6 * 2 / 120))
+    assert found["correlations"]["mean"]["Tense"] is None  # every model has the same mean of MR and CR
+    half = 1.96 * (1.06 / 2) ** 0.5
+    z = 0.5 * numpy.log(1.9 / 0.1)
+    ends = [numpy.tanh(z - half), numpy.tanh(z + half)]
+    assert found["intervals"]["MR"]["Tense"] == pytest.approx(ends, abs=1e-4)
+    assert found["intervals"]["CR"]["Tense"] == pytest.approx([-end for end in ends[::-1]], abs=1e-4)
+    assert found["intervals"]["mean"]["Tense"] is None
     text = compare_markdown(models)
-    assert "| MR | 80.00 |" in text and "| CR | -80.00 |" in text and "| mean | undefined |" in text
-    assert compare(models[:2], resamples=10)["transfer_probing"] == {"reason": "needs at least three models"}
-    assert "needs at least three models" in compare_markdown(models[:2])
+    assert "| MR | 90.00 (4.53 to 99.40) |" in text and "| mean | undefined |" in text
+    assert "Left out: SST-5, SICK-E." in text and "Fisher's z" in text
+    for few in (2, 4):
+        assert compare(models[:few], resamples=10)["transfer_probing"] == {"reason": "needs at least 5 models"}
+        assert "needs at least 5 models" in compare_markdown(models[:few])
+
+
+def test_equal_rankings_are_not_sure():
+    assert fisher_interval(1.0, 5) is None and fisher_interval(-1.0, 50) is None and fisher_interval(None, 5) is None
+    low, high = fisher_interval(0.5, 103)
+    assert (low, high) == pytest.approx((0.3342, 0.6358), abs=1e-4)
+    assert fisher_interval(0.0, 5)[1] == pytest.approx(0.891, abs=1e-3)
 
 
 def test_page_escapes_and_draws_differences():

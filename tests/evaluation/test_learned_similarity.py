@@ -97,6 +97,8 @@ def test_it_finds_what_the_cosine_does_not_show():
     u, v = Encoder()(test.first), Encoder()(test.second)
     plain = (u * v).sum(1) / numpy.sqrt((u * u).sum(1) * (v * v).sum(1))
     assert scores["cosine"]["spearman"] == pytest.approx(spearmanr(plain, test.gold)[0], abs=1e-6)
+    assert scores["learned"]["mse"] == pytest.approx(((predicted - test.gold) ** 2).mean(), rel=1e-12)
+    assert "mse" not in scores["cosine"] and "softmax" not in scores
     low, high = result["intervals"]["learned.spearman"]
     assert low <= scores["learned"]["spearman"] <= high
     assert result["primary"] == "learned.spearman"
@@ -127,7 +129,9 @@ def test_random_sizes_are_means_over_seeds():
 def test_a_constant_prediction_is_undefined():
     train, test = make_pairs("train", 20, gold=[1.0] * 20), make_pairs("test", 10)
     result = score(train, None, test)
-    assert result["variants"][0]["scores"]["learned"] == {"spearman": None, "pearson": None}
+    error = ((1.0 - test.gold) ** 2).mean()
+    expected = {"spearman": None, "pearson": None, "mse": pytest.approx(error)}
+    assert result["variants"][0]["scores"]["learned"] == expected
     assert result["intervals"]["learned.spearman"] is None
     assert result["variants"][0]["scores"]["cosine"]["spearman"] is not None
 
@@ -136,6 +140,28 @@ def test_without_scikit_learn(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.model_selection", None)
     with pytest.raises(ImportError, match=r"pip install 'spacy-sbert\[evaluation\]"):
         fit_similarity(random_part(9, 0), None, 0)
+
+
+def test_the_regressor_of_distributions_is_beside_it():
+    train, tune, test = (make_pairs(name, n, gold=graded(name, n)) for name, n in PARTS.items())
+    found = score_of(train, tune, test, (0, 5))["softmax"]
+    assert found["pearson"] > 0.9 and 0 < found["mse"] < 0.4
+    folds = score_of(train, None, test, (0, 5))["softmax"]
+    assert folds["pearson"] > 0.85 and folds != found
+
+
+PARTS = {"train": 400, "tune": 80, "test": 100}
+
+
+def graded(name, n):
+    """From 0 to 5, by one number of each side."""
+    pairs = make_pairs(name, n)
+    return 5 * numpy.exp(pairs.gold)
+
+
+def score_of(train, tune, test, scores):
+    run = Run(None, Encoder(), Settings(bootstrap=0), lambda items, name: items)
+    return score_learned(train, tune, test, run, scores)["variants"][0]["scores"]
 
 
 def write_stsb(root, **counts):
@@ -178,6 +204,7 @@ def test_sick_is_scored_from_1_to_5(tmp_path):
     result = run_task(SICK, tmp_path, any_count=True)
     assert result["splits"] == {"train": "train", "tune": "5 folds of train", "test": "trial"}
     assert result["predictions"]["gold"] == [float(1 + i % 5) for i in range(8)]
+    assert result["variants"][0]["scores"]["softmax"]["mse"] < 4, "scores are from 1 to 5"
 
 
 def test_the_normalisation_can_be_tuned_on_what_is_tuned_on():

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from made_results import GOLD, OWN, classified, graded, results
 
+from spacy_sbert.evaluation.compare import compare_markdown
 from spacy_sbert.evaluation.report import html, markdown
 from spacy_sbert.render.markdown import escape
 
@@ -123,6 +124,22 @@ def test_triplets_arguments_probing_speed_and_labels():
     }  # fmt: skip
 
 
+def test_speed_of_models_and_baselines_in_one_table():
+    def timed(**ways):
+        scores = {way: {"sentences_per_second": value, "wordpieces_per_second": None} for way, value in ways.items()}
+        more = {"primary": "own.sentences_per_second", "conditions": {"device": "CPU"}, "counts": {"sentences": 2000}}
+        return {"speed": classified(0, suite="speed", variants=[{**OWN, "scores": scores}], **more)}
+
+    models = [results(timed(naive=100.0, smart=150.5, own=1400.0), "sbert"), results(timed(own=9000.0), "static")]
+    rows = table(compare_markdown(models), "Speed (laid out as Table 7)")
+    assert rows[0][3:] == ["padded, as they come", "padded, sorted (smart batching)", "own way"]
+    assert rows[1] == ["sbert", "CPU", "2000", "100.00", "150.50", "1,400.00"] and rows[2][3:] == ["-", "-", "9,000.00"]
+    former = {"sorted": {"sentences_per_second": 9.0}, "unsorted": {"sentences_per_second": 8.0}}
+    task = classified(0, suite="speed", primary="sorted.sentences_per_second", variants=[{**OWN, "scores": former}])
+    text = markdown(results({"speed": task}))
+    assert "Table 7" not in text and "unsorted sentences per second" in text
+
+
 def test_learned_similarity_and_its_plots():
     scores = {"learned": {"spearman": 0.8, "pearson": 0.7}, "cosine": {"spearman": 0.6, "pearson": 0.5}}
     task = graded(0.0, suite="learned", primary="learned.spearman", variants=[{**OWN, "scores": scores}])
@@ -131,6 +148,28 @@ def test_learned_similarity_and_its_plots():
     row = table(markdown(found), "Learned similarity beside the cosine")[1]
     assert row == ["STSb-learned", "6", "80.00", "75.00 to 85.00", "70.00", "60.00", "50.00"]
     assert "STSb-learned: learned similarity against gold score, Spearman x 100: 80.00" in html(found)
+
+
+def test_errors_stand_as_they_are_and_arguments_that_were_held_out_in_table_3():
+    both = {"spearman": 0.8, "pearson": 0.7}
+    scores = {"learned": {**both, "mse": 0.7412}, "softmax": {**both, "mse": 1.5}, "cosine": both}
+    learned = graded(0.0, suite="learned", primary="learned.spearman", variants=[{**OWN, "scores": scores}])
+    parts = {"pooled": 0.3, "mean": 0.25, "weighted_mean": 0.26, "subsets": {"fold 1": 0.2, "fold 2": 0.3}}
+    kinds = {name: {"spearman": parts, "pearson": parts} for name in ("svr", "learned", "cosine")}
+    kinds["svr"]["mse"] = 0.05
+    counts = {"fold 1": 3, "fold 2": 3, "all": 6}
+    more = {"suite": "learned", "primary": "svr.spearman.mean", "variants": [{**OWN, "scores": kinds}]}
+    held = graded(0.0, **more, counts=counts)
+    text = markdown(results({"STSb-learned": learned, "UKP-ASPECT-folds": held}))
+    rows = table(text, "Learned similarity beside the cosine")
+    assert [row[0] for row in rows[1:]] == ["STSb-learned"] and len(rows[0]) < 14, "without a column a fold"
+    assert "0.7412" in rows[1] and "1.5000" in rows[1]
+    found = [row[2:] for row in table(text, "Arguments (laid out as Table 3)")[1:]]
+    assert found[:2] == [
+        ["support vector regression", "all pairs pooled", "6", "30.00", "30.00"],
+        ["support vector regression", "mean of the folds", "6", "25.00", "25.00"],
+    ]
+    assert [row[0] for row in found[2:]] == ["ridge regression"] * 2 + ["cosine"] * 2
 
 
 def variants():

@@ -4,7 +4,7 @@ import json
 
 import numpy
 import pytest
-from made_data import HashedSource
+from made_data import HashedSource, write_year
 from pipelines import real_data
 from scipy.stats import spearmanr
 from spacy.training import Example
@@ -125,6 +125,35 @@ def test_triplets_by_three_distances(tmp_path):
     }
     assert found["predictions"] == {"right": "101"} and found["primary"] == "euclidean.accuracy"
     assert "222,957" in found["notes"][0]
+
+
+def test_triplets_with_equal_sentences_are_left_out_and_counted(tmp_path):
+    (tmp_path / "wikisec").mkdir()
+    rows = ["0 0,0 1,0 2", "1 0,1 1,1 1", "1 0,1 1,1 2", "2 0, 2 0 ,2 2", "2 0,2 1,2 2"]
+    text = "Article Title,Sentence1,Sentence2,Sentence3\n" + "".join(f"title,{row}\n" for row in rows)
+    file = tmp_path / "wikisec" / "test.csv"
+    file.write_text(text)
+    found = evaluate(tmp_path, "triplets", Placed())["tasks"]["wikisec"]
+    assert found["predictions"] == {"right": "101"} and found["counts"] == {"test": 3}
+    assert found["notes"][0].startswith("test.csv: 5 examples")
+    assert found["notes"][1].startswith("2 triplets with two equal sentences are left out")
+    file.write_text(text.splitlines()[0] + "\ntitle,a,a,b\n")
+    assert "test.csv" in evaluate(tmp_path, "triplets", Placed())["failed"]["wikisec"]
+    file.write_text(text + "title,a,,b\n")
+    assert "line 7" in evaluate(tmp_path, "triplets", Placed())["failed"]["wikisec"]
+
+
+def test_smt_of_2013_is_taken_where_it_is_there(tmp_path):
+    folder = write_year(tmp_path, 13)
+    found = evaluate(tmp_path, "sts")["tasks"]["STS13"]
+    assert "SMT" not in found["counts"] and found["notes"][0].startswith("Without the sub-set SMT of 750 pairs")
+    (folder / "STS.input.SMT.txt").write_text("one a\tother a\none b\tother b\n")
+    assert "STS.gs.SMT.txt is missing" in evaluate(tmp_path, "sts")["failed"]["STS13"]
+    (folder / "STS.gs.SMT.txt").write_text("1\n3\n")
+    found = evaluate(tmp_path, "sts")["tasks"]["STS13"]
+    assert found["counts"]["SMT"] == 2 and found["counts"]["all"] == 3 * 4 + 2
+    assert found["notes"][0].startswith("With the sub-set SMT") and not any("Without" in n for n in found["notes"])
+    assert any("official data set has 750" in note for note in found["notes"])
 
 
 def test_nli_needs_a_head_and_asks_it(make_nlp, tmp_path):

@@ -5,7 +5,8 @@ import pytest
 import spacy
 from pipelines import PAIRS
 
-from spacy_sbert.evaluation import speed
+from spacy_sbert.evaluation import PipelineSource, speed
+from spacy_sbert.evaluation.baselines import make_baseline
 from spacy_sbert.evaluation.datasets import MissingData
 from spacy_sbert.evaluation.settings import Settings
 from spacy_sbert.evaluation.task import Run
@@ -24,18 +25,18 @@ def root(tmp_path):
     return tmp_path
 
 
-def run_of(root, nlp):
-    return Run(root, None, Settings(), lambda items, name: items, nlp)
+def run_of(root, nlp, source=None):
+    return Run(root, None, Settings(), lambda items, name: items, nlp, source)
 
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Runs take 1, 2, 4, 8, ... seconds; gives the texts that each encoded."""
+    """Runs take 1, 2, 4, 8, ... seconds; gives the way and the texts of each."""
     seen = []
 
-    def time_(source, texts):
-        seen.append(list(texts))
-        return 2.0 ** (len(seen) - 1)
+    def time_(source, texts, way):
+        seen.append((way, list(texts)))
+        return 2.0 ** (len(seen) - 4)  # after three that warm up
 
     monkeypatch.setattr(speed, "_time", time_)
     return seen
@@ -46,31 +47,61 @@ def test_speeds_are_medians_of_runs_in_turn(root, make_nlp, clock, encoder):
     nlp = make_nlp(encoder)
     result = speed.SpeedTask().run(run_of(root, nlp))
     sentences = [text for first, second, _ in [*PAIRS, PAIRS[0]] for text in (first, second)]
-    assert clock[1::2] == [sentences] * 3
-    assert clock[0::2] == [sorted(sentences, key=len, reverse=True)] * 3
+    orders = {"naive": sentences, "smart": sorted(sentences, key=len, reverse=True), "own": sentences}
+    assert clock[3:] == [*orders.items()] * 3
     tokenizer = next(n.tokenizer for n in nlp.get_pipe(nlp.pipe_names[0]).model.walk() if n.name == "transformer")
     pieces = sum(len(tokenizer.tokenize(text)) for text in sentences)
     assert result["counts"] == {"sentences": 8, "wordpieces": pieces}
-    assert result["conditions"]["seconds"] == {"sorted": [1, 4, 16], "unsorted": [2, 8, 32]}
+    assert result["conditions"]["seconds"] == {"naive": [1, 8, 64], "smart": [2, 16, 128], "own": [4, 32, 256]}
     (variant,) = result["variants"]
     expected = {name: {"sentences_per_second": 8 / s, "wordpieces_per_second": pieces / s} for name, s in RUNS.items()}
     assert variant["scores"] == expected
-    assert result["primary"] == "sorted.sentences_per_second"
+    assert result["primary"] == "own.sentences_per_second"
 
 
-RUNS = {"sorted": 4, "unsorted": 8}
+RUNS = {"naive": 8, "smart": 16, "own": 32}
+
+
+@pytest.mark.parametrize("encoder", ["own", "shared"])
+def test_padded_batches_go_through_the_hugging_face_model(root, make_nlp, monkeypatch, encoder):
+    """Naive and smart give the model whole batches, as wide as their longest text; the own way is packed."""
+    monkeypatch.setattr(speed, "BATCH_SIZE", 3)
+    nlp = make_nlp(encoder)
+    source = PipelineSource(nlp, batch_size=3)
+    (transformer,) = speed.transformers_of(nlp)
+    texts = ["a cat", "the cat sat on the mat", "dog", "a man is eating", "food", "he can not go", "meal"]
+    lengths = transformer.wordpiece_tokenizer(texts, offsets=False).lengths.tolist()
+    shapes = []
+
+    def note(module, args, kwargs):
+        shapes.append(tuple(kwargs["input_ids"].shape))
+
+    transformer.shim.network.register_forward_pre_hook(note, with_kwargs=True)
+    speed._time(source, texts, "own")
+    assert shapes == []
+    speed._time(source, texts, "naive")
+    groups = [lengths[:3], lengths[3:6], lengths[6:]]
+    assert shapes == [(len(group), max(group)) for group in groups]
+    naive = sum(rows * width for rows, width in shapes)
+    shapes.clear()
+    speed._time(source, sorted(texts, key=len, reverse=True), "smart")
+    assert [rows for rows, _ in shapes] == [3, 3, 1] and sum(rows * width for rows, width in shapes) < naive
+    assert transformer.shim.precision == "float32", "as it was"
+    with speed.padded(nlp):
+        padded = source.encode(texts)
+    assert numpy.abs(padded - source.encode(texts)).max() < 1e-6
 
 
 def test_the_clock_runs_while_vectors_are_made(root, make_nlp):
     task = speed.SpeedTask(sentences=5, repetitions=1)
     result = task.run(run_of(root, make_nlp()))
     assert result["counts"]["sentences"] == 5
-    for order in speed.ORDERS:
-        (seconds,) = result["conditions"]["seconds"][order]
+    for way in ("naive", "smart", "own"):
+        (seconds,) = result["conditions"]["seconds"][way]
         assert 0 < seconds < 60
     conditions = result["conditions"]
     assert conditions["device"] == "CPU" and conditions["threads"] >= 1 and conditions["cpu"]
-    assert f"threads {conditions['threads']}" in result["notes"][0]
+    assert f"threads {conditions['threads']}" in result["notes"][0] and result["notes"][1].startswith("naive: padded")
 
 
 @pytest.mark.filterwarnings("ignore:.*rows were longer")
@@ -86,8 +117,8 @@ def test_a_pipeline_that_cannot_tell_wordpieces(root):
     nlp.vocab.set_vector("man", numpy.ones(3, dtype="float32"))
     result = speed.SpeedTask(repetitions=1).run(run_of(root, nlp))
     assert "wordpieces" not in result["counts"]
-    assert result["variants"][0]["scores"]["sorted"]["wordpieces_per_second"] is None
-    assert result["variants"][0]["scores"]["sorted"]["sentences_per_second"] > 0
+    (found,) = result["variants"][0]["scores"].items()
+    assert found[0] == "own" and found[1]["wordpieces_per_second"] is None and found[1]["sentences_per_second"] > 0
     assert "cannot be counted" in result["notes"][1]
 
 
@@ -104,6 +135,20 @@ def test_files_that_are_there_are_read(root, tmp_path):
         task.find(tmp_path / "nowhere")
 
 
-def test_a_baseline_is_not_timed(root):
-    with pytest.raises(MissingData, match="Only pipelines are timed"):
+@pytest.mark.parametrize("name", ["static", "tf-idf", "random-projection"])
+def test_a_baseline_is_timed(root, name):
+    nlp = spacy.blank("en")
+    nlp.vocab.set_vector("man", numpy.ones(3, dtype="float32"))
+    source = make_baseline(name, nlp=nlp)
+    result = speed.SpeedTask(repetitions=1).run(run_of(root, None, source))
+    assert list(result["variants"][0]["scores"]) == ["own"] and result["primary"] == "own.sentences_per_second"
+    assert result["variants"][0]["scores"]["own"]["sentences_per_second"] > 0
+    assert any("in the time" in note for note in result["notes"]) == source.learns
+    with pytest.raises(MissingData, match="no source of vectors to time"):
         speed.SpeedTask().run(run_of(root, None))
+
+
+def test_an_untuned_transformer_is_timed_as_a_pipeline_is(root, tiny_bert):
+    source = make_baseline("untuned-mean", encoder=str(tiny_bert))
+    result = speed.SpeedTask(repetitions=1).run(run_of(root, None, source))
+    assert list(result["variants"][0]["scores"]) == ["naive", "smart", "own"] and result["counts"]["wordpieces"] > 8

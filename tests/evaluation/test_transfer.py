@@ -10,14 +10,15 @@ from pipelines import real_data
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
-from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
 from spacy_sbert.evaluation import Settings, classification, classifiers
 from spacy_sbert.evaluation.datasets import MissingData
+from spacy_sbert.evaluation.perceptrons import best_perceptron
 from spacy_sbert.evaluation.store import VectorStore
 from spacy_sbert.evaluation.task import Run
 from spacy_sbert.evaluation.transfer import TASKS
+from spacy_sbert.evaluation.variants import Variant
 
 BY_NAME = {task.name: task for task in TASKS}
 GRID = {"C": [0.25, 0.5, 1, 2, 4, 8]}
@@ -136,7 +137,16 @@ def test_with_much_to_train_one_network_is_enough(tmp_path, monkeypatch):
     assert result["protocol"]["mlp"].endswith("mean over the seeds 1") and "deviation" not in result["variants"][0]
 
 
-@pytest.mark.filterwarnings("ignore:.*optimization hasn't converged")
+def perceptron(rows, labels, seed, dev=None):
+    """What the MLP is, of training data alone or with others to stop it."""
+    names, classes = numpy.unique(labels, return_inverse=True)
+    if dev is not None:
+        return best_perceptron((rows, classes), (dev[0], numpy.searchsorted(names, dev[1])), len(names), seed)
+    folds = min(20, *numpy.bincount(classes))
+    fit, held = next(StratifiedKFold(folds, shuffle=True, random_state=seed).split(rows, classes))
+    return best_perceptron((rows[fit], classes[fit]), (rows[held], classes[held]), len(names), seed)
+
+
 def test_train_and_test_are_kept_apart_and_mlp_is_a_mean_over_seeds(tmp_path):
     data = write_questions(tmp_path)
     result = run("TREC", tmp_path, classifiers=("lr", "mlp"), seeds=(5, 6, 7, 8))
@@ -145,7 +155,9 @@ def test_train_and_test_are_kept_apart_and_mlp_is_a_mean_over_seeds(tmp_path):
     lr = search().fit(train, y)
     assert result["predictions"]["right"] == bits(lr.predict(test) == gold)
     assert result["variants"][0]["c"] == [lr.best_params_["C"]]
-    mlp = [MLPClassifier((50,), random_state=seed).fit(train, y).score(test, gold) for seed in (5, 6, 7)]
+    best = [perceptron(train, y, seed) for seed in (5, 6, 7)]
+    mlp = [(numpy.array(COARSE)[one.predict(test)] == gold).mean() for one in best]
+    assert result["variants"][0]["networks"] == [{**best[0].setting._asdict(), "passes": best[0].passes}]
     assert result["variants"][0]["scores"]["mlp"]["accuracy"] == pytest.approx(numpy.mean(mlp), abs=1e-12)
     deviation = result["variants"][0]["deviation"]
     assert deviation["mlp"]["accuracy"] == pytest.approx(numpy.std(mlp, ddof=1), abs=1e-12)
@@ -202,6 +214,40 @@ def test_moments_are_of_training_data_and_a_normalisation_can_be_tuned(tmp_path)
     chosen = max(on_dev, key=on_dev.__getitem__)
     assert result["tuned"]["normalization"] == [chosen]
     assert result["tuned"]["scores"]["lr"]["accuracy"] == found[chosen]
+
+
+def test_each_classifier_has_a_normalisation_of_its_own(tmp_path):
+    data = write_treebank(tmp_path, "binary", "01", lambda text, label: f"{text}\t{label}", train=60, dev=40, test=30)
+    names = ("none", "unit", "zscore", "zscore_unit")
+    result = run("SST-2", tmp_path, normalizations=names, classifiers=("lr", "mlp"), seeds=(1, 2))
+    (train, y), (dev, dev_y), (test, gold) = ((Cued().encode(texts), labels) for texts, labels in data.values())
+    on_dev, on_test = {}, {}
+    for name in names:
+        scale = Variant(name).fit(train, 1)
+        rows, others, tested = (scale(part).astype("float32") for part in (train, dev, test))
+        networks = [perceptron(rows, y, seed, (others, dev_y)) for seed in (1, 2)]
+        on_dev[name] = numpy.mean([one.accuracy for one in networks])
+        on_test[name] = numpy.mean([(one.predict(tested).astype(str) == gold).mean() for one in networks])
+    chosen = max(on_dev, key=on_dev.__getitem__)
+    tuned = result["tuned"]
+    assert tuned["by_classifier"]["mlp"] == [chosen] != tuned["by_classifier"]["lr"] == tuned["normalization"]
+    assert tuned["scores"]["mlp"]["accuracy"] == pytest.approx(on_test[chosen], abs=1e-12)
+    alone = run("SST-2", tmp_path, normalizations=names, classifiers=("mlp",), seeds=(1, 2))["tuned"]
+    assert alone["normalization"] == [chosen] and alone["scores"] == {"mlp": tuned["scores"]["mlp"]}
+
+
+def test_an_mlp_does_not_learn_noise_by_heart(tmp_path):
+    class Faint(HashedSource):
+        """A direction for the first word, faint beside noise in many others."""
+
+        def vector(self, text):
+            return super().vector(text) + 0.35 * super().vector(text.split(" ")[0])
+
+    write_treebank(tmp_path, "binary", "01", lambda text, label: f"{text}\t{label}", train=900, dev=300, test=900)
+    source = Faint(width=32)
+    scores = run("SST-2", tmp_path, source, classifiers=("lr", "mlp"), seeds=(1,))["variants"][0]["scores"]
+    assert 0.6 < scores["lr"]["accuracy"] < 0.97
+    assert scores["mlp"]["accuracy"] > scores["lr"]["accuracy"] - 0.02
 
 
 def test_another_than_the_first_normalisation_can_win(tmp_path):

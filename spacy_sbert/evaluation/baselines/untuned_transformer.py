@@ -26,11 +26,11 @@ class UntunedTransformer:
 
         RAISES (OSError): if the encoder is not found. RAISES (ValueError): for an unknown pooling.
         """
-        pipeline = spacy.blank("en")
+        self.pipeline = spacy.blank("en")
         model = {"name": name, "pooling": pooling, "normalize": False}
-        pipeline.add_pipe("sbert", config={"model": model, "token_vectors": False})
+        self.pipeline.add_pipe("sbert", config={"model": model, "token_vectors": False})
         self.name = f"untuned-{pooling} ({name})"
-        self.source = PipelineSource(pipeline, name=self.name, batch_size=batch_size)
+        self.source = PipelineSource(self.pipeline, name=self.name, batch_size=batch_size)
         self.digest = self.source.digest
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str] = ()) -> numpy.ndarray:

@@ -5,7 +5,7 @@ from typing import Any
 
 from ...render.document import Cell, Notes
 from ...render.plots import UNDEFINED
-from ..results import ABSENT, Figure, figure, mean
+from ..results import ABSENT, MSE, Figure, figure, mean
 
 RATES = ("speed",)  # suites whose figures are not shares, and are printed as they are
 Results = Mapping[str, Any]  # JSON: what evaluate_suites gives, or a part of it
@@ -23,6 +23,11 @@ def rate(value: Figure) -> str:
     return f"{value:,.2f}" if isinstance(value, int | float) else percent(value)
 
 
+def squared(value: Figure) -> str:
+    """A mean squared error as it is, with four decimals."""
+    return f"{value:.4f}" if isinstance(value, int | float) else percent(value)
+
+
 def interval_text(task: Results, path: str) -> str:
     """The 95 % interval of a figure, x 100."""
     if path not in task["intervals"]:
@@ -32,10 +37,11 @@ def interval_text(task: Results, path: str) -> str:
 
 
 def score_text(entry: Results, path: Sequence[str]) -> str:
-    """The figure of a variant x 100, with its standard deviation over the seeds where there is one."""
-    deviation = figure(entry.get("deviation", {}), path)
-    text = percent(figure(entry["scores"], path))
-    return text if deviation is None or isinstance(deviation, str) else f"{text} ± {percent(deviation)}"
+    """The figure of a variant x 100, a mean squared error as it is; with its standard deviation over the seeds where
+    there is one."""
+    deviation, show = figure(entry.get("deviation", {}), path), squared if path[-1] == MSE else percent
+    text = show(figure(entry["scores"], path))
+    return text if deviation is None or isinstance(deviation, str) else f"{text} ± {show(deviation)}"
 
 
 def first(task: Results) -> Results:

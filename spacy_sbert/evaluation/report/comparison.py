@@ -103,11 +103,21 @@ def _ranks(comparison: Results) -> Table:
 
 
 def _correlations(comparison: Results) -> Table:
-    correlations = comparison["transfer_probing"].get("correlations", {})
+    found = comparison["transfer_probing"]
+    correlations, intervals = found.get("correlations", {}), found.get("intervals", {})
     columns = list(next(iter(correlations.values()), {}))
-    rows = [(name, *(percent(row[column]) for column in columns)) for name, row in correlations.items()]
-    over = f"Spearman's rank correlation x 100 over {len(_names(comparison))} models"
-    caption = f"{over}: transfer tasks down, probing across."
+
+    def cell(name: str, column: str) -> str:
+        text = percent(correlations[name][column])
+        ends = intervals.get(name, {}).get(column)
+        return text if ends is None else f"{text} ({percent(ends[0])} to {percent(ends[1])})"
+
+    rows = [(name, *(cell(name, column) for column in columns)) for name in correlations]
+    caption = (
+        f"Spearman's rank correlation x 100 over {len(_names(comparison))} models: transfer tasks down, probing "
+        f"across. In brackets: {found.get('interval', 'not given')}."
+    )
+    caption += f" Left out: {', '.join(found['left_out'])}." if found.get("left_out") else ""
     return Table("Transfer and probing", ("Transfer", *columns), rows, caption)
 
 

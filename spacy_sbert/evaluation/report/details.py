@@ -33,8 +33,9 @@ def graded_tables(results: Results, notes: Notes) -> list[Table]:
 
 
 def trained_tables(results: Results, notes: Notes) -> list[Table]:
-    """Figures of tasks that train something on the vectors, a table for each suite, and how it was trained."""
-    suites = by_suite(results["tasks"]).items()
+    """Figures of tasks that train something on the vectors, a table for each suite, and how it was trained; those with
+    sub-sets stand in graded_tables."""
+    suites = by_suite({name: task for name, task in results["tasks"].items() if not graded_similarities(task)}).items()
     tables = [_trained_table(TRAINED[suite], tasks, notes) for suite, tasks in suites if suite in TRAINED]
     protocols: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for name, task in results["tasks"].items():
@@ -125,7 +126,8 @@ def _trained_table(title: str, tasks: Mapping[str, Results], notes: Notes) -> Ta
     columns = ["Task", "Examples"]
     for classifier, *rest in paths:
         columns += [f"{CLASSIFIERS.get(classifier, classifier)}, {' '.join(rest)}", "95 %"]
-    caption = "x 100. ± is the standard deviation over the seeds."
+    caption = "x 100, but for mean squared errors (mse), which are of the scores of the data set. "
+    caption += "± is the standard deviation over the seeds."
     return Table(title, columns, rows, caption, texts=2).trimmed(ABSENT)
 
 
@@ -142,10 +144,17 @@ def _variant_table(suite: str, tasks: Mapping[str, Results], notes: Notes) -> Ta
     figures = sorted(primary) if len(primary) == 1 else [f"{name}: {task['primary']}" for name, task in tasks.items()]
     caption = f"x 100. {'; '.join(figures)}."
     for name, task in tasks.items():
-        chosen = Counter(task.get("tuned", {}).get("normalization", ()))
-        if chosen:
-            caption += f" {TUNED} for {name}: {', '.join(f'{key} {n}' for key, n in sorted(chosen.items()))}."
+        for words, chosen in _chosen(task).items():
+            caption += f" {TUNED} for {name}{words}: {', '.join(f'{key} {n}' for key, n in sorted(chosen.items()))}."
     return Table(f"Variants of the input: {suite}", ("Normalisation", "Size", *tasks), rows, caption, texts=2)
+
+
+def _chosen(task: Results) -> dict[str, Counter[str]]:
+    """How often each normalisation was best in tuning; by classifier where results say so."""
+    tuned = task.get("tuned", {})
+    each = {f", {CLASSIFIERS[name]}": names for name, names in tuned.get("by_classifier", {}).items()}
+    each = each or {"": tuned.get("normalization", ())}
+    return {words: Counter(names) for words, names in each.items() if names}
 
 
 def _variants(task: Results) -> list[Results]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ...render.document import Cell, Notes, Row, Table
 from ..results import ABSENT, figure
-from .cells import Results, average, count, first, interval_text, score_cell
+from .cells import Results, average, count, first, interval_text, rate, score_cell
 
 Model = tuple[str, Results]  # what to call it, and its results
 
@@ -18,12 +18,14 @@ TRANSFER: dict[str, tuple[str, ...]] = {name: (name,) for name in ("MR", "CR", "
 TRANSFER |= {"SST": ("SST", "SST-2", "SST2"), "TREC": ("TREC",), "MRPC": ("MRPC",)}
 CLASSIFIERS = {"lr": "logistic regression", "mlp": "MLP"}
 DISTANCES = {"euclidean": "Euclidean", "cosine": "cosine", "manhattan": "Manhattan"}
+WAYS = {"naive": "padded, as they come", "smart": "padded, sorted (smart batching)", "own": "own way"}
 COSINE = "cosine"
+LEARNED = {"svr": "support vector regression", "learned": "ridge regression"}
 
 
 def paper_tables(models: Sequence[Model], notes: Notes) -> list[Table]:
     """The tables of the paper, without rows where no model has figures."""
-    makers = (sts_table, benchmark_table, argument_table, triplet_table, transfer_table)
+    makers = (sts_table, benchmark_table, argument_table, triplet_table, transfer_table, speed_table)
     return [maker(models, notes) for maker in makers]
 
 
@@ -60,20 +62,20 @@ def benchmark_table(models: Sequence[Model], notes: Notes) -> Table:
 
 
 def argument_table(models: Sequence[Model], notes: Notes) -> Table:
-    """Table 3: similarity of arguments."""
+    """Table 3: similarity of arguments, learned from others or not."""
     rows: list[Row] = []
     for label, results in models:
         for name, task in results["tasks"].items():
-            if task["suite"] != "arguments":
+            if task["suite"] not in ("arguments", "learned"):
                 continue
-            for similarity in (key for key in graded_similarities(task) if key in (COSINE, "learned")):
+            for similarity in (key for key in graded_similarities(task) if key in (COSINE, *LEARNED)):
                 for aggregation in ("pooled", "mean"):
                     paths = [(similarity, correlation, aggregation) for correlation in ("pearson", "spearman")]
                     cells = [score_cell(task, path, notes) for path in paths]
                     if any(cell.text != ABSENT for cell in cells):
-                        words = AGGREGATIONS[aggregation].replace("sub-sets", "topics")
-                        rows.append((label, name, similarity, words, count(task), *cells))
-    columns = ("Model", "Task", "Similarity", "Topics", "Pairs", "Pearson r", "Spearman rho")
+                        words = AGGREGATIONS[aggregation].replace("sub-sets", "folds" if "folds" in name else "topics")
+                        rows.append((label, name, LEARNED.get(similarity, similarity), words, count(task), *cells))
+    columns = ("Model", "Task", "Similarity", "Pairs of", "Pairs", "Pearson r", "Spearman rho")
     return Table("Arguments (laid out as Table 3)", columns, rows, "Correlations x 100.", texts=4)
 
 
@@ -106,6 +108,20 @@ def transfer_table(models: Sequence[Model], notes: Notes) -> Table:
         "trains logistic regression."
     )
     return Table("Transfer (laid out as Table 5)", ("Model", "Classifier", *TRANSFER, "Avg."), rows, caption, texts=2)
+
+
+def speed_table(models: Sequence[Model], notes: Notes) -> Table:
+    """Table 7: sentences a second, by how batches are made."""
+    rows: list[Row] = []
+    for label, results in models:
+        for task in results["tasks"].values():
+            found = [figure(first(task)["scores"], (way, "sentences_per_second")) for way in WAYS]
+            if task["suite"] == "speed" and any(value != ABSENT for value in found):
+                device = str(task.get("conditions", {}).get("device", ABSENT))
+                marks = notes.marks(task["notes"])
+                rows.append((label, device, count(task), *(Cell(rate(value), marks) for value in found)))
+    caption = "Sentences a second, from text to vector. The own way of most transformers is packed: without padding."
+    return Table("Speed (laid out as Table 7)", ("Model", "Device", "Texts", *WAYS.values()), rows, caption, texts=2)
 
 
 CORRELATIONS = {"spearman": "Spearman", "pearson": "Pearson"}

@@ -1,0 +1,151 @@
+"""Similarity of arguments learned from others: folds as the script has them, support vectors, nothing from the test."""
+
+import importlib
+from pathlib import Path
+
+import numpy
+import pytest
+
+pytest.importorskip("sklearn")
+
+from scipy.stats import pearsonr, spearmanr
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
+
+from spacy_sbert.evaluation import support_vectors
+from spacy_sbert.evaluation.argument_splits import Split, split_folds, split_topics
+from spacy_sbert.evaluation.arguments import UKP
+from spacy_sbert.evaluation.learned_arguments import TASKS, score_held_out
+from spacy_sbert.evaluation.pairs import GradedPairs
+from spacy_sbert.evaluation.settings import Settings
+from spacy_sbert.evaluation.support_vectors import fit_support_vectors
+from spacy_sbert.evaluation.task import Run
+from spacy_sbert.readers.arguments import read_arguments
+
+ROOT = Path(__file__).parents[2]
+SAMPLE = ROOT / "assets" / "arguments.tsv"
+
+
+def encode(texts, *, fit_on=None):
+    rows = [numpy.random.default_rng([ord(letter) for letter in text]).normal(size=5) for text in texts]
+    return numpy.stack(rows).astype("float32")
+
+
+def made(n=60):
+    """Pairs whose score is how near they are in one number, in a way that is not linear."""
+    first, second = (tuple(f"{side} {i}" for i in range(n)) for side in "ab")
+    gold = numpy.exp(-((encode(first)[:, 0] - encode(second)[:, 0]) ** 2)).astype("float64")
+    return GradedPairs(first, second, gold, tuple("xyz"[i % 3] for i in range(n)))
+
+
+def members(pairs):
+    return list(zip(pairs.first, pairs.second, strict=True))
+
+
+def run_of(encode=encode, **settings):
+    return Run(None, encode, Settings(**{"bootstrap": 20, **settings}), lambda items, name: items)
+
+
+def test_a_pair_that_is_scored_is_never_trained_on():
+    pairs = [("a", "b"), ("c", "d"), ("b", "a"), ("e", "f"), ("a", "c")]
+    splits = split_topics(pairs, ["x", "x", "y", "y", "z"])
+    assert splits == [
+        Split("x", (3, 4), (0, 1)),  # the third pair is the first in the other order
+        Split("y", (1, 4), (2, 3)),
+        Split("z", (0, 1, 2, 3), (4,)),
+    ]
+    for split in split_folds(pairs, 3):
+        assert not {frozenset(pairs[i]) for i in split.train} & {frozenset(pairs[i]) for i in split.test}
+    with pytest.raises(ValueError, match="Cannot make 6 folds of 5 pairs: expected 2 to"):
+        split_folds(pairs, 6)
+    with pytest.raises(ValueError, match="All pairs are about x: expected two topics"):
+        split_topics(pairs[:2], ["x", "x"])
+
+
+def test_the_script_has_the_same_splits(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    script = importlib.import_module("argument_similarity")
+    rows = read_arguments(SAMPLE, "ukp")
+    pairs, topics = [row.members for row in rows], [row.topic for row in rows]
+    for ours, theirs in (
+        (split_folds(pairs), script.split_folds(rows, 10)),
+        (split_topics(pairs, topics), script.split_topics(rows)),
+    ):
+        assert [(one.name, one.train, one.test) for one in ours] == [(one.name, one.train, one.test) for one in theirs]
+
+
+def test_support_vectors_are_those_of_scikit_learn(monkeypatch):
+    monkeypatch.setattr(support_vectors, "PENALTIES", (10.0,))
+    monkeypatch.setattr(support_vectors, "WIDTHS", (0.3,))
+    rng = numpy.random.default_rng(0)
+    x, given = rng.normal(3, 5, (60, 4)), rng.normal(3, 5, (9, 4))
+    gold = 2 + 3 * numpy.sin(x[:, 0])
+    scaler, target = StandardScaler().fit(x), StandardScaler().fit(gold[:, None])
+    plain = SVR(C=10.0, gamma=0.3 / 4).fit(scaler.transform(x), target.transform(gold[:, None])[:, 0])
+    expected = target.inverse_transform(plain.predict(scaler.transform(given))[:, None])[:, 0]
+    assert fit_support_vectors((x, gold), 1)(given) == pytest.approx(expected, abs=1e-6)
+
+
+def test_settings_are_chosen_in_folds_of_training_data():
+    rng = numpy.random.default_rng(0)
+    x = rng.normal(size=(120, 3))
+    smooth, noisy = numpy.sin(2 * x[:, 0]), 0.1 * x[:, 0] + rng.normal(size=120)
+    for gold, least in ((smooth, 0.8), (noisy, -1)):
+        found = fit_support_vectors((x[:80], gold[:80]), 1)(x[80:])
+        assert pearsonr(found, gold[80:])[0] > least
+        assert ((found - gold[80:]) ** 2).mean() < 1.3 * gold.var()
+    assert fit_support_vectors((x, numpy.ones(120)), 1)(x) == pytest.approx(1), "equal scores"
+
+
+@pytest.mark.parametrize("protocol", ["folds", "topics"])
+def test_scores_are_of_what_is_held_out(protocol):
+    pairs = made()
+    splits = split_folds(members(pairs)) if protocol == "folds" else split_topics(members(pairs), pairs.subset)
+    result = score_held_out(pairs, splits, run_of())
+    scores, predicted = result["variants"][0]["scores"], numpy.array(result["predictions"]["predicted"])
+    tests = {split.name: list(split.test) for split in splits}
+    each = {name: spearmanr(predicted[at], pairs.gold[at])[0] for name, at in tests.items()}
+    found = scores["svr"]["spearman"]
+    assert found["subsets"] == pytest.approx(each, abs=1e-12)
+    assert found["mean"] == pytest.approx(numpy.mean(list(each.values())), abs=1e-12)
+    assert scores["svr"]["pearson"]["pooled"] == pytest.approx(pearsonr(predicted, pairs.gold)[0], abs=1e-12)
+    assert scores["svr"]["mse"] == pytest.approx(((predicted - pairs.gold) ** 2).mean(), rel=1e-12)
+    assert set(scores) == {"svr", "learned", "cosine"} and "mse" in scores["learned"] and "mse" not in scores["cosine"]
+    u, v = encode(pairs.first), encode(pairs.second)
+    cosines = (u * v).sum(1) / numpy.sqrt((u * u).sum(1) * (v * v).sum(1))
+    assert scores["cosine"]["spearman"]["pooled"] == pytest.approx(spearmanr(cosines, pairs.gold)[0], abs=1e-6)
+    assert result["primary"] == "svr.spearman.mean" and result["intervals"]["svr.spearman.mean"] is not None
+    assert result["counts"]["all"] == 60 and len(result["counts"]) == len(splits) + 1
+
+
+def test_nothing_is_learned_from_what_is_held_out():
+    pairs = made(30)
+    splits, shown = split_topics(members(pairs), pairs.subset), []
+
+    def learning(texts, *, fit_on=None):
+        shown.append(set(fit_on))
+        return encode(texts)
+
+    settings = {"normalizations": ("zscore",), "sizes": ("pca-3", "up-7"), "seeds": (1, 2)}
+    result = score_held_out(pairs, splits, run_of(learning, **settings))
+    for texts in shown:
+        assert any(texts == {side[i] for side in (pairs.first, pairs.second) for i in split.train} for split in splits)
+    assert "deviation" not in result["variants"][0] and result["variants"][1]["deviation"]["svr"]["mse"] > 0
+    other = GradedPairs(pairs.first, pairs.second, pairs.gold.copy(), pairs.subset)
+    other.gold[list(splits[0].test)] = 0.0  # its own scores change nothing of what is said of it
+    again = score_held_out(other, splits, run_of(learning, **settings))
+    one, two = (numpy.array(found["predictions"]["predicted"]) for found in (result, again))
+    assert (one[list(splits[0].test)] == two[list(splits[0].test)]).all() and not (one == two).all()
+
+
+def test_tasks_read_the_corpora(tmp_path):
+    lines = ["topic\tsentence_1\tsentence_2\tlabel"]
+    lines += [f"{'xy'[i % 2]}\tone {i}\tother {i}\t{('NS', 'SS', 'HS')[i % 3]}" for i in range(30)]
+    (tmp_path / "UKP_ASPECT.tsv").write_text("\n".join(lines))
+    by_name = {task.name: task for task in TASKS}
+    assert list(by_name) == ["AFS-folds", "AFS-topics", "UKP-ASPECT-folds", "UKP-ASPECT-topics"]
+    run = Run(tmp_path, encode, Settings(bootstrap=0, any_count=True), lambda items, name: items)
+    found = {name: by_name[f"UKP-ASPECT-{name}"].run(run) for name in ("folds", "topics")}
+    assert set(found["topics"]["counts"]) == {"x", "y", "all"} and "fold 10" in found["folds"]["counts"]
+    assert found["folds"]["predictions"]["gold"] == UKP.run(run)["predictions"]["gold"]
+    assert "not zero-shot" in found["topics"]["notes"][-1] and "30 examples" in found["topics"]["notes"][0]

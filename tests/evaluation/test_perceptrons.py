@@ -1,0 +1,97 @@
+"""Perceptrons trained together are those that PyTorch trains alone, and stop before they know noise by heart."""
+
+from itertools import pairwise
+
+import numpy
+import pytest
+import torch
+
+from spacy_sbert.evaluation import perceptrons
+from spacy_sbert.evaluation.perceptrons import GRID, Setting, best_perceptron
+
+
+def noisy(n, seed, width=40, classes=2):
+    """Classes that only the first two numbers tell, and not surely."""
+    rng = numpy.random.default_rng(seed)
+    rows = rng.normal(size=(n, width)).astype("float32")
+    return rows, ((rows[:, 0] + rows[:, 1] + 1.5 * rng.normal(size=n)) > 0).astype("int64") % classes
+
+
+def alone(place, grid, train, seed):
+    """The same network in PyTorch's own layers, from the same weights and batches."""
+    (rows, gold), generator = train, torch.Generator().manual_seed(seed)
+    drawn = perceptrons._drawn(len(grid), rows.shape[1], 2, generator)
+    network = torch.nn.Sequential(torch.nn.Linear(rows.shape[1], 50), torch.nn.ReLU(), torch.nn.Linear(50, 2))
+    with torch.no_grad():
+        for own, given in zip(network.parameters(), drawn, strict=True):
+            own.copy_(given[place].T if own.dim() == 2 else given[place][0])
+    optimizer = torch.optim.Adam(network.parameters(), weight_decay=grid[place].l2)
+    for _ in range(perceptrons.PASSES):
+        for at in torch.randperm(len(rows), generator=generator).split(64):
+            optimizer.zero_grad()
+            scores = network(torch.from_numpy(rows[at]))
+            torch.nn.functional.cross_entropy(scores, torch.from_numpy(gold[at])).backward()
+            optimizer.step()
+    return network
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_networks_trained_together_are_those_trained_alone(monkeypatch, place):
+    monkeypatch.setattr(perceptrons, "MAX_PASSES", perceptrons.PASSES)
+    train, held = noisy(300, 0), noisy(200, 1)
+    grid = (Setting(1e-4, 0.0), Setting(0.5, 0.0))  # without dropout, which is drawn
+    networks = [alone(number, grid, train, 3) for number in range(2)]
+    expected = networks[place](torch.from_numpy(held[0])).detach().numpy()
+    monkeypatch.setattr(perceptrons, "max", lambda *_, **__: place, raising=False)  # whichever is better
+    found = best_perceptron(train, held, 2, 3, grid)
+    scores = perceptrons._scores(found.parameters, torch.from_numpy(held[0]))[0].numpy()
+    assert scores == pytest.approx(expected, abs=2e-5) and found.setting == grid[place] and found.passes == 4
+    assert found.accuracy == pytest.approx((expected.argmax(1) == held[1]).mean())
+    assert not torch.allclose(networks[0][0].weight, networks[1][0].weight, atol=1e-2)
+
+
+def test_a_network_is_as_it_was_when_it_was_best():
+    train, held = noisy(400, 0), noisy(400, 1)
+    found = best_perceptron(train, held, 2, 1)
+    assert found.setting in GRID and found.passes % perceptrons.PASSES == 0
+    assert (found.predict(held[0]) == held[1]).mean() == found.accuracy
+    each = [best_perceptron(train, held, 2, 1, (setting,)) for setting in GRID]
+    assert max(one.accuracy for one in each) > 0.65
+    again = best_perceptron(train, held, 2, 1)
+    assert all(torch.equal(one, other) for one, other in zip(found.parameters, again.parameters, strict=True))
+
+
+def test_training_ends_once_nothing_gets_better(monkeypatch):
+    looks = iter([0.5, 0.7, *[0.6] * 30])
+    seen = []
+
+    def scores(parameters, x, *dropout):
+        found = given(parameters, x, *dropout)
+        if not dropout:
+            accuracy = next(looks)
+            seen.append(accuracy)
+            right = torch.arange(len(x)) < round(accuracy * len(x))
+            return torch.nn.functional.one_hot((~right).long(), 2).expand(len(found), -1, -1)
+        return found
+
+    given = perceptrons._scores
+    monkeypatch.setattr(perceptrons, "_scores", scores)
+    rows, _ = noisy(10, 0)
+    found = best_perceptron(noisy(20, 1), (rows, numpy.zeros(10, "int64")), 2, 1)
+    assert (found.accuracy, found.passes) == (0.7, 8)
+    assert seen == [0.5, 0.7, *[0.6] * 6], "patience of five, and one more"
+
+
+def test_dropout_keeps_the_mean_of_hidden_units():
+    generator = torch.Generator().manual_seed(0)
+    parameters = perceptrons._drawn(2, 8, 3, generator)
+    rows, dropout = torch.ones(20_000, 8), torch.tensor([0.0, 0.5]).reshape(2, 1, 1)
+    plain, dropped = perceptrons._scores(parameters, rows), perceptrons._scores(parameters, rows, dropout, generator)
+    assert torch.equal(plain[0], dropped[0].detach()) and not plain.requires_grad and dropped.requires_grad
+    assert torch.allclose(dropped[1].mean(0), plain[1][0], atol=0.02) and dropped[1].std(0).min() > 0.01
+
+
+def test_seeds_give_other_networks():
+    train, held = noisy(100, 0), noisy(100, 1)
+    found = [best_perceptron(train, held, 2, seed).parameters[0] for seed in (1, 2, 3)]
+    assert not any(torch.equal(one, other) for one, other in pairwise(found))
