@@ -24,7 +24,6 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy
 import spacy
 from safetensors.numpy import save_file
 
@@ -121,7 +120,7 @@ ENCODERS: dict[str, Callable[[Path], None]] = {
 }
 
 
-def _word_llama():  # noqa: ANN202  the package is not there where types are checked
+def _word_llama():
     import wordllama
     from wordllama import WordLlama
 
