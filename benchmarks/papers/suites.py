@@ -2,9 +2,9 @@
 
     python benchmarks/papers/suites.py sts sick --encoders training/encoders --output benchmarks/papers/results/sts
 
-Of each encoder the figures, the time and the versions are saved in the output folder, and not measured again. An encoder
-is a pipeline in a folder of its name (encoders.py). Baselines are those of docs/evaluation.md, with the static vectors of
-the pipeline `words`.
+Of each encoder the figures, the time and the versions are saved in the output folder, and not measured again. An
+encoder is a pipeline in a folder of its name (encoders.py). Baselines are those of docs/evaluation.md, with the static
+vectors of the pipeline `words`.
 """
 
 import argparse
