@@ -1,4 +1,4 @@
-"""The two ways to hold out pairs of arguments: folds, and topics; no pair that is scored is trained on."""
+"""Two ways to hold out pairs of arguments, folds and topics: no pair that is scored is trained on."""
 
 import random
 from collections.abc import Sequence
@@ -21,7 +21,8 @@ class Split:
 
 
 def split_folds(members: Members, folds: int = FOLDS) -> list[Split]:
-    """Shuffle the pairs, leave out each fold in turn; pairs that occur twice may be in two folds.
+    """Shuffle the pairs, leave out each fold in turn. A pair that occurs twice, in either order of its arguments, may
+    be in two folds: what is scored is then left out of training. A single sentence may be on both sides.
 
     members (n tuples of two strings): the pairs. folds (int): how many.
     RAISES (ValueError): if there are fewer than two folds, or more than pairs.
@@ -31,11 +32,18 @@ def split_folds(members: Members, folds: int = FOLDS) -> list[Split]:
         raise ValueError(Errors.BAD_FOLDS.format(given=folds, pairs=len(members)))
     order = list(range(len(members)))
     random.Random(FOLD_SEED).shuffle(order)
-    return [leave_out(f"fold {fold + 1}", members, order[fold::folds]) for fold in range(folds)]
+    pairs = [frozenset(pair) for pair in members]
+    splits = []
+    for fold in range(folds):
+        test = order[fold::folds]
+        scored = {pairs[i] for i in test}
+        train = (i for i, pair in enumerate(pairs) if pair not in scored)
+        splits.append(Split(f"fold {fold + 1}", tuple(train), tuple(sorted(test))))
+    return splits
 
 
 def split_topics(members: Members, topics: Sequence[str]) -> list[Split]:
-    """Leave out each topic in turn.
+    """Leave out each topic in turn, and of the others the pairs with a sentence that is scored.
 
     members (n tuples of two strings), topics (n strings): the pairs, and what each is about.
     RAISES (ValueError): if there is one topic alone.
@@ -44,13 +52,10 @@ def split_topics(members: Members, topics: Sequence[str]) -> list[Split]:
     each = dict.fromkeys(topics)
     if len(each) < 2:
         raise ValueError(Errors.ONE_TOPIC.format(given=", ".join(each)))
-    places = {topic: [i for i, other in enumerate(topics) if other == topic] for topic in each}
-    return [leave_out(topic, members, at) for topic, at in places.items()]
-
-
-def leave_out(name: str, members: Members, test: Sequence[int]) -> Split:
-    """Train on all other pairs, but for those that are also scored, in either order of their arguments, under whatever
-    topic: 39 pairs of the UKP aspect corpus stand under two."""
-    scored, held = {frozenset(members[i]) for i in test}, set(test)
-    train = [i for i, pair in enumerate(members) if i not in held and frozenset(pair) not in scored]
-    return Split(name, tuple(train), tuple(sorted(test)))
+    splits = []
+    for topic in each:
+        test = [i for i, other in enumerate(topics) if other == topic]
+        scored = {text for i in test for text in members[i]}
+        train = (i for i, pair in enumerate(members) if scored.isdisjoint(pair))
+        splits.append(Split(topic, tuple(train), tuple(test)))
+    return splits

@@ -20,6 +20,10 @@ from .variants import Variant
 
 SVR, RIDGE, COSINE = "svr", "learned", "cosine"
 TESTED = {FOLDS: f"{FOLDS} folds of the pairs, one left out at a time", None: "one topic left out at a time"}
+KEPT_OUT = {
+    FOLDS: "A pair that is scored is not trained on; a single sentence may be.",
+    None: "A sentence that is scored is not trained on.",
+}
 
 
 class Corpus(Protocol):
@@ -59,7 +63,7 @@ class HeldOutArguments:
         pairs, notes = self.corpus.pairs(run)
         result = score_held_out(pairs, self._splits(pairs), run)
         tested = TESTED[self.folds]
-        note = f"Learned from pairs of arguments, {tested}: not zero-shot. A pair that is scored is not trained on."
+        note = f"Learned from pairs of arguments, {tested}: not zero-shot. {KEPT_OUT[self.folds]}"
         return {**result, "splits": {"test": tested}, "notes": [*result["notes"], *notes, note]}
 
     def _splits(self, pairs: GradedPairs) -> list[Split]:

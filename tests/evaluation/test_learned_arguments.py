@@ -1,6 +1,7 @@
 """Similarity of arguments learned from others: folds as the script has them, support vectors, nothing from the test."""
 
 import importlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy
@@ -47,25 +48,30 @@ def run_of(encode=encode, **settings):
 
 
 def test_a_pair_that_is_scored_is_never_trained_on():
-    pairs = [("a", "b"), ("c", "d"), ("b", "a"), ("e", "f"), ("a", "c")]
-    splits = split_topics(pairs, ["x", "x", "y", "y", "z"])
+    pairs = [("a", "b"), ("c", "d"), ("b", "a"), ("e", "f"), ("a", "c"), ("g", "h")]
+    splits = split_topics(pairs, ["x", "x", "y", "y", "z", "z"])
     assert splits == [
-        Split("x", (3, 4), (0, 1)),  # the third pair is the first in the other order
-        Split("y", (1, 4), (2, 3)),
-        Split("z", (0, 1, 2, 3), (4,)),
+        Split(
+            "x", (3, 5), (0, 1)
+        ),  # the third pair is the first in the other order, and the fifth has a sentence of it
+        Split("y", (1, 5), (2, 3)),
+        Split("z", (3,), (4, 5)),
     ]
     for split in split_folds(pairs, 3):
-        assert not {frozenset(pairs[i]) for i in split.train} & {frozenset(pairs[i]) for i in split.test}
-    with pytest.raises(ValueError, match="Cannot make 6 folds of 5 pairs: expected 2 to"):
-        split_folds(pairs, 6)
+        kept = {frozenset(pairs[i]) for i in split.train}
+        scored = {frozenset(pairs[i]) for i in split.test}
+        assert not kept & scored and kept | scored == {frozenset(pair) for pair in pairs}
+    with pytest.raises(ValueError, match="Cannot make 7 folds of 6 pairs: expected 2 to"):
+        split_folds(pairs, 7)
     with pytest.raises(ValueError, match="All pairs are about x: expected two topics"):
         split_topics(pairs[:2], ["x", "x"])
 
 
 def test_the_script_has_the_same_splits(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    script = importlib.import_module("argument_similarity")
+    script = importlib.import_module("argument_splits")
     rows = read_arguments(SAMPLE, "ukp")
+    rows += [replace(row, members=row.members[::-1], topic="another") for row in rows[::7]]
     pairs, topics = [row.members for row in rows], [row.topic for row in rows]
     for ours, theirs in (
         (split_folds(pairs), script.split_folds(rows, 10)),

@@ -127,7 +127,11 @@ def test_triplets_arguments_probing_speed_and_labels():
 def test_speed_of_models_and_baselines_in_one_table():
     def timed(**ways):
         scores = {way: {"sentences_per_second": value, "wordpieces_per_second": None} for way, value in ways.items()}
-        more = {"primary": "own.sentences_per_second", "conditions": {"device": "CPU"}, "counts": {"sentences": 2000}}
+        more = {
+            "primary": "own.sentences_per_second",
+            "conditions": {"device": "CPU"},
+            "counts": {"sentences": 2000, "wordpieces": 9},
+        }
         return {"speed": classified(0, suite="speed", variants=[{**OWN, "scores": scores}], **more)}
 
     models = [results(timed(naive=100.0, smart=150.5, own=1400.0), "sbert"), results(timed(own=9000.0), "static")]

@@ -118,10 +118,12 @@ def speed_table(models: Sequence[Model], notes: Notes) -> Table:
             found = [figure(first(task)["scores"], (way, "sentences_per_second")) for way in WAYS]
             if task["suite"] == "speed" and any(value != ABSENT for value in found):
                 device = str(task.get("conditions", {}).get("device", ABSENT))
-                marks = notes.marks(task["notes"])
-                rows.append((label, device, count(task), *(Cell(rate(value), marks) for value in found)))
+                marks, texts = notes.marks(task["notes"]), str(task["counts"].get("sentences", ABSENT))
+                cells = [Cell(ABSENT) if value == ABSENT else Cell(rate(value), marks) for value in found]
+                rows.append((label, device, texts, *cells))
     caption = "Sentences a second, from text to vector. The own way of most transformers is packed: without padding."
-    return Table("Speed (laid out as Table 7)", ("Model", "Device", "Texts", *WAYS.values()), rows, caption, texts=2)
+    columns = ("Model", "Device", "Sentences", *WAYS.values())
+    return Table("Speed (laid out as Table 7)", columns, rows, caption, texts=2)
 
 
 CORRELATIONS = {"spearman": "Spearman", "pearson": "Pearson"}
