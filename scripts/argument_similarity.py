@@ -8,7 +8,8 @@ sentences: the same, but no sentence is on both sides: pairs that share one, dir
     same fold. Not by default: all pairs of the sample are connected so.
 topics: train on all topics but one and score on that one, for each; no sentence is on both sides.
 
-Rows: vectors without training and with it, a cross-encoder, tf-idf and, with --static, averaged static vectors. Both
+Rows: vectors without training and with it, support vector regression on those without, a cross-encoder, tf-idf and,
+with --static, averaged static vectors. Both
 correlations, averaged over folds or topics, with their standard deviation. What is finished is not made again.
 
     python scripts/argument_similarity.py --data UKP_ASPECT.tsv --layout ukp --output metrics/aspect
@@ -24,7 +25,6 @@ from pathlib import Path
 
 import numpy
 import spacy
-from argument_splits import PROTOCOLS, Split, chosen, make_splits
 from runs import (
     RERANKER,
     Overrides,
@@ -47,18 +47,49 @@ from spacy.util import load_config
 from tables import markdown, mean_and_deviation, mean_of
 
 from spacy_sbert.evaluation import PipelineSource
+from spacy_sbert.evaluation.argument_splits import Split, split_folds, split_sentences, split_topics
 from spacy_sbert.evaluation.baselines import make_baseline
 from spacy_sbert.evaluation.pairs import CORRELATIONS
 from spacy_sbert.evaluation.sources import Source
 from spacy_sbert.evaluation.store import VectorStore
+from spacy_sbert.evaluation.support_vectors import fit_support_vectors
 from spacy_sbert.readers.arguments import LAYOUTS, ArgumentRow, read_arguments
 from spacy_sbert.similarity import cosine
+from spacy_sbert.similarity.concatenation import SYMMETRIC, concatenated
 
-FIXED = {"untrained": "vectors, not trained", "tf-idf": "tf-idf", "static": "averaged static vectors"}
+SVR = "svr"
+FIXED = {
+    "untrained": "vectors, not trained",
+    "tf-idf": "tf-idf",
+    "static": "averaged static vectors",
+    SVR: "support vector regression on vectors that are not trained",
+}
 TRAINED = {"bi-encoder": "vectors, trained", "cross-encoder": "cross-encoder, trained"}
 TITLES = {**FIXED, **TRAINED}
+PROTOCOLS = {
+    "folds": "{count}-fold cross-validation over pairs",
+    "sentences": "{count}-fold cross-validation, no sentence on both sides",
+    "topics": "leave one topic out ({count})",
+}
 Predicted = tuple[numpy.ndarray, float]  # of each test pair, float (n,), and the seconds of training
+SVR_SEED = 0  # of the inner folds that choose its settings
 MEASURES = ("pearson", "spearman")  # in the order of the paper
+
+
+def make_splits(protocol: str, rows: Sequence[ArgumentRow], folds: int, only: Sequence[str] = ()) -> list[Split]:
+    """The splits of one of PROTOCOLS: all, or only those of some names."""
+    members = [row.members for row in rows]
+    try:
+        if protocol == "topics":
+            splits = split_topics(members, [row.topic for row in rows])
+        else:
+            splits = (split_folds if protocol == "folds" else split_sentences)(members, folds)
+    except ValueError as error:
+        raise SystemExit(str(error)) from error
+    unknown = set(only) - {split.name for split in splits}
+    if unknown:
+        raise SystemExit(f"--only {', '.join(unknown)}: expected some of {', '.join(split.name for split in splits)}")
+    return [split for split in splits if not only or split.name in only]
 
 
 def fixed_source(args: argparse.Namespace, row: str) -> Source:
@@ -68,11 +99,17 @@ def fixed_source(args: argparse.Namespace, row: str) -> Source:
     return make_baseline(row, nlp=spacy.load(args.static) if row == "static" else None)
 
 
-def vector_similarities(source: Source, rows: Sequence[ArgumentRow]) -> numpy.ndarray:
-    """The cosine of each pair, each distinct text being encoded once."""
+def vectors(source: Source, rows: Sequence[ArgumentRow]) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Those of both sides of pairs, float32 (n, width) each; each distinct text is encoded once."""
     first, second = zip(*(row.members for row in rows), strict=True)
     encode = VectorStore(source, None, lambda items, name: items)
-    return cosine(*numpy.split(encode([*first, *second]), 2))
+    u, v = numpy.split(encode([*first, *second]), 2)
+    return u, v
+
+
+def vector_similarities(source: Source, rows: Sequence[ArgumentRow]) -> numpy.ndarray:
+    """The cosine of each pair."""
+    return cosine(*vectors(source, rows))
 
 
 def similarities(nlp: Language, rows: Sequence[ArgumentRow]) -> numpy.ndarray:
@@ -88,9 +125,22 @@ def correlate(predicted: numpy.ndarray, rows: Sequence[ArgumentRow]) -> Scores:
 
 
 def score_fixed(args: argparse.Namespace, row: str, rows: Sequence[ArgumentRow], splits: Sequence[Split]) -> Scores:
-    """The scores of what is not trained, of each split."""
-    predicted = vector_similarities(fixed_source(args, row), rows)
+    """The scores of vectors that are not trained, of each split."""
+    if row == SVR:
+        predicted = regressed(fixed_source(args, "untrained"), rows, splits)
+    else:
+        predicted = vector_similarities(fixed_source(args, row), rows)
     return {split.name: correlate(predicted[list(split.test)], [rows[i] for i in split.test]) for split in splits}
+
+
+def regressed(source: Source, rows: Sequence[ArgumentRow], splits: Sequence[Split]) -> numpy.ndarray:
+    """What support vector regression on |u-v| and u*v says of each pair that is held out, float (n,)."""
+    features = concatenated(*vectors(source, rows), parts=SYMMETRIC)
+    scores, predicted = numpy.array([row.score for row in rows]), numpy.full(len(rows), numpy.nan)
+    for split in splits:
+        train, test = list(split.train), list(split.test)
+        predicted[test] = fit_support_vectors((features[train], scores[train]), SVR_SEED)(features[test])
+    return predicted
 
 
 def fit_and_score(args: argparse.Namespace, row: str, rows: Sequence[ArgumentRow], split: Split, seed: int) -> Scores:
@@ -135,7 +185,7 @@ def columns_of_records() -> Overrides:
 
 def vectors_of(args: argparse.Namespace, row: str) -> Settings:
     """What the scores of a row depend on that is not trained, beside the pairs."""
-    if row == "untrained":
+    if row in ("untrained", SVR):
         return {"encoder": args.encoder, "precision": args.precision, "config": digest(args.config)}
     return {"static": args.static} if row == "static" else {}
 
@@ -194,7 +244,7 @@ def main() -> None:
     rows = read_arguments(args.data, args.layout)
     files, _ = LAYOUTS[args.layout]
     data: Settings = {"layout": args.layout, "folds": args.folds, "data": digest(*files(args.data))}
-    splits = {protocol: chosen(make_splits(protocol, rows, args.folds), args.only) for protocol in args.protocols}
+    splits = {protocol: make_splits(protocol, rows, args.folds, args.only) for protocol in args.protocols}
     runs = Runs(args.output, vars(args), table)
     for protocol, each in splits.items():
         for row in (row for row in args.rows if row in FIXED):

@@ -12,7 +12,12 @@ import pytest
 import spacy
 from pipelines import real_data
 
-from spacy_sbert.readers.arguments import ArgumentRow, read_arguments
+from spacy_sbert.evaluation import Settings
+from spacy_sbert.evaluation.argument_splits import connected, split_sentences
+from spacy_sbert.evaluation.learned_arguments import score_held_out
+from spacy_sbert.evaluation.pairs import GradedPairs
+from spacy_sbert.evaluation.task import Run
+from spacy_sbert.readers.arguments import read_arguments
 
 ROOT = Path(__file__).parent.parent
 SAMPLE = ROOT / "assets" / "arguments.tsv"
@@ -43,43 +48,28 @@ def check_splits(rows, splits, apart):
         assert all(apart(rows, [i]) & scored for i in left_out), "nothing is left out in vain"
 
 
-def make_rows(*pairs):
-    return [ArgumentRow((first, second), 1, score=0.5, topic=topic) for topic, first, second in pairs]
-
-
-def test_a_pair_that_is_scored_is_never_trained_on(load):
-    script = load("argument_splits")
-    rows = make_rows(("x", "a", "b"), ("x", "c", "d"), ("y", "b", "a"), ("y", "e", "f"), ("z", "g", "c"))
-    splits = script.split_topics(rows)
-    assert [(split.name, split.train, split.test) for split in splits] == [
-        ("x", (3,), (0, 1)),  # the third pair is the first in the other order, the fifth has a sentence of the second
-        ("y", (1, 4), (2, 3)),
-        ("z", (0, 2, 3), (4,)),
-    ]
-    check_splits(rows, splits, sentences)
-    check_splits(rows, script.split_folds(rows, 3), keys)
-
-
-def test_folds_that_keep_sentences_apart(load):
+def test_folds_that_keep_sentences_apart():
     """Pairs are linked by sentences, also through others: a-b, b-c and e-c are one group."""
-    script = load("argument_splits")
-    rows = make_rows(*(("x", *pair) for pair in ("ab", "pq", "bc", "rs", "ec", "tq")))
-    assert sorted(script.connected(rows)) == [[0, 2, 4], [1, 5], [3]]
-    splits = script.split_sentences(rows, 2)
+    members = [tuple(pair) for pair in ("ab", "pq", "bc", "rs", "ec", "tq")]
+    assert sorted(connected(members)) == [[0, 2, 4], [1, 5], [3]]
+    splits = split_sentences(members, 2)
     assert [split.test for split in splits] == [(0, 2, 4), (1, 3, 5)]
     assert [split.train for split in splits] == [(1, 3, 5), (0, 2, 4)], "nothing is lost"
-    with pytest.raises(SystemExit, match="--folds 4: expected 2 to 3, the number of groups of pairs that share"):
-        script.split_sentences(rows, 4)
+    with pytest.raises(ValueError, match="4 folds of 3 groups of pairs that share sentences: expected 2 to 3"):
+        split_sentences(members, 4)
 
 
 def test_folds_of_the_sample(load):
-    script = load("argument_splits")
+    script = load("argument_similarity")
     rows = read_arguments(SAMPLE, "ukp")
-    folds = script.split_folds(rows, 10)
+    folds = script.make_splits("folds", rows, 10)
     check_splits(rows, folds, keys)
     assert [len(split.test) for split in folds] == [16] * 10
-    assert folds == script.split_folds(rows, 10)
-    topics = script.split_topics(rows)
+    assert folds == script.make_splits("folds", rows, 10)
+    assert script.make_splits("folds", rows, 10, ["fold 3"]) == folds[2:3]
+    with pytest.raises(SystemExit, match="--only fold 11: expected some of fold 1, "):
+        script.make_splits("folds", rows, 10, ["fold 11"])
+    topics = script.make_splits("topics", rows, 10)
     check_splits(rows, topics, sentences)
     for split in topics:
         assert {rows[i].topic for i in split.test} == {split.name} not in [{rows[i].topic for i in split.train}]
@@ -87,7 +77,7 @@ def test_folds_of_the_sample(load):
 
 def test_folds_of_the_aspect_corpus(load):
     """In most pairs of random folds a sentence has been trained on; folds of whole groups cost no pair."""
-    script = load("argument_splits")
+    script = load("argument_similarity")
     rows = read_arguments(real_data() / "argument", "ukp")
     folds, apart, topics = (script.make_splits(protocol, rows, 10) for protocol in script.PROTOCOLS)
     check_splits(rows, folds, keys)
@@ -95,9 +85,29 @@ def test_folds_of_the_aspect_corpus(load):
     check_splits(rows, topics, sentences)
     met = [sentences(rows, split.train) & {*rows[i].members} for split in folds for i in split.test]
     assert [len(rows), sum(map(bool, met)), sum(len(texts) == 2 for texts in met)] == [3595, 3248, 3018]
-    assert len(script.connected(rows)) == 361
+    assert len(connected([row.members for row in rows])) == 361
     assert {len(split.train) + len(split.test) for split in apart} == {3595}
     assert {len(split.test) for split in apart} == {359, 360}
+
+
+def test_regression_of_the_script_is_that_of_the_suite(load):
+    """Support vectors, by the script and by the task of the package: the same predictions of pairs held out."""
+    script, rows = load("argument_similarity"), read_arguments(SAMPLE, "ukp")
+
+    class Letters:
+        name = digest = "letters"
+        learns, nlp = False, None
+
+        def encode(self, texts, fit_on=()):
+            return numpy.array([[text.count(letter) for letter in "etaoin"] for text in texts], dtype="float32")
+
+    splits = script.make_splits("folds", rows, 3)
+    first, second = zip(*(row.members for row in rows), strict=True)
+    pairs = GradedPairs(first, second, numpy.array([row.score for row in rows]), tuple(row.topic for row in rows))
+    encode = Letters().encode
+    run = Run(None, lambda texts, fit_on=None: encode(texts), Settings(bootstrap=0, seeds=(0,)), lambda items, _: items)
+    expected = score_held_out(pairs, splits, run)["predictions"]["predicted"]
+    assert script.regressed(Letters(), rows, splits) == pytest.approx(expected, abs=1e-6)
 
 
 def test_sample_is_what_the_script_writes(load):

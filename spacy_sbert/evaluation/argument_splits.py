@@ -1,4 +1,4 @@
-"""Two ways to hold out pairs of arguments, folds and topics: no pair that is scored is trained on."""
+"""How pairs of arguments are held out, by folds, by folds of sentences, by topics: none that is scored is trained on."""
 
 import random
 from collections.abc import Sequence
@@ -28,8 +28,7 @@ def split_folds(members: Members, folds: int = FOLDS) -> list[Split]:
     RAISES (ValueError): if there are fewer than two folds, or more than pairs.
     SOURCE: Misra et al. 2016, section 4; Reimers and Gurevych 2019, section 4.3 (ten folds).
     """
-    if not 2 <= folds <= len(members):
-        raise ValueError(Errors.BAD_FOLDS.format(given=folds, pairs=len(members)))
+    _check_folds(folds, len(members), "pairs")
     order = list(range(len(members)))
     random.Random(FOLD_SEED).shuffle(order)
     pairs = [frozenset(pair) for pair in members]
@@ -42,6 +41,22 @@ def split_folds(members: Members, folds: int = FOLDS) -> list[Split]:
     return splits
 
 
+def split_sentences(members: Members, folds: int = FOLDS) -> list[Split]:
+    """Leave out each fold in turn, which holds all pairs that share a sentence, directly or through others: the largest
+    of these groups first, each to the fold that has the fewest pairs yet. No sentence is on both sides.
+
+    members (n tuples of two strings): the pairs. folds (int): how many.
+    RAISES (ValueError): if there are fewer than two folds, or more than groups.
+    """
+    groups = connected(members)
+    _check_folds(folds, len(groups), "groups of pairs that share sentences")
+    random.Random(FOLD_SEED).shuffle(groups)
+    tests: list[list[int]] = [[] for _ in range(folds)]
+    for group in sorted(groups, key=len, reverse=True):
+        min(tests, key=len).extend(group)
+    return [_leave_out(f"fold {fold + 1}", members, test) for fold, test in enumerate(tests)]
+
+
 def split_topics(members: Members, topics: Sequence[str]) -> list[Split]:
     """Leave out each topic in turn, and of the others the pairs with a sentence that is scored.
 
@@ -52,10 +67,26 @@ def split_topics(members: Members, topics: Sequence[str]) -> list[Split]:
     each = dict.fromkeys(topics)
     if len(each) < 2:
         raise ValueError(Errors.ONE_TOPIC.format(given=", ".join(each)))
-    splits = []
-    for topic in each:
-        test = [i for i, other in enumerate(topics) if other == topic]
-        scored = {text for i in test for text in members[i]}
-        train = (i for i, pair in enumerate(members) if scored.isdisjoint(pair))
-        splits.append(Split(topic, tuple(train), tuple(test)))
-    return splits
+    return [_leave_out(topic, members, [i for i, other in enumerate(topics) if other == topic]) for topic in each]
+
+
+def connected(members: Members) -> list[list[int]]:
+    """The indices of pairs that share a sentence, directly or through others; each pair is in one group."""
+    group_of: dict[str, list[int]] = {}
+    for i, pair in enumerate(members):
+        met = {id(group_of[text]): group_of[text] for text in pair if text in group_of}
+        merged = [i, *(j for group in met.values() for j in group)]
+        group_of.update((text, merged) for j in merged for text in members[j])
+    return [sorted(group) for group in {id(group): group for group in group_of.values()}.values()]
+
+
+def _leave_out(name: str, members: Members, test: Sequence[int]) -> Split:
+    """Train on all other pairs without a sentence that is scored."""
+    scored = {text for i in test for text in members[i]}
+    train = (i for i, pair in enumerate(members) if scored.isdisjoint(pair))
+    return Split(name, tuple(train), tuple(sorted(test)))
+
+
+def _check_folds(folds: int, most: int, what: str) -> None:
+    if not 2 <= folds <= most:
+        raise ValueError(Errors.BAD_FOLDS.format(given=folds, most=most, what=what))

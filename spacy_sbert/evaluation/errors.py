@@ -71,7 +71,7 @@ class Errors(errors.Errors):
         "{task}: {given} training examples have the label '{label}', expected at least {expected}: one for each fold. "
         "Check the files, or get them again."
     )
-    BAD_FOLDS = "Cannot make {given} folds of {pairs} pairs: expected 2 to as many as there are pairs."
+    BAD_FOLDS = "Cannot make {given} folds of {most} {what}: expected 2 to {most}."
     ONE_TOPIC = "All pairs are about {given}: expected two topics or more, to leave one out."
     UNKNOWN_BASELINE = "Unknown baseline '{given}': expected one of {expected}."
     BASELINE_NEEDS = "The baseline '{name}' needs {needs}."
