@@ -103,14 +103,6 @@ def read_same(file: Path, settings: Settings) -> dict[str, Any]:
     return saved
 
 
-def run_once(file: Path, settings: Settings, make: Callable[[], Scores]) -> Scores:
-    """The scores that were saved of a run with the same settings, or those that it makes, which are saved."""
-    if not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_json(file, {"scores": make(), "settings": settings})
-    return read_same(file, settings)["scores"]
-
-
 def digest(*paths: Path) -> str:
     """What files hold, for the settings of a run: a changed file is another run."""
     each = [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]

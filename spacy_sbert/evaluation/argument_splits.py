@@ -1,4 +1,4 @@
-"""How pairs of arguments are held out, by folds, by folds of sentences, by topics: none that is scored is trained on."""
+"""How pairs of arguments are held out, by folds, by folds of sentences, by topics: what is scored is not trained on."""
 
 import random
 from collections.abc import Sequence
