@@ -24,6 +24,9 @@ def fit_meta_cli(
     column: Annotated[int | None, Option("--column", help="Column of the sentences in a table, from 1")] = None,
     max_tokens: Annotated[int, Option("--max-tokens", help="Take sentences of fewer tokens; 0 for all")] = 60,
     cache: Annotated[Path | None, Option("--cache", help="Folder that keeps the members' vectors")] = None,
+    code: Annotated[
+        Path | None, Option("--code", help="A Python file that registers functions of the pipeline", exists=True)
+    ] = None,
     gpu_id: Gpu = -1,
     quiet: Annotated[bool, Option("--quiet", "-q", help="No progress bar")] = False,
 ) -> None:
@@ -32,12 +35,14 @@ def fit_meta_cli(
     Without --method, --size and --option an sbert_meta that the pipeline has is fitted as its config says.
     """
     import spacy
+    from spacy.cli._util import import_code
 
     from ..meta.corpus import ShortSentences, read_sentences
     from ..meta.fitting import fit_meta, set_method
     from .errors import Warnings
 
     use_gpu(gpu_id)
+    import_code(code)
     try:
         options = dict(_parse(text) for text in option or [])
         nlp = spacy.load(pipeline)

@@ -2,10 +2,12 @@
 
 import gzip
 
+import catalogue
 import numpy
 import pytest
 import spacy
 from made_views import SENTENCES as CORPUS
+from spacy.util import import_file
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
@@ -106,3 +108,24 @@ def test_the_command_says_what_is_wrong(two_encoders, options, message):
     done = fit(two_encoders, *options)
     assert done.exit_code == 1 and message in " ".join(done.output.split())
     assert not (two_encoders / "out").exists()
+
+
+def test_the_command_imports_code(two_encoders):
+    """A function that a file registers is a member, and is fitted with the pipes."""
+    code = two_encoders / "letters.py"
+    code.write_text(
+        "import numpy, spacy\n\n"
+        "@spacy.registry.misc('test_letters.v1')\n"
+        "def letters():\n"
+        "    return lambda texts: numpy.array([[t.text.count(c) for c in 'aeiou'] for t in texts], dtype='float32')\n",
+        encoding="utf8",
+    )
+    nlp = spacy.load(two_encoders / "in")
+    import_file("test_letters", code)
+    nlp.add_pipe("sbert_meta", config={"functions": {"letters": {"@misc": "test_letters.v1"}}})
+    nlp.to_disk(two_encoders / "three")
+    catalogue.REGISTRY.pop(("spacy", "misc", "test_letters.v1"))
+    assert fit(two_encoders, "--method", "svd", "--size", "6", source="three").exit_code != 0
+    done = fit(two_encoders, "--method", "svd", "--size", "6", "--code", str(code), source="three")
+    assert done.exit_code == 0, done.output
+    assert spacy.load(two_encoders / "out").get_pipe("sbert_meta").estimator.widths_ == (16, 16, 5)

@@ -56,7 +56,7 @@ ALLOWED = {
     "benchmark folder": {""},
 }
 # Of files that are written or kept, which tests of files try; hub-card needs the hub, and has the options of card
-ELSEWHERE = {"output", "output_path", "cache", "more", "results", "index", "counts", "help"}
+ELSEWHERE = {"code", "output", "output_path", "cache", "more", "results", "index", "counts", "help"}
 FILES = {"input_path", "data_path", "folder", "corpus", "texts_path", "source"}
 BY_VALUE = {
     "pipeline",
