@@ -141,10 +141,10 @@ def best_of(found: dict[str, Scores], method: str, normalize: bool) -> Scores | 
     return keys[max(fitting, key=lambda key: found[key]["dev"]["spearman"])] if fitting else None
 
 
-def chosen_settings(found: dict[str, Scores], epochs: int) -> dict[str, Scores]:
+def chosen_settings(found: dict[str, Scores], epochs: int, methods: Sequence[str]) -> dict[str, Scores]:
     """The settings of each row of table 2 that is a method, with the hyper-parameters that did best."""
     settings: dict[str, Scores] = {}
-    for method, raw in product(METHODS, (True, False)):
+    for method, raw in product(methods, (True, False)):
         searched = any(json.loads(key)["method"] == method for key in found)
         best = best_of(found, method, not raw) if searched else None if raw else {"method": method}
         if best is not None:
@@ -202,6 +202,7 @@ def arguments() -> argparse.Namespace:
         type=int,
         help="of svd and gcca; the first is that of ae, and of members projected up; by default the widest",
     )
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--epochs", type=int, default=500, help="of autoencoders")
     parser.add_argument("--grid-epochs", type=int, default=0, help="of autoencoders while searched, 0 for --epochs")
     parser.add_argument("--batch-size", type=int, default=10_000, help="of autoencoders")
@@ -232,8 +233,9 @@ def main() -> None:
     ensemble = Ensemble(Members(nlp, pipe, vectors), views, data, args.output / "runs")
     sizes = args.sizes or [max(ensemble.widths.values())]
     training = {"epochs": args.grid_epochs or args.epochs, "batch_size": args.batch_size}
-    found = search(ensemble, grid_of(sizes, training), args.grid_sentences)
-    settings = chosen_settings(found, args.epochs)
+    grid = [one for one in grid_of(sizes, training) if one["method"] in args.methods]
+    found = search(ensemble, grid, args.grid_sentences)
+    settings = chosen_settings(found, args.epochs, args.methods)
     rows, best = table2(ensemble, settings, sizes[0])
     scores = {
         "sentences": len(views[0]),

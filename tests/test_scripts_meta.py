@@ -282,3 +282,10 @@ def test_resamples_are_those_of_each_subset(load):
     shifted = script.resampled(tasks(3 * near + 1), ["tuned"])
     assert shifted == pytest.approx(ours)  # ranks alone count, of the same resamples
     assert script.difference(script.resampled(tasks(near), ["one", "tuned"]), ours) is None
+
+
+def test_methods_that_are_asked_for(tables, fits):
+    found = tables(120, "--methods", "conc", "gcca")
+    assert {json.loads(key)["method"] for key in found["table1"]} == {"gcca"}
+    assert list(found["table2"])[-3:] == ["conc (paper)", "gcca, raw (paper)", "gcca, unit length"]
+    assert set(fits) == {"conc", "gcca"}
