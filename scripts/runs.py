@@ -62,7 +62,7 @@ class Runs:
     """
 
     def __init__(self, folder: Path, settings: Settings, table: Table):
-        self.folder, self.settings, self.table = folder, settings, table
+        self.folder, self.settings, self.table = folder, named(settings), table
         self.found: dict[tuple[str, ...], Scores] = {}
         self._records: dict[str, Any] = {}
 
@@ -75,7 +75,7 @@ class Runs:
 
         settings (dict): what its scores depend on. make (Callable): makes them.
         """
-        file = self.file(*name)
+        file, settings = self.file(*name), named(settings)
         if not file.exists():
             start = time.perf_counter()
             scores = make()
@@ -88,6 +88,15 @@ class Runs:
         write_text(self.folder / "table.md", self.table(self.found))
         write_json(self.folder / "scores.json", {"settings": self.settings, "runs": self._records})
         return record["scores"]
+
+
+def named(value: Any) -> Any:
+    """Settings with the names of files and folders, and not where they lie."""
+    if isinstance(value, dict):
+        return {key: named(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [named(one) for one in value]
+    return Path(value).name if isinstance(value, Path) or (isinstance(value, str) and Path(value).exists()) else value
 
 
 def write_json(file: Path, content: Any) -> None:

@@ -27,10 +27,12 @@ from pathlib import Path
 import spacy
 from safetensors.numpy import save_file
 
+from spacy_sbert.files.word_counts import read_counts
 from spacy_sbert.interchange.importing import import_folder
 
 ROOT = Path(__file__).parent.parent.parent
 HERE = Path(__file__).parent
+CAPITALIZED = 50_000  # words of `words` that stand there with a capital, too
 
 
 def data() -> Path:
@@ -65,8 +67,10 @@ def wordllama(folder: Path) -> None:
 
 
 def words(folder: Path) -> None:
-    lines = (data() / "corpora" / "enwiki_vocab_min200.txt").read_text(encoding="utf8").splitlines()
-    known = sorted({line.split()[0] for line in lines})
+    """The counts are of words in small letters: the most frequent stand there as names and at a beginning, too."""
+    counts = read_counts(data() / "corpora" / "enwiki_vocab_min200.txt")
+    frequent = sorted(counts, key=counts.__getitem__, reverse=True)[:CAPITALIZED]
+    known = sorted({*counts, *(word.capitalize() for word in frequent)})
     nlp, vectors = spacy.blank("en"), _word_llama().embed(known)
     nlp.vocab.vectors = spacy.vectors.Vectors(strings=nlp.vocab.strings, data=vectors, keys=known)
     nlp.to_disk(folder)
