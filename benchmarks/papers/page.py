@@ -39,9 +39,11 @@ def drawn(page: str) -> str:
     tables, plots = [], []
     for found in BLOCK.finditer(page):
         title = HEADING.findall(page, 0, found.start())[-1]
-        columns, _, *rows = [_cells(line) for line in found["body"].strip().splitlines()]
+        lines = found["body"].strip().splitlines()
+        columns, _, *rows = [_cells(line) for line in lines if line.startswith("|")]
+        notes = " ".join(line for line in lines if line and not line.startswith("|"))
         texts = 1 + max((i for row in rows for i, cell in enumerate(row) if not _is_figure(cell)), default=0)
-        tables.append(Table(title, columns, rows, found["file"], min(texts, len(columns))))
+        tables.append(Table(title, columns, rows, notes or found["file"], min(texts, len(columns))))
         if found["column"]:
             plots.append(_plot(title, found["column"], columns, rows, texts))
     return html(Document("The papers' tables", [], tables, []), plots)
