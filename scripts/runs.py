@@ -7,6 +7,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ class Runs:
 
         settings (dict): what its scores depend on. make (Callable): makes them.
         """
-        file, settings = self.file(*name), named(settings)
+        file, settings = self.file(*name), named(settings, identified)
         if not file.exists():
             start = time.perf_counter()
             scores = make()
@@ -90,13 +91,21 @@ class Runs:
         return record["scores"]
 
 
-def named(value: Any) -> Any:
-    """Settings with the names of files and folders, and not where they lie."""
+def named(value: Any, describe: Callable[[Path], str] = lambda path: path.name) -> Any:
+    """Settings with the names of files and folders, and not where they lie; describe: what to say of each."""
     if isinstance(value, dict):
-        return {key: named(one) for key, one in value.items()}
+        return {key: named(one, describe) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [named(one) for one in value]
-    return Path(value).name if isinstance(value, Path) or (isinstance(value, str) and Path(value).exists()) else value
+        return [named(one, describe) for one in value]
+    is_path = isinstance(value, Path) or (isinstance(value, str) and Path(value).exists())
+    return describe(Path(value)) if is_path else value
+
+
+@cache
+def identified(path: Path) -> str:
+    """The name of a file or folder and what it holds: another one of the same name is another setting."""
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    return f"{path.name} {digest(*files)}"
 
 
 def write_json(file: Path, content: Any) -> None:

@@ -390,3 +390,16 @@ def test_the_encoder_before_training_is_that_of_the_config(load, tiny_bert, make
     nlp = runs.untrained(ROOT / "configs" / "sts.cfg", args)
     text = "A man is eating food."
     assert nlp(text).vector == pytest.approx(make_nlp("own")(text).vector, abs=1e-6)
+
+
+def test_another_folder_of_the_same_name_is_another_setting(load, tmp_path):
+    runs = load("runs")
+    for folder in "ab":
+        (tmp_path / folder / "encoder").mkdir(parents=True)
+        (tmp_path / folder / "encoder" / "weights").write_text(folder, encoding="utf8")
+    first, second = (str(tmp_path / folder / "encoder") for folder in "ab")
+    made = runs.Runs(tmp_path / "out", {"encoder": first}, lambda found: "")
+    assert made("run", settings={"encoder": first}, make=lambda: {"score": 1}) == {"score": 1}
+    assert str(tmp_path) not in (tmp_path / "out" / "scores.json").read_text(encoding="utf8")
+    with pytest.raises(SystemExit, match="choose another --output"):
+        made("run", settings={"encoder": second}, make=lambda: {"score": 2})
