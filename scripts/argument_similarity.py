@@ -1,12 +1,13 @@
 """Train on pairs of arguments and score on held-out pairs and on held-out topics, and write the table of the means.
 
-After Table 3 of Reimers and Gurevych 2019 (section 4.3; Misra et al. 2016), by three protocols:
+After Table 3 of Reimers and Gurevych 2019 (section 4.3; Misra et al. 2016), by four protocols:
 
 folds: cross-validation over the pairs. A pair that is scored is never trained on, in neither order; a sentence may
     stand in pairs of both sides. The paper does not say how its ten folds were drawn.
 sentences: the same, but no sentence is on both sides: pairs that share one, directly or through others, are in the
     same fold. Not by default: all pairs of the sample are connected so.
 topics: train on all topics but one and score on that one, for each; no sentence is on both sides.
+topic-folds: the same with folds of topics, --topic-folds of them, which takes fewer trainings.
 
 Rows: vectors without training and with it, support vector regression on those without, a cross-encoder, tf-idf and,
 with --static, averaged static vectors. Both
@@ -47,7 +48,15 @@ from spacy.util import load_config
 from tables import markdown, mean_and_deviation, mean_of
 
 from spacy_sbert.evaluation import PipelineSource
-from spacy_sbert.evaluation.argument_splits import Split, split_folds, split_sentences, split_topics
+from spacy_sbert.evaluation.argument_splits import (
+    FOLDS,
+    TOPIC_FOLDS,
+    Split,
+    split_folds,
+    split_sentences,
+    split_topic_folds,
+    split_topics,
+)
 from spacy_sbert.evaluation.baselines import make_baseline
 from spacy_sbert.evaluation.pairs import CORRELATIONS
 from spacy_sbert.evaluation.sources import Source
@@ -70,6 +79,7 @@ PROTOCOLS = {
     "folds": "{count}-fold cross-validation over pairs",
     "sentences": "{count}-fold cross-validation, no sentence on both sides",
     "topics": "leave one topic out ({count})",
+    "topic-folds": "{count}-fold cross-validation over topics",
 }
 Predicted = tuple[numpy.ndarray, float]  # of each test pair, float (n,), and the seconds of training
 SVR_SEED = 0  # of the inner folds that choose its settings
@@ -77,13 +87,16 @@ MEASURES = ("pearson", "spearman")  # in the order of the paper
 
 
 def make_splits(protocol: str, rows: Sequence[ArgumentRow], folds: int, only: Sequence[str] = ()) -> list[Split]:
-    """The splits of one of PROTOCOLS: all, or only those of some names."""
-    members = [row.members for row in rows]
+    """The splits of one of PROTOCOLS: all, or only those of some names. folds (int): of pairs, sentences or topics."""
+    members, topics = [row.members for row in rows], [row.topic for row in rows]
+    make: dict[str, Callable[[], list[Split]]] = {
+        "folds": lambda: split_folds(members, folds),
+        "sentences": lambda: split_sentences(members, folds),
+        "topics": lambda: split_topics(members, topics),
+        "topic-folds": lambda: split_topic_folds(members, topics, folds),
+    }
     try:
-        if protocol == "topics":
-            splits = split_topics(members, [row.topic for row in rows])
-        else:
-            splits = (split_folds if protocol == "folds" else split_sentences)(members, folds)
+        splits = make[protocol]()
     except ValueError as error:
         raise SystemExit(str(error)) from error
     unknown = set(only) - {split.name for split in splits}
@@ -226,7 +239,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--layout", choices=list(LAYOUTS), default="ukp")
     parser.add_argument("--static", help="a pipeline with static vectors, such as en_core_web_md")
     parser.add_argument("--protocols", nargs="+", choices=list(PROTOCOLS), default=["folds", "topics"])
-    parser.add_argument("--folds", type=int, default=10)
+    parser.add_argument("--folds", type=int, default=FOLDS, help="of pairs and of sentences")
+    parser.add_argument("--topic-folds", type=int, default=TOPIC_FOLDS)
     parser.add_argument("--only", nargs="+", default=[], help='some of the splits, such as "fold 1" or a topic')
     args = parser.parse_args()
     rows = [row for row in TITLES if row != "static" or args.static]
@@ -243,19 +257,21 @@ def main() -> None:
     use_device(args)
     rows = read_arguments(args.data, args.layout)
     files, _ = LAYOUTS[args.layout]
-    data: Settings = {"layout": args.layout, "folds": args.folds, "data": digest(*files(args.data))}
-    splits = {protocol: make_splits(protocol, rows, args.folds, args.only) for protocol in args.protocols}
+    folds = {name: args.topic_folds if name == "topic-folds" else args.folds for name in args.protocols}
+    data = {"layout": args.layout, "data": digest(*files(args.data))}
+    settings: dict[str, Settings] = {name: {**data, "folds": folds[name], "protocol": name} for name in folds}
+    splits = {protocol: make_splits(protocol, rows, folds[protocol], args.only) for protocol in folds}
     runs = Runs(args.output, vars(args), table)
     for protocol, each in splits.items():
         for row in (row for row in args.rows if row in FIXED):
-            settings = {**vectors_of(args, row), **data, "protocol": protocol, "only": args.only}
-            runs(protocol, row, settings=settings, make=partial(score_fixed, args, row, rows, each))
+            depends = {**vectors_of(args, row), **settings[protocol], "only": args.only}
+            runs(protocol, row, settings=depends, make=partial(score_fixed, args, row, rows, each))
     for seed in args.seeds:
         for protocol, split in ((protocol, split) for protocol, each in splits.items() for split in each):
             for row in (row for row in args.rows if row in TRAINED):
-                settings = {**weights_of(args, row), **data, "protocol": protocol, "split": split.name}
+                depends = {**weights_of(args, row), **settings[protocol], "split": split.name}
                 make = partial(fit_and_score, args, row, rows, split, seed)
-                runs(protocol, row, split.name, str(seed), settings=settings, make=make)
+                runs(protocol, row, split.name, str(seed), settings=depends, make=make)
     print(table(runs.found))
 
 

@@ -73,16 +73,25 @@ def test_folds_of_the_sample(load):
     check_splits(rows, topics, sentences)
     for split in topics:
         assert {rows[i].topic for i in split.test} == {split.name} not in [{rows[i].topic for i in split.train}]
+    halves = script.make_splits("topic-folds", rows, 2)
+    check_splits(rows, halves, sentences)
+    for split in halves:
+        scored, trained = ({rows[i].topic for i in part} for part in (split.test, split.train))
+        assert len(scored) == len(trained) == 2 and not scored & trained
+    with pytest.raises(SystemExit, match="5 folds of 4 topics: expected 2 to 4"):
+        script.make_splits("topic-folds", rows, 5)
 
 
 def test_folds_of_the_aspect_corpus(load):
     """In most pairs of random folds a sentence has been trained on; folds of whole groups cost no pair."""
     script = load("argument_similarity")
     rows = read_arguments(real_data() / "argument", "ukp")
-    folds, apart, topics = (script.make_splits(protocol, rows, 10) for protocol in script.PROTOCOLS)
+    folds, apart, topics = (script.make_splits(protocol, rows, 10) for protocol in ("folds", "sentences", "topics"))
+    topic_folds = script.make_splits("topic-folds", rows, 4)
     check_splits(rows, folds, keys)
-    check_splits(rows, apart, sentences)
-    check_splits(rows, topics, sentences)
+    for splits in (apart, topics, topic_folds):
+        check_splits(rows, splits, sentences)
+    assert [len({rows[i].topic for i in split.test}) for split in topic_folds] == [7] * 4
     met = [sentences(rows, split.train) & {*rows[i].members} for split in folds for i in split.test]
     assert [len(rows), sum(map(bool, met)), sum(len(texts) == 2 for texts in met)] == [3595, 3248, 3018]
     assert len(connected([row.members for row in rows])) == 361

@@ -1,4 +1,4 @@
-"""How pairs of arguments are held out, by folds, by folds of sentences, by topics: what is scored is not trained on."""
+"""How pairs of arguments are held out: by folds of pairs, of sentences, of topics; what is scored is not trained on."""
 
 import random
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from .errors import Errors
 
 FOLDS = 10
+TOPIC_FOLDS = 4
 FOLD_SEED = 0  # the folds are the same for all seeds of a training
 Members = Sequence[tuple[str, ...]]
 
@@ -68,6 +69,23 @@ def split_topics(members: Members, topics: Sequence[str]) -> list[Split]:
     if len(each) < 2:
         raise ValueError(Errors.ONE_TOPIC.format(given=", ".join(each)))
     return [_leave_out(topic, members, [i for i, other in enumerate(topics) if other == topic]) for topic in each]
+
+
+def split_topic_folds(members: Members, topics: Sequence[str], folds: int = TOPIC_FOLDS) -> list[Split]:
+    """Shuffle the topics, leave out each fold of them in turn, and of the others the pairs with a sentence that is
+    scored.
+
+    members (n tuples of two strings), topics (n strings): the pairs, and what each is about. folds (int): how many.
+    RAISES (ValueError): if there are fewer than two folds, or more than topics.
+    SOURCE: Reimers et al. 2019, Classification and Clustering of Arguments with Contextualized Word Embeddings,
+        section 5 (four folds of seven topics).
+    """
+    order = list(dict.fromkeys(topics))
+    _check_folds(folds, len(order), "topics")
+    random.Random(FOLD_SEED).shuffle(order)
+    fold_of = {topic: place % folds for place, topic in enumerate(order)}
+    tests = ([i for i, topic in enumerate(topics) if fold_of[topic] == fold] for fold in range(folds))
+    return [_leave_out(f"fold {fold + 1}", members, test) for fold, test in enumerate(tests)]
 
 
 def connected(members: Members) -> list[list[int]]:

@@ -118,8 +118,8 @@ def protocol(splits: Collection[str], classifiers: Collection[str], mlp_seeds: S
         f"more than {MANY} classes {C_MANY:g}), at most {LR['max_iter']} iterations",
         "mlp": f"one hidden layer of {HIDDEN} rectified linear units, Adam, batches of {BATCH}; l2 "
         f"{_values(setting.l2 for setting in GRID)} and dropout {_values(setting.dropout for setting in GRID)} chosen, "
-        f"and training stopped, {held}, looked at every {PASSES} passes until {TENACITY + 1} looks show nothing "
-        f"better, {MAX_PASSES} passes at most; mean over the seeds {_values(mlp_seeds)}",
+        f"and training stopped, by the cross-entropy {held}, looked at every {PASSES} passes until {TENACITY + 1} "
+        f"looks show no lower one, {MAX_PASSES} passes at most; mean over the seeds {_values(mlp_seeds)}",
     }
     return {"test": tested, "moments": "of the training examples", **{name: said[name] for name in classifiers}}
 

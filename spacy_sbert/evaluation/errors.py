@@ -63,6 +63,10 @@ class Errors(errors.Errors):
     )
     NOTHING_TO_COMPARE = "Cannot compare {given} results of evaluations: expected two or more."
     NO_SKLEARN = "{task} needs scikit-learn. Install it: pip install 'spacy-sbert[evaluation]'."
+    NO_CROSS_ENTROPY = (
+        "The perceptron has no cross-entropy that is a number on {held} held-out examples, of which {known} have a "
+        "class of the training data: expected some, and vectors of finite numbers. Check the labels and the vectors."
+    )
     ONE_CLASS = (
         "{task}: all training examples have the label '{given}', but a classifier needs at least two. Check the "
         "files, or get them again."

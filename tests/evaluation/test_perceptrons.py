@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy
 import pytest
+import scipy.special
 import torch
 
 from spacy_sbert.evaluation import perceptrons
@@ -42,11 +43,13 @@ def test_networks_trained_together_are_those_trained_alone(monkeypatch, place):
     grid = (Setting(1e-4, 0.0), Setting(0.5, 0.0))  # without dropout, which is drawn
     networks = [alone(number, grid, train, 3) for number in range(2)]
     expected = networks[place](torch.from_numpy(held[0])).detach().numpy()
-    monkeypatch.setattr(perceptrons, "max", lambda *_, **__: place, raising=False)  # whichever is better
+    monkeypatch.setattr(perceptrons, "min", lambda *_, **__: place, raising=False)  # whichever is better
     found = best_perceptron(train, held, 2, 3, grid)
     scores = perceptrons._scores(found.parameters, torch.from_numpy(held[0]))[0].numpy()
     assert scores == pytest.approx(expected, abs=2e-5) and found.setting == grid[place] and found.passes == 4
     assert found.accuracy == pytest.approx((expected.argmax(1) == held[1]).mean())
+    log_likelihood = scipy.special.log_softmax(expected, axis=1)[range(200), held[1]]
+    assert found.loss == pytest.approx(-log_likelihood.mean(), abs=1e-5)
     assert not torch.allclose(networks[0][0].weight, networks[1][0].weight, atol=1e-2)
 
 
@@ -56,30 +59,35 @@ def test_a_network_is_as_it_was_when_it_was_best():
     assert found.setting in GRID and found.passes % perceptrons.PASSES == 0
     assert (found.predict(held[0]) == held[1]).mean() == found.accuracy
     each = [best_perceptron(train, held, 2, 1, (setting,)) for setting in GRID]
-    assert max(one.accuracy for one in each) > 0.65
+    assert max(one.accuracy for one in each) > 0.65 and min(one.loss for one in each) < 0.6
     again = best_perceptron(train, held, 2, 1)
     assert all(torch.equal(one, other) for one, other in zip(found.parameters, again.parameters, strict=True))
 
 
 def test_training_ends_once_nothing_gets_better(monkeypatch):
-    looks = iter([0.5, 0.7, *[0.6] * 30])
+    looks = iter([0.5, 0.3, *[0.4] * 30])
     seen = []
 
-    def scores(parameters, x, *dropout):
-        found = given(parameters, x, *dropout)
-        if not dropout:
-            accuracy = next(looks)
-            seen.append(accuracy)
-            right = torch.arange(len(x)) < round(accuracy * len(x))
-            return torch.nn.functional.one_hot((~right).long(), 2).expand(len(found), -1, -1)
-        return found
+    def losses(parameters, x, classes):
+        given = next(looks)
+        seen.append(given)
+        return [given] * len(parameters[0])
 
-    given = perceptrons._scores
-    monkeypatch.setattr(perceptrons, "_scores", scores)
-    rows, _ = noisy(10, 0)
-    found = best_perceptron(noisy(20, 1), (rows, numpy.zeros(10, "int64")), 2, 1)
-    assert (found.accuracy, found.passes) == (0.7, 8)
-    assert seen == [0.5, 0.7, *[0.6] * 6], "patience of five, and one more"
+    monkeypatch.setattr(perceptrons, "_losses", losses)
+    found = best_perceptron(noisy(20, 1), noisy(10, 0), 2, 1)
+    assert (found.loss, found.passes) == (0.3, 8)
+    assert seen == [0.5, 0.3, *[0.4] * 6], "patience of five, and one more"
+
+
+def test_classes_unknown_in_training_choose_nothing():
+    train, (rows, gold) = noisy(60, 0), noisy(40, 1)
+    found = best_perceptron(train, (rows, gold), 2, 1)
+    more = numpy.concatenate([rows, rows[:5]]), numpy.concatenate([gold, numpy.full(5, -1)])
+    other = best_perceptron(train, more, 2, 1)
+    assert (other.passes, other.loss) == (found.passes, pytest.approx(found.loss))
+    assert other.accuracy == pytest.approx(found.accuracy * 40 / 45), "but they count as wrong"
+    with pytest.raises(ValueError, match="5 held-out examples, of which 0 have a class of the training data"):
+        best_perceptron(train, (rows[:5], numpy.full(5, -1)), 2, 1)
 
 
 def test_dropout_keeps_the_mean_of_hidden_units():

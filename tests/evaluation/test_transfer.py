@@ -217,7 +217,7 @@ def test_moments_are_of_training_data_and_a_normalisation_can_be_tuned(tmp_path)
 
 
 def test_each_classifier_has_a_normalisation_of_its_own(tmp_path):
-    data = write_treebank(tmp_path, "binary", "01", lambda text, label: f"{text}\t{label}", train=60, dev=40, test=30)
+    data = write_treebank(tmp_path, "binary", "01", lambda text, label: f"{text}\t{label}", train=50, dev=40, test=30)
     names = ("none", "unit", "zscore", "zscore_unit")
     result = run("SST-2", tmp_path, normalizations=names, classifiers=("lr", "mlp"), seeds=(1, 2))
     (train, y), (dev, dev_y), (test, gold) = ((Cued().encode(texts), labels) for texts, labels in data.values())
