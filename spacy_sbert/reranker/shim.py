@@ -9,6 +9,7 @@ import torch
 from thinc.api import Optimizer
 from transformers import AutoModelForSequenceClassification, PretrainedConfig, PreTrainedModel
 
+from ..encoder.engine.cpu_training import training_operators
 from ..encoder.engine.forward import autocast
 from ..encoder.engine.layout import padded_inputs
 from ..encoder.engine.passes import Pass, padded_passes
@@ -81,7 +82,7 @@ class ClassifierShim(TransformerShim):
         """The same with dropout; the callback takes the gradient of them to the parameters."""
         awaited = self._begin_step()
         budget = CPU_TRAINING_BUDGET if self.device.type == "cpu" else GPU_BUDGET
-        with self.weights.reading(), autocast(self.device, self.precision):
+        with self.weights.reading(), autocast(self.device, self.precision), training_operators(self.network):
             parts = [(rows, self._logits_of(self.network, wordpieces, rows)) for rows in _passes(wordpieces, budget)]
 
         def backward(gradients: list[torch.Tensor]) -> None:

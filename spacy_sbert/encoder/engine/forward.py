@@ -13,6 +13,7 @@ from ..errors import Errors
 from ..hugging_face import Network
 from ..states import States
 from ..wordpieces import Wordpieces
+from .cpu_training import training_operators
 from .layout import padded_inputs
 from .packed_bert import is_packable
 from .packed_training import packed_states
@@ -100,7 +101,7 @@ def _by_length(wordpieces: Wordpieces, size: int) -> list[numpy.ndarray]:
 
 def _values_of(model: Network, wordpieces: Wordpieces, windows: numpy.ndarray, precision: str) -> torch.Tensor:
     """The states of some windows, float32 (sum of lengths, hidden)."""
-    with autocast(model.device, precision):
+    with autocast(model.device, precision), training_operators(model):
         if _is_packed(model):
             return packed_states(model, wordpieces, windows).float()
         rows = one_pass(wordpieces.lengths, windows)
