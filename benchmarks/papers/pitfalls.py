@@ -1,0 +1,228 @@
+"""Measure encoders in several ways, and write what the ways change: after Eger, Rückle and Gurevych 2019.
+
+    python benchmarks/papers/pitfalls.py --encoders training/encoders --output benchmarks/papers/results/pitfalls
+
+Each encoder and baseline is measured in PARTS, each saved in the output folder and not measured again. The tables:
+
+sizes           Spearman's correlation on STS tasks of principal components and of random up-projections
+normalizations  the same, and accuracy on transfer tasks, of vectors that are scaled
+classifiers     accuracy on transfer tasks of logistic regression and of the MLP, and the ranks by each
+learned         the cosine beside similarities learned from graded pairs
+probing         the rank correlation of transfer and probing tasks over encoders, with intervals
+"""
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from scipy import stats
+from spacy.util import import_file
+from suites import BASELINES, HERE, figure, source_of
+
+from spacy_sbert.evaluation import Settings, evaluate_suites
+from spacy_sbert.evaluation.ranks import ranks, transfer_probing
+
+NORMALIZATIONS = ("none", "unit", "zscore", "zscore_unit")
+SIZES = ("own", "pca-32", "pca-64", "pca-128", "pca-256", "up-1024")
+SCALED = ("none", "zscore")
+PARTS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {  # suites, and settings
+    "pairs": (("sts",), {"normalizations": NORMALIZATIONS, "sizes": SIZES, "seeds": (1, 2, 3)}),
+    "learned": (("learned",), {"seeds": (1,)}),
+    "classes": (("transfer", "probing"), {"normalizations": SCALED, "seeds": (1,)}),
+    "curve": (("transfer",), {"sizes": ("pca-32", "pca-64", "pca-128"), "classifiers": ("lr",), "seeds": (1,)}),
+}
+SIMILARITIES = ("cosine", "learned", "softmax", "svr")
+Found = Mapping[str, Mapping[str, Any]]  # results of parts, by encoder
+
+
+def measured(name: str, part: str, args: argparse.Namespace, data: Path) -> dict[str, Any]:
+    """The results of a part, without the predictions of examples."""
+    suites, settings = PARTS[part]
+    start = time.perf_counter()
+    how = Settings(bootstrap=0, any_count=True, **settings)
+    cache = args.cache and args.cache / name
+    found = evaluate_suites(source_of(name, args.encoders, data), data, suites, settings=how, cache=cache)
+    if found["failed"]:
+        raise SystemExit(f"{name}, {part}: {found['failed']}")
+    for task in found["tasks"].values():
+        task["predictions"] = {}
+        for variant in task["variants"]:
+            variant["scores"] = shown(variant["scores"])
+            variant.get("deviation", {}).clear()
+    return {**found, "seconds": round(time.perf_counter() - start)}
+
+
+def shown(scores: Mapping[str, Any]) -> dict[str, Any]:
+    """The scores that a table has: sub-sets are many, and other distances than the cosine's."""
+    left_out = ("subsets", "weighted_mean", "manhattan", "euclidean", "dot")
+    return {
+        name: shown(each) if isinstance(each, dict) else each for name, each in scores.items() if name not in left_out
+    }
+
+
+def scores_of(task: Mapping[str, Any], normalization: str, size: str) -> Mapping[str, Any] | None:
+    """Those of a variant, if it was measured."""
+    variants = ((each["normalization"], each["size"], each["scores"]) for each in task["variants"])
+    return next((scores for *key, scores in variants if key == [normalization, size]), None)
+
+
+def mean_over(tasks: Iterable[Mapping[str, Any]], path: str, normalization: str = "none", size: str = "own") -> Any:
+    """The mean of a figure over tasks, None where a task does not have it."""
+    each = [scores_of(task, normalization, size) for task in tasks]
+    values = [None if scores is None else figure(scores, path) for scores in each]
+    defined = [value for value in values if value is not None]
+    return sum(defined) / len(defined) if defined and len(defined) == len(values) else None
+
+
+def of_suite(parts: Mapping[str, Any], part: str, suite: str) -> list[Mapping[str, Any]]:
+    """The tasks of a suite in a part, none if it was not measured."""
+    return [task for task in tasks_of(parts, part).values() if task["suite"] == suite]
+
+
+def tasks_of(parts: Mapping[str, Any], part: str) -> Mapping[str, Any]:
+    return parts[part]["tasks"] if part in parts else {}
+
+
+def sizes(found: Found) -> str:
+    """A row an encoder: the mean over STS tasks, and over transfer tasks where they were measured at that size."""
+    rows = []
+    for name, parts in found.items():
+        pairs = of_suite(parts, "pairs", "sts")
+        row = [percent(mean_over(pairs, "cosine.spearman.pooled", size=size)) for size in SIZES]
+        rows.append([name, *row, *(percent(accuracy(parts, size)) for size in SIZES if accuracy_is_shown(size))])
+    transfer = [f"transfer, {size}" for size in SIZES if accuracy_is_shown(size)]
+    return markdown(["", *(f"STS, {size}" for size in SIZES), *transfer], rows)
+
+
+def accuracy_is_shown(size: str) -> bool:
+    return size == "own" or size in PARTS["curve"][1]["sizes"]
+
+
+def accuracy(parts: Mapping[str, Any], size: str) -> float | None:
+    part = "classes" if size == "own" else "curve"
+    return mean_over(of_suite(parts, part, "transfer"), "lr.accuracy", size=size)
+
+
+def normalizations(found: Found) -> str:
+    rows = []
+    for name, parts in found.items():
+        pairs, classes = of_suite(parts, "pairs", "sts"), of_suite(parts, "classes", "transfer")
+        row = [mean_over(pairs, "cosine.spearman.pooled", each) for each in NORMALIZATIONS]
+        row += [mean_over(classes, f"{kind}.accuracy", each) for kind in ("lr", "mlp") for each in SCALED]
+        rows.append([name, *map(percent, row)])
+    transfer = [f"transfer, {kind}, {each}" for kind in ("LR", "MLP") for each in SCALED]
+    return markdown(["", *(f"STS, {each}" for each in NORMALIZATIONS), *transfer], rows)
+
+
+def classifiers(found: Found) -> str:
+    """Accuracies and ranks; below, their rank correlation, and how many have another rank."""
+    names = [name for name, parts in found.items() if "classes" in parts]
+    if not names:
+        return ""
+    tasks = list(found[names[0]]["classes"]["tasks"])
+    header, columns, notes = [""], [], []
+    for task in tasks:
+        first = [found[name]["classes"]["tasks"][task]["variants"][0]["scores"] for name in names]
+        each = {kind: [figure(scores, f"{kind}.accuracy") for scores in first] for kind in ("lr", "mlp")}
+        places = {kind: ranks(values) for kind, values in each.items()}
+        for kind in each:
+            header.append(f"{task} {kind.upper()}")
+            columns.append([f"{percent(a)} ({rank})" for a, rank in zip(each[kind], places[kind] or (), strict=True)])
+        rho = stats.spearmanr(each["lr"], each["mlp"]).statistic
+        moved = sum(one != other for one, other in zip(places["lr"] or (), places["mlp"] or (), strict=True))
+        notes.append(f"{task} {100 * rho:.1f}, {moved} of {len(names)} with another rank")
+    said = f"\nRank correlation of both classifiers over encoders x 100: {'; '.join(notes)}.\n"
+    return markdown(header, [list(row) for row in zip(names, *columns, strict=True)]) + said
+
+
+def learned(found: Found) -> str:
+    rows = []
+    for name, parts in found.items():
+        for task, one in tasks_of(parts, "learned").items():
+            scores = one["variants"][0]["scores"]
+            for kind in SIMILARITIES:
+                if kind in scores:
+                    both = [correlation(scores, f"{kind}.{each}") for each in ("pearson", "spearman")]
+                    error = figure(scores, f"{kind}.mse")
+                    rows.append([name, task, kind, *map(percent, both), "-" if error is None else f"{error:.3f}"])
+    return markdown(["", "task", "similarity", "Pearson x 100", "Spearman x 100", "squared error"], rows)
+
+
+def correlation(scores: Mapping[str, Any], path: str) -> float | None:
+    """Of sets that have sub-sets, folds or topics, their mean."""
+    found: Any = figure(scores, path)
+    return found["mean"] if isinstance(found, dict) else found
+
+
+def probing(found: Found) -> str:
+    """Rows are transfer tasks, columns probing tasks."""
+    results: list[Any] = [parts["classes"] for parts in found.values() if "classes" in parts]
+    if not results:
+        return ""
+    shared = [name for name in results[0]["tasks"] if all(name in one["tasks"] for one in results)]
+    table: Any = transfer_probing(results, shared)
+    if "reason" in table:
+        return f"{table['reason']}\n"
+    correlations, intervals = (table[name] for name in ("correlations", "intervals"))
+    columns = list(next(iter(correlations.values())))
+
+    def cell(row: str, column: str) -> str:
+        value, ends = correlations[row][column], intervals[row][column]
+        return percent(value) + (f" ({percent(ends[0])} to {percent(ends[1])})" if ends else "")
+
+    rows = [[row, *(cell(row, column) for column in columns)] for row in correlations]
+    return markdown(["", *columns], rows) + f"\n{table['models']} encoders; {table['interval']}.\n"
+
+
+TABLES = {made.__name__: made for made in (sizes, normalizations, classifiers, learned, probing)}
+
+
+def percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.2f}"
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = (header, ["---", *["---:"] * (len(header) - 1)], *rows)
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def saved(folder: Path, names: Sequence[str]) -> Found:
+    """All that there is."""
+    files = {(name, part): folder / f"{name}-{part}.json" for name in names for part in PARTS}
+    found: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for (name, part), file in files.items():
+        if file.exists():
+            found[name][part] = json.loads(file.read_text(encoding="utf8"))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--encoders", type=Path, default=Path("training/encoders"))
+    parser.add_argument("--names", nargs="*", help="by default all that are there, and the baselines")
+    parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--cache", type=Path, help="a folder for vectors and finished tasks")
+    parser.add_argument("--output", type=Path, required=True)
+    args = parser.parse_args()
+    data = Path(os.environ["SPACY_SBERT_DATA"])
+    import_file("universal", HERE / "universal.py")
+    args.output.mkdir(parents=True, exist_ok=True)
+    there = sorted(path.name for path in args.encoders.iterdir() if path.name != "words")
+    names = args.names or [*there, *BASELINES]
+    for part in args.parts:
+        for name in names:
+            file = args.output / f"{name}-{part}.json"
+            if not file.exists():
+                file.write_text(json.dumps(measured(name, part, args, data), indent=1) + "\n", encoding="utf8")
+                print(name, part, flush=True)
+        found = saved(args.output, names)
+        for title, table in TABLES.items():
+            (args.output / f"{title}.md").write_text(table(found), encoding="utf8")
+
+
+if __name__ == "__main__":
+    main()
