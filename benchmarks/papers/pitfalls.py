@@ -13,15 +13,14 @@ probing         the rank correlation of transfer and probing tasks over encoders
 
 import argparse
 import json
-import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from scipy import stats
-from spacy.util import import_file
-from suites import BASELINES, HERE, figure, source_of
+from suites import figure, kept, markdown, parser, prepared, source_of
 
 from spacy_sbert.evaluation import Settings, evaluate_suites
 from spacy_sbert.evaluation.ranks import ranks, transfer_probing
@@ -119,21 +118,26 @@ def normalizations(found: Found) -> str:
 
 
 def classifiers(found: Found) -> str:
-    """Accuracies and ranks; below, their rank correlation, and how many have another rank."""
+    """A table each of transfer and probing tasks: accuracies and ranks; below, their rank correlation, and how many
+    have another rank."""
     names = [name for name, parts in found.items() if "classes" in parts]
-    if not names:
-        return ""
-    tasks = list(found[names[0]]["classes"]["tasks"])
+    suites = PARTS["classes"][0] if names else ()
+    return "\n".join(of_classifiers(found, names, suite) for suite in suites)
+
+
+def of_classifiers(found: Found, names: Sequence[str], suite: str) -> str:
     header, columns, notes = [""], [], []
-    for task in tasks:
+    for task, one in found[names[0]]["classes"]["tasks"].items():
+        if one["suite"] != suite:
+            continue
         first = [found[name]["classes"]["tasks"][task]["variants"][0]["scores"] for name in names]
         each = {kind: [figure(scores, f"{kind}.accuracy") for scores in first] for kind in ("lr", "mlp")}
-        places = {kind: ranks(values) for kind, values in each.items()}
+        places = {kind: ranks(values) or () for kind, values in each.items()}
         for kind in each:
             header.append(f"{task} {kind.upper()}")
-            columns.append([f"{percent(a)} ({rank})" for a, rank in zip(each[kind], places[kind] or (), strict=True)])
+            columns.append([f"{percent(a)} ({rank})" for a, rank in zip(each[kind], places[kind], strict=True)])
         rho = stats.spearmanr(each["lr"], each["mlp"]).statistic
-        moved = sum(one != other for one, other in zip(places["lr"] or (), places["mlp"] or (), strict=True))
+        moved = sum(one != other for one, other in zip(places["lr"], places["mlp"], strict=True))
         notes.append(f"{task} {100 * rho:.1f}, {moved} of {len(names)} with another rank")
     said = f"\nRank correlation of both classifiers over encoders x 100: {'; '.join(notes)}.\n"
     return markdown(header, [list(row) for row in zip(names, *columns, strict=True)]) + said
@@ -185,11 +189,6 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.2f}"
 
 
-def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = (header, ["---", *["---:"] * (len(header) - 1)], *rows)
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
 def saved(folder: Path, names: Sequence[str]) -> Found:
     """All that there is."""
     files = {(name, part): folder / f"{name}-{part}.json" for name in names for part in PARTS}
@@ -201,24 +200,13 @@ def saved(folder: Path, names: Sequence[str]) -> Found:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--encoders", type=Path, default=Path("training/encoders"))
-    parser.add_argument("--names", nargs="*", help="by default all that are there, and the baselines")
-    parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
-    parser.add_argument("--cache", type=Path, help="a folder for vectors and finished tasks")
-    parser.add_argument("--output", type=Path, required=True)
-    args = parser.parse_args()
-    data = Path(os.environ["SPACY_SBERT_DATA"])
-    import_file("universal", HERE / "universal.py")
-    args.output.mkdir(parents=True, exist_ok=True)
-    there = sorted(path.name for path in args.encoders.iterdir() if path.name != "words")
-    names = args.names or [*there, *BASELINES]
+    options = parser(__doc__)
+    options.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
+    args = options.parse_args()
+    names, data = prepared(args)
     for part in args.parts:
         for name in names:
-            file = args.output / f"{name}-{part}.json"
-            if not file.exists():
-                file.write_text(json.dumps(measured(name, part, args, data), indent=1) + "\n", encoding="utf8")
-                print(name, part, flush=True)
+            kept(args.output / f"{name}-{part}.json", partial(measured, name, part, args, data))
         found = saved(args.output, names)
         for title, table in TABLES.items():
             (args.output / f"{title}.md").write_text(table(found), encoding="utf8")

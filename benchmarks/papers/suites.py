@@ -11,6 +11,8 @@ import argparse
 import json
 import os
 import time
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +64,8 @@ def measured(name: str, args: argparse.Namespace, data: Path) -> dict[str, Any]:
         task: {"scores": one["variants"][0]["scores"], "counts": one["counts"], "notes": one["notes"]}
         for task, one in found["tasks"].items()
     }
-    kept = {key: found[key] for key in ("model", "versions", "settings")}
-    return {**kept, "tasks": tasks, "seconds": round(time.perf_counter() - start)}
+    about = {key: found[key] for key in ("model", "versions", "settings")}
+    return {**about, "tasks": tasks, "seconds": round(time.perf_counter() - start)}
 
 
 def figure(scores: Any, path: str) -> float | None:
@@ -79,12 +81,17 @@ def table(found: dict[str, dict[str, Any]]) -> str:
         for task, one in results["tasks"].items():
             paths = [path for path in FIGURES if figure(one["scores"], path) is not None]
             columns |= {(task, path): f"{task} {FIGURES[path]}".strip() for path in paths}
-    lines = ["", *columns.values(), "seconds"], ["---", *["---:"] * (len(columns) + 1)]
     rows = [
         [name, *(shown(results["tasks"].get(task), path) for task, path in columns), str(results["seconds"])]
         for name, results in found.items()
     ]
-    return "".join(f"| {' | '.join(line)} |\n" for line in (*lines, *rows))
+    return markdown(["", *columns.values(), "seconds"], rows)
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table whose first column is text, and whose others are figures."""
+    lines = (header, ["---", *["---:"] * (len(header) - 1)], *rows)
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def shown(task: dict[str, Any] | None, path: str) -> str:
@@ -94,28 +101,43 @@ def shown(task: dict[str, Any] | None, path: str) -> str:
     return f"{value:.0f}" if path.endswith("per_second") else f"{100 * value:.2f}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("suites", nargs="+")
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """With the options that say what is measured, and where results go."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--encoders", type=Path, default=Path("training/encoders"))
     parser.add_argument("--names", nargs="*", help="by default all that are there, and the baselines")
-    parser.add_argument("--any-count", action="store_true", help="take samples of data sets")
-    parser.add_argument("--seeds", type=int, default=3, help="of the MLP")
-    parser.add_argument("--classifiers", nargs="+", default=["lr", "mlp"])
-    parser.add_argument("--cache", type=Path, help="a folder for vectors")
+    parser.add_argument("--cache", type=Path, help="a folder for vectors and finished tasks")
     parser.add_argument("--output", type=Path, required=True)
-    args = parser.parse_args()
-    data = Path(os.environ["SPACY_SBERT_DATA"])
+    return parser
+
+
+def prepared(args: argparse.Namespace) -> tuple[list[str], Path]:
+    """The names of what is measured, and the folder of the data; the output folder is there then."""
     import_file("universal", HERE / "universal.py")
     args.output.mkdir(parents=True, exist_ok=True)
     there = sorted(path.name for path in args.encoders.iterdir() if path.name != "words")
+    return args.names or [*there, *BASELINES], Path(os.environ["SPACY_SBERT_DATA"])
+
+
+def kept(file: Path, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What a file holds, or what is made and saved there."""
+    if not file.exists():
+        file.write_text(json.dumps(make(), indent=1) + "\n", encoding="utf8")
+        print(file.stem, flush=True)
+    return json.loads(file.read_text(encoding="utf8"))
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("suites", nargs="+")
+    options.add_argument("--any-count", action="store_true", help="take samples of data sets")
+    options.add_argument("--seeds", type=int, default=3, help="of the MLP")
+    options.add_argument("--classifiers", nargs="+", default=["lr", "mlp"])
+    args = options.parse_args()
+    names, data = prepared(args)
     found = {}
-    for name in args.names or [*there, *BASELINES]:
-        file = args.output / f"{name}.json"
-        if not file.exists():
-            file.write_text(json.dumps(measured(name, args, data), indent=1) + "\n", encoding="utf8")
-            print(name, flush=True)
-        found[name] = json.loads(file.read_text(encoding="utf8"))
+    for name in names:
+        found[name] = kept(args.output / f"{name}.json", partial(measured, name, args, data))
         (args.output / "table.md").write_text(table(found), encoding="utf8")
 
 

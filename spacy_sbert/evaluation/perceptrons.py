@@ -30,7 +30,7 @@ class Setting(NamedTuple):
 GRID = tuple(Setting(*values) for values in product((1e-4, 1e-3), (0.0, 0.5)))
 
 
-@dataclass
+@dataclass(frozen=True)
 class Best:
     """The best of the networks: of which setting, after how many passes; its cross-entropy in nats and its accuracy on
     what it was tuned on."""
@@ -43,7 +43,7 @@ class Best:
 
     def predict(self, rows: numpy.ndarray) -> numpy.ndarray:
         """rows (float32 (n, features)). RETURNS (int64 (n,)): the most likely classes."""
-        return _scores(self.parameters, torch.from_numpy(rows))[0].argmax(1).numpy()
+        return _predicted(self.parameters, rows)
 
 
 def best_perceptron(
@@ -98,9 +98,13 @@ def best_perceptron(
     if best[chosen] == inf:
         raise ValueError(Errors.NO_CROSS_ENTROPY.format(held=len(held_y), known=int((held_y >= 0).sum())))
     weights, biases, out_weights, out_biases = (each[chosen : chosen + 1] for each in kept)
-    found = Best(grid[chosen], at[chosen], best[chosen], 0.0, (weights, biases, out_weights, out_biases))
-    found.accuracy = float((found.predict(held[0]) == held[1]).mean())
-    return found
+    network = weights, biases, out_weights, out_biases
+    accuracy = float((_predicted(network, held[0]) == held[1]).mean())
+    return Best(grid[chosen], at[chosen], best[chosen], accuracy, network)
+
+
+def _predicted(network: Parameters, rows: numpy.ndarray) -> numpy.ndarray:
+    return _scores(network, torch.from_numpy(rows))[0].argmax(1).numpy()
 
 
 def _losses(parameters: Parameters, x: torch.Tensor, classes: torch.Tensor) -> list[float]:
