@@ -52,7 +52,7 @@ def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_nlp(tiny_bert: Path) -> Callable[..., Language]:
     """Build a pipeline: an encoder of its own, or one that shares the pipeline's transformer."""
 

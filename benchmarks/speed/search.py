@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy
 import spacy
+from thinc.util import to_numpy
 
 from spacy_sbert.evaluation.speed import machine
 from spacy_sbert.files.environment import versions
 from spacy_sbert.search import hierarchical_clusters, most_similar_pairs
-from spacy_sbert.similarity import as_numpy
 
 REPETITIONS = 5
 THRESHOLD = 0.4  # of cosine distance, at which the number of clusters is reported
@@ -56,7 +56,7 @@ def encode(texts: list[str]) -> numpy.ndarray:
     """The sentence vectors of the default encoder: float32 (n, width)."""
     nlp = spacy.blank("en")
     nlp.add_pipe("sbert", config={"token_vectors": False})
-    return numpy.stack([as_numpy(doc.vector) for doc in nlp.pipe(texts, batch_size=64)])
+    return numpy.stack([to_numpy(doc.vector) for doc in nlp.pipe(texts, batch_size=64)])
 
 
 def timed(work: Callable[[], Any], repetitions: int = 1) -> tuple[Any, list[float]]:

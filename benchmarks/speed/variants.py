@@ -11,11 +11,11 @@ from sentence_transformers import SentenceTransformer
 from spacy.language import Language
 from spacy.tokens import Doc
 from thinc.api import get_torch_default_device
+from thinc.util import to_numpy
 from transformers import AutoModel, AutoTokenizer
 
 from spacy_sbert.encoder.resolve import resolve
 from spacy_sbert.models import DEFAULT_NAME
-from spacy_sbert.similarity import as_numpy
 
 STOCK = "stock"
 LISTENING = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}
@@ -58,7 +58,7 @@ def through_docs(nlp: Language) -> Encode:
     """From texts to `doc.vector`, which the hooks answer."""
 
     def rows(docs: Iterable[Doc]) -> list[numpy.ndarray]:
-        return [as_numpy(doc.vector) for doc in docs]
+        return [to_numpy(doc.vector) for doc in docs]
 
     return lambda texts: numpy.stack(rows(nlp.pipe(texts)))
 

@@ -34,9 +34,9 @@ def _printable(text: str) -> str:
     return text.encode("utf8", "backslashreplace").decode("utf8")
 
 
-def use_gpu(gpu_id: int) -> None:
+def use_gpu(gpu_id: int, *, silent: bool = False) -> None:
     """Work on a GPU, or with -1 on the CPU; a GPU that cannot be used ends the command."""
     from spacy.cli._util import setup_gpu
 
     with or_fail(f"Cannot use --gpu-id {gpu_id}: expected a GPU that is there, or -1 for the CPU", RuntimeError):
-        setup_gpu(gpu_id)
+        setup_gpu(gpu_id, silent=silent or None)

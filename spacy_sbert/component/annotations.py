@@ -1,10 +1,10 @@
 """From what the encoder returned for a Doc to the record that is kept on it."""
 
 from spacy.tokens import Doc
+from thinc.util import to_numpy
 
 from ..encoder.rows import row_characters
 from ..hooks.placed import Record
-from ..similarity import as_numpy
 from ..vectors.cuts import was_cut
 from ..vectors.encoded import EncodedDoc
 
@@ -24,7 +24,7 @@ def make_record(doc: Doc, encoded: EncodedDoc, *, set_hooks: bool) -> Record:
         places = row_characters(spans := [doc[slice(*span)] for span in rows.spans], [span.text for span in spans])
     record: Record = {
         "rows": places.astype("int32"),
-        "vectors": as_numpy(encoded.vectors),
+        "vectors": to_numpy(encoded.vectors),
         "has_text": rows.has_text,
         "width": encoded.vectors.shape[1],
         "pooling": encoded.pooling,

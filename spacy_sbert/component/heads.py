@@ -6,9 +6,9 @@ from typing import cast
 from spacy.tokens import Doc
 from thinc.api import Model
 from thinc.types import Floats2d
+from thinc.util import to_numpy
 
 from ..losses.softmax import label_probabilities
-from ..similarity import as_numpy
 from ..spans import members, row_order
 from ..training.members import attribute, predicted_label
 from ..training.objectives import objectives_of
@@ -57,5 +57,5 @@ def label_pairs(
         head = heads[objective]
         stack = head.ops.xp.stack
         u, v = (stack([vectors[member] for _, vectors in labelled]) for member in (0, 1))
-        for (doc, _), best in zip(labelled, as_numpy(probabilities_of(head, u, v)).argmax(axis=1), strict=True):
+        for (doc, _), best in zip(labelled, to_numpy(probabilities_of(head, u, v)).argmax(axis=1), strict=True):
             doc.spans[spans_key].attrs[predicted_label(name)] = head.attrs["labels"][int(best)]

@@ -10,12 +10,12 @@ from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
+from thinc.util import to_numpy
 
 from ..errors.checks import Name, NonNegativeFloat, validated
 from ..hooks import extensions, hooks, pipes, records
 from ..losses.parts.layer import LossLayer
-from ..similarity import as_numpy
-from ..spans import SPANS_KEY, members
+from ..spans import SPANS_KEY
 from ..training.objectives import BatchLoss, Labels, batch_loss, initialize_objectives, needs_labels, needs_width
 from ..training.pipe import PairPipe
 from ..vectors.encoded import EncodedDoc
@@ -139,6 +139,8 @@ class SentenceBert(PairPipe, TextPipe):
         extensions.install_for_pipe(name)
         pipes.register(self)
 
+    takes_peers = True
+
     # From pairs to gradient
 
     @validated
@@ -161,7 +163,7 @@ class SentenceBert(PairPipe, TextPipe):
         sample = (lambda: islice(get_examples(), needed)) if callable(get_examples) else get_examples
         validate_get_examples(sample, "SentenceBert.initialize")
         examples = list(sample())
-        self._expects_pairs = any(members(example.predicted, self.spans_key) for example in examples)
+        self._expects_pairs = any(map(self.learns_from, examples))
         if nlp is not None:
             self._accumulates = nlp.config["training"]["accumulate_gradient"] != 1
             upstream.prepare_upstream(nlp, self.name, self.model, examples, self.spans_key)
@@ -192,7 +194,7 @@ class SentenceBert(PairPipe, TextPipe):
         examples, losses = self._received(examples, losses)
         if not any(len(example.predicted) for example in examples):
             return losses  # a shared transformer returns before it hands out its output, too
-        learning = [example for example in examples if members(example.predicted, self.spans_key)]
+        learning = [example for example in examples if self.learns_from(example)]
         self._expects_pairs = self._expects_pairs or bool(learning)
         if not self._expects_pairs:
             self._notices.once(Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key))
@@ -228,12 +230,12 @@ class SentenceBert(PairPipe, TextPipe):
         return sum(found.by_objective.values()), found.gradients
 
     def _batch_loss(self, examples: list[Example], scores: list[EncodedDoc]) -> BatchLoss:
-        if not any(members(example.predicted, self.spans_key) for example in examples):
+        if not any(map(self.learns_from, examples)):
             return BatchLoss({}, [self.model.ops.alloc2f(*encoded.vectors.shape) for encoded in scores], [], True)
         loss = self.model.maybe_get_ref("loss")
         if loss is None:
             raise ValueError(Errors.NO_LOSS.format(name=self.name))
-        found = batch_loss(loss, self.model.ops, examples, scores, self.spans_key, self.loss_weight)
+        found = batch_loss(loss, self.model.ops, examples, scores, self.spans_key, self.loss_weight, self.peers)
         for name in found.is_part:
             self._notices.once(Warnings.PART_OF_BATCH.format(loss=name))
         if self._accumulates and not found.knows_batch:
@@ -278,7 +280,7 @@ class SentenceBert(PairPipe, TextPipe):
             raise ValueError(Errors.NOT_ONE_HEAD.format(name=self.name, given=len(heads), names=", ".join(heads)))
         head = heads[objective] if objective in heads else next(iter(heads.values()))
         vectors = [self.model.ops.asarray2f(cast(Any, hooks.vector(text, self.name)[None])) for text in (first, second)]
-        probabilities = as_numpy(probabilities_of(head, *vectors))[0]
+        probabilities = to_numpy(probabilities_of(head, *vectors))[0]
         return dict(zip(head.attrs["labels"], probabilities.tolist(), strict=True))
 
 

@@ -9,11 +9,11 @@ from spacy.tokens import Doc, Span, Token
 from spacy.util import minibatch
 from thinc.api import Model
 from thinc.types import Floats2d
+from thinc.util import to_numpy
 
 from ..errors.checks import NonNegative, Positive, Processes, Width, validated
 from ..files.sealed_states import SealedPipe
 from ..hooks import extensions, hooks, pipes, records
-from ..similarity import as_numpy
 from ..vectors.call import Call
 from ..vectors.cuts import CutCounter
 from ..vectors.encoded import EncodedDoc
@@ -131,7 +131,7 @@ class TextPipe(SealedPipe):
 
     def _through_dense(self, pooled: numpy.ndarray) -> numpy.ndarray:
         dense = cast(Model[Floats2d, Floats2d], self._dense)
-        return as_numpy(dense.predict(dense.ops.asarray2f(cast(Any, pooled[None]))))[0]
+        return to_numpy(dense.predict(dense.ops.asarray2f(cast(Any, pooled[None]))))[0]
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[EncodedDoc]) -> None:
         """Store the vectors on the Docs, as NumPy arrays whatever the device, and set hooks.

@@ -8,9 +8,8 @@ import numpy
 from spacy.tokens import Doc, Span
 from thinc.api import Model
 from thinc.types import Ragged
-from thinc.util import get_array_module
+from thinc.util import get_array_module, to_numpy
 
-from ..similarity import as_numpy
 from .engine.windows import spread
 from .errors import Errors
 from .rows import Pieces, RowStates, borders_of
@@ -142,7 +141,7 @@ def read_pieces(
 
     if not any(spans):  # it waits for a gradient all the same
         return RowStates.none(len(docs), lambda d_states: backprop_values(xp.zeros(values.shape, dtype="f")))
-    counts = numpy.concatenate([as_numpy(of_doc.lengths) for of_doc in heard]).astype("int64")
+    counts = numpy.concatenate([to_numpy(of_doc.lengths) for of_doc in heard]).astype("int64")
     places, batch = _rows_of_pieces(docs, spans, counts, with_pieces=with_pieces)
     windows = numpy.flatnonzero(batch.lengths)  # a row of white space alone has no states
     # Half precision is for the transformer: sums over wordpieces would lose too much in it.

@@ -9,10 +9,9 @@ import numpy
 from spacy.tokens import Doc
 from spacy_transformers.data_classes import TransformerData
 from thinc.types import Ragged
-from thinc.util import get_array_module
+from thinc.util import get_array_module, to_numpy
 from transformers.file_utils import ModelOutput
 
-from ..similarity import as_numpy
 from .align import piece_characters
 from .padded import RowBatch
 from .rows import Pieces, Rows, RowStates, borders_of, row_characters
@@ -114,7 +113,7 @@ def _joined(rows: list[Rows]) -> Rows:
 def _heard(data: TransformerData, doc: Doc | None) -> _Heard:
     """The rows of a Doc, as its encoder recorded them, or else as the alignment of tokens and wordpieces shows them."""
     batch = data.wordpieces
-    mask = as_numpy(batch.attention_mask)
+    mask = to_numpy(batch.attention_mask)
     lengths, places = mask.sum(axis=1).astype("int64"), numpy.flatnonzero(mask)
     rows = _recorded_rows(batch) if isinstance(batch, RowBatch) else _aligned_rows(data)
     if rows is not None and isinstance(batch, RowBatch) and batch.characters is not None:
@@ -131,8 +130,8 @@ def _heard(data: TransformerData, doc: Doc | None) -> _Heard:
 
 def _flat_align(data: TransformerData, places: numpy.ndarray) -> Ragged:
     """The alignment of tokens to wordpieces counted without padding."""
-    padded = as_numpy(data.align.dataXd).reshape(-1)
-    return Ragged(numpy.searchsorted(places, padded), as_numpy(data.align.lengths))  # type: ignore[arg-type]
+    padded = to_numpy(data.align.dataXd).reshape(-1)
+    return Ragged(numpy.searchsorted(places, padded), to_numpy(data.align.lengths))
 
 
 def _recorded_rows(batch: RowBatch) -> Rows | None:
@@ -154,10 +153,10 @@ def _recorded_rows(batch: RowBatch) -> Rows | None:
 def _aligned_rows(data: TransformerData) -> Rows | None:
     """None if a token is in two rows."""
     n_rows, row_width = data.wordpieces.input_ids.shape
-    lengths = as_numpy(data.align.lengths)
+    lengths = to_numpy(data.align.lengths)
     n_tokens = len(lengths)
     tokens = numpy.repeat(numpy.arange(n_tokens), lengths)
-    rows = as_numpy(data.align.dataXd).reshape(-1) // row_width
+    rows = to_numpy(data.align.dataXd).reshape(-1) // row_width
     shared = numpy.unique(numpy.stack([tokens, rows]), axis=1)
     if len(numpy.unique(shared[0])) < shared.shape[1]:
         return None
@@ -180,7 +179,7 @@ def _stretch(data: TransformerData, align: Ragged, lengths: numpy.ndarray) -> tu
     RETURNS (Rows, Ragged, int64 (k,)): the row, the alignment of tokens to its k wordpieces, and which they are.
     """
     recorded = data.wordpieces if isinstance(data.wordpieces, RowBatch) else None
-    pieces, align_lengths = as_numpy(align.dataXd), as_numpy(align.lengths)
+    pieces, align_lengths = to_numpy(align.dataXd), to_numpy(align.lengths)
     windows = numpy.repeat(numpy.arange(len(lengths)), lengths)[pieces]
     # A token's wordpieces ascend: its first is in the first of the windows that it is in.
     starts = numpy.cumsum(align_lengths) - align_lengths

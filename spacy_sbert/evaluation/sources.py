@@ -5,8 +5,8 @@ from typing import Protocol, runtime_checkable
 
 import numpy
 from spacy.language import Language
+from thinc.util import to_numpy
 
-from ..similarity import as_numpy
 from ..vectors.identity import pipeline_digest
 from .errors import Errors
 
@@ -67,7 +67,7 @@ class PipelineSource:
 
     def _vectors(self, texts: Sequence[str]) -> Iterator[numpy.ndarray]:
         for doc in self.nlp.pipe(texts, batch_size=self.batch_size):
-            vector = as_numpy(doc.vector).astype("float32", copy=False)
+            vector = to_numpy(doc.vector).astype("float32", copy=False)
             if not vector.size:
                 raise ValueError(Errors.PIPELINE_WITHOUT_VECTORS.format(name=self.name, pipes=self.nlp.pipe_names))
             if not numpy.isfinite(vector).all():

@@ -14,26 +14,29 @@ from .regular import check_output, open_new
 
 
 @contextmanager
-def new_folder(path: Path | str) -> Iterator[Path]:
+def new_folder(path: Path | str, *, replace: bool = False) -> Iterator[Path]:
     """A folder to write to, which gets its name when the block has ended without an error.
 
-    path (Path): the name; an empty folder may be there.
+    path (Path): the name; an empty folder may be there. replace (bool): or a folder of any content, which stays until
+        then.
     YIELDS (Path): a folder beside it.
-    RAISES (FileExistsError): if there is something already.
+    RAISES (FileExistsError): if there is something else already.
     """
     path = Path(path)
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    if path.exists() and (not path.is_dir() or (not replace and any(path.iterdir()))):
         raise FileExistsError(Errors.FOLDER_EXISTS.format(path=path))
     path.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    former = made.with_name(f"{made.name}-former")
     try:
         made.chmod(0o755)  # mkdtemp's is its owner's alone
         yield made
         if path.exists():
-            path.rmdir()
+            path.rename(former)
         made.rename(path)
     finally:
         shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(former, ignore_errors=True)
 
 
 @contextmanager

@@ -10,8 +10,9 @@ from typing import cast, overload
 import numpy
 from spacy.lexeme import Lexeme
 from spacy.tokens import Doc, Span, Token
+from thinc.util import to_numpy
 
-from ..similarity import as_numpy, cosine, lengths
+from ..similarity import cosine, lengths
 from . import arrivals, records
 from .errors import Errors
 
@@ -117,7 +118,7 @@ def vector_of(other: object, name: str | None = None) -> numpy.ndarray:
             raise ValueError(Errors.NO_VECTORS.format(kind=type(other).__name__, which=""))
     elif not getattr(other, "has_vector", False):
         raise ValueError(Errors.NOT_COMPARABLE.format(given=f"a {type(other).__name__} without a vector"))
-    return as_numpy(cast(Lexeme, other).vector)
+    return to_numpy(cast(Lexeme, other).vector)
 
 
 def doc_of(obj: Piece) -> Doc:

@@ -5,8 +5,7 @@ from typing import Any, cast
 import numpy
 from thinc.api import Ops
 from thinc.types import Floats2d, Ints1d
-
-from ..similarity import as_numpy
+from thinc.util import to_numpy
 
 STRETCH = 16  # as PyTorch adds up, so that pooling rounds as a pooling written in it
 
@@ -22,7 +21,7 @@ def row_sums(ops: Ops, states: Floats2d, lengths: Ints1d) -> Floats2d:
     """
     if len(states) <= STRETCH:  # as those of a Span or Token
         return ops.reduce_sum(states, lengths)
-    counts = as_numpy(lengths)
+    counts = to_numpy(lengths)
     n_stretches = -(-counts // STRETCH)
     if not len(counts) or n_stretches.max() <= 1:
         return ops.reduce_sum(states, lengths)

@@ -8,10 +8,10 @@ from typing import Protocol, runtime_checkable
 
 import numpy
 from spacy.tokens import Doc, Span
+from thinc.util import to_numpy
 
 from ..files.digests import file_digest
 from ..hooks import records
-from ..similarity import as_numpy
 from .errors import Errors
 
 Docs = Callable[[], Iterable[Doc]]  # a corpus that can be gone through more than once
@@ -69,7 +69,7 @@ class FunctionMember:
 
     def vectors(self, stretches: Sequence[Doc | Span]) -> numpy.ndarray:
         """float32 (n, width): what the function gives. RAISES (ValueError): if that is not a row for each."""
-        found = as_numpy(self.function(list(stretches)))
+        found = to_numpy(self.function(list(stretches)))
         n = len(stretches)
         if found.ndim != 2 or len(found) != n:
             raise ValueError(Errors.META_BAD_FUNCTION.format(name=self.name, given=found.shape, expected=n))

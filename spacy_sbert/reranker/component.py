@@ -13,12 +13,12 @@ from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
+from thinc.util import to_numpy
 
 from ..errors.checks import Name, Positive, validated
 from ..errors.notices import Notices
 from ..files.sealed_states import SealedPipe
 from ..hooks import records
-from ..similarity import as_numpy
 from ..spans import SPANS_KEY, members
 from ..training.members import batch_size_of
 from ..training.pipe import PairPipe, Scores
@@ -153,11 +153,11 @@ class SentenceReranker(PairPipe, SealedPipe):
             self._notices.once(Warnings.RERANKER_NEW_HEAD.format(name=self.name), stacklevel=4)
         cuts = self._notices.cuts
         cuts.count, cuts.total, cuts.limit = cuts.count + found.n_cut, cuts.total + len(pairs), self._limit
-        bad = numpy.flatnonzero(~numpy.isfinite(as_numpy(found.logits)).all(axis=1))
+        bad = numpy.flatnonzero(~numpy.isfinite(to_numpy(found.logits)).all(axis=1))
         if len(bad):
             first, second = (text[:50] for text in pairs[int(bad[0])])
             raise ValueError(Errors.RERANKER_NOT_FINITE.format(name=self.name, first=first, second=second))
-        return as_numpy(self.model.scores(found.logits))
+        return to_numpy(self.model.scores(found.logits))
 
     # Docs
 

@@ -103,14 +103,3 @@ def in_range(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
         scaled[odd] = xp.ldexp(scaled[odd], -exponents[odd])
         squares[odd] = (scaled[odd] * scaled[odd]).sum(axis=1, keepdims=True)
     return scaled, xp.sqrt(squares), exponents
-
-
-class OnDevice(Protocol):
-    """A CuPy array, as far as it takes to have it on the CPU."""
-
-    def get(self) -> numpy.ndarray: ...
-
-
-def as_numpy(array: object) -> numpy.ndarray:
-    """The array on the CPU: itself when it is a NumPy array, a copy when it is a CuPy array."""
-    return array if isinstance(array, numpy.ndarray) else cast(OnDevice, array).get()

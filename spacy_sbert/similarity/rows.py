@@ -2,9 +2,8 @@
 
 import numpy
 from numpy.typing import ArrayLike
-from thinc.util import is_cupy_array
+from thinc.util import is_cupy_array, to_numpy
 
-from . import as_numpy
 from .errors import Errors
 
 
@@ -16,7 +15,7 @@ def checked(vectors: ArrayLike, name: str, dtype: str = "float32") -> numpy.ndar
     RETURNS (float array of shape (n, width)).
     RAISES (ValueError): if the shape is another, there is no row, or a number is not finite.
     """
-    rows = numpy.ascontiguousarray(as_numpy(vectors) if is_cupy_array(vectors) else vectors, dtype=dtype)
+    rows = numpy.ascontiguousarray(to_numpy(vectors) if is_cupy_array(vectors) else vectors, dtype=dtype)
     if rows.ndim != 2 or rows.size == 0:
         raise ValueError(Errors.NOT_ROWS.format(name=name, given=numpy.shape(vectors)))
     finite = numpy.isfinite(rows).all(axis=1)

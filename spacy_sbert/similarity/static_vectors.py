@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy
 from spacy.tokens import Doc, Span
+from thinc.util import to_numpy
 
 from ..errors.checks import PositiveFloat, check
-from . import as_numpy
 
 SMOOTHING = 1e-3  # a, of Arora et al. 2017
 
@@ -18,7 +18,7 @@ def token_vectors(stretch: Doc | Span) -> tuple[list[str], numpy.ndarray]:
     """
     vocab = stretch.vocab
     found = [token for token in stretch if vocab.has_vector(token.orth) and not token.is_space]
-    rows = [as_numpy(vocab.get_vector(token.orth)) for token in found]
+    rows = [to_numpy(vocab.get_vector(token.orth)) for token in found]
     matrix = numpy.stack(rows) if rows else numpy.zeros((0, vocab.vectors_length))
     return [token.lower_ for token in found], matrix.astype("float32", copy=False)
 

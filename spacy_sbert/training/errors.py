@@ -51,6 +51,35 @@ class Errors(errors.Errors):
         "example.reference.spans['{key}'].attrs['score']. Scale it, as spacy-sbert.PairCorpus.v1 does by min_score and "
         "max_score: scores from 0 to 5 are divided by 5."
     )
+    RANK_LOST = (
+        "Rank {rank} of {size} waited in vain for the others ({reason}): one of them has ended, or cannot be reached. "
+        "Its own message says why; what was saved before is whole."
+    )
+    RANKS_AND_PARTS = (
+        "training.accumulate_gradient is {given}, and {size} ranks train together, which need whole batches: expected "
+        "1. For batches that are larger than memory take spacy-sbert.CachedMultipleNegativesRankingLoss.v1."
+    )
+    RANKS_OF_OTHERS = (
+        "{size} ranks cannot train {given} together: expected no trainable components but 'sbert' pipes and the "
+        "transformers that they hear. Name the others in training.frozen_components, or train them on one rank."
+    )
+    RANKS_WITHOUT_SBERT = (
+        "{size} ranks have nothing to train: expected an 'sbert' pipe that is not frozen, the pipeline has {given}."
+    )
+    RANKS_ABOVE_BATCH = (
+        "A batch of {given} examples, of which every rank gets every {size}th, leaves rank {rank} without an example "
+        "for '{name}' to learn from: expected one or more for each of {size} ranks. Take larger batches (size in "
+        "[training.batcher]) or fewer ranks; only examples with members in doc.spans['{key}'] count."
+    )
+    UNLIKE_BATCHES = (
+        "The ranks read other examples than each other in step {step}: every rank must make the same batches, of which "
+        "it trains its part. Check that training.seed is set (it is {seed}), that all ranks have the same files, and "
+        "that a reader of your own shuffles with Python's random or with a seed."
+    )
+    UNLIKE_WEIGHTS = (
+        "The ranks have other weights than each other after step {step}: they would train different models. Set "
+        "system.seed and training.seed, and give all ranks the same files, versions and kind of machine."
+    )
 
 
 class Notes(errors.Messages):

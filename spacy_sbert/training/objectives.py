@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
 from typing import cast
 
 from spacy.training import Example
@@ -15,7 +14,9 @@ from ..losses.parts.layer import LossLayer
 from ..spans import members
 from ..vectors.encoded import EncodedDoc
 from .errors import Errors
-from .members import batch_size_of, gold_values, labels_of, member_rows, objective_of
+from .member_vectors import MemberVectors
+from .members import batch_size_of, gold_values, labels_of, objective_of
+from .peers import ALONE, Peers
 
 Labels = list[Name] | dict[str, list[Name]]
 
@@ -54,7 +55,13 @@ def needs_width(loss: Model) -> bool:
 
 
 def batch_loss(
-    loss: Model, ops: Ops, examples: Sequence[Example], scores: Sequence[EncodedDoc], spans_key: str, factor: float
+    loss: Model,
+    ops: Ops,
+    examples: Sequence[Example],
+    scores: Sequence[EncodedDoc],
+    spans_key: str,
+    factor: float,
+    peers: Peers = ALONE,
 ) -> BatchLoss:
     """Compute the loss of every objective that has examples in a batch.
 
@@ -62,20 +69,19 @@ def batch_loss(
     examples (Sequence[Example]): the batch; members stand on the predicted Docs, gold values on the references.
     scores (Sequence[EncodedDoc]): what the encoder made of the predicted Docs.
     factor (float): on values and gradients.
+    peers (Peers): who has the other examples of the batch. The values are then of the whole batch, the gradients of the
+        own Docs.
     RAISES (ValueError): if an example is not what its objective takes.
     """
-    rows = [member_rows(eg.predicted, enc, spans_key) for eg, enc in zip(examples, scores, strict=True)]
-    borders = [0, *accumulate(len(encoded.vectors) for encoded in scores)]
-    flat = ops.xp.concatenate([encoded.vectors for encoded in scores])  # (rows of all Docs, width)
-    d_flat = ops.alloc2f(*flat.shape)
+    found = MemberVectors(ops, examples, scores, spans_key, peers)
     values: dict[str, float] = {}
     is_part, knows_batch = [], True
-    for name, chosen in _by_objective(loss, examples, rows, spans_key).items():
-        layer, group = objectives_of(loss)[name], [examples[i] for i in chosen]
+    for name, chosen in _by_objective(loss, found.batch, spans_key).items():
+        layer, group = objectives_of(loss)[name], [found.batch[i] for i in chosen]
         n_members = _count_members(group, layer, spans_key)
-        places = [ops.asarray1i([borders[i] + rows[i][member] for i in chosen]) for member in range(n_members)]
+        places = [found.places(chosen, member) for member in range(n_members)]
         gold = gold_values(group, layer.gold, ops, spans_key, score_range=layer.score_range)
-        inputs = ([flat[place] for place in places], gold)
+        inputs = ([found.vectors[place] for place in places], gold)
         share = len(chosen) / batch_size_of(group[0], spans_key, default=len(chosen))
         if share < 1 and layer.whole_batch:
             is_part.append(layer.name)
@@ -84,14 +90,14 @@ def batch_loss(
         if layer.is_sum:
             share = 1.0  # parts of a sum add up by themselves
         knows_batch &= all(batch_size_of(example, spans_key, default=0) for example in group)
-        found, backprop = loss({name: inputs} if name else inputs, True)
+        value, backprop = loss({name: inputs} if name else inputs, True)
         d_loss = backprop(factor * share)
-        values[name] = (found[name] if name else found) * factor * share
+        values[name] = (value[name] if name else value) * factor * share
         if not math.isfinite(values[name]):
             raise ValueError(Errors.LOSS_NOT_FINITE.format(loss=layer.name, text=group[0].reference.text[:50]))
         for place, d_member in zip(places, d_loss[name] if name else d_loss, strict=True):
-            d_flat[place] = d_member
-    return BatchLoss(values, [d_flat[start:end] for start, end in pairwise(borders)], is_part, knows_batch)
+            found.gradient[place] = d_member
+    return BatchLoss(values, found.of_docs(), is_part, knows_batch)
 
 
 def initialize_objectives(
@@ -126,14 +132,12 @@ def initialize_objectives(
             layer.initialize(X=(inputs, gold_values(own[:1], "vector", ops, spans_key)))
 
 
-def _by_objective(
-    loss: Model, examples: Sequence[Example], rows: list[list[int]], spans_key: str
-) -> dict[str, list[int]]:
+def _by_objective(loss: Model, examples: Sequence[Example], spans_key: str) -> dict[str, list[int]]:
     """The examples of each objective, by their place in the batch."""
     names = objectives_of(loss)
     chosen: dict[str, list[int]] = {}
     for i, example in enumerate(examples):
-        if not rows[i]:
+        if not members(example.predicted, spans_key):
             continue
         name = "" if "" in names else objective_of(example, spans_key)
         if name not in names:

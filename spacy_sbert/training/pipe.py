@@ -3,6 +3,10 @@
 from collections.abc import Callable, Iterable
 
 from spacy.training import Example, validate_examples
+from thinc.api import Model
+
+from ..spans import members
+from .peers import ALONE, Peers
 
 Scores = dict[str, float | None]
 
@@ -12,12 +16,17 @@ class PairPipe:
 
     scorer (Callable): what to report of pairs; None for nothing.
     examples_seen (int): in training, for reporting speed.
+    takes_peers (bool): whether it can learn from a batch of which other processes have a part.
+    peers (Peers): in training, those processes.
     """
 
     name: str
+    model: Model
     spans_key: str
     scorer: Callable[..., Scores] | None
     examples_seen = 0
+    takes_peers = False
+    peers: Peers = ALONE
 
     def score(self, examples: Iterable[Example], **kwargs: object) -> Scores:
         """Score the pairs among the examples with the pipe's scorer.
@@ -29,6 +38,10 @@ class PairPipe:
         examples = self._scored(list(examples))
         scores = self.scorer(examples, name=self.name, spans_key=self.spans_key, **kwargs)
         return scores if self._answers(examples) else {f"{self.name}_{key}": value for key, value in scores.items()}
+
+    def learns_from(self, example: Example) -> bool:
+        """Whether an example has members."""
+        return bool(members(example.predicted, self.spans_key))
 
     def _scored(self, examples: list[Example]) -> list[Example]:
         """The examples that are scored."""

@@ -14,11 +14,11 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 from thinc.api import Model
+from thinc.util import to_numpy
 
 from ..encoder.listener import SentenceListener
 from ..encoder.transformer import RowTransformer, load
 from ..files.digests import digest_of_stream
-from ..similarity import as_numpy
 from .sentence_pooling import SentencePooling
 
 # Of a transformer's configuration: what saving, a new version or training changes, and vectors do not depend on.
@@ -181,7 +181,7 @@ def _former_digest(encoder: RowTransformer, pooling: SentencePooling) -> str:
     for number, node in enumerate(pooling.walk()):
         for name in node.param_names:
             if node.has_param(name):
-                _add(found.update, f"{number} {name}", as_numpy(node.get_param(name)))
+                _add(found.update, f"{number} {name}", to_numpy(node.get_param(name)))
     return found.hexdigest()
 
 

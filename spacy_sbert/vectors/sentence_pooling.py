@@ -6,6 +6,7 @@ from typing import Any, cast
 import numpy
 from thinc.api import Model, Ops
 from thinc.types import Floats2d, Ragged
+from thinc.util import to_numpy
 
 from ..encoder.rows import Pieces, RowStates
 from ..encoder.settings import FolderSettings
@@ -15,7 +16,6 @@ from ..errors.configured import Configured
 from ..layers.pooling import make_pooling, stretch_pooling
 from ..layers.truncation import truncation
 from ..layers.unit_length import unit_length
-from ..similarity import as_numpy
 from .call import AS_CONFIGURED, Call
 from .errors import Errors
 
@@ -244,7 +244,7 @@ def _keep(
     without_units: numpy.ndarray,
 ) -> None:
     """Copy the states of each window that is wanted, so that none keeps those of its whole batch in memory."""
-    found, ends = as_numpy(part.values), numpy.cumsum(part.lengths)
+    found, ends = to_numpy(part.values), numpy.cumsum(part.lengths)
     for window in numpy.flatnonzero(pieces.windows & without_units):
         states[window] = found[:0]
     for window, start, end in zip(part.windows.tolist(), (ends - part.lengths).tolist(), ends.tolist(), strict=True):

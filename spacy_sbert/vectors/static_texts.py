@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 import numpy
+from thinc.util import to_numpy
 
 from ..encoder.rows import RowStates, rows_of_texts
 from ..encoder.wordpiece_table import WordpieceTable
 from ..encoder.wordpieces import Wordpieces
-from ..similarity import as_numpy
 from .call import Call
 from .identity import layers_digest
 from .sentence_pooling import SentencePooling, pool_rows
@@ -56,7 +56,7 @@ class StaticTextEncoder:
         batch = RowStates(rows, [], wordpieces.lengths)
         batch.states, batch.backprop = self.table.states(wordpieces, False)
         (vectors, _), _ = pool_rows(self.pooling, batch, False, call=self.call)
-        return as_numpy(vectors), 0
+        return to_numpy(vectors), 0
 
     def to_gpu(self, gpu_id: int) -> None:
         """Work on a GPU."""

@@ -16,6 +16,7 @@ import torch
 from spacy.util import minibatch
 from srsly import cloudpickle
 from thinc.api import require_gpu
+from thinc.util import to_numpy
 from tqdm import tqdm
 
 from ..encoder.engine.threads import map_ahead
@@ -23,7 +24,6 @@ from ..encoder.rows import RowStates, rows_of_texts
 from ..encoder.transformer import RowTransformer, load
 from ..encoder.wordpieces import Wordpieces
 from ..errors.checks import Positive, Processes, check, check_text
-from ..similarity import as_numpy
 from .call import AS_CONFIGURED, Call
 from .cuts import CutCounter
 from .errors import Errors
@@ -123,7 +123,7 @@ class TextEncoder:
         batch = RowStates(rows, [], wordpieces.lengths, n_lead=wordpieces.n_lead)
         with self.transformer.states(wordpieces, False) as (batch.states, batch.backprop):
             (vectors, _), _ = pool_rows(self.pooling, batch, False, call=self.call)
-            return as_numpy(vectors), int((rows.n_cut > 0).sum())
+            return to_numpy(vectors), int((rows.n_cut > 0).sum())
 
 
 def encode_all(

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy
 from spacy.tokens import Doc, Span
 from thinc.api import Model
+from thinc.util import to_numpy
 
 from ..encoder.curated import annotate, read_pieces
 from ..encoder.rows import RowStates
 from ..encoder.token_encoder import TokenEncoder
-from ..similarity import as_numpy
 from .call import Call
 from .identity import Tokenizer, layers_digest
 from .sentence_pooling import SentencePooling, pool_rows
@@ -71,7 +71,7 @@ class TokenTextEncoder:
                 annotate(self.upstream, own)
             batch = self._read(own, [[doc[:]] for doc in own])
             (vectors, _), _ = pool_rows(self.pooling, batch, False, call=self.call)
-            found[held] = as_numpy(vectors)
+            found[held] = to_numpy(vectors)
         return found, 0
 
     def _read(self, docs: list[Doc], spans: list[list[Span]]) -> RowStates:

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 
 import numpy
 from spacy.tokens import Doc, Span, Token
+from thinc.util import to_numpy
 
 from ..hooks import hooks, records
-from ..similarity import as_numpy, unit_length
+from ..similarity import unit_length
 from ..similarity.rows import checked
 from .errors import Errors
 
@@ -60,7 +61,7 @@ def vector_of(text: Text | Token) -> numpy.ndarray | None:
     """The vector that a pipe stored for a text, whether or not hooks are set, else spaCy's own; None without either."""
     if records.find(_doc_of(text)):
         return hooks.vector(text) if hooks.has_vector(text) else None
-    return as_numpy(text.vector) if text.has_vector else None
+    return to_numpy(text.vector) if text.has_vector else None
 
 
 def token_vectors(text: Text) -> list[numpy.ndarray | None]:

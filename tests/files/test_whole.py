@@ -64,3 +64,15 @@ def test_another_name_until_all_is_written(tmp_path):
         assert os.listdir(tmp_path) == ["new"]
         file.write(b"whole")
     assert os.listdir(tmp_path) == ["page.html"] and (tmp_path / "page.html").read_bytes() == b"whole"
+
+
+def test_a_folder_is_replaced_when_the_new_one_is_whole(tmp_path):
+    path = tmp_path / "made"
+    for content in ("first", "second"):
+        with new_folder(path, replace=True) as folder:
+            (folder / content).write_text(content)
+    with pytest.raises(OSError, match="No space"), new_folder(path, replace=True) as folder:
+        (folder / "third").write_text("half")
+        raise OSError("No space left on device")
+    assert [file.name for file in path.iterdir()] == ["second"]
+    assert [file.name for file in tmp_path.iterdir()] == ["made"]

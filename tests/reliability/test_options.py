@@ -7,8 +7,9 @@ import pytest
 import spacy
 import typer
 from counting import parts
+from thinc.api import Config
 from typer.testing import CliRunner
-from wrong_settings import PROMISE
+from wrong_settings import PROMISE, ROOT
 
 from spacy_sbert.cli import app
 
@@ -57,7 +58,7 @@ ALLOWED = {
 }
 # Of files that are written or kept, which tests of files try; hub-card needs the hub, and has the options of card
 ELSEWHERE = {"code", "output", "output_path", "cache", "more", "results", "index", "counts", "help"}
-FILES = {"input_path", "data_path", "folder", "corpus", "texts_path", "source"}
+FILES = {"config", "input_path", "data_path", "folder", "corpus", "texts_path", "source"}
 BY_VALUE = {
     "pipeline",
     "teacher",
@@ -81,12 +82,17 @@ OF_FOLDERS = {"suite", "normalization", "size", "classifier", "seeds", "bootstra
 
 
 @pytest.fixture(scope="module")
-def folder(make_two, tmp_path_factory):
+def folder(make_two, tiny_bert, tmp_path_factory):
     made = tmp_path_factory.mktemp("options")
     make_two.to_disk(made / "nlp")
     (made / "corpus.txt").write_text("\n".join(["A man is eating.", "The dog ran fast.", "He cannot go."] * 12))
     (made / "pairs.csv").write_text("".join(f"a\tb\tc\td\t{i}.0\tOne {i}.\tTwo {i}.\n" for i in range(4)))
     (made / "data").mkdir()
+    config = Config().from_disk(ROOT / "configs" / "ranking.cfg", interpolate=False)
+    config["components"]["transformer"]["model"]["name"] = str(tiny_bert)
+    config["paths"] = {key: str(ROOT / path) for key, path in config["paths"].items()}
+    config["training"].update({"max_epochs": 0, "max_steps": 1, "eval_frequency": 1})
+    config.to_disk(made / "train.cfg", interpolate=False)
     return made
 
 
@@ -115,6 +121,7 @@ def arguments_of(command: str, folder, tiny_bert, number: int, option: str) -> d
         "fit-meta": {"pipeline": nlp, "corpus": corpus, "output": out},
         "import": {"source": str(tiny_bert), "output": out},
         "search": {"pipeline": nlp, "corpus": corpus, "queries": "the dog"},
+        "train": {"config": str(folder / "train.cfg")},
         "mine": {"pipeline": nlp, "corpus": corpus, "output": f"{out}.tsv"},
         "cluster": {"pipeline": nlp, "corpus": corpus, "output": f"{out}.tsv"},
         "visualize": {"pipeline": nlp, "texts_path": corpus, "output": f"{out}.html"},

@@ -1,0 +1,58 @@
+"""`python -m spacy sbert train`: train on several processes, which torchrun starts."""
+
+import logging
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Context, Exit, Option
+from wasabi import msg
+
+from .ending import fail, use_gpu
+from .group import app
+from .options import Gpu
+
+UNKNOWN_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+@app.command("train", context_settings=UNKNOWN_OPTIONS)
+def train_cli(
+    context: Context,  # the settings of the config that are given as options
+    config: Annotated[Path, Argument(help="The config", exists=True, dir_okay=False)],
+    output: Annotated[Path | None, Option("--output", "-o", help="Folder for model-best and model-last")] = None,
+    code: Annotated[
+        Path | None, Option("--code", "-c", help="A Python file that registers functions of the config", exists=True)
+    ] = None,
+    verbose: Annotated[bool, Option("--verbose", "-V", help="Say more")] = False,
+    gpu_id: Gpu = -1,
+) -> None:
+    """Train a pipeline as 'spacy train' does, on all processes that torchrun has started:
+
+    torchrun --nproc-per-node 2 -m spacy sbert train configs/ranking.cfg --output training/ranking
+
+    Settings of the config are options here, too: --training.max_epochs 2. With --gpu-id 0 each process takes a GPU of
+    its own, from number 0 on. One log and one folder for all.
+    """
+    from spacy.cli._util import import_code, parse_config_overrides, show_validation_error
+    from spacy.training.initialize import init_nlp
+    from spacy.util import load_config, logger
+
+    from ..training.loop import train
+    from ..training.ranks import RankLost, launched
+
+    overrides = parse_config_overrides(context.args)
+    import_code(code)
+    with launched(gpu_id) as ranks:
+        logger.setLevel(logging.ERROR if not ranks.is_first else logging.DEBUG if verbose else logging.INFO)
+        use_gpu(ranks.gpu_id, silent=not ranks.is_first)
+        try:
+            with show_validation_error(config):
+                nlp = init_nlp(load_config(config, overrides, interpolate=False), use_gpu=ranks.gpu_id)
+            train(nlp, output, ranks)
+        except RankLost as error:
+            fail(str(error))
+        except KeyboardInterrupt:
+            if ranks.is_first:
+                msg.warn("Stopped", "What was saved is whole.")
+            raise Exit(130) from None
+        if ranks.is_first and output is not None:
+            msg.good(f"Saved the pipeline to {output}")

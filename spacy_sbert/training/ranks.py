@@ -1,0 +1,172 @@
+"""The processes that train together, and what they tell each other: a thin layer over torch.distributed."""
+
+import json
+import os
+import signal
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from itertools import accumulate, pairwise
+from typing import Any, NoReturn, cast
+from zlib import crc32
+
+import torch
+from spacy.training import Example
+from thinc.api import torch2xp, xp2torch
+from thinc.types import Floats2d
+from torch import distributed
+
+from .errors import Errors
+from .peers import Peers
+
+PATIENCE = timedelta(days=7)  # while rank 0 evaluates; torchrun ends a job of which a rank has died at once
+
+
+class RankLost(RuntimeError):
+    """Another rank has ended, or cannot be reached."""
+
+
+class Ranks(Peers):
+    """One of several processes that train together, each on every size-th example of a batch.
+
+    Every rank reads the same batches, and encodes its part. The vectors of all are gathered, so that each computes the
+    loss of the whole batch; the gradient of its own rows is what it takes back. Where torch.distributed was not begun,
+    there is one rank, which tells nobody anything.
+
+    gpu_id (int): the GPU of this rank, -1 for the CPU. rank, size (int): which it is, of how many.
+    device (torch.device): where tensors are that are sent.
+    """
+
+    def __init__(self, gpu_id: int = -1) -> None:
+        joined = distributed.is_available() and distributed.is_initialized()
+        self.rank, self.size = (distributed.get_rank(), distributed.get_world_size()) if joined else (0, 1)
+        self.gpu_id = gpu_id
+        self.device = torch.device("cuda", gpu_id) if joined and gpu_id >= 0 else torch.device("cpu")
+        self._batch: Sequence[Example] | None = None
+
+    def __reduce__(self) -> tuple[type, tuple]:
+        return Peers, ()  # a copy is alone
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the rank that writes and speaks."""
+        return self.rank == 0
+
+    # What Peers have
+
+    @contextmanager
+    def sharing(self, batch: Sequence[Example]) -> Iterator[list[Example]]:
+        """While a batch is learned from; the rank's own examples."""
+        self._batch = batch
+        try:
+            yield list(batch[self.rank :: self.size])
+        finally:
+            self._batch = None
+
+    def batch(self, own: Sequence[Example]) -> Sequence[Example]:
+        return own if self._batch is None else self._batch
+
+    def gather(self, vectors: Floats2d, counts: Sequence[int]) -> Floats2d:
+        if self._batch is None or self.size == 1:
+            return vectors
+        places = self._places(counts)
+        sent = xp2torch(vectors).to(self.device)
+        padded = sent.new_zeros(max(map(len, places)), sent.shape[1])
+        padded[: len(sent)] = sent
+        whole = sent.new_empty(sum(counts), sent.shape[1])
+        for rows, of_rank in zip(self._of_all(padded), places, strict=True):
+            whole[of_rank.to(self.device)] = rows[: len(of_rank)]
+        return cast(Floats2d, torch2xp(whole))
+
+    def own(self, d_vectors: Floats2d, counts: Sequence[int]) -> Floats2d:
+        if self._batch is None or self.size == 1:
+            return d_vectors
+        d_whole = xp2torch(d_vectors)
+        return cast(Floats2d, torch2xp(d_whole[self._places(counts)[self.rank].to(d_whole.device)]))
+
+    def _places(self, counts: Sequence[int]) -> list[torch.Tensor]:
+        """Of each rank, where the rows of its examples are among those of the batch."""
+        starts = [0, *accumulate(counts)]
+        rows = [list(range(start, end)) for start, end in pairwise(starts)]
+        return [
+            torch.tensor([row for own in rows[rank :: self.size] for row in own], dtype=torch.long)
+            for rank in range(self.size)
+        ]
+
+    # What ranks tell each other
+
+    def sum(self, values: torch.Tensor) -> torch.Tensor:
+        """The sum over ranks, bit for bit the same on all."""
+        if self.size > 1:
+            with self._telling():
+                distributed.all_reduce(values)
+        return values
+
+    def from_first(self, values: torch.Tensor) -> torch.Tensor:
+        """What rank 0 has, on all."""
+        if self.size > 1:
+            with self._telling():
+                distributed.broadcast(values, src=0)
+        return values
+
+    def said_by_first(self, said: Any) -> Any:
+        """What rank 0 says, any JSON, on all; what the others say is not looked at."""
+        if self.size == 1:
+            return said
+        text = json.dumps(said, default=float).encode("utf8") if self.is_first else b""
+        length = int(self.from_first(torch.tensor([len(text)], device=self.device)))
+        sent = torch.zeros(length, dtype=torch.uint8, device=self.device)
+        if self.is_first:
+            sent[:] = torch.frombuffer(bytearray(text), dtype=torch.uint8)
+        return json.loads(bytes(self.from_first(sent).tolist()))
+
+    def agree(self, parts: Iterable[bytes]) -> bool:
+        """Whether all ranks have the same bytes, by their CRC-32."""
+        found = 0
+        for part in parts:
+            found = crc32(part, found)
+        each = self._of_all(torch.tensor([found], device=self.device))
+        return all(int(one) == found for one in each)
+
+    def _of_all(self, values: torch.Tensor) -> list[torch.Tensor]:
+        """Values of one shape, from each rank."""
+        if self.size == 1:
+            return [values]
+        received = [torch.empty_like(values) for _ in range(self.size)]
+        with self._telling():
+            distributed.all_gather(received, values)
+        return received
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except RuntimeError as error:  # of gloo and nccl; others would not tell which rank is speaking
+            reason = str(error).splitlines()[0].partition(". ")[0]
+            raise RankLost(Errors.RANK_LOST.format(rank=self.rank, size=self.size, reason=reason)) from error
+
+
+@contextmanager
+def launched(gpu_id: int = -1) -> Iterator[Ranks]:
+    """Join the ranks that torchrun has started, if it has; they part at the end.
+
+    gpu_id (int): the first GPU of each machine to train on, -1 for the CPU: the rank of local number i takes the i-th
+        from there.
+    YIELDS (Ranks): what this process is.
+    """
+    if "RANK" not in os.environ or not distributed.is_available():
+        yield Ranks(gpu_id)
+        return
+    if gpu_id >= 0:
+        gpu_id += int(os.environ["LOCAL_RANK"])
+    stock = signal.signal(signal.SIGTERM, _end)  # by which torchrun ends the others: what is being saved is taken back
+    distributed.init_process_group("nccl" if gpu_id >= 0 else "gloo", timeout=PATIENCE)
+    try:
+        yield Ranks(gpu_id)
+    finally:
+        distributed.destroy_process_group()
+        signal.signal(signal.SIGTERM, stock)
+
+
+def _end(number: int, frame: object) -> NoReturn:
+    raise SystemExit(128 + number)

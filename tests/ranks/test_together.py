@@ -1,0 +1,190 @@
+"""What ranks cannot train together is refused by all of them; what they find out by themselves is told to all."""
+
+import pickle
+import random
+
+import numpy
+import pytest
+import torch
+from pipelines import make_example
+from spacy.training import Example
+from test_shared import add_tagger
+
+from spacy_sbert.training.parameters import parameters_of
+from spacy_sbert.training.peers import ALONE
+from spacy_sbert.training.ranks import Ranks
+from spacy_sbert.training.together import together
+
+TEXTS = ["A man is eating food.", "The cat sat on the mat.", "He cannot go.", "The dog ran fast."]
+
+
+class Pair(Ranks):
+    """The first of two ranks, the other of which says the same, or `differs`."""
+
+    differs = False
+
+    def __init__(self, rank=0):
+        super().__init__()
+        self.rank, self.size = rank, 2
+
+    def _of_all(self, values):
+        return [values, values + self.differs]
+
+    def sum(self, values):
+        return 2 * values
+
+    def from_first(self, values):
+        return values
+
+
+def examples(nlp, n=4):
+    return [make_example(nlp, text, other) for text, other in zip(TEXTS, reversed(TEXTS), strict=True)][:n]
+
+
+def ready(make_nlp, **training):
+    nlp = make_nlp("shared")
+    nlp.config["training"].update({"seed": 1, "frozen_components": [], "accumulate_gradient": 1, **training})
+    nlp.initialize(lambda: examples(nlp))
+    return nlp
+
+
+def refused(nlp, message):
+    with pytest.raises(ValueError, match=message), together(nlp, Pair()):
+        raise AssertionError
+
+
+def test_other_components_are_refused(make_nlp):
+    nlp = make_nlp("shared")
+    add_tagger(nlp)
+    refused(nlp, r"\[sbert-ranks-of-others\] 2 ranks cannot train tagger, transformer together")
+    nlp.config["training"]["frozen_components"] = ["tagger"]
+    nlp.initialize(lambda: examples(nlp))
+    with together(nlp, Pair()):
+        assert isinstance(nlp.get_pipe("sbert").peers, Pair)
+
+
+def test_a_reranker_is_refused(tiny_bert, make_nlp):
+    nlp = make_nlp("own")
+    nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert)}})
+    refused(nlp, r"\[sbert-ranks-of-others\] 2 ranks cannot train sbert_reranker together")
+
+
+def test_nothing_to_train_is_refused(make_nlp):
+    nlp = ready(make_nlp, frozen_components=["sbert", "transformer"])
+    refused(nlp, r"\[sbert-ranks-without-sbert\].*transformer, sbert")
+
+
+def test_parts_of_batches_are_refused(make_nlp):
+    refused(ready(make_nlp, accumulate_gradient=2), r"\[sbert-ranks-and-parts\] training.accumulate_gradient is 2")
+
+
+def test_one_rank_takes_everything(make_nlp):
+    nlp = ready(make_nlp, accumulate_gradient=2)
+    add_tagger(nlp)
+    with together(nlp, Ranks()):
+        assert "update" not in vars(nlp)
+
+
+@pytest.mark.parametrize("without", [3, 1])
+def test_a_rank_without_an_example_is_refused(make_nlp, without):
+    """Of a batch of one, and of one whose others have no members."""
+    nlp = ready(make_nlp)
+    batch = examples(nlp)[:1]
+    batch += [Example(nlp.make_doc(text), nlp.make_doc(text)) for text in TEXTS[: without - 1]]
+    with together(nlp, Pair()), pytest.raises(ValueError, match=f"of {without} examples.*leaves rank 1 without"):
+        nlp.update(batch, sgd=False)
+
+
+def test_other_batches_and_other_weights_are_refused(make_nlp):
+    nlp, ranks = ready(make_nlp), Pair()
+    with together(nlp, ranks):
+        ranks.differs = True
+        with pytest.raises(ValueError, match=r"\[sbert-unlike-batches\].*in step 0.*\(it is 1\)"):
+            nlp.update(examples(nlp), sgd=False)
+        with pytest.raises(ValueError, match=r"\[sbert-unlike-weights\].*after step 0"):
+            nlp.evaluate(examples(nlp))
+    assert nlp.get_pipe("sbert").peers is ALONE and "update" not in vars(nlp) and "evaluate" not in vars(nlp)
+
+
+def test_the_first_evaluates_for_all(make_nlp):
+    nlp = ready(make_nlp)
+    expected = nlp.evaluate(examples(nlp))
+    said = []
+
+    class Second(Pair):
+        def said_by_first(self, given):
+            return given if self.is_first else said[-1]
+
+    def read():
+        random.random()  # as a reader that shuffles
+        yield from examples(nlp)
+
+    random.seed(3)
+    state = random.getstate()
+    with together(nlp, Second()):
+        said.append(nlp.evaluate(read()))
+    assert said[-1]["sts_spearman"] == expected["sts_spearman"]
+    assert random.getstate() == state
+    with together(nlp, Second(rank=1)):
+        assert nlp.evaluate(None) is said[-1]
+
+
+def test_gradients_are_summed_where_any_rank_has_one(make_nlp):
+    """And a parameter without one anywhere stays without; an overflow on one rank is one on all."""
+    nlp = ready(make_nlp)
+
+    class Other(Pair):
+        def sum(self, values):
+            return values + theirs
+
+    learning = list(parameters_of([nlp.get_pipe("transformer").model]))
+    size = sum(one.weights.numel() for one in learning)
+    n = len(learning)
+    theirs = torch.zeros(n + 1 + size)
+    theirs[0] = theirs[n] = 1.0  # the other rank has a gradient for the first alone, which has overflowed
+    theirs[n + 1 : n + 1 + learning[0].weights.numel()] = 0.5
+    with together(nlp, Other()):
+        stock, seen = nlp.update._update, []
+        nlp.update._update = lambda own, *args, **kwargs: seen.append(own) or {}
+        nlp.update(examples(nlp))
+    assert [example.predicted.text for example in seen[0]] == [example.predicted.text for example in examples(nlp)[::2]]
+    assert stock.__self__ is nlp
+    assert (learning[0].gradient == 0.5).all()
+    assert all(one.gradient is None for one in learning[1:])
+    assert nlp.get_pipe("transformer").model.layers[0].shims[0]._grad_scaler.found_inf
+
+
+def test_a_copy_is_alone(make_nlp):
+    nlp = ready(make_nlp)
+    with together(nlp, Pair()):
+        assert type(pickle.loads(pickle.dumps(nlp.get_pipe("sbert").peers))) is type(ALONE)
+
+
+def test_rows_come_back_to_their_examples():
+    """Of batches with one, two or three members each, by three ranks."""
+    counts = [2, 1, 3, 2, 0, 1, 1]
+    whole = numpy.arange(2 * sum(counts), dtype="float32").reshape(-1, 2)
+    starts = numpy.cumsum([0, *counts])
+
+    class Third(Ranks):
+        def __init__(self, rank):
+            super().__init__()
+            self.rank, self.size = rank, 3
+
+        def _of_all(self, values):
+            return [pad(rank, values) for rank in range(3)]
+
+    def part(rank):
+        return numpy.concatenate([whole[starts[i] : starts[i + 1]] for i in range(rank, len(counts), 3)])
+
+    def pad(rank, like):
+        rows = torch.zeros_like(like)
+        rows[: len(part(rank))] = torch.from_numpy(part(rank))
+        return rows
+
+    for rank in range(3):
+        ranks = Third(rank)
+        with ranks.sharing([None] * len(counts)):
+            assert numpy.array_equal(ranks.gather(part(rank), counts), whole)
+            assert numpy.array_equal(ranks.own(whole, counts), part(rank))
+        assert ranks.gather(whole, counts) is whole  # no batch is shared any more
