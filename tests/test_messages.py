@@ -19,6 +19,7 @@ ROOMS = [".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts) for fi
 WARNINGS = [
     "arrived",
     "behind-limit",
+    "bulk-cut",
     "export-windows",
     "foreign-rows",
     "import-static-prompts",

@@ -31,7 +31,36 @@ class Errors(errors.Errors):
         "Cannot write {path}: {reason}. What is done is kept: make room (or mend what keeps the file from being "
         "written), and run the same command again to go on."
     )
+    BULK_NO_PLACE = (
+        "Cannot read the folder {given}: {reason}. Expected a folder of this machine, or an address such as "
+        "s3://bucket/folder, gs://bucket/folder or hdfs://host/folder, with the rights to read it."
+    )
+    BULK_NO_PARTS = "{given} has no files of texts: expected some whose names end in one of {expected}."
+    BULK_UNKNOWN_PART = (
+        "{path} is no file of texts: expected names that end in one of {expected}, all but .parquet also .gz. Move it "
+        "away, or begin its name with a dot."
+    )
+    BULK_NO_RAY = "The engine 'ray' needs Ray. Install it: pip install 'spacy-sbert[ray]'."
+    BULK_NO_BATCH_COLUMN = "A batch has no column '{column}', but {given}. Name the column of the texts: column=..."
+    BULK_BAD_SHARD = "Cannot do the shard '{given}': expected I/N, the I-th of N, such as 2/8 for the second of eight."
+    BULK_OTHER_JOB = (
+        "{folder} holds vectors that were made otherwise: {differing}. Go on with the encoder and the options of then, "
+        "or take another folder. --restart makes all of them anew."
+    )
+    BULK_OTHER_PART = (
+        "{path} was changed since its vectors were made (it has {given} bytes, then {known}). Take another folder for "
+        "the new data, or make all vectors anew with --restart."
+    )
     BULK_NOT_FINITE = (
         "The vector of row {row} (from 0) is not finite in {dtype}. Write float32, or encode in another precision "
         "(--precision float32)."
+    )
+
+
+class Warnings(errors.Warnings):
+    """Of warnings."""
+
+    BULK_CUT = (
+        '{cut} of {rows} texts were longer than the encoder\'s limit and were cut. Set overflow = "windows" in the '
+        "encoder's config to average over windows instead."
     )

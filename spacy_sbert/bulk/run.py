@@ -13,15 +13,15 @@ from ..errors.checks import NonNegative, Positive, Processes, Width, validated
 from ..files.regular import check_input, check_output
 from ..files.texts import TextColumns
 from ..files.whole import replace
-from ..vectors.computing import texts_budget
 from ..vectors.cuts import CutCounter
 from ..vectors.texts import TextEncoder, TextsEncoder, check_gpus, encode_windows
 from .durable import writing
+from .encoding import Encoding
 from .errors import Errors
-from .identity import WEIGHTS, describe, former_digest
+from .identity import WEIGHTS, former_digest
 from .outputs import Result, writer_of
 from .source import Source
-from .vectors import DTYPES, Layout, VectorFile
+from .vectors import Layout, VectorFile
 from .work_folder import Kept, Values, WorkFolder
 
 
@@ -98,26 +98,22 @@ def encode_file(
     RAISES (RuntimeError): if another process writes the same output.
     """
     source_path, output = Path(input_path), Path(output_path)
-    write = writer_of(output, with_columns=with_text or id_column is not None)
+    encoding = Encoding(
+        column, header, id_column, with_text, dtype, window, max_batch_items, prompt_name, prompt, truncate_dim
+    )
+    write = writer_of(output, with_columns=encoding.with_columns)
     workers = Workers(n_process, tuple(gpu_ids))
     check_gpus(workers.gpu_ids)
-    _check_given(source_path, output, dtype, overwrite)
-    encoder = sbert.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim)
-    budget = texts_budget(encoder, max_batch_items, workers.gpu_ids)
+    _check_given(source_path, output, overwrite)
+    encoder = encoding.encoder(sbert)
+    budget = encoding.budget(encoder, workers.gpu_ids)
     with WorkFolder(output) as work:
         if restart:
             work.clear()
         source = Source(source_path, TextColumns(column, id_column, header))
         made_of: Values = {
             "input (SHA-256)": source.sha256,
-            "column": column,
-            "header": header,
-            "id_column": id_column,
-            "with_text": with_text,
-            "output": output.suffix.lower(),
-            "dtype": dtype,
-            "window": window,
-            **describe(encoder, budget, workers.gpu_ids),
+            **encoding.made_of(encoder, budget, workers.gpu_ids, output.suffix.lower()),
         }
         kept = work.begun(made_of, lambda: {WEIGHTS: former_digest(encoder)}) or _begin(
             work, made_of, source, encoder, progress
@@ -139,9 +135,7 @@ def encode_file(
     return report
 
 
-def _check_given(source: Path, output: Path, dtype: str, overwrite: bool) -> None:
-    if dtype not in DTYPES:
-        raise ValueError(Errors.BULK_UNKNOWN_DTYPE.format(given=dtype, expected=", ".join(DTYPES)))
+def _check_given(source: Path, output: Path, overwrite: bool) -> None:
     check_input(source)  # before the work folder is made
     if output.exists() and source.exists() and output.samefile(source):
         raise ValueError(Errors.BULK_SAME_FILE.format(path=output))

@@ -7,6 +7,13 @@ class Errors(errors.Errors):
     """Of exceptions."""
 
     BULK_BAD_GPU_IDS = "Cannot use --gpu-ids {given}: expected whole numbers with commas between, such as 0,1."
+    BULK_OF_FOLDERS = "{path} is a file, and {options} is for folders of files. Leave it out, or name a folder."
+    BULK_OF_FILES = (
+        "{path} is a folder, and {option} is for single files: parts that are done stay. --restart makes all anew."
+    )
+    BULK_OF_RAY = "Options of Ray were given without --engine ray: {options}. Add it, or leave them out."
+    BULK_NO_ENGINE = "Unknown --engine '{given}': expected local or ray."
+    BULK_BAD_WORKERS = "Cannot use --workers {given}: expected the fewest and the most, such as 1,64."
 
 
 class Warnings(errors.Warnings):

@@ -5,7 +5,7 @@ import gzip
 import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from .errors import Errors
 from .regular import check_input
@@ -14,12 +14,12 @@ MAX_LINE = 2**24  # bytes; a file without line ends, or an unclosed quote, must 
 BOM = "\ufeff"  # spreadsheets write one before the header
 
 
-def is_gzip(path: Path) -> bool:
+def is_gzip(path: PurePath) -> bool:
     """Whether a file is compressed, which its name says."""
     return path.suffix.lower() == ".gz"
 
 
-def format_suffix(path: Path) -> str:
+def format_suffix(path: PurePath) -> str:
     """The suffix that says what is in a file: ".tsv" for pairs.tsv and for pairs.tsv.gz."""
     return (path.with_suffix("") if is_gzip(path) else path).suffix.lower()
 

@@ -39,16 +39,13 @@ SETTINGS = (  # of [training], which spaCy's loop takes as they are
 )
 
 
-def train(
-    nlp: Language, output: Path | None, ranks: Ranks, *, stdout: IO[str] = sys.stdout, stderr: IO[str] = sys.stderr
-) -> None:
+def train(nlp: Language, output: Path | None, ranks: Ranks) -> None:
     """Train a pipeline with the other ranks, as `spacy train` does with one.
 
     Rank 0 alone evaluates, writes and logs. What it saves takes the place of what it saved before when it is whole.
 
     nlp (Language): initialised by spacy.training.initialize.init_nlp, from the same config on all ranks.
     output (Path): the folder for model-best and model-last. ranks (Ranks): see launched.
-    stdout, stderr (file): for the logger of the config.
     RAISES (ValueError): if the ranks cannot train it, see together. (RuntimeError): if one of them is gone.
     """
     config = nlp.config.interpolate()
@@ -68,7 +65,8 @@ def train(
             **{name: training[name] for name in SETTINGS},
         )
         with nlp.select_pipes(disable=frozen):
-            log, finish = training["logger"](nlp, stdout, stderr) if ranks.is_first else (_nothing, _nothing)
+            logger = training["logger"] if ranks.is_first else _silent
+            log, finish = logger(nlp, sys.stdout, sys.stderr)
         try:
             for _, info, is_best in steps:
                 if is_best is not None:
@@ -119,5 +117,6 @@ def fix_dropout(seed: int) -> None:
         module.random.seed(seed)
 
 
-def _nothing(info: object = None) -> None:
-    """The log of a rank that does not speak."""
+def _silent(nlp: Language, stdout: IO[str], stderr: IO[str]) -> tuple[Callable, Callable]:
+    """The logger of a rank that does not speak."""
+    return lambda info: None, lambda: None

@@ -79,3 +79,46 @@ def test_precision(pipeline):
 def test_the_default_is_the_default_encoder():
     pipe = load_pipe(name="mini")
     assert pipe.name == "mini" and pipe.encode(["A man is eating."]).shape == (1, 384)
+
+
+def test_a_folder_in_shards(pipeline, sbert, texts, tmp_path):
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    for name in ("a", "b", "c"):
+        (folder / f"{name}.txt").write_text("One.\nTwo.\n\n")
+    options = ["--pipeline", pipeline, "--quiet", "--dtype", "float16"]
+    code, said = encode(folder, out, *options, "--shard", "1/2")
+    assert code == 0 and f"Wrote 6 vectors of 2 of 2 files to {out}" in said and "2 vectors are zero" in said
+    code, said = encode(folder, out, *options)
+    assert code == 0 and "Wrote 9 vectors of 3 of 3 files" in said and "2 of these files were there" in said
+    assert sorted(path.name for path in out.glob("*.npy")) == ["a.txt.npy", "b.txt.npy", "c.txt.npy"]
+    assert numpy.load(out / "b.txt.npy").dtype == "float16"
+    (folder / "b.txt").write_bytes(b"bad \xff\n")
+    code, said = encode(folder, tmp_path / "other", *options, "--output-format", "parquet")
+    assert code == 1 and "No vectors of b.txt" in said and "b.txt, line 1" in said and "2 of 3 files" in said
+    assert sorted(path.name for path in (tmp_path / "other").glob("*.parquet")) == ["a.txt.parquet", "c.txt.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--shard", "3/2"], "Cannot do the shard '3/2'"),
+        (["--overwrite"], "--overwrite is for single files"),
+        (["--workers", "1,2"], "Options of Ray were given without --engine ray: workers"),
+        (["--engine", "ray", "--workers", "2,1"], "Cannot use --workers 2,1"),
+        (["--engine", "ray", "--num-cpus", "0"], "num_cpus = 0"),
+        (["--engine", "spark"], "Unknown --engine 'spark': expected local or ray"),
+        (["--output-format", "txt"], "expected a name that ends in one of .npy, .parquet"),
+    ],
+)
+def test_what_is_refused_of_folders(pipeline, tmp_path, options, message):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.txt").write_text("One.\n")
+    code, said = encode(folder, tmp_path / "out", "--pipeline", pipeline, *options)
+    assert code == 1 and message in said and not (tmp_path / "out").exists()
+
+
+def test_options_of_folders_are_refused_for_files(pipeline, texts, write_texts, tmp_path):
+    code, said = encode(write_texts("a.txt", texts), tmp_path / "out.npy", "--pipeline", pipeline, "--shard", "1/2")
+    assert code == 1 and "a.txt is a file, and --shard 1/2 is for folders" in said.replace("\n", " ")

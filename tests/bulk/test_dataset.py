@@ -1,0 +1,248 @@
+"""Folders of files to folders of vectors: the bytes of single files, each part once, and what is refused."""
+
+import json
+import os
+
+import numpy
+import pytest
+import spacy
+
+from spacy_sbert.bulk import encode_dataset, encode_file
+from spacy_sbert.bulk.dataset import Index
+from spacy_sbert.bulk.manifest import Job, Manifest, read
+from spacy_sbert.bulk.parts import find_parts
+from spacy_sbert.bulk.places import Place
+
+pyarrow = pytest.importorskip("pyarrow")
+WINDOW = 4
+
+
+@pytest.fixture(scope="module")
+def pipeline(tiny_bert, tmp_path_factory):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
+    nlp.initialize()
+    folder = tmp_path_factory.mktemp("pipeline") / "nlp"
+    nlp.to_disk(folder)
+    return folder
+
+
+@pytest.fixture
+def source(tmp_path):
+    """Ten files of other texts each, in two folders, one of them empty."""
+    folder = tmp_path / "in"
+    (folder / "deep").mkdir(parents=True)
+    for number in range(10):
+        texts = [f"The cat sat {number} {i}." for i in range(number)]
+        place = folder / "deep" if number % 3 == 0 else folder
+        if number % 2:
+            (place / f"part{number}.txt").write_text("".join(f"{text}\n" for text in texts))
+        else:
+            rows = [json.dumps({"text": text}) + "\n" for text in texts]
+            (place / f"part{number}.jsonl").write_text("".join(rows))
+    (folder / "_SUCCESS").write_text("")
+    (folder / ".hidden").write_text("")
+    return folder
+
+
+@pytest.fixture
+def encode(pipeline, source, tmp_path):
+    def run(target="out", **options):
+        return encode_dataset(source, tmp_path / target, **{"pipeline": pipeline, "window": WINDOW, **options})
+
+    return run
+
+
+def contents(folder, but=("index.json",)):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in but
+    }
+
+
+def times(folder):
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("part*")}
+
+
+def test_every_part_has_the_bytes_of_its_file(encode, source, pipeline, tmp_path):
+    report = encode()
+    assert (report.parts, report.done, report.failed, report.rows) == (10, 0, {}, sum(range(10)))
+    pipe = spacy.load(pipeline).get_pipe("sbert")
+    for path in source.rglob("part*"):
+        single = tmp_path / "single.npy"
+        encode_file(pipe, path, single, window=WINDOW, overwrite=True)
+        name = str(path.relative_to(source))
+        assert (tmp_path / "out" / f"{name}.npy").read_bytes() == single.read_bytes()
+        manifest = read(Place(str(tmp_path / "out")), f"{name}.npy.json", Manifest)
+        assert manifest.rows == len(numpy.load(single)) and manifest.bytes == single.stat().st_size
+    index = read(Place(str(tmp_path / "out")), "index.json", Index)
+    assert index.rows == sum(range(10)) and index.width == 16
+    assert [part.vectors for part in index.parts] == sorted(part.vectors for part in index.parts)
+    assert {part.vectors for part in index.parts} == {
+        str(p.relative_to(source)) + ".npy" for p in source.rglob("part*")
+    }
+
+
+def test_a_second_run_does_what_is_left(encode, tmp_path):
+    encode()
+    out = tmp_path / "out"
+    before, expected = times(out), contents(out)
+    (out / "part1.txt.npy.json").unlink()
+    (out / "deep" / "part6.jsonl.npy").write_bytes(b"half")
+    manifest = (out / "part5.txt.npy.json").read_text()
+    (out / "part5.txt.npy.json").write_text(manifest.replace('"rows": 5', '"rows": 6'))  # its seal is broken
+    report = encode()
+    assert (report.done, report.parts, report.rows) == (7, 10, 45)
+    assert contents(out) == expected
+    again = {path.name.split(".")[0] for path, time in times(out).items() if time != before.get(path)}
+    assert again == {"part1", "part6", "part5"}
+
+
+def test_shards_together_do_the_whole(encode, tmp_path):
+    encode("whole")
+    reports = [encode("shards", shard="1/2"), encode("shards", shard="2/2")]
+    assert [report.parts for report in reports] == [5, 5]
+    assert contents(tmp_path / "shards", but=()) == contents(tmp_path / "whole", but=())
+
+
+@pytest.mark.parametrize("shard", ["0/2", "3/2", "2", "a/b", "-1/2", "1/0", ""])
+def test_other_shards_are_refused(encode, shard):
+    with pytest.raises(ValueError, match=rf"\[sbert-bulk-bad-shard\] Cannot do the shard '{shard}'"):
+        encode(shard=shard)
+
+
+def test_one_bad_part_leaves_nine(encode, source, tmp_path):
+    (source / "part7.txt").write_bytes(b"good\nbad \xff\n")
+    report = encode()
+    assert list(report.failed) == ["part7.txt"]
+    assert "part7.txt, line 2" in report.failed["part7.txt"] and "sbert-" in report.failed["part7.txt"]
+    assert str(tmp_path) not in report.failed["part7.txt"]
+    assert len(list((tmp_path / "out").rglob("part*.npy"))) == 9
+    assert not (tmp_path / "out" / "index.json").exists()
+    (source / "part7.txt").write_text("good\nbetter\n")
+    report = encode()
+    assert (report.done, report.failed) == (9, {})
+    assert (tmp_path / "out" / "index.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("dtype", "float16", "dtype was float32, now float16"),
+        ("precision", "bfloat16", "precision was float32, now bfloat16"),
+        ("window", 8, "window was 4, now 8"),
+        ("output", ".parquet", "output was .npy, now .parquet"),
+        ("truncate_dim", 8, "now 8"),
+    ],
+)
+def test_another_option_is_refused(encode, tmp_path, option, value, said):
+    encode()
+    before = contents(tmp_path / "out", but=())
+    with pytest.raises(ValueError, match=r"\[sbert-bulk-other-job\]") as caught:
+        encode(**{option: value})
+    assert said in str(caught.value)
+    assert contents(tmp_path / "out", but=()) == before
+
+
+def test_another_encoder_is_refused_and_restart_makes_all_anew(encode, tiny_bert, tmp_path):
+    encode()
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert), "pooling": "max"}})
+    nlp.initialize()
+    nlp.to_disk(tmp_path / "other")
+    with pytest.raises(ValueError, match="pooling was mean, now max"):
+        encode(pipeline=tmp_path / "other")
+    report = encode(pipeline=tmp_path / "other", restart=True)
+    assert (report.done, report.parts) == (0, 10)
+    assert read(Place(str(tmp_path / "out")), "job.json", Job).made_of["pooling"] == "max"
+
+
+def test_a_changed_part_is_refused(encode, source, tmp_path):
+    encode()
+    path = source / "part1.txt"
+    path.write_text("Something else.\nAnd more.\n")
+    report = encode()
+    assert list(report.failed) == ["part1.txt"] and "[sbert-bulk-other-part]" in report.failed["part1.txt"]
+    assert encode(restart=True).failed == {}
+
+
+def test_row_groups_of_a_large_file_are_parts(pipeline, tmp_path):
+    from pyarrow.parquet import read_table, write_table
+
+    (tmp_path / "in").mkdir()
+    texts = [f"The dog ran {i}." for i in range(10)]
+    table = pyarrow.table({"name": list(range(10)), "text": texts, "other": list(range(10))})
+    write_table(table, tmp_path / "in" / "big.parquet", row_group_size=4)
+    options = {"pipeline": pipeline, "output": ".parquet", "id_column": "name", "with_text": True}
+    report = encode_dataset(tmp_path / "in", tmp_path / "out", large=1, **options)
+    assert (report.parts, report.rows) == (3, 10)
+    whole = encode_dataset(tmp_path / "in", tmp_path / "whole", **options)
+    assert whole.parts == 1
+    names = sorted(path.name for path in (tmp_path / "out").glob("big*.parquet"))
+    assert names == [f"big.parquet.0000{i}.parquet" for i in range(3)]
+    found = pyarrow.concat_tables([read_table(tmp_path / "out" / name) for name in names])
+    assert found["id"].to_pylist() == list(range(10)) and found["text"].to_pylist() == texts
+    expected = read_table(tmp_path / "whole" / "big.parquet.parquet")
+    assert numpy.abs(numpy.array(found["vector"].to_pylist()) - expected["vector"].to_pylist()).max() < 1e-6
+
+
+def test_a_bad_record_of_a_row_group_is_named(pipeline, tmp_path):
+    from pyarrow.parquet import write_table
+
+    (tmp_path / "in").mkdir()
+    table = pyarrow.table({"text": ["one", "two", None, "four"]})
+    write_table(table, tmp_path / "in" / "big.parquet", row_group_size=2)
+    report = encode_dataset(tmp_path / "in", tmp_path / "out", pipeline=pipeline, large=1)
+    assert list(report.failed) == ["big.parquet.00001"]
+    assert "big.parquet, row group 1, line 1" in report.failed["big.parquet.00001"]
+
+
+def test_folders_without_parts_and_unknown_files_are_refused(source, pipeline, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match=r"\[sbert-bulk-no-parts\]"):
+        encode_dataset(tmp_path / "empty", tmp_path / "out", pipeline=pipeline)
+    with pytest.raises(ValueError, match=r"\[sbert-bulk-no-place\] Cannot read the folder"):
+        encode_dataset(tmp_path / "none", tmp_path / "out", pipeline=pipeline)
+    with pytest.raises(ValueError, match=r"\[sbert-bulk-no-place\]"):
+        encode_dataset("nothing://there", tmp_path / "out", pipeline=pipeline)
+    (source / "README.md").write_text("read me")
+    with pytest.raises(ValueError, match=r"\[sbert-bulk-unknown-part\].*README.md"):
+        encode_dataset(source, tmp_path / "out", pipeline=pipeline)
+
+
+def test_unknown_options_are_refused_before_any_work(source, tmp_path):
+    with pytest.raises(ValueError, match="dtype"):
+        encode_dataset(source, tmp_path / "out", pipeline="none", dtype="float8")
+    with pytest.raises(ValueError, match="window = 0"):
+        encode_dataset(source, tmp_path / "out", pipeline="none", window=0)
+    with pytest.raises(TypeError, match="colour"):
+        encode_dataset(source, tmp_path / "out", pipeline="none", colour="red")
+    with pytest.raises(ValueError, match="bulk-no-columns"):
+        encode_dataset(source, tmp_path / "out", pipeline="none", with_text=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_cuts_are_counted_and_said_once(pipeline, tmp_path):
+    (tmp_path / "in").mkdir()
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / "in" / name).write_text("the cat " * 30 + "\ndog\n")
+    with pytest.warns(UserWarning, match=r"\[sbert-bulk-cut\] 2 of 4 texts") as warned:
+        report = encode_dataset(tmp_path / "in", tmp_path / "out", pipeline=pipeline)
+    assert len(warned) == 1 and report.cut == 2
+
+
+def test_a_part_is_found_by_its_size_and_time(source):
+    parts = {part.path: part for part in find_parts(Place(str(source)))}
+    path = source / "part1.txt"
+    assert parts["part1.txt"].size == path.stat().st_size
+    assert parts["part1.txt"].modified == os.stat(path).st_mtime_ns
+    assert len(parts) == 10
+
+
+def test_nothing_is_left_of_a_part_that_failed(encode, source, tmp_path):
+    (source / "part7.txt").write_bytes(b"bad \xff\n")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    encode(scratch=scratch)
+    assert list(scratch.iterdir()) == []
