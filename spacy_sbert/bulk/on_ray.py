@@ -55,7 +55,7 @@ class Cluster:
             )
             with _own_errors(ray):
                 for row in found.iter_rows():
-                    yield _outcome(row["outcome"])
+                    yield outcome_of(row["outcome"])
 
     @contextmanager
     def _connected(self, ray: Any) -> Iterator[None]:
@@ -91,7 +91,8 @@ def _made_of(plan: Plan) -> Values:
     return PartEncoder(plan).made_of()
 
 
-def _outcome(said: str) -> Outcome:
+def outcome_of(said: str) -> Outcome:
+    """What a worker said, see Worker."""
     found = json.loads(said)
     manifest = None if found["manifest"] is None else Manifest(**found["manifest"])
     return Outcome(Part(**found["part"]), manifest, found["is_new"], found["failed"])

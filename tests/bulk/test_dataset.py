@@ -2,6 +2,8 @@
 
 import json
 import os
+import sys
+from dataclasses import asdict, replace
 
 import numpy
 import pytest
@@ -9,9 +11,13 @@ import spacy
 
 from spacy_sbert.bulk import encode_dataset, encode_file
 from spacy_sbert.bulk.dataset import Index
+from spacy_sbert.bulk.encoding import Encoding
 from spacy_sbert.bulk.manifest import Job, Manifest, read
+from spacy_sbert.bulk.on_ray import Cluster, Worker, outcome_of
+from spacy_sbert.bulk.part_encoder import PartEncoder, Plan
 from spacy_sbert.bulk.parts import find_parts
 from spacy_sbert.bulk.places import Place
+from spacy_sbert.distributed import encode_dataset as on_machines
 
 pyarrow = pytest.importorskip("pyarrow")
 WINDOW = 4
@@ -246,3 +252,34 @@ def test_nothing_is_left_of_a_part_that_failed(encode, source, tmp_path):
     scratch.mkdir()
     encode(scratch=scratch)
     assert list(scratch.iterdir()) == []
+
+
+def test_a_machine_that_makes_other_bytes_is_refused(source, pipeline, tmp_path):
+    """As a worker with a GPU among others without one."""
+    plan = Plan(Place(str(source)), Place(str(tmp_path / "out")), ".npy", Encoding(), str(pipeline))
+    made_of = PartEncoder(plan).made_of()
+    Worker(plan, Job(made_of=dict(made_of)).model_dump())
+    other = Job(made_of={**made_of, "device": "NVIDIA H100"})
+    with pytest.raises(ValueError, match=r"\[sbert-bulk-other-job\].*device was NVIDIA H100, now "):
+        Worker(plan, other.model_dump())
+
+
+def test_a_worker_takes_and_gives_rows(source, pipeline, tmp_path):
+    plan = Plan(Place(str(source)), Place(str(tmp_path / "out")), ".npy", Encoding(), str(pipeline))
+    worker = Worker(plan, Job(made_of=dict(PartEncoder(plan).made_of())).model_dump())
+    parts = find_parts(plan.source)
+    for is_new in (True, False):
+        found = outcome_of(worker({"part": json.dumps(asdict(parts[-1]))})["outcome"])
+        assert (found.part, found.is_new, found.failed) == (parts[-1], is_new, "")
+        assert found.manifest.rows == int(parts[-1].path[4])
+    (source / parts[-1].path).write_bytes(b"\xff")
+    found = outcome_of(worker({"part": json.dumps(asdict(replace(parts[-1], size=1)))})["outcome"])
+    assert "[sbert-bulk-other-part]" in found.failed and found.manifest is None
+
+
+def test_ray_is_asked_for(source, pipeline, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ImportError, match=r"\[sbert-bulk-no-ray\].*spacy-sbert\[ray\]"):
+        on_machines(source, tmp_path / "out", pipeline=pipeline)
+    with pytest.raises(ValueError, match="num_cpus = -1"):
+        Cluster(num_cpus=-1)
