@@ -42,6 +42,7 @@ class Errors(errors.Errors):
     )
     BULK_NO_RAY = "The engine 'ray' needs Ray. Install it: pip install 'spacy-sbert[ray]'."
     BULK_NO_BATCH_COLUMN = "A batch has no column '{column}', but {given}. Name the column of the texts: column=..."
+    BULK_NO_SCRATCH = "There is no folder scratch = {given} on this machine to work in. Make it, or leave scratch out."
     BULK_BAD_SHARD = "Cannot do the shard '{given}': expected I/N, the I-th of N, such as 2/8 for the second of eight."
     BULK_OTHER_JOB = (
         "{folder} holds vectors that were made otherwise: {differing}. Go on with the encoder and the options of then, "

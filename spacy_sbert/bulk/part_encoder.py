@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from ..files.digests import file_digest
 from .encoding import Encoding
+from .errors import Errors
 from .manifest import Job, Manifest, check_job, done, manifest_name, write
 from .parts import Part
 from .pipe import load_pipe
@@ -53,9 +54,14 @@ class Plan:
 
 
 class PartEncoder:
-    """A worker: it loads the pipeline by itself, and encodes part after part."""
+    """A worker: it loads the pipeline by itself, and encodes part after part.
+
+    RAISES (ValueError): if this machine has no such scratch folder. See load_pipe for others.
+    """
 
     def __init__(self, plan: Plan):
+        if plan.scratch is not None and not Path(plan.scratch).is_dir():
+            raise ValueError(Errors.BULK_NO_SCRATCH.format(given=plan.scratch))
         self.plan = plan
         self.pipe = load_pipe(plan.pipeline, name=plan.name, precision=plan.precision, gpu_ids=plan.gpu_ids)
 

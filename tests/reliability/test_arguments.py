@@ -39,7 +39,7 @@ DATA = {
     "teacher",
 }
 DATA |= {"get_examples", "pipe", "source", "estimator", "text", "columns", "labels", "index", "encoder", "sbert"}
-DATA |= {"first", "second", "jupyter"}
+DATA |= {"first", "second", "jupyter", "target"}
 LATER = {"number as text", "unknown"}
 RIGHT = {  # by the argument's name, with the reason; what flags are, what may be None and defaults go without saying
     "batch_size": MANY,  # no more than there are
@@ -70,14 +70,19 @@ ANY_LIST = {"list", "list of things"}  # of another baseline than the one that i
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tiny_bert, tmp_path_factory):
     made = tmp_path_factory.mktemp("arguments")
+    alone = spacy.blank("en")
+    alone.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
+    alone.to_disk(made / "nlp")
+    (made / "texts").mkdir()
+    (made / "texts" / "one.txt").write_text("One.\n")
     (made / "corpus.txt").write_text("\n".join(["A man is eating.", "The dog ran fast.", "He cannot go."] * 2))
     (made / "pairs.csv").write_text("".join(f"a\tb\tc\td\t{i}.0\tOne {i}.\tTwo {i}.\n" for i in range(4)))
     return made
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def nlp(tiny_bert):
     made = spacy.blank("en")
     made.add_pipe("sentencizer")
@@ -132,6 +137,11 @@ def calls(nlp, folder):
             bulk.encode_file,
             {"sbert": sbert, **written},
             {**no_columns, "with_text": set()},  # an array has none
+        ),
+        "bulk.dataset.encode_dataset": (
+            bulk.encode_dataset,
+            {"source": folder / "texts", "target": folder / "vectors", "pipeline": folder / "nlp", "restart": True},
+            {"large": MANY},
         ),
         "bulk.pipe.load_pipe": (bulk.load_pipe, {}, {"name": {"none", *LATER}}),  # of a new pipe
         "meta.concatenation.Concatenation.__init__": (meta.Concatenation, {}, {}),
