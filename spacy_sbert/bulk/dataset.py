@@ -12,7 +12,7 @@ from tqdm import tqdm
 from ..errors.checks import NonNegative, Positive, Processes, validated
 from .encoding import Encoding
 from .errors import Warnings
-from .manifest import Manifest, begin_job, manifest_name, read, write
+from .manifest import JOB, Job, begin_job, done, manifest_name, read, write
 from .outputs import writer_of
 from .part_encoder import Outcome, PartEncoder, Plan
 from .parts import LARGE, Part, find_parts, shard_of
@@ -121,8 +121,8 @@ def encode_dataset(
     every = find_parts(plan.source, large)
     parts = every if shard is None else shard_of(every, shard)
     if restart:
-        for part in parts:
-            plan.target.remove(manifest_name(part, plan.suffix))
+        for name in (INDEX, *(manifest_name(part, plan.suffix) for part in parts)):
+            plan.target.remove(name)
     outcomes = list(_shown((engine or alone)(plan, parts, restart), len(parts), progress))
     _write_index(plan, every)
     return _report(outcomes)
@@ -142,16 +142,21 @@ def _shown(outcomes: Outcomes, n: int, progress: bool) -> Outcomes:
 
 
 def _write_index(plan: Plan, parts: Sequence[Part]) -> None:
-    """Write the index when all parts are done, by whichever shard is the last."""
-    found = [read(plan.target, manifest_name(part, plan.suffix), Manifest) for part in parts]
-    whole = [one for one in found if one is not None]
-    if len(whole) < len(found):
-        return
-    indexed = [
-        IndexedPart(vectors=part.name + plan.suffix, rows=one.rows, sha256=one.vectors)
-        for part, one in zip(parts, whole, strict=True)
-    ]
-    write(plan.target, INDEX, Index(parts=indexed, rows=sum(one.rows for one in whole), width=whole[0].width))
+    """Write the index when all parts are done, by whichever shard is the last: none of another job is in it. Until then
+    there is none."""
+    job = read(plan.target, JOB, Job)
+    indexed, width = [], 0
+    for part in parts:
+        try:
+            found = done(plan.target, part, job, plan.suffix) if job is not None else None
+        except ValueError:  # its file was changed, as its outcome says
+            found = None
+        if found is None:
+            plan.target.remove(INDEX)
+            return
+        indexed.append(IndexedPart(vectors=part.name + plan.suffix, rows=found.rows, sha256=found.vectors))
+        width = found.width
+    write(plan.target, INDEX, Index(parts=indexed, rows=sum(one.rows for one in indexed), width=width))
 
 
 def _report(outcomes: Sequence[Outcome]) -> DatasetReport:

@@ -74,6 +74,7 @@ def check_job(target: Place, theirs: Mapping[str, object], ours: Mapping[str, ob
 
 
 def manifest_name(part: Part, suffix: str) -> str:
+    """Where the manifest of a part stands. suffix (str): of the file of its vectors."""
     return f"{part.name}{suffix}.json"
 
 

@@ -27,6 +27,17 @@ def sbert(tiny_bert) -> SentenceBert:
     return nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
 
 
+@pytest.fixture(scope="session")
+def pipeline(tiny_bert, tmp_path_factory) -> Path:
+    """The folder of a saved pipeline."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
+    nlp.initialize()
+    folder = tmp_path_factory.mktemp("pipeline") / "nlp"
+    nlp.to_disk(folder)
+    return folder
+
+
 @pytest.fixture
 def write_texts(tmp_path) -> Callable[[str, Sequence[str]], Path]:
     """Write texts, and with them ids 0, 10, 20, ..., to a file whose name tells the format."""

@@ -23,16 +23,6 @@ pyarrow = pytest.importorskip("pyarrow")
 WINDOW = 4
 
 
-@pytest.fixture(scope="module")
-def pipeline(tiny_bert, tmp_path_factory):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
-    nlp.initialize()
-    folder = tmp_path_factory.mktemp("pipeline") / "nlp"
-    nlp.to_disk(folder)
-    return folder
-
-
 @pytest.fixture
 def source(tmp_path):
     """Ten files of other texts each, in two folders, one of them empty."""
@@ -171,6 +161,20 @@ def test_a_changed_part_is_refused(encode, source, tmp_path):
     report = encode()
     assert list(report.failed) == ["part1.txt"] and "[sbert-bulk-other-part]" in report.failed["part1.txt"]
     assert encode(restart=True).failed == {}
+
+
+def test_the_index_lists_no_vectors_of_another_job(encode, source, tmp_path):
+    """Neither those of a shard that was not begun anew, nor those of a part whose file was changed."""
+    index = tmp_path / "out" / "index.json"
+    encode()
+    assert index.exists()
+    encode(dtype="float16", restart=True, shard="1/2")
+    assert not index.exists()
+    encode(dtype="float16", restart=True, shard="2/2")
+    assert index.exists()
+    (source / "part1.txt").write_text("Something else.\nAnd more.\n")
+    assert list(encode(dtype="float16").failed) == ["part1.txt"]
+    assert not index.exists()
 
 
 def test_row_groups_of_a_large_file_are_parts(pipeline, tmp_path):

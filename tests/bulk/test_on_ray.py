@@ -23,16 +23,6 @@ LOCAL = Cluster(workers=(1, 2))
 
 
 @pytest.fixture(scope="module")
-def pipeline(tiny_bert, tmp_path_factory):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
-    nlp.initialize()
-    folder = tmp_path_factory.mktemp("pipeline") / "nlp"
-    nlp.to_disk(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def source(tmp_path_factory):
     folder = tmp_path_factory.mktemp("texts")
     for number in range(PARTS):
