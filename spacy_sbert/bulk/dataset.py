@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, NonNegativeInt
 from tqdm import tqdm
@@ -34,6 +34,7 @@ class IndexedPart(BaseModel):
 class Index(BaseModel):
     """All vectors of a data set as one: the parts in the order of their names."""
 
+    format: Literal["spacy-sbert vectors 1"] = "spacy-sbert vectors 1"
     parts: list[IndexedPart]
     rows: NonNegativeInt
     width: NonNegativeInt

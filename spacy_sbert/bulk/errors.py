@@ -52,6 +52,14 @@ class Errors(errors.Errors):
         "{path} was changed since its vectors were made (it has {given} bytes, then {known}). Take another folder for "
         "the new data, or make all vectors anew with --restart."
     )
+    BULK_NO_INDEX = (
+        "{folder} is no folder of vectors that is whole: index.json is missing, or has no row. Encode a folder of "
+        "texts to it, until all parts are done."
+    )
+    BULK_OTHER_VECTORS = (
+        "{path} in {folder} is not the file that was written ({reason}). Remove it, and encode the folder of texts "
+        "again."
+    )
     BULK_NOT_FINITE = (
         "The vector of row {row} (from 0) is not finite in {dtype}. Write float32, or encode in another precision "
         "(--precision float32)."

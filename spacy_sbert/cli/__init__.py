@@ -13,6 +13,7 @@ from . import (
     export_folder,  # noqa: F401
     fit_meta,  # noqa: F401
     import_folder,  # noqa: F401
+    index,  # noqa: F401
     search,  # noqa: F401
     train,  # noqa: F401
     visualize,  # noqa: F401

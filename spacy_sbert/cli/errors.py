@@ -13,6 +13,11 @@ class Errors(errors.Errors):
     )
     BULK_OF_RAY = "Options of Ray were given without --engine ray: {options}. Add it, or leave them out."
     BULK_NO_ENGINE = "Unknown --engine '{given}': expected local or ray."
+    SEARCH_OF_TEXTS = "{option} is of a file of texts, and {folder} has vectors: leave it out."
+    SEARCH_OF_VECTORS = (
+        "--vectors {vectors} are of an index that the command `index` built, and {corpus} is none. Leave them out, or "
+        "search in such an index."
+    )
     BULK_BAD_WORKERS = "Cannot use --workers {given}: expected the fewest and the most, such as 1,64."
 
 

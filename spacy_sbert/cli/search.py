@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import or_fail, use_gpu
+from .ending import fail, or_fail, use_gpu
+from .errors import Errors
 from .group import app
 from .options import Gpu, given, takes_options
 
@@ -51,11 +52,16 @@ class ClusterOptions:
 @takes_options
 def search_cli(
     pipeline: Pipeline,
-    corpus: Annotated[Path, Argument(help=f"{CORPUS_HELP}, or the folder of a saved index", exists=True)],
+    corpus: Annotated[
+        Path, Argument(help=f"{CORPUS_HELP}; or a folder: a saved index, or vectors by `encode`", exists=True)
+    ],
     queries: Annotated[list[str], Argument(help="What to search for")],
     k: Annotated[int, Option("--k", "-k", help="Texts for each query", min=1)] = 10,
     index: Annotated[Path | None, Option("--index", "-i", help="Folder of an index; built there if need be")] = None,
     kind: Annotated[str | None, Option("--kind", help="Of the index: flat, hnsw or ivf")] = None,
+    vectors: Annotated[
+        str | None, Option("--vectors", help="Those of an index by `index`, if they stand elsewhere by now")
+    ] = None,
     query_prompt: Annotated[str | None, Option("--query-prompt", help="Name of the queries' prompt")] = None,
     output: Annotated[Path | None, Option("--output", "-o", help="A .tsv or .jsonl file for the results")] = None,
     *,
@@ -64,14 +70,59 @@ def search_cli(
     """Find the texts that are most similar to each query, exactly or through a saved index."""
     from ..search.texts import search_texts
 
-    work = partial(search_texts, queries=queries, k=k, index=index, kind=kind, query_prompt=query_prompt)
+    work: Callable[..., Any]
+    columns: tuple[str, ...] = ("score", "row", "text")
+    if _has_vectors(corpus):
+        if index is not None or kind is not None:
+            fail(Errors.SEARCH_OF_TEXTS.format(option="--kind" if index is None else "--index", folder=corpus))
+        work = _in_folder(queries, k, vectors, query_prompt)
+        columns = ("score", "file", "row", "id", "text")
+    else:
+        if vectors is not None:
+            fail(Errors.SEARCH_OF_VECTORS.format(vectors=vectors, corpus=corpus))
+        work = partial(search_texts, queries=queries, k=k, index=index, kind=kind, query_prompt=query_prompt)
     found = _run(work, pipeline, corpus, how, output)
     for query, best in zip(queries, found, strict=True):
-        shown = [(f"{score:.4f}", str(row), text[:SHOWN]) for score, row, text in best]
-        msg.table(shown, header=("Score", "Row", "Text"), title=query[:SHOWN], divider=True)
+        shown = [
+            (f"{score:.4f}", *("" if value is None else str(value)[:SHOWN] for value in row)) for score, *row in best
+        ]
+        msg.table(shown, header=[name.capitalize() for name in columns], title=query[:SHOWN], divider=True)
     if output is not None:
         rows = [(query, *one) for query, best in zip(queries, found, strict=True) for one in best]
-        _write(output, ("query", "score", "row", "text"), rows)
+        _write(output, ("query", *columns), rows)
+
+
+def _has_vectors(folder: Path) -> bool:
+    """Whether something is a folder of the vectors of files, or of an index of such."""
+    from ..bulk.manifest import JOB
+    from ..search.in_folders import is_of_stored
+
+    with or_fail(f"Cannot search in {folder}"):
+        return (folder / JOB).is_file() or (folder.is_dir() and is_of_stored(folder))
+
+
+def _in_folder(queries: list[str], k: int, vectors: str | None, query_prompt: str | None) -> Callable[..., Any]:
+    """The search in a folder that has vectors in place of texts, which `_run` is to do."""
+    from ..bulk import PartVectors
+    from ..bulk.manifest import JOB
+    from ..search.in_folders import search_folder
+
+    def work(pipe: Any, folder: Path, **_: object) -> Any:  # of texts it has no column
+        is_index = not (folder / JOB).is_file()
+        if vectors is not None and not is_index:
+            raise ValueError(Errors.SEARCH_OF_VECTORS.format(vectors=vectors, corpus=folder))
+        return search_folder(
+            pipe,
+            folder,
+            queries,
+            k=k,
+            is_index=is_index,
+            open_vectors=PartVectors,
+            vectors=vectors,
+            query_prompt=query_prompt,
+        )
+
+    return work
 
 
 @app.command("mine")

@@ -1,8 +1,10 @@
 """Which encoder made vectors, so that those of another one are never searched."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..component.sbert import SentenceBert
+from .errors import Errors
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,17 @@ class EncoderIdentity:
         if not self.digest:
             return self.former in (other.former, other.digest)
         return self.digest == other.digest
+
+
+def check_encoder(theirs: EncoderIdentity | None, ours: EncoderIdentity, where: Path | str) -> None:
+    """RAISES (ValueError): if the vectors that stand somewhere are not of our encoder, or nobody said of which."""
+    if theirs is None:
+        raise ValueError(Errors.SEARCH_NO_ENCODER.format(folder=where, name=ours.name))
+    names = {"folder": where, "name": theirs.name, "given": ours.name}
+    if theirs.width != ours.width:
+        raise ValueError(Errors.SEARCH_OTHER_WIDTH.format(theirs=theirs.width, ours=ours.width, **names))
+    if not theirs.is_same(ours):
+        raise ValueError(Errors.SEARCH_OTHER_ENCODER.format(**names))
 
 
 def identify(pipe: SentenceBert) -> EncoderIdentity:

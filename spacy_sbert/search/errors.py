@@ -51,6 +51,19 @@ class Errors(errors.Errors):
         "The index in {folder} is of the kind {theirs}, not {given}. Delete it to build another, or leave --kind out."
     )
     SEARCH_NO_TEXTS = "The index in {folder} was saved without texts. Give the corpus that it was built of."
+    SEARCH_TOO_FEW = (
+        "Cannot build an index of the kind ivfpq of {given} vectors: expected {expected} at least, by which its codes "
+        "are learned. Search without an index, or with one of another kind."
+    )
+    SEARCH_MANY_LISTS = "Cannot make n_lists = {given} of {n} vectors: expected {most} at most, of 40 vectors each."
+    SEARCH_BAD_CODE = (
+        "Cannot write a vector of width {width} in code_bytes = {given} bytes: expected a divisor of the width."
+    )
+    SEARCH_OTHER_STORED = (
+        "The vectors in {folder} are not those that the index was built of, which stood in {theirs}. Give these, or "
+        "build the index again."
+    )
+    SEARCH_ON_DISK = "An index of the kind ivfpq stands in a folder already: copy that."
     SEARCH_EMPTY_CORPUS = "{path} holds no text: expected one a line, or .jsonl with text."
     SEARCH_SINGLE_TEXT = "{path} holds one text: expected two or more, to compare them."
     SEARCH_BAD_OUTPUT = "Cannot write to {path}: expected a name that ends in .tsv or .jsonl."

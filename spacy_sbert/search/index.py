@@ -8,7 +8,7 @@ from typing import cast
 import numpy
 from numpy.typing import ArrayLike
 
-from ..errors.checks import check, validated
+from ..errors.checks import Positive, check, validated
 from ..similarity import unit_length
 from ..similarity.rows import check_count, checked
 from .blocks import check_widths, slices
@@ -27,6 +27,7 @@ from .index_folder import (
     write_folder,
 )
 from .nearest import Best
+from .stored import StoredVectors, rescored
 
 BLOCK_ROWS = 2**14
 HNSW_LINKS = 32  # of a vector to others, in each layer
@@ -34,15 +35,17 @@ HNSW_BUILD = 80  # candidates for them
 HNSW_SEARCH = 128  # candidates for the nearest: recall@10 of 0.99 among 100,000 sentences
 IVF_TRAINING = 64  # vectors a list is trained on; FAISS asks for 39 at least
 IVF_STREAMED = 2**16  # vectors of a stream that its lists are trained on
+RESCORED = 10  # candidates of "ivfpq" for each vector wanted
 IVF_PROBED = 12  # one list of so many is searched: recall@10 of 0.97 among 100,000 sentences
 
 
 class VectorIndex:
     """Vectors of length 1 in a FAISS index by inner product, which is their cosine similarity.
 
-    index (faiss.Index): the index. kind (str): "flat", "hnsw" or "ivf".
+    index (faiss.Index): the index. kind (str): "flat", "hnsw", "ivf", or "ivfpq" as build_ivfpq makes it.
     encoder (EncoderIdentity): what made the vectors; None if nobody said.
     rows (Sequence[IndexRow]): text and id of each vector, None if there are none.
+    vectors (str), folder (str): of "ivfpq", the digest of the stored vectors, and where they stood; else None.
     """
 
     def __init__(
@@ -52,6 +55,8 @@ class VectorIndex:
         *,
         encoder: EncoderIdentity | None = None,
         rows: Sequence[IndexRow] | None = None,
+        vectors: str | None = None,
+        folder: str | None = None,
     ):
         if encoder is not None:
             check_widths(index.d, encoder.width)
@@ -61,6 +66,8 @@ class VectorIndex:
         self.kind = kind
         self.encoder = encoder
         self.rows = rows
+        self.vectors = vectors
+        self.folder = folder
 
     def __len__(self) -> int:
         return int(self.index.ntotal)
@@ -109,18 +116,30 @@ class VectorIndex:
         return cls(index, cast(Kind, kind), encoder=encoder, rows=_rows(texts, ids))
 
     @validated
-    def search(self, queries: ArrayLike, *, k: int) -> Best:
+    def search(
+        self, queries: ArrayLike, *, k: int, vectors: StoredVectors | None = None, rescore: Positive = RESCORED
+    ) -> Best:
         """The k vectors most similar to each query, the best first: as `nearest`, but not exactly unless flat.
 
         queries (float array of shape (n, width), NumPy or CuPy): what to search for, a vector a row. k (int): how many
             to find of each, from 1 to as many as there are.
+        vectors (StoredVectors): those that an "ivfpq" index is of, to put rescore * k candidates in order by their own
+            cosines; None to go by their codes, whose similarities are rough.
         RETURNS (float32 array of shape (n, k), int64 array of shape (n, k)): the similarities, and the rows.
         RAISES (ValueError): if the array is of another shape or holds a number that is not finite, if its
-            width is another, or there are fewer than k vectors.
+            width is another, there are fewer than k vectors, or the stored vectors are others.
         """
-        rows = unit_length(checked(queries, "queries"))
+        rows = checked(queries, "queries")
         check_widths(rows.shape[1], self.width)
         check_count(k, len(self), f"nearest of {len(self)} vectors")
+        if vectors is None:
+            return self._search(unit_length(rows), k)
+        if vectors.digest != self.vectors:
+            raise ValueError(Errors.SEARCH_OTHER_STORED.format(folder=vectors.name, theirs=self.folder))
+        _, candidates = self._search(unit_length(rows), min(rescore * k, len(self)))
+        return rescored(rows, candidates, vectors, k=k)
+
+    def _search(self, rows: numpy.ndarray, k: int) -> Best:
         scores, indices = self.index.search(rows, k)
         short = (indices < 0).any(axis=1)  # fewer than k came into view
         if short.any():
@@ -138,10 +157,13 @@ class VectorIndex:
         """Write the index, what is known of it, and the rows to a folder; what stood there is replaced when all is
         written, and stays if that fails.
 
-        RAISES (OSError): if it cannot be written; (RuntimeError): if another process writes to the folder.
+        RAISES (OSError): if it cannot be written; (RuntimeError): if another process writes to the folder;
+            (ValueError): for an "ivfpq" index, which stands in a folder already.
         """
+        if self.kind == "ivfpq":
+            raise ValueError(Errors.SEARCH_ON_DISK)
         manifest = Manifest(kind=self.kind, width=self.width, count=len(self), encoder=self.encoder)
-        write_folder(Path(folder), manifest, self.index, self.rows)
+        write_folder(Path(folder), manifest, lambda _: self.index, self.rows)
 
     @classmethod
     @validated
@@ -157,7 +179,14 @@ class VectorIndex:
         if encoder is not None:
             manifest.check_encoder(encoder, folder)
         index = read_index(folder, manifest)
-        return cls(index, manifest.kind, encoder=manifest.encoder, rows=read_rows(folder, manifest))
+        return cls(
+            index,
+            manifest.kind,
+            encoder=manifest.encoder,
+            rows=read_rows(folder, manifest),
+            vectors=manifest.vectors,
+            folder=manifest.folder,
+        )
 
 
 def _parts(vectors: ArrayLike) -> Iterator[ArrayLike]:

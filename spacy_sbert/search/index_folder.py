@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Literal, NamedTuple, Protocol, get_args
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy
 from pydantic import BaseModel, Field
@@ -19,17 +19,17 @@ from ..files.digests import file_digest
 from ..files.lock import Lock
 from ..files.sealed_json import parse_object
 from ..files.whole import whole_file, write_text
-from .encoder import EncoderIdentity
+from .encoder import EncoderIdentity, check_encoder
 from .errors import Errors
 
 MANIFEST = "index.json"
 FORMAT = "spacy-sbert index 2"
 FORMER = "spacy-sbert index 1"  # whose encoder's digest is what EncoderIdentity calls the former one
-Kind = Literal["flat", "hnsw", "ivf"]
-KINDS = get_args(Kind)
+Kind = Literal["flat", "hnsw", "ivf", "ivfpq"]
+KINDS = ("flat", "hnsw", "ivf")  # that VectorIndex.build makes; "ivfpq" is of build_ivfpq
 LIMIT = 2**20  # bytes of index.json
 # The files of an index, and what a killed process left of one.
-BUILT = r"(index-[0-9a-f]{32}\.faiss|rows-[0-9a-f]{32}\.jsonl)"
+BUILT = r"(index-[0-9a-f]{32}\.(faiss|lists)|rows-[0-9a-f]{32}\.jsonl|building-[0-9a-f]{32}-\w+\.faiss)"
 OWN_FILES = rf"{BUILT}|\.({BUILT}|index\.json)\.\d+"
 
 
@@ -44,8 +44,9 @@ class Manifest(BaseModel, frozen=True):
     """What index.json says.
 
     kind (str), width (int), count (int): of the index. encoder (EncoderIdentity): what made the vectors, if known.
-    build (str): 32 hexadecimal digits in the names of the other files. sha256, rows_sha256 (str): of the index, and of
-        the texts and ids, None where there are none.
+    build (str): 32 hexadecimal digits in the names of the other files. sha256, rows_sha256, lists_sha256 (str): of the
+        index, of texts and ids, and of the lists of "ivfpq"; None where there are none.
+    vectors (str): the digest of the stored vectors it is of; None where they are in the index. folder (str): theirs.
     """
 
     kind: Kind
@@ -55,16 +56,13 @@ class Manifest(BaseModel, frozen=True):
     build: str = ""
     sha256: str = ""
     rows_sha256: str | None = None
+    lists_sha256: str | None = None
+    vectors: str | None = None
+    folder: str | None = None
 
     def check_encoder(self, encoder: EncoderIdentity, folder: Path) -> None:
         """RAISES (ValueError): if the vectors are not of this encoder."""
-        if self.encoder is None:
-            raise ValueError(Errors.SEARCH_NO_ENCODER.format(folder=folder, name=encoder.name))
-        names = {"folder": folder, "name": self.encoder.name, "given": encoder.name}
-        if self.width != encoder.width:
-            raise ValueError(Errors.SEARCH_OTHER_WIDTH.format(theirs=self.width, ours=encoder.width, **names))
-        if not self.encoder.is_same(encoder):
-            raise ValueError(Errors.SEARCH_OTHER_ENCODER.format(**names))
+        check_encoder(self.encoder, encoder, folder)
 
 
 class SavedManifest(Manifest, frozen=True):
@@ -87,7 +85,7 @@ class SavedManifest(Manifest, frozen=True):
 class FaissIndex(Protocol):
     """What indexes of FAISS have; d: the width of the vectors, ntotal: how many there are.
 
-    storage: of "hnsw", an index of the same vectors. nlist: of "ivf", how many lists there are.
+    storage: of "hnsw", an index of the same vectors. nlist: of "ivf" and "ivfpq", how many lists there are.
     """
 
     d: int
@@ -109,17 +107,25 @@ def import_faiss() -> ModuleType:
     return faiss
 
 
-def write_folder(folder: Path, manifest: Manifest, index: FaissIndex, rows: Sequence[IndexRow] | None) -> None:
-    """Write an index, and remove the one that it replaces. RAISES (RuntimeError): if another process writes there."""
-    faiss = import_faiss()
+def write_folder(
+    folder: Path, manifest: Manifest, make: Callable[[Path], FaissIndex], rows: Sequence[IndexRow] | None
+) -> None:
+    """Write an index, and remove the one that it replaces. RAISES (RuntimeError): if another process writes there.
+
+    make (Callable): the index, of the name of a file for lists that are to stand beside it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     build = uuid.uuid4().hex
     made = _files(folder, build)
     lock = Lock(folder / "lock")
     try:
-        sha256 = _write_hashed(made[0], lambda write: faiss.write_index(index, faiss.PyCallbackIOWriter(write)))
-        rows_sha256 = None if rows is None else _write_hashed(made[1], lambda write: _write_rows(rows, write))
-        said = {**manifest.model_dump(), "build": build, "sha256": sha256, "rows_sha256": rows_sha256}
+        index, rows_path, lists = made
+        digests = {"sha256": write_index(index, make(lists))}
+        if rows is not None:
+            digests["rows_sha256"] = _write_hashed(rows_path, lambda write: _write_rows(rows, write))
+        if lists.exists():
+            digests["lists_sha256"] = file_digest(lists)
+        said = {**manifest.model_dump(), "build": build, **digests}
         write_text(folder / MANIFEST, json.dumps({"format": FORMAT, **said}, indent=2) + "\n")
         for path in folder.iterdir():
             if re.fullmatch(OWN_FILES, path.name) and path not in made:
@@ -153,25 +159,43 @@ def read_index(folder: Path, manifest: Manifest) -> FaissIndex:
     RAISES (ValueError): if it is not the one that was written; (ImportError): if FAISS is not installed.
     """
     faiss = import_faiss()
-    path, _ = _files(folder, manifest.build)
+    path, _, lists = _files(folder, manifest.build)
     _check_digest(path, manifest.sha256)
+    if manifest.lists_sha256 is not None:
+        _check_digest(lists, manifest.lists_sha256)
     try:
-        index = faiss.read_index(str(path))
+        index: FaissIndex = faiss.read_index(str(path), faiss.IO_FLAG_SKIP_IVF_DATA)
     except RuntimeError as error:
         raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason=str(error)[:200])) from error
-    kinds = {"flat": faiss.IndexFlat, "hnsw": faiss.IndexHNSWFlat, "ivf": faiss.IndexIVFFlat}
-    is_as_said = isinstance(index, kinds[manifest.kind]) and index.metric_type == faiss.METRIC_INNER_PRODUCT
+    kinds: dict[str, type] = {
+        "flat": faiss.IndexFlat,
+        "hnsw": faiss.IndexHNSWFlat,
+        "ivf": faiss.IndexIVFFlat,
+        "ivfpq": faiss.IndexIVFPQ,
+    }
+    is_as_said = index.metric_type == faiss.METRIC_INNER_PRODUCT and isinstance(index, kinds[manifest.kind])
     if not is_as_said or (index.d, index.ntotal) != (manifest.width, manifest.count):
         reason = f"{type(index).__name__} of {index.ntotal} vectors of width {index.d}, {MANIFEST} says {manifest}"
         raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason=reason))
+    if manifest.lists_sha256 is not None:
+        _map_lists(index, lists)
     return index
+
+
+def _map_lists(index: Any, path: Path) -> None:
+    """Have an index find its lists in a file, wherever that stood when they were written."""
+    lists = import_faiss().downcast_InvertedLists(index.invlists)
+    if lists.totsize != path.stat().st_size:
+        raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason=f"expected {lists.totsize} bytes"))
+    lists.filename, lists.read_only = str(path), True
+    lists.do_mmap()
 
 
 def read_rows(folder: Path, manifest: Manifest) -> list[IndexRow] | None:
     """Texts and ids, None if there are none. RAISES (ValueError): if they are not those that were written."""
     if manifest.rows_sha256 is None:
         return None
-    _, path = _files(folder, manifest.build)
+    _, path, _ = _files(folder, manifest.build)
     _check_digest(path, manifest.rows_sha256)
     with path.open(encoding="utf8", newline="\n") as file:
         try:
@@ -187,9 +211,15 @@ def texts_digest(texts: Sequence[str]) -> str:
     return found.hexdigest()
 
 
-def _files(folder: Path, build: str) -> tuple[Path, Path]:
-    """The index, and the texts and ids."""
-    return folder / f"index-{build}.faiss", folder / f"rows-{build}.jsonl"
+def write_index(path: Path, index: FaissIndex) -> str:
+    """Write a file of FAISS, whole or not at all. RETURNS (str): its SHA-256."""
+    faiss = import_faiss()
+    return _write_hashed(path, lambda write: faiss.write_index(index, faiss.PyCallbackIOWriter(write)))
+
+
+def _files(folder: Path, build: str) -> tuple[Path, Path, Path]:
+    """The index, the texts and ids, and the lists of "ivfpq"."""
+    return folder / f"index-{build}.faiss", folder / f"rows-{build}.jsonl", folder / f"index-{build}.lists"
 
 
 def _write_rows(rows: Sequence[IndexRow], write: Callable[[bytes], object]) -> None:

@@ -38,6 +38,13 @@ def nearest(queries: ArrayLike, vectors: ArrayLike, *, k: int, block_bytes: Bloc
     return scores, indices
 
 
+def best_of(best: Best, more: Best, k: int) -> Best:
+    """The k best of two results, of which the first has the lower indices."""
+    scores, indices = (numpy.concatenate(both, axis=1) for both in zip(best, more, strict=True))
+    order = numpy.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return numpy.take_along_axis(scores, order, axis=1), numpy.take_along_axis(indices, order, axis=1)
+
+
 def _nearest(queries: numpy.ndarray, vectors: numpy.ndarray, k: int, block_bytes: int) -> Best:
     """The nearest of one block of queries; all rows are of length 1 or 0."""
     best = numpy.empty((len(queries), 0), dtype="float32"), numpy.empty((len(queries), 0), dtype="int64")

@@ -14,7 +14,7 @@ from ..similarity import unit_length
 from ..similarity.rows import check_count, checked
 from .blocks import BLOCK_BYTES, BlockBytes, check_widths, slices
 from .errors import Errors
-from .nearest import Best, nearest
+from .nearest import Best, best_of, nearest
 
 LEVELS = 255  # steps between the 256 codes of a byte
 RESCORED = 4  # candidates for each vector wanted
@@ -76,7 +76,7 @@ class Int8Vectors:
             return scores, indices + block.start
 
         blocks = slices(n, max(1, block_bytes // (4 * width)))
-        return reduce(partial(_best_of, k=k), map(search_block, blocks))
+        return reduce(partial(best_of, k=k), map(search_block, blocks))
 
     @validated
     def save(self, path: str | Path) -> None:
@@ -173,13 +173,6 @@ def _unit_rows(vectors: ArrayLike, name: str) -> numpy.ndarray:
     if zero.any():
         raise ValueError(Errors.SEARCH_ZERO_VECTOR.format(row=int(zero.argmax()), name=name))
     return rows
-
-
-def _best_of(best: Best, more: Best, k: int) -> Best:
-    """The k best of two results, of which the first has the lower indices."""
-    scores, indices = (numpy.concatenate(both, axis=1) for both in zip(best, more, strict=True))
-    order = numpy.argsort(-scores, axis=1, kind="stable")[:, :k]
-    return numpy.take_along_axis(scores, order, axis=1), numpy.take_along_axis(indices, order, axis=1)
 
 
 def _words(bits: numpy.ndarray) -> numpy.ndarray:

@@ -93,6 +93,14 @@ def open_index(
     return VectorIndex.load(folder, encoder=encoder)
 
 
+def encode_queries(pipe: SentenceBert, queries: Sequence[str], prompt: str | None) -> numpy.ndarray:
+    """The vectors of queries, float32 (n, width). RAISES (ValueError): if one has no text."""
+    wanted = pipe.encode(queries, prompt_name=prompt)
+    if not wanted.any(axis=1).all():
+        raise ValueError(Errors.SEARCH_EMPTY_QUERY)
+    return wanted
+
+
 @validated
 def search_texts(
     pipe: SentenceBert,
@@ -122,9 +130,7 @@ def search_texts(
     """
     if kind is not None and kind not in KINDS:
         raise ValueError(Errors.SEARCH_UNKNOWN_KIND.format(given=kind, expected=", ".join(KINDS)))
-    wanted = pipe.encode(queries, prompt_name=query_prompt)
-    if not wanted.any(axis=1).all():
-        raise ValueError(Errors.SEARCH_EMPTY_QUERY)
+    wanted = encode_queries(pipe, queries, query_prompt)
     if index is None and not corpus.is_dir():
         texts = read_corpus(corpus, column, header=header)
         found = nearest(wanted, pipe.encode(texts, progress=progress), k=min(k, len(texts)))

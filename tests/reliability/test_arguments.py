@@ -126,7 +126,7 @@ def calls(nlp, folder):
         "search.communities.communities": (search.communities, {"vectors": ROWS}, {"threshold": {"zero", "minus one"}}),
         "search.clustering.hierarchical_clusters": (search.hierarchical_clusters, clustered, EXACTLY_ONE),
         "search.kmeans.kmeans_clusters": (search.kmeans_clusters, clustered, {}),
-        "search.index.VectorIndex.search": (index.search, {"queries": ROWS, "k": 2}, NO_MORE),
+        "search.index.VectorIndex.search": (index.search, {"queries": ROWS, "k": 2}, {"k": set(), "rescore": MANY}),
         "search.quantization.Int8Vectors.search": (int8.search, {"queries": ROWS, "k": 2}, NO_MORE),
         "search.quantization.BinaryVectors.search": (binary.search, {"queries": ROWS, "k": 2}, NO_MORE),
         "search.texts.search_texts": (of_files.search_texts, {**of_file, "queries": ["a"]}, no_columns),
@@ -185,6 +185,8 @@ ELSEWHERE = {  # tried as registered functions, or with them
     "reranker.component.SentenceReranker.__init__",
     "meta.static.SmoothInverseFrequency.__init__",
     "component.sbert.SentenceBert.classify",  # below
+    "search.ivfpq.build_ivfpq",  # by the commands, see test_options
+    "search.in_folders.search_folder",
 }
 FILES = {  # whose only settings are paths, which tests of files try
     "search.index.VectorIndex.save",

@@ -11,6 +11,7 @@ from thinc.api import Config
 from typer.testing import CliRunner
 from wrong_settings import PROMISE, ROOT
 
+from spacy_sbert.bulk import encode_dataset
 from spacy_sbert.cli import app
 
 COMMANDS = typer.main.get_command(app).commands
@@ -57,7 +58,7 @@ ALLOWED = {
     "benchmark folder": {""},
 }
 # Of files that are written or kept, which tests of files try; hub-card needs the hub, and has the options of card
-ELSEWHERE = {"code", "output", "output_path", "cache", "more", "results", "index", "counts", "help"}
+ELSEWHERE = {"code", "output", "output_path", "index_path", "cache", "more", "results", "index", "counts", "help"}
 FILES = {"config", "input_path", "data_path", "folder", "corpus", "texts_path", "source"}
 BY_VALUE = {
     "pipeline",
@@ -70,6 +71,7 @@ BY_VALUE = {
     "column",
     "id_column",
     "query_prompt",
+    "vectors",
     "queries",
 }  # by it
 OTHERWISE = {
@@ -88,6 +90,9 @@ def folder(make_two, tiny_bert, tmp_path_factory):
     (made / "corpus.txt").write_text("\n".join(["A man is eating.", "The dog ran fast.", "He cannot go."] * 12))
     (made / "pairs.csv").write_text("".join(f"a\tb\tc\td\t{i}.0\tOne {i}.\tTwo {i}.\n" for i in range(4)))
     (made / "data").mkdir()
+    (made / "texts").mkdir()
+    (made / "texts" / "a.txt").write_text("A man is eating.\n")
+    encode_dataset(made / "texts", made / "vectors", pipeline=made / "nlp")
     config = Config().from_disk(ROOT / "configs" / "ranking.cfg", interpolate=False)
     config["components"]["transformer"]["model"]["name"] = str(tiny_bert)
     config["paths"] = {key: str(ROOT / path) for key, path in config["paths"].items()}
@@ -120,6 +125,7 @@ def arguments_of(command: str, folder, tiny_bert, number: int, option: str) -> d
         "export": {"pipeline": nlp, "output": out},
         "fit-meta": {"pipeline": nlp, "corpus": corpus, "output": out},
         "import": {"source": str(tiny_bert), "output": out},
+        "index": {"vectors": str(folder / "vectors"), "index_path": out},
         "search": {"pipeline": nlp, "corpus": corpus, "queries": "the dog"},
         "train": {"config": str(folder / "train.cfg")},
         "mine": {"pipeline": nlp, "corpus": corpus, "output": f"{out}.tsv"},

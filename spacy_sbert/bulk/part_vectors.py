@@ -1,0 +1,115 @@
+"""The vectors of a data set, read as one: a block at a time, or a few rows of any part."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy
+
+from ..files.digests import digest_of_parts
+from .dataset import INDEX, Index, IndexedPart
+from .errors import Errors
+from .identity import WEIGHTS
+from .manifest import JOB, Job, read
+from .part_files import VectorReader, open_vectors
+from .places import Place
+
+CHUNK = 2**20  # bytes that are digested at a time
+
+
+class StoredRow(NamedTuple):
+    """Where a vector stands: its file below the folder, its row there (from 0), its id and text where they are kept."""
+
+    part: str
+    row: int
+    id: str | int | None
+    text: str | None
+
+
+class PartVectors:
+    """The vectors that encode_dataset wrote, in the order of the names of the parts.
+
+    folder (str): the target of encode_dataset, or its address.
+    name (str): where it is. shape (tuple): (n, width). encoder (tuple): name and SHA-256 of what made them.
+    digest (str): of all of them.
+    parts (list of IndexedPart): the files.
+    RAISES (ValueError): if there is no such folder, or not all of its parts are done. (ImportError): without pyarrow.
+    """
+
+    def __init__(self, folder: str | Path):
+        self.name = str(folder) if "://" in str(folder) else str(Path(folder).absolute())
+        self.place = Place(self.name)
+        index, job = read(self.place, INDEX, Index), read(self.place, JOB, Job)
+        if index is None or job is None or not index.rows:
+            raise ValueError(Errors.BULK_NO_INDEX.format(folder=folder))
+        self.parts = index.parts
+        self.shape = index.rows, index.width
+        self.encoder = str(job.made_of["encoder"]), str(job.made_of[WEIGHTS])
+        self.digest = digest_of_parts(index.model_dump())
+        self._starts = numpy.cumsum([0, *(part.rows for part in self.parts)])
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def blocks(self, start: int = 0) -> Iterator[numpy.ndarray]:
+        """All vectors from a row on, in order, float32 or float16 (b, width), b at most 16,384.
+
+        RAISES (ValueError): if a file is not the one that was written.
+        """
+        for part, first, end in zip(self.parts, self._starts[:-1], self._starts[1:], strict=True):
+            if end <= start:
+                continue
+            with self._reader(part, whole=True) as reader:
+                for block in reader.blocks():
+                    if first + len(block) > start:
+                        yield block[max(0, start - first) :]
+                    first += len(block)
+
+    def __getitem__(self, rows: numpy.ndarray) -> numpy.ndarray:
+        """Some vectors, float32 (n, width). rows (int64 (n,)): from 0."""
+        found = numpy.empty((len(rows), self.shape[1]), dtype="float32")
+        for part, places, own in self._by_part(rows):
+            with self._reader(part) as reader:
+                found[places] = reader.take(own)
+        return found
+
+    def where(self, rows: numpy.ndarray) -> list[StoredRow]:
+        """Where some vectors stand, and what stands beside them. rows (int64 (n,)): from 0."""
+        found: dict[int, StoredRow] = {}
+        for part, places, own in self._by_part(rows):
+            with self._reader(part) as reader:
+                ids, texts = reader.beside(own)
+            for place, row, own_id, text in zip(places.tolist(), own.tolist(), ids, texts, strict=True):
+                found[place] = StoredRow(part.vectors, row, own_id, text)
+        return [found[place] for place in range(len(rows))]
+
+    def _by_part(self, rows: numpy.ndarray) -> Iterator[tuple[IndexedPart, numpy.ndarray, numpy.ndarray]]:
+        """Each part that has some of the rows, their places among those asked for, and their rows in it, ascending."""
+        numbers = numpy.searchsorted(self._starts, rows, side="right") - 1
+        for number in numpy.unique(numbers).tolist():
+            places = numpy.flatnonzero(numbers == number)
+            places = places[numpy.argsort(rows[places], kind="stable")]
+            yield self.parts[number], places, rows[places] - self._starts[number]
+
+    @contextmanager
+    def _reader(self, part: IndexedPart, *, whole: bool = False) -> Iterator[VectorReader]:
+        """A part, opened. whole (bool): whether its bytes are compared with what was written."""
+        files, root = self.place.open()
+        try:
+            with files.open_input_file(f"{root}/{part.vectors}") as file:
+                if whole:
+                    found = hashlib.sha256()
+                    while data := file.read(CHUNK):
+                        found.update(data)
+                    if found.hexdigest() != part.sha256:
+                        raise ValueError(f"its SHA-256 is {found.hexdigest()}, {INDEX} says {part.sha256}")
+                    file.seek(0)
+                reader = open_vectors(file, part.vectors)
+                if reader.shape != (part.rows, self.shape[1]):
+                    raise ValueError(f"its shape is {reader.shape}, expected {(part.rows, self.shape[1])}")
+                yield reader
+        except (OSError, ValueError) as error:
+            said = Errors.BULK_OTHER_VECTORS.format(path=part.vectors, folder=self.place.name, reason=error)
+            raise ValueError(said) from error

@@ -1,0 +1,32 @@
+"""`python -m spacy sbert index`: from a folder of vectors to an index that is searched on disk."""
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+from wasabi import msg
+
+from .ending import or_fail
+from .group import app
+
+
+@app.command("index")
+def index_cli(
+    vectors: Annotated[str, Argument(help="A folder of vectors that `encode` made of a folder; or s3://...")],
+    index_path: Annotated[Path, Argument(help="The folder of the index", file_okay=False)],
+    n_lists: Annotated[
+        int | None, Option("--lists", help="Of near vectors; by default the root of how many there are", min=1)
+    ] = None,
+    code_bytes: Annotated[
+        int | None, Option("--bytes", help="Of each vector in the index; by default up to 64", min=1)
+    ] = None,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="No progress bar")] = False,
+) -> None:
+    """Build an index of more vectors than memory holds. After an interruption the same command goes on."""
+    from ..bulk import PartVectors
+    from ..search import build_ivfpq
+
+    with or_fail(f"Cannot build an index of {vectors}", RuntimeError):
+        stored = PartVectors(vectors)
+        index = build_ivfpq(stored, index_path, n_lists=n_lists, code_bytes=code_bytes, progress=not quiet)
+    msg.good(f"Wrote an index of {len(index)} vectors to {index_path}")

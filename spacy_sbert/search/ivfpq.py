@@ -1,0 +1,134 @@
+"""An index of more vectors than memory holds: lists of near vectors, each in a few bytes, on disk."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy
+from tqdm import tqdm
+
+from ..errors.checks import Positive, validated
+from ..files.digests import digest_of_parts
+from ..similarity import unit_length
+from ..similarity.rows import checked
+from .errors import Errors
+from .index import VectorIndex
+from .index_folder import FaissIndex, Manifest, import_faiss, write_folder, write_index
+from .stored import StoredVectors, identity_of
+
+TRAINING = 40  # vectors a list is trained on; FAISS asks for 39 at least
+LEAST = 39 * 2**8  # vectors that the 256 codes of a byte are trained on
+LEAST_PROBED = 8  # lists that are searched
+CODE_BYTES = 64  # of a vector: recall@10 of 0.97 among 100 candidates, see benchmarks/search
+BLOCK = 2**20  # vectors whose codes are in memory, and written together
+
+
+@validated
+def build_ivfpq(
+    vectors: StoredVectors,
+    folder: str | Path,
+    *,
+    n_lists: Positive | None = None,
+    code_bytes: Positive | None = None,
+    progress: bool = False,
+) -> VectorIndex:
+    """Make an index of stored vectors in a folder, in bounded memory: trained on a sample, filled part by part, and
+    merged on disk, from where it is searched.
+
+    A vector is found through the list whose centre c(v) is nearest to it, and stands there as the codes of v - c(v), a
+    byte for each of its code_bytes stretches. Interrupted, the same call goes on.
+
+    vectors (StoredVectors): such as bulk.PartVectors.
+    folder (Path): where the index is written; one that stands there is replaced when all is done.
+    n_lists (int): how many lists; None for sqrt(n), or fewer where they would have too few vectors to be trained on.
+        40 n_lists vectors, drawn from all, are in memory for a while. 2 sqrt(n_lists) lists are searched.
+    code_bytes (int): of a vector, a divisor of its width; None for the largest up to 64. An index has 8 more of each.
+    progress (bool): whether to show a progress bar.
+    RETURNS (VectorIndex): of the kind "ivfpq".
+    RAISES (ValueError): if there are fewer than 9984 vectors, or than 40 n_lists; if code_bytes is no divisor of the
+        width, or a file is not the one that was written. (ImportError): if FAISS is not installed. (RuntimeError): if
+        another process writes to the folder.
+    SOURCE: Jégou et al. 2011, Product quantization, sections 3 and 4.
+    """
+    import_faiss()
+    folder, (n, width) = Path(folder), vectors.shape
+    if n_lists is not None and n_lists > n // TRAINING:
+        raise ValueError(Errors.SEARCH_MANY_LISTS.format(given=n_lists, n=n, most=n // TRAINING))
+    size = code_bytes or max(d for d in range(1, CODE_BYTES + 1) if width % d == 0)
+    if width % size:
+        raise ValueError(Errors.SEARCH_BAD_CODE.format(given=size, width=width))
+    if n < LEAST:
+        raise ValueError(Errors.SEARCH_TOO_FEW.format(given=n, expected=LEAST))
+    lists = n_lists or max(1, min(int(n**0.5), n // TRAINING))
+    blocks = _Blocks(vectors, folder, lists, size, progress)
+    manifest = Manifest(
+        kind="ivfpq",
+        width=width,
+        count=n,
+        encoder=identity_of(vectors),
+        vectors=vectors.digest,
+        folder=vectors.name,
+    )
+    write_folder(folder, manifest, blocks.merge, None)
+    return VectorIndex.load(folder)
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """What is written on the way, under names that tell what it is made of: an interrupted build finds it."""
+
+    vectors: StoredVectors
+    folder: Path
+    n_lists: int
+    code_bytes: int
+    progress: bool
+
+    def merge(self, path: Path) -> FaissIndex:
+        """The whole index, whose lists stand in the file `path`."""
+        faiss = import_faiss()
+        index = self._trained()
+        filled = [faiss.read_index(str(path), faiss.IO_FLAG_MMAP) for path in self._filled(index)]
+        lists = faiss.OnDiskInvertedLists(index.nlist, index.code_size, str(path))
+        pointers = faiss.InvertedListsPtrVector()
+        for block in filled:
+            pointers.push_back(block.invlists)
+        index.ntotal = lists.merge_from_multiple(pointers.data(), pointers.size())
+        index.replace_invlists(lists, True)
+        lists.this.disown()  # the index owns them now
+        return index
+
+    def _path(self, name: str) -> Path:
+        made_of = digest_of_parts(self.vectors.digest, self.n_lists, self.code_bytes, import_faiss().__version__)
+        return self.folder / f"building-{made_of[:32]}-{name}.faiss"
+
+    def _trained(self) -> Any:
+        """An empty index, trained on vectors drawn from all."""
+        faiss, path, (n, width) = import_faiss(), self._path("trained"), self.vectors.shape
+        if not path.exists():
+            drawn = numpy.random.default_rng(0).choice(n, min(n, max(LEAST, TRAINING * self.n_lists)), replace=False)
+            sample = unit_length(checked(self.vectors[numpy.sort(drawn)], "vectors"))
+            centres = faiss.IndexFlatIP(width)
+            made = faiss.IndexIVFPQ(centres, width, self.n_lists, self.code_bytes, 8, faiss.METRIC_INNER_PRODUCT)
+            made.train(sample)
+            made.nprobe = min(self.n_lists, max(LEAST_PROBED, int(2 * self.n_lists**0.5)))
+            write_index(path, made)
+        return faiss.read_index(str(path))
+
+    def _filled(self, index: Any) -> list[Path]:
+        """The files of the vectors' codes, in order, each an index of 2^20 and a few."""
+        faiss, n, start = import_faiss(), self.vectors.shape[0], 0
+        paths = []
+        while (path := self._path(str(start))).exists():
+            paths.append(path)
+            start += faiss.read_index(str(path), faiss.IO_FLAG_MMAP).ntotal
+        with tqdm(total=n, initial=start, disable=not self.progress, unit=" vectors") as bar:
+            for block in self.vectors.blocks(start):
+                rows = unit_length(checked(block, f"vectors from row {start} on"))
+                index.add_with_ids(rows, numpy.arange(start, start + len(rows)))
+                start += len(rows)
+                bar.update(len(rows))
+                if index.ntotal >= BLOCK or start == n:
+                    paths.append(self._path(str(start - index.ntotal)))
+                    write_index(paths[-1], index)
+                    index.reset()
+        return paths

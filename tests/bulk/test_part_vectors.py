@@ -1,0 +1,73 @@
+"""The files of a data set read as one array, whatever their format; a file that is not what was written is found."""
+
+import numpy
+import pytest
+
+from spacy_sbert.bulk import PartVectors, encode_dataset
+
+pytest.importorskip("pyarrow")
+TEXTS = [[f"The cat sat {number} {i}." for i in range(number)] for number in (3, 0, 7, 1)]  # of each file
+
+
+@pytest.fixture
+def source(tmp_path, write_texts):
+    (tmp_path / "in").mkdir()
+    for number, texts in enumerate(TEXTS):
+        write_texts(f"part{number}.csv", texts).rename(tmp_path / "in" / f"part{number}.csv")
+    return tmp_path / "in"
+
+
+@pytest.fixture(params=[".npy", ".parquet"])
+def folder(request, source, make_nlp, tmp_path):
+    make_nlp().to_disk(tmp_path / "nlp")
+    columns = {"id_column": "id", "with_text": True} if request.param == ".parquet" else {}
+    encode_dataset(source, tmp_path / "out", pipeline=tmp_path / "nlp", window=2, output=request.param, **columns)
+    return tmp_path / "out"
+
+
+def test_as_one_array(folder, sbert):
+    vectors, expected = PartVectors(folder), sbert.encode([text for texts in TEXTS for text in texts])
+    assert vectors.shape == expected.shape == (11, 16) and len(vectors) == 11
+    assert vectors.encoder[1] == sbert.text_encoder().digests()[0]
+    assert numpy.allclose(numpy.concatenate(list(vectors.blocks())), expected, atol=1e-6)
+    for start in range(12):
+        assert numpy.allclose(numpy.concatenate([expected[:0], *vectors.blocks(start)]), expected[start:], atol=1e-6)
+    rows = numpy.array([10, 0, 3, 9, 3, 5])
+    assert numpy.allclose(vectors[rows], expected[rows], atol=1e-6) and vectors[rows].dtype == "float32"
+
+
+def test_where_rows_stand(folder):
+    vectors = PartVectors(folder)
+    found = vectors.where(numpy.array([10, 2, 3]))
+    suffix = vectors.parts[0].vectors.removeprefix("part0.csv")
+    assert [(one.part, one.row) for one in found] == [
+        (f"part{i}.csv{suffix}", row) for i, row in [(3, 0), (0, 2), (2, 0)]
+    ]
+    said = [("0", "The cat sat 1 0."), ("20", "The cat sat 3 2."), ("0", "The cat sat 7 0.")]
+    assert [(one.id, one.text) for one in found] == (said if suffix == ".parquet" else [(None, None)] * 3)
+
+
+def test_a_file_that_was_changed(folder):
+    path = folder / PartVectors(folder).parts[2].vectors
+    data = bytearray(path.read_bytes())
+    data[-200] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=f"{path.name} in .* is not the file that was written"):
+        list(PartVectors(folder).blocks())
+    path.unlink()
+    with pytest.raises(ValueError, match=f"{path.name} in .* is not the file that was written"):
+        PartVectors(folder)[numpy.array([4])]
+
+
+def test_a_file_of_another_shape(folder):
+    path = folder / PartVectors(folder).parts[2].vectors
+    path.write_bytes((folder / PartVectors(folder).parts[0].vectors).read_bytes())
+    with pytest.raises(ValueError, match=r"its shape is \(3, 16\), expected \(7, 16\)"):
+        PartVectors(folder)[numpy.array([4])]
+
+
+def test_a_folder_that_is_not_whole(folder, source):
+    (folder / "index.json").unlink()
+    for other in (folder, source):
+        with pytest.raises(ValueError, match="is no folder of vectors that is whole"):
+            PartVectors(other)
