@@ -185,8 +185,12 @@ def read_index(folder: Path, manifest: Manifest) -> FaissIndex:
 def _map_lists(index: Any, path: Path) -> None:
     """Have an index find its lists in a file, wherever that stood when they were written."""
     lists = import_faiss().downcast_InvertedLists(index.invlists)
-    if lists.totsize != path.stat().st_size:
-        raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason=f"expected {lists.totsize} bytes"))
+    if lists.totsize != path.stat().st_size or lists.compute_ntotal() != index.ntotal:
+        raise ValueError(
+            Errors.SEARCH_BAD_INDEX.format(
+                path=path, reason=f"expected {index.ntotal} vectors in {lists.totsize} bytes"
+            )
+        )
     lists.filename, lists.read_only = str(path), True
     lists.do_mmap()
 

@@ -9,6 +9,7 @@ from tqdm import tqdm
 
 from ..errors.checks import Positive, validated
 from ..files.digests import digest_of_parts
+from ..files.whole import whole_file
 from ..similarity import unit_length
 from ..similarity.rows import checked
 from .errors import Errors
@@ -20,7 +21,8 @@ TRAINING = 40  # vectors a list is trained on; FAISS asks for 39 at least
 LEAST = 39 * 2**8  # vectors that the 256 codes of a byte are trained on
 LEAST_PROBED = 8  # lists that are searched
 CODE_BYTES = 64  # of a vector: recall@10 of 0.97 among 100 candidates, see benchmarks/search
-BLOCK = 2**20  # vectors whose codes are in memory, and written together
+BLOCK = 2**16  # vectors whose codes are in memory, and written together, at least;
+CENTRES = 4  # more if these would not be so many times what the centres take, which are written with them
 
 
 @validated
@@ -84,17 +86,27 @@ class _Blocks:
     progress: bool
 
     def merge(self, path: Path) -> FaissIndex:
-        """The whole index, whose lists stand in the file `path`."""
+        """The whole index, whose lists stand in the file `path`: of each its codes, then its rows."""
         faiss = import_faiss()
         index = self._trained()
-        filled = [faiss.read_index(str(path), faiss.IO_FLAG_MMAP) for path in self._filled(index)]
-        lists = faiss.OnDiskInvertedLists(index.nlist, index.code_size, str(path))
-        pointers = faiss.InvertedListsPtrVector()
-        for block in filled:
-            pointers.push_back(block.invlists)
-        index.ntotal = lists.merge_from_multiple(pointers.data(), pointers.size())
+        blocks = [_lists_of(block) for block in self._filled(index)]
+        sizes = numpy.array([[block.list_size(i) for block in blocks] for i in range(self.n_lists)], dtype="uint64")
+        with whole_file(path) as file:
+            for i, own in enumerate(sizes.tolist()):
+                parts = [(block, n) for block, n in zip(blocks, own, strict=True) if n]
+                for block, n in parts:
+                    file.write(faiss.rev_swig_ptr(block.get_codes(i), n * index.code_size).data)
+                for block, n in parts:
+                    file.write(faiss.rev_swig_ptr(block.get_ids(i), n).data)
+            total = file.tell()
+        lists = faiss.OnDiskInvertedLists()
+        lists.nlist, lists.code_size, lists.totsize, lists.filename = self.n_lists, index.code_size, total, path.name
+        lists.lists.resize(self.n_lists)
+        totals = sizes.sum(axis=1)  # which must live until they are read
+        lists.set_all_lists_sizes(faiss.swig_ptr(totals))
         index.replace_invlists(lists, True)
         lists.this.disown()  # the index owns them now
+        index.ntotal = int(sizes.sum())
         return index
 
     def _path(self, name: str) -> Path:
@@ -115,8 +127,9 @@ class _Blocks:
         return faiss.read_index(str(path))
 
     def _filled(self, index: Any) -> list[Path]:
-        """The files of the vectors' codes, in order, each an index of 2^20 and a few."""
+        """The files of the vectors' codes, in order, each an index of as many as BLOCK says and a few."""
         faiss, n, start = import_faiss(), self.vectors.shape[0], 0
+        most = max(BLOCK, CENTRES * 4 * self.n_lists * self.vectors.shape[1] // index.code_size)
         paths = []
         while (path := self._path(str(start))).exists():
             paths.append(path)
@@ -127,8 +140,16 @@ class _Blocks:
                 index.add_with_ids(rows, numpy.arange(start, start + len(rows)))
                 start += len(rows)
                 bar.update(len(rows))
-                if index.ntotal >= BLOCK or start == n:
+                if index.ntotal >= most or start == n:
                     paths.append(self._path(str(start - index.ntotal)))
                     write_index(paths[-1], index)
                     index.reset()
         return paths
+
+
+def _lists_of(path: Path) -> Any:
+    """The lists of a file, which are read as they are asked for."""
+    faiss = import_faiss()
+    index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP)
+    index.own_invlists = False
+    return index.invlists
