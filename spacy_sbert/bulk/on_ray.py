@@ -11,7 +11,7 @@ import numpy
 
 from ..errors.checks import NonNegativeFloat, PositiveFloat, check_fields
 from .errors import Errors
-from .manifest import Job, Manifest, begin_job
+from .manifest import Job, begin_job
 from .part_encoder import Outcome, PartEncoder, Plan
 from .parts import Part
 from .pipe import load_pipe
@@ -55,7 +55,7 @@ class Cluster:
             )
             with _own_errors(ray):
                 for row in found.iter_rows():
-                    yield outcome_of(row["outcome"])
+                    yield Outcome.model_validate_json(row["outcome"])
 
     @contextmanager
     def _connected(self, ray: Any) -> Iterator[None]:
@@ -82,20 +82,11 @@ class Worker:
         self._encoder.check(self._job)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, str]:
-        outcome = self._encoder(Part(**json.loads(row["part"])), self._job)
-        manifest = None if outcome.manifest is None else outcome.manifest.model_dump()
-        return {"outcome": json.dumps({**asdict(replace(outcome, manifest=None)), "manifest": manifest})}
+        return {"outcome": self._encoder(Part(**json.loads(row["part"])), self._job).model_dump_json()}
 
 
 def _made_of(plan: Plan) -> Values:
     return PartEncoder(plan).made_of()
-
-
-def outcome_of(said: str) -> Outcome:
-    """What a worker said, see Worker."""
-    found = json.loads(said)
-    manifest = None if found["manifest"] is None else Manifest(**found["manifest"])
-    return Outcome(Part(**found["part"]), manifest, found["is_new"], found["failed"])
 
 
 class SbertBatches:

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 
+from pydantic import BaseModel
+
 from ..files.digests import file_digest
 from .encoding import Encoding
 from .errors import Errors
@@ -19,8 +21,7 @@ from .run import encode_file
 from .work_folder import Values
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(BaseModel):
     """What became of a part: its manifest, or why there is none.
 
     is_new (bool): whether its vectors were made now. failed (str): the message, with file and line.
@@ -81,10 +82,10 @@ class PartEncoder:
         try:
             found = done(plan.target, part, job, plan.suffix)
             if found is not None:
-                return Outcome(part, found)
-            return Outcome(part, self._encode(part, job), is_new=True)
+                return Outcome(part=part, manifest=found)
+            return Outcome(part=part, manifest=self._encode(part, job), is_new=True)
         except (OSError, ValueError) as error:
-            return Outcome(part, failed=str(error))
+            return Outcome(part=part, failed=str(error))
 
     def _encode(self, part: Part, job: Job) -> Manifest:
         plan = self.plan

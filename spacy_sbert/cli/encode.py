@@ -16,6 +16,19 @@ RAY = ("address", "workers", "num_cpus", "num_gpus")
 
 
 @dataclass(frozen=True)
+class Running:
+    """What encodes, and where."""
+
+    pipeline: Annotated[str | None, Option("--pipeline", "-p", help="A folder or package; else MiniLM")] = None
+    name: Annotated[str | None, Option("--name", "-n", help="The sbert pipe, by default the last")] = None
+    precision: Annotated[str | None, Option("--precision", help="As in the config: float32, bfloat16, auto, ...")] = (
+        None
+    )
+    gpu_ids: Annotated[str, Option("--gpu-ids", "-g", help="GPUs to work on, a process for each: 0,1")] = ""
+    quiet: Annotated[bool, Option("--quiet", "-q", help="No progress bar")] = False
+
+
+@dataclass(frozen=True)
 class Encoding:
     """Which texts of a file become which vectors, and how."""
 
@@ -56,14 +69,8 @@ def encode_cli(
         Argument(help="Texts: .txt, .jsonl, .csv, .tsv (all also .gz) or .parquet; a folder or s3://... of them"),
     ],
     output_path: Annotated[str, Argument(help="Vectors: .npy, or .parquet with row or id, text, vector; or a folder")],
-    pipeline: Annotated[str | None, Option("--pipeline", "-p", help="A folder or package; else MiniLM")] = None,
-    name: Annotated[str | None, Option("--name", "-n", help="The sbert pipe, by default the last")] = None,
-    precision: Annotated[
-        str | None, Option("--precision", help="As in the config: float32, bfloat16, auto, ...")
-    ] = None,
-    gpu_ids: Annotated[str, Option("--gpu-ids", "-g", help="GPUs to work on, a process for each: 0,1")] = "",
-    quiet: Annotated[bool, Option("--quiet", "-q", help="No progress bar")] = False,
     *,
+    running: Running,
     encoding: Encoding,
     folders: Folders,
 ) -> None:
@@ -72,17 +79,16 @@ def encode_cli(
     from ..bulk import encode_file, load_pipe
 
     if "://" in input_path or (input_path and Path(input_path).is_dir()):
-        found = {"pipeline": pipeline, "name": name, "precision": precision, "gpu_ids": gpu_ids, "quiet": quiet}
-        encode_folder(input_path, output_path, found, encoding, folders)
+        encode_folder(input_path, output_path, running, encoding, folders)
         return
     if of_folders := given(folders):
         options = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in of_folders.items())
         fail(Errors.BULK_OF_FOLDERS.format(options=options, path=input_path))
     try:
         with or_fail(f"Cannot encode {input_path}", RuntimeError):
-            gpus = _gpu_ids(gpu_ids)
-            pipe = load_pipe(pipeline, name=name, precision=precision, gpu_ids=gpus)
-            report = encode_file(pipe, input_path, output_path, gpu_ids=gpus, progress=not quiet, **asdict(encoding))
+            gpus, bar = _gpu_ids(running.gpu_ids), not running.quiet
+            pipe = load_pipe(running.pipeline, name=running.name, precision=running.precision, gpu_ids=gpus)
+            report = encode_file(pipe, input_path, output_path, gpu_ids=gpus, progress=bar, **asdict(encoding))
     except KeyboardInterrupt:
         msg.warn("Stopped", "Run the same command again to go on.")
         raise Exit(130) from None
@@ -93,11 +99,11 @@ def encode_cli(
         msg.info(f"{report.zero} are zero: their texts are empty")
 
 
-def encode_folder(source: str, target: str, common: dict[str, Any], encoding: Encoding, folders: Folders) -> None:
+def encode_folder(source: str, target: str, running: Running, encoding: Encoding, folders: Folders) -> None:
     """Encode the files of a folder, and end with 1 if one of them could not be."""
     from ..bulk.dataset import encode_dataset
 
-    options = {**asdict(encoding), "name": common["name"], "precision": common["precision"], "shard": folders.shard}
+    options = asdict(encoding)
     if options.pop("overwrite"):
         fail(Errors.BULK_OF_FILES.format(option="--overwrite", path=source))
     try:
@@ -105,12 +111,15 @@ def encode_folder(source: str, target: str, common: dict[str, Any], encoding: En
             report = encode_dataset(
                 source,
                 target,
-                pipeline=common["pipeline"],
-                gpu_ids=_gpu_ids(common["gpu_ids"]),
+                pipeline=running.pipeline,
+                name=running.name,
+                precision=running.precision,
+                gpu_ids=_gpu_ids(running.gpu_ids),
+                shard=folders.shard,
                 output=f".{folders.output_format or 'npy'}",
                 scratch=folders.scratch,
                 engine=_engine(folders),
-                progress=not common["quiet"],
+                progress=not running.quiet,
                 **options,
             )
     except KeyboardInterrupt:

@@ -13,8 +13,8 @@ from spacy_sbert.bulk import encode_dataset, encode_file
 from spacy_sbert.bulk.dataset import Index
 from spacy_sbert.bulk.encoding import Encoding
 from spacy_sbert.bulk.manifest import Job, Manifest, read
-from spacy_sbert.bulk.on_ray import Cluster, Worker, outcome_of
-from spacy_sbert.bulk.part_encoder import PartEncoder, Plan
+from spacy_sbert.bulk.on_ray import Cluster, Worker
+from spacy_sbert.bulk.part_encoder import Outcome, PartEncoder, Plan
 from spacy_sbert.bulk.parts import find_parts
 from spacy_sbert.bulk.places import Place
 from spacy_sbert.distributed import encode_dataset as on_machines
@@ -273,11 +273,11 @@ def test_a_worker_takes_and_gives_rows(source, pipeline, tmp_path):
     worker = Worker(plan, Job(made_of=dict(PartEncoder(plan).made_of())).model_dump())
     parts = find_parts(plan.source)
     for is_new in (True, False):
-        found = outcome_of(worker({"part": json.dumps(asdict(parts[-1]))})["outcome"])
+        found = Outcome.model_validate_json(worker({"part": json.dumps(asdict(parts[-1]))})["outcome"])
         assert (found.part, found.is_new, found.failed) == (parts[-1], is_new, "")
         assert found.manifest.rows == int(parts[-1].path[4])
     (source / parts[-1].path).write_bytes(b"\xff")
-    found = outcome_of(worker({"part": json.dumps(asdict(replace(parts[-1], size=1)))})["outcome"])
+    found = Outcome.model_validate_json(worker({"part": json.dumps(asdict(replace(parts[-1], size=1)))})["outcome"])
     assert "[sbert-bulk-other-part]" in found.failed and found.manifest is None
 
 
