@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow
     from pyarrow import NativeFile
 
-BLOCK_ROWS = 2**14
+BLOCK_ROWS = 2**12
 Beside = tuple[Sequence[Any], Sequence[Any]]  # ids and texts of rows, None where none are kept
 
 
@@ -23,7 +23,7 @@ class VectorReader(Protocol):
     shape: tuple[int, int]
 
     def blocks(self) -> Iterator[numpy.ndarray]:
-        """All rows in order, float32 or float16 (b, width), b at most 16,384."""
+        """All rows in order, float32 or float16 (b, width), b at most 4096."""
 
     def take(self, rows: numpy.ndarray) -> numpy.ndarray:
         """Some rows, (n, width). rows (int64 (n,)): from 0, ascending."""

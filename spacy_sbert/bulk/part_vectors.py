@@ -54,7 +54,7 @@ class PartVectors:
         return self.shape[0]
 
     def blocks(self, start: int = 0) -> Iterator[numpy.ndarray]:
-        """All vectors from a row on, in order, float32 or float16 (b, width), b at most 16,384.
+        """All vectors from a row on, in order, float32 or float16 (b, width), b at most 4096.
 
         RAISES (ValueError): if a file is not the one that was written.
         """

@@ -29,7 +29,7 @@ Kind = Literal["flat", "hnsw", "ivf", "ivfpq"]
 KINDS = ("flat", "hnsw", "ivf")  # that VectorIndex.build makes; "ivfpq" is of build_ivfpq
 LIMIT = 2**20  # bytes of index.json
 # The files of an index, and what a killed process left of one.
-BUILT = r"(index-[0-9a-f]{32}\.(faiss|lists)|rows-[0-9a-f]{32}\.jsonl|building-[0-9a-f]{32}-\w+\.faiss)"
+BUILT = r"(index-[0-9a-f]{32}\.(faiss|lists)|rows-[0-9a-f]{32}\.jsonl|building-[0-9a-f]{32}-\w+\.(faiss|codes))"
 OWN_FILES = rf"{BUILT}|\.({BUILT}|index\.json)\.\d+"
 
 

@@ -1,8 +1,9 @@
 """An index of more vectors than memory holds: lists of near vectors, each in a few bytes, on disk."""
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy
 from tqdm import tqdm
@@ -12,6 +13,7 @@ from ..files.digests import digest_of_parts
 from ..files.whole import whole_file
 from ..similarity import unit_length
 from ..similarity.rows import checked
+from .blocks import slices
 from .errors import Errors
 from .index import VectorIndex
 from .index_folder import FaissIndex, Manifest, import_faiss, write_folder, write_index
@@ -19,10 +21,12 @@ from .stored import StoredVectors, identity_of
 
 TRAINING = 40  # vectors a list is trained on; FAISS asks for 39 at least
 LEAST = 39 * 2**8  # vectors that the 256 codes of a byte are trained on
+CODED = 64  # vectors that a code is learned from, at most
 LEAST_PROBED = 8  # lists that are searched
 CODE_BYTES = 64  # of a vector: recall@10 of 0.97 among 100 candidates, see benchmarks/search
-BLOCK = 2**16  # vectors whose codes are in memory, and written together, at least;
-CENTRES = 4  # more if these would not be so many times what the centres take, which are written with them
+BLOCK = 2**16  # vectors whose codes are in memory, and written together, at least
+FILES = 2**8  # of codes, at most
+ID_BYTES = 8  # of the number of a row, in FAISS
 
 
 @validated
@@ -42,8 +46,8 @@ def build_ivfpq(
 
     vectors (StoredVectors): such as bulk.PartVectors.
     folder (Path): where the index is written; one that stands there is replaced when all is done.
-    n_lists (int): how many lists; None for sqrt(n), or fewer where they would have too few vectors to be trained on.
-        40 n_lists vectors, drawn from all, are in memory for a while. 2 sqrt(n_lists) lists are searched.
+    n_lists (int): how many lists; None for sqrt(n) / 2. 40 n_lists vectors, drawn from all, are in memory for a while.
+        2 sqrt(n_lists) lists are searched.
     code_bytes (int): of a vector, a divisor of its width; None for the largest up to 64. An index has 8 more of each.
     progress (bool): whether to show a progress bar.
     RETURNS (VectorIndex): of the kind "ivfpq".
@@ -61,8 +65,7 @@ def build_ivfpq(
         raise ValueError(Errors.SEARCH_BAD_CODE.format(given=size, width=width))
     if n < LEAST:
         raise ValueError(Errors.SEARCH_TOO_FEW.format(given=n, expected=LEAST))
-    lists = n_lists or max(1, min(int(n**0.5), n // TRAINING))
-    blocks = _Blocks(vectors, folder, lists, size, progress)
+    blocks = _Blocks(vectors, folder, n_lists or int(n**0.5 / 2), size, progress)
     manifest = Manifest(
         kind="ivfpq",
         width=width,
@@ -89,51 +92,54 @@ class _Blocks:
         """The whole index, whose lists stand in the file `path`: of each its codes, then its rows."""
         faiss = import_faiss()
         index = self._trained()
-        blocks = [_lists_of(block) for block in self._filled(index)]
-        sizes = numpy.array([[block.list_size(i) for block in blocks] for i in range(self.n_lists)], dtype="uint64")
-        with whole_file(path) as file:
-            for i, own in enumerate(sizes.tolist()):
-                parts = [(block, n) for block, n in zip(blocks, own, strict=True) if n]
-                for block, n in parts:
-                    file.write(faiss.rev_swig_ptr(block.get_codes(i), n * index.code_size).data)
-                for block, n in parts:
-                    file.write(faiss.rev_swig_ptr(block.get_ids(i), n).data)
+        paths = self._filled(index)
+        with ExitStack() as stack, whole_file(path) as file:
+            blocks = [stack.enter_context(block.open("rb")) for block in paths]
+            sizes = numpy.stack([self._sizes(block) for block in blocks])  # (blocks, lists)
+            for own in sizes.T.tolist():
+                for width in (index.code_size, ID_BYTES):
+                    for block, n in zip(blocks, own, strict=True):
+                        file.write(block.read(n * width))
             total = file.tell()
         lists = faiss.OnDiskInvertedLists()
         lists.nlist, lists.code_size, lists.totsize, lists.filename = self.n_lists, index.code_size, total, path.name
         lists.lists.resize(self.n_lists)
-        totals = sizes.sum(axis=1)  # which must live until they are read
-        lists.set_all_lists_sizes(faiss.swig_ptr(totals))
+        of_lists = sizes.sum(axis=0).astype("uint64")  # which must live until it is read
+        lists.set_all_lists_sizes(faiss.swig_ptr(of_lists))
         index.replace_invlists(lists, True)
         lists.this.disown()  # the index owns them now
         index.ntotal = int(sizes.sum())
         return index
 
-    def _path(self, name: str) -> Path:
+    def _path(self, name: str, suffix: str = "codes") -> Path:
         made_of = digest_of_parts(self.vectors.digest, self.n_lists, self.code_bytes, import_faiss().__version__)
-        return self.folder / f"building-{made_of[:32]}-{name}.faiss"
+        return self.folder / f"building-{made_of[:32]}-{name}.{suffix}"
 
     def _trained(self) -> Any:
         """An empty index, trained on vectors drawn from all."""
-        faiss, path, (n, width) = import_faiss(), self._path("trained"), self.vectors.shape
+        faiss, path, (n, width) = import_faiss(), self._path("trained", "faiss"), self.vectors.shape
         if not path.exists():
             drawn = numpy.random.default_rng(0).choice(n, min(n, max(LEAST, TRAINING * self.n_lists)), replace=False)
-            sample = unit_length(checked(self.vectors[numpy.sort(drawn)], "vectors"))
+            sample = checked(self.vectors[numpy.sort(drawn)], "vectors")
+            for rows in slices(len(sample), LEAST):
+                sample[rows] = unit_length(sample[rows])
             centres = faiss.IndexFlatIP(width)
             made = faiss.IndexIVFPQ(centres, width, self.n_lists, self.code_bytes, 8, faiss.METRIC_INNER_PRODUCT)
+            made.pq.cp.max_points_per_centroid = CODED
             made.train(sample)
             made.nprobe = min(self.n_lists, max(LEAST_PROBED, int(2 * self.n_lists**0.5)))
             write_index(path, made)
         return faiss.read_index(str(path))
 
     def _filled(self, index: Any) -> list[Path]:
-        """The files of the vectors' codes, in order, each an index of as many as BLOCK says and a few."""
-        faiss, n, start = import_faiss(), self.vectors.shape[0], 0
-        most = max(BLOCK, CENTRES * 4 * self.n_lists * self.vectors.shape[1] // index.code_size)
+        """The files of the vectors' codes, in order, each with as many as BLOCK says and a few."""
+        n, start = self.vectors.shape[0], 0
+        most = max(BLOCK, n // FILES)
         paths = []
         while (path := self._path(str(start))).exists():
             paths.append(path)
-            start += faiss.read_index(str(path), faiss.IO_FLAG_MMAP).ntotal
+            with path.open("rb") as file:
+                start += int(self._sizes(file).sum())
         with tqdm(total=n, initial=start, disable=not self.progress, unit=" vectors") as bar:
             for block in self.vectors.blocks(start):
                 rows = unit_length(checked(block, f"vectors from row {start} on"))
@@ -142,14 +148,20 @@ class _Blocks:
                 bar.update(len(rows))
                 if index.ntotal >= most or start == n:
                     paths.append(self._path(str(start - index.ntotal)))
-                    write_index(paths[-1], index)
+                    self._write(paths[-1], index)
                     index.reset()
         return paths
 
+    def _write(self, path: Path, index: Any) -> None:
+        """The codes of a block: how many each list has; then, list by list, codes and rows."""
+        lists, array = index.invlists, import_faiss().rev_swig_ptr
+        sizes = numpy.array([lists.list_size(i) for i in range(self.n_lists)], dtype="<i8")
+        with whole_file(path) as file:
+            file.write(sizes.data)
+            for i in numpy.flatnonzero(sizes).tolist():
+                file.write(array(lists.get_codes(i), int(sizes[i]) * index.code_size).data)
+                file.write(array(lists.get_ids(i), int(sizes[i])).data)
 
-def _lists_of(path: Path) -> Any:
-    """The lists of a file, which are read as they are asked for."""
-    faiss = import_faiss()
-    index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP)
-    index.own_invlists = False
-    return index.invlists
+    def _sizes(self, file: BinaryIO) -> numpy.ndarray:
+        """How many vectors of a block each list has, int64 (lists,); behind them stand the codes."""
+        return numpy.frombuffer(file.read(ID_BYTES * self.n_lists), dtype="<i8")

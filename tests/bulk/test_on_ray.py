@@ -13,7 +13,7 @@ import numpy
 import pytest
 import spacy
 
-from spacy_sbert.bulk import encode_dataset
+from spacy_sbert.bulk import PartVectors, encode_dataset
 from spacy_sbert.bulk.on_ray import Cluster, SbertBatches
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -198,6 +198,9 @@ def test_the_same_bytes_through_s3(source, pipeline, expected, tmp_path, monkeyp
         assert made.keys() == expected.keys()
         assert all(made[name] == expected[name] for name in made if name.endswith(".npy"))
         assert json.loads(made["index.json"])["parts"] == json.loads(expected["index.json"])["parts"]
+        there, here = PartVectors(f"s3://texts/out{address}"), PartVectors(tmp_path / "out")
+        assert there.digest == here.digest and numpy.array_equal(there[numpy.arange(20)], here[numpy.arange(20)])
+        assert all(numpy.array_equal(*blocks) for blocks in zip(there.blocks(), here.blocks(), strict=True))
         again = encode_dataset(f"s3://texts/in{address}", f"s3://texts/out{address}", pipeline=pipeline)
         assert again.done == PARTS
     finally:

@@ -89,7 +89,6 @@ def test_a_damaged_file(built, tmp_path, suffix):
 
 def test_an_interrupted_build_goes_on(built, tmp_path, monkeypatch):
     monkeypatch.setattr(ivfpq, "BLOCK", 3000)
-    monkeypatch.setattr(ivfpq, "CENTRES", 0)
     build = partial(build_ivfpq, folder=tmp_path, n_lists=20, code_bytes=8)
     for fails_after, begins in ((7, 0), (1, 6000)):
         stored = Stored(fails_after=fails_after)
