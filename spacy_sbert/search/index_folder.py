@@ -161,10 +161,11 @@ def read_index(folder: Path, manifest: Manifest) -> FaissIndex:
     faiss = import_faiss()
     path, _, lists = _files(folder, manifest.build)
     _check_digest(path, manifest.sha256)
-    if manifest.lists_sha256 is not None:
-        _check_digest(lists, manifest.lists_sha256)
+    if manifest.kind == "ivfpq":
+        _check_digest(lists, manifest.lists_sha256 or "none")
+    flags = faiss.IO_FLAG_SKIP_IVF_DATA if manifest.kind == "ivfpq" else 0  # whose data are mapped below
     try:
-        index: FaissIndex = faiss.read_index(str(path), faiss.IO_FLAG_SKIP_IVF_DATA)
+        index: FaissIndex = faiss.read_index(str(path), flags)
     except RuntimeError as error:
         raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason=str(error)[:200])) from error
     kinds: dict[str, type] = {
@@ -177,7 +178,7 @@ def read_index(folder: Path, manifest: Manifest) -> FaissIndex:
     if not is_as_said or (index.d, index.ntotal) != (manifest.width, manifest.count):
         reason = f"{type(index).__name__} of {index.ntotal} vectors of width {index.d}, {MANIFEST} says {manifest}"
         raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason=reason))
-    if manifest.lists_sha256 is not None:
+    if manifest.kind == "ivfpq":
         _map_lists(index, lists)
     return index
 
