@@ -107,7 +107,7 @@ def main() -> None:
     texts, vectors, folder = (args.work / name for name in ("texts", "vectors", "index"))
     queries = make_texts(Path(args.source), texts, args.n, args.parts, args.seed)
     start = time.perf_counter()
-    encode_dataset(texts, vectors, pipeline=args.pipeline, dtype="float16", precision=None, progress=True)
+    encode_dataset(texts, vectors, pipeline=args.pipeline, dtype="float16", progress=True)
     encode_seconds = time.perf_counter() - start
     ours, theirs = get_context("spawn").Pipe()
     process = get_context("spawn").Process(target=build, args=(str(vectors), str(folder), theirs))

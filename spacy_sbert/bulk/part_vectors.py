@@ -32,18 +32,18 @@ class PartVectors:
     """The vectors that encode_dataset wrote, in the order of the names of the parts.
 
     folder (str): the target of encode_dataset, or its address.
-    name (str): where it is. shape (tuple): (n, width). encoder (tuple): name and SHA-256 of what made them.
-    digest (str): of all of them.
+    name (str): where it is, without a user's key. shape (tuple): (n, width).
+    encoder (tuple): name and SHA-256 of what made them. digest (str): of all of them.
     parts (list of IndexedPart): the files.
     RAISES (ValueError): if there is no such folder, or not all of its parts are done. (ImportError): without pyarrow.
     """
 
     def __init__(self, folder: str | Path):
-        self.name = str(folder) if "://" in str(folder) else str(Path(folder).absolute())
-        self.place = Place(self.name)
+        self.place = Place(str(folder) if "://" in str(folder) else str(Path(folder).absolute()))
+        self.name = self.place.name
         index, job = read(self.place, INDEX, Index), read(self.place, JOB, Job)
         if index is None or job is None or not index.rows:
-            raise ValueError(Errors.BULK_NO_INDEX.format(folder=folder))
+            raise ValueError(Errors.BULK_NO_INDEX.format(folder=self.name))
         self.parts = index.parts
         self.shape = index.rows, index.width
         self.encoder = str(job.made_of["encoder"]), str(job.made_of[WEIGHTS])
@@ -111,5 +111,5 @@ class PartVectors:
                     raise ValueError(f"its shape is {reader.shape}, expected {(part.rows, self.shape[1])}")
                 yield reader
         except (OSError, ValueError) as error:
-            said = Errors.BULK_OTHER_VECTORS.format(path=part.vectors, folder=self.place.name, reason=error)
+            said = Errors.BULK_OTHER_VECTORS.format(path=part.vectors, folder=self.name, reason=error)
             raise ValueError(said) from error

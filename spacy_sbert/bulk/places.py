@@ -1,7 +1,8 @@
 """Folders of files, on this machine or in a store such as S3, by Arrow's file systems."""
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Place:
-    """A folder. It goes to other processes as its name.
+    """A folder. It goes to other processes as its address.
 
-    name (str): a path, or an address that pyarrow.fs knows: s3://bucket/folder, gs://..., hdfs://...
+    address (str): a path, or an address that pyarrow.fs knows: s3://bucket/folder, gs://..., hdfs://...
     """
 
-    name: str
+    address: str = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The address without a user's name and key, for messages and files."""
+        return re.sub("://[^/]*@", "://", self.address)
 
     def open(self) -> tuple["FileSystem", str]:
         """RETURNS (FileSystem, str): the file system, and the path of the folder in it.
@@ -30,12 +36,16 @@ class Place:
             from pyarrow.fs import FileSystem
         except ImportError as error:
             raise ImportError(Errors.BULK_NO_PYARROW.format(path=self.name)) from error
-        given = self.name if "://" in self.name else str(Path(self.name).absolute())
+        given = self.address if "://" in self.address else str(Path(self.address).absolute())
         try:
             files, path = FileSystem.from_uri(given)
         except (ArrowException, OSError) as error:
-            raise ValueError(Errors.BULK_NO_PLACE.format(given=self.name, reason=error)) from error
+            raise self._unreadable(error) from error
         return files, path.rstrip("/")
+
+    def _unreadable(self, error: Exception) -> ValueError:
+        said = str(error).replace(self.address, self.name).partition("\n")[0]  # Java's absence has a hundred lines
+        return ValueError(Errors.BULK_NO_PLACE.format(given=self.name, reason=said))
 
     def files(self) -> Iterator["FileInfo"]:
         """All files below, in the order of their paths.
@@ -48,7 +58,7 @@ class Place:
         try:
             found = files.get_file_info(FileSelector(root, recursive=True))
         except (OSError, ValueError) as error:
-            raise ValueError(Errors.BULK_NO_PLACE.format(given=self.name, reason=error)) from error
+            raise self._unreadable(error) from error
         yield from sorted((one for one in found if one.type == FileType.File), key=lambda one: one.path)
 
     def read(self, path: str) -> bytes | None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from typer import Argument, Option
 from wasabi import msg
@@ -72,15 +72,16 @@ def search_cli(
 
     work: Callable[..., Any]
     columns: tuple[str, ...] = ("score", "row", "text")
-    if _has_vectors(corpus):
+    stored = _stored_in(corpus)
+    if vectors is not None and stored != "index":
+        fail(Errors.SEARCH_OF_VECTORS.format(vectors=vectors, corpus=corpus))
+    if stored is None:
+        work = partial(search_texts, queries=queries, k=k, index=index, kind=kind, query_prompt=query_prompt)
+    else:
         if index is not None or kind is not None:
             fail(Errors.SEARCH_OF_TEXTS.format(option="--kind" if index is None else "--index", folder=corpus))
-        work = _in_folder(queries, k, vectors, query_prompt)
+        work = _in_folder(queries, k, vectors, query_prompt, is_index=stored == "index")
         columns = ("score", "file", "row", "id", "text")
-    else:
-        if vectors is not None:
-            fail(Errors.SEARCH_OF_VECTORS.format(vectors=vectors, corpus=corpus))
-        work = partial(search_texts, queries=queries, k=k, index=index, kind=kind, query_prompt=query_prompt)
     found = _run(work, pipeline, corpus, how, output)
     for query, best in zip(queries, found, strict=True):
         shown = [
@@ -92,25 +93,25 @@ def search_cli(
         _write(output, ("query", *columns), rows)
 
 
-def _has_vectors(folder: Path) -> bool:
-    """Whether something is a folder of the vectors of files, or of an index of such."""
+def _stored_in(corpus: Path) -> Literal["vectors", "index"] | None:
+    """What a folder has in place of texts: the vectors of files, or an index of such."""
     from ..bulk.manifest import JOB
     from ..search.in_folders import is_of_stored
 
-    with or_fail(f"Cannot search in {folder}"):
-        return (folder / JOB).is_file() or (folder.is_dir() and is_of_stored(folder))
+    if (corpus / JOB).is_file():
+        return "vectors"
+    with or_fail(f"Cannot search in {corpus}"):
+        return "index" if corpus.is_dir() and is_of_stored(corpus) else None
 
 
-def _in_folder(queries: list[str], k: int, vectors: str | None, query_prompt: str | None) -> Callable[..., Any]:
+def _in_folder(
+    queries: list[str], k: int, vectors: str | None, query_prompt: str | None, *, is_index: bool
+) -> Callable[..., Any]:
     """The search in a folder that has vectors in place of texts, which `_run` is to do."""
     from ..bulk import PartVectors
-    from ..bulk.manifest import JOB
     from ..search.in_folders import search_folder
 
     def work(pipe: Any, folder: Path, **_: object) -> Any:  # of texts it has no column
-        is_index = not (folder / JOB).is_file()
-        if vectors is not None and not is_index:
-            raise ValueError(Errors.SEARCH_OF_VECTORS.format(vectors=vectors, corpus=folder))
         return search_folder(
             pipe,
             folder,

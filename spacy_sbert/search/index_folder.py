@@ -119,8 +119,8 @@ def write_folder(
     made = _files(folder, build)
     lock = Lock(folder / "lock")
     try:
-        index, rows_path, lists = made
-        digests = {"sha256": write_index(index, make(lists))}
+        index_path, rows_path, lists = made
+        digests = {"sha256": write_index(index_path, make(lists))}
         if rows is not None:
             digests["rows_sha256"] = _write_hashed(rows_path, lambda write: _write_rows(rows, write))
         if lists.exists():

@@ -4,6 +4,7 @@ import numpy
 import pytest
 
 from spacy_sbert.bulk import PartVectors, encode_dataset
+from spacy_sbert.bulk.places import Place
 
 pytest.importorskip("pyarrow")
 TEXTS = [[f"The cat sat {number} {i}." for i in range(number)] for number in (3, 0, 7, 1)]  # of each file
@@ -71,3 +72,15 @@ def test_a_folder_that_is_not_whole(folder, source):
     for other in (folder, source):
         with pytest.raises(ValueError, match="is no folder of vectors that is whole"):
             PartVectors(other)
+
+
+def test_a_key_in_an_address_is_told_to_no_one(folder, monkeypatch):
+    files = Place(str(folder)).open()
+    with monkeypatch.context() as patch:
+        patch.setattr(Place, "open", lambda place: files)
+        vectors = PartVectors("s3://user:key@bucket/folder?region=north")
+    assert vectors.name == "s3://bucket/folder?region=north" and "key" not in repr(vectors.place)
+    assert vectors.place.address == "s3://user:key@bucket/folder?region=north"
+    with pytest.raises(ValueError, match=r"Cannot read the folder other://host/folder") as caught:
+        Place("other://user:key@host/folder").open()
+    assert "key" not in str(caught.value)

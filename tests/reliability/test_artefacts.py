@@ -15,6 +15,7 @@ import pytest
 import spacy
 from counting import parts
 from made_data import HashedSource, write_benchmark
+from made_stored import Stored
 from made_views import make_views
 
 from spacy_sbert.bulk import encode_file
@@ -29,7 +30,7 @@ from spacy_sbert.meta.component import SentenceMeta
 from spacy_sbert.meta.members import PipeMember
 from spacy_sbert.meta.methods import make_estimator
 from spacy_sbert.meta.vector_cache import VectorCache
-from spacy_sbert.search import BinaryVectors, Int8Vectors, VectorIndex, identify
+from spacy_sbert.search import BinaryVectors, Int8Vectors, VectorIndex, build_ivfpq, identify
 
 PROMISE = "what we saved and was damaged since is refused by name, or gives the same; nothing in it is executed"
 SECONDS = 60  # for one file: what hangs ends
@@ -121,6 +122,17 @@ def make_index(kind):
         return Artefact(folder, read)
 
     return make
+
+
+def make_index_of_stored(folder, sbert):
+    vectors = Stored(numpy.random.default_rng(0).normal(size=(10_000, 4)).astype("float32"))
+    build_ivfpq(vectors, folder, n_lists=4)
+
+    def read(folder):
+        index = VectorIndex.load(folder)
+        return [*index.search(vectors[:5], k=3), index.encoder, index.folder, index.vectors]
+
+    return Artefact(folder, read)
 
 
 def make_quantized(kind):
@@ -229,6 +241,7 @@ ARTEFACTS = {
     "index, flat": make_index("flat"),
     "index, hnsw": make_index("hnsw"),
     "index, ivf": make_index("ivf"),
+    "index, ivfpq": make_index_of_stored,
     "int8": make_quantized(Int8Vectors),
     "binary": make_quantized(BinaryVectors),
     "estimator, svd": make_meta("svd"),

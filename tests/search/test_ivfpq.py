@@ -5,6 +5,7 @@ from functools import partial
 import faiss
 import numpy
 import pytest
+from made_stored import BLOCK, Stored
 
 from spacy_sbert.search import EncoderIdentity, VectorIndex, build_ivfpq, ivfpq, nearest, nearest_stored, recall
 
@@ -13,35 +14,12 @@ RNG = numpy.random.default_rng(0)
 CENTRES = RNG.standard_normal((200, WIDTH))
 VECTORS = (CENTRES[RNG.integers(200, size=N)] + 0.8 * RNG.standard_normal((N, WIDTH))).astype("float32")
 QUERIES = VECTORS[:50] + numpy.float32(0.1)
-BLOCK = 1000
-
-
-class Stored:
-    """Vectors in memory that count what is read; after so many blocks that fails."""
-
-    def __init__(self, vectors=VECTORS, *, fails_after=None):
-        self.name, self.shape, self.encoder, self.digest = "there", vectors.shape, ("model-a", "a" * 64), "d" * 64
-        self._vectors, self._most = vectors, fails_after
-        self.read = []
-
-    def blocks(self, start=0):
-        for first in range(start, len(self._vectors), BLOCK):
-            if len(self.read) == self._most:
-                raise OSError("the disk is gone")
-            self.read.append(first)
-            yield self._vectors[first : first + BLOCK]
-
-    def __getitem__(self, rows):
-        return self._vectors[rows]
-
-    def where(self, rows):
-        return [("a.npy", row, None, None) for row in rows.tolist()]
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("index") / "deep" / "index"
-    return folder, build_ivfpq(Stored(), folder, n_lists=20, code_bytes=8)
+    return folder, build_ivfpq(Stored(VECTORS), folder, n_lists=20, code_bytes=8)
 
 
 def test_recall_and_scores(built):
@@ -52,11 +30,11 @@ def test_recall_and_scores(built):
     scores, found = index.search(QUERIES, k=10)
     assert recall(found, exact) > 0.6 and (numpy.diff(scores, axis=1) <= 0).all()
     again = VectorIndex.load(folder, encoder=index.encoder)
-    scores, found = again.search(QUERIES, k=10, vectors=Stored())
+    scores, found = again.search(QUERIES, k=10, vectors=Stored(VECTORS))
     assert recall(found, exact) > 0.95
     same = found == exact
     assert numpy.allclose(scores[same], exact_scores[same], atol=1e-6), "by the vectors themselves"
-    assert recall(again.search(QUERIES, k=10, vectors=Stored(), rescore=1)[1], exact) < recall(found, exact)
+    assert recall(again.search(QUERIES, k=10, vectors=Stored(VECTORS), rescore=1)[1], exact) < recall(found, exact)
 
 
 def test_files_are_named_in_the_folder_alone(built, tmp_path):
@@ -91,11 +69,11 @@ def test_an_interrupted_build_goes_on(built, tmp_path, monkeypatch):
     monkeypatch.setattr(ivfpq, "BLOCK", 3000)
     build = partial(build_ivfpq, folder=tmp_path, n_lists=20, code_bytes=8)
     for fails_after, begins in ((7, 0), (1, 6000)):
-        stored = Stored(fails_after=fails_after)
+        stored = Stored(VECTORS, fails_after=fails_after)
         with pytest.raises(OSError, match="the disk is gone"):
             build(stored)
         assert stored.read[0] == begins and not (tmp_path / "index.json").exists()
-    stored = Stored()
+    stored = Stored(VECTORS)
     monkeypatch.setattr(faiss.IndexIVFPQ, "train", None)  # nothing is trained again
     index = build(stored)
     assert stored.read == list(range(6000, N, BLOCK))
@@ -111,7 +89,9 @@ def test_all_that_there_are(built):
 
 
 def test_exact_search_by_blocks():
-    for ours, theirs in zip(nearest_stored(QUERIES, Stored(), k=1500), nearest(QUERIES, VECTORS, k=1500), strict=True):
+    for ours, theirs in zip(
+        nearest_stored(QUERIES, Stored(VECTORS), k=1500), nearest(QUERIES, VECTORS, k=1500), strict=True
+    ):
         assert numpy.array_equal(ours, theirs)
 
 
@@ -119,12 +99,12 @@ def test_what_is_refused(built, tmp_path):
     with pytest.raises(ValueError, match="of 9983 vectors: expected 9984 at least"):
         build_ivfpq(Stored(VECTORS[:9983]), tmp_path)
     with pytest.raises(ValueError, match="of width 16 in code_bytes = 5 bytes: expected a divisor"):
-        build_ivfpq(Stored(), tmp_path, code_bytes=5)
+        build_ivfpq(Stored(VECTORS), tmp_path, code_bytes=5)
     with pytest.raises(ValueError, match="n_lists = 301 of 12000 vectors: expected 300 at most"):
-        build_ivfpq(Stored(), tmp_path, n_lists=301)
+        build_ivfpq(Stored(VECTORS), tmp_path, n_lists=301)
     with pytest.raises(ValueError, match="stands in a folder already"):
         built[1].save(tmp_path)
-    other = Stored()
+    other = Stored(VECTORS)
     other.digest = "e" * 64
     with pytest.raises(ValueError, match="are not those that the index was built of, which stood in there"):
         built[1].search(QUERIES, k=3, vectors=other)
