@@ -126,11 +126,14 @@ def make_index(kind):
 
 def make_index_of_stored(folder, sbert):
     vectors = Stored(numpy.random.default_rng(0).normal(size=(10_000, 4)).astype("float32"))
-    build_ivfpq(vectors, folder, n_lists=4)
+    encoder = build_ivfpq(vectors, folder, n_lists=4).encoder
 
     def read(folder):
-        index = VectorIndex.load(folder)
-        return [*index.search(vectors[:5], k=3), index.encoder, index.folder, index.vectors]
+        index = VectorIndex.load(folder, encoder=encoder)
+        try:
+            return index.search(vectors[:5], k=3, vectors=vectors)
+        except ValueError as error:  # which names the folder of the vectors
+            raise ValueError(f"{folder}: {error}") from error
 
     return Artefact(folder, read)
 
