@@ -148,6 +148,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--nli-steps", type=int, default=0, help="batches, in place of epochs; 0 for epochs")
     parser.add_argument("--head-factor", type=float, help="on the rate of the head of NLI, by default the config's")
     add_cross_options(parser)
+    parser.add_argument(
+        "--cross-seeds", nargs="+", type=int, help="of --seeds, those of cross-encoders; by default all"
+    )
     configs = {"nli": "nli", "second": "two_step"}
     configs |= {"cross-nli": "reranker_nli", "cross-second": "reranker_two_step"}
     for option, config in configs.items():
@@ -181,11 +184,15 @@ def main() -> None:
         run("untrained")
     for seed in args.seeds:  # seed by seed: a table that is stopped has each row
         for name in args.rows:
-            if name != "untrained":
+            if name != "untrained" and seed in seeds_of(args, name):
                 run(name, seed)
         if not args.keep_models:
             remove_models(args.output / "models", seed)
     print(table(runs.found))
+
+
+def seeds_of(args: argparse.Namespace, name: str) -> list[int]:
+    return args.cross_seeds or args.seeds if name.startswith("cross") else args.seeds
 
 
 def remove_models(folder: Path, seed: int) -> None:

@@ -335,6 +335,9 @@ def test_supervised_sts(load, run_script, sts_options, tmp_path, monkeypatch):
     refuse_training(load, monkeypatch)
     run_script("supervised_sts", *sts_options, "--seeds", 1, 2)
     assert read_rows(output) == [rows, differences]
+    run_script("supervised_sts", *sts_options, "--seeds", 1, 2, "--cross-seeds", 2)
+    assert [row[-1] for row in read_rows(output)[0]] == ["1", "2", "2", "2", "1", "1"]
+    assert read_rows(output)[0][1:4] == rows[1:4]
 
 
 def test_a_second_step_goes_on_from_the_first_where_it_was_stopped(
