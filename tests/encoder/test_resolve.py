@@ -91,6 +91,57 @@ def test_missing_package_is_the_remedy(cache, monkeypatch):
         resolve(MINILM)
 
 
+SHORT = MINILM.rpartition("/")[2]
+
+
+def test_short_names(tiny_bert, cache):
+    """As sentence-transformers takes them: what has the name itself comes first."""
+    assert resolve(SHORT) == resolve(MINILM)
+    long = put_in_cache(cache, f"sentence-transformers/{tiny_bert.name}", tiny_bert)
+    assert resolve(tiny_bert.name).resolve() == long.resolve()
+    own = put_in_cache(cache, tiny_bert.name, tiny_bert)
+    assert resolve(tiny_bert.name).resolve() == own.resolve()
+    nlp = spacy.blank("en")
+    sbert = nlp.add_pipe("sbert", config={"model": {"name": SHORT}})
+    assert sbert.encode(["A man is eating food."]).shape == (1, 384)
+
+
+def test_short_names_are_asked_of_the_hub(cache, tiny_bert, monkeypatch):
+    asked = []
+
+    def download(name, **options):
+        asked.append((name, options.get("local_files_only", False)))
+        if asked[-1] != ("sentence-transformers/some-encoder", False):
+            raise OSError("404")
+        return str(tiny_bert)
+
+    monkeypatch.setattr(module.huggingface_hub, "snapshot_download", download)
+    assert resolve("some-encoder") == tiny_bert
+    assert [name for name, is_local in asked if not is_local] == ["some-encoder", "sentence-transformers/some-encoder"]
+    asked.clear()
+    with pytest.raises(OSError, match="org/some-encoder"):
+        resolve("org/some-encoder")
+    assert {name for name, _ in asked} == {"org/some-encoder"}
+
+
+@pytest.mark.parametrize(
+    "given, meant",
+    [
+        ("all-minilm-l6-v2", MINILM),
+        ("all-MiniLM-L6-v3", MINILM),
+        ("sentence_transformers/all-MiniLM-L6-v2", MINILM),
+        ("own-encodr", "org/own-encoder"),
+        ("bert-base-uncased", None),
+    ],
+)
+def test_a_near_name_is_suggested(tiny_bert, cache, given, meant):
+    put_in_cache(cache, "org/own-encoder", tiny_bert)
+    with pytest.raises(OSError, match="was found in none") as caught:
+        resolve(given)
+    said = str(caught.value).partition("Did you mean ")[2]
+    assert said.startswith(f"'{meant}'? Check the name") if meant else not said
+
+
 @pytest.mark.parametrize("name", ["", "a b", "../nowhere", "/no/such/folder", "no-such-name"])
 def test_odd_names(cache, name):
     with pytest.raises(OSError, match="was found in none of the four places"):

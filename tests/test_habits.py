@@ -1,0 +1,70 @@
+"""What users of sentence-transformers type: taken where it means the same, else our way is told."""
+
+import numpy
+import pytest
+import torch
+
+from spacy_sbert.similarity import unit_length
+
+TEXTS = ["A man is eating food.", "The cat sat on the mat.", "dog", "he ran", ""]
+
+
+@pytest.fixture
+def pipe(make_nlp):
+    return make_nlp(model={"normalize": False}).get_pipe("sbert")
+
+
+def test_the_same_vectors_in_their_form(pipe, capsys):
+    expected = pipe.encode(TEXTS)
+    assert not numpy.allclose(numpy.linalg.norm(expected[:-1], axis=1), 1)
+    assert numpy.array_equal(pipe.encode(TEXTS, convert_to_numpy=True, show_progress_bar=None), expected)
+    assert capsys.readouterr().err == ""
+    tensor = pipe.encode(TEXTS, convert_to_tensor=True, normalize_embeddings=True, show_progress_bar=True)
+    assert isinstance(tensor, torch.Tensor) and tensor.dtype == torch.float32
+    assert numpy.array_equal(tensor.numpy(), unit_length(expected)) and not tensor[-1].any()
+    assert "5/5" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "given, remedy",
+    [
+        ({"batch_size": 64}, "max_batch_items"),
+        ({"chunk_size": 10}, "set window"),
+        ({"device": "cuda"}, r"spacy\.require_gpu\(\)"),
+        ({"output_value": "token_embeddings"}, r"token\.vector"),
+        ({"pool": None}, "n_process = 2"),
+        ({"precision": "int8"}, "Int8Vectors"),
+        ({"convert_to_numpy": False}, "convert_to_tensor = True"),
+    ],
+)
+def test_what_means_something_else(pipe, given, remedy):
+    with pytest.raises(TypeError, match=f"encode does not take {next(iter(given))}.*{remedy}"):
+        pipe.encode(TEXTS, **given)
+
+
+def test_unknown_arguments(pipe):
+    with pytest.raises(TypeError, match=r"encode\(\) got an unexpected keyword argument 'colour'"):
+        pipe.encode(TEXTS, colour="red")
+    with pytest.raises(ValueError, match="Cannot use normalize_embeddings = 'yes'"):
+        pipe.encode(TEXTS, normalize_embeddings="yes")
+
+
+def test_similarities(make_nlp):
+    nlp = make_nlp()
+    pipe, docs = nlp.get_pipe("sbert"), [nlp(text) for text in TEXTS[:-1]]
+    vectors, tensor = pipe.encode(TEXTS), pipe.encode(TEXTS, convert_to_tensor=True)
+    found = pipe.similarity(vectors, tensor[:-1])
+    assert found.shape == (5, 4) and found.dtype == "float32" and not found[-1].any()
+    assert numpy.allclose(found[:-1], [[one.similarity(other) for other in docs] for one in docs], atol=1e-6)
+    assert numpy.allclose(pipe.similarity_pairwise(tensor[:3], vectors[1:4]), found[:3, 1:4].diagonal(), atol=1e-6)
+    assert numpy.allclose(pipe.similarity(vectors[0].tolist(), vectors[:-1]), found[:1], atol=1e-6)
+
+
+def test_what_cannot_be_compared(pipe):
+    rows = numpy.ones((3, 4))
+    with pytest.raises(ValueError, match="Cannot compare 3 vectors with 2 pairwise"):
+        pipe.similarity_pairwise(rows, rows[:2])
+    with pytest.raises(ValueError, match="Cannot compare vectors of unequal width: 4 and 3"):
+        pipe.similarity(rows, rows[:, :3])
+    with pytest.raises(ValueError, match=r"v.*finite|finite.*v"):
+        pipe.similarity(rows, rows * numpy.nan)
