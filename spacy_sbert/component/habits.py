@@ -24,8 +24,11 @@ OUR_WAY = {
 
 @dataclass(frozen=True)
 class Habits:
-    """show_progress_bar (bool): as progress. normalize_embeddings (bool): whether vectors that are not zeros are brought
-    to length 1. convert_to_tensor, convert_to_numpy (bool): the form of the result."""
+    """What was given.
+
+    show_progress_bar (bool): as progress. normalize_embeddings (bool): whether vectors are brought to length 1, but for
+    zeros. convert_to_tensor, convert_to_numpy (bool): the form of the result.
+    """
 
     show_progress_bar: bool | None = None
     normalize_embeddings: bool = False
