@@ -7,11 +7,6 @@ class Errors(errors.Errors):
     """Of exceptions."""
 
     TWO_PROMPTS = "Got both prompt_name = {name!r} and prompt = {prompt!r}: give one of them."
-    NOT_OURS = "encode does not take {name}, as in sentence-transformers: {remedy}."
-    UNPAIRED_ROWS = (
-        "Cannot compare {ours} vectors with {theirs} pairwise: expected as many of both. similarity compares each with "
-        "each."
-    )
     NOT_AN_ENCODER = (
         "The model of the 'sbert' pipe '{name}' is not a sentence encoder: expected an architecture such as "
         "spacy-sbert.SentenceEncoder.v1 or spacy-sbert.SharedSentenceEncoder.v1, got the Thinc model '{given}'."

@@ -14,6 +14,7 @@ from thinc.util import to_numpy
 
 from ..errors.checks import Name, NonNegativeFloat, validated
 from ..hooks import extensions, hooks, pipes, records
+from ..hooks.in_pipeline import InPipeline
 from ..losses.parts.layer import LossLayer
 from ..spans import SPANS_KEY
 from ..training.objectives import BatchLoss, Labels, batch_loss, initialize_objectives, needs_labels, needs_width
@@ -134,7 +135,7 @@ class SentenceBert(PairPipe, TextPipe):
         self.loss_weight = loss_weight
         self._expects_pairs = self._accumulates = False
         self._notices = Notices(name)
-        self._in_pipeline = upstream.InPipeline()
+        self._in_pipeline = InPipeline()
         upstream.cache_transformers(self.model, loss)
         extensions.install_for_pipe(name)
         pipes.register(self)

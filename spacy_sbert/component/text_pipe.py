@@ -14,9 +14,12 @@ from thinc.util import to_numpy
 from ..errors.checks import NonNegative, Positive, Processes, Width, validated
 from ..files.sealed_states import SealedPipe
 from ..hooks import extensions, hooks, pipes, records
+from ..hooks.in_pipeline import InPipeline
+from ..similarity.similarities import Similarities
 from ..vectors.call import Call
 from ..vectors.cuts import CutCounter
 from ..vectors.encoded import EncodedDoc
+from ..vectors.habits import Habits
 from ..vectors.identity import Tokenizer
 from ..vectors.sentence_encoder import predict
 from ..vectors.sentence_pooling import SentencePooling
@@ -25,11 +28,9 @@ from ..vectors.texts import TextEncoder, TextsEncoder, encode_all
 from ..vectors.token_texts import TokenTextEncoder
 from .annotations import make_record
 from .errors import Errors
-from .habits import Habits
 from .heads import find_heads, label_pairs
 from .notices import Notices
-from .similarities import Similarities
-from .upstream import InPipeline, find_docs_reader, find_listeners, find_table, find_transformer, reads_docs
+from .upstream import find_docs_reader, find_listeners, find_table, find_transformer, reads_docs
 
 if TYPE_CHECKING:
     import torch

@@ -1,7 +1,6 @@
 """The transformer component that an `sbert` pipe listens to."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import cast
 
 from spacy.language import Language
@@ -25,16 +24,6 @@ from ..training.members import check_rows
 from ..vectors.sentence_encoder import GET_SPANS
 from ..vectors.sentence_pooling import SentencePooling
 from .errors import Errors
-
-
-@dataclass
-class InPipeline:
-    """The pipeline that a pipe is in; a copy is in none."""
-
-    nlp: Language | None = None
-
-    def __reduce__(self) -> tuple[type, tuple]:
-        return InPipeline, ()
 
 
 def find_listeners(model: Model) -> list[SentenceListener]:

@@ -4,7 +4,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy
 from spacy import util
@@ -15,8 +15,9 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 
 from ..errors.checks import Name, NonNegative, Positive, Width, validated
-from ..files.sealed_states import check_parts, naming, seal, unseal
+from ..files.sealed_states import check_parts
 from ..hooks import extensions, hooks, records
+from ..hooks.in_pipeline import InPipeline
 from ..hooks.placed import Record
 from ..spans import SPANS_KEY, members
 from .corpus import MAX_TOKENS, ShortSentences, read_sentences
@@ -25,6 +26,8 @@ from .estimator import MetaEmbedding
 from .fit_pipe import fit_pipe
 from .members import Function, FunctionMember, Member, PipeMember, Rows, Saveable, learner
 from .methods import estimator_from_bytes, estimator_to_bytes, make_estimator
+from .parts import Part
+from .texts import MetaTexts
 
 DEFAULT_CONFIG: dict[str, object] = {
     "pipes": [],
@@ -73,10 +76,12 @@ def make_sbert_meta(
     found: list[Member] = [PipeMember(other) for other in pipes]
     found += [FunctionMember(key, cast(Function, function)) for key, function in functions.items()]
     estimator = make_estimator(method, **{"size": size, "normalize": normalize, **options})
-    return SentenceMeta(nlp.vocab, found, estimator, name, scorer=scorer, set_hooks=set_hooks, spans_key=spans_key)
+    pipe = SentenceMeta(nlp.vocab, found, estimator, name, scorer=scorer, set_hooks=set_hooks, spans_key=spans_key)
+    pipe._in_pipeline.nlp = nlp
+    return pipe
 
 
-class SentenceMeta(Pipe):
+class SentenceMeta(MetaTexts, Pipe):
     """Combines the vectors that other pipes, and functions, give to each row of a Doc.
 
     The rows are those of the first pipe among the members, or the whole Doc if all members are functions.
@@ -115,6 +120,7 @@ class SentenceMeta(Pipe):
         self.scorer = scorer
         self.set_hooks = set_hooks
         self.spans_key = spans_key
+        self._in_pipeline = InPipeline()
         extensions.install_for_pipe(name)
 
     def __call__(self, doc: Doc) -> Doc:
@@ -256,7 +262,7 @@ class SentenceMeta(Pipe):
         util.from_disk(path, {key: part.from_file for key, part in self._parts().items()}, exclude)
         return self
 
-    def _parts(self) -> dict[str, "Part"]:
+    def _parts(self) -> dict[str, Part]:
         parts = {"estimator": Part(lambda: estimator_to_bytes(self.estimator), self._set_estimator)}
         for i, member in enumerate(self.members):
             if isinstance(member, FunctionMember) and isinstance(member.function, Saveable):
@@ -272,26 +278,6 @@ class SentenceMeta(Pipe):
         if ours != theirs:
             raise ValueError(Errors.META_OTHER_SETTINGS.format(name=self.name, given=ours, expected=theirs))
         self.estimator = found
-
-
-class Part(NamedTuple):
-    """How a part of a pipe is written and read: as bytes that are sealed."""
-
-    write: Callable[[], bytes]
-    read: Callable[[bytes], object]
-
-    def to_bytes(self) -> bytes:
-        return seal(self.write())
-
-    def from_bytes(self, data: bytes) -> None:
-        self.read(unseal(data))
-
-    def to_file(self, path: Path) -> None:
-        path.write_bytes(self.to_bytes())
-
-    def from_file(self, path: Path) -> None:
-        with naming(path):
-            self.from_bytes(path.read_bytes())
 
 
 def _texts_of(example: Example, spans_key: str) -> list[str]:

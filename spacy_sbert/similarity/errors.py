@@ -11,6 +11,10 @@ class Errors(errors.Errors):
         "Cannot correlate: {name} value {place} is {given}. Expected finite numbers: look for texts whose vectors are "
         "not finite."
     )
+    UNPAIRED_ROWS = (
+        "Cannot compare {ours} vectors with {theirs} pairwise: expected as many of both. similarity compares each with "
+        "each."
+    )
     ROW_NOT_FINITE = (
         "Row {row} of the {name} is not finite: it has NaN or infinity, which is similar to nothing. Leave it out, or "
         "look for why the pipeline gives such a vector."

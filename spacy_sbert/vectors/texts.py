@@ -167,16 +167,22 @@ def encode_windows(
 
     For the arguments, and what it raises, see SentenceBert.encode.
     """
-    if isinstance(texts, (str, bytes, Mapping)) or not isinstance(texts, Iterable):
-        raise TypeError(Errors.NOT_TEXTS.format(given=repr(texts)[:50]))
+    texts = checked_texts(texts)
     check("window", window, Positive)
     check("n_process", n_process, Processes)
     check_gpus(gpu_ids)
     encoder.load()
-    windows = minibatch(_checked(texts), window)
+    windows = minibatch(texts, window)
     n_workers = max(n_process, len(gpu_ids))
     in_turn = n_workers == 1 and not gpu_ids
     return _encode(encoder, windows) if in_turn else _encode_in_processes(encoder, windows, n_workers, gpu_ids)
+
+
+def checked_texts(texts: Iterable[str]) -> Iterator[str]:
+    """The texts, each checked when it is read. RAISES (TypeError): if they are none, a single one at once."""
+    if isinstance(texts, (str, bytes, Mapping)) or not isinstance(texts, Iterable):
+        raise TypeError(Errors.NOT_TEXTS.format(given=repr(texts)[:50]))
+    return _checked(texts)
 
 
 def _checked(texts: Iterable[Any]) -> Iterator[str]:

@@ -20,6 +20,28 @@ METHODS = {"conc": {}, "avg": {}, "svd": {"size": 6}, "gcca": {"size": 6}, "ae":
 SHARED = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}
 
 
+def test_texts_without_docs(make_meta, tmp_path):
+    nlp = make_meta(encoder="own", method="svd", size=6)
+    nlp.add_pipe("sbert", name="later", source=make_meta())
+    texts = [TEXT, "", "a dog", "he ran"]
+    nlp.to_disk(tmp_path)
+    for loaded in (nlp, spacy.load(tmp_path)):
+        meta = loaded.get_pipe("sbert_meta")
+        found = meta.encode(iter(texts), window=2)
+        assert found.dtype == "float32" and found.shape == (4, 6) and not found[1].any()
+        assert numpy.allclose(found, [doc._.sbert_meta_vector for doc in loaded.pipe(texts)], atol=1e-6)
+        assert meta.encode([]).shape == (0, 6)
+    tensor = meta.encode(texts, convert_to_tensor=True, normalize_embeddings=True)
+    assert tensor.norm(dim=1).tolist() == pytest.approx([1, 0, 1, 1])
+    assert numpy.allclose(meta.similarity(tensor, tensor)[0, 2:], meta.similarity_pairwise(found[[0, 0]], found[2:]))
+    with pytest.raises(TypeError, match="expected several texts"):
+        meta.encode("a dog")
+    with pytest.raises(TypeError, match="max_batch_items"):
+        meta.encode(texts, batch_size=3)
+    with pytest.raises(ValueError, match="is in no pipeline"):
+        pickle.loads(pickle.dumps(meta)).encode(texts)
+
+
 def unit(row):
     return row / numpy.linalg.norm(row)
 

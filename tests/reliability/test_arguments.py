@@ -115,6 +115,7 @@ def calls(nlp, folder):
         "component.text_pipe.TextPipe.pipe": (sbert.pipe, {"stream": [doc]}, {}),
         "component.text_pipe.TextPipe._call": (sbert.predict, {"docs": [doc]}, {}),
         "component.sbert.SentenceBert.initialize": (sbert.initialize, {"get_examples": lambda: [example]}, {}),
+        "meta.texts.MetaTexts.encode": (combined.encode, {"texts": ["a man", "the dog"]}, {}),
         "meta.component.SentenceMeta.pipe": (combined.pipe, {"stream": [doc]}, {}),
         "reranker.component.SentenceReranker.pipe": (reranker.pipe, {"stream": [doc]}, {}),
         "hooks.most_similar.most_similar": (most_similar, {"text": doc, "query": "a man"}, {}),

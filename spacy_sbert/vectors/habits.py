@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy
 import torch
+from thinc.util import to_numpy
 
 from ..errors.checks import check_fields
-from ..similarity import unit_length
+from ..layers.unit_length import unit_length
 from .errors import Errors
 
 OUR_WAY = {
@@ -54,5 +55,5 @@ class Habits:
     def form(self, vectors: numpy.ndarray) -> Any:
         """float32 (n, width) -> the same, or a tensor on the CPU."""
         if self.normalize_embeddings:
-            vectors = unit_length(vectors)
+            vectors = to_numpy(unit_length().predict(cast(Any, vectors)))
         return torch.from_numpy(vectors) if self.convert_to_tensor else vectors

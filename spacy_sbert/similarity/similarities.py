@@ -5,9 +5,9 @@ from typing import Any
 import numpy
 from numpy.typing import ArrayLike
 
-from ..similarity import cosine, unit_length
-from ..similarity.rows import checked
+from . import cosine, unit_length
 from .errors import Errors
+from .rows import checked
 
 
 class Similarities:
