@@ -53,6 +53,10 @@ class PartVectors:
     def __len__(self) -> int:
         return self.shape[0]
 
+    def __repr__(self) -> str:
+        (rows, width), (encoder, _), parts = self.shape, self.encoder, len(self.parts)
+        return f"PartVectors({self.name}: {rows} vectors of {width} numbers by {encoder}, {parts} parts)"
+
     def blocks(self, start: int = 0) -> Iterator[numpy.ndarray]:
         """All vectors from a row on, in order, float32 or float16 (b, width), b at most 4096.
 

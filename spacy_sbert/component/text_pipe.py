@@ -30,6 +30,7 @@ from .annotations import make_record
 from .errors import Errors
 from .heads import find_heads, label_pairs
 from .notices import Notices
+from .shown import shown
 from .upstream import find_docs_reader, find_listeners, find_table, find_transformer, reads_docs
 
 if TYPE_CHECKING:
@@ -116,6 +117,9 @@ class TextPipe(Similarities, SealedPipe):
             encoder = find_transformer(self.name, self.model)
             prompt = encoder.prompts.find(encoder.shim.load(), prompt_name)
         return Call(prompt, truncate_dim, self.token_vectors)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}('{self.name}': {shown(self.model)})"
 
     def notify(self, message: str) -> None:
         """Warn of something about the vectors of the pipe, once."""

@@ -135,6 +135,11 @@ class SentenceMeta(MetaTexts, Pipe):
             self._annotate(docs)
             yield from docs
 
+    def __repr__(self) -> str:
+        members = ", ".join(member.name for member in self.members)
+        width = f"{self.estimator.width} numbers" if self.estimator.width else "not fitted yet"
+        return f"SentenceMeta('{self.name}': {self.estimator.method} of {members}, {width})"
+
     def vector(self, obj: Doc | Span) -> numpy.ndarray:
         """The meta-embedding of any Doc or Span, also of one that is not a row, from the members' vectors of it.
 

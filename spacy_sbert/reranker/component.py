@@ -110,6 +110,11 @@ class SentenceReranker(PairPipe, SealedPipe):
         self._notices = Notices(PairCuts)
         install_extension(name)
 
+    def __repr__(self) -> str:
+        shim = self.model.shim
+        state = f"{shim.precision} on {shim.device}" if shim.is_loaded else f"{shim.precision}, not loaded yet"
+        return f"SentenceReranker('{self.name}': {shim.name}, {self.objective.name}, {state})"
+
     # Pairs and ranks
 
     def score_pairs(self, pairs: Iterable[tuple[Text, Text]]) -> numpy.ndarray:

@@ -72,6 +72,11 @@ class VectorIndex:
     def __len__(self) -> int:
         return int(self.index.ntotal)
 
+    def __repr__(self) -> str:
+        of = "" if self.encoder is None else f" by {self.encoder.name}"
+        texts = "" if self.rows is None else ", with texts or ids"
+        return f"VectorIndex({self.kind}: {len(self)} vectors of {self.width} numbers{of}{texts})"
+
     @property
     def width(self) -> int:
         return int(self.index.d)

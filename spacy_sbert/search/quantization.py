@@ -31,6 +31,9 @@ class Int8Vectors:
     low: numpy.ndarray
     step: numpy.ndarray
 
+    def __repr__(self) -> str:
+        return f"Int8Vectors({len(self.codes)} vectors of {self.codes.shape[1]} numbers)"
+
     @classmethod
     def fit(cls, sample: ArrayLike) -> "Int8Vectors":
         """Learn the range of each dimension, for `apply`: low = min v, step = (max v - min v) / 255.
@@ -103,6 +106,9 @@ class BinaryVectors:
 
     bits: numpy.ndarray
     width: int
+
+    def __repr__(self) -> str:
+        return f"BinaryVectors({len(self.bits)} vectors of {self.width} numbers)"
 
     @classmethod
     def of(cls, vectors: ArrayLike) -> "BinaryVectors":

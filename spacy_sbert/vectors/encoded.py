@@ -38,6 +38,10 @@ class EncodedDoc:
     wordpieces: WordpieceStates | None
     dense: bool = False
 
+    def __repr__(self) -> str:
+        rows, width = self.vectors.shape
+        return f"EncodedDoc({rows} vectors of {width} numbers, {self.pooling} pooling)"
+
     @classmethod
     def without_rows(cls, vectors: Floats2d, pooling: str) -> "EncodedDoc":
         """What a Doc without text gets; vectors (float (0, width)): of the width that others have."""
