@@ -4,40 +4,21 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, NonNegativeInt
 from tqdm import tqdm
 
 from ..errors.checks import NonNegative, Positive, Processes, validated
 from .encoding import Encoding
 from .errors import Warnings
-from .manifest import JOB, Job, begin_job, done, manifest_name, read, write
+from .manifest import INDEX, JOB, Index, Job, begin_job, done, manifest_name, read, write
 from .outputs import writer_of
 from .part_encoder import Outcome, PartEncoder, Plan
 from .parts import LARGE, Part, find_parts, shard_of
 from .places import Place
 
-INDEX = "index.json"
 Outcomes = Iterator[Outcome]
 Engine = Callable[[Plan, Sequence[Part], bool], Outcomes]  # the last: whether what was made otherwise is made anew
-
-
-class IndexedPart(BaseModel):
-    """A file of vectors in an index: its name below the folder, its rows, and the SHA-256 of its bytes."""
-
-    vectors: str
-    rows: NonNegativeInt
-    sha256: str
-
-
-class Index(BaseModel):
-    """All vectors of a data set as one: the parts in the order of their names."""
-
-    format: Literal["spacy-sbert vectors 1"] = "spacy-sbert vectors 1"
-    parts: list[IndexedPart]
-    rows: NonNegativeInt
-    width: NonNegativeInt
 
 
 @dataclass(frozen=True)
@@ -134,7 +115,7 @@ def _shown(outcomes: Outcomes, n: int, progress: bool) -> Outcomes:
     rows = failed = 0
     with tqdm(total=n, disable=not progress, unit=" parts") as bar:
         for outcome in outcomes:
-            rows += outcome.manifest.rows if outcome.manifest is not None and outcome.is_new else 0
+            rows += outcome.manifest.made.rows if outcome.manifest is not None and outcome.is_new else 0
             failed += bool(outcome.failed)
             elapsed = bar.format_dict["elapsed"] or 1.0
             bar.set_postfix(rows=rows, rows_per_s=round(rows / elapsed), failed=failed)
@@ -146,7 +127,7 @@ def _write_index(plan: Plan, parts: Sequence[Part]) -> None:
     """Write the index when all parts are done, by whichever shard is the last: none of another job is in it. Until then
     there is none."""
     job = read(plan.target, JOB, Job)
-    indexed, width = [], 0
+    indexed = []
     for part in parts:
         try:
             found = done(plan.target, part, job, plan.suffix) if job is not None else None
@@ -155,20 +136,19 @@ def _write_index(plan: Plan, parts: Sequence[Part]) -> None:
         if found is None:
             plan.target.remove(INDEX)
             return
-        indexed.append(IndexedPart(vectors=part.name + plan.suffix, rows=found.rows, sha256=found.vectors))
-        width = found.width
-    write(plan.target, INDEX, Index(parts=indexed, rows=sum(one.rows for one in indexed), width=width))
+        indexed.append(found)
+    write(plan.target, INDEX, Index(parts=indexed))
 
 
 def _report(outcomes: Sequence[Outcome]) -> DatasetReport:
-    found = [outcome.manifest for outcome in outcomes if outcome.manifest is not None]
+    made = [outcome.manifest.made for outcome in outcomes if outcome.manifest is not None]
     report = DatasetReport(
         parts=len(outcomes),
         done=sum(outcome.manifest is not None and not outcome.is_new for outcome in outcomes),
         failed={outcome.part.name: outcome.failed for outcome in outcomes if outcome.failed},
-        rows=sum(one.rows for one in found),
-        zero=sum(one.zero for one in found),
-        cut=sum(one.cut for one in found),
+        rows=sum(one.rows for one in made),
+        zero=sum(one.zero for one in made),
+        cut=sum(one.cut for one in made),
     )
     if report.cut:
         warnings.warn(Warnings.BULK_CUT.format(cut=report.cut, rows=report.rows), stacklevel=3)

@@ -11,9 +11,10 @@ from ..files.sealed_json import parse_sealed, sealed
 from .errors import Errors
 from .parts import Part
 from .places import Place
+from .run import BulkReport
 from .work_folder import Values
 
-JOB = "job.json"
+JOB, INDEX = "job.json", "index.json"
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
@@ -31,23 +32,24 @@ class Job(BaseModel):
 class Manifest(BaseModel):
     """That the vectors of a part are whole. It is written last: without it, or with another one, they are made anew.
 
-    job (str): the digest of what they are made of. path, size, modified, row_group: of the part, see Part.
-    rows, width: of the vectors. zero: rows without wordpieces. cut: rows longer than the encoder's limit.
-    vectors (str): the SHA-256 of their file. bytes (int): its size.
+    job (str): the digest of what they are made of. part (Part): of which texts. made (BulkReport): what became of them.
+    vectors (str): their file, below the folder. digest (str): its SHA-256. bytes (int): its size.
     """
 
     format: Literal["spacy-sbert part 1"] = "spacy-sbert part 1"
     job: str
-    path: str
-    size: NonNegativeInt
-    modified: NonNegativeInt
-    row_group: NonNegativeInt | None
-    rows: NonNegativeInt
-    width: NonNegativeInt
-    zero: NonNegativeInt
-    cut: NonNegativeInt
+    part: Part
+    made: BulkReport
     vectors: str
+    digest: str
     bytes: NonNegativeInt
+
+
+class Index(BaseModel):
+    """All vectors of a data set as one: the parts in the order of their names."""
+
+    format: Literal["spacy-sbert vectors 1"] = "spacy-sbert vectors 1"
+    parts: list[Manifest]
 
 
 def begin_job(target: Place, made_of: Values, *, restart: bool = False) -> Job:
@@ -86,8 +88,8 @@ def done(target: Place, part: Part, job: Job, suffix: str) -> Manifest | None:
     found = read(target, manifest_name(part, suffix), Manifest)
     if found is None or found.job != job.digest or target.size(part.name + suffix) != found.bytes:
         return None
-    if (found.size, found.modified) != (part.size, part.modified):
-        raise ValueError(Errors.BULK_OTHER_PART.format(path=part.path, given=part.size, known=found.size))
+    if found.part != part:
+        raise ValueError(Errors.BULK_OTHER_PART.format(path=part.path, given=part.size, known=found.part.size))
     return found
 
 

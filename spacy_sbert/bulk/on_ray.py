@@ -15,7 +15,6 @@ from .manifest import Job, begin_job
 from .part_encoder import Outcome, PartEncoder, Plan
 from .parts import Part
 from .pipe import load_pipe
-from .work_folder import Values
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class Cluster:
         plan = replace(plan, gpu_ids=(0,) if self.num_gpus else ())  # Ray shows a worker its own alone
         with self._connected(ray):
             resources = {"num_cpus": self.num_cpus, "num_gpus": self.num_gpus}
-            made_of = ray.get(ray.remote(**resources)(_made_of).remote(plan))
+            made_of = ray.get(ray.remote(**resources)(lambda: PartEncoder(plan).made_of()).remote())
             job = begin_job(plan.target, made_of, restart=restart)
             rows = [{"part": json.dumps(asdict(part))} for part in parts]
             found = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
@@ -83,10 +82,6 @@ class Worker:
 
     def __call__(self, row: dict[str, Any]) -> dict[str, str]:
         return {"outcome": self._encoder(Part(**json.loads(row["part"])), self._job).model_dump_json()}
-
-
-def _made_of(plan: Plan) -> Values:
-    return PartEncoder(plan).made_of()
 
 
 class SbertBatches:

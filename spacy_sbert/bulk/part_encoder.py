@@ -93,21 +93,15 @@ class PartEncoder:
             warnings.filterwarnings("ignore", message=r"\[sbert-truncated\]")  # counted, and said of all parts at once
             output = local.with_name(f"{local.name}{plan.suffix}")
             options = {**asdict(plan.encoding), "n_process": plan.n_process, "gpu_ids": plan.gpu_ids}
-            report = encode_file(self.pipe, local, output, **options)
             found = Manifest(
                 job=job.digest,
-                path=part.path,
-                size=part.size,
-                modified=part.modified,
-                row_group=part.row_group,
-                rows=report.rows,
-                width=report.width,
-                zero=report.zero,
-                cut=report.cut,
-                vectors=file_digest(output),
+                part=part,
+                made=encode_file(self.pipe, local, output, **options),
+                vectors=part.name + plan.suffix,
+                digest=file_digest(output),
                 bytes=output.stat().st_size,
             )
-            plan.target.put(output, part.name + plan.suffix)
+            plan.target.put(output, found.vectors)
             write(plan.target, manifest_name(part, plan.suffix), found)
         return found
 

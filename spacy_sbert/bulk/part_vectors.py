@@ -9,10 +9,9 @@ from typing import NamedTuple
 import numpy
 
 from ..files.digests import digest_of_parts
-from .dataset import INDEX, Index, IndexedPart
 from .errors import Errors
 from .identity import WEIGHTS
-from .manifest import JOB, Job, read
+from .manifest import INDEX, JOB, Index, Job, Manifest, read
 from .part_files import VectorReader, open_vectors
 from .places import Place
 
@@ -34,7 +33,7 @@ class PartVectors:
     folder (str): the target of encode_dataset, or its address.
     name (str): where it is, without a user's key. shape (tuple): (n, width).
     encoder (tuple): name and SHA-256 of what made them. digest (str): of all of them.
-    parts (list of IndexedPart): the files.
+    parts (list of Manifest): the files.
     RAISES (ValueError): if there is no such folder, or not all of its parts are done. (ImportError): without pyarrow.
     """
 
@@ -42,13 +41,13 @@ class PartVectors:
         self.place = Place(str(folder) if "://" in str(folder) else str(Path(folder).absolute()))
         self.name = self.place.name
         index, job = read(self.place, INDEX, Index), read(self.place, JOB, Job)
-        if index is None or job is None or not index.rows:
+        self.parts = [] if index is None else index.parts
+        self._starts = numpy.cumsum([0, *(part.made.rows for part in self.parts)])
+        if job is None or not self._starts[-1]:
             raise ValueError(Errors.BULK_NO_INDEX.format(folder=self.name))
-        self.parts = index.parts
-        self.shape = index.rows, index.width
+        self.shape = int(self._starts[-1]), self.parts[-1].made.width
         self.encoder = str(job.made_of["encoder"]), str(job.made_of[WEIGHTS])
-        self.digest = digest_of_parts(index.model_dump())
-        self._starts = numpy.cumsum([0, *(part.rows for part in self.parts)])
+        self.digest = digest_of_parts([(part.vectors, part.digest) for part in self.parts])
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -89,7 +88,7 @@ class PartVectors:
                 found[place] = StoredRow(part.vectors, row, own_id, text)
         return [found[place] for place in range(len(rows))]
 
-    def _by_part(self, rows: numpy.ndarray) -> Iterator[tuple[IndexedPart, numpy.ndarray, numpy.ndarray]]:
+    def _by_part(self, rows: numpy.ndarray) -> Iterator[tuple[Manifest, numpy.ndarray, numpy.ndarray]]:
         """Each part that has some of the rows, their places among those asked for, and their rows in it, ascending."""
         numbers = numpy.searchsorted(self._starts, rows, side="right") - 1
         for number in numpy.unique(numbers).tolist():
@@ -98,7 +97,7 @@ class PartVectors:
             yield self.parts[number], places, rows[places] - self._starts[number]
 
     @contextmanager
-    def _reader(self, part: IndexedPart, *, whole: bool = False) -> Iterator[VectorReader]:
+    def _reader(self, part: Manifest, *, whole: bool = False) -> Iterator[VectorReader]:
         """A part, opened. whole (bool): whether its bytes are compared with what was written."""
         files, root = self.place.open()
         try:
@@ -107,12 +106,12 @@ class PartVectors:
                     found = hashlib.sha256()
                     while data := file.read(CHUNK):
                         found.update(data)
-                    if found.hexdigest() != part.sha256:
-                        raise ValueError(f"its SHA-256 is {found.hexdigest()}, {INDEX} says {part.sha256}")
+                    if found.hexdigest() != part.digest:
+                        raise ValueError(f"its SHA-256 is {found.hexdigest()}, {INDEX} says {part.digest}")
                     file.seek(0)
                 reader = open_vectors(file, part.vectors)
-                if reader.shape != (part.rows, self.shape[1]):
-                    raise ValueError(f"its shape is {reader.shape}, expected {(part.rows, self.shape[1])}")
+                if reader.shape != (part.made.rows, self.shape[1]):
+                    raise ValueError(f"its shape is {reader.shape}, expected {(part.made.rows, self.shape[1])}")
                 yield reader
         except (OSError, ValueError) as error:
             said = Errors.BULK_OTHER_VECTORS.format(path=part.vectors, folder=self.name, reason=error)

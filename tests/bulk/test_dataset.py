@@ -10,9 +10,8 @@ import pytest
 import spacy
 
 from spacy_sbert.bulk import encode_dataset, encode_file
-from spacy_sbert.bulk.dataset import Index
 from spacy_sbert.bulk.encoding import Encoding
-from spacy_sbert.bulk.manifest import Job, Manifest, read
+from spacy_sbert.bulk.manifest import Index, Job, Manifest, read
 from spacy_sbert.bulk.on_ray import Cluster, Worker
 from spacy_sbert.bulk.part_encoder import Outcome, PartEncoder, Plan
 from spacy_sbert.bulk.parts import find_parts
@@ -71,9 +70,9 @@ def test_every_part_has_the_bytes_of_its_file(encode, source, pipeline, tmp_path
         name = str(path.relative_to(source))
         assert (tmp_path / "out" / f"{name}.npy").read_bytes() == single.read_bytes()
         manifest = read(Place(str(tmp_path / "out")), f"{name}.npy.json", Manifest)
-        assert manifest.rows == len(numpy.load(single)) and manifest.bytes == single.stat().st_size
+        assert manifest.made.rows == len(numpy.load(single)) and manifest.bytes == single.stat().st_size
     index = read(Place(str(tmp_path / "out")), "index.json", Index)
-    assert index.rows == sum(range(10)) and index.width == 16
+    assert sum(part.made.rows for part in index.parts) == sum(range(10)) and index.parts[-1].made.width == 16
     assert [part.vectors for part in index.parts] == sorted(part.vectors for part in index.parts)
     assert {part.vectors for part in index.parts} == {
         str(p.relative_to(source)) + ".npy" for p in source.rglob("part*")
@@ -275,7 +274,7 @@ def test_a_worker_takes_and_gives_rows(source, pipeline, tmp_path):
     for is_new in (True, False):
         found = Outcome.model_validate_json(worker({"part": json.dumps(asdict(parts[-1]))})["outcome"])
         assert (found.part, found.is_new, found.failed) == (parts[-1], is_new, "")
-        assert found.manifest.rows == int(parts[-1].path[4])
+        assert found.manifest.made.rows == int(parts[-1].path[4])
     (source / parts[-1].path).write_bytes(b"\xff")
     found = Outcome.model_validate_json(worker({"part": json.dumps(asdict(replace(parts[-1], size=1)))})["outcome"])
     assert "[sbert-bulk-other-part]" in found.failed and found.manifest is None
