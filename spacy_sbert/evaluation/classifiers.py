@@ -23,6 +23,8 @@ C_GRID = tuple(2.0**power for power in range(-2, 4))  # SentEval's for logistic 
 C_MANY = 8.0
 MANY = 100  # classes
 LR = {"max_iter": 1000}
+TOLERANCE = 1e-4  # the largest gradient of a weight at which logistic regression stops: scikit-learn's
+FALLEN = 0.01  # and to which part of the first one it has to fall; see tolerance
 HELD = 20  # folds of training data without a dev split, of which the first stops the MLP: SentEval's 5 %
 Halves = tuple[tuple[numpy.ndarray, numpy.ndarray], ...]  # what to fit and what to score, each time
 ALL, TRAIN, DEV, TEST = "all", "train", "dev", "test"
@@ -78,7 +80,8 @@ def predict_lr(
     grid = C_GRID if len(set(labels[fold.train])) <= MANY else (C_MANY,)
 
     def fit(c: float, at: numpy.ndarray) -> LogisticRegression:
-        return _fit(LogisticRegression(**LR, C=c), rows[at], labels[at])
+        model = LogisticRegression(**LR, C=c, tol=tolerance(rows[at], labels[at]))
+        return _fit(model, rows[at], labels[at])
 
     accuracies = numpy.zeros(len(grid))
     if len(grid) > 1 or compare:
@@ -87,6 +90,23 @@ def predict_lr(
         accuracies = numpy.mean(each, axis=1)
     best = int(accuracies.argmax())
     return fit(grid[best], fold.train).predict(rows[fold.test]), grid[best], float(accuracies[best])
+
+
+def tolerance(rows: numpy.ndarray, labels: numpy.ndarray) -> float:
+    """The largest gradient of a weight at which logistic regression may stop.
+
+    scikit-learn's 1e-4 is of the mean loss, whose gradient is below it from the start where classes are many or numbers
+    small: it would stop before its first step, and predict one class for all. So
+
+    min(1e-4, 0.01 max_kj |1/n sum_i (1/K - [y_i = k]) x_ij|)
+
+    rows (float32 (n, features)), labels (str (n,)): what is fitted, K labels. RETURNS (float): at least 0.
+    """
+    names, classes = numpy.unique(labels, return_inverse=True)
+    sums = numpy.zeros((len(names), rows.shape[1]))
+    numpy.add.at(sums, classes, rows)
+    first = numpy.abs(sums.sum(axis=0) / len(names) - sums).max() / len(rows)  # at weights of zero
+    return float(min(TOLERANCE, FALLEN * first))
 
 
 def predict_mlp(rows: numpy.ndarray, labels: numpy.ndarray, fold: Fold, seed: int) -> tuple[numpy.ndarray, "Best"]:
@@ -115,7 +135,8 @@ def protocol(splits: Collection[str], classifiers: Collection[str], mlp_seeds: S
     held = "on dev" if DEV in splits else f"on 1/{HELD} of the training data, drawn by the seed"
     said = {
         "lr": f"scikit-learn's LogisticRegression, C of {', '.join(f'{c:g}' for c in C_GRID)} chosen {tuned} (with "
-        f"more than {MANY} classes {C_MANY:g}), at most {LR['max_iter']} iterations",
+        f"more than {MANY} classes {C_MANY:g}), at most {LR['max_iter']} iterations, until no gradient is above "
+        f"{TOLERANCE:g} or {FALLEN:g} of the largest at first",
         "mlp": f"one hidden layer of {HIDDEN} rectified linear units, Adam, batches of {BATCH}; l2 "
         f"{_values(setting.l2 for setting in GRID)} and dropout {_values(setting.dropout for setting in GRID)} chosen, "
         f"and training stopped, by the cross-entropy {held}, looked at every {PASSES} passes until {TENACITY + 1} "

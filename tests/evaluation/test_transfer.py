@@ -387,3 +387,19 @@ def test_the_official_files_are_read_whole(name, counts):
     assert {file: len(rows) for file, rows in found.items()} == counts
     labels = {row.label for rows in found.values() for row in rows}
     assert len(labels) == {"TREC": 6}.get(name, 2)
+
+
+def test_logistic_regression_learns_where_its_first_gradient_is_below_the_usual_tolerance():
+    rng = numpy.random.default_rng(0)
+    classes = numpy.repeat(numpy.arange(5), 20)
+    labels = numpy.array(COARSE)[classes]
+    rows = (1e-4 * (numpy.eye(5)[classes] + 0.1 * rng.normal(size=(100, 5)))).astype("float32")
+    assert LogisticRegression().fit(rows, labels).n_iter_ == [0], "scikit-learn's own stops at once"
+    onehot = numpy.eye(5)[classes]
+    first = abs((1 / 5 - onehot).T @ rows / 100).max()
+    assert classifiers.tolerance(rows, labels) == pytest.approx(0.01 * first, rel=1e-6)
+    assert classifiers.tolerance(1e4 * rows, labels) == 1e-4
+    train, test = numpy.arange(0, 100, 2), numpy.arange(1, 100, 2)
+    fold = classifiers.Fold(train, test, ((train, test),))
+    predicted, _, accuracy = classifiers.predict_lr(rows, labels, fold, compare=True)
+    assert (predicted == labels[test]).all() and accuracy == 1
