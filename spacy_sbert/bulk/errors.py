@@ -60,6 +60,18 @@ class Errors(errors.Errors):
         "{path} in {folder} is not the file that was written ({reason}). Remove it, and encode the folder of texts "
         "again."
     )
+    BULK_NO_RECORD = (
+        "{path} does not say what it was made of: {record} beside it cannot be read ({reason}). Encode the texts to "
+        "another file: python -m spacy sbert encode."
+    )
+    BULK_NOT_WRITTEN = (
+        "{path} is not the file that was written: its SHA-256 is {given}, of that it was {known}. Encode the texts "
+        "again, with --overwrite."
+    )
+    BULK_OTHER_TEXTS = (
+        "The vectors in {path} are of other texts than those of {corpus}: {differing}. Give the file and the column "
+        "that were encoded, or encode these."
+    )
     BULK_NOT_FINITE = (
         "The vector of row {row} (from 0) is not finite in {dtype}. Write float32, or encode in another precision "
         "(--precision float32)."

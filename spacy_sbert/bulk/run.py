@@ -18,6 +18,7 @@ from ..vectors.texts import TextEncoder, TextsEncoder, check_gpus, encode_window
 from .durable import writing
 from .encoding import Encoding
 from .errors import Errors
+from .file_vectors import INPUT, is_record, record_path, write_record
 from .identity import WEIGHTS, former_digest
 from .outputs import Result, writer_of
 from .source import Source
@@ -73,7 +74,7 @@ def encode_file(
     """Write the vectors of a file's texts, those of SentenceBert.encode, a row for each, to another file.
 
     What is done is kept in the folder OUT.partial, window by window. After an interruption of any kind the same call
-    goes on, and the file becomes the same, bit for bit.
+    goes on, and the file becomes the same, bit for bit. OUT.json beside it says what it is made of, see FileVectors.
 
     sbert (SentenceBert): the pipe.
     input_path (Path): .txt, .jsonl, .csv (quoted), .tsv (not quoted), each of them .gz or not, or .parquet. It is read
@@ -112,7 +113,7 @@ def encode_file(
             work.clear()
         source = Source(source_path, TextColumns(column, id_column, header))
         made_of: Values = {
-            "input (SHA-256)": source.sha256,
+            INPUT: source.sha256,
             **encoding.made_of(encoder, budget, workers.gpu_ids, output.suffix.lower()),
         }
         kept = work.begun(made_of, lambda: {WEIGHTS: former_digest(encoder)}) or _begin(
@@ -124,6 +125,7 @@ def encode_file(
             _encode(encoder, source, vectors, workers, progress)
             made = write(Result(vectors, source.rows, kept.id_type, with_text), work.assembled)
         source.check_unchanged()
+        write_record(output, made, made_of, layout.rows, layout.width)  # first: no output is ever without one
         with writing(output):
             replace(made, output)
         work.clear()
@@ -140,8 +142,10 @@ def _check_given(source: Path, output: Path, overwrite: bool) -> None:
     if output.exists() and source.exists() and output.samefile(source):
         raise ValueError(Errors.BULK_SAME_FILE.format(path=output))
     check_output(output)
-    if output.exists() and not overwrite:
-        raise FileExistsError(Errors.BULK_OUTPUT_EXISTS.format(path=output))
+    record = record_path(output)
+    taken = output if output.exists() else record if record.exists() and not is_record(record) else None
+    if taken is not None and not overwrite:
+        raise FileExistsError(Errors.BULK_OUTPUT_EXISTS.format(path=taken))
 
 
 def _begin(work: WorkFolder, made_of: Values, source: Source, encoder: TextsEncoder, progress: bool) -> Kept:

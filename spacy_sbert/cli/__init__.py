@@ -14,6 +14,7 @@ from . import (
     fit_meta,  # noqa: F401
     import_folder,  # noqa: F401
     index,  # noqa: F401
+    init_config,  # noqa: F401
     search,  # noqa: F401
     train,  # noqa: F401
     visualize,  # noqa: F401

@@ -14,9 +14,13 @@ class Errors(errors.Errors):
     BULK_OF_RAY = "Options of Ray were given without --engine ray: {options}. Add it, or leave them out."
     BULK_NO_ENGINE = "Unknown --engine '{given}': expected local or ray."
     SEARCH_OF_TEXTS = "{option} is of a file of texts, and {folder} has vectors: leave it out."
+    INIT_NO_GOLD = (
+        "{path} has no gold to score by, neither a score nor a label: with pairs alone nothing can be measured. Give a "
+        "dev table with a column of scores, 0 for pairs that do not belong together and 1 for those that do."
+    )
     SEARCH_OF_VECTORS = (
-        "--vectors {vectors} are of an index that the command `index` built, and {corpus} is none. Leave them out, or "
-        "search in such an index."
+        "{corpus} has vectors of its own, so --vectors {vectors} cannot be searched, too. Leave them out, or give the "
+        "texts that they are of, or an index that the command `index` built."
     )
     BULK_BAD_WORKERS = "Cannot use --workers {given}: expected the fewest and the most, such as 1,64."
 

@@ -19,6 +19,7 @@ CORPUS_HELP = "Texts: .txt, .jsonl, .csv, .tsv (all also .gz) or .parquet"
 Pipeline = Annotated[str, Argument(help="A folder or an installed package with an sbert pipe")]
 Corpus = Annotated[Path, Argument(help=CORPUS_HELP, exists=True, dir_okay=False)]
 Output = Annotated[Path, Argument(help="The .tsv or .jsonl file to write")]
+Vectors = Annotated[Path | None, Option("--vectors", help="Those of the texts, a file by `encode`", exists=True)]
 RowT = TypeVar("RowT")
 
 
@@ -60,7 +61,8 @@ def search_cli(
     index: Annotated[Path | None, Option("--index", "-i", help="Folder of an index; built there if need be")] = None,
     kind: Annotated[str | None, Option("--kind", help="Of the index: flat, hnsw or ivf")] = None,
     vectors: Annotated[
-        str | None, Option("--vectors", help="Those of an index by `index`, if they stand elsewhere by now")
+        str | None,
+        Option("--vectors", help="Those of the texts, a file by `encode`; of an index, if they stand elsewhere by now"),
     ] = None,
     query_prompt: Annotated[str | None, Option("--query-prompt", help="Name of the queries' prompt")] = None,
     output: Annotated[Path | None, Option("--output", "-o", help="A .tsv or .jsonl file for the results")] = None,
@@ -73,7 +75,7 @@ def search_cli(
     work: Callable[..., Any]
     columns: tuple[str, ...] = ("score", "row", "text")
     stored = _stored_in(corpus)
-    if vectors is not None and stored != "index":
+    if vectors is not None and (stored == "vectors" or (stored is None and corpus.is_dir())):
         fail(Errors.SEARCH_OF_VECTORS.format(vectors=vectors, corpus=corpus))
     if stored is None:
         work = partial(search_texts, queries=queries, k=k, index=index, kind=kind, query_prompt=query_prompt)
@@ -82,7 +84,8 @@ def search_cli(
             fail(Errors.SEARCH_OF_TEXTS.format(option="--kind" if index is None else "--index", folder=corpus))
         work = _in_folder(queries, k, vectors, query_prompt, is_index=stored == "index")
         columns = ("score", "file", "row", "id", "text")
-    found = _run(work, pipeline, corpus, how, output)
+    own = Path(vectors) if vectors is not None and stored is None else None
+    found = _run(work, pipeline, corpus, how, output, own)
     for query, best in zip(queries, found, strict=True):
         shown = [
             (f"{score:.4f}", *("" if value is None else str(value)[:SHOWN] for value in row)) for score, *row in best
@@ -134,13 +137,14 @@ def mine_cli(
     output: Output,
     k: Annotated[int, Option("--k", "-k", help="The most pairs to write", min=1)] = 100,
     min_score: Annotated[float, Option("--min-score", help="Least cosine similarity of a pair")] = -1.0,
+    vectors: Vectors = None,
     *,
     how: How,
 ) -> None:
     """Write the most similar pairs of texts: paraphrases, duplicates."""
     from ..search.texts import mine_texts
 
-    rows = _run(partial(mine_texts, k=k, min_score=min_score), pipeline, corpus, how, output)
+    rows = _run(partial(mine_texts, k=k, min_score=min_score), pipeline, corpus, how, output, vectors)
     _write(output, ("score", "first_row", "second_row", "first", "second"), rows)
 
 
@@ -151,6 +155,7 @@ def cluster_cli(
     corpus: Corpus,
     output: Output,
     method: Annotated[str, Option("--method", "-m", help="communities, hierarchical or kmeans")] = "communities",
+    vectors: Vectors = None,
     *,
     options: ClusterOptions,
     how: How,
@@ -158,12 +163,19 @@ def cluster_cli(
     """Write the cluster of each text, -1 for texts in none."""
     from ..search.texts import NO_CLUSTER, cluster_texts
 
-    rows = _run(partial(cluster_texts, method=method, **given(options)), pipeline, corpus, how, output)
+    rows = _run(partial(cluster_texts, method=method, **given(options)), pipeline, corpus, how, output, vectors)
     _write(output, ("cluster", "row", "text"), rows)
     msg.info(f"{len({row[0] for row in rows} - {NO_CLUSTER})} clusters of {len(rows)} texts")
 
 
-def _run(work: Callable[..., list[RowT]], pipeline: str, corpus: Path, how: How, output: Path | None) -> list[RowT]:
+def _run(
+    work: Callable[..., list[RowT]],
+    pipeline: str,
+    corpus: Path,
+    how: How,
+    output: Path | None,
+    vectors: Path | None = None,
+) -> list[RowT]:
     """Load the pipeline, and do the work with its pipe; errors that say what is wrong end the command."""
     from ..bulk import load_pipe
     from ..search.texts import check_output
@@ -172,7 +184,22 @@ def _run(work: Callable[..., list[RowT]], pipeline: str, corpus: Path, how: How,
     with or_fail(f"Cannot work on {corpus}", RuntimeError):
         if output is not None:
             check_output(output)  # before hours of work
-        return work(load_pipe(pipeline, name=how.pipe), corpus, progress=True, column=how.column, header=how.header)
+        pipe = load_pipe(pipeline, name=how.pipe)
+        if vectors is not None:
+            work = partial(work, vectors=vectors_of(vectors, pipe, corpus, how.column, header=how.header))
+        return work(pipe, corpus, progress=True, column=how.column, header=how.header)
+
+
+def vectors_of(path: Path, pipe: Any, corpus: Path, column: str, *, header: bool = True) -> Any:
+    """The vectors of a file's texts, float32 (n, width), from a file that `encode` wrote of them with this pipe."""
+    from ..bulk import FileVectors
+    from ..files.texts import TextColumns
+    from ..search.encoder import check_encoder, identify
+    from ..search.stored import identity_of
+
+    found = FileVectors(path)
+    check_encoder(identity_of(found), identify(pipe), path)
+    return found.of_texts(corpus, TextColumns(column, None, header))
 
 
 def _write(output: Path, names: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:

@@ -1,8 +1,9 @@
 """`python -m spacy sbert visualize`: a heat map of similarity, or a map of a collection."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 from wasabi import msg
@@ -10,6 +11,10 @@ from wasabi import msg
 from .ending import fail, or_fail, use_gpu
 from .group import app
 from .options import Gpu, given, takes_options
+from .search import Vectors, vectors_of
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,7 @@ def visualize_cli(
     column: Annotated[str | None, Option("--column", "-c", help="Table: column of texts, by default text")] = None,
     labels: Annotated[str | None, Option("--labels", "-l", help="Map of a table: column of labels")] = None,
     limit: Annotated[int, Option("--limit", help="How many texts to take, 0 for all", min=0)] = 0,
+    vectors: Vectors = None,
     gpu_id: Gpu = -1,
     *,
     drawing: Drawing,
@@ -45,18 +51,37 @@ def visualize_cli(
     from ..readers.texts import read_document, read_texts
     from ..visual import render
 
-    if sentences and (column or labels or limit):
-        fail("--sentences draws one whole text: leave --column, --labels and --limit out")
+    if sentences and (column or labels or limit or vectors):
+        fail("--sentences draws one whole text: leave --column, --labels, --limit and --vectors out")
     use_gpu(gpu_id)
     options = given(drawing)
     with or_fail(f"Cannot draw {texts_path}"):
-        nlp = spacy.load(pipeline)
+        docs: Doc | Iterable[Doc]
         if sentences:
-            page = render(nlp(read_document(texts_path)), style, page=True, jupyter=False, options=options)
+            docs = spacy.load(pipeline)(read_document(texts_path))
         else:
             texts, found = read_texts(texts_path, column=column, label=labels, limit=limit)
             options |= {} if found is None else {"labels": found}
-            page = render(nlp.pipe(texts), style, page=True, jupyter=False, options=options)
+            if vectors is None:
+                docs = spacy.load(pipeline).pipe(texts)
+            else:
+                docs = _with_vectors(pipeline, texts, vectors, texts_path, column or "text")
+        page = render(docs, style, page=True, jupyter=False, options=options)
         with whole_file(output) as file:
             file.write(str(page).encode("utf8"))
     msg.good(f"Saved the picture to {output}")
+
+
+def _with_vectors(pipeline: str, texts: Sequence[str], path: Path, corpus: Path, column: str) -> Iterator["Doc"]:
+    """Docs of the first texts of a file, a word each, whose vectors are those that `encode` wrote."""
+    from spacy.tokens import Doc
+
+    from ..bulk import load_pipe
+
+    pipe = load_pipe(pipeline)
+    vectors = vectors_of(path, pipe, corpus, column)[: len(texts)]  # of all texts, if they are limited
+    for text, vector in zip(texts, vectors, strict=True):
+        doc = Doc(pipe.vocab, [text], [False])
+        doc.user_hooks["has_vector"] = lambda _: True
+        doc.user_hooks["vector"] = lambda _, own=vector: own
+        yield doc

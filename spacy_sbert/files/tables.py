@@ -1,12 +1,17 @@
 """Tables, read by the names of their columns a record at a time: .csv, .jsonl, .parquet and .tsv."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .errors import Errors
 from .lines import comma_separated, format_suffix, read_lines
 from .regular import check_input
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
 
 TABLES = (".csv", ".jsonl", ".parquet", ".tsv")
 BATCH = 1024  # records of a .parquet file that are in memory at once
@@ -35,6 +40,23 @@ def read_table(path: Path, names: Sequence[str], *, header: bool = True, keep_bl
         raise ValueError(Errors.UNKNOWN_TABLE.format(path=path, expected=", ".join(TABLES)))
     read = read_commas if suffix == ".csv" else read_tabs
     return by_name(read(path, keep_blank=keep_blank), names, path, header=header)
+
+
+def column_names(path: Path, *, header: bool = True) -> list[str]:
+    """The names of a table's columns, of .jsonl the fields of the first object; see read_table.
+
+    RAISES (ValueError): for an unknown suffix, or what is not such a file; (ImportError): for .parquet without pyarrow.
+    """
+    suffix = format_suffix(path)
+    if suffix == ".parquet":
+        with _parquet_file(path) as file:
+            return list(file.schema_arrow.names)
+    if suffix == ".jsonl":
+        return list(next(read_objects(path), (0, {}))[1])
+    if suffix not in TABLES:
+        raise ValueError(Errors.UNKNOWN_TABLE.format(path=path, expected=", ".join(TABLES)))
+    _, first = next((read_commas if suffix == ".csv" else read_tabs)(path), (0, []))
+    return [name.strip() for name in first] if header else [str(place) for place in range(len(first))]
 
 
 def read_tabs(path: Path, *, keep_blank: bool = False) -> Iterator[tuple[int, list[str]]]:
@@ -120,20 +142,27 @@ def by_name(
 
 
 def _read_parquet(path: Path, names: Sequence[str]) -> Iterator[Record]:
+    line = 0
+    with _parquet_file(path, lambda: line) as file:
+        find_columns(file.schema_arrow.names, names, path, line)
+        for batch in file.iter_batches(batch_size=BATCH, columns=list(names)):
+            values = [batch.column(name).to_pylist() for name in names]
+            for record in zip(*values, strict=True):
+                line += 1
+                yield line, record
+
+
+@contextmanager
+def _parquet_file(path: Path, line: Callable[[], int] = lambda: 0) -> "Iterator[ParquetFile]":
+    """A .parquet file, opened. line (Callable): how many rows were read, for errors."""
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
         raise ImportError(Errors.NO_PYARROW.format(path=path)) from error
     check_input(path)
-    line = 0
     try:
         with ParquetFile(path, page_checksum_verification=True) as file:
-            find_columns(file.schema_arrow.names, names, path, line)
-            for batch in file.iter_batches(batch_size=BATCH, columns=list(names)):
-                values = [batch.column(name).to_pylist() for name in names]
-                for record in zip(*values, strict=True):
-                    line += 1
-                    yield line, record
+            yield file
     except (ArrowException, OSError) as error:
-        raise ValueError(Errors.BAD_PARQUET.format(path=path, line=line + 1, reason=error)) from error
+        raise ValueError(Errors.BAD_PARQUET.format(path=path, line=line() + 1, reason=error)) from error

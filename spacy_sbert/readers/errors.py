@@ -30,6 +30,15 @@ class Errors(errors.Errors):
         "got {given}. For a table with other columns, set format and members."
     )
     NOT_BINARY = "{path}, line {line}: expected 0 or 1 in the column '{column}', got '{given}'. Repair the line."
+    TABLE_NO_PAIR = (
+        "Cannot tell which columns of {path} are the texts: those of several words are {given}, of {columns}. Name "
+        "two, or three of triplets: --members first,second."
+    )
+    TABLE_MANY_GOLD = (
+        "Cannot tell which column of {path} is the gold: numbers are in '{scores}', labels in '{labels}'. Name one: "
+        "--score COLUMN or --label COLUMN."
+    )
+    TABLE_EMPTY = "{path} holds no examples. Give a table with a row for each."
     BAD_DOCBIN = (
         "{path} cannot be read ({reason}): expected a .spacy file. Make it with 'python -m spacy sbert convert'."
     )

@@ -12,8 +12,8 @@ from .encoder import EncoderIdentity
 from .nearest import Best, best_of, nearest
 
 
-class StoredVectors(Protocol):
-    """What is asked of them, as bulk.PartVectors answers.
+class SignedVectors(Protocol):
+    """Vectors that say what made them.
 
     name (str): where they stand. shape (tuple): (n, width). encoder (tuple): name and digest of what made them.
     digest (str): of all of them.
@@ -23,6 +23,10 @@ class StoredVectors(Protocol):
     shape: tuple[int, int]
     encoder: tuple[str, str]
     digest: str
+
+
+class StoredVectors(SignedVectors, Protocol):
+    """What is asked of them, as bulk.PartVectors answers."""
 
     def blocks(self, start: int = 0) -> Iterator[numpy.ndarray]:
         """All from a row on, in order, (b, width)."""
@@ -34,7 +38,7 @@ class StoredVectors(Protocol):
         """Of some their file, their row in it, and their id and text where they were written."""
 
 
-def identity_of(vectors: StoredVectors) -> EncoderIdentity:
+def identity_of(vectors: SignedVectors) -> EncoderIdentity:
     """What made stored vectors, as an index says it."""
     name, digest = vectors.encoder
     return EncoderIdentity(name, vectors.shape[1], digest)

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy
+from numpy.typing import ArrayLike
 from tqdm import tqdm
 
 from ..component.sbert import SentenceBert
 from ..errors.checks import Cosine, Positive, validated
 from ..files.texts import TextColumns, read_text_rows
 from ..files.whole import whole_file
+from ..similarity.rows import checked
 from .blocks import slices
 from .clustering import hierarchical_clusters
 from .communities import communities
@@ -54,8 +56,29 @@ def read_corpus(path: Path, column: str = TEXT, *, header: bool = True) -> list[
     return texts
 
 
-def encode_blocks(pipe: SentenceBert, texts: Sequence[str], *, progress: bool = False) -> Iterator[numpy.ndarray]:
-    """The vectors of texts in blocks, float32 (b, width) each. progress (bool): whether to show a progress bar."""
+def encode_texts(
+    pipe: SentenceBert, texts: Sequence[str], vectors: ArrayLike | None, *, progress: bool
+) -> numpy.ndarray:
+    """The vectors of texts, float32 (n, width): those given, or new ones.
+
+    RAISES (ValueError): if as many are not given, or their width is another.
+    """
+    if vectors is None:
+        return pipe.encode(texts, progress=progress)
+    given = checked(vectors, "vectors")
+    if len(given) != len(texts):
+        raise ValueError(Errors.SEARCH_ROW_COUNT.format(given=len(texts), expected=len(given)))
+    return given
+
+
+def encode_blocks(
+    pipe: SentenceBert, texts: Sequence[str], vectors: ArrayLike | None = None, *, progress: bool = False
+) -> Iterator[numpy.ndarray]:
+    """The same in blocks. progress (bool): whether to show a progress bar."""
+    if vectors is not None:
+        given = encode_texts(pipe, texts, vectors, progress=progress)
+        yield from (given[part] for part in slices(len(texts), WINDOW))
+        return
     with tqdm(total=len(texts), disable=not progress, unit=" texts") as bar:
         for part in slices(len(texts), WINDOW):
             yield pipe.encode(texts[part])
@@ -71,6 +94,7 @@ def open_index(
     kind: str | None,
     column: str = TEXT,
     header: bool = True,
+    vectors: ArrayLike | None = None,
     progress: bool = False,
 ) -> VectorIndex:
     """The index of a file of texts: the one in the folder, or a new one that is saved there.
@@ -80,7 +104,7 @@ def open_index(
     """
     texts, encoder = read_corpus(corpus, column, header=header), identify(pipe)
     if not (folder / MANIFEST).exists():
-        blocks = encode_blocks(pipe, texts, progress=progress)
+        blocks = encode_blocks(pipe, texts, vectors, progress=progress)
         index = VectorIndex.build(blocks, kind=kind or KIND, encoder=encoder, texts=texts)
         index.save(folder)
         return index
@@ -113,6 +137,7 @@ def search_texts(
     column: str = TEXT,
     header: bool = True,
     query_prompt: str | None = None,
+    vectors: ArrayLike | None = None,
     progress: bool = False,
 ) -> list[list[FoundText]]:
     """The texts that are most similar to each query.
@@ -124,6 +149,7 @@ def search_texts(
         exactly, without one. kind (str): of the index, see VectorIndex.build; None for "hnsw", or that of the index.
     column (str), header (bool): of a table, see read_corpus.
     query_prompt (str): the encoder's prompt for the queries, by its name; texts have the default one.
+    vectors (float array of shape (n, width)): of the texts, by this encoder, where they are there already.
     progress (bool): whether to show a progress bar.
     RETURNS (list of lists of FoundText): the best first.
     RAISES (ValueError): if a file cannot be read or holds nothing, a query has no text, or the index does not fit.
@@ -133,12 +159,14 @@ def search_texts(
     wanted = encode_queries(pipe, queries, query_prompt)
     if index is None and not corpus.is_dir():
         texts = read_corpus(corpus, column, header=header)
-        found = nearest(wanted, pipe.encode(texts, progress=progress), k=min(k, len(texts)))
+        found = nearest(wanted, encode_texts(pipe, texts, vectors, progress=progress), k=min(k, len(texts)))
     else:
         if index is None or corpus.is_dir():
             opened = VectorIndex.load(corpus, encoder=identify(pipe))
         else:
-            opened = open_index(pipe, corpus, index, kind=kind, column=column, header=header, progress=progress)
+            opened = open_index(
+                pipe, corpus, index, kind=kind, column=column, header=header, vectors=vectors, progress=progress
+            )
         texts = [row.text for row in opened.rows or () if row.text is not None]
         if len(texts) < len(opened):
             raise ValueError(Errors.SEARCH_NO_TEXTS.format(folder=corpus))
@@ -156,6 +184,7 @@ def mine_texts(
     min_score: Cosine = -1.0,
     column: str = TEXT,
     header: bool = True,
+    vectors: ArrayLike | None = None,
     progress: bool = False,
 ) -> list[tuple[float, int, int, str, str]]:
     """The most similar pairs of the texts of a file: paraphrases and duplicates.
@@ -169,7 +198,7 @@ def mine_texts(
     if len(texts) < 2:
         raise ValueError(Errors.SEARCH_SINGLE_TEXT.format(path=corpus))
     n_pairs = len(texts) * (len(texts) - 1) // 2
-    scores, pairs = most_similar_pairs(pipe.encode(texts, progress=progress), k=min(k, n_pairs))
+    scores, pairs = most_similar_pairs(encode_texts(pipe, texts, vectors, progress=progress), k=min(k, n_pairs))
     found = zip(scores.tolist(), pairs.tolist(), strict=True)
     return [(score, i, j, texts[i], texts[j]) for score, (i, j) in found if score >= min_score]
 
@@ -182,6 +211,7 @@ def cluster_texts(
     method: str = "communities",
     column: str = TEXT,
     header: bool = True,
+    vectors: ArrayLike | None = None,
     progress: bool = False,
     **options: int | float | str,
 ) -> list[tuple[int, int, str]]:
@@ -204,7 +234,7 @@ def cluster_texts(
     texts = read_corpus(corpus, column, header=header)
     if method == "hierarchical" and len(texts) > MAX_HIERARCHICAL:
         raise ValueError(Errors.SEARCH_TOO_MANY.format(given=len(texts), most=MAX_HIERARCHICAL))
-    labels = work(pipe.encode(texts, progress=progress), **options)
+    labels = work(encode_texts(pipe, texts, vectors, progress=progress), **options)
     return list(zip(labels.tolist(), range(len(texts)), texts, strict=True))
 
 

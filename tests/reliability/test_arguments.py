@@ -188,6 +188,8 @@ ELSEWHERE = {  # tried as registered functions, or with them
     "component.sbert.SentenceBert.classify",  # below
     "search.ivfpq.build_ivfpq",  # by the commands, see test_options
     "search.in_folders.search_folder",
+    "readers.own_table.find_table",
+    "training.own_config.own_config",
 }
 FILES = {  # whose only settings are paths, which tests of files try
     "search.index.VectorIndex.save",

@@ -44,6 +44,10 @@ ALLOWED = {
     "min-score": {"-1", "0"},
     "convert max-score": {"1.5", *LARGE},
     "evaluate max-score": {"1.5", *LARGE},
+    "init-config min-score": {"-1", "0"},
+    "init-config max-score": LARGE,
+    "init-config epochs": MANY,
+    "init-config encoder": ANY - {""},  # which training looks for
     "cluster threshold": {"-1", "0"},
     "visualize low": {"-1", "0"},
     "visualize high": {"1.5", *LARGE},
@@ -58,8 +62,20 @@ ALLOWED = {
     "benchmark folder": {""},
 }
 # Of files that are written or kept, which tests of files try; hub-card needs the hub, and has the options of card
-ELSEWHERE = {"code", "output", "output_path", "index_path", "cache", "more", "results", "index", "counts", "help"}
-FILES = {"config", "input_path", "data_path", "folder", "corpus", "texts_path", "source"}
+ELSEWHERE = {
+    "code",
+    "output",
+    "output_path",
+    "index_path",
+    "cache",
+    "out",
+    "more",
+    "results",
+    "index",
+    "counts",
+    "help",
+}
+FILES = {"config", "train_path", "dev_path", "input_path", "data_path", "folder", "corpus", "texts_path", "source"}
 BY_VALUE = {
     "pipeline",
     "teacher",
@@ -89,6 +105,7 @@ def folder(make_two, tiny_bert, tmp_path_factory):
     make_two.to_disk(made / "nlp")
     (made / "corpus.txt").write_text("\n".join(["A man is eating.", "The dog ran fast.", "He cannot go."] * 12))
     (made / "pairs.csv").write_text("".join(f"a\tb\tc\td\t{i}.0\tOne {i}.\tTwo {i}.\n" for i in range(4)))
+    (made / "own.csv").write_text("first,second,score\n" + "".join(f"one {i},two {i},{i % 5}.5\n" for i in range(9)))
     (made / "data").mkdir()
     (made / "texts").mkdir()
     (made / "texts" / "a.txt").write_text("A man is eating.\n")
@@ -114,6 +131,7 @@ def arguments_of(command: str, folder, tiny_bert, number: int, option: str) -> d
     """What the command must have, by name; `number` makes outputs of their own."""
     nlp, corpus = str(folder / "nlp"), str(folder / "corpus.txt")
     out = str(folder / f"out{number}")
+    own = str(folder / "own.csv")
     data = str(folder / ("data" if option in OF_FOLDERS else "pairs.csv"))
     return {
         "benchmark": {"pipeline": nlp, "folder": str(folder / "data")},
@@ -126,6 +144,7 @@ def arguments_of(command: str, folder, tiny_bert, number: int, option: str) -> d
         "fit-meta": {"pipeline": nlp, "corpus": corpus, "output": out},
         "import": {"source": str(tiny_bert), "output": out},
         "index": {"vectors": str(folder / "vectors"), "index_path": out},
+        "init-config": {"train_path": own, "dev_path": own, "--out": f"{out}.cfg"},
         "search": {"pipeline": nlp, "corpus": corpus, "queries": "the dog"},
         "train": {"config": str(folder / "train.cfg")},
         "mine": {"pipeline": nlp, "corpus": corpus, "output": f"{out}.tsv"},

@@ -1,0 +1,143 @@
+"""Texts are encoded once: `search`, `mine`, `cluster` and `visualize` take the vectors that `encode` wrote."""
+
+import re
+
+import numpy
+import pytest
+from typer.testing import CliRunner
+
+from spacy_sbert import SentenceBert
+from spacy_sbert.bulk import FileVectors
+from spacy_sbert.cli import app
+
+TEXTS = ["the cat sat on the mat", "", "a dog ran", "the dog ran", " ", "food for the man", "the cat sat on a mat"]
+QUERY = "the dog ran"
+
+
+def run(*arguments, code=0):
+    found = CliRunner().invoke(app, list(map(str, arguments)))
+    assert found.exit_code == code, found.output
+    return " ".join(found.output.split())
+
+
+@pytest.fixture
+def corpus(make_nlp, tmp_path):
+    make_nlp().to_disk(tmp_path / "nlp")
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(TEXTS) + "\n")
+    return path
+
+
+@pytest.fixture
+def encoded(monkeypatch):
+    """The texts that the pipe is given."""
+    texts, encode = [], SentenceBert.encode
+
+    def counted(self, given, **options):
+        texts.extend(given)
+        return encode(self, given, **options)
+
+    monkeypatch.setattr(SentenceBert, "encode", counted)
+    return texts
+
+
+def encode(corpus, name="vectors.npy", *options, pipeline="nlp"):
+    output = corpus.parent / name
+    run("encode", corpus, output, "--pipeline", corpus.parent / pipeline, "--quiet", *options)
+    return output
+
+
+COMMANDS = {
+    "search": lambda nlp, corpus, output: ("search", nlp, corpus, QUERY, "-k", 3, "--output", output),
+    "index": lambda nlp, corpus, output: (
+        *("search", nlp, corpus, QUERY, "-k", 3, "--output", output),
+        *("--index", output.with_suffix(".index"), "--kind", "flat"),
+    ),
+    "mine": lambda nlp, corpus, output: ("mine", nlp, corpus, output, "-k", 4),
+    "cluster": lambda nlp, corpus, output: ("cluster", nlp, corpus, output, "-m", "hierarchical", "-n", 3),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("name", ["vectors.npy", "vectors.parquet"])
+def test_results_are_those_of_the_texts(corpus, encoded, command, name):
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    if command == "index":
+        pytest.importorskip("faiss")
+    nlp, vectors = corpus.parent / "nlp", encode(corpus, name)
+    expected, found = corpus.parent / "expected.tsv", corpus.parent / "found.tsv"
+    run(*COMMANDS[command](nlp, corpus, expected))
+    assert set(encoded) >= {text for text in TEXTS if text.strip()}
+    encoded.clear()
+    run(*COMMANDS[command](nlp, corpus, found), "--vectors", vectors)
+    assert found.read_text() == expected.read_text() and len(found.read_text().splitlines()) > 3
+    assert encoded == ([QUERY] if command in ("search", "index") else [])
+
+
+@pytest.mark.parametrize("style", ["heatmap", "map"])
+def test_pictures_are_of_the_vectors(corpus, encoded, style, monkeypatch):
+    nlp, vectors = corpus.parent / "nlp", encode(corpus)
+    pages = [corpus.parent / "expected.html", corpus.parent / "found.html"]
+    run("visualize", nlp, corpus, pages[0], "--style", style, "--limit", 4)
+    monkeypatch.setattr(SentenceBert, "predict", None)
+    run("visualize", nlp, corpus, pages[1], "--style", style, "--limit", 4, "--vectors", vectors)
+    expected, found = (re.findall(r"-?\d\.\d+", page.read_text()) for page in pages)
+    assert len(found) >= 4 and all(text in pages[1].read_text() for text in ("a dog ran", "food"))
+    if style == "map":
+        assert numpy.allclose(numpy.array(found, float), numpy.array(expected, float), atol=1e-4)
+    assert run("visualize", nlp, corpus, pages[1], "--sentences", "--vectors", vectors, code=1).count("--vectors")
+
+
+def test_they_are_refused_where_they_are_not_of_the_texts(corpus, make_nlp):
+    nlp, vectors, other = corpus.parent / "nlp", encode(corpus), corpus.parent / "other.txt"
+    other.write_text("\n".join(reversed(TEXTS)) + "\n")
+    said = run("mine", nlp, other, other.with_suffix(".tsv"), "--vectors", vectors, code=1)
+    assert "[sbert-bulk-other-texts]" in said and "input (SHA-256) was" in said
+    said = run("mine", nlp, corpus, other.with_suffix(".tsv"), "--vectors", vectors, "--column", "body", code=1)
+    assert "column was text, now body" in said
+    make_nlp(model={"pooling": "max"}).to_disk(corpus.parent / "max")
+    said = run("mine", corpus.parent / "max", corpus, other.with_suffix(".tsv"), "--vectors", vectors, code=1)
+    assert "[sbert-search-other-encoder]" in said
+    record = vectors.with_name("vectors.npy.json")
+    sealed = record.read_text()
+    record.write_text(sealed.replace('"rows": 7', '"rows": 8'))
+    said = run("mine", nlp, corpus, other.with_suffix(".tsv"), "--vectors", vectors, code=1)
+    assert "[sbert-bulk-no-record]" in said
+    record.unlink()
+    assert "[sbert-bulk-no-record]" in run("cluster", nlp, corpus, "x.tsv", "--vectors", vectors, code=1)
+    record.write_text(sealed)
+    array = numpy.load(vectors)
+    array[0, 0] += 1
+    numpy.save(vectors, array)
+    assert "[sbert-bulk-not-written]" in run("cluster", nlp, corpus, "x.tsv", "--vectors", vectors, code=1)
+
+
+def test_what_stands_beside_the_output_is_not_overwritten_unless_it_is_a_record(corpus):
+    record = corpus.parent / "vectors.npy.json"
+    record.write_text("{}")
+    options = ("--pipeline", corpus.parent / "nlp", "--quiet")
+    said = run("encode", corpus, corpus.parent / "vectors.npy", *options, code=1)
+    assert "vectors.npy.json" in said and record.read_text() == "{}"
+    run("encode", corpus, corpus.parent / "vectors.npy", *options, "--overwrite")
+    found = FileVectors(corpus.parent / "vectors.npy")
+    assert len(found) == len(TEXTS) and found.shape[1] == 16
+    assert repr(found).endswith(f"vectors.npy: 7 vectors of 16 numbers by {found.encoder[0]})")
+    (corpus.parent / "vectors.npy").unlink()
+    encode(corpus)  # a record alone, of a run that was killed, is in nobody's way
+
+
+def test_half_precision_and_other_widths(corpus):
+    nlp = corpus.parent / "nlp"
+    half = encode(corpus, "half.npy", "--dtype", "float16")
+    rows = FileVectors(half).of_texts(corpus, columns())
+    assert rows.dtype == "float32" and rows.shape == (5, 16)
+    short = encode(corpus, "short.npy", "--truncate-dim", 8)
+    said = run("search", nlp, corpus, QUERY, "--vectors", short, code=1)
+    assert "[sbert-search-other-width]" in said
+
+
+def columns():
+    from spacy_sbert.files.texts import TextColumns
+
+    return TextColumns()
