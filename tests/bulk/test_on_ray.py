@@ -197,7 +197,10 @@ def test_the_same_bytes_through_s3(source, pipeline, expected, tmp_path, monkeyp
         made = contents(tmp_path / "out")
         assert made.keys() == expected.keys()
         assert all(made[name] == expected[name] for name in made if name.endswith(".npy"))
-        assert json.loads(made["index.json"])["parts"] == json.loads(expected["index.json"])["parts"]
+        theirs, ours = (json.loads(found["index.json"])["parts"] for found in (made, expected))
+        assert [(part["vectors"], part["digest"], part["made"]) for part in theirs] == [
+            (part["vectors"], part["digest"], part["made"]) for part in ours
+        ]
         there, here = PartVectors(f"s3://texts/out{address}"), PartVectors(tmp_path / "out")
         assert there.digest == here.digest and numpy.array_equal(there[numpy.arange(20)], here[numpy.arange(20)])
         assert all(numpy.array_equal(*blocks) for blocks in zip(there.blocks(), here.blocks(), strict=True))

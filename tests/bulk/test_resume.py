@@ -106,7 +106,7 @@ def test_killed_and_resumed(make_nlp, write_texts, tmp_path):
     report = encode_file(sbert, path, output, window=8)
     assert 160 <= report.resumed < 1200 == report.rows
     assert output.read_bytes() == (tmp_path / "unbroken.npy").read_bytes()
-    assert sorted(found.name for found in tmp_path.glob("out*")) == ["out.npy"]
+    assert sorted(found.name for found in tmp_path.glob("out*")) == ["out.npy", "out.npy.json"]
     deadline = time.monotonic() + 10
     while any(map(is_running, children)) and time.monotonic() < deadline:
         time.sleep(0.05)
