@@ -52,7 +52,7 @@ def measured(name: str, part: str, args: argparse.Namespace, data: Path) -> dict
         for variant in task["variants"]:
             variant["scores"] = shown(variant["scores"])
             variant.get("deviation", {}).clear()
-    return {**found, "seconds": round(time.perf_counter() - start)}
+    return {**found, "skipped": sorted(found["skipped"]), "seconds": round(time.perf_counter() - start)}
 
 
 def shown(scores: Mapping[str, Any]) -> dict[str, Any]:
