@@ -53,7 +53,7 @@ def make_encode(pipeline, folder):
             run(partial(work, "--overwrite"))
         else:
             run(work)
-        assert [path.name for path in output.parent.iterdir()] == [output.name]
+        assert sorted(path.name for path in output.parent.iterdir()) == [output.name, f"{output.name}.json"]
         return check()
 
     return Job(work, check, again)

@@ -40,7 +40,7 @@ def test_one_text_by_its_sentences(visualize, tmp_path):
     code, said = visualize("text.txt", "out.html")
     assert code == 1 and "Cannot draw 1 texts: expected at least 2" in said
     code, said = visualize("text.txt", "out.html", "--sentences", "--limit", "2")
-    assert code == 1 and "leave --column, --labels and --limit out" in said
+    assert code == 1 and "leave --column, --labels, --limit and --vectors out" in said
 
 
 def test_a_table_makes_a_map(visualize, tmp_path):
