@@ -1,0 +1,306 @@
+"""Doubles of CuPy's ndarray and of its module, on NumPy: what CuPy refuses is refused, and each look at the host counts.
+
+The rules are those of cupy/_core/core.pyx, _routines_indexing.pyx and _kernel.pyx, CuPy 14: no implicit conversion to
+NumPy; NumPy's arrays enter by array and asarray, as an index, or as what an index of integers is assigned; NumPy's
+scalars enter everywhere; elements and reductions are arrays of no dimension. What needs to know a value on the host, or
+how many elements of a mask are true, waits for the device: that is counted.
+"""
+
+import copy
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy
+
+_LINES = (Path(__file__).parent / "cupy_names.txt").read_text(encoding="utf8").splitlines()
+NAMES = {line for line in _LINES if line and line[0] not in "#."}
+NDARRAY_NAMES = {line[1:] for line in _LINES if line.startswith(".")}
+FROM_HOST = {"array", "asarray", "asanyarray"}  # take what NumPy has
+TAKE_INDICES = {"split", "array_split", "vsplit", "hsplit", "take", "repeat"}  # second argument: may be NumPy's
+BY_SHAPE = {"zeros", "ones", "empty", "eye", "identity", "arange", "linspace"}  # take numbers of the host alone
+ELEMENTWISE = {"where", "clip", "dot", "matmul"}  # beside the ufuncs
+LOOK = {"flatnonzero", "nonzero", "argwhere", "unique", "bincount", "extract", "compress"}  # size depends on values
+PLAIN = {"can_cast", "isscalar", "ndim", "shape", "size", "result_type", "promote_types"}  # answer without an array
+IMPLICIT = "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array."
+
+
+class Look(NamedTuple):
+    """A value of the device that the host waited for: how, and the module and function that asked."""
+
+    how: str
+    module: str
+    function: str
+
+
+class Looks(list[Look]):
+    """All of a while."""
+
+    @property
+    def of_package(self) -> list[Look]:
+        """Without those of Thinc's kernels and base classes, which check lengths that they are given."""
+        return [look for look in self if not look.module.startswith("thinc.")]
+
+
+LOOKS = Looks()
+
+
+def look(how: str) -> None:
+    """Count one, under the first caller outside this file that asked for itself, as thinc.util.to_numpy does not."""
+    frame: Any = sys._getframe(1)
+    while frame.f_globals["__name__"] in (__name__, "thinc.util", "numpy", "copy"):
+        frame = frame.f_back
+    LOOKS.append(Look(how, frame.f_globals["__name__"], frame.f_code.co_name))
+
+
+class StrictArray:
+    """A double of cupy.ndarray; what it holds is never to be had but by what counts."""
+
+    __slots__ = ("_array",)
+    __array_priority__ = 100
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, array: numpy.ndarray):
+        self._array = array
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> numpy.ndarray:
+        raise TypeError(IMPLICIT)
+
+    def __array_ufunc__(self, ufunc: numpy.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method != "__call__" or ufunc.__name__ not in NAMES:
+            return NotImplemented
+        out = kwargs.pop("out", ())
+        return getattr(xp, ufunc.__name__)(*inputs, **({"out": out[0]} if out else {}), **kwargs)
+
+    def __array_function__(self, func: Callable, types: Any, args: Any, kwargs: Any) -> Any:
+        if func.__module__ != "numpy" or func.__name__ not in NAMES:
+            return NotImplemented
+        return getattr(xp, func.__name__)(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in NDARRAY_NAMES:
+            raise AttributeError(f"'cupy.ndarray' object has no attribute '{name}'")
+        found = getattr(self._array, name)
+        if name in LOOK:
+            look(name)
+        if not callable(found):
+            return _strict(found)
+        return lambda *args, **kwargs: _strict(_quiet(found, *_all_bare(args), **_bare_values(kwargs)))
+
+    # What the host waits for
+
+    def get(self, stream: Any = None, order: str = "C", out: Any = None) -> numpy.ndarray:
+        if self._array.size:  # else there is nothing to wait for
+            look("get")
+        return self._array.copy(order=order)
+
+    def _read(self, how: str, convert: Callable) -> Any:
+        look(how)
+        return convert(self._array)
+
+    def __bool__(self) -> bool:
+        return self._read("bool", bool)
+
+    def __float__(self) -> float:
+        return self._read("float", float)
+
+    def __int__(self) -> int:
+        return self._read("int", int)
+
+    def __str__(self) -> str:
+        return self._read("str", str)
+
+    def __format__(self, spec: str) -> str:
+        return self._read("format", lambda array: format(array, spec))
+
+    def item(self) -> Any:
+        return self._read("item", numpy.ndarray.item)
+
+    def tolist(self) -> Any:
+        return self._read("tolist", numpy.ndarray.tolist)
+
+    def tobytes(self, order: str = "C") -> bytes:
+        return self._read("tobytes", lambda array: array.tobytes(order))
+
+    def __reduce__(self) -> tuple:
+        return StrictArray, (self._read("pickle", numpy.ndarray.copy),)
+
+    # What stays on the device
+
+    def __repr__(self) -> str:
+        return f"StrictArray({self._array!r})"
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __iter__(self) -> Any:
+        if not self._array.ndim:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(len(self._array)))
+
+    def __deepcopy__(self, memo: Any) -> "StrictArray":
+        return StrictArray(self._array.copy())
+
+    def __copy__(self) -> "StrictArray":
+        return StrictArray(copy.copy(self._array))
+
+    def toDlpack(self) -> Any:  # noqa: N802
+        return self._array.__dlpack__()
+
+    def fill(self, value: Any) -> None:
+        if isinstance(value, numpy.ndarray) and value.shape:
+            raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
+        self._array.fill(_bare(value, from_host=True))
+
+    def set(self, array: numpy.ndarray) -> None:
+        if not isinstance(array, numpy.ndarray):
+            raise TypeError("Only numpy.ndarray can be set to cupy.ndarray")
+        self._array[...] = array
+
+    def scatter_add(self, slices: Any, value: Any) -> None:
+        numpy.add.at(self._array, _index(slices)[0], _bare(value, from_host=True))
+
+    def __getitem__(self, slices: Any) -> "StrictArray":
+        index, _ = _index(slices)
+        return StrictArray(self._array[index])
+
+    def __setitem__(self, slices: Any, value: Any) -> None:
+        index, is_plain = _index(slices)
+        if isinstance(value, StrictArray):
+            self._array[index] = value._array
+        elif isinstance(slices, slice) and slices == slice(None) and isinstance(value, numpy.ndarray):
+            if value.dtype != self._array.dtype or value.shape != self._array.shape:
+                raise ValueError("copying a numpy.ndarray to a cupy.ndarray by empty slice assignment must ensure ...")
+            self._array[...] = value
+        elif is_plain:
+            self[slices].fill(value)
+        else:  # indices bring what is assigned along
+            self._array[index] = _bare(value, from_host=True)
+
+
+class StrictModule(ModuleType):
+    """A double of the module cupy: it has the functions that CuPy has, and they take what CuPy's take."""
+
+    ndarray = StrictArray
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in NAMES:
+            raise AttributeError(f"module 'cupy' has no attribute '{name}'")
+        found = getattr(numpy, name)
+        if isinstance(found, type) or not callable(found) or name in PLAIN:
+            return found
+        return lambda *args, **kwargs: _call(name, found, args, kwargs)
+
+
+def _call(name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+    if isinstance(function, numpy.ufunc) or name in ELEMENTWISE:
+        for given in (*args, *kwargs.values()):
+            if isinstance(given, numpy.ndarray | list):
+                raise TypeError(f"Unsupported type {type(given)}")
+    if name in BY_SHAPE and any(isinstance(each, StrictArray) for given in args for each in _parts(given)):
+        raise TypeError("'cupy.ndarray' object cannot be interpreted as an integer")
+    if name in TAKE_INDICES and name != "take" and len(args) > 1 and isinstance(args[1], StrictArray):
+        raise ValueError(f"cupy.ndarray cannot be given to {name} as places or counts")
+    if name in LOOK or (name == "where" and len(args) == 1):
+        look(name)
+    hosts = [name in FROM_HOST or (name in TAKE_INDICES and number == 1) for number in range(len(args))]
+    bare = [_bare(given, from_host=host) for given, host in zip(args, hosts, strict=True)]
+    if name in FROM_HOST and isinstance(args[0], numpy.ndarray):
+        bare[0] = args[0].copy()  # NumPy's asarray copies nothing, and what is on a device is a copy
+    found = _quiet(function, *bare, **_bare_values(kwargs))
+    return _strict(numpy.asarray(found) if isinstance(found, bool) else found)  # as of allclose
+
+
+def _quiet(function: Callable, *args: Any, **kwargs: Any) -> Any:
+    """No kernel warns."""
+    with numpy.errstate(all="ignore"):
+        return function(*args, **kwargs)
+
+
+def _parts(given: Any) -> Any:
+    return given if isinstance(given, list | tuple) else [given]
+
+
+def _bare(given: Any, *, from_host: bool = False) -> Any:
+    """What NumPy computes with in place of an argument."""
+    if isinstance(given, StrictArray):
+        return given._array
+    if isinstance(given, numpy.ndarray) and not from_host:
+        raise TypeError(f"Unsupported type {type(given)}")
+    if isinstance(given, list | tuple):
+        if 0 < sum(isinstance(each, StrictArray) for each in given) < len(given):
+            raise TypeError(IMPLICIT)
+        return type(given)(_bare(each, from_host=from_host) for each in given)
+    return given
+
+
+def _all_bare(args: tuple) -> list[Any]:
+    return [_bare(given) for given in args]
+
+
+def _bare_values(kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {key: _bare(given) for key, given in kwargs.items()}
+
+
+def _strict(found: Any) -> Any:
+    """What CuPy returns in place of a result: arrays, also of what is a scalar of NumPy's."""
+    if isinstance(found, numpy.ndarray | numpy.generic):
+        return StrictArray(numpy.asarray(found))
+    if isinstance(found, list) or (isinstance(found, tuple) and any(isinstance(x, numpy.ndarray) for x in found)):
+        return type(found)(map(_strict, found))
+    return found
+
+
+def _index(slices: Any) -> tuple[tuple, bool]:
+    """What NumPy indexes with, never down to a scalar, and whether it is of slices and numbers alone."""
+    given = slices if isinstance(slices, tuple) else (slices,)
+    index = [_bare(each, from_host=True) for each in given]
+    arrays = [numpy.asarray(each) for each in index if isinstance(each, numpy.ndarray | list | bool | numpy.bool_)]
+    for mask in arrays:
+        if mask.dtype == bool and mask.size:
+            look("mask")  # how many are true
+    if not any(each is Ellipsis for each in index):
+        index.append(Ellipsis)
+    return tuple(index), not arrays
+
+
+def _operator(name: str, ufunc: str) -> None:
+    of_numbers = name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
+
+    def operate(self: StrictArray, other: Any) -> Any:
+        if isinstance(other, numpy.ndarray) and not other.ndim and of_numbers:
+            other = other.item()  # as CuPy has it
+        if not isinstance(other, StrictArray | numpy.ndarray | numpy.generic | bool | int | float | complex):
+            if of_numbers:
+                raise TypeError(f"Unsupported type {type(other)}")
+            return NotImplemented
+        pair = (other, self) if name.startswith("__r") and name != "__rshift__" else (self, other)
+        if name.startswith("__i") and name != "__invert__":
+            getattr(xp, ufunc)(self, other, out=self)
+            return self
+        return getattr(xp, ufunc)(*pair)
+
+    setattr(StrictArray, name, operate)
+
+
+def _unary(name: str, ufunc: str) -> None:
+    setattr(StrictArray, name, lambda self: getattr(xp, ufunc)(self))
+
+
+_ARITHMETIC = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide", "mod": "remainder"}
+_ARITHMETIC |= {"floordiv": "floor_divide", "pow": "power", "and": "bitwise_and", "or": "bitwise_or"}
+_ARITHMETIC |= {"xor": "bitwise_xor"}
+for _short, _ufunc in _ARITHMETIC.items():
+    for _kind in ("", "r", "i"):
+        _operator(f"__{_kind}{_short}__", _ufunc)
+for _kind in ("", "r"):
+    _operator(f"__{_kind}matmul__", "matmul")
+_COMPARISONS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater"}
+for _short, _ufunc in {**_COMPARISONS, "ge": "greater_equal"}.items():
+    _operator(f"__{_short}__", _ufunc)
+for _short, _ufunc in {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}.items():
+    _unary(f"__{_short}__", _ufunc)
+
+xp = StrictModule("cupy")

@@ -1,0 +1,151 @@
+"""The double refuses what CuPy refuses, and counts what waits for a device: else the other tests here could not fail."""
+
+import numpy
+import pytest
+import torch
+from gpu_rehearsal.strict_arrays import IMPLICIT, StrictArray, xp
+from thinc.api import Model, Ragged, get_current_ops, torch2xp, xp2torch
+from thinc.backends import get_array_ops
+from thinc.util import get_array_module, is_cupy_array, to_numpy
+
+HOST = numpy.arange(6, dtype="float32").reshape(2, 3)
+MASK = HOST > 2
+
+
+def test_nothing_becomes_numpy_by_itself():
+    x = xp.asarray(HOST)
+    for convert in (numpy.asarray, numpy.array, lambda x: numpy.zeros((2, 3)) + numpy.asanyarray(x)):
+        with pytest.raises(TypeError, match="Implicit conversion"):
+            convert(x)
+    with pytest.raises(TypeError, match=IMPLICIT[:20]):
+        xp.asarray([x[0, 0], 1.0])
+    with pytest.raises(TypeError):
+        range(xp.asarray(3))
+    with pytest.raises(TypeError):
+        numpy.zeros(3)[xp.asarray(1)]
+
+
+@pytest.mark.parametrize(
+    "mix",
+    [
+        lambda x: x + HOST,
+        lambda x: HOST + x,
+        lambda x: HOST @ x.T,
+        lambda x: x == HOST,
+        lambda x: x.__iadd__(HOST),
+        lambda x: HOST.__iadd__(x),
+        lambda x: numpy.add(HOST, x),
+        lambda x: xp.maximum(x, HOST),
+        lambda x: xp.where(MASK, x, 0),
+        lambda x: xp.where(x > 0, HOST, x),
+        lambda x: xp.concatenate([x, HOST]),
+        lambda x: numpy.concatenate([x, HOST]),
+        lambda x: xp.stack([HOST, HOST]),
+        lambda x: xp.zeros_like(HOST),
+        lambda x: xp.ascontiguousarray(HOST),
+        lambda x: xp.maximum(x, [1, 2, 3]),
+        lambda x: xp.zeros(xp.asarray(3)),
+        lambda x: x == None,  # noqa: E711
+    ],
+)
+def test_nothing_of_numpy_is_mixed_with_it(mix):
+    with pytest.raises(TypeError):
+        mix(xp.asarray(HOST))
+
+
+def test_what_is_assigned_from_numpy():
+    x = xp.zeros((2, 3), dtype="float32")
+    x[:] = HOST
+    x[[1, 0]] = HOST  # indices bring it along
+    assert (x.get() == HOST[::-1]).all()
+    for places, given in [(slice(0, 1), HOST[:1]), (slice(None), HOST.astype("float64")), (0, HOST[0])]:
+        with pytest.raises(ValueError):
+            x[places] = given
+    x[0] = numpy.float32(7)
+    assert x.get()[0].tolist() == [7, 7, 7]
+
+
+def test_places_and_counts_are_of_the_host():
+    x = xp.asarray(HOST)
+    assert [part.shape for part in xp.split(x, [1], axis=1)] == [(2, 1), (2, 2)]
+    for refused in (lambda: xp.split(x, xp.asarray([1])), lambda: xp.repeat(x, xp.asarray([1, 2]), axis=0)):
+        with pytest.raises(ValueError):
+            refused()
+
+
+@pytest.mark.parametrize("name", ["errstate", "float_power_", "vecdot_", "asarray_chkfinite_", "emath", "matrix"])
+def test_functions_that_cupy_has_not(name):
+    with pytest.raises(AttributeError, match=name):
+        getattr(xp, name)
+    assert not hasattr(xp.asarray(HOST), "ctypes") and not hasattr(xp.asarray(HOST), "__index__")
+
+
+def test_elements_and_reductions_stay_on_the_device(strict):
+    x = xp.asarray(HOST)
+    for found in (x[0, 1], x.sum(), x.max(), xp.mean(x), next(iter(x[0])), numpy.sum(x), xp.allclose(x, x)):
+        assert type(found) is StrictArray and found.shape == ()
+    pair = numpy.float32(2) * x, x * 2
+    assert all(type(each) is StrictArray for each in pair) and strict == []
+    assert (pair[0].get() == 2 * HOST).all() and (pair[1].get() == 2 * HOST).all()
+
+
+@pytest.mark.parametrize(
+    ("how", "read"),
+    [
+        ("get", lambda x: x.get()),
+        ("get", to_numpy),
+        ("bool", lambda x: bool(x.any())),
+        ("bool", lambda x: x.max() or 1.0),
+        ("bool", lambda x: x[0, 0] in [1.0]),
+        ("float", lambda x: float(x[0, 0])),
+        ("int", lambda x: int(x[0, 0])),
+        ("item", lambda x: x.sum().item()),
+        ("tolist", lambda x: x.tolist()),
+        ("format", lambda x: f"{x.sum()}"),
+        ("mask", lambda x: x[x > 2]),
+        ("mask", lambda x: x[MASK]),
+        ("mask", lambda x: x.__setitem__(x > 2, 0)),
+        ("flatnonzero", xp.flatnonzero),
+        ("nonzero", lambda x: x.nonzero()),
+        ("unique", xp.unique),
+        ("where", lambda x: xp.where(x > 1)),
+    ],
+)
+def test_what_waits_for_the_device_counts(strict, how, read):
+    read(xp.asarray(HOST))
+    assert [(look.how, look.module) for look in strict] == [(how, __name__)]
+
+
+def test_nothing_is_waited_for_where_there_is_nothing(strict):
+    empty = xp.zeros((0, 3))
+    assert empty.get().shape == (0, 3) and empty[empty[:, 0] > 0].shape == (0, 3)
+    assert strict == []
+
+
+def test_thinc_takes_it_for_an_array_of_a_device(strict):
+    x = xp.asarray(HOST)
+    assert is_cupy_array(x) and get_array_module(x) is xp and get_array_ops(x).name == "strict"
+    assert Model("any", lambda *args: args).ops.name == "strict"
+    tensor = xp2torch(x, requires_grad=True)
+    found = torch2xp(tensor.detach())
+    found += 1  # on the same memory
+    assert strict == [] and (x.get() == HOST + 1).all() and tensor.tolist() == (HOST + 1).tolist()
+    assert type(get_current_ops().asarray2f(torch.ones(2, 2))) is StrictArray
+
+
+@pytest.mark.parametrize("name", ["reduce_sum", "reduce_mean", "reduce_max"])
+def test_kernels_take_no_views_and_no_other_lengths(strict, name):
+    ops = get_current_ops()
+    wide = ops.asarray2f(numpy.arange(24, dtype="float32").reshape(4, 6))
+    lengths = ops.asarray1i([3, 1])
+    getattr(ops, name)(xp.ascontiguousarray(wide[:, :3]), lengths)
+    assert strict.of_package == [] and strict  # Thinc looks at them
+    with pytest.raises(ValueError, match="not contiguous"):
+        getattr(ops, name)(wide[:, :3], lengths)
+    with pytest.raises(IndexError):
+        getattr(ops, name)(wide, ops.asarray1i([3, 2]))
+
+
+def test_an_array_in_a_ragged_stays_one(strict):
+    ragged = Ragged(xp.asarray(HOST), xp.asarray([1, 1]))
+    assert type(ragged.dataXd) is StrictArray and strict == []
