@@ -1,12 +1,27 @@
 """From what the encoder returned for a Doc to the record that is kept on it."""
 
-from spacy.tokens import Doc
-from thinc.util import to_numpy
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
 
-from ..encoder.rows import row_characters
+from spacy.tokens import Doc
+from thinc.util import get_array_module, is_cupy_array, to_numpy
+
+from ..encoder.rows import borders_of, row_characters
 from ..hooks.placed import Record
 from ..vectors.cuts import was_cut
 from ..vectors.encoded import EncodedDoc
+
+
+def on_cpu(scores: Sequence[EncodedDoc]) -> Sequence[EncodedDoc]:
+    """What the encoder returned for a batch of Docs, with vectors in NumPy's arrays: those of a GPU come at once."""
+    given: list[Any] = [encoded.vectors for encoded in scores]
+    if not any(map(is_cupy_array, given)):
+        return scores
+    vectors, borders = to_numpy(get_array_module(given[0]).concatenate(given)), borders_of(map(len, given))
+    parts = zip(scores, pairwise(borders), strict=True)
+    return [replace(encoded, vectors=vectors[start:end]) for encoded, (start, end) in parts]
 
 
 def make_record(doc: Doc, encoded: EncodedDoc, *, set_hooks: bool) -> Record:

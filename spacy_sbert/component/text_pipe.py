@@ -26,7 +26,7 @@ from ..vectors.sentence_pooling import SentencePooling
 from ..vectors.static_texts import StaticTextEncoder
 from ..vectors.texts import TextEncoder, TextsEncoder, encode_all
 from ..vectors.token_texts import TokenTextEncoder
-from .annotations import make_record
+from .annotations import make_record, on_cpu
 from .errors import Errors
 from .heads import find_heads, label_pairs
 from .notices import Notices
@@ -152,7 +152,7 @@ class TextPipe(Similarities, SealedPipe):
         extensions.install_for_pipe(self.name)  # the pipe may have got another name since it was made
         shared = bool(find_listeners(self.model))
         pipes.register(self)  # or be a copy
-        for doc, encoded in zip(docs, scores, strict=True):
+        for doc, encoded in zip(docs, on_cpu(scores), strict=True):
             self._notices.of_vectors(doc, encoded, shared=shared)
             record = make_record(doc, encoded, set_hooks=self.set_hooks)
             records.store(doc, self.name, record)

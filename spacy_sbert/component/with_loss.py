@@ -56,8 +56,9 @@ def finish_update(model: Model, optimizer: Optimizer) -> None:
     for node in [] if loss is None else loss.walk():
         factor = getattr(node, "learn_rate_factor", 1.0)
         for name in node.param_names:
-            # A gradient of zeros is that of a head without examples, which Adam's momentum would move all the same.
-            if node.has_grad(name) and node.get_grad(name).any():
+            if node.has_grad(name):
                 key = (node.id, name)
                 param, _ = optimizer(key, node.get_param(name), node.get_grad(name), lr_scale=factor)
                 node.set_param(name, param)
+                # Thinc would keep zeros: Adam's momentum would move a head without examples all the same.
+                del node._params._grads[key]

@@ -21,7 +21,7 @@ def cls_pooling() -> Pooling:
 
 
 def forward(model: Pooling, states: Ragged, is_train: bool) -> tuple[Floats2d, Callable]:
-    lengths = states.lengths
+    lengths = model.ops.asarray1i(states.lengths)
     pooled, starts_ends = model.ops.reduce_first(states.dataXd, lengths)  # type: ignore[arg-type]
 
     def backprop(d_pooled: Floats2d) -> Ragged:

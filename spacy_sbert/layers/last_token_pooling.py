@@ -21,7 +21,7 @@ def last_token_pooling() -> Pooling:
 
 
 def forward(model: Pooling, states: Ragged, is_train: bool) -> tuple[Floats2d, Callable]:
-    lengths = states.lengths
+    lengths = model.ops.asarray1i(states.lengths)
     pooled, lasts = model.ops.reduce_last(states.dataXd, lengths)  # type: ignore[arg-type]
 
     def backprop(d_pooled: Floats2d) -> Ragged:

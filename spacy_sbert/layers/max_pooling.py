@@ -23,7 +23,7 @@ def max_pooling() -> Pooling:
 
 
 def forward(model: Pooling, states: Ragged, is_train: bool) -> tuple[Floats2d, Callable]:
-    lengths = states.lengths
+    lengths = model.ops.asarray1i(states.lengths)
     pooled, which = model.ops.reduce_max(states.dataXd, lengths)  # type: ignore[arg-type]
 
     def backprop(d_pooled: Floats2d) -> Ragged:

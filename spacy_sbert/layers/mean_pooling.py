@@ -15,7 +15,7 @@ def mean_pooling() -> Pooling:
 
     y_r = sum_w x_rw / n_r
 
-    Input: x, Ragged of float (wordpieces, width), with the number n of wordpieces in each row.
+    Input: x, Ragged of float (wordpieces, width), with the number n of wordpieces in each row, on the device or not.
     Output: y, float (rows, width).
     SOURCE: Reimers and Gurevych 2019, section 3 (MEAN-strategy).
     """
@@ -23,8 +23,8 @@ def mean_pooling() -> Pooling:
 
 
 def forward(model: Pooling, states: Ragged, is_train: bool) -> tuple[Floats2d, Callable]:
-    lengths = states.lengths
-    sums = row_sums(model.ops, states.dataXd, lengths)  # type: ignore[arg-type]
+    lengths = model.ops.asarray1i(states.lengths)
+    sums = row_sums(model.ops, states.dataXd, states.lengths)  # type: ignore[arg-type]
 
     def backprop(d_pooled: Floats2d) -> Ragged:
         return Ragged(model.ops.backprop_reduce_mean(d_pooled, lengths), lengths)

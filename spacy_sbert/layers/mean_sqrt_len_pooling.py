@@ -22,8 +22,8 @@ def mean_sqrt_len_pooling() -> Pooling:
 
 
 def forward(model: Pooling, states: Ragged, is_train: bool) -> tuple[Floats2d, Callable]:
-    lengths = states.lengths
-    sums = row_sums(model.ops, states.dataXd, lengths)  # type: ignore[arg-type]
+    lengths = model.ops.asarray1i(states.lengths)
+    sums = row_sums(model.ops, states.dataXd, states.lengths)  # type: ignore[arg-type]
     roots = column(model.ops, model.ops.xp.sqrt(lengths), sums)
 
     def backprop(d_pooled: Floats2d) -> Ragged:

@@ -15,16 +15,17 @@ def row_sums(ops: Ops, states: Floats2d, lengths: Ints1d) -> Floats2d:
 
     y_r = sum_s (sum_(w in s) x_rw), s = stretches of 16 wordpieces
 
-    states: float (wordpieces, width), row by row. lengths: int32 (rows,), wordpieces in each.
+    states: float (wordpieces, width), row by row. lengths: int (rows,), wordpieces in each; NumPy's, or the host waits
+        for them.
     RETURNS (float (rows, width)): zeros for a row of none.
     SOURCE: Higham 1993, The Accuracy of Floating Point Summation, section 4, on blocks of fixed size.
     """
     if len(states) <= STRETCH:  # as those of a Span or Token
-        return ops.reduce_sum(states, lengths)
+        return ops.reduce_sum(states, ops.asarray1i(lengths))
     counts = to_numpy(lengths)
     n_stretches = -(-counts // STRETCH)
     if not len(counts) or n_stretches.max() <= 1:
-        return ops.reduce_sum(states, lengths)
+        return ops.reduce_sum(states, ops.asarray1i(lengths))
     held = counts > 0
     sizes = numpy.full(n_stretches.sum(), STRETCH, dtype="int32")
     sizes[n_stretches.cumsum()[held] - 1] -= (STRETCH * n_stretches - counts)[held]  # a row's last may be shorter

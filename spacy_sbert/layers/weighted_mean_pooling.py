@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from typing import Any, cast
 
+import numpy
 from thinc.api import Model
 from thinc.types import Floats2d, Ragged
+from thinc.util import to_numpy
 
 from .mean_pooling import Pooling
 from .row_sums import column, row_sums
@@ -23,12 +25,13 @@ def weighted_mean_pooling() -> Pooling:
 
 
 def forward(model: Pooling, states: Ragged, is_train: bool) -> tuple[Floats2d, Callable]:
-    xp, lengths = model.ops.xp, cast(Any, states.lengths)
-    firsts = xp.repeat(xp.cumsum(lengths) - lengths, lengths.tolist())
-    positions = (xp.arange(1, len(firsts) + 1) - firsts)[:, None].astype(states.dataXd.dtype)
+    counts, lengths = to_numpy(states.lengths), cast(Any, model.ops.asarray1i(states.lengths))
+    firsts = numpy.repeat(numpy.cumsum(counts) - counts, counts)
+    places = numpy.arange(1, len(firsts) + 1) - firsts
+    positions = model.ops.xp.asarray(places[:, None], dtype=states.dataXd.dtype)
     totals = column(model.ops, lengths * (lengths + 1) / 2, cast(Any, states.dataXd))
 
     def backprop(d_pooled: Floats2d) -> Ragged:
         return Ragged(model.ops.backprop_reduce_sum(d_pooled / totals, lengths) * positions, lengths)
 
-    return row_sums(model.ops, cast(Any, states.dataXd * positions), lengths) / totals, backprop
+    return row_sums(model.ops, cast(Any, states.dataXd * positions), states.lengths) / totals, backprop

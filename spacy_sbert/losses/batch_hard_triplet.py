@@ -1,7 +1,9 @@
 """The triplet objective over the hardest triplets that a batch of labelled texts holds."""
 
 from functools import partial
+from typing import Any
 
+import numpy
 from spacy.util import registry
 from thinc.api import Model
 from thinc.types import Floats2d, Ints1d
@@ -44,7 +46,7 @@ def forward(
     check_inputs(model, members, len(labels))
     X = members[0]
     xp = get_array_module(X)
-    triplets = hardest_triplets(farness(X, distance), number_rows([labels], xp)[0])
+    triplets = hardest_triplets(farness(X, distance), number_rows([labels], numpy)[0])
     if not len(triplets[0]):
         return 0.0, lambda d_loss=1.0: [xp.zeros_like(X)]
     value, back_to_triplets = triplet_hinge(*(X[rows] for rows in triplets), measure=DISTANCES[distance], margin=margin)
@@ -59,12 +61,15 @@ def forward(
     return value, backprop
 
 
-def hardest_triplets(far: Floats2d, labels: Ints1d) -> list[Ints1d]:
-    """The anchors that have a positive and a negative, the farthest positive and the nearest negative of each."""
+def hardest_triplets(far: Floats2d, labels: Any) -> list[Ints1d]:
+    """The anchors that have a positive and a negative, the farthest positive and the nearest negative of each.
+
+    labels (int (n,)): on the host, which then knows the anchors without waiting for the device.
+    """
     xp = get_array_module(far)
-    alike = xp.expand_dims(labels, 1) == xp.expand_dims(labels, 0)
-    positive = alike & ~xp.eye(len(labels), dtype=bool)
-    anchors = xp.flatnonzero(positive.any(axis=1) & ~alike.all(axis=1))
-    farthest = xp.where(positive, far, -xp.inf).argmax(axis=1)
-    nearest = xp.where(alike, xp.inf, far).argmin(axis=1)
+    alike = labels[:, None] == labels[None, :]
+    positive = alike & ~numpy.eye(len(labels), dtype=bool)
+    anchors = xp.asarray(numpy.flatnonzero(positive.any(axis=1) & ~alike.all(axis=1)))
+    farthest = xp.where(xp.asarray(positive), far, -xp.inf).argmax(axis=1)
+    nearest = xp.where(xp.asarray(alike), xp.inf, far).argmin(axis=1)
     return [anchors, farthest[anchors], nearest[anchors]]

@@ -1,5 +1,6 @@
 """The contrastive objective: alike pairs are to be near, unlike pairs at least a margin apart."""
 
+import math
 from functools import partial
 
 from spacy.util import registry
@@ -39,28 +40,29 @@ def forward(
 ) -> tuple[float, Backprop]:
     members, gold = inputs
     check_inputs(model, members, len(gold))
-    alike = alike_pairs(model, gold)
     distance, back_to_members = measure(*members)
-    off = strains(distance, alike, margin)
+    off = strains(distance, gold, margin)
+    value = squares(off) / 2
+    check_binary(model, gold, value)
 
     def backprop(d_loss: float = 1.0) -> Members:
         return back_to_members(2 * off * (d_loss / (2 * len(gold))))
 
-    return squares(off) / 2, backprop
+    return value, backprop
 
 
-def alike_pairs(model: Model, gold: Floats1d) -> Floats1d:
-    """Which gold values are 1, bool (n,).
+def strains(distance: Floats1d, gold: Floats1d, margin: float) -> Floats1d:
+    """d of alike pairs, -max(margin - d, 0) of unlike ones, (n,): what is squared, and grows with d; NaN of pairs that
+    are neither."""
+    xp = get_array_module(distance)
+    return xp.where(gold == 1, distance, xp.where(gold == 0, -xp.maximum(margin - distance, 0), xp.nan))
 
-    RAISES (ValueError): if one is neither 0 nor 1.
-    """
+
+def check_binary(model: Model, gold: Floats1d, value: float) -> None:
+    """RAISES (ValueError): if a gold value is neither 0 nor 1. Then the loss of strains, value, is no number: else gold
+    values are not looked at, for which the host would wait."""
+    if not math.isnan(value):
+        return
     wrong = gold[(gold != 0) & (gold != 1)]
     if len(wrong):
         raise ValueError(Errors.GOLD_NOT_BINARY.format(loss=model.name, given=float(wrong[0])))
-    return gold == 1
-
-
-def strains(distance: Floats1d, alike: Floats1d, margin: float) -> Floats1d:
-    """d of alike pairs, -max(margin - d, 0) of unlike ones, (n,): what is squared, and grows with d."""
-    xp = get_array_module(distance)
-    return xp.where(alike, distance, -xp.maximum(margin - distance, 0))

@@ -3,6 +3,7 @@
 from spacy.util import registry
 from thinc.api import Model
 from thinc.types import Floats2d
+from thinc.util import get_array_module
 
 from .errors import Errors
 from .parts.layer import Backprop, LossLayer, Members, check_inputs
@@ -37,9 +38,9 @@ def forward(model: LossLayer, inputs: tuple[Members, Floats2d], is_train: bool) 
 
 def mean_squared_error(members: Members, teacher: Floats2d) -> tuple[float, Backprop]:
     """Over all elements of all members, each float (n, width) as the teacher; and the derivative by each member."""
-    errors = [member - teacher for member in members]
+    errors = get_array_module(teacher).stack(members) - teacher
 
     def backprop(d_loss: float = 1.0) -> Members:
-        return [error * (2 * d_loss / (len(errors) * error.size)) for error in errors]
+        return list(errors * (2 * d_loss / errors.size))
 
-    return sum(map(squares, errors)) / len(errors), backprop
+    return squares(errors), backprop

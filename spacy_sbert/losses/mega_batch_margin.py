@@ -1,7 +1,9 @@
 """The margin objective with the hardest negative of a large batch."""
 
 from functools import partial
+from typing import Any
 
+import numpy
 from spacy.util import registry
 from thinc.api import Model
 from thinc.types import Floats2d, Ints1d, Ints2d
@@ -47,7 +49,7 @@ def forward(model: LossLayer, inputs: Inputs, is_train: bool, *, margin: float) 
     if n < 2:
         raise ValueError(Errors.NO_NEGATIVES.format(loss=model.name))
     xp = get_array_module(anchors)
-    rows, hardest = hardest_negatives(anchors, positives, number_rows(texts, xp))
+    rows, hardest = hardest_negatives(anchors, positives, number_rows(texts, numpy))
     if not len(rows):
         return 0.0, lambda d_loss=1.0: [xp.zeros_like(member) for member in members]
     triplets = anchors[rows], positives[rows], positives[hardest]
@@ -66,12 +68,14 @@ def forward(model: LossLayer, inputs: Inputs, is_train: bool, *, margin: float) 
 def hardest_negatives(anchors: Floats2d, positives: Floats2d, ids: Ints2d) -> tuple[Ints1d, Ints1d]:
     """The anchors that have a wrong positive, and the most similar of these.
 
-    ids (int (2, n)): equal numbers for equal texts. RETURNS (int (m,), int (m,)): rows of both.
+    ids (int (2, n)): equal numbers for equal texts, on the host, which then knows the anchors without waiting for the
+        device.
+    RETURNS (int (m,), int (m,)): rows of both.
     """
     xp = get_array_module(anchors)
     (unit_anchors, _), (unit_positives, _) = unit_rows(anchors, True), unit_rows(positives, True)
-    everything = xp.arange(len(anchors))
-    right = false_negatives(ids, everything) | xp.eye(len(anchors), dtype=bool)
-    similar = xp.where(right, -xp.inf, unit_anchors @ unit_positives.T)
-    rows = xp.flatnonzero(~right.all(axis=1))
+    everything: Any = numpy.arange(len(anchors))
+    right = false_negatives(ids, everything) | numpy.eye(len(anchors), dtype=bool)
+    similar = xp.where(xp.asarray(right), -xp.inf, unit_anchors @ unit_positives.T)
+    rows = xp.asarray(numpy.flatnonzero(~right.all(axis=1)))
     return rows, similar[rows].argmax(axis=1)

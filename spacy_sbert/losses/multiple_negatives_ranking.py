@@ -68,7 +68,7 @@ def forward(
     if symmetric:
         searches.append([1, 0])
     gradients = [xp.zeros_like(member) for member in members]
-    value = 0.0
+    value = xp.zeros((), dtype=members[0].dtype)
     for query, *answers in searches:
         found, derivatives = find_answers(
             entered[query][0],
@@ -84,4 +84,4 @@ def forward(
     def backprop(d_loss: float = 1.0) -> Members:
         return [back(d_loss * gradient) for (_, back), gradient in zip(entered, gradients, strict=True)]
 
-    return value, backprop
+    return float(value), backprop

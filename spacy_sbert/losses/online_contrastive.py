@@ -1,6 +1,5 @@
 """The contrastive objective over the hard pairs of a batch alone."""
 
-from collections.abc import Callable
 from functools import partial
 
 from spacy.util import registry
@@ -9,7 +8,7 @@ from thinc.types import Floats1d
 from thinc.util import get_array_module
 
 from ..errors.checks import SCORE_RANGE, NonNegativeFloat, validated
-from .contrastive import alike_pairs, strains
+from .contrastive import check_binary, strains
 from .parts.distances import DISTANCES, Paired
 from .parts.layer import Backprop, LossLayer, Members, check_inputs, choose
 from .parts.squares import squares
@@ -52,22 +51,24 @@ def forward(
 ) -> tuple[float, Backprop]:
     members, gold = inputs
     check_inputs(model, members, len(gold))
-    alike = alike_pairs(model, gold)
     distance, back_to_members = measure(*members)
-    xp = get_array_module(distance)
-    far = alike & (distance > _bound(distance[alike], distance[~alike], xp.min))
-    near = ~alike & (distance < _bound(distance[~alike], distance[alike], xp.max))
+    xp, alike = get_array_module(distance), gold == 1
+    far = alike & (distance > _bound(distance, alike, xp.where(alike, xp.inf, distance).min()))
+    near = ~alike & (distance < _bound(distance, ~alike, xp.where(alike, distance, -xp.inf).max()))
     hard = (far | near).astype(distance.dtype)
-    off = strains(distance, alike, margin) * hard
+    off = strains(distance, gold, margin) * hard
+    value = squares(off, "sum")
+    check_binary(model, gold, value)
 
     def backprop(d_loss: float = 1.0) -> Members:
         return back_to_members(2 * off * d_loss)
 
-    return squares(off, "sum"), backprop
+    return value, backprop
 
 
-def _bound(own: Floats1d, other: Floats1d, extreme: Callable[[Floats1d], float]) -> float:
-    """What an own distance is hard beyond: the extreme of the other kind, or a stand-in if that says little."""
-    if len(other) > 1:
-        return extreme(other)
-    return own.mean() if len(own) else 0.0
+def _bound(distance: Floats1d, own: Floats1d, extreme: Floats1d) -> Floats1d:
+    """What an own distance is hard beyond, (): the extreme of the other kind, or a stand-in if that says little. How
+    many there are of a kind is not asked: the host would wait for it."""
+    xp = get_array_module(distance)
+    mean = xp.where(own, distance, 0).sum() / xp.maximum(xp.sum(own), 1).astype(distance.dtype)
+    return xp.where(xp.sum(~own) > 1, extreme, mean)

@@ -96,10 +96,11 @@ def in_range(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
         squares = (scaled * scaled).sum(axis=1, keepdims=True)
     exponents = xp.zeros(squares.shape, dtype="int32")
     number = numpy.finfo(scaled.dtype)
-    odd = ~((squares >= number.tiny / number.eps) & (squares <= number.max))[:, 0]
-    if scaled.shape[1] and odd.any():
-        exponents[odd] = xp.frexp(abs(scaled[odd]).max(axis=1, keepdims=True))[1]
+    odd = ~((squares >= number.tiny / number.eps) & (squares <= number.max))
+    chosen = numpy.flatnonzero(odd) if xp is numpy else slice(len(odd))  # of a GPU, which are odd is not waited for
+    if scaled[chosen].size:
+        exponents[chosen] = xp.frexp(abs(scaled[chosen]).max(axis=1, keepdims=True))[1] * odd[chosen]
         scaled = scaled.copy()
-        scaled[odd] = xp.ldexp(scaled[odd], -exponents[odd])
-        squares[odd] = (scaled[odd] * scaled[odd]).sum(axis=1, keepdims=True)
+        scaled[chosen] = xp.ldexp(scaled[chosen], -exponents[chosen])
+        squares[chosen] = (scaled[chosen] * scaled[chosen]).sum(axis=1, keepdims=True)
     return scaled, xp.sqrt(squares), exponents

@@ -115,7 +115,7 @@ class SentencePooling(Configured[RowStates, PooledRows]):
             return self.ops.alloc2f(0, self.pooled_width(values.shape[1])), lambda d_pooled: values
         if n_lead:
             values, lengths, put_back = without_leading(values, lengths, n_lead)
-        pooled, backprop = layer(Ragged(values, self.ops.asarray1i(lengths)), is_train)  # type: ignore[arg-type]
+        pooled, backprop = layer(Ragged(values, lengths), is_train)  # type: ignore[arg-type]
 
         def backprop_values(d_pooled: Array) -> Array:
             d_values = backprop(d_pooled).dataXd

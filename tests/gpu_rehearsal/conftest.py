@@ -1,7 +1,6 @@
 from collections.abc import Iterator
 
 import pytest
-
 from gpu_rehearsal.strict_arrays import Looks
 from gpu_rehearsal.strict_ops import strict_device
 

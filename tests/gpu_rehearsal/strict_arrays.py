@@ -1,4 +1,4 @@
-"""Doubles of CuPy's ndarray and of its module, on NumPy: what CuPy refuses is refused, and each look at the host counts.
+"""Doubles of CuPy's ndarray and module, on NumPy: what CuPy refuses is refused, and each look at the host counts.
 
 The rules are those of cupy/_core/core.pyx, _routines_indexing.pyx and _kernel.pyx, CuPy 14: no implicit conversion to
 NumPy; NumPy's arrays enter by array and asarray, as an index, or as what an index of integers is assigned; NumPy's
@@ -40,8 +40,9 @@ class Looks(list[Look]):
 
     @property
     def of_package(self) -> list[Look]:
-        """Without those of Thinc's kernels and base classes, which check lengths that they are given."""
-        return [look for look in self if not look.module.startswith("thinc.")]
+        """Without those of Thinc, whose kernels check the lengths given, and of spacy-transformers, which reports
+        a loss of its own."""
+        return [look for look in self if not look.module.startswith(("thinc.", "spacy_transformers."))]
 
 
 LOOKS = Looks()
@@ -146,7 +147,7 @@ class StrictArray:
     def __copy__(self) -> "StrictArray":
         return StrictArray(copy.copy(self._array))
 
-    def toDlpack(self) -> Any:  # noqa: N802
+    def toDlpack(self) -> Any:
         return self._array.__dlpack__()
 
     def fill(self, value: Any) -> None:

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy
 import pytest
-import spacy_sbert.encoder.shim
 import thinc.backends
 import thinc.util
 import torch
+from gpu_rehearsal.strict_arrays import LOOKS, Looks, StrictArray, xp
 from thinc.api import NumpyOps, get_current_ops, set_current_ops
 from thinc.backends import _custom_kernels, cupy_ops
 from thinc.backends.cupy_ops import CupyOps
 
-from gpu_rehearsal.strict_arrays import LOOKS, Looks, StrictArray, xp
+import spacy_sbert.encoder.shim
 
 
 class StrictOps(CupyOps):
@@ -26,13 +26,13 @@ class StrictOps(CupyOps):
     _xp2 = SimpleNamespace(scatter_add=lambda table, indices, values: table.scatter_add(indices, values))
 
 
-def reduce_sum(out: Any, X: Any, lengths: Any, B: int, T: int, O: int) -> None:  # noqa: E741, N803
+def reduce_sum(out: Any, X: Any, lengths: Any, B: int, T: int, O: int) -> None:  # noqa: E741
     for row, start, end in _rows(lengths):
         for state in X[start:end]:
             out[row] += state
 
 
-def reduce_max(maxes: Any, which: Any, X: Any, lengths: Any, B: int, T: int, O: int) -> None:  # noqa: E741, N803
+def reduce_max(maxes: Any, which: Any, X: Any, lengths: Any, B: int, T: int, O: int) -> None:  # noqa: E741
     for row, start, end in _rows(lengths):
         maxes[row], which[row] = X[start:end].max(axis=0), X[start:end].argmax(axis=0)
 
@@ -81,7 +81,9 @@ def kernel(function: Callable) -> Callable:
     return launch
 
 
-def adam_kernel(g: Any, lr: float, one_minus_b1: float, one_minus_b2: float, eps: float, w: Any, m: Any, v: Any) -> None:
+def adam_kernel(
+    g: Any, lr: float, one_minus_b1: float, one_minus_b2: float, eps: float, w: Any, m: Any, v: Any
+) -> None:
     m += one_minus_b1 * (g - m)
     v += one_minus_b2 * (g * g - v)
     w -= lr * m / (xp.sqrt(v) + eps)

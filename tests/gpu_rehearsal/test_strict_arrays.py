@@ -1,4 +1,4 @@
-"""The double refuses what CuPy refuses, and counts what waits for a device: else the other tests here could not fail."""
+"""The double refuses what CuPy refuses, and counts what waits for a device: else no other test here could fail."""
 
 import numpy
 import pytest

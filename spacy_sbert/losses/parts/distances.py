@@ -72,7 +72,8 @@ def farness(X: Floats2d, distance: str) -> Floats2d:
 def _euclidean_farness(X: Floats2d) -> Floats2d:
     xp = get_array_module(X)
     x = xp.asarray(X, dtype="float64")  # of long vectors that are near each other float32 would leave rounding alone
-    x = x / (abs(x).max() or 1.0)
+    longest = abs(x).max()
+    x = x / xp.where(longest == 0, 1.0, longest)
     squares = (x * x).sum(axis=1)
     return squares[:, None] + squares[None, :] - 2 * x @ x.T  # grows with the square of the distance
 

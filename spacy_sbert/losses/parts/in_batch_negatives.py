@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from thinc.types import Floats2d, Ints1d, Ints2d
+from thinc.types import Floats2d, FloatsXd, Ints1d, Ints2d
 from thinc.util import get_array_module
 
 from .cross_entropy import cross_entropy
@@ -18,15 +18,15 @@ SIMILARITIES: dict[str, Callable[[Floats2d], Entered]] = {
 
 def find_answers(
     queries: Floats2d, answers: list[Floats2d], ids: Ints2d, *, scale: float, block_size: int
-) -> tuple[float, list[Floats2d]]:
+) -> tuple[FloatsXd, list[Floats2d]]:
     """Mean cross-entropy of the scores of each query, where the answer of the same row is the right one.
 
     queries (float (n, width)): what is asked.
     answers (list of float (n, width)): the right answers, and the hard negatives if there are any.
     ids (int (1 + len(answers), n)): equal numbers for equal texts, of the queries and of each answer.
     block_size (int): how many rows of the scores, (n, n len(answers)), are held at once.
-    RETURNS (float, list of float (n, width)): the loss, and its derivatives by queries and each answer. The loss of a
-        query without a wrong answer is 0.
+    RETURNS (float (), list of float (n, width)): the loss, still on the device, and its derivatives by queries and each
+        answer. The loss of a query without a wrong answer is 0.
     """
     xp = get_array_module(queries)
     n, candidates = len(queries), xp.concatenate(answers)
@@ -41,7 +41,7 @@ def find_answers(
         total += xp.sum(losses)
         d_queries[rows] = d_scores @ candidates
         d_candidates += d_scores.T @ queries[rows]
-    return float(total) / n, [d_queries, *xp.split(d_candidates, len(answers))]
+    return total / n, [d_queries, *xp.split(d_candidates, len(answers))]
 
 
 def false_negatives(ids: Ints2d, rows: Ints1d) -> Ints2d:

@@ -1,0 +1,96 @@
+"""The `sbert` pipe in use on strict arrays: the vectors are those of NumPy, on Docs they are NumPy's, and a batch waits
+for the device once for its states, and once for its vectors."""
+
+import numpy
+import pytest
+from gpu_rehearsal.both_ways import both_ways, check_same, looks_of
+from gpu_rehearsal.strict_arrays import StrictArray
+from pipelines import ENCODERS
+from test_objectives import make, step
+
+from spacy_sbert.layers.pooling import POOLING
+
+TEXTS = ["A man is eating food.", "", "The cat sat on the mat. He can go.", "A dog ran fast. " * 6, "dog", "dog"]
+PIECES = ("spacy_sbert.vectors.sentence_pooling", "_keep")
+VECTORS = ("spacy_sbert.component.annotations", "on_cpu")
+DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 8}
+
+
+def upstream(nlp, texts):
+    """The Docs, and what stands before the pipe has left on them."""
+    docs = [nlp.make_doc(text) for text in texts]
+    for name, pipe in nlp.pipeline:
+        docs = docs if name == "sbert" else list(pipe.pipe(docs))
+    return docs
+
+
+def check_pipeline(make_nlp, encoder, **config):
+    """That Docs get the same vectors; returns the numbers of those of a token."""
+
+    def work():
+        nlp = make_nlp(encoder, **config)
+        if "dense" in config.get("model", {}):
+            numpy.random.seed(0)
+            nlp.get_pipe("sbert").model.initialize()
+        docs = list(nlp.pipe(TEXTS))
+        assert all(type(vector) is numpy.ndarray for doc in docs for vector in (doc.vector, *(t.vector for t in doc)))
+        return [[doc.vector, doc[:2].vector, *(token.vector for token in doc)] for doc in docs if len(doc)]
+
+    check_same(*both_ways(work))
+
+
+@pytest.mark.parametrize("unit", ["doc", "sent", "doc+sent"])
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_docs_spans_and_tokens(make_nlp, encoder, unit):
+    check_pipeline(make_nlp, encoder, unit=unit)
+
+
+@pytest.mark.parametrize("name", [*POOLING, "cls+mean"])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_poolings(make_nlp, name, normalize):
+    check_pipeline(make_nlp, "own", model={"pooling": name, "normalize": normalize})
+
+
+@pytest.mark.parametrize("overflow", ["truncate", "windows"])
+def test_texts_that_are_too_long(make_nlp, overflow):
+    check_pipeline(make_nlp, "shared", transformer={"overflow": overflow})
+    check_pipeline(make_nlp, "own", model={"overflow": overflow, "normalize": True})
+
+
+def test_dense_and_truncation(make_nlp):
+    model = {"dense": DENSE, "normalize": True, "truncate_dim": 4}
+    check_pipeline(make_nlp, "own", model=model, token_vectors=False)
+
+
+@pytest.mark.parametrize("token_vectors", [True, False])
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_a_batch_waits_once_for_states_and_once_for_vectors(strict, make_nlp, encoder, token_vectors):
+    nlp = make_nlp(encoder, model={"normalize": True}, token_vectors=token_vectors)
+    pipe, docs, scores = nlp.get_pipe("sbert"), upstream(nlp, TEXTS), []
+    in_predict = looks_of(lambda: scores.extend(pipe.predict(docs)))
+    assert all(type(encoded.vectors) is StrictArray for encoded in scores)
+    assert in_predict == [("get", *PIECES)] * token_vectors
+    assert looks_of(lambda: pipe.set_annotations(docs, scores)) == [("get", *VECTORS)]
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_texts_without_docs(make_nlp, encoder):
+    check_same(*both_ways(lambda: make_nlp(encoder, model={"normalize": True}).get_pipe("sbert").encode(TEXTS)))
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_a_window_of_texts_waits_once(strict, make_nlp, encoder):
+    pipe = make_nlp(encoder, model={"normalize": True}).get_pipe("sbert")
+    found = looks_of(lambda: pipe.encode(TEXTS, window=4))
+    assert [how for how, *_ in found] == ["get", "get"]
+
+
+def test_labels_of_pairs(make_nlp):
+    def work():
+        nlp, batch = make(make_nlp, "own", "SoftmaxLoss")
+        step(nlp, batch)
+        doc, pipe = nlp(batch[0].predicted.copy()), nlp.get_pipe("sbert")
+        pair = doc.spans["sbert"]
+        return pair.attrs["sbert_label"], pipe.classify(pair[0], pair[1])
+
+    check_same(*both_ways(work))

@@ -1,0 +1,149 @@
+"""Layers on strict arrays, there and back: the values are those of NumPy, and nothing waits for the device."""
+
+import numpy
+import pytest
+from gpu_rehearsal.both_ways import both_ways, check_same, looks_of
+from spacy.tokens import Doc
+from spacy.vocab import Vocab
+from thinc.api import Ragged, get_current_ops
+from thinc.util import to_numpy
+
+from spacy_sbert.encoder.states import in_places
+from spacy_sbert.layers.bilstm_encoder import bilstm_encoder
+from spacy_sbert.layers.dense import ACTIVATIONS, Dense
+from spacy_sbert.layers.ngram_hash_embed import ngram_hash_embed
+from spacy_sbert.layers.pooling import POOLING, make_pooling
+from spacy_sbert.layers.truncation import truncation
+from spacy_sbert.layers.unit_length import unit_length
+from spacy_sbert.layers.word_vectors import word_vectors
+from spacy_sbert.similarity import cosine, euclidean, manhattan
+from spacy_sbert.vectors.sentence_pooling import without_leading
+
+RNG = numpy.random.default_rng(3)
+ROWS, D_ROWS = (RNG.normal(size=(4, 6)).astype("float32") for _ in range(2))
+ODD = ROWS * numpy.array([[1e30], [1e-30], [0], [1]], dtype="float32")  # whose squares overflow, or vanish
+LENGTHS = numpy.array([3, 40, 1, 17])  # sums are made of stretches of 16
+STATES = RNG.normal(size=(61, 6)).astype("float32")
+NAMES = [*POOLING, "cls+mean", "mean+max+weightedmean"]
+
+
+def put(array):
+    """An array of the host, a copy of it on the current device."""
+    return get_current_ops().asarray(array.copy())
+
+
+def there_and_back(layer, given, d_output):
+    found, backprop = layer.begin_update(given)
+    return found, backprop(put(d_output))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_poolings(name):
+    d_pooled = RNG.normal(size=(4, 6 * len(name.split("+")))).astype("float32")
+
+    def work(lengths=LENGTHS):
+        pooled, d_states = there_and_back(make_pooling(name), Ragged(put(STATES), lengths), d_pooled)
+        return pooled, d_states.dataXd
+
+    def of_lengths_on_the_device():
+        return work(get_current_ops().asarray1i(LENGTHS))
+
+    expected, found = both_ways(work)
+    check_same(expected, found)
+    check_same(expected, both_ways(of_lengths_on_the_device)[1])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_poolings_wait_for_nothing(strict, name):
+    layer, d_pooled = make_pooling(name), RNG.normal(size=(4, 6 * len(name.split("+")))).astype("float32")
+    assert looks_of(lambda: there_and_back(layer, Ragged(put(STATES), LENGTHS), d_pooled)) == []
+
+
+@pytest.mark.parametrize("rows", [ROWS, ODD, ROWS[:0]], ids=["ordinary", "odd", "none"])
+def test_unit_length(strict, rows):
+    with numpy.errstate(all="ignore"):
+        check_same(*both_ways(lambda: there_and_back(unit_length(), put(rows), D_ROWS[: len(rows)])))
+    assert looks_of(lambda: there_and_back(unit_length(), put(rows), D_ROWS[: len(rows)])) == []
+
+
+@pytest.mark.parametrize("measure", [cosine, euclidean, manhattan])
+def test_similarities(strict, measure):
+    check_same(*both_ways(lambda: measure(put(ROWS), put(ODD))))
+    assert looks_of(lambda: measure(put(ROWS), put(ODD))) == []
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_dense(activation):
+    def work():
+        numpy.random.seed(0)
+        layer = Dense(6, 6, activation)
+        layer.initialize()
+        found = there_and_back(layer, put(ROWS), D_ROWS)
+        return [*found, *(layer.get_grad(name) for name in ("W", "b"))]
+
+    check_same(*both_ways(work))
+
+
+def test_truncation():
+    check_same(*both_ways(lambda: there_and_back(truncation(4), put(ROWS), D_ROWS[:, :4])))
+
+
+def test_leading_wordpieces():
+    def work():
+        kept, lengths, backprop = without_leading(put(STATES), LENGTHS, 2)
+        return kept, lengths, backprop(kept * 2)
+
+    check_same(*both_ways(work))
+
+
+def test_states_that_stand_twice_add_up():
+    def work():
+        found, backprop = in_places(put(STATES), numpy.array([5, 5, 60]))
+        return found, backprop(found * 2)
+
+    check_same(*both_ways(work))
+
+
+def test_bilstm():
+    import torch
+
+    def work():
+        torch.manual_seed(0)
+        layer = bilstm_encoder(6)
+        given = [put(ROWS), put(ROWS[:0]), put(ROWS[:3])]
+        found, backprop = layer.begin_update(given)
+        return found, backprop([put(D_ROWS), put(D_ROWS[:0]), put(D_ROWS[:3])])
+
+    check_same(*both_ways(work))
+
+
+@pytest.mark.parametrize("trainable", [False, True])
+def test_word_vectors(trainable):
+    vocab = Vocab()
+    for number, word in enumerate(["a", "dog", "ran"]):
+        vocab.set_vector(word, numpy.arange(6, dtype="float32") + number)
+    docs = [Doc(vocab, words=words) for words in (["a", "dog", "cat"], [], ["ran", "a", "a"])]
+
+    def work():
+        vocab.vectors.to_ops(get_current_ops())
+        layer = word_vectors(trainable=trainable)
+        layer.initialize(X=docs)
+        found, backprop = layer.begin_update(docs)
+        backprop([put(D_ROWS[:3]), put(D_ROWS[:0]), put(D_ROWS[:3])])
+        return found, layer.get_grad("E") if trainable else None
+
+    check_same(*both_ways(work))
+
+
+def test_words_and_n_grams():
+    docs = [Doc(Vocab(), words=words) for words in (["a", "dog", "cat"], [], ["ran"])]
+
+    def work():
+        numpy.random.seed(0)
+        layer = ngram_hash_embed(width=6, rows=20)
+        layer.initialize()
+        found, backprop = layer.begin_update(docs)
+        backprop([put(D_ROWS[:3]), put(D_ROWS[:0]), put(D_ROWS[:1])])
+        return found, [to_numpy(embed.get_grad("E")) for embed in layer.layers]
+
+    check_same(*both_ways(work))
