@@ -131,7 +131,7 @@ def read_pieces(
     spans: the rows of each Doc, in the order of the text. heard: the wordpieces of each Doc. backprop: takes their
         gradient. with_pieces (bool): whether to say where wordpieces stand: a wordpiece where its token does.
     """
-    xp = get_array_module(heard[0].lengths)
+    xp = get_array_module(heard[0].data)
     values = xp.concatenate([of_doc.dataXd for of_doc in heard])
 
     def backprop_values(d_values: Array) -> object:
@@ -141,7 +141,8 @@ def read_pieces(
 
     if not any(spans):  # it waits for a gradient all the same
         return RowStates.none(len(docs), lambda d_states: backprop_values(xp.zeros(values.shape, dtype="f")))
-    counts = numpy.concatenate([to_numpy(of_doc.lengths) for of_doc in heard]).astype("int64")
+    of_docs: list[Array] = [of_doc.lengths for of_doc in heard]
+    counts = to_numpy(get_array_module(of_docs[0]).concatenate(of_docs)).astype("int64")  # from a GPU at once
     places, batch = _rows_of_pieces(docs, spans, counts, with_pieces=with_pieces)
     windows = numpy.flatnonzero(batch.lengths)  # a row of white space alone has no states
     # Half precision is for the transformer: sums over wordpieces would lose too much in it.

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any, cast
 
 import numpy
-from spacy.attrs import ORTH
 from spacy.tokens import Doc
 from spacy.util import registry
 from spacy.vocab import Vocab
@@ -47,7 +46,7 @@ def forward(
     def backprop(d_tokens: list[Floats2d]) -> list[Doc]:
         d_table: Any = model.ops.alloc2f(*table.shape, dtype=table.dtype)
         for own, d_doc in zip(rows, d_tokens, strict=True):
-            has = own >= 0
+            has = numpy.flatnonzero(own >= 0)
             model.ops.scatter_add(d_table, model.ops.xp.asarray(own[has]), cast(Any, d_doc)[has])
         model.inc_grad("E", d_table)
         return docs
@@ -70,10 +69,11 @@ def init(model: Tok2Vec, X: list[Doc] | None = None, Y: object = None) -> None:
 
 
 def _rows(doc: Doc, width: int) -> numpy.ndarray:
-    """int64 (tokens,): the row of each token's vector, -1 where it has none."""
+    """int64 (tokens,): the row of each token's vector, -1 where it has none; on the host, where spaCy's own look-up
+    leaves them on the device."""
     _check(doc.vocab, width)
-    keys = doc.to_array([ORTH]) if len(doc) else numpy.zeros(0, dtype="uint64")
-    return numpy.asarray(doc.vocab.vectors.find(keys=keys), dtype="int64")
+    row_of = doc.vocab.vectors.key2row
+    return numpy.array([row_of.get(token.orth, -1) for token in doc], dtype="int64")
 
 
 def _vectors(model: Tok2Vec, doc: Doc) -> Floats2d:
@@ -89,7 +89,7 @@ def _vectors(model: Tok2Vec, doc: Doc) -> Floats2d:
 
 def _known(table: Any, rows: numpy.ndarray) -> Floats2d:
     found = table[rows]
-    found[rows < 0] = 0
+    found[numpy.flatnonzero(rows < 0)] = 0
     return found
 
 

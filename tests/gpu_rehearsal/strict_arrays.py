@@ -40,9 +40,9 @@ class Looks(list[Look]):
 
     @property
     def of_package(self) -> list[Look]:
-        """Without those of Thinc, whose kernels check the lengths given, and of spacy-transformers, which reports
-        a loss of its own."""
-        return [look for look in self if not look.module.startswith(("thinc.", "spacy_transformers."))]
+        """Without those of Thinc, whose kernels check the lengths given, and of other packages: spacy-transformers
+        reports a loss of its own."""
+        return [look for look in self if look.module.startswith("spacy_sbert.")]
 
 
 LOOKS = Looks()
@@ -257,7 +257,7 @@ def _strict(found: Any) -> Any:
 def _index(slices: Any) -> tuple[tuple, bool]:
     """What NumPy indexes with, never down to a scalar, and whether it is of slices and numbers alone."""
     given = slices if isinstance(slices, tuple) else (slices,)
-    index = [_bare(each, from_host=True) for each in given]
+    index = [_bare(_slice(each) if isinstance(each, slice) else each, from_host=True) for each in given]
     arrays = [numpy.asarray(each) for each in index if isinstance(each, numpy.ndarray | list | bool | numpy.bool_)]
     for mask in arrays:
         if mask.dtype == bool and mask.size:
@@ -265,6 +265,12 @@ def _index(slices: Any) -> tuple[tuple, bool]:
     if not any(each is Ellipsis for each in index):
         index.append(Ellipsis)
     return tuple(index), not arrays
+
+
+def _slice(given: slice) -> slice:
+    """CuPy reads the ends of slices, although its arrays have no __index__."""
+    ends = (given.start, given.stop, given.step)
+    return slice(*(int(end) if isinstance(end, StrictArray) else end for end in ends))
 
 
 def _operator(name: str, ufunc: str) -> None:

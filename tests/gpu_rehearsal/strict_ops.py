@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 import pytest
 import thinc.backends
+import thinc.types
 import thinc.util
 import torch
 from gpu_rehearsal.strict_arrays import LOOKS, Looks, StrictArray, xp
@@ -58,12 +59,29 @@ def gather_add(out: Any, table: Any, indices: Any, *sizes: int) -> None:
     out[...] = table[indices].sum(axis=1)
 
 
+def maxout(best: Any, which: Any, X: Any, *sizes: int) -> None:
+    best[...], which[...] = NumpyOps().maxout(X)
+
+
+def backprop_maxout(out: Any, d_best: Any, which: Any, B: int, I: int, P: int) -> None:  # noqa: E741
+    out[...] = NumpyOps().backprop_maxout(d_best, which, P)
+
+
+def seq2col(out: Any, seq: Any, lengths: Any, nW: int, *sizes: int) -> None:
+    out[...] = NumpyOps().seq2col(seq, nW, lengths=lengths)
+
+
+def backprop_seq2col(out: Any, d_columns: Any, lengths: Any, nW: int, *sizes: int) -> None:
+    out[...] = NumpyOps().backprop_seq2col(d_columns, nW, lengths=lengths)
+
+
 def _rows(lengths: Any) -> Iterator[tuple[int, int, int]]:
     ends = numpy.cumsum(lengths)
     return zip(range(len(ends)), (ends - lengths).tolist(), ends.tolist(), strict=True)
 
 
 KERNELS = (reduce_sum, reduce_max, backprop_reduce_sum, backprop_reduce_mean, backprop_reduce_max, gather_add)
+KERNELS += (maxout, backprop_maxout, seq2col, backprop_seq2col)
 
 
 def kernel(function: Callable) -> Callable:
@@ -112,6 +130,7 @@ def strict_device() -> Iterator[Looks]:
         for module in (thinc.util, cupy_ops, _custom_kernels):
             patch.setattr(module, "cupy", xp)
         patch.setattr(thinc.util, "has_cupy", True)
+        patch.setattr(thinc.types, "get_array_module", thinc.util.get_array_module)
         patch.setattr(thinc.util, "cupy_from_dlpack", from_dlpack)
         for module in (thinc.util, cupy_ops):
             patch.setattr(module, "is_torch_cuda_array", torch.is_tensor)

@@ -3,6 +3,7 @@
 import numpy
 import pytest
 from gpu_rehearsal.both_ways import both_ways, check_same, looks_of
+from gpu_rehearsal.strict_ops import strict_device
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
 from thinc.api import Ragged, get_current_ops
@@ -60,16 +61,23 @@ def test_poolings_wait_for_nothing(strict, name):
 
 
 @pytest.mark.parametrize("rows", [ROWS, ODD, ROWS[:0]], ids=["ordinary", "odd", "none"])
-def test_unit_length(strict, rows):
-    with numpy.errstate(all="ignore"):
-        check_same(*both_ways(lambda: there_and_back(unit_length(), put(rows), D_ROWS[: len(rows)])))
-    assert looks_of(lambda: there_and_back(unit_length(), put(rows), D_ROWS[: len(rows)])) == []
+def test_unit_length(rows):
+    def work():
+        return there_and_back(unit_length(), put(rows), D_ROWS[: len(rows)])
+
+    check_same(*both_ways(work))
+    with strict_device():
+        assert looks_of(work) == []
 
 
 @pytest.mark.parametrize("measure", [cosine, euclidean, manhattan])
-def test_similarities(strict, measure):
-    check_same(*both_ways(lambda: measure(put(ROWS), put(ODD))))
-    assert looks_of(lambda: measure(put(ROWS), put(ODD))) == []
+def test_similarities(measure):
+    def work():
+        return measure(put(ROWS), put(ODD))
+
+    check_same(*both_ways(work))
+    with strict_device():
+        assert looks_of(work) == []
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)

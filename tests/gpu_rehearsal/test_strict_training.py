@@ -3,11 +3,15 @@ the device but for the loss that it reports."""
 
 from importlib.metadata import distribution
 
+import numpy
 import pytest
 from gpu_rehearsal.both_ways import both_ways, check_same, looks_of, parameters_of
-from pipelines import TRANSFORMERS
+from pipelines import OTHERS, TRANSFORMERS
+from spacy.util import registry
 from test_objectives import MULTI, OBJECTIVES, make, several
-from thinc.api import Adam, fix_random_seed
+from thinc.api import SGD, Adam, RAdam, fix_random_seed, get_current_ops
+
+from spacy_sbert.training.batchers import batch_by_objective
 
 REPORTED = {"MatryoshkaLoss": 2, "MultiTaskLoss": 3}  # losses, where it is more than one
 LOSSES = [*OBJECTIVES, "MultiTaskLoss"]
@@ -57,3 +61,92 @@ def test_a_step_waits_for_the_loss_alone(strict, make_nlp, encoder, name):
     learn(nlp, batch, optimizer, 1)
     found = looks_of(lambda: learn(nlp, batch, optimizer, 1))
     assert [how for how, *_ in found] == ["float"] * REPORTED.get(name.split()[0], 1), found
+
+
+@pytest.mark.parametrize("encoder", OTHERS)
+def test_other_encoders(make_nlp, encoder):
+    """Whose own weights are Thinc's: embeddings, convolutions, tables."""
+
+    def steps():
+        nlp, batch = build(make_nlp, encoder, "CosineSimilarityLoss")
+        return learn(nlp, batch, Adam(0.01, eps=0.1)), parameters_of(nlp)
+
+    check_same(*both_ways(steps))
+
+
+@pytest.mark.parametrize("encoder", OTHERS)
+def test_a_step_of_other_encoders_waits_for_the_loss_alone(strict, make_nlp, encoder):
+    nlp, batch = build(make_nlp, encoder, "CosineSimilarityLoss")
+    found = looks_of(lambda: learn(nlp, batch, Adam(0.01), 1))
+    reported = ("float", "spacy_sbert.losses.parts.squares", "squares")
+    if encoder == "curated":  # whose package leaves lengths on the device, and reports a loss of its own
+        curated = "spacy_sbert.encoder.curated"
+        assert found == [("get", curated, "read_pieces"), reported, ("item", curated, "<lambda>")]
+    else:
+        assert found == [reported]
+
+
+OPTIMIZERS = {
+    "plain": lambda: Adam(0.01, eps=0.1, use_averages=False, grad_clip=0.0),
+    "clipped": lambda: Adam(0.01, eps=0.1, grad_clip=0.05),
+    "decaying": lambda: Adam(0.01, eps=0.1, L2=0.1),
+    "regularised": lambda: Adam(0.01, eps=0.1, L2=0.1, L2_is_weight_decay=False),
+    "rectified": lambda: RAdam(0.01, eps=0.1),
+    "descent": lambda: SGD(0.01),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizers(make_nlp, name):
+    def steps():
+        nlp, batch = build(make_nlp, "own", "SoftmaxLoss")
+        optimizer = OPTIMIZERS[name]()
+        losses = learn(nlp, batch, optimizer, 3)
+        with nlp.use_params(optimizer.averages or {}):
+            averaged = parameters_of(nlp)
+        return losses, parameters_of(nlp), averaged
+
+    check_same(*both_ways(steps))
+
+
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
+def test_accumulated_gradients(make_nlp, encoder):
+    """Of parts of a batch, and the update that follows."""
+
+    def steps():
+        nlp, batch = build(make_nlp, encoder, "SoftmaxLoss")
+        noted = next(batch_by_objective(6)(batch))
+        losses = [nlp.update(part, sgd=False) for part in (noted[:2], noted[2:])]
+        for _, pipe in nlp.pipeline:
+            pipe.finish_update(Adam(0.01, eps=0.1))
+        return losses, parameters_of(nlp)
+
+    check_same(*both_ways(steps))
+
+
+def test_a_head_without_examples_stays(make_nlp):
+    """Momentum would move it, were zeros taken for a gradient."""
+
+    def steps():
+        nlp, batch = build(make_nlp, "own", "MultiTaskLoss")
+        optimizer = Adam(0.01, eps=0.1)
+        learn(nlp, batch, optimizer, 2)
+        before = parameters_of(nlp)
+        learn(nlp, batch[3:], optimizer, 2)
+        return before, parameters_of(nlp)
+
+    (before, after), found = both_ways(steps)
+    still = {key for key in before if (before[key] == after[key]).all()}
+    assert {key for key in before if key.startswith("sbert ") and key.endswith((" W", " b"))} <= still
+    check_same([before, after], found)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("ContrastiveLoss", 0.5**2 / 6), ("OnlineContrastiveLoss", 0.0)])
+def test_gold_scores_that_are_neither_alike_nor_unlike(strict, name, expected):
+    """They are looked at once the loss is no number."""
+    loss, ops = registry.layers.get(f"spacy-sbert.{name}.v1")(), get_current_ops()
+    members = [ops.asarray2f(numpy.eye(3, 4, dtype="float32")) for _ in range(2)]
+    with pytest.raises(ValueError, match=rf"'{name}' expects gold scores of 0 .* got 0.5"):
+        loss((members, ops.asarray1f([1.0, 0.5, 0.0])), True)
+    value, _ = loss((members, ops.asarray1f([1.0, 1.0, 0.0])), True)
+    assert value == pytest.approx(expected)
