@@ -186,6 +186,13 @@ class StrictModule(ModuleType):
 
     ndarray = StrictArray
 
+    @staticmethod
+    def asnumpy(array: Any) -> numpy.ndarray:
+        return array.get() if isinstance(array, StrictArray) else numpy.asarray(array)
+
+    def save(self, file: Any, array: Any) -> None:
+        numpy.save(file, self.asnumpy(array))
+
     def __getattr__(self, name: str) -> Any:
         if name not in NAMES:
             raise AttributeError(f"module 'cupy' has no attribute '{name}'")

@@ -3,8 +3,10 @@ for the device once for its states, and once for its vectors."""
 
 import numpy
 import pytest
+import spacy
 from gpu_rehearsal.both_ways import both_ways, check_same, looks_of
 from gpu_rehearsal.strict_arrays import StrictArray
+from gpu_rehearsal.strict_ops import strict_device
 from pipelines import ENCODERS
 from test_objectives import make, step
 
@@ -30,6 +32,8 @@ def check_pipeline(make_nlp, encoder, **config):
 
     def work():
         nlp = make_nlp(encoder, **config)
+        if "@architectures" in config.get("transformer", {}):
+            nlp.initialize()
         pipe = nlp.get_pipe("sbert")
         if "dense" in config.get("model", {}):
             numpy.random.seed(0)
@@ -61,6 +65,35 @@ def test_texts_that_are_too_long(make_nlp, overflow):
 
 def test_dense_and_truncation(make_nlp):
     check_pipeline(make_nlp, "own", model={"dense": DENSE, "normalize": True, "truncate_dim": 4})
+
+
+STRIDED = {"@span_getters": "spacy-transformers.strided_spans.v1", "window": 8, "stride": 6}
+FOREIGN = {"strided windows": {"get_spans": STRIDED}}
+FOREIGN["spacy-transformers' own"] = {"@architectures": "spacy-transformers.TransformerModel.v3"}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_transformers_of_others(make_nlp, name, pooling):
+    check_pipeline(make_nlp, "shared", transformer=FOREIGN[name], model={"pooling": pooling})
+
+
+def test_saved_and_loaded(make_nlp, tmp_path):
+    """Pipelines that were trained on one device, saved and loaded."""
+
+    def work():
+        nlp, batch = make(make_nlp, "own", "SoftmaxLoss")
+        step(nlp, batch)
+        nlp.to_disk(tmp_path)
+        docs = [loaded(batch[0].predicted.copy()) for loaded in (nlp, spacy.load(tmp_path))]
+        return [(doc.vector, doc.spans["sbert"].attrs["sbert_label"]) for doc in docs]
+
+    expected, found = both_ways(work)
+    check_same(expected, found)
+    assert (found[0][0] == found[1][0]).all()
+    here = spacy.load(tmp_path)("A dog ran.").vector  # saved there
+    with strict_device():
+        assert numpy.allclose(spacy.load(tmp_path)("A dog ran.").vector, here, atol=1e-6)
 
 
 @pytest.mark.parametrize("token_vectors", [True, False])
