@@ -15,7 +15,8 @@ def mean_pooling() -> Pooling:
 
     y_r = sum_w x_rw / n_r
 
-    Input: x, Ragged of float (wordpieces, width), with the number n of wordpieces in each row, on the device or not.
+    Input: x, Ragged of float (wordpieces, width), with the number n of wordpieces in each row. Numbers of NumPy's are
+        not waited for.
     Output: y, float (rows, width).
     SOURCE: Reimers and Gurevych 2019, section 3 (MEAN-strategy).
     """

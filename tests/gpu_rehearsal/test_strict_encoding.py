@@ -12,6 +12,7 @@ from test_objectives import make, step
 
 from spacy_sbert.layers.pooling import POOLING
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*sbert-")
 TEXTS = ["A man is eating food.", "", "The cat sat on the mat. He can go.", "A dog ran fast. " * 6, "dog", "dog"]
 PIECES = ("spacy_sbert.vectors.sentence_pooling", "_keep")
 LENGTHS = ("spacy_sbert.encoder.curated", "read_pieces")  # its package leaves the lengths of wordpieces on the device
