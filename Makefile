@@ -2,6 +2,7 @@
 # make test   lint, check types and run all tests
 # make reliability   every counted case, see docs/reliability.md
 # make slow   the tests that take longer: one epoch on STSb, a package in a fresh environment
+# make gpu   on a machine with a GPU: its tests, and benchmarks to results/gpu; see docs/speed.md
 
 PYTHON ?= python3
 # Test processes, each on one thread: two that use all cores wait for one another.
@@ -11,7 +12,15 @@ STUCK := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 VENV := .venv
 RUN := $(VENV)/bin/python -m
 
-.PHONY: install demo test reliability slow clean
+# An environment of its own: the PyTorch of the other may be the small build without CUDA.
+GPU_VENV := .gpu
+ON_GPU := $(GPU_VENV)/bin/python
+GPU_ID ?= 0
+GPU_EXTRA ?= gpu
+SPEED := benchmarks/speed
+GPU_RESULTS := $(SPEED)/results/gpu
+
+.PHONY: install demo test reliability slow gpu clean
 
 install: $(VENV)/.installed
 
@@ -36,5 +45,19 @@ reliability: install
 slow: install
 	$(RUN) pytest -m slow
 
+$(GPU_VENV)/.installed: setup.cfg pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(GPU_VENV)
+	$(ON_GPU) -m pip install --quiet --constraint constraints.txt --editable ".[dev,$(GPU_EXTRA)]" datasets accelerate
+	touch $@
+
+gpu: $(GPU_VENV)/.installed
+	@test -d "$(SPACY_SBERT_DATA)/sts" || { echo "Set SPACY_SBERT_DATA to the folder of the data sets"; exit 1; }
+	$(ON_GPU) scripts/check_gpu.py --gpu-id $(GPU_ID)
+	$(ON_GPU) -m pytest -m gpu --gpu-id $(GPU_ID) -rs $(STUCK) tests/gpu
+	$(ON_GPU) $(SPEED)/run.py --data $(SPACY_SBERT_DATA) --gpu-id $(GPU_ID) --output $(GPU_RESULTS)
+	$(ON_GPU) -m spacy project run assemble
+	$(ON_GPU) -m spacy sbert benchmark training/before $(SPACY_SBERT_DATA) --suite speed --gpu-id $(GPU_ID) \
+		--output $(GPU_RESULTS)/suite.json
+
 clean:
-	rm -rf $(VENV) build corpus metrics packages training *.egg-info
+	rm -rf $(VENV) $(GPU_VENV) build corpus metrics packages training *.egg-info

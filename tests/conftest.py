@@ -23,6 +23,7 @@ WORDS += ["##not", "go", "##ing", "dog", "ran", "fast"]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--counts", help="a file for the counted cases of tests/reliability, as JSON")
+    parser.addoption("--gpu-id", type=int, default=0, help="of tests/gpu; -1 tries them out on the CPU")
 
 
 @pytest.fixture(scope="session")

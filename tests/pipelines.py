@@ -10,6 +10,7 @@ import pytest
 from spacy.language import Language
 from spacy.training import Example
 from spacy.util import registry
+from thinc.util import to_numpy
 
 from spacy_sbert.readers import pair_doc
 
@@ -43,7 +44,7 @@ PAIRS = [
 def gradients(nlp: Language, pipe: str) -> dict[str, numpy.ndarray]:
     """The gradients of the transformer's parameters inside a pipe."""
     shim = next(shim for node in nlp.get_pipe(pipe).model.walk() for shim in node.shims)
-    return {k: v.grad.numpy().copy() for k, v in shim._model.named_parameters() if v.grad is not None}
+    return {k: v.grad.cpu().numpy().copy() for k, v in shim._model.named_parameters() if v.grad is not None}
 
 
 def weights(nlp: Language, pipe: str) -> dict[str, numpy.ndarray]:
@@ -51,8 +52,9 @@ def weights(nlp: Language, pipe: str) -> dict[str, numpy.ndarray]:
     model = nlp.get_pipe(pipe).model
     nodes = list((model.get_ref("encoder") if model.has_ref("encoder") else model).walk())
     for shim in (shim for node in nodes for shim in node.shims):
-        return {key: value.detach().numpy().copy() for key, value in shim._model.named_parameters()}
-    found = {f"{i} {name}": node.get_param(name).copy() for i, node in enumerate(nodes) for name in node.param_names}
+        return {key: value.detach().cpu().numpy().copy() for key, value in shim._model.named_parameters()}
+    named = [(f"{i} {name}", node.get_param(name)) for i, node in enumerate(nodes) for name in node.param_names]
+    found = {key: to_numpy(value).copy() for key, value in named}
     if not found:
         raise ValueError(pipe)
     return found

@@ -8,6 +8,7 @@ import spacy
 from pipelines import ENCODERS, HOLDER, TRANSFORMERS, gradients, weights
 from spacy.training import Example
 from thinc.api import Adam, fix_random_seed
+from thinc.util import to_numpy
 
 from spacy_sbert.readers.docs import example_doc
 from spacy_sbert.training.batchers import batch_by_objective
@@ -68,7 +69,8 @@ def make(make_nlp, encoder, name, **config):
 
 def heads(nlp):
     loss = nlp.get_pipe("sbert").model.get_ref("loss")
-    return {(i, p): n.get_param(p).copy() for i, n in enumerate(loss.walk()) for p in n.param_names if n.has_param(p)}
+    held = [(i, node, name) for i, node in enumerate(loss.walk()) for name in node.param_names if node.has_param(name)]
+    return {(i, name): to_numpy(node.get_param(name)).copy() for i, node, name in held}
 
 
 def step(nlp, batch, rate=0.01, **kwargs):

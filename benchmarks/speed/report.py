@@ -15,7 +15,7 @@ from measure import markdown, ratio
 
 Result = Mapping[str, Any]
 Found = tuple[str, bool]  # what was measured, in words, and whether it is what was asked for
-FILES = ("sentences", "mixed", "shared", "shared_sentences", "train", "search", "memory", "growth")
+FILES = ("sentences", "mixed", "shared", "shared_sentences", "train", "step", "search", "memory", "growth")
 UNITS = {
     "sentences": "sentences",
     "mixed": "texts",
@@ -183,6 +183,17 @@ def figures(results: Mapping[str, Result]) -> str:
     return markdown(("benchmark", "variant", "a second", "lowest", "highest", "of"), table)
 
 
+def steps(results: Mapping[str, Result]) -> str:
+    """The table of where a training step's time goes."""
+    found = results.get("step", {}).get("step", {})
+    table = [
+        (name, f"{one['ms_a_step']:.1f}", *(f"{100 * share:.1f} %" for share in one["shares"].values()))
+        for name, one in found.items()
+    ]
+    parts = next(iter(found.values()))["shares"] if found else ()
+    return markdown(("training", "ms a step", *parts), table) if table else ""
+
+
 def grown(results: Mapping[str, Result]) -> str:
     """The table of how the cost grows."""
     table = [
@@ -218,7 +229,15 @@ def main() -> None:
     files = {name: folder / f"{name}.json" for name in FILES}
     results = {name: json.loads(file.read_text(encoding="utf8")) for name, file in files.items() if file.exists()}
     note = "Ratios are of medians; in brackets the lowest and the highest of a round."
-    parts = [note, targets(results), figures(results), grown(results), machines(results), others(results)]
+    parts = [
+        note,
+        targets(results),
+        figures(results),
+        steps(results),
+        grown(results),
+        machines(results),
+        others(results),
+    ]
     report = "\n\n".join(filter(None, parts)) + "\n"
     (folder / "table.md").write_text(report, encoding="utf8")
     print(report)

@@ -24,16 +24,20 @@ BENCHMARKS = {
         "--comparison shared_sentences --n 64 --rounds 1",
     ),
     "train": ("train.py", "--epoch", "--steps 4 --segment 2"),
+    "step": ("step.py", "", "--steps 4"),
     "memory": ("memory.py", "", "--n 128 --every 32"),
     "growth": ("growth.py", "", "--rounds 1 --sentences 32 64 --wordpieces 5 50 --budgets 512 2048 --total 500 --n 64"),
-    "search": ("search.py", "", "--n 500"),
+    "search": ("search.py", "", "--n 500"),  # on a CPU
 }
+ON_GPU = {"growth": "--budgets 2048 8192 32768 131072"}  # in place of the usual arguments
 
 
 def command(name: str, args: argparse.Namespace) -> list[str]:
     """The command line of a benchmark."""
     script, usual, quick = BENCHMARKS[name]
     given = [str(args.data)] if name == "search" else ["--data", str(args.data), "--gpu-id", str(args.gpu_id)]
+    if args.gpu_id >= 0:
+        usual = ON_GPU.get(name, usual)
     options = (quick if args.quick else usual).split()
     return [sys.executable, str(HERE / script), *given, "--output", str(args.output / f"{name}.json"), *options]
 

@@ -115,10 +115,10 @@ def pad_states(
     places = []
     for part in parts:
         places.append(torch.from_numpy(spread(part.windows * shape[1], part.lengths)).to(device))
-        padded[places[-1]] = xp2torch(part.values)
+        padded[places[-1]] = xp2torch(part.values, device=device)
 
     def backprop(d_padded: torch.Tensor) -> list[Array]:
-        flat = d_padded.reshape(-1, width)
+        flat = d_padded.reshape(-1, width).to(device)  # a thread that does not know of the GPU makes it on the CPU
         return [torch2xp(flat[of_part]) for of_part in places]
 
     return padded.view(*shape, width), backprop

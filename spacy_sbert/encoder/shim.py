@@ -147,7 +147,8 @@ class TransformerShim(SteppingShim):
             states, backward = forward(self.network, wordpieces, precision=self.arithmetic)
 
         def backprop(d_values: list[Floats2d]) -> None:
-            self._end_step(awaited, backward, [xp2torch(d_own) for d_own in d_values])
+            given = [xp2torch(d_own, device=self.device) for d_own in d_values]  # a thread may not know of the GPU
+            self._end_step(awaited, backward, given)
 
         return states, backprop
 

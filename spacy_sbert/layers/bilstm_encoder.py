@@ -1,7 +1,7 @@
 """A bidirectional LSTM over the tokens of each Doc, whose states are those of the Doc alone."""
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, cast
 
 import numpy
 import torch
@@ -53,12 +53,14 @@ def forward(
     if not any(lengths):
         return inputs, lambda d_states: d_states
     borders = numpy.cumsum(lengths)[:-1].tolist()
-    tokens = xp2torch(xp.concatenate(inputs), requires_grad=is_train)
+    shim = cast(PyTorchShim, model.shims[0])
+    tokens = xp2torch(xp.concatenate(inputs), requires_grad=is_train, device=shim.device)
     given = ArgsKwargs((tokens, [length for length in lengths if length]), {})  # an empty sequence cannot be packed
-    states, backprop = model.shims[0](given, is_train)
+    states, backprop = shim(given, is_train)
 
     def backprop_tokens(d_states: list[Floats2d]) -> list[Floats2d]:
-        d_given = backprop(ArgsKwargs((states,), {"grad_tensors": xp2torch(xp.concatenate(d_states))}))
+        gradient = xp2torch(xp.concatenate(d_states), device=shim.device)
+        d_given = backprop(ArgsKwargs((states,), {"grad_tensors": gradient}))
         return xp.split(torch2xp(d_given.args[0]), borders)
 
     return xp.split(torch2xp(states), borders), backprop_tokens

@@ -152,7 +152,7 @@ def forward(model: Model, pairs: list[Pair], is_train: bool) -> tuple[PairLogits
     logits, backward = encoder.shim.begin_logits(wordpieces)
 
     def backprop(d_logits: Floats2d) -> list[Pair]:
-        backward(xp2torch(d_logits))
+        backward(xp2torch(d_logits, device=encoder.shim.device))
         return pairs  # texts have no gradient
 
     return PairLogits(cast(Floats2d, torch2xp(logits)), n_cut), backprop

@@ -89,7 +89,7 @@ class ClassifierShim(TransformerShim):
             (d_logits,) = gradients
             found = [logits for _, logits in parts if logits.requires_grad]  # not if every parameter is frozen
             if found:
-                torch.autograd.backward(found, [d_logits[torch.from_numpy(rows.windows)] for rows, _ in parts])
+                torch.autograd.backward(found, [d_logits[self._places(rows)] for rows, _ in parts])
 
         return self._gathered(wordpieces, parts), lambda d_logits: self._end_step(awaited, backward, [d_logits])
 
@@ -100,8 +100,12 @@ class ClassifierShim(TransformerShim):
         """In the order of the pairs."""
         logits = torch.empty(len(wordpieces.lengths), self.config.num_labels, device=self.device)
         for rows, found in parts:
-            logits[torch.from_numpy(rows.windows)] = found.detach()
+            logits[self._places(rows)] = found.detach()
         return logits
+
+    def _places(self, rows: Pass) -> torch.Tensor:
+        """Of the pairs of a pass among all: int64 (k,)."""
+        return torch.from_numpy(rows.windows).to(self.device)
 
     def _update(self, optimizer: Optimizer) -> None:
         super()._update(optimizer)

@@ -30,10 +30,8 @@ def positions_after(padding: int, ids: torch.Tensor, columns: torch.Tensor, wind
     ids, columns, windows: int64 (rows, width), see PackedBert.
     RETURNS (int64 (rows, width)).
     """
-    positions = columns + padding + 1
-    spelled = (ids == padding) & (windows >= 0)
-    if spelled.any():
-        seen = spelled.cumsum(dim=1) - spelled.long()  # before each place, in its row
-        window_starts = torch.arange(ids.shape[1], device=ids.device) - columns
-        positions = positions - (seen - seen.gather(1, window_starts))
+    spelled = ((ids == padding) & (windows >= 0)).long()  # whether there are any, a GPU would have to be asked
+    seen = spelled.cumsum(dim=1) - spelled  # before each place, in its row
+    window_starts = torch.arange(ids.shape[1], device=ids.device) - columns
+    positions = columns + padding + 1 - (seen - seen.gather(1, window_starts))
     return positions.masked_fill(ids == padding, padding)

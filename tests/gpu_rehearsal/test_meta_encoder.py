@@ -1,0 +1,226 @@
+"""The encoder, in use and in training, as on a GPU: nothing mixes devices, nothing waits, every dtype has a kernel."""
+
+import ast
+from functools import partial
+from pathlib import Path
+
+import numpy
+import pytest
+import torch
+from gpu_rehearsal.strict_meta import META, StrictCalls, strict_gpu
+from thinc.api import Adam
+from transformers import (
+    BertConfig,
+    BertModel,
+    DistilBertConfig,
+    DistilBertModel,
+    ElectraConfig,
+    ElectraModel,
+    MPNetConfig,
+    MPNetModel,
+    RobertaConfig,
+    RobertaModel,
+)
+
+import spacy_sbert
+from spacy_sbert.encoder import padded
+from spacy_sbert.encoder.engine import cpu_training, forward, fused_adam, runner
+from spacy_sbert.encoder.engine.forward import cached_forward, plain_forward
+from spacy_sbert.encoder.engine.packed_bert import PackedBert, is_packable
+from spacy_sbert.encoder.engine.private_torch import add_each
+from spacy_sbert.encoder.states import States
+from spacy_sbert.encoder.wordpieces import Wordpieces
+from spacy_sbert.reranker.shim import ClassifierShim
+
+SIZES = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+BERT = {**SIZES, "intermediate_size": 24, "max_position_embeddings": 210}
+KINDS = {
+    "bert": (BertModel, BertConfig, BERT),
+    "roberta": (RobertaModel, RobertaConfig, BERT),
+    "electra": (ElectraModel, ElectraConfig, {**BERT, "embedding_size": 12}),
+    "mpnet": (MPNetModel, MPNetConfig, BERT),
+    "distilbert": (DistilBertModel, DistilBertConfig, {**SIZES, "hidden_dim": 24, "max_position_embeddings": 210}),
+}
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+LENGTHS = [5, 17, 64, 3, 200, 1, 30, 30, 9]
+N = sum(LENGTHS)
+LAYOUT, PLACES = 4, 1  # uploads: ids, columns, types and windows; places of the states
+BUCKETS = {"mpnet": 1}  # of distances, which Hugging Face computes on the CPU as well
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(params=DTYPES)
+def precision(request):
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def as_on_a_gpu(monkeypatch):
+    """Arrays stay what they are, where CuPy would share their memory; autocast is that of StrictCalls."""
+    for module in (forward, runner, padded):
+        monkeypatch.setattr(module, "torch2xp", lambda tensor: tensor)
+    monkeypatch.setattr(padded, "xp2torch", lambda array, device: array.to(device))
+    monkeypatch.setattr(forward, "autocast", lambda device, precision: strict_autocast(precision))
+
+
+def strict_autocast(precision):
+    return StrictCalls(None if precision == "float32" else DTYPES[precision])
+
+
+def make_model(kind):
+    network, config, sizes = KINDS[kind]
+    with META:
+        model = network(config(**sizes))
+    assert is_packable(model) and model.device == META
+    return model.train()
+
+
+def make_wordpieces(with_types=False):
+    ids = numpy.random.default_rng(4).integers(0, 50, N)  # padding is spelled, too
+    types = numpy.arange(N) % 2 if with_types else None
+    nothing, special = numpy.zeros(len(LENGTHS), dtype="int64"), numpy.zeros(N, dtype=bool)
+    return Wordpieces(numpy.arange(len(LENGTHS)), numpy.array(LENGTHS), ids, types, special, None, nothing)
+
+
+@pytest.mark.parametrize("with_types", [False, True])
+def test_a_pass(kind, precision, with_types):
+    engine, wordpieces = PackedBert(make_model(kind), DTYPES[precision]), make_wordpieces(with_types)
+    (rows,) = engine.passes(wordpieces, numpy.array([0, 1, 3, 6, 7]), 1000)
+    with strict_gpu() as gpu:
+        states = engine.encode(wordpieces, rows)
+    assert states.shape == (rows.shape[0] * rows.shape[1], 16)
+    assert (states.dtype, states.device) == (DTYPES[precision], META)
+    assert gpu.uploads == LAYOUT + BUCKETS.get(kind, 0)
+    assert gpu.called.count("native_layer_norm") == 5 and "bmm" in gpu.called
+
+
+def test_a_run(kind, precision, monkeypatch):
+    """In passes of the size that suits a GPU, one after another, and with nothing that is done for a CPU."""
+    engine, wordpieces, budgets = PackedBert(make_model(kind), DTYPES[precision]), make_wordpieces(), []
+    stock = engine.passes
+    engine.passes = lambda *given: budgets.append(given[2]) or stock(*given)
+    for name in ("parallel_map", "note_work", "_cpu_budget"):
+        monkeypatch.setattr(runner, name, None)  # would be noticed
+    with strict_gpu() as gpu:
+        found = list(runner.run(engine, wordpieces))
+    assert budgets == [runner.GPU_BUDGET]
+    assert sorted(window for part in found for window in part.windows) == list(range(len(LENGTHS)))
+    for part in found:
+        assert part.values.shape == (part.lengths.sum(), 16)
+        assert (part.values.dtype, part.values.device) == (torch.float32, META)
+    assert gpu.uploads == len(found) * (LAYOUT + PLACES + BUCKETS.get(kind, 0))
+
+
+@pytest.mark.parametrize("mini_batch_size", [0, 4])
+def test_training(kind, precision, mini_batch_size, monkeypatch):
+    """With dropout, forwards and backwards; gradients are float32, as the weights are."""
+    monkeypatch.setattr(cpu_training, "CpuOperators", None)  # would be noticed
+    model, wordpieces = make_model(kind), make_wordpieces()
+    encode = partial(cached_forward, mini_batch_size=mini_batch_size) if mini_batch_size else plain_forward
+    with strict_gpu() as gpu:
+        states, backward = encode(model, wordpieces, precision=precision)
+        backward([torch.ones_like(part.values) for part in states])
+    assert len(states) == (3 if mini_batch_size else 1)
+    assert [tuple(part.values.shape) for part in states] == [(part.lengths.sum(), 16) for part in states]
+    assert {(part.values.dtype, part.values.device) for part in states} == {(torch.float32, META)}
+    learning = {name: p for name, p in model.named_parameters() if "pooler" not in name}
+    assert {(p.grad.dtype, p.grad.device) for p in learning.values()} == {(torch.float32, META)}
+    assert all(p.grad.shape == p.shape for p in learning.values())
+    n_passes = 6 if mini_batch_size else 1
+    assert gpu.uploads == n_passes * (LAYOUT + PLACES + BUCKETS.get(kind, 0))
+    assert "bernoulli_" in gpu.called, "of dropout"
+
+
+def test_the_update():
+    """Thinc's own Adam works on the arrays of a GPU; what is done before is without a look at the numbers."""
+    model = make_model("bert")
+    parameters = {(1, name): parameter for name, parameter in model.named_parameters()}
+    for parameter in parameters.values():
+        parameter.grad = torch.ones_like(parameter)
+    with strict_gpu() as gpu:
+        assert not fused_adam.can_fuse(Adam(0.01, use_averages=False), parameters)
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        weights = [parameter.detach() for parameter in parameters.values()]
+        add_each(weights, [parameter.grad for parameter in parameters.values()], -0.1)
+        model.zero_grad(set_to_none=False)
+    assert (norm.shape, norm.device, gpu.uploads) == ((), META, 0)
+    here = torch.nn.Parameter(torch.ones(2))
+    here.grad = torch.ones(2)
+    assert fused_adam.can_fuse(Adam(0.01, use_averages=False), {(1, "w"): here})
+
+
+def test_padded_states():
+    """What other listeners of a shared transformer take, and the gradient that they give."""
+    lengths, parts = numpy.array([3, 2, 4]), []
+    wordpieces = make_wordpieces()
+    wordpieces.lengths = lengths
+    for windows in ([0, 2], [1]):
+        own = lengths[windows]
+        parts.append(States(numpy.array(windows), own, torch.ones(int(own.sum()), 16, device=META)))
+    with strict_gpu() as gpu:
+        states, backprop = padded.pad_states(wordpieces, parts, 16, META)
+        d_values = backprop(torch.ones(3, 4, 16))  # as spacy-transformers makes it in another thread
+    assert (states.shape, states.dtype, states.device) == ((3, 4, 16), torch.float32, META)
+    assert [(each.shape, each.device) for each in d_values] == [((7, 16), META), ((2, 16), META)]
+    assert gpu.uploads == 3
+
+
+class MetaClassifier(ClassifierShim):
+    """A cross-encoder without a folder; its network is one layer."""
+
+    def __init__(self):
+        super().__init__("nothing", n_outputs=2, max_batch_items=0)
+        self._model = torch.nn.Linear(1, 2, device=META)
+        self._model.config = BertConfig(num_labels=2)
+
+    def _logits_of(self, model, wordpieces, rows):
+        return model(torch.ones(len(rows.windows), 1, device=META))
+
+
+def test_scores_of_pairs(monkeypatch):
+    """In the order of the pairs, and back, in parts of one each."""
+    monkeypatch.setattr("spacy_sbert.reranker.shim.GPU_BUDGET", 1)
+    monkeypatch.setattr("spacy_sbert.reranker.shim.training_operators", lambda model: strict_autocast("float32"))
+    shim, wordpieces = MetaClassifier(), make_wordpieces()
+    with strict_gpu() as gpu:
+        used = shim.logits(wordpieces)
+        logits, backprop = shim.begin_logits(wordpieces)
+        backprop(torch.ones_like(logits))
+    for found in (used, logits):
+        assert (found.shape, found.dtype, found.device) == ((len(LENGTHS), 2), torch.float32, META)
+    assert shim._model.weight.grad.shape == (2, 1) and gpu.uploads == 3 * len(LENGTHS)
+
+
+def branches() -> set[tuple[str, str]]:
+    """Where the package asks which device it is on, outside of the command line: the file, and the question."""
+    root, found = Path(spacy_sbert.__file__).parent, set()
+    for file in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf8"))):
+            is_question = isinstance(node, ast.Attribute) and node.attr in ("is_cpu", "is_cuda")
+            sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+            is_question |= any(isinstance(side, ast.Constant) and side.value in ("cpu", "cuda") for side in sides)
+            if is_question:
+                found.add((file.relative_to(root).as_posix(), ast.unparse(node)))
+    return found
+
+
+def test_meta_goes_where_a_gpu_would():
+    """All questions are whether it is the CPU, but those that are listed: of these the rehearsal sees nothing."""
+    of_cuda = {(file, asked) for file, asked in branches() if "cuda" in asked}
+    assert of_cuda == {
+        ("encoder/engine/forward.py", "model.device.type == 'cuda'"),  # its random numbers are kept, too
+        ("encoder/engine/inference.py", "device == 'cuda'"),  # what "auto" stands for
+    }
+    assert {file for file, _ in branches() - of_cuda} >= {
+        "encoder/engine/cpu_training.py",
+        "encoder/engine/forward.py",
+        "encoder/engine/fused_adam.py",
+        "encoder/engine/packed_bert.py",
+        "encoder/engine/private_torch.py",
+        "encoder/engine/runner.py",
+        "reranker/shim.py",
+    }

@@ -1,0 +1,56 @@
+"""Threads that do not know of the GPU: Thinc's ops, and with them its default device, are those of a thread alone."""
+
+import numpy
+import pytest
+import thinc.util
+import torch
+from pipelines import HOLDER, PAIRS, TRANSFORMERS, gradients
+from thinc.api import Adam, xp2torch
+
+from spacy_sbert.layers.bilstm_encoder import bilstm_encoder
+from spacy_sbert.reranker.cross_encoder import cross_encoder
+
+
+@pytest.fixture
+def in_another_thread(monkeypatch):
+    """From now on the default device is another than that of the weights."""
+
+    def begin():
+        monkeypatch.setattr(thinc.util, "get_torch_default_device", lambda: torch.device("meta"))
+        assert xp2torch(numpy.ones(2)).is_meta
+
+    return begin
+
+
+@pytest.mark.parametrize("encoder", TRANSFORMERS)
+def test_encoders(make_nlp, examples, in_another_thread, encoder):
+    nlp = make_nlp(encoder)
+    batch = examples(nlp)
+    nlp.initialize(lambda: batch)
+    before, first = nlp(PAIRS[0][0]).vector, nlp.update(batch, sgd=False)["sbert"]
+    in_another_thread()
+    assert numpy.array_equal(nlp(PAIRS[0][0]).vector, before)
+    if encoder == "shared":  # spacy-transformers hands back its gradient, see test_meta_encoder.py
+        return
+    once = gradients(nlp, HOLDER[encoder])
+    assert nlp.update(batch, sgd=False)["sbert"] == pytest.approx(first)
+    twice = gradients(nlp, HOLDER[encoder])
+    assert all(numpy.allclose(twice[key], 2 * gradient, atol=1e-6) for key, gradient in once.items())
+
+
+def test_pairs(tiny_bert, in_another_thread):
+    model = cross_encoder(str(tiny_bert), n_outputs=1)
+    model.initialize()
+    in_another_thread()
+    found, backprop = model.begin_update([("a man", "a cat")])
+    backprop(numpy.ones_like(found.logits))
+    assert model.shim._model.classifier.weight.grad.any()
+
+
+def test_bilstm(in_another_thread):
+    model, given = bilstm_encoder(4, 1), [numpy.ones((3, 4), dtype="float32")]
+    in_another_thread()
+    found, backprop = model.begin_update(given)
+    (d_given,) = backprop(found)
+    assert d_given.shape == (3, 4) and d_given.any()
+    model.finish_update(Adam(0.01))
