@@ -70,8 +70,8 @@ class PaddedRows(FullTransformerBatch):
 class SharedRows:
     """The rows of a batch of Docs in wordpieces, N in all. No Doc is in it: it may stand on one.
 
-    rows: of all Docs, one after another. window_borders: where the windows of each Doc begin, and where the last end.
-    token_borders: the same of the tokens of Docs with rows.
+    rows: of all Docs, one after another. borders: where the rows of each Doc begin, and where the last end;
+    window_borders: the same of the windows, token_borders: of the tokens of Docs with rows.
     characters: int32 (N, 2), of each wordpiece in its Doc; None for a slow tokenizer.
     align: of each token the indices of its wordpieces.
     """
