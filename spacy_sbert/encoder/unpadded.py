@@ -6,7 +6,7 @@ and the batch is then padded for them, once.
 
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import torch
 from spacy.tokens import Span
@@ -14,7 +14,7 @@ from spacy_transformers.data_classes import FullTransformerBatch, TransformerDat
 from thinc.api import xp2torch
 from thinc.types import Ragged
 from thinc.util import get_array_module
-from transformers.file_utils import ModelOutput
+from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from .padded import RowBatch, SharedRows, pad_states, split
 from .rows import borders_of
@@ -58,13 +58,12 @@ class Unpadded:
         return found
 
     @cached_property
-    def padded(self) -> tuple[RowBatch, ModelOutput, Ragged]:
+    def padded(self) -> tuple[RowBatch, BaseModelOutputWithPooling, Ragged]:
         """The batch as spacy-transformers has it: wordpieces, output of the model, alignment."""
         batch, align = self.shared.padded(self._tokenizer)
         values = xp2torch(self._parts[0].values)
         states, _ = pad_states(self.shared.wordpieces, self._parts, values.shape[1], values.device)
-        pooled = {} if self._pooled is None else {"pooler_output": self._pooled}
-        return batch, ModelOutput(last_hidden_state=states, **pooled), align
+        return batch, BaseModelOutputWithPooling(cast(Any, states), pooler_output=cast(Any, self._pooled)), align
 
     @cached_property
     def docs(self) -> list[TransformerData]:

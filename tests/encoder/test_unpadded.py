@@ -1,6 +1,8 @@
 """What a shared transformer leaves on Docs in use: not padded for sentence encoders, padded for who reads it so."""
 
+import gc
 from copy import deepcopy
+from weakref import ref
 
 import numpy
 import pytest
@@ -45,6 +47,7 @@ def test_the_batch_is_that_of_its_docs(make_nlp):
     assert numpy.array_equal(batch.model_output.last_hidden_state.numpy(), numpy.concatenate(rows))
     assert batch.wordpieces.strings == [row for data in batch.doc_data for row in data.wordpieces.strings]
     assert batch.align.lengths.sum() == sum(data.align.lengths.sum() for data in batch.doc_data)
+    assert batch.model_output.attentions is None
     with pytest.raises(AttributeError, match="nothing"):
         batch.nothing  # noqa: B018
 
@@ -98,3 +101,24 @@ def test_the_pooler_is_that_of_the_weights_that_encoded(make_nlp):
     expected, doc = nlp(TEXTS[0])._.trf_data.model_output.pooler_output, nlp(TEXTS[0])
     nlp.get_pipe("transformer").model.shim.network.pooler.dense.weight.data.zero_()
     assert numpy.array_equal(doc._.trf_data.model_output.pooler_output, expected) and expected.any()
+
+
+@pytest.mark.parametrize("unit", ["doc", "sent"])
+def test_a_slow_tokenizer_gives_what_an_own_encoder_has(make_nlp, unit):
+    slow = {"tokenizer_config": {"use_fast": False}}
+    shared, own = make_nlp("shared", unit=unit, transformer=slow), make_nlp(unit=unit, model=slow)
+    for given, expected in zip(shared.pipe(TEXTS), own.pipe(TEXTS), strict=True):
+        assert numpy.allclose(given.vector, expected.vector, atol=1e-6)
+        for ours, theirs in zip(given, expected, strict=True):
+            assert numpy.allclose(ours.vector, theirs.vector, atol=1e-6)
+
+
+def test_docs_are_kept_by_nobody(make_nlp):
+    docs = list(make_nlp("shared").pipe(TEXTS))
+    kept = [ref(doc) for doc in docs]
+    gc.disable()
+    try:
+        del docs
+        assert [doc() for doc in kept] == [None] * len(TEXTS)
+    finally:
+        gc.enable()
