@@ -9,6 +9,7 @@ from spacy.tokens import Doc, Span
 from spacy_transformers.align import get_alignment
 from thinc.types import Ragged
 
+from .engine.windows import spread
 from .wordpieces import Wordpieces, WordpieceTokenizer
 
 
@@ -26,12 +27,14 @@ def align_offsets(spans: list[Span], doc_of: list[int], offsets: numpy.ndarray, 
         indices of its wordpieces.
     """
     positions, n_tokens = _doc_positions(spans, doc_of)
-    token_starts, token_positions = _row_tokens(spans, positions)
+    token_starts = _token_starts(spans, positions)
+    counts_of = numpy.array([len(starts) for starts in token_starts])
     # Spans are laid end to end on one line of characters, so that a single search finds every token.
-    ends = [int(starts[-1]) + len(span[-1].text_with_ws) for starts, span in zip(token_starts, spans, strict=True)]
-    lengths = numpy.array(ends)
+    firsts = numpy.array([int(starts[0]) for starts in token_starts])
+    lasts = [int(starts[-1]) + len(span[-1].text_with_ws) for starts, span in zip(token_starts, spans, strict=True)]
+    lengths = numpy.array(lasts) - firsts
     shifts = numpy.cumsum(lengths) - lengths  # (rows,)
-    line = numpy.concatenate([starts + shift for starts, shift in zip(token_starts, shifts, strict=True)])
+    line = numpy.concatenate(token_starts) + numpy.repeat(shifts - firsts, counts_of)
     shift = shifts[span_of]
     begin, end = offsets[:, 0] + shift, offsets[:, 1] + shift
     end = numpy.minimum(end, shift + lengths[span_of])  # no wordpiece reaches into another Span
@@ -39,10 +42,13 @@ def align_offsets(spans: list[Span], doc_of: list[int], offsets: numpy.ndarray, 
     first = numpy.searchsorted(line, begin[pieces], side="right") - 1
     last = numpy.searchsorted(line, end[pieces] - 1, side="right") - 1
 
-    spread = last - first + 1
-    owners = numpy.repeat(first, spread) + _ranges(spread)
-    tokens = numpy.concatenate(token_positions)[owners]
-    pieces = numpy.repeat(pieces, spread)
+    n_tokens_of = last - first + 1  # of each wordpiece
+    owners = spread(first, n_tokens_of)
+    places = (
+        numpy.array([span.start for span in spans]) + positions
+    )  # of each row's first token among those of all Docs
+    tokens = spread(places, counts_of)[owners]
+    pieces = numpy.repeat(pieces, n_tokens_of)
     order = numpy.lexsort((pieces, tokens))
     counts = numpy.bincount(tokens, minlength=n_tokens).astype("int32")
     return Ragged(cast(Any, pieces[order].astype("int32")), cast(Any, counts))
@@ -111,17 +117,11 @@ def piece_characters(align: Ragged, docs: Sequence[Doc], n_pieces: int) -> numpy
     return characters
 
 
-def _row_tokens(spans: list[Span], positions: list[int]) -> tuple[list[numpy.ndarray], list[numpy.ndarray]]:
-    """For each row, its tokens' first characters (from the row's start) and places among the tokens of all Docs."""
-    starts = []
-    places = []
+def _token_starts(spans: list[Span], positions: list[int]) -> list[numpy.ndarray]:
+    """For each row its tokens' first characters in the Doc; positions (list[int]): see _doc_positions."""
+    found, of_doc, known = [], numpy.zeros(0, dtype="int64"), -1
     for span, position in zip(spans, positions, strict=True):
-        characters = cast(Any, span).to_array([IDX]).reshape(-1).astype("int64")
-        starts.append(characters - characters[0])
-        places.append(numpy.arange(span.start, span.end) + position)
-    return starts, places
-
-
-def _ranges(lengths: numpy.ndarray) -> numpy.ndarray:
-    """0 .. n-1 for each n, one after another."""
-    return numpy.arange(lengths.sum()) - numpy.repeat(numpy.cumsum(lengths) - lengths, lengths)
+        if position != known:
+            of_doc, known = cast(Any, span.doc).to_array(IDX).astype("int64"), position
+        found.append(of_doc[span.start : span.end])
+    return found

@@ -6,6 +6,7 @@ Here, and nowhere else but in what a Hugging Face model takes, states have paddi
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import cast
 
 import numpy
 import torch
@@ -17,7 +18,7 @@ from transformers.file_utils import ModelOutput
 
 from .align import align_wordpieces
 from .engine.windows import spread
-from .rows import borders_of, doc_characters, row_characters, row_text, span_places
+from .rows import Rows, borders_of, doc_characters, row_text, rows_of_spans
 from .settings import FolderSettings
 from .states import Array, States
 from .wordpieces import Wordpieces, WordpieceTokenizer
@@ -60,46 +61,82 @@ class PaddedRows(FullTransformerBatch):
     """
 
     def split_by_doc(self) -> list[TransformerData]:
-        arrays = {key: _to_arrays(value) for key, value in self.model_output.items() if _has_rows(value)}
-        row_width = self.wordpieces.input_ids.shape[1]
-        lengths, pieces = numpy.asarray(self.align.lengths), self.align.dataXd
-        row_borders = borders_of(map(len, self.spans))
-        token_borders = borders_of(len(spans[0].doc) if spans else 0 for spans in self.spans)
-        piece_borders = numpy.append(0, numpy.cumsum(lengths))[token_borders].tolist()
-        outputs = []
-        borders = (pairwise(of_all) for of_all in (row_borders, token_borders, piece_borders))
-        for row, token, piece in zip(*borders, strict=True):
-            if row[0] == row[1]:
-                outputs.append(TransformerData.empty())
-                continue
-            align = Ragged(pieces[slice(*piece)] - row[0] * row_width, self.align.lengths[slice(*token)])
-            model_output = ModelOutput({key: _part(value, slice(*row)) for key, value in arrays.items()})
-            outputs.append(TransformerData(self.wordpieces[slice(*row)], model_output, align))
-        return outputs
+        tokens = borders_of(len(spans[0].doc) if spans else 0 for spans in self.spans)
+        batch = cast(RowBatch, self.wordpieces)
+        return split(batch, self.model_output, self.align, borders_of(map(len, self.spans)), tokens)
 
 
-def encode_spans(
+@dataclass
+class SharedRows:
+    """The rows of a batch of Docs in wordpieces, N in all. No Doc is in it: it may stand on one.
+
+    rows: of all Docs, one after another. borders: where the rows of each Doc begin, and where the last end;
+    window_borders: the same of the windows, token_borders: of the tokens of Docs with rows.
+    characters: int32 (N, 2), of each wordpiece in its Doc; None for a slow tokenizer.
+    align: of each token the indices of its wordpieces.
+    """
+
+    wordpieces: Wordpieces
+    rows: Rows
+    borders: list[int]
+    window_borders: list[int]
+    token_borders: list[int]
+    characters: numpy.ndarray | None
+    align: Ragged
+
+    def padded(self, tokenizer: WordpieceTokenizer) -> tuple[RowBatch, Ragged]:
+        """The same in a padded batch; tokenizer: that made it."""
+        lengths = self.wordpieces.lengths
+        places = spread(numpy.arange(len(lengths)) * int(lengths.max()), lengths)
+        align = Ragged(places[self.align.dataXd].astype("int32"), self.align.lengths)
+        return _pad(tokenizer, self, places), align
+
+
+def read_shared(
     tokenizer: WordpieceTokenizer, spans: list[list[Span]], prompt: str = ""
-) -> tuple[list[list[Span]], Wordpieces, RowBatch, Ragged]:
+) -> tuple[list[list[Span]], SharedRows]:
     """Tokenise the rows of a batch of Docs.
 
     tokenizer (WordpieceTokenizer): of the encoder.
     spans (list[list[Span]]): the rows of each Doc, in the order of the text.
     prompt (str): what is put before each.
-    RETURNS (list[list[Span]], Wordpieces, RowBatch, Ragged): the rows once for each of their windows, the wordpieces,
-        the same in a padded batch, and for each token of the Docs the indices of its wordpieces in the flattened batch.
+    RETURNS (list[list[Span]], SharedRows): the rows once for each of their windows, and their wordpieces.
     """
     flat = [span for doc_spans in spans for span in doc_spans]
     texts = [row_text(span) for span in flat]
     wordpieces = tokenizer(texts, offsets=True, prompt=prompt)
-    places = spread(numpy.arange(len(wordpieces.lengths)) * int(wordpieces.lengths.max()), wordpieces.lengths)
-    batch = _pad(tokenizer, wordpieces, places, flat, texts)
+    rows = rows_of_spans(flat, texts, wordpieces, tokenizer.settings)
     doc_of = [number for number, doc_spans in enumerate(spans) for _ in doc_spans]
     align = align_wordpieces(tokenizer, wordpieces, flat, doc_of, texts)
-    align = Ragged(places[align.dataXd].astype("int32"), align.lengths)
     counts = iter(numpy.bincount(wordpieces.text_of, minlength=len(flat)).tolist())
     nested = [[same for span in doc_spans for same in [span] * next(counts)] for doc_spans in spans]
-    return nested, wordpieces, batch, align
+    return nested, SharedRows(
+        wordpieces,
+        rows,
+        borders=borders_of(map(len, spans)),
+        window_borders=borders_of(map(len, nested)),
+        token_borders=borders_of(len(doc_spans[0].doc) if doc_spans else 0 for doc_spans in spans),
+        characters=doc_characters(wordpieces, flat),
+        align=align,
+    )
+
+
+def split(
+    batch: RowBatch, output: ModelOutput, align: Ragged, windows: list[int], tokens: list[int]
+) -> list[TransformerData]:
+    """What each Doc gets of a padded batch; windows, tokens (list[int]): see SharedRows."""
+    arrays = {key: _to_arrays(value) for key, value in output.items() if _has_rows(value)}
+    row_width = batch.input_ids.shape[1]
+    pieces = numpy.append(0, numpy.cumsum(numpy.asarray(align.lengths)))[tokens].tolist()
+    found = []
+    for row, token, piece in zip(pairwise(windows), pairwise(tokens), pairwise(pieces), strict=True):
+        if row[0] == row[1]:
+            found.append(TransformerData.empty())
+            continue
+        own = Ragged(align.dataXd[slice(*piece)] - row[0] * row_width, align.lengths[slice(*token)])
+        model_output = ModelOutput({key: _part(value, slice(*row)) for key, value in arrays.items()})
+        found.append(TransformerData(batch[slice(*row)], model_output, own))
+    return found
 
 
 def pad_states(
@@ -124,9 +161,8 @@ def pad_states(
     return padded.view(*shape, width), backprop
 
 
-def _pad(
-    tokenizer: WordpieceTokenizer, wordpieces: Wordpieces, places: numpy.ndarray, spans: list[Span], texts: list[str]
-) -> RowBatch:
+def _pad(tokenizer: WordpieceTokenizer, shared: SharedRows, places: numpy.ndarray) -> RowBatch:
+    wordpieces, rows = shared.wordpieces, shared.rows
     shape = (len(wordpieces.lengths), int(wordpieces.lengths.max()))
     ids = numpy.full(shape, tokenizer.pad_id, dtype="int64")
     ids.reshape(-1)[places] = wordpieces.ids
@@ -135,20 +171,20 @@ def _pad(
     type_ids = numpy.full(shape, tokenizer.pad_type_id, dtype="int64") if tokenizer.has_type_ids else None
     if type_ids is not None:
         type_ids.reshape(-1)[places] = 0 if wordpieces.type_ids is None else wordpieces.type_ids
-    text_of, characters = wordpieces.text_of, doc_characters(wordpieces, spans)
-    if characters is not None:
-        flat, characters = characters, numpy.zeros((*shape, 2), dtype="int32")
-        characters.reshape(-1, 2)[places] = flat
+    characters = None
+    if shared.characters is not None:
+        characters = numpy.zeros((*shape, 2), dtype="int32")
+        characters.reshape(-1, 2)[places] = shared.characters
     return RowBatch(
         strings=tokenizer.strings[ids].tolist(),
         input_ids=ids,  # type: ignore[arg-type]
         attention_mask=mask,  # type: ignore[arg-type]
         lengths=wordpieces.lengths.tolist(),
         token_type_ids=type_ids,  # type: ignore[arg-type]
-        spans=numpy.column_stack([text_of, span_places(spans)[text_of]]),
-        n_text=wordpieces.n_text,
+        spans=numpy.column_stack([wordpieces.text_of, rows.spans[rows.row_of]]),
+        n_text=rows.window_weights,
         n_cut=wordpieces.n_cut,
-        row_characters=row_characters(spans, texts)[text_of],
+        row_characters=cast(numpy.ndarray, rows.characters)[rows.row_of],
         characters=characters,
         settings=tokenizer.settings,
     )

@@ -84,6 +84,8 @@ class Pieces:
         cls, rows: Rows, borders: list[int], lengths: numpy.ndarray, of_text: numpy.ndarray, characters: numpy.ndarray
     ) -> "Pieces":
         """Those of rows of several Docs; borders (list[int]), lengths (int64 (windows,)): see RowStates."""
+        if len(rows.spans) == len(borders) - 1 and (numpy.diff(borders) == 1).all():  # as most batches have it
+            return cls(of_text, characters, numpy.ones(len(lengths), dtype=bool))
         stretches = [rows.spans[first:last] for first, last in pairwise(borders) if first < last]
         windows = numpy.concatenate([outermost(spans) for spans in stretches])[rows.row_of]
         return cls(of_text & numpy.repeat(windows, lengths), characters, windows)
@@ -140,8 +142,7 @@ def read_spans(
     flat = [span for doc_spans in spans for span in doc_spans]
     texts = [row_text(span) for span in flat]
     wordpieces = tokenizer(texts, offsets=with_pieces, prompt=prompt)
-    places, characters = span_places(flat), row_characters(flat, texts)
-    rows = replace(rows_of_texts(wordpieces, tokenizer.settings), spans=places, characters=characters)
+    rows = rows_of_spans(flat, texts, wordpieces, tokenizer.settings)
     batch = RowStates(rows, borders_of(map(len, spans)), wordpieces.lengths, n_lead=wordpieces.n_lead)
     if with_pieces:
         of_text, of_pieces = ~wordpieces.special, doc_characters(wordpieces, flat)
@@ -161,6 +162,12 @@ def rows_of_texts(wordpieces: Wordpieces, settings: FolderSettings) -> Rows:
     has_text = numpy.bincount(text_of, weights=n_text) > 0
     n_cut = numpy.bincount(text_of, weights=wordpieces.n_cut).astype("int64")
     return Rows(numpy.zeros((len(has_text), 2), dtype="int64"), text_of, n_text, has_text, n_cut, settings)
+
+
+def rows_of_spans(spans: list[Span], texts: list[str], wordpieces: Wordpieces, settings: FolderSettings) -> Rows:
+    """The rows that Spans are; texts (list[str]): theirs."""
+    rows = rows_of_texts(wordpieces, settings)
+    return replace(rows, spans=span_places(spans), characters=row_characters(spans, texts))
 
 
 def borders_of(counts: Iterable[int]) -> list[int]:

@@ -21,12 +21,13 @@ from .errors import Errors
 from .forks import use_one_thread_in_forks
 from .hugging_face import Tokenizer
 from .options import TransformerOptions
-from .padded import PaddedRows, encode_spans, pad_states
+from .padded import PaddedRows, pad_states, read_shared
 from .prompts import Prompts
 from .replace_listeners import replace_listener, replace_listener_cfg
 from .rows import RowStates, read_spans
 from .shim import TransformerShim
 from .states import Backprop, States, no_gradient
+from .unpadded import Unpadded, UnpaddedBatch
 from .wordpieces import Wordpieces, WordpieceTokenizer
 
 
@@ -166,17 +167,20 @@ def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfor
     spans = model.attrs["get_spans"](docs)
     if not any(spans):
         return FullTransformerBatch.empty(len(docs)), lambda d_output: docs
-    nested, wordpieces, batch, align = encode_spans(encoder.wordpiece_tokenizer, spans, encoder.prompt())
-    if not is_train and not is_packable(shim.network):
+    nested, shared = read_shared(encoder.wordpiece_tokenizer, spans, encoder.prompt())
+    if not is_train and is_packable(shim.network):
+        with encoder.states(shared.wordpieces, False) as (states, _):
+            unpadded = Unpadded(
+                encoder.wordpiece_tokenizer, shared, list(states), getattr(shim.network, "pooler", None)
+            )
+        return UnpaddedBatch(nested, unpadded), lambda d_output: docs
+    batch, align = shared.padded(encoder.wordpiece_tokenizer)
+    if not is_train:
         output = shim.whole_output(_hugging_face_inputs(batch, shim.device))
         return PaddedRows(spans=nested, wordpieces=batch, model_output=output, align=align), lambda d_output: docs
-    with encoder.states(wordpieces, is_train) as (states, backprop_states):
-        padded, backprop_padded = pad_states(wordpieces, states, encoder.get_dim("nO"), shim.device)
-        output = BaseModelOutputWithPooling(last_hidden_state=cast(torch.FloatTensor, padded))
-        pooler = getattr(shim.network, "pooler", None)  # which has no dropout
-        if not is_train and pooler is not None:
-            with torch.no_grad():
-                output["pooler_output"] = pooler(padded)
+    with encoder.states(shared.wordpieces, True) as (states, backprop_states):
+        padded, backprop_padded = pad_states(shared.wordpieces, states, encoder.get_dim("nO"), shim.device)
+    output = BaseModelOutputWithPooling(last_hidden_state=cast(torch.FloatTensor, padded))
 
     def backprop(d_output: FullTransformerBatch) -> list[Doc]:
         backprop_states(backprop_padded(next(iter(d_output.model_output.values()))))

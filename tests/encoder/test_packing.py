@@ -4,6 +4,7 @@ import numpy
 import pytest
 
 from spacy_sbert.encoder.engine.packing import Packing, pack
+from spacy_sbert.encoder.engine.passes import packed_passes
 
 
 def sentence_lengths(n=1000, seed=0):
@@ -93,3 +94,18 @@ def test_the_order_of_windows_does_not_matter():
     lengths = sentence_lengths(300)
     shuffled = numpy.random.default_rng(5).permutation(lengths)
     assert pack(lengths).widths.tolist() == pack(shuffled).widths.tolist()
+
+
+@pytest.mark.parametrize(("n_threads", "expected"), [(1, [25] * 4), (2, [25] * 4), (3, [17] * 5 + [15]), (8, [25] * 4)])
+def test_threads_get_passes_of_one_size(n_threads, expected):
+    lengths = numpy.full(100, 64)
+    passes = packed_passes(lengths, numpy.arange(100), 2048, at_a_time=n_threads)
+    assert [one.shape for one in passes] == [(n_rows, 64) for n_rows in expected]
+    assert sorted(numpy.concatenate([one.windows for one in passes]).tolist()) == list(range(100))
+
+
+def test_no_pass_is_beyond_the_budget():
+    lengths = sentence_lengths()
+    for budget, n_threads in ((64, 1), (500, 2), (2048, 3), (10**6, 4)):
+        passes = packed_passes(lengths, numpy.arange(len(lengths)), budget, at_a_time=n_threads)
+        assert max(n_rows * width for n_rows, width in (one.shape for one in passes)) <= max(budget, lengths.max())

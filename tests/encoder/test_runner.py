@@ -21,6 +21,7 @@ from transformers import (
 from spacy_sbert.encoder.engine.inference import Padded
 from spacy_sbert.encoder.engine.packed_bert import PackedBert
 from spacy_sbert.encoder.engine.runner import run
+from spacy_sbert.encoder.engine.threads import parallel_map
 from spacy_sbert.encoder.engine.windows import spread
 from spacy_sbert.encoder.wordpieces import Wordpieces
 
@@ -171,6 +172,12 @@ def test_any_number_of_threads(name, n, threads):
     given = states_of(encoder, wordpieces_of(windows), 100)
     assert torch.get_num_threads() == n
     assert_alike(given, expected)
+
+
+def test_each_pass_of_several_runs_on_one_thread(threads):
+    threads(5)  # as many as no other test has: these threads are new
+    assert list(parallel_map(lambda task: torch.get_num_threads(), range(10))) == [1] * 10
+    assert torch.get_num_threads() == 5
 
 
 def test_who_takes_some_parts_alone_is_not_kept_waiting(threads):

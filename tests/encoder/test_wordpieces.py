@@ -8,7 +8,7 @@ import torch
 from pipelines import MAX_LENGTH, MINILM, TRANSFORMERS, make_example
 from transformers import AutoModel, AutoTokenizer, BertTokenizer
 
-from spacy_sbert.encoder.padded import encode_spans
+from spacy_sbert.encoder.padded import read_shared
 from spacy_sbert.encoder.resolve import resolve
 from spacy_sbert.encoder.settings import FolderSettings
 from spacy_sbert.encoder.wordpieces import Wordpieces, WordpieceTokenizer
@@ -24,10 +24,9 @@ def in_source(encoder, **settings):
 def rows(nlp, tokenizer, texts, overflow="truncate", max_length=MAX_LENGTH):
     docs = [nlp.make_doc(text) for text in texts]
     spans = get_sentence_spans(docs, unit="doc", spans_key="sbert")
-    nested, _, batch, align = encode_spans(
-        WordpieceTokenizer(tokenizer, FolderSettings("x", max_length), overflow), spans
-    )
-    return nested, batch, align
+    own = WordpieceTokenizer(tokenizer, FolderSettings("x", max_length), overflow)
+    nested, shared = read_shared(own, spans)
+    return nested, *shared.padded(own)
 
 
 @pytest.fixture(params=["fast", "slow"])
@@ -65,7 +64,7 @@ def test_lower_case_keeps_characters_in_place(make_nlp, tiny_bert):
     settings = FolderSettings("x", MAX_LENGTH, lowercase=True)
     spans = get_sentence_spans(docs, unit="doc", spans_key="sbert")
     tokenizer = WordpieceTokenizer(AutoTokenizer.from_pretrained(tiny_bert), settings, "truncate")
-    _, _, batch, align = encode_spans(tokenizer, spans)
+    batch, align = read_shared(tokenizer, spans)[1].padded(tokenizer)
     pieces = [piece for row in batch.strings for piece in row]
     starts = numpy.cumsum(align.lengths) - align.lengths
     assert [pieces[align.dataXd[starts[i]]] for i in (1, 2, 3, 4)] == ["a", "man", "the", "dog"]

@@ -65,7 +65,8 @@ class PackedBert:
         return self.words.device
 
     def passes(self, wordpieces: Wordpieces, windows: numpy.ndarray, budget: int) -> list[Pass]:
-        return packed_passes(wordpieces.lengths, windows, budget)
+        n_threads = torch.get_num_threads() if self.device.type == "cpu" else 1
+        return packed_passes(wordpieces.lengths, windows, budget, at_a_time=n_threads)
 
     @torch.inference_mode()
     def encode(self, wordpieces: Wordpieces, rows: Pass) -> torch.Tensor:

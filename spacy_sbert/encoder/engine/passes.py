@@ -1,5 +1,6 @@
 """Which windows go through the encoder together: packed in rows, padded, or as sentence-transformers has them."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,21 +27,33 @@ class Pass:
     shape: tuple[int, int]
 
 
-def packed_passes(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int) -> list[Pass]:
-    """Several windows in a row."""
+def packed_passes(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int, *, at_a_time: int = 1) -> list[Pass]:
+    """Several windows in a row; at_a_time (int): how many threads share the passes."""
     packing = pack(lengths[windows])
+    share = even_share(int(packing.widths.sum()), budget, at_a_time)
     by_row = numpy.argsort(packing.row_of, kind="stable")
     rows = packing.row_of[by_row]
     passes, last = [], len(packing.widths)
     while last:
         width = max(1, int(packing.widths[last - 1]))  # of the widest row that is left
         similar = int(numpy.searchsorted(packing.widths, SIMILAR * width))
-        first = max(similar, last - max(1, budget // width))
+        first = max(similar, last - max(1, min(budget // width, math.ceil(share / width))))
         chosen = by_row[numpy.searchsorted(rows, first) : numpy.searchsorted(rows, last)]
         starts = (packing.row_of[chosen] - first) * width + packing.column_of[chosen]
         passes.append(Pass(windows[chosen], starts, (last - first, width)))
         last = first
     return passes
+
+
+def even_share(total: int, budget: int, at_a_time: int) -> float:
+    """The places in a pass where no thread waits for the others' last one: each has as many, of one size.
+
+    total (int): in all passes. budget (int): the most in one. at_a_time (int): the threads.
+    """
+    n_passes = math.ceil(total / budget)
+    if n_passes > at_a_time:  # of fewer, each has a thread to itself
+        n_passes = at_a_time * math.ceil(n_passes / at_a_time)
+    return total / max(1, n_passes)
 
 
 def padded_passes(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int) -> list[Pass]:

@@ -53,6 +53,7 @@ def _threads(process: int, n_threads: int) -> ThreadPoolExecutor:
     started = threading.Barrier(n_threads + 1)
 
     def start() -> None:
+        torch.get_num_threads()  # a thread takes over the latest number when it first asks: not later, in place of 1
         torch.set_num_threads(1)
         started.wait()
 
