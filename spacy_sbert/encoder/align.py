@@ -44,9 +44,7 @@ def align_offsets(spans: list[Span], doc_of: list[int], offsets: numpy.ndarray, 
 
     n_tokens_of = last - first + 1  # of each wordpiece
     owners = spread(first, n_tokens_of)
-    places = (
-        numpy.array([span.start for span in spans]) + positions
-    )  # of each row's first token among those of all Docs
+    places = numpy.array([span.start for span in spans]) + positions  # of rows' first tokens among those of all Docs
     tokens = spread(places, counts_of)[owners]
     pieces = numpy.repeat(pieces, n_tokens_of)
     order = numpy.lexsort((pieces, tokens))

@@ -170,9 +170,8 @@ def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfor
     nested, shared = read_shared(encoder.wordpiece_tokenizer, spans, encoder.prompt())
     if not is_train and is_packable(shim.network):
         with encoder.states(shared.wordpieces, False) as (states, _):
-            unpadded = Unpadded(
-                encoder.wordpiece_tokenizer, shared, list(states), getattr(shim.network, "pooler", None)
-            )
+            pooler = getattr(shim.network, "pooler", None)
+            unpadded = Unpadded(encoder.wordpiece_tokenizer, shared, list(states), shim.device, pooler)
         return UnpaddedBatch(nested, unpadded), lambda d_output: docs
     batch, align = shared.padded(encoder.wordpiece_tokenizer)
     if not is_train:

@@ -29,16 +29,22 @@ class Unpadded:
 
     tokenizer (WordpieceTokenizer): that made the rows. shared (SharedRows): the rows.
     parts (list[States]): the states of their windows.
+    device (torch.device): of the network, of which the thread that reads them may not know.
     pooler (Module): of the network, None if it has none. It reads the first state of each window, here and now: who
         reads its output may do so when the weights are others.
     """
 
     def __init__(
-        self, tokenizer: WordpieceTokenizer, shared: SharedRows, parts: list[States], pooler: torch.nn.Module | None
+        self,
+        tokenizer: WordpieceTokenizer,
+        shared: SharedRows,
+        parts: list[States],
+        device: torch.device,
+        pooler: torch.nn.Module | None,
     ):
         self.shared = shared
-        self._tokenizer, self._parts = tokenizer, parts
-        self._pooled = None if pooler is None else _pool(pooler, self.values)
+        self._tokenizer, self._parts, self._device = tokenizer, parts, device
+        self._pooled = None if pooler is None else _pool(pooler, self.values, device)
 
     @cached_property
     def starts(self) -> list[int]:
@@ -61,8 +67,8 @@ class Unpadded:
     def padded(self) -> tuple[RowBatch, BaseModelOutputWithPooling, Ragged]:
         """The batch as spacy-transformers has it: wordpieces, output of the model, alignment."""
         batch, align = self.shared.padded(self._tokenizer)
-        values = xp2torch(self._parts[0].values)
-        states, _ = pad_states(self.shared.wordpieces, self._parts, values.shape[1], values.device)
+        width = self._parts[0].values.shape[1]
+        states, _ = pad_states(self.shared.wordpieces, self._parts, width, self._device)
         return batch, BaseModelOutputWithPooling(cast(Any, states), pooler_output=cast(Any, self._pooled)), align
 
     @cached_property
@@ -119,7 +125,7 @@ class UnpaddedDoc(TransformerData):
 
 
 @torch.no_grad()
-def _pool(pooler: torch.nn.Module, windows: list[Array]) -> torch.Tensor:
+def _pool(pooler: torch.nn.Module, windows: list[Array], device: torch.device) -> torch.Tensor:
     """float32 (windows, width): the pooler's output, which has no dropout."""
     firsts = get_array_module(windows[0]).stack([values[:1] for values in windows])
-    return pooler(xp2torch(firsts))
+    return pooler(xp2torch(firsts, device=device))
