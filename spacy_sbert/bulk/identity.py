@@ -9,7 +9,7 @@ import torch
 
 from ..files.environment import versions
 from ..vectors.computing import device_name
-from ..vectors.identity import pooling_state, tokenizer_state
+from ..vectors.identity import pooling_state, precision_of, tokenizer_state
 from ..vectors.texts import TextEncoder, TextsEncoder
 
 PACKAGES = ("spacy-sbert", "thinc", "torch", "transformers", "tokenizers", "numpy")
@@ -22,7 +22,9 @@ def describe(encoder: TextsEncoder, budget: int, gpu_ids: Sequence[int]) -> dict
     encoder (TextsEncoder): it is loaded. budget (int): wordpieces in a forward pass, see budget_of.
     gpu_ids (Sequence[int]): GPUs it will work on.
     RETURNS (dict): strings and numbers, by what messages call them.
+    RAISES (ValueError): if it is to round by ranges that were not found yet.
     """
+    encoder.check_calibrated()
     own = (
         _of_transformer(encoder, budget)
         if isinstance(encoder, TextEncoder)
@@ -48,7 +50,7 @@ def _of_transformer(encoder: TextEncoder, budget: int) -> dict[str, str | int]:
         "prompt": transformer.prompt(encoder.call.prompt),
         "include_prompt": transformer.prompts.include,
         "overflow": transformer.overflow,
-        "precision": transformer.shim.precision,
+        "precision": precision_of(transformer.shim),
         "max_batch_items": budget,
     }
 

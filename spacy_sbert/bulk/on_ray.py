@@ -105,6 +105,7 @@ class SbertBatches:
         **options: Any,
     ):
         self._pipe = load_pipe(pipeline, name=name, precision=precision)
+        self._pipe.text_encoder().check_calibrated()
         self._column, self._vector, self._options = column, vector, options
 
     def __call__(self, batch: dict[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:

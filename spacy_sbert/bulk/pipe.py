@@ -22,7 +22,7 @@ def load_pipe(
 
     pipeline (str): a folder or an installed package; None for a blank pipeline with the default encoder.
     name (str): of the pipe; by default the last.
-    precision (str): "float32", "bfloat16", "float16", "auto" or "reference"; None as its config says.
+    precision (str): "float32", "bfloat16", "float16", "int8", "auto" or "reference"; None as its config says.
     gpu_ids (Sequence[int]): GPUs it will work on, for "auto".
     RAISES (ValueError): if there is no such pipe, or no such precision. RAISES (OSError): if there is no such pipeline.
     """

@@ -14,6 +14,7 @@ from spacy_transformers.layers import TransformerModel
 from thinc.api import Model
 
 from ..component.sbert import SentenceBert
+from ..component.shown import rounding_of
 from ..component.upstream import find_listeners, find_table, find_transformer, find_upstream, reads_docs
 from ..errors.checks import validated
 from ..hooks import records
@@ -47,6 +48,7 @@ class EncoderFacts:
         meta-embedding. normalized: whether vectors get unit length. width: of the vectors, measured. max_length:
         wordpieces of a row, None if unknown.
     objectives: the loss layers of the config with their settings, empty where no training is recorded.
+    rounding: what `precision = "int8"` rounds by, empty for other precisions.
     n_wordpieces: in the table of a static encoder, which has no transformer and no limit; 0 for others.
     """
 
@@ -59,6 +61,7 @@ class EncoderFacts:
     max_length: int | None
     objectives: tuple[str, ...]
     n_wordpieces: int = 0
+    rounding: str = ""
 
 
 @dataclass(frozen=True)
@@ -143,9 +146,11 @@ def _describe_encoder(nlp: Language, name: str, width: int, performance: Json) -
         return EncoderFacts(name, members, False, config["method"], config["normalize"], width, None, ())
     if not isinstance(pipe, SentenceBert):
         raise ValueError(Errors.CARD_NO_ENCODER.format(given=name))
-    base_model, pooling, settings = _base_model(nlp, pipe, config["model"]), pipe.model.get_ref("pooling"), None
+    base_model, pooling = _base_model(nlp, pipe, config["model"]), pipe.model.get_ref("pooling")
+    settings, rounding = None, ""
     with suppress(ValueError):  # a tok2vec, or a transformer of spacy-transformers
-        settings = find_transformer(name, pipe.model).shim.load()
+        transformer = find_transformer(name, pipe.model)
+        settings, rounding = transformer.shim.load(), rounding_of(transformer)
     table = find_table(pipe.model)
     loss = config.get("loss") if f"{name}_loss" in performance else None
     return EncoderFacts(
@@ -158,6 +163,7 @@ def _describe_encoder(nlp: Language, name: str, width: int, performance: Json) -
         max_length=settings.max_length if settings else None,
         objectives=tuple(_objectives(loss)) if loss else (),
         n_wordpieces=0 if table is None else len(table.table()),
+        rounding=rounding,
     )
 
 

@@ -22,6 +22,8 @@ def encoder_table(encoders: Sequence[EncoderFacts]) -> str:
         ("Longest text, in wordpieces", *map(_limit_text, encoders)),
         ("Objective", *("; ".join(encoder.objectives) or NOT_RECORDED for encoder in encoders)),
     ]
+    if any(encoder.rounding for encoder in encoders):
+        rows.append(("Arithmetic", *(encoder.rounding or "floating point" for encoder in encoders)))
     columns = ["", *(encoder.pipe for encoder in encoders)]
     return render_table(Table("", columns, rows, texts=len(columns)))
 

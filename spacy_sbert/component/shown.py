@@ -5,6 +5,7 @@ from typing import cast
 from thinc.api import Model
 
 from ..encoder.curated import upstream_name
+from ..encoder.options import INT8
 from ..encoder.transformer import RowTransformer
 from ..vectors.sentence_pooling import SentencePooling
 from .upstream import find_listeners, find_table, find_token_encoder
@@ -24,6 +25,15 @@ def shown(model: Model) -> str:
         return ", ".join([*said, shim.precision, "not loaded yet"])
     width = pooling.width(shim.network.config.hidden_size, shim.settings)
     return ", ".join([*said, f"{width} numbers", f"{shim.precision} on {shim.device}"])
+
+
+def rounding_of(transformer: RowTransformer) -> str:
+    """What `precision = "int8"` rounds by, of a loaded encoder; empty for other precisions."""
+    if transformer.options.precision != INT8:
+        return ""
+    found = transformer.shim.calibration
+    said = "on the first texts encoded" if found is None else f"on {found.n_wordpieces:,} wordpieces"
+    return f"int8 where a CPU is quicker with it, calibrated {said}"
 
 
 def _source(model: Model, transformer: RowTransformer | None) -> str:

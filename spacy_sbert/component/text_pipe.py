@@ -221,6 +221,21 @@ class TextPipe(Similarities, SealedPipe):
             warnings.warn(cuts.message, stacklevel=2)
         return theirs.form(vectors)
 
+    @validated
+    def calibrate(self, texts: Iterable[str]) -> None:
+        """Find the ranges by which `precision = "int8"` rounds what linear layers are given; they are saved with the
+        pipeline, until training changes the weights.
+
+        Without, ranges are taken from the first 2048 wordpieces or more that are encoded at once, and until then
+        nothing is rounded.
+
+        texts (Iterable[str]): some hundred, like those that will be encoded.
+        RAISES (TypeError, ValueError): if what is given is not text, or no text, or the encoder is not one that is
+            rounded: BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA, DistilBERT and MPNet are.
+        """
+        find_transformer(self.name, self.model)  # or says why there is none
+        cast(TextEncoder, self.text_encoder()).calibrate(texts)
+
     def text_encoder(
         self, *, prompt_name: str | None = None, prompt: str | None = None, truncate_dim: int | None = None
     ) -> TextsEncoder:

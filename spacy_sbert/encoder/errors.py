@@ -80,6 +80,10 @@ class Errors(errors.Errors):
         "The model '{name}' ({kind}) is an encoder with a decoder, which has no one state a wordpiece: expected an "
         "encoder alone, such as BERT, MPNet or RoBERTa."
     )
+    NOT_ROUNDED = (
+        "An encoder of class {given} is not calibrated: int8 is for the linear layers of BERT, RoBERTa, XLM-RoBERTa, "
+        "CamemBERT, ELECTRA, DistilBERT and MPNet, without adapters. Others encode as with precision = 'auto'."
+    )
     BAD_STATE = "The saved encoder is damaged: {reason}. Save the pipeline again, or load the encoder by its name."
     REMOTE_CODE = (
         "The encoder '{name}' comes with Python code of its own ({files} name it), which is not run: the config says "

@@ -14,7 +14,8 @@ from .errors import Errors
 from .wordpieces import OVERFLOWS
 
 REFERENCE = "reference"  # precision, or rather batching, see engine.inference.Reference
-PRECISIONS = ("float32", "bfloat16", "float16", "auto", REFERENCE)
+INT8 = "int8"  # of products in use; see engine.int8_linear
+PRECISIONS = ("float32", "bfloat16", "float16", INT8, "auto", REFERENCE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +26,9 @@ class TransformerOptions:
     trust_remote_code (bool): whether Python code that comes with the encoder may run, see may_run.
     overflow (str): "truncate" or "windows", for rows longer than the limit.
     precision (str): "float32", "bfloat16" or "float16" (GPU, with loss scaling) for the arithmetic, "auto" for what
-        the device is quick at; weights and output are float32. "reference" is float32 through the Hugging Face model in
+        the device is quick at; weights and output are float32. "int8" rounds the inputs and weights of linear layers in
+        use to 8 bits, by ranges that are found on texts (see calibrate), on CPUs that are quicker with it (AVX-512
+        VNNI, no AMX), and is "auto" elsewhere and in training. "reference" is float32 through the Hugging Face model in
         the batches of sentence-transformers, where other precisions pack and sort rows.
 
     Only training reads these:

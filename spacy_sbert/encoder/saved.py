@@ -2,13 +2,17 @@
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import srsly
+from safetensors import SafetensorError
 
 from .errors import Errors
+from .hugging_face import Tokenizer
 from .settings import FolderSettings, read_file
 
 SETTINGS_FILE = "spacy_sbert.json"
@@ -44,6 +48,26 @@ def read_state(data: bytes, folder: Path) -> FolderSettings:
     for name, content in files.items():
         (folder / name).write_bytes(content)
     return read_file(folder / SETTINGS_FILE, FolderSettings)
+
+
+@contextmanager
+def writing_to(folder: Path) -> Iterator[None]:
+    """RAISES (OSError): if files cannot be written to a folder, whatever the libraries that write them raise then."""
+    try:
+        yield
+    except Exception as error:  # of a full disk; tokenizers know no other kind
+        names_no_file = isinstance(error, OSError) and error.filename is None
+        if names_no_file or isinstance(error, SafetensorError) or type(error) is Exception:
+            raise OSError(Errors.CANNOT_WRITE.format(path=folder, reason=error)) from error
+        raise
+
+
+def save_tokenizer(tokenizer: Tokenizer, vocab: bytes | None, folder: Path) -> None:
+    """Write a tokenizer's files; vocab (bytes): the file of a slow one's, None for others."""
+    if vocab is not None:  # slow tokenizers copy this file, and where they were loaded from may be gone
+        tokenizer.vocab_file = str(folder / tokenizer.vocab_files_names["vocab_file"])
+        Path(tokenizer.vocab_file).write_bytes(vocab)
+    tokenizer.save_pretrained(str(folder))
 
 
 def _check_digests(files: dict[str, bytes], digests: Any) -> None:

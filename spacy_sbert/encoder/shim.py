@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from safetensors import SafetensorError
 from spacy.util import SimpleFrozenDict
 from spacy_transformers.data_classes import HFObjects
 from thinc.api import Optimizer, get_torch_default_device, xp2torch
@@ -20,17 +19,19 @@ from transformers.file_utils import ModelOutput
 
 from ..errors.checks import NonNegative, check
 from . import loading
+from .engine.calibration import CALIBRATION_FILE, Calibration, read_calibration
 from .engine.forward import Forward, autocast, cached_forward, plain_forward
 from .engine.fused_adam import can_fuse, update_fused
 from .engine.inference import InferenceCache, Padded, resolve_precision
 from .engine.runner import Engine
 from .engine.twins import Twins
 from .errors import Errors
+from .freezing import freeze
 from .hugging_face import Network, Tokenizer
-from .options import REFERENCE, TransformerOptions
+from .options import INT8, REFERENCE, TransformerOptions
 from .remote_code import may_run
 from .resolve import resolve
-from .saved import read_state, write_state
+from .saved import read_state, save_tokenizer, write_state, writing_to
 from .settings import FolderSettings, read_settings, transformer_folder
 from .states import Backprop, States
 from .stepping import SteppingShim
@@ -94,26 +95,37 @@ class TransformerShim(SteppingShim):
         return cast(FolderSettings, self.settings)
 
     @contextmanager
-    def encoding(self) -> Iterator[Engine]:
-        """What encodes without dropout and without a graph, for run, in the precision asked for. Meanwhile the weights
-        stay as they are, whatever another thread does."""
+    def encoding(self, wordpieces: Wordpieces) -> Iterator[Engine]:
+        """What encodes windows without a graph in the precision asked for; meanwhile no thread changes the weights."""
         with self.weights.reading():
-            engine = self.inference_engine()
+            engine = self.inference_engine(wordpieces)
             if isinstance(engine, Padded):
                 with self._twins.lend(engine.model) as twin:
                     yield type(engine)(twin)
             else:
                 yield engine
 
-    def inference_engine(self) -> Engine:
+    def inference_engine(self, wordpieces: Wordpieces | None = None) -> Engine:
         """What encoding makes of the weights as they are; see InferenceCache."""
-        precision = REFERENCE if self.precision == REFERENCE else self._inference_precision
-        return self._inference.engine_of(self.network, precision)
+        precision = self.precision if self.precision in (REFERENCE, INT8) else self._inference_precision
+        return self._inference.engine_of(self.network, precision, wordpieces)
+
+    def calibrate(self, wordpieces: Wordpieces) -> None:
+        """Find the ranges by which "int8" rounds; the weights' next change forgets them. See InferenceCache."""
+        self.load()
+        with self.weights.reading():
+            self._inference.calibrate(self.network, wordpieces)
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """These ranges, None until they are found; the encoder is loaded."""
+        return self._inference.calibration(self.network)
 
     @property
     def arithmetic(self) -> str:
         """That of training: "float32", "bfloat16" or "float16"."""
-        return "float32" if self.precision == REFERENCE else self.precision
+        known = {REFERENCE: "float32", INT8: resolve_precision("auto", self.device.type)}
+        return known.get(self.precision, self.precision)
 
     @property
     def _inference_precision(self) -> str:
@@ -157,21 +169,17 @@ class TransformerShim(SteppingShim):
         settings = self.load()
         with tempfile.TemporaryDirectory() as folder:
             self.save_pretrained(Path(folder))
+            if self.calibration is not None:
+                (Path(folder) / CALIBRATION_FILE).write_bytes(self.calibration.to_bytes())
             return write_state(Path(folder), settings)
 
     def save_pretrained(self, folder: Path) -> None:
         """Write config, weights as safetensors and tokenizer to a folder, as Hugging Face lays them out."""
         self.load()
         self._settle()
-        try:
-            with self.weights.reading():
-                self._hfmodel.transformer.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
-            self._save_tokenizer(folder)
-        except Exception as error:  # of a full disk; tokenizers know no other kind
-            names_no_file = isinstance(error, OSError) and error.filename is None
-            if names_no_file or isinstance(error, SafetensorError) or type(error) is Exception:
-                raise OSError(Errors.CANNOT_WRITE.format(path=folder, reason=error)) from error
-            raise
+        with writing_to(folder), self.weights.reading():
+            self._hfmodel.transformer.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
+            save_tokenizer(self._hfmodel.tokenizer, self._hfmodel.vocab_file_contents, folder)
 
     def from_bytes(self, bytes_data: bytes) -> "TransformerShim":
         """Load an encoder that to_bytes wrote.
@@ -236,6 +244,8 @@ class TransformerShim(SteppingShim):
             self._steps.end(awaited)
 
     def _load_weights(self, weights: dict[str, torch.Tensor]) -> None:
+        if not weights:  # those that are there go on, with what was made of them
+            return
         with self.weights.writing():
             self._model.load_state_dict(weights, strict=False)
             self._inference.drop()
@@ -243,8 +253,9 @@ class TransformerShim(SteppingShim):
     def to_device(self, device_type: str, device_id: int) -> None:
         if self.is_loaded:
             with self.weights.writing():
-                self._inference.drop()
+                calibration = self.calibration
                 super().to_device(device_type, device_id)
+                self._inference.drop(calibration)
 
     def _load_folder(self, folder: Path, settings: FolderSettings, *, is_saved: bool = False) -> None:
         of_tokenizer, of_transformer = dict(self.options.tokenizer_config), dict(self.options.transformer_config)
@@ -263,7 +274,7 @@ class TransformerShim(SteppingShim):
         file = getattr(tokenizer, "vocab_file", None)
         self._hfmodel.vocab_file_contents = Path(file).read_bytes() if file and Path(file).is_file() else None
         self._model = transformer.to(get_torch_default_device())
-        self._inference.drop()
+        self._inference.drop(read_calibration(folder, transformer) if is_saved else None)
         self._steps = Steps()
         self._prepare_training()
         self.settings = replace(settings, max_length=limit)  # last: now it is loaded
@@ -278,20 +289,7 @@ class TransformerShim(SteppingShim):
     def _prepare_training(self) -> None:
         if self.options.gradient_checkpointing:
             self._model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-        for prefix in self.options.frozen:
-            named = [(name, p) for name, p in self._model.named_parameters() if f"{name}.".startswith(f"{prefix}.")]
-            if not named:
-                modules = sorted({name.rsplit(".", 1)[0] for name, _ in self._model.named_parameters()})
-                raise ValueError(Errors.NOTHING_FROZEN.format(given=prefix, expected=", ".join(modules)))
-            for _, parameter in named:
-                parameter.requires_grad_(False)
-
-    def _save_tokenizer(self, folder: Path) -> None:
-        tokenizer, vocab = self._hfmodel.tokenizer, self._hfmodel.vocab_file_contents
-        if vocab is not None:  # slow tokenizers copy this file, and where they were loaded from may be gone
-            tokenizer.vocab_file = str(folder / tokenizer.vocab_files_names["vocab_file"])
-            Path(tokenizer.vocab_file).write_bytes(vocab)
-        tokenizer.save_pretrained(str(folder))
+        freeze(self._model, self.options.frozen)
 
 
 @cache

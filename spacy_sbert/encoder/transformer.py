@@ -92,7 +92,7 @@ class RowTransformer(Configured, SealedModel, TransformerModel):
         if is_train:
             yield shim.begin_update(wordpieces)
             return
-        with shim.encoding() as engine:
+        with shim.encoding(wordpieces) as engine:
             yield run(engine, wordpieces, budget=self.max_batch_items), no_gradient
 
     @contextmanager

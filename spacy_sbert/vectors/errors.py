@@ -10,6 +10,12 @@ class Errors(errors.Errors):
         "Cannot put the prompt '{prompt}' before Docs: other components read the output of a shared transformer, too. "
         "Use spacy-sbert.SentenceEncoder.v1, which has an encoder of its own, or encode(texts)."
     )
+    NO_CALIBRATION_TEXTS = "There are no texts to calibrate on. Give some hundred like those that will be encoded."
+    NOT_CALIBRATED = (
+        "precision = 'int8' rounds by ranges that were not found yet, and vectors would depend on which texts come "
+        "first. Find them beforehand, on some hundred texts, with sbert.calibrate(texts) and nlp.to_disk, or choose "
+        "another precision."
+    )
     TOKEN_PRECISION = (
         "Cannot encode in precision = '{given}' with a token-to-vector model, a table of wordpieces or a "
         "curated_transformer: it works in float32. Leave precision out."

@@ -17,6 +17,7 @@ from thinc.api import Model
 from thinc.util import to_numpy
 
 from ..encoder.listener import SentenceListener
+from ..encoder.options import INT8
 from ..encoder.transformer import RowTransformer, load
 from ..files.digests import digest_of_stream
 from .sentence_pooling import SentencePooling
@@ -129,8 +130,15 @@ def _precisions(nlp: Language) -> list[str]:
     """The precisions that encoders work in, where that is not float32: "auto" in the config does not tell."""
     models = [(name, getattr(pipe, "model", None)) for name, pipe in nlp.pipeline]
     nodes = [(name, node) for name, model in models if isinstance(model, Model) for node in model.walk()]
-    found = [(name, getattr(shim, "precision", "float32")) for name, node in nodes for shim in node.shims]
+    found = [(name, precision_of(shim)) for name, node in nodes for shim in node.shims]
     return [f"{name} {precision};" for name, precision in found if precision != "float32"]
+
+
+def precision_of(shim: Any) -> str:
+    """The precision that an encoder works in, and the digest of the ranges that "int8" rounds by, if there are any."""
+    precision = getattr(shim, "precision", "float32")
+    ranges = shim.calibration if precision == INT8 and shim.is_loaded else None
+    return precision if ranges is None else f"{precision} by the ranges {ranges.digest()}"
 
 
 def _versions(nlp: Language) -> list[str]:

@@ -58,6 +58,9 @@ class StaticTextEncoder:
         (vectors, _), _ = pool_rows(self.pooling, batch, False, call=self.call)
         return to_numpy(vectors), 0
 
+    def check_calibrated(self) -> None:
+        """Nothing is rounded."""
+
     def to_gpu(self, gpu_id: int) -> None:
         """Work on a GPU."""
         self.table.to_gpu(gpu_id)

@@ -19,7 +19,9 @@ from thinc.api import require_gpu
 from thinc.util import to_numpy
 from tqdm import tqdm
 
+from ..encoder.engine.packed_bert import is_packable
 from ..encoder.engine.threads import map_ahead
+from ..encoder.options import INT8
 from ..encoder.rows import RowStates, rows_of_texts
 from ..encoder.transformer import RowTransformer, load
 from ..encoder.wordpieces import Wordpieces
@@ -66,6 +68,9 @@ class TextsEncoder(Protocol):
     def encode(self, units: Any) -> Encoded:
         """The vectors of texts, on the CPU, and how many were longer than the limit."""
 
+    def check_calibrated(self) -> None:
+        """RAISES (ValueError): if vectors would depend on which texts come first."""
+
     def to_gpu(self, gpu_id: int) -> None:
         """Work on a GPU."""
 
@@ -106,6 +111,19 @@ class TextEncoder:
     def load(self) -> None:
         """Load the weights, unless they are."""
         load(self.transformer)
+
+    def calibrate(self, texts: Iterable[str]) -> None:
+        """Find the ranges by which "int8" rounds, see SentenceBert.calibrate."""
+        given = list(checked_texts(texts))
+        if not given:
+            raise ValueError(Errors.NO_CALIBRATION_TEXTS)
+        self.transformer.shim.calibrate(self.tokenize(given))
+
+    def check_calibrated(self) -> None:
+        """RAISES (ValueError): if "int8" would take its ranges from whichever texts come first."""
+        shim = load(self.transformer)
+        if shim.precision == INT8 and shim.calibration is None and is_packable(shim.network):
+            raise ValueError(Errors.NOT_CALIBRATED)
 
     def to_gpu(self, gpu_id: int) -> None:
         """Work on a GPU."""
@@ -206,6 +224,7 @@ def _encode_in_processes(
 
     RAISES (RuntimeError): if a process ends by itself.
     """
+    encoder.check_calibrated()
     context = multiprocessing.get_context("spawn")  # PyTorch's threads and CUDA do not survive a fork
     devices = context.SimpleQueue()
     for worker in range(n_workers):

@@ -80,6 +80,9 @@ class TokenTextEncoder:
         heard, backprop = self.encoder(docs, False)
         return read_pieces(docs, spans, heard, backprop, with_pieces=False)
 
+    def check_calibrated(self) -> None:
+        """Nothing is rounded."""
+
     def to_gpu(self, gpu_id: int) -> None:
         """Work on a GPU."""
         for model in (self.encoder, self.pooling, self.upstream):

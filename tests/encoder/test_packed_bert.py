@@ -2,110 +2,15 @@
 
 from functools import partial
 
-import numpy
 import pytest
 import torch
-from transformers import (
-    AlbertConfig,
-    AlbertModel,
-    BertConfig,
-    BertModel,
-    CamembertConfig,
-    CamembertModel,
-    DistilBertConfig,
-    DistilBertModel,
-    ElectraConfig,
-    ElectraModel,
-    MPNetConfig,
-    MPNetModel,
-    RobertaConfig,
-    RobertaModel,
-    XLMRobertaConfig,
-    XLMRobertaModel,
-)
+from small_models import FAMILIES, MODELS, SIZES, by_window, make_model, make_rows, make_window
+from transformers import AlbertConfig, AlbertModel, BertConfig, BertModel, DistilBertModel, MPNetModel
 
 from spacy_sbert.encoder.engine import private_torch
 from spacy_sbert.encoder.engine.packed_bert import PackedBert, is_packable
 
-SIZES = {
-    "vocab_size": 50,
-    "hidden_size": 16,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 2,
-    "intermediate_size": 40,
-    "max_position_embeddings": 40,
-    "type_vocab_size": 3,
-    "layer_norm_eps": 0.01,  # so that it shows
-    "hidden_dropout_prob": 0.5,  # so that it shows if there were any
-}
-MODELS = {
-    "bert": (BertModel, BertConfig, {"hidden_act": "gelu"}),
-    "bert_tanh": (BertModel, BertConfig, {"hidden_act": "gelu_new"}),
-    "bert_tanh_of_pytorch": (BertModel, BertConfig, {"hidden_act": "gelu_pytorch_tanh"}),
-    "bert_relu": (BertModel, BertConfig, {"hidden_act": "relu"}),
-    "bert_odd_heads": (BertModel, BertConfig, {"hidden_size": 21, "num_attention_heads": 3}),
-    "bert_one_head": (BertModel, BertConfig, {"num_attention_heads": 1, "num_hidden_layers": 1}),
-    "bert_eager": (BertModel, BertConfig, {"attn_implementation": "eager"}),
-    "roberta": (RobertaModel, RobertaConfig, {}),
-    "roberta_padding_7": (RobertaModel, RobertaConfig, {"pad_token_id": 7}),
-    "xlm_roberta": (XLMRobertaModel, XLMRobertaConfig, {"hidden_act": "gelu_new"}),
-    "camembert": (CamembertModel, CamembertConfig, {"type_vocab_size": 1}),
-    "electra": (ElectraModel, ElectraConfig, {"embedding_size": 16}),
-    "electra_narrow": (ElectraModel, ElectraConfig, {"embedding_size": 12}),
-    "mpnet": (MPNetModel, MPNetConfig, {}),
-    "mpnet_relu": (MPNetModel, MPNetConfig, {"hidden_act": "relu"}),
-    "mpnet_odd_heads": (MPNetModel, MPNetConfig, {"hidden_size": 21, "num_attention_heads": 3}),
-    "distilbert": (DistilBertModel, DistilBertConfig, {"hidden_dim": 40, "dropout": 0.5}),
-    "distilbert_relu": (DistilBertModel, DistilBertConfig, {"hidden_dim": 40, "activation": "relu"}),
-    "distilbert_waves": (DistilBertModel, DistilBertConfig, {"hidden_dim": 40, "sinusoidal_pos_embds": True}),
-}
-FAMILIES = ("bert", "roberta", "electra_narrow", "mpnet", "distilbert")
 WITHOUT_TYPES = (MPNetModel, DistilBertModel)
-
-
-def make_model(name, **changes):
-    """All parameters random, biases and those of layer norm among them."""
-    kind, config, settings = MODELS[name]
-    model = kind(config(**{**SIZES, **settings, **changes})).eval()
-    generator = torch.Generator().manual_seed(1)
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.5, generator=generator)
-    return model
-
-
-def make_window(length, n_types, seed):
-    rng = numpy.random.default_rng(seed)
-    return rng.integers(8, 50, length).tolist(), rng.integers(0, n_types, length).tolist()
-
-
-def make_rows(n_types=1):
-    """Three rows of windows: two and padding, one alone, four without padding. 20 places each."""
-    lengths = [[9, 5], [20], [3, 8, 1, 8]]
-    return [[make_window(n, n_types, seed=10 * i + j) for j, n in enumerate(row)] for i, row in enumerate(lengths)]
-
-
-def lay_out(rows, width=20, padding=0):
-    shape = (len(rows), width)
-    ids, types = torch.full(shape, padding), torch.zeros(shape, dtype=torch.long)
-    columns, owners = torch.zeros(shape, dtype=torch.long), torch.full(shape, -1)
-    number = 0
-    for row, windows in enumerate(rows):
-        at = 0
-        for window, window_types in windows:
-            place = (row, slice(at, at + len(window)))
-            ids[place], types[place] = torch.tensor(window), torch.tensor(window_types)
-            columns[place], owners[place] = torch.arange(len(window)), number
-            at, number = at + len(window), number + 1
-    return ids, columns, types, owners
-
-
-def by_window(encoder, rows, **layout):
-    """The states of each window."""
-    ids, columns, types, owners = lay_out(rows, **layout)
-    with torch.inference_mode():
-        states = encoder(ids, columns, types if types.any() else None, owners)
-    owners = owners.flatten()
-    return [states[owners == number] for number in range(int(owners.max()) + 1)]
 
 
 def alone(model, rows):

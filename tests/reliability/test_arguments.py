@@ -75,6 +75,7 @@ def folder(tiny_bert, tmp_path_factory):
     alone = spacy.blank("en")
     alone.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
     alone.to_disk(made / "nlp")
+    interchange.export_folder(alone, made / "exported")
     (made / "texts").mkdir()
     (made / "texts" / "one.txt").write_text("One.\n")
     (made / "corpus.txt").write_text("\n".join(["A man is eating.", "The dog ran fast.", "He cannot go."] * 2))
@@ -112,6 +113,7 @@ def calls(nlp, folder):
     new_method = {"nlp": nlp, "name": "sbert_meta", "method": None, "size": None, "options": {}}
     return {
         "component.text_pipe.TextPipe.encode": (sbert.encode, {"texts": ["a man", "the dog"]}, {}),
+        "component.text_pipe.TextPipe.calibrate": (sbert.calibrate, {"texts": ["a man", "the dog"]}, {}),
         "component.text_pipe.TextPipe.pipe": (sbert.pipe, {"stream": [doc]}, {}),
         "component.text_pipe.TextPipe._call": (sbert.predict, {"docs": [doc]}, {}),
         "component.sbert.SentenceBert.initialize": (sbert.initialize, {"get_examples": lambda: [example]}, {}),

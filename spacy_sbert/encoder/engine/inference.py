@@ -2,30 +2,40 @@
 
 from copy import deepcopy
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy
 import torch
 
+from ..errors import Errors
 from ..hugging_face import Network
-from ..options import REFERENCE
+from ..options import INT8, REFERENCE
 from ..wordpieces import Wordpieces
+from .calibration import Calibration, calibrate
+from .int8_bert import int8_bert
 from .layout import padded_inputs
 from .packed_bert import PackedBert, is_packable
 from .passes import Pass, padded_passes, reference_passes
-from .private_torch import has_bfloat16_arithmetic, version_of
+from .private_torch import has_bfloat16_arithmetic, has_int8_product, uses_amx, version_of
 from .runner import Engine
+
+ENOUGH = 2048  # wordpieces that a calibration wants
 
 
 def resolve_precision(precision: str, device: str) -> str:
-    """What "auto" stands for: half precision where the device has arithmetic of its own for it.
+    """What "auto" stands for: half precision where the device has arithmetic of its own for it; and "int8", which is
+    itself on CPUs where that is the quickest: with AVX-512 VNNI, but not with AMX, whose products take less time than
+    rounding. Elsewhere it is "auto".
 
     precision (str): what was asked for.
     device (str): "cpu" or "cuda".
     RETURNS (str): bfloat16 on a CPU with AVX-512 BF16 or AMX and on GPUs since Ampere, float16 on other GPUs, else
-        float32; what was given, if it is not "auto".
+        float32; int8 as said; what was given, if it is neither.
     """
-    if precision != "auto":
+    if precision == INT8 and device == "cpu" and has_int8_product() and not uses_amx():
+        return INT8
+    if precision not in ("auto", INT8):
         return precision
     if device == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
@@ -71,37 +81,79 @@ class InferenceCache:
     Updates and loading drop it; changes of the weights behind its back are noticed where PyTorch counts them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, calibration: Calibration | None = None) -> None:
         self._made: tuple[Any, Engine] | None = None
+        self._calibrated: tuple[list[int] | None, Calibration | None] = None, calibration
+        self._calibrating = Lock()
 
-    def engine_of(self, model: Network, precision: str) -> Engine:
+    def engine_of(self, model: Network, precision: str, wordpieces: Wordpieces | None = None) -> Engine:
         """What encodes in a precision.
 
         model: of Hugging Face.
-        precision (str): "float32", "bfloat16", "float16" or "reference".
+        precision (str): "float32", "bfloat16", "float16", "int8" or "reference".
+        wordpieces (Wordpieces): the first windows that it is for, on which "int8" is calibrated, if it is not, and they
+            are ENOUGH; until then, and for a model that is not packable, it is "auto".
         RETURNS (Engine): a Reference if that is asked for, a PackedBert if it can stand for the model, else the model
             itself, Padded; a copy of it for half precision.
         """
+        calibration = self._of_int8(model, wordpieces) if precision == INT8 else None
+        if precision == INT8 and calibration is None:
+            precision = resolve_precision("auto", model.device.type)
         weights = [(weight.data_ptr(), version_of(weight)) for weight in model.parameters()]
-        key = (id(model), precision, weights)
+        key = (id(model), precision, id(calibration), weights)
         made = self._made  # another thread may drop it
         if made is None or made[0] != key:
-            made = self._made = key, _make(model, precision)
+            made = self._made = key, _make(model, precision, calibration)
         return made[1]
 
-    def drop(self) -> None:
-        """Forget what was made: the weights are about to change, or did."""
-        self._made = None
+    def _of_int8(self, model: Network, wordpieces: Wordpieces | None) -> Calibration | None:
+        if not is_packable(model) or model.device.type != "cpu":
+            return None
+        with self._calibrating:
+            found = self.calibration(model)
+            if found is None and wordpieces is not None and len(wordpieces.ids) >= ENOUGH:
+                found = self.calibrate(model, wordpieces)
+            return found
 
-    def __getstate__(self) -> dict:
-        """Nothing of it is pickled or copied."""
-        return {"_made": None}
+    def calibration(self, model: Network) -> Calibration | None:
+        """The ranges that were found with a model's weights as they are; None if there are none."""
+        versions, found = self._calibrated
+        if versions is None and found is not None:  # loaded or copied with them
+            self._calibrated = _versions(model), found
+        elif versions != _versions(model):
+            return None
+        return found
+
+    def calibrate(self, model: Network, wordpieces: Wordpieces) -> Calibration:
+        """Find and keep the ranges; for the arguments see calibration.calibrate.
+
+        RAISES (ValueError): for a model that is not packable.
+        """
+        if not is_packable(model):
+            raise ValueError(Errors.NOT_ROUNDED.format(given=type(model).__name__))
+        found = calibrate(model, wordpieces)
+        self._calibrated = _versions(model), found
+        return found
+
+    def drop(self, calibration: Calibration | None = None) -> None:
+        """Forget what was made: the weights are about to change, or did; calibration (Calibration): of the new ones."""
+        self._made, self._calibrated = None, (None, calibration)
+
+    def __reduce__(self) -> tuple[type, tuple[Calibration | None]]:
+        """Nothing else of it is pickled or copied."""
+        return InferenceCache, (self._calibrated[1],)
+
+
+def _versions(model: Network) -> list[int]:
+    return [version_of(weight) for weight in model.parameters()]
 
 
 @torch.no_grad()
-def _make(model: Network, precision: str) -> Engine:
+def _make(model: Network, precision: str, calibration: Calibration | None) -> Engine:
     if precision == REFERENCE:
         return Reference(model)
+    if calibration is not None:
+        return int8_bert(model, calibration, getattr(torch, resolve_precision("auto", model.device.type)))
     dtype = getattr(torch, precision)
     if is_packable(model):
         return PackedBert(model, dtype)

@@ -1,5 +1,7 @@
 """BERT and its like on packed rows: several windows stand in a row, and none attends to another."""
 
+from collections.abc import Mapping
+
 import numpy
 import torch
 from torch.nn import functional
@@ -17,8 +19,10 @@ from .families import (
 )
 from .layout import lay_out, on_device
 from .passes import Pass, packed_passes
-from .private_torch import ACTIVATIONS, linear
+from .private_torch import ACTIVATIONS, Linear, linear
 from .windows import positions_after
+
+LINEARS = ("heads", "mix", "widen", "narrow")  # the products of a layer; the heads' queries, keys and values are one
 
 
 def is_packable(model: Network) -> bool:
@@ -43,9 +47,10 @@ class PackedBert:
 
     model: of Hugging Face, see is_packable; on whatever device.
     dtype (torch.dtype): of the arithmetic; the sums of embeddings and what is returned are float32.
+    layers (list[Layer]): with linear layers of their own; None for those of the model in this dtype.
     """
 
-    def __init__(self, model: Network, dtype: torch.dtype):
+    def __init__(self, model: Network, dtype: torch.dtype, layers: "list[Layer] | None" = None):
         embeddings, project = model.embeddings, getattr(model, "embeddings_project", None)
         types, by_distance = getattr(embeddings, "token_type_embeddings", None), scores_by_distance(model)
         self.dtype = dtype
@@ -56,7 +61,9 @@ class PackedBert:
         self.norm = LayerNorm(embeddings.LayerNorm)
         self.project = project and linear(project.weight, project.bias, dtype)
         self.by_distance = None if by_distance is None else by_distance.detach()
-        self.layers = [Layer(parts, activation_of(model), dtype) for parts in layers_of(model)]
+        self.layers = layers or [
+            Layer(parts, _linears(parts, activation_of(model), dtype)) for parts in layers_of(model)
+        ]
 
     merges_equal = in_parallel = True
 
@@ -98,26 +105,35 @@ class PackedBert:
 
 
 class Layer:
-    """A layer of a BERT-like encoder: self-attention and feed-forward, each with a residual and layer norm."""
+    """A layer of a BERT-like encoder: self-attention and feed-forward, each with a residual and layer norm.
 
-    def __init__(self, parts: Parts, activation: str, dtype: torch.dtype):
-        self.n_heads, heads = parts.n_heads, (parts.query, parts.key, parts.value)
-        weight, bias = torch.cat([part.weight for part in heads]), torch.cat([part.bias for part in heads])
-        self.to_heads = linear(weight, bias, dtype)
-        self.mix = linear(parts.mix.weight, parts.mix.bias, dtype)
-        self.norm_mixed = LayerNorm(parts.norm_mixed)
-        self.widen = linear(parts.widen.weight, parts.widen.bias, dtype, activation)
-        self.narrow = linear(parts.narrow.weight, parts.narrow.bias, dtype)
-        self.norm_output = LayerNorm(parts.norm_output)
+    parts (Parts): of the model. linears (Mapping[str, Linear]): for each of LINEARS the product and what belongs to it.
+    """
+
+    def __init__(self, parts: Parts, linears: Mapping[str, Linear]):
+        self.n_heads, self.linears = parts.n_heads, linears
+        self.norm_mixed, self.norm_output = LayerNorm(parts.norm_mixed), LayerNorm(parts.norm_output)
 
     def __call__(self, states: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
         n_rows, width = len(added_scores), added_scores.shape[-1]
-        heads = self.to_heads(states).view(n_rows, width, 3, self.n_heads, -1)
+        heads = self.linears["heads"](states).view(n_rows, width, 3, self.n_heads, -1)
         query, key, value = (heads[:, :, i].transpose(1, 2) for i in range(3))  # (rows, heads, width, head size)
         attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=added_scores)
-        mixed = self.mix(attended.transpose(1, 2).reshape(states.shape))
+        mixed = self.linears["mix"](attended.transpose(1, 2).reshape(states.shape))
         states = self.norm_mixed(mixed.add_(states))
-        return self.norm_output(self.narrow(self.widen(states)).add_(states))
+        return self.norm_output(self.linears["narrow"](self.linears["widen"](states)).add_(states))
+
+
+def weights_of(parts: Parts) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
+    """For each of LINEARS weight (out, in) and bias (out,)."""
+    heads = (parts.query, parts.key, parts.value)
+    found = {name: (part.weight, part.bias) for name, part in zip(LINEARS[1:], parts.linear[3:], strict=True)}
+    return {"heads": (torch.cat([part.weight for part in heads]), torch.cat([part.bias for part in heads])), **found}
+
+
+def _linears(parts: Parts, activation: str, dtype: torch.dtype) -> dict[str, Linear]:
+    activations = {"widen": activation}
+    return {name: linear(*both, dtype, activations.get(name)) for name, both in weights_of(parts).items()}
 
 
 class LayerNorm:

@@ -1,5 +1,6 @@
 """What is private to PyTorch and used all the same, each with the plain way beside it where the operator is missing."""
 
+import os
 import platform
 from collections.abc import Callable
 
@@ -7,6 +8,7 @@ import torch
 from torch.nn import functional
 
 Linear = Callable[[torch.Tensor], torch.Tensor]
+Int8Product = Callable[[torch.Tensor], torch.Tensor]  # of uint8 (n, in)
 ACTIVATIONS: dict[str, tuple[str, str]] = {  # name in a config -> that of the fused kernel, and its algorithm
     "gelu": ("gelu", "none"),
     "gelu_new": ("gelu", "tanh"),
@@ -43,6 +45,48 @@ def has_packed_linear(weight: torch.Tensor) -> bool:
     if not (hasattr(operators, "_reorder_linear_weight") and hasattr(operators, "_linear_pointwise")):
         return False
     return weight.dtype == torch.float32 or (weight.dtype == torch.bfloat16 and operators._is_mkldnn_bf16_supported())
+
+
+def int8_product(
+    weight: torch.Tensor,
+    bias: torch.Tensor,
+    rounding: tuple[float, int],
+    activation: str | None,
+    output: tuple[torch.dtype, float, int],
+) -> Int8Product:
+    """s d (q - z) V' + b, and the activation of it, where W = d V, and V is of 8 bits: d_i = max_j |W_ij| / 127.
+
+    weight: (out, in); bias: (out,); activation: see ACTIVATIONS, None for none.
+    rounding: s and z, see int8_linear.Rounding. output: the dtype; for uint8 its own scale and zero, else 1 and 0.
+    """
+    operators = torch.ops.onednn
+    weight = weight.detach().float()
+    scales = weight.abs().amax(1).clamp(min=torch.finfo(torch.float32).tiny) / 127
+    rounded = (weight / scales[:, None]).round().to(torch.int8)
+    packed, zeros = operators.qlinear_prepack(rounded, None), torch.zeros(len(scales), dtype=torch.int32)
+    name, algorithm = ACTIVATIONS[activation] if activation else ("none", "none")
+    bias, (dtype, scale, zero) = bias.detach().float(), output
+
+    def product(states: torch.Tensor) -> torch.Tensor:
+        return operators.qlinear_pointwise(
+            states, *rounding, packed, scales, zeros, bias, scale, zero, dtype, name, [], algorithm or "none"
+        )
+
+    return product
+
+
+def has_int8_product() -> bool:
+    """Whether int8_product is there, and exact: without VNNI sums of products of 8 bits overflow 16."""
+    operators = ("qlinear_prepack", "qlinear_pointwise")
+    has_operators = torch.backends.mkldnn.is_available() and all(hasattr(torch.ops.onednn, name) for name in operators)
+    return has_operators and getattr(torch.cpu, "_is_vnni_supported", lambda: False)()
+
+
+def uses_amx() -> bool:
+    """Whether oneDNN multiplies by AMX: the CPU has it, and no variable of the environment keeps oneDNN from it."""
+    limit = os.environ.get("ONEDNN_MAX_CPU_ISA", os.environ.get("DNNL_MAX_CPU_ISA", "ALL")).upper()
+    has_amx = getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)()
+    return has_amx and (limit in ("ALL", "DEFAULT") or "AMX" in limit)
 
 
 def add_each(tensors: list[torch.Tensor], others: list[torch.Tensor], factor: float) -> None:

@@ -1,0 +1,243 @@
+"""precision = "int8": how ranges are found and kept, what is rounded by them, and where it is something else."""
+
+import copy
+
+import numpy
+import pytest
+import spacy
+import torch
+from small_models import FAMILIES, by_window, make_model, make_rows, make_window
+from srsly import cloudpickle
+from thinc.api import Adam
+
+from spacy_sbert.bulk import encode_file
+from spacy_sbert.encoder.engine import inference, private_torch
+from spacy_sbert.encoder.engine.calibration import CALIBRATION_FILE, Calibration, calibrate, read_calibration
+from spacy_sbert.encoder.engine.inference import InferenceCache, resolve_precision
+from spacy_sbert.encoder.engine.int8_bert import int8_bert
+from spacy_sbert.encoder.engine.packed_bert import LINEARS, PackedBert, layers_of
+from spacy_sbert.encoder.engine.private_torch import has_int8_product, uses_amx
+from spacy_sbert.encoder.wordpieces import Wordpieces
+from spacy_sbert.vectors.identity import pipeline_digest
+
+needs_int8 = pytest.mark.skipif(not has_int8_product(), reason="needs PyTorch's int8 products, and AVX-512 VNNI")
+TEXTS = ["A man is eating food.", "the dog cannot", "a b c d e f", "man.", "the food, a dog"] * 3
+
+
+def windows_of(lengths, seed=0):
+    found = [numpy.array(make_window(n, 1, seed + i)[0], dtype="int64") for i, n in enumerate(lengths)]
+    return Wordpieces(
+        text_of=numpy.arange(len(found)),
+        lengths=numpy.array(lengths, dtype="int64"),
+        ids=numpy.concatenate(found),
+        type_ids=None,
+        special=numpy.zeros(sum(lengths), dtype=bool),
+        offsets=None,
+        n_cut=numpy.zeros(len(found), dtype="int64"),
+    )
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Whatever the CPU has beside them, int8 products are the quickest."""
+    monkeypatch.setattr(inference, "has_int8_product", lambda: True)
+    monkeypatch.setattr(inference, "uses_amx", lambda: False)
+
+
+@pytest.fixture
+def make_pipe(make_nlp, quick):
+    def make(encoder="own", **model):
+        nlp = make_nlp(encoder, **{"model" if encoder == "own" else "transformer": {"precision": "int8", **model}})
+        nlp.initialize()
+        return nlp, nlp.get_pipe("sbert")
+
+    return make
+
+
+def shim_of(sbert):
+    return sbert.text_encoder().transformer.shim
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_ranges_are_those_of_what_hugging_face_gives_its_layers(name):
+    model, wordpieces = make_model(name), windows_of([9, 5, 20, 3, 8, 1, 8])
+    found = calibrate(model, wordpieces)
+    seen = [{part: [] for part in LINEARS} for _ in layers_of(model)]
+    for parts, lists in zip(layers_of(model), seen, strict=True):
+        for part, module in zip(LINEARS, (parts.query, parts.mix, parts.widen, parts.narrow), strict=True):
+            module.register_forward_hook(lambda _, given, __, own=lists[part]: own.append(given[0][0]))
+    starts = numpy.cumsum(wordpieces.lengths) - wordpieces.lengths
+    for start, length in zip(starts, wordpieces.lengths, strict=True):
+        ids = torch.from_numpy(wordpieces.ids[start : start + length])[None]
+        with torch.no_grad():
+            model(input_ids=ids, attention_mask=torch.ones_like(ids))
+    for part in LINEARS:
+        given = [torch.cat(lists[part]) for lists in seen]
+        expected = torch.stack([torch.stack([rows.amin(0), rows.amax(0)]) for rows in given])
+        assert torch.allclose(found.ranges[part], expected, atol=1e-4, rtol=1e-4)
+    assert found.n_wordpieces == 54
+
+
+@needs_int8
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_near_the_model(name, dtype):
+    """Weights are drawn at random here, and layers have 16 numbers, so that roundings do not cancel out."""
+    model, rows = make_model(name), make_rows()
+    encoder = int8_bert(model, calibrate(model, windows_of([20] * 40, seed=1)), dtype)
+    for given, expected in zip(
+        by_window(encoder, rows), by_window(PackedBert(model, torch.float32), rows), strict=True
+    ):
+        assert torch.cosine_similarity(given.float().mean(0), expected.mean(0), dim=0) > 0.97
+
+
+@needs_int8
+def test_a_vector_does_not_depend_on_its_neighbours(make_pipe):
+    _, sbert = make_pipe()
+    sbert.calibrate(TEXTS)
+    alone, together = sbert.encode(TEXTS[:1]), sbert.encode([TEXTS[0], *TEXTS[1:5], "zz " * 20])
+    assert numpy.allclose(alone[0], together[0], atol=2e-2 * abs(alone).max())
+
+
+@pytest.mark.parametrize(
+    ("has_product", "has_amx", "expected"),
+    [(True, False, "int8"), (True, True, "auto"), (False, False, "auto"), (False, True, "auto")],
+)
+def test_elsewhere_it_is_auto(monkeypatch, has_product, has_amx, expected):
+    monkeypatch.setattr(inference, "has_int8_product", lambda: has_product)
+    monkeypatch.setattr(inference, "uses_amx", lambda: has_amx)
+    assert resolve_precision("int8", "cpu") == ("int8" if expected == "int8" else resolve_precision("auto", "cpu"))
+    assert resolve_precision("float32", "cpu") == "float32"
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [(None, True), ("ALL", True), ("AVX512_CORE_AMX", True), ("AVX512_CORE_BF16", False), ("avx512_core_vnni", False)],
+)
+def test_who_keeps_the_cpu_from_amx(monkeypatch, limit, expected):
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
+    monkeypatch.delenv("DNNL_MAX_CPU_ISA", raising=False)
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
+    if limit:
+        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
+    assert uses_amx() == expected
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    assert not uses_amx()
+
+
+def test_without_the_operators(monkeypatch):
+    monkeypatch.setattr(private_torch.torch.cpu, "_is_vnni_supported", lambda: False)
+    assert not has_int8_product()
+
+
+@needs_int8
+@pytest.mark.parametrize("encoder", ["own", "shared"])
+def test_from_the_first_texts_that_are_enough(make_pipe, monkeypatch, encoder):
+    monkeypatch.setattr(inference, "ENOUGH", 60)
+    nlp, sbert = make_pipe(encoder)
+    shim = shim_of(sbert)
+    before = nlp(TEXTS[0]).vector
+    assert shim.calibration is None and shim.precision == "int8"
+    plain = InferenceCache().engine_of(shim.network, resolve_precision("auto", "cpu"))
+    assert type(shim.inference_engine().layers[0].linears["mix"]) is type(plain.layers[0].linears["mix"])
+    list(nlp.pipe(TEXTS, batch_size=len(TEXTS)))
+    found = shim.calibration
+    after = nlp(TEXTS[0]).vector
+    assert found.n_wordpieces >= 60 and not numpy.array_equal(after, before)
+    assert numpy.dot(after, before) / numpy.linalg.norm(after) / numpy.linalg.norm(before) > 0.97
+    list(nlp.pipe(TEXTS[::-1] * 2, batch_size=len(TEXTS)))
+    assert shim.calibration is found and numpy.array_equal(nlp(TEXTS[0]).vector, after)
+
+
+@needs_int8
+@pytest.mark.parametrize("encoder", ["own", "shared"])
+def test_ranges_are_saved_with_the_pipeline(make_pipe, tmp_path, encoder):
+    nlp, sbert = make_pipe(encoder)
+    sbert.calibrate(TEXTS)
+    expected, ranges = nlp(TEXTS[0]).vector, shim_of(sbert).calibration.digest()
+    nlp.to_disk(tmp_path)
+    copies = [spacy.load(tmp_path), cloudpickle.loads(cloudpickle.dumps(nlp))]
+    for copied in copies:
+        assert shim_of(copied.get_pipe("sbert")).calibration.digest() == ranges
+        assert numpy.array_equal(copied(TEXTS[0]).vector, expected)
+    shim = shim_of(sbert)
+    for copied in (copy.deepcopy(shim), shim.copy()):
+        assert copied.calibration.digest() == ranges and copied._inference is not shim._inference
+    assert pipeline_digest(copies[0]) == pipeline_digest(nlp)
+    sbert.calibrate(TEXTS[:2])
+    assert pipeline_digest(copies[0]) != pipeline_digest(nlp)
+
+
+@needs_int8
+def test_training_forgets_them(make_pipe, examples):
+    nlp, sbert = make_pipe()
+    sbert.calibrate(TEXTS)
+    with nlp.use_params({}):  # as `spacy train` evaluates without averages
+        assert shim_of(sbert).calibration is not None
+    nlp.update(examples(nlp), sgd=Adam(0.02))
+    assert shim_of(sbert).calibration is None
+    sbert.calibrate(TEXTS)
+    with torch.no_grad():
+        shim_of(sbert).network.pooler.dense.weight.add_(1)  # behind its back
+    assert shim_of(sbert).calibration is None
+
+
+def test_training_is_that_of_auto(make_pipe):
+    _, sbert = make_pipe()
+    assert shim_of(sbert).precision == "int8" and shim_of(sbert).arithmetic == resolve_precision("auto", "cpu")
+
+
+@needs_int8
+def test_other_vectors_are_not_mixed(make_pipe, tmp_path):
+    """Files that are gone on with must have been made by the same ranges, and processes must not have their own."""
+    _, sbert = make_pipe()
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n", encoding="utf8")
+    given = tmp_path / "texts.txt", tmp_path / "vectors.npy"
+    with pytest.raises(ValueError, match=r"sbert\.calibrate\(texts\)"):
+        encode_file(sbert, *given)
+    with pytest.raises(ValueError, match=r"sbert\.calibrate\(texts\)"):
+        sbert.encode(TEXTS, n_process=2)
+    sbert.calibrate(TEXTS)
+    encode_file(sbert, *given)
+    assert numpy.array_equal(numpy.load(given[1]), sbert.encode(TEXTS))
+
+
+def test_what_cannot_be_calibrated(make_pipe, make_nlp):
+    _, sbert = make_pipe()
+    with pytest.raises(ValueError, match="no texts to calibrate on"):
+        sbert.calibrate([])
+    with pytest.raises(TypeError):
+        sbert.calibrate("a text")
+    with pytest.raises(ValueError, match="transformer"):
+        make_nlp("tokens").get_pipe("sbert").calibrate(TEXTS)
+    model = make_model("distilbert", activation="silu")
+    with pytest.raises(ValueError, match="class DistilBertModel is not calibrated"):
+        InferenceCache().calibrate(model, windows_of([3]))
+    with pytest.raises(ValueError, match="Unknown precision 'int8'"):
+        spacy.blank("en").add_pipe("sbert_reranker", config={"model": {"precision": "int8"}})
+
+
+def test_what_is_not_packable_is_not_rounded(quick):
+    model = make_model("distilbert", activation="silu")
+    engine = InferenceCache().engine_of(model, "int8", windows_of([20] * 200))
+    assert isinstance(engine, inference.Padded)
+
+
+@pytest.mark.parametrize("damage", ["shape", "name", "nan", "bytes"])
+def test_damaged_ranges(tmp_path, damage):
+    model, path = make_model("bert"), tmp_path / CALIBRATION_FILE
+    assert read_calibration(tmp_path, model) is None
+    found = calibrate(model, windows_of([9, 5]))
+    path.write_bytes(found.to_bytes())
+    assert read_calibration(tmp_path, model).digest() == found.digest()
+    ranges = dict(found.ranges)
+    if damage == "shape":
+        ranges["mix"] = ranges["mix"][:, :, 1:].contiguous()
+    elif damage == "name":
+        ranges["other"] = ranges.pop("mix")
+    elif damage == "nan":
+        ranges["mix"] = ranges["mix"] * torch.nan
+    data = Calibration(3, ranges).to_bytes()
+    path.write_bytes(data[:-9] if damage == "bytes" else data)
+    with pytest.raises(ValueError, match=CALIBRATION_FILE.replace(".", r"\.")):
+        read_calibration(tmp_path, model)
