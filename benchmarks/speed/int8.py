@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy
 import spacy
-from scipy.stats import spearmanr
-from texts import dev_pairs, sts_sentences
+from texts import dev_pairs, dev_spearman, sts_sentences
 
 from spacy_sbert import SentenceBert
 
@@ -35,10 +34,8 @@ def parts_of(data: Path, year: int) -> Iterator[Pairs]:
         yield [text[0] for text, _ in scored], [text[1] for text, _ in scored], [score for _, score in scored]
 
 
-def spearman(pipe: SentenceBert, pairs: Pairs) -> float:
-    first, second = (pipe.encode(side) for side in pairs[:2])
-    cosines = (first * second).sum(1) / numpy.linalg.norm(first, axis=1) / numpy.linalg.norm(second, axis=1)
-    return 100 * float(spearmanr(cosines, pairs[2]).statistic)
+def score(pipe: SentenceBert, pairs: Pairs) -> float:
+    return dev_spearman(pipe.encode(pairs[0]), pipe.encode(pairs[1]), pairs[2])
 
 
 def seconds(pipes: dict[str, SentenceBert], texts: list[str], rounds: int) -> dict[str, float]:
@@ -76,8 +73,8 @@ def main() -> None:
         vectors = pipe.encode(texts)
         lengths = numpy.linalg.norm(exact, axis=1) * numpy.linalg.norm(vectors, axis=1)
         cosines = (exact * vectors).sum(1) / lengths
-        scores = [spearman(pipe, dev_pairs(args.data))]
-        scores += [statistics.mean(spearman(pipe, part) for part in parts) for parts in years]
+        scores = [score(pipe, dev_pairs(args.data))]
+        scores += [statistics.mean(score(pipe, part) for part in parts) for parts in years]
         cells = [f"{cosines.mean():.4f}, {cosines.min():.4f}", *(f"{score:.2f}" for score in scores)]
         print(f"| {name} | {' | '.join(cells)} | {len(texts) / taken[name]:.0f} |", flush=True)
     print(
