@@ -5,9 +5,11 @@ from numpy.typing import ArrayLike
 
 from ..errors.checks import validated
 from ..similarity import unit_length
-from ..similarity.rows import check_count, checked
+from ..similarity.rows import as_rows, check_count, check_finite, checked
 from .blocks import BLOCK_BYTES, BlockBytes, check_widths, rounding, scores_of, side, slices
 
+PART_BYTES = 2**20  # of vectors that are read at once, which the cache of a core holds
+LENGTHS = numpy.finfo("float32")
 Best = tuple[numpy.ndarray, numpy.ndarray]  # scores float32 (n, k), indices int64 (n, k)
 
 
@@ -20,19 +22,19 @@ def nearest(queries: ArrayLike, vectors: ArrayLike, *, k: int, block_bytes: Bloc
     Scores are those of similarity.cosine in float32, whatever the blocks: a zero vector has similarity 0 to all.
 
     queries (float array of shape (n, width), NumPy or CuPy): what to search for, a vector a row.
-    vectors (float array of shape (m, width), NumPy or CuPy): what to search in.
+    vectors (float array of shape (m, width), NumPy or CuPy): what to search in, maybe memory-mapped.
     k (int): how many to find of each query, from 1 to m.
-    block_bytes (int): bytes of similarities computed at once; beside copies of both sides of unit length, and the
+    block_bytes (int): bytes of similarities computed at once; beside a copy of the queries of unit length, and the
         result, a few times as much is held, and up to 24 times where nearly all vectors are equal.
     RETURNS (float32 array of shape (n, k), int64 array of shape (n, k)): the similarities, and the rows of `vectors`.
     RAISES (ValueError): if an array is of another shape or holds a number that is not finite, if widths differ, or if
         there are fewer than k vectors.
     SOURCE: Reimers and Gurevych 2019, section 1 (semantic search).
     """
-    left, right = checked(queries, "queries"), checked(vectors, "vectors")
+    left, right = checked(queries, "queries"), as_rows(vectors, "vectors")
     check_widths(left.shape[1], right.shape[1])
     check_count(k, len(right), f"nearest of {len(right)} vectors")
-    left, right = unit_length(left), unit_length(right)
+    left = unit_length(left)
     blocks = [_nearest(left[block], right, k, block_bytes) for block in slices(len(left), side(block_bytes))]
     scores, indices = map(numpy.concatenate, zip(*blocks, strict=True))
     return scores, indices
@@ -46,13 +48,53 @@ def best_of(best: Best, more: Best, k: int) -> Best:
 
 
 def _nearest(queries: numpy.ndarray, vectors: numpy.ndarray, k: int, block_bytes: int) -> Best:
-    """The nearest of one block of queries; all rows are of length 1 or 0."""
+    """The nearest of one block of queries, which are of length 1 or 0."""
     best = numpy.empty((len(queries), 0), dtype="float32"), numpy.empty((len(queries), 0), dtype="int64")
     for block in slices(len(vectors), max(1, block_bytes // (4 * len(queries)))):
-        i, j = _candidates(queries @ vectors[block].T, best[0], k, rounding(vectors.shape[1]))
+        i, j = _candidates(_cosines(queries, vectors, block), best[0], k, _margin(vectors.shape[1]))
         j += block.start
-        best = _merge(best, i, j, scores_of(queries, vectors, i, j, block_bytes), k)
+        best = best_of(best, _by_query(len(queries), i, j, _scores(queries, vectors, i, j, block_bytes)), k)
     return best
+
+
+def _margin(width: int) -> float:
+    """As `rounding`, where the length of a vector divides its product, and not its numbers.
+
+    The product and the score are each within width 2^-24 of the true one, their two lengths within half of that, but
+    for a few divisions and roots; two of these are compared: less than 8 (width + 2) 2^-24.
+    """
+    return 2 * rounding(width + 2)
+
+
+def _cosines(queries: numpy.ndarray, vectors: numpy.ndarray, block: slice) -> numpy.ndarray:
+    """cos(q_i, v_j) up to rounding, of the vectors of a block: float32 (n, block).
+
+    q_i . v_j / ||v_j||, part by part, so that vectors are read from memory once, and no copy of all is made
+    """
+    cosines = numpy.empty((len(queries), block.stop - block.start), dtype="float32")
+    for part in slices(block.stop, max(1, PART_BYTES // (4 * vectors.shape[1])), block.start):
+        rows = numpy.ascontiguousarray(vectors[part], dtype="float32")
+        squares = numpy.einsum("ij,ij->i", rows, rows)
+        if not ((squares >= LENGTHS.tiny / LENGTHS.eps) & (squares <= LENGTHS.max)).all():
+            check_finite(rows, "vectors", part.start)
+            rows, squares = unit_length(rows), numpy.ones_like(squares)
+        own = cosines[:, part.start - block.start : part.stop - block.start]
+        numpy.divide(queries @ rows.T, numpy.sqrt(squares), out=own)
+    return cosines
+
+
+def _scores(
+    queries: numpy.ndarray, vectors: numpy.ndarray, i: numpy.ndarray, j: numpy.ndarray, block_bytes: int
+) -> numpy.ndarray:
+    """As `scores_of`, of vectors of any length, which are brought to length 1 for it."""
+    scores = numpy.empty(len(i), dtype="float32")
+    order = numpy.argsort(j, kind="stable")
+    for part in slices(len(i), max(1, block_bytes // (4 * vectors.shape[1]))):
+        pairs = order[part]
+        wanted, places = numpy.unique(j[pairs], return_inverse=True)
+        rows = unit_length(numpy.ascontiguousarray(vectors[wanted], dtype="float32"))
+        scores[pairs] = scores_of(queries, rows, i[pairs], places, block_bytes)
+    return scores
 
 
 def _candidates(products: numpy.ndarray, scores: numpy.ndarray, k: int, margin: float) -> Best:
@@ -60,18 +102,13 @@ def _candidates(products: numpy.ndarray, scores: numpy.ndarray, k: int, margin: 
     floor = numpy.full((len(products), 1), -numpy.inf, dtype="float32") if scores.shape[1] < k else scores[:, -1:]
     if products.shape[1] > k:
         floor = numpy.maximum(floor, numpy.partition(products, -k, axis=1)[:, [-k]])
-    i, j = numpy.nonzero(products > floor - margin)
-    return i, j
+    return numpy.divmod(numpy.flatnonzero(products > floor - margin), products.shape[1])
 
 
-def _merge(best: Best, i: numpy.ndarray, j: numpy.ndarray, scores: numpy.ndarray, k: int) -> Best:
-    """The k best of each row, or as many as there are, which is alike for all rows."""
-    n, found = best[0].shape
-    i = numpy.concatenate([numpy.repeat(numpy.arange(n), found), i])
-    j = numpy.concatenate([best[1].ravel(), j])
-    scores = numpy.concatenate([best[0].ravel(), scores])
-    order = numpy.lexsort((j, -scores, i))
-    rows = i[order]
-    ranks = numpy.arange(len(rows)) - numpy.searchsorted(rows, rows)
-    order = order[ranks < k]
-    return scores[order].reshape(n, -1), j[order].reshape(n, -1)
+def _by_query(n: int, i: numpy.ndarray, j: numpy.ndarray, scores: numpy.ndarray) -> Best:
+    """The candidates of each query in a row of their own, filled up with the score -inf where others have more."""
+    counts = numpy.bincount(i, minlength=n)
+    place = numpy.arange(len(i)) - numpy.repeat(numpy.cumsum(counts) - counts, counts)
+    found = numpy.full((n, counts.max()), -numpy.inf, dtype="float32"), numpy.zeros((n, counts.max()), dtype="int64")
+    found[0][i, place], found[1][i, place] = scores, j
+    return found

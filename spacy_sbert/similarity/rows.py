@@ -15,13 +15,27 @@ def checked(vectors: ArrayLike, name: str, dtype: str = "float32") -> numpy.ndar
     RETURNS (float array of shape (n, width)).
     RAISES (ValueError): if the shape is another, there is no row, or a number is not finite.
     """
-    rows = numpy.ascontiguousarray(to_numpy(vectors) if is_cupy_array(vectors) else vectors, dtype=dtype)
+    rows = numpy.ascontiguousarray(as_rows(vectors, name), dtype=dtype)
+    check_finite(rows, name)
+    return rows
+
+
+def as_rows(vectors: ArrayLike, name: str) -> numpy.ndarray:
+    """The vectors as an array on the CPU, of whatever dtype and layout they have.
+
+    RAISES (ValueError): if the shape is another than (n, width), or there is no row.
+    """
+    rows = numpy.asarray(to_numpy(vectors) if is_cupy_array(vectors) else vectors)
     if rows.ndim != 2 or rows.size == 0:
-        raise ValueError(Errors.NOT_ROWS.format(name=name, given=numpy.shape(vectors)))
+        raise ValueError(Errors.NOT_ROWS.format(name=name, given=rows.shape))
+    return rows
+
+
+def check_finite(rows: numpy.ndarray, name: str, start: int = 0) -> None:
+    """RAISES (ValueError): if a number of these rows, of which the first is row `start` to the user, is not finite."""
     finite = numpy.isfinite(rows).all(axis=1)
     if not finite.all():
-        raise ValueError(Errors.ROW_NOT_FINITE.format(name=name, row=int(finite.argmin())))
-    return rows
+        raise ValueError(Errors.ROW_NOT_FINITE.format(name=name, row=start + int(finite.argmin())))
 
 
 def check_count(given: int, most: int, what: str, name: str = "k") -> None:

@@ -44,6 +44,21 @@ def test_equal_vectors_far_apart_are_equally_similar():
     assert indices.tolist() == [[3, 5, 350, 699]] and len(set(scores[0].tolist())) == 1
 
 
+def test_lengths_do_not_matter(tmp_path):
+    """Near to each other but in length, so that rounding decides; too long and too short to be squared; zero."""
+    vectors = (numpy.ones((4000, 300)) + 3e-4 * RNG.standard_normal((4000, 300))).astype("float32")
+    vectors *= RNG.uniform(0.1, 9, (4000, 1)).astype("float32")
+    vectors[1500::7] = vectors[20:23].repeat(120, axis=0)[: len(vectors[1500::7])]
+    vectors[::50] *= numpy.float32(1e30)
+    vectors[25::50] *= numpy.float32(1e-30)
+    vectors[3990] = 0
+    numpy.save(tmp_path / "vectors.npy", vectors)
+    for queries in (vectors[20:21], vectors[:8] * numpy.float32(1e-3), -vectors[:3]):
+        expected = by_brute_force(queries, vectors, 400)
+        assert_equal(nearest(queries, vectors, k=400), expected)
+        assert_equal(nearest(queries, numpy.load(tmp_path / "vectors.npy", mmap_mode="r"), k=400), expected)
+
+
 def test_by_hand():
     scores, indices = nearest([[2.0, 0.0], [0.0, 0.0]], [[-1.0, 0.0], [3.0, 3.0], [5.0, 0.0]], k=3)
     assert indices.tolist() == [[2, 1, 0], [0, 1, 2]]
@@ -65,6 +80,23 @@ def test_memory_is_bounded(vectors):
         assert tracemalloc.get_traced_memory()[1] < 24 * 2**18
     finally:
         tracemalloc.stop()
+
+
+def test_no_copy_of_the_vectors():
+    vectors = RNG.standard_normal((20_000, 384), dtype="float32")  # 31 MB
+    tracemalloc.start()
+    try:
+        nearest(vectors[:1], vectors, k=3)
+        assert tracemalloc.get_traced_memory()[1] < 2**22
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_row_that_is_not_finite_among_many():
+    vectors = numpy.ones((4000, 384), dtype="float32")
+    vectors[[3456, 3999], [1, 2]] = numpy.nan, numpy.inf
+    with pytest.raises(ValueError, match="Row 3456 of the vectors is not finite"):
+        nearest(vectors[:1], vectors, k=1)
 
 
 @pytest.mark.parametrize(
