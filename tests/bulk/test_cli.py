@@ -39,7 +39,7 @@ def test_encode(pipeline, sbert, texts, write_texts, tmp_path):
     ("options", "message"),
     [
         (["--name", "sbert"], "no 'sbert' pipe named 'sbert': those it has are encoder"),
-        (["--name", "encoder", "--precision", "int8"], "Unknown precision 'int8': expected one of float32"),
+        (["--name", "encoder", "--precision", "int4"], "Unknown precision 'int4': expected one of float32"),
         (["--name", "encoder", "--gpu-ids", "0,x"], "Cannot use --gpu-ids 0,x: expected whole numbers"),
         (["--name", "encoder", "--column", "body"], "a.csv, line 1: expected a column 'body', got id, text"),
     ],

@@ -168,7 +168,11 @@ def calls(nlp, folder):
         ),  # see the losses
         "evaluation.baselines.make_baseline": (make_baseline, {"name": "tf-idf"}, {"powers": ANY_LIST, "seed": SEEDS}),
         "interchange.exporting.export_folder": (interchange.export_folder, {"nlp": nlp, "path": missing}, {}),
-        "interchange.importing.import_folder": (interchange.import_folder, {"source": str(missing)}, {"name": LATER}),
+        "interchange.importing.import_folder": (
+            interchange.import_folder,
+            {"source": str(folder / "exported")},
+            {"name": LATER},
+        ),
         "cards.facts.describe": (cards.describe, {"nlp": nlp}, {"name": {"none", "empty text", *LATER}}),
         "readers.texts.read_texts": (read_drawn, {"path": corpus}, {"limit": {"zero", *MANY}}),
         "visual.render.render": (visual.render, {"docs": doc, "jupyter": False}, {"options": {"none", "dict"}}),
