@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from importlib import import_module
 from itertools import accumulate, pairwise
 from typing import Any, NoReturn, cast
 from zlib import crc32
@@ -20,6 +21,9 @@ from .errors import Errors
 from .peers import Peers
 
 PATIENCE = timedelta(days=7)  # while rank 0 evaluates; torchrun ends a job of which a rank has died at once
+# What imports it later (transformers does) would make the joined ranks the default of its functions, which keep them.
+# Threads of gloo would then outlive destroy_process_group: one that still lets go of a tensor while Python ends aborts.
+KEEPS_RANKS = "torch.distributed.nn.functional"
 
 
 class RankLost(RuntimeError):
@@ -160,6 +164,7 @@ def launched(gpu_id: int = -1) -> Iterator[Ranks]:
     if gpu_id >= 0:
         gpu_id += int(os.environ["LOCAL_RANK"])
     stock = signal.signal(signal.SIGTERM, _end)  # by which torchrun ends the others: what is being saved is taken back
+    import_module(KEEPS_RANKS)
     distributed.init_process_group("nccl" if gpu_id >= 0 else "gloo", timeout=PATIENCE)
     try:
         yield Ranks(gpu_id)

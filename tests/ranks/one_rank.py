@@ -6,6 +6,7 @@ weights after all, and the losses. --alone: each rank computes the loss of its p
 
 import os
 import sys
+import weakref
 from pathlib import Path
 
 import numpy
@@ -14,6 +15,7 @@ import spacy
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from test_objectives import OBJECTIVES, make_examples, several
 from thinc.api import SGD
+from torch import distributed
 
 from spacy_sbert.training.parameters import OfTorch, parameters_of
 from spacy_sbert.training.peers import ALONE
@@ -62,11 +64,13 @@ def run(nlp, name, ranks, alone=False):
 def main(folder, *options):
     with launched(-1) as ranks:
         assert ranks.size == int(os.environ["WORLD_SIZE"])
+        joined = weakref.ref(distributed.group.WORLD)
         for path in sorted(Path(folder).iterdir()):
             if (path / "config.cfg").exists():
                 nlp = spacy.load(path)
                 name = nlp.config["components"]["sbert"]["loss"] and path.name.split(", ")[1]
                 numpy.savez(path / f"rank{ranks.rank}.npz", **run(nlp, name, ranks, alone="--alone" in options))
+    assert joined() is None  # else its threads go on while Python ends
 
 
 if __name__ == "__main__":
