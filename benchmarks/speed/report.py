@@ -194,6 +194,16 @@ def steps(results: Mapping[str, Result]) -> str:
     return markdown(("training", "ms a step", *parts), table) if table else ""
 
 
+def searches(results: Mapping[str, Result]) -> str:
+    """The table of searches and clusters beside what other libraries take."""
+    table = [
+        (what, way, f"{1000 * found['median'] / found['items']:.1f}", f"{ratio(ways['ours'], found)[0]:.2f}x")
+        for what, ways in results.get("search", {}).get("beside", {}).items()
+        for way, found in ways.items()
+    ]
+    return markdown(("search", "by", "ms", "ours is as fast"), table) if table else ""
+
+
 def grown(results: Mapping[str, Result]) -> str:
     """The table of how the cost grows."""
     table = [
@@ -234,6 +244,7 @@ def main() -> None:
         targets(results),
         figures(results),
         steps(results),
+        searches(results),
         grown(results),
         machines(results),
         others(results),

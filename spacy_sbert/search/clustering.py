@@ -63,11 +63,13 @@ def by_appearance(labels: numpy.ndarray) -> numpy.ndarray:
 
 def _distances(rows: numpy.ndarray) -> numpy.ndarray:
     """1 - cos of every two rows i < j, by i and then j: float64 (n (n - 1) / 2,)."""
-    n, filled = len(rows), 0
-    distances = numpy.empty(n * (n - 1) // 2)
-    for block in slices(n, max(1, BLOCK_BYTES // (8 * n))):
-        products = rows[block] @ rows[block.start :].T
-        above = products[numpy.arange(products.shape[1]) > numpy.arange(len(products))[:, None]]
-        distances[filled : filled + len(above)] = 1 - above
-        filled += len(above)
+    n, size, filled = len(rows), max(1, BLOCK_BYTES // (8 * len(rows))), 0
+    distances, products = numpy.empty(n * (n - 1) // 2), numpy.empty((min(n, size), n))
+    for block in slices(n, size):
+        right = products[: block.stop - block.start, block.start :]
+        numpy.matmul(rows[block], rows[block.start :].T, out=right)
+        for first, row in enumerate(right, 1):
+            above = distances[filled : filled + len(row) - first]
+            numpy.subtract(1, row[first:], out=above)
+            filled += len(above)
     return numpy.maximum(distances, 0, out=distances)  # that of equal vectors may be rounded to less

@@ -71,15 +71,22 @@ def _cosines(queries: numpy.ndarray, vectors: numpy.ndarray, block: slice) -> nu
 
     q_i . v_j / ||v_j||, part by part, so that vectors are read from memory once, and no copy of all is made
     """
-    cosines = numpy.empty((len(queries), block.stop - block.start), dtype="float32")
-    for part in slices(block.stop, max(1, PART_BYTES // (4 * vectors.shape[1])), block.start):
-        rows = numpy.ascontiguousarray(vectors[part], dtype="float32")
-        squares = numpy.einsum("ij,ij->i", rows, rows)
-        if not ((squares >= LENGTHS.tiny / LENGTHS.eps) & (squares <= LENGTHS.max)).all():
-            check_finite(rows, "vectors", part.start)
-            rows, squares = unit_length(rows), numpy.ones_like(squares)
-        own = cosines[:, part.start - block.start : part.stop - block.start]
-        numpy.divide(queries @ rows.T, numpy.sqrt(squares), out=own)
+    vectors = vectors[block]
+    cosines = numpy.empty((len(queries), len(vectors)), dtype="float32")
+    squares = numpy.empty(len(vectors), dtype="float32")
+    parts = list(slices(len(vectors), max(1, PART_BYTES // (4 * vectors.shape[1]))))
+    with numpy.errstate(all="ignore"):  # what is not usual is computed again
+        for part in parts:
+            rows = numpy.ascontiguousarray(vectors[part], dtype="float32")
+            squares[part] = (rows[:, None] @ rows[:, :, None])[:, 0, 0]  # first, for it streams memory best
+            numpy.matmul(queries, rows.T, out=cosines[:, part])
+        cosines /= numpy.sqrt(squares)
+    usual = (squares >= LENGTHS.tiny / LENGTHS.eps) & (squares <= LENGTHS.max)
+    for part in parts if not usual.all() else ():
+        if not usual[part].all():
+            rows = numpy.ascontiguousarray(vectors[part], dtype="float32")
+            check_finite(rows, "vectors", block.start + part.start)
+            numpy.matmul(queries, unit_length(rows).T, out=cosines[:, part])
     return cosines
 
 
