@@ -1,26 +1,39 @@
 """Freed memory back to the system: of what threads free, glibc keeps the more the longer they run."""
 
 import ctypes
+import mmap
 import sys
-import time
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 EVERY = 2**13  # wordpieces; less frees too little
-REST = 0.5  # seconds between two times: giving back takes some ms, however fast the encoder is
-_done, _last = 0, 0.0
+GROWTH = 1.01  # of resident memory, since the first work after it was given back
+_done = 0
+_usual: int | None = None
 
 
 def note_work(n_wordpieces: int) -> None:
-    """Count wordpieces that were encoded on the CPU in this process, and give freed memory back now and then."""
-    global _done, _last
+    """Count wordpieces that were encoded on the CPU in this process, and give freed memory back once it has grown.
+
+    The next work takes most of it anew, page by page, which costs a few per cent of the time if it happens every time.
+    """
+    global _done, _usual
     _done += n_wordpieces  # a count that another thread overwrites is only late
-    if _done < EVERY or time.monotonic() < _last + REST:
-        return
-    _done, _last = 0, time.monotonic()
     give_back = _malloc_trim()
-    if give_back is not None:
+    if _done < EVERY or give_back is None:
+        return
+    _done, now = 0, _resident()
+    if _usual is None:
+        _usual = now
+    elif now > GROWTH * _usual:
         give_back(0)
+        _usual = None
+
+
+def _resident() -> int:
+    """Bytes of this process that are in memory."""
+    return int(Path("/proc/self/statm").read_text(encoding="utf8").split()[1]) * mmap.PAGESIZE
 
 
 @cache
