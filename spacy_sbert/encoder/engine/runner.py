@@ -1,5 +1,6 @@
 """From wordpieces to their states without a graph: sorted or packed, in batches of a budget, each text once."""
 
+import math
 from collections.abc import Iterator
 from functools import partial
 from typing import Protocol, cast
@@ -63,8 +64,8 @@ def run(engine: Engine, wordpieces: Wordpieces, *, budget: int = 0) -> Iterator[
 
 
 def _cpu_budget(n_wordpieces: int) -> int:
-    """Two passes for each thread, as far as they are worth it."""
-    return min(CPU_BUDGET, max(SMALLEST_BUDGET, n_wordpieces // (2 * torch.get_num_threads())))
+    """A pass for each thread, as far as it is worth it: more and smaller ones take longer in all."""
+    return min(CPU_BUDGET, max(SMALLEST_BUDGET, math.ceil(n_wordpieces / torch.get_num_threads())))
 
 
 def _equal_windows(wordpieces: Wordpieces) -> dict[int, list[int]]:
