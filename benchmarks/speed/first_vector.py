@@ -1,9 +1,9 @@
 """The time to the first vector, ours and sentence-transformers in turn: whole processes, imports and loading included.
 
-Usage: python benchmarks/speed/first_vector.py --output FILE.json [--rounds 7] [--threads N] [--gpu-id -1]
-Each process loads all-MiniLM-L6-v2 and encodes one sentence: ours by `encode`, by a Doc, and from a saved pipeline. A
-warm-up round, which is not counted, leaves files in the disk cache. "processor" are the seconds of all cores, which
-other processes disturb less.
+Usage: python benchmarks/speed/first_vector.py --data FOLDER --output FILE.json [--rounds 7] [--threads N] [--gpu-id -1]
+Each process loads all-MiniLM-L6-v2 and encodes one sentence: ours by `encode`, by a Doc, and from a saved pipeline; no
+data set is read. A warm-up round, which is not counted, leaves files in the disk cache. "processor" are the seconds of
+all cores, which other processes disturb less.
 """
 
 import os
