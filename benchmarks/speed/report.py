@@ -15,7 +15,8 @@ from measure import markdown, ratio
 
 Result = Mapping[str, Any]
 Found = tuple[str, bool]  # what was measured, in words, and whether it is what was asked for
-FILES = ("sentences", "mixed", "shared", "shared_sentences", "train", "step", "search", "memory", "growth")
+ENCODING = ("sentences", "mixed", "shared", "shared_sentences")
+FILES = (*ENCODING, "train", "step", "search", "memory", "growth", "first_vector")
 UNITS = {
     "sentences": "sentences",
     "mixed": "texts",
@@ -102,6 +103,18 @@ def search(result: Result) -> Found:
     return f"{seconds:.3g} s among {result['sentences']} vectors", seconds < 1
 
 
+def sooner(name: str) -> Callable[[Result], Found]:
+    """How many times as soon as sentence-transformers' the first vector is there."""
+
+    def find(result: Result) -> Found:
+        found = result["elapsed"]
+        (middle, low, high), ours, theirs = found["ratios"][name], found["processes"][name], found["processes"]["peer"]
+        seconds = f"{ours['median']:.1f} s against {theirs['median']:.1f} s"
+        return f"{middle:.2f}x ({low:.2f} to {high:.2f}), {seconds}", middle >= 1
+
+    return find
+
+
 def rows() -> Iterator[Row]:
     """All rows, in the order of the table."""
     yield from sentence_rows("`nlp.pipe`")
@@ -122,6 +135,8 @@ def rows() -> Iterator[Row]:
         yield Row("train", what, PEER, "within 0.3", spearman(name, peer, 0.3))
     yield Row("search", "most similar pair", "", "under 1 s", search)
     yield Row("memory", "memory of `nlp.pipe`", "", "flat after the first", memory)
+    for name, what in (("encode", "`encode`"), ("doc", "a Doc"), ("saved", "a saved pipeline's Doc")):
+        yield Row("first_vector", f"first vector of a process, {what}", "sentence-transformers", "1x", sooner(name))
 
 
 def sentence_rows(what: str, bare: str = "") -> Iterator[Row]:

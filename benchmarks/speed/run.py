@@ -28,6 +28,7 @@ BENCHMARKS = {
     "memory": ("memory.py", "", "--n 128 --every 32"),
     "growth": ("growth.py", "", "--rounds 1 --sentences 32 64 --wordpieces 5 50 --budgets 512 2048 --total 500 --n 64"),
     "search": ("search.py", "", "--n 500 --searched 2000 --rounds 1"),  # on a CPU
+    "first_vector": ("first_vector.py", "", "--rounds 1"),
 }
 ON_GPU = {"growth": "--budgets 2048 8192 32768 131072"}  # in place of the usual arguments
 

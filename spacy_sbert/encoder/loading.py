@@ -12,7 +12,15 @@ from typing import Any, TypeVar
 import tokenizers
 import torch
 import transformers
-from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, AutoTokenizer, PretrainedConfig
+from transformers import (
+    MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
+    MODEL_MAPPING,
+    AutoConfig,
+    AutoModel,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    PretrainedConfig,
+)
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from .config_values import check_config
@@ -21,6 +29,8 @@ from .hugging_face import Network, Tokenizer
 from .settings import read_json, read_object, unexpected
 
 T = TypeVar("T")
+AutoClass = type[AutoModel] | type[AutoModelForSequenceClassification]
+CLASSES = {AutoModel: MODEL_MAPPING, AutoModelForSequenceClassification: MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING}
 NO_LIMIT = 1_000_000  # tokenizers that know no limit say 1e30
 TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 TOKENIZER_KEYS = {  # of from_pretrained, and what each tokenizer takes beside the arguments that it names
@@ -168,17 +178,27 @@ def check_vocabulary(source: Source, tokenizer: Tokenizer, model: Network) -> No
 
 
 def load_weights(
-    source: Source, model_class: type[AutoModel] | type[AutoModelForSequenceClassification], config: PretrainedConfig
+    source: Source, auto_class: AutoClass, config: PretrainedConfig
 ) -> tuple[Network, dict[str, list[str]]]:
     """A model, and what Transformers says of its loading.
 
-    model_class: AutoModel or another one. config: see load_config.
+    auto_class: one of CLASSES. config: see load_config.
     RAISES (ValueError): if the weights are damaged, or their shapes are not those that config.json says.
     """
     try:
-        return model_class.from_pretrained(**source.options, config=config, output_loading_info=True)
+        own = None if source.trust else own_class(auto_class, config)
+        return (own or auto_class).from_pretrained(**source.options, config=config, output_loading_info=True)
     except Exception as error:  # whatever config and weights lead to
         raise _unfit(source, _told(error)) from error
+
+
+def own_class(auto_class: AutoClass, config: PretrainedConfig) -> Any:
+    """The class of Transformers that an Auto class loads for a config; None where that is not plain.
+
+    The Auto class finds it, too, but imports the configs of all models that it knows first.
+    """
+    found = CLASSES[auto_class].get(type(config), None)
+    return found if getattr(found, "config_class", None) is type(config) else None
 
 
 def try_once(source: Source, model: Network, tokenizer: Tokenizer, texts: Sequence[str]) -> None:

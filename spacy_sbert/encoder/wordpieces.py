@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -53,8 +54,7 @@ class Wordpieces:
 class WordpieceTokenizer:
     """The tokenizer of an encoder, for many texts at a time.
 
-    A fast tokenizer is copied, so that its cutting and padding are nobody else's. strings: object (vocabulary,), all
-    wordpieces by their ids.
+    A fast tokenizer is copied, so that its cutting and padding are nobody else's.
 
     tokenizer: of Hugging Face.
     settings (FolderSettings): of the encoder; max_length limits a window.
@@ -66,10 +66,9 @@ class WordpieceTokenizer:
     def __init__(self, tokenizer: Any, settings: FolderSettings, overflow: str, *, include_prompt: bool = True):
         self.settings, self.overflow, self.include_prompt = settings, overflow, include_prompt
         self._special_ids = set(tokenizer.all_special_ids)
+        self._given: Any = tokenizer
         self._slow: Any = None if tokenizer.is_fast else tokenizer
         self._fast: Any = None
-        n_ids = max(len(tokenizer), *(i + 1 for i in tokenizer.get_vocab().values()))  # some ids may be nobody's
-        self.strings = numpy.array(tokenizer.convert_ids_to_tokens(list(range(n_ids))), dtype=object)
         self.has_type_ids = "token_type_ids" in tokenizer.model_input_names
         self.pad_id, self.pad_type_id = tokenizer.pad_token_id or 0, tokenizer.pad_token_type_id
         if tokenizer.is_fast:
@@ -78,6 +77,12 @@ class WordpieceTokenizer:
             self._fast.no_truncation()
             if settings.max_length is not None:
                 self._fast.enable_truncation(settings.max_length)
+
+    @cached_property
+    def strings(self) -> numpy.ndarray:
+        """object (vocabulary,): all wordpieces by their ids."""
+        n_ids = max(len(self._given), *(i + 1 for i in self._given.get_vocab().values()))  # some ids may be nobody's
+        return numpy.array(self._given.convert_ids_to_tokens(list(range(n_ids))), dtype=object)
 
     def __call__(self, texts: Sequence[str], *, offsets: bool, prompt: str = "") -> Wordpieces:
         """Tokenise texts.

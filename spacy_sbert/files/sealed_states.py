@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import srsly
 from spacy.pipeline import TrainablePipe
@@ -33,8 +33,8 @@ def seal(state: bytes) -> bytes:
     return b"".join((state, MARK, hashlib.sha256(state).digest()))
 
 
-def unseal(data: bytes) -> bytes:
-    """The state that was sealed; one that was saved before there were digests is returned if it is whole.
+def unseal(data: bytes) -> memoryview:
+    """The state that was sealed, not copied; one that was saved before there were digests is returned if it is whole.
 
     RAISES (Damaged): if it is not what was sealed.
     """
@@ -42,8 +42,8 @@ def unseal(data: bytes) -> bytes:
         raise Damaged("it is empty")
     if not data[-LENGTH:].startswith(MARK):
         check_parts(data, (), ())
-        return data
-    state = data[:-LENGTH]
+        return memoryview(data)
+    state = memoryview(data)[:-LENGTH]
     if hashlib.sha256(state).digest() != data[-LENGTH + len(MARK) :]:
         raise Damaged("its SHA-256 is not the one that was written behind it")
     return state
@@ -57,7 +57,7 @@ class SealedModel(Model[InT, OutT]):
 
     def from_bytes(self, bytes_data: bytes) -> "SealedModel[InT, OutT]":
         """RAISES (ValueError): if the bytes are damaged."""
-        super().from_bytes(unseal(bytes_data))
+        super().from_bytes(cast(bytes, unseal(bytes_data)))
         return self
 
 

@@ -17,7 +17,7 @@ class Part(NamedTuple):
         return seal(self.write())
 
     def from_bytes(self, data: bytes) -> None:
-        self.read(unseal(data))
+        self.read(bytes(unseal(data)))
 
     def to_file(self, path: Path) -> None:
         path.write_bytes(self.to_bytes())

@@ -7,7 +7,18 @@ import numpy
 import pytest
 import spacy
 import torch
-from transformers import AutoConfig, BertForMaskedLM, BertModel
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForSequenceClassification,
+    BertConfig,
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    BertModel,
+    FunnelConfig,
+)
+
+from spacy_sbert.encoder.loading import own_class
 
 TEXT = "the cat sat on the mat"
 
@@ -292,3 +303,22 @@ def test_nothing_is_said_of_the_real_model(minilm, caplog, capfd):
     assert all(map(torch.equal, shim._model.state_dict().values(), stock.state_dict().values()))
     assert shim._model.pooler is not None
     assert not caplog.text and capfd.readouterr() == ("", "")
+
+
+def test_own_classes_are_those_that_auto_classes_load():
+    config = BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8)
+    kinds = {AutoModel: BertModel, AutoModelForSequenceClassification: BertForSequenceClassification}
+    for auto_class, kind in kinds.items():
+        assert own_class(auto_class, config) is kind is type(auto_class.from_config(config))
+
+
+def test_auto_classes_load_what_is_not_plain():
+    class OwnConfig(BertConfig):
+        """Of a class that Transformers does not know."""
+
+    class Namesake(BertConfig):
+        """Of a class that is named as one that it knows."""
+
+    Namesake.__name__ = "BertConfig"
+    for config in (FunnelConfig(), OwnConfig(), Namesake()):  # Funnel: two classes, by its architectures
+        assert own_class(AutoModel, config) is None

@@ -4,10 +4,11 @@ from functools import partial
 
 import pytest
 import torch
+import transformers
 from small_models import FAMILIES, MODELS, SIZES, by_window, make_model, make_rows, make_window
 from transformers import AlbertConfig, AlbertModel, BertConfig, BertModel, DistilBertModel, MPNetModel
 
-from spacy_sbert.encoder.engine import private_torch
+from spacy_sbert.encoder.engine import families, private_torch
 from spacy_sbert.encoder.engine.packed_bert import PackedBert, is_packable
 
 WITHOUT_TYPES = (MPNetModel, DistilBertModel)
@@ -48,6 +49,12 @@ def test_states_are_those_of_each_window_alone(name, with_types):
     given = by_window(PackedBert(model, torch.float32), rows)
     assert len(given) == 7 and torch.cat(expected).std() > 0.3
     assert largest_difference(given, expected) < 1e-5
+
+
+def test_families_are_named_as_their_classes_are():
+    for name in families.FAMILIES:
+        kind = getattr(transformers, name.rpartition(".")[2])
+        assert f"{kind.__module__}.{kind.__qualname__}" == f"transformers.models.{name}"
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

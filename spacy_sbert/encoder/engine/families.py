@@ -5,16 +5,6 @@ from operator import attrgetter
 
 import torch
 from torch.nn import Identity, functional
-from transformers import (
-    BertModel,
-    CamembertModel,
-    DistilBertModel,
-    ElectraModel,
-    MPNetModel,
-    RobertaModel,
-    XLMRobertaModel,
-)
-from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 
 from ..hugging_face import Module, Network
 from .windows import attend_within
@@ -60,10 +50,15 @@ DISTILBERT: Names = {
     "drop_output": "ffn.dropout",
     "norm_output": "output_layer_norm",
 }
-FAMILIES: dict[type, tuple[str, Names]] = {  # where the layers are, and the parts in each
-    **dict.fromkeys((BertModel, RobertaModel, XLMRobertaModel, CamembertModel, ElectraModel), ("encoder.layer", BERT)),
-    MPNetModel: ("encoder.layer", MPNET),
-    DistilBertModel: ("transformer.layer", DISTILBERT),
+# Where the layers of a class are, and the parts in each. By name: an encoder's own module alone is to be imported.
+FAMILIES: dict[str, tuple[str, Names]] = {
+    "bert.modeling_bert.BertModel": ("encoder.layer", BERT),
+    "camembert.modeling_camembert.CamembertModel": ("encoder.layer", BERT),
+    "distilbert.modeling_distilbert.DistilBertModel": ("transformer.layer", DISTILBERT),
+    "electra.modeling_electra.ElectraModel": ("encoder.layer", BERT),
+    "mpnet.modeling_mpnet.MPNetModel": ("encoder.layer", MPNET),
+    "roberta.modeling_roberta.RobertaModel": ("encoder.layer", BERT),
+    "xlm_roberta.modeling_xlm_roberta.XLMRobertaModel": ("encoder.layer", BERT),
 }
 
 
@@ -90,9 +85,14 @@ class Parts:
         return [self.query, self.key, self.value, self.mix, self.widen, self.narrow]
 
 
+def is_of_family(model: Network) -> bool:
+    """Whether a model is of a class of FAMILIES itself, not of one derived from it."""
+    return _class_of(model) in FAMILIES
+
+
 def layers_of(model: Network) -> list[Parts]:
     """The parts of each layer of a model of FAMILIES."""
-    layers, names = FAMILIES[type(model)]
+    layers, names = FAMILIES[_class_of(model)]
     return [
         Parts(**{part: attrgetter(name)(layer) for part, name in names.items()}) for layer in attrgetter(layers)(model)
     ]
@@ -100,7 +100,7 @@ def layers_of(model: Network) -> list[Parts]:
 
 def activation_of(model: Network) -> str:
     """The name of the activation between the linear layers of the feed-forward part."""
-    return model.config.activation if isinstance(model, DistilBertModel) else model.config.hidden_act
+    return model.config.activation if FAMILIES[_class_of(model)][1] is DISTILBERT else model.config.hidden_act
 
 
 def position_padding(model: Network) -> int | None:
@@ -110,7 +110,7 @@ def position_padding(model: Network) -> int | None:
 
 def scores_by_distance(model: Network) -> torch.Tensor | None:
     """What MPNet adds to the attention scores, float (buckets of distances, heads); None for the others."""
-    return model.encoder.relative_attention_bias.weight if isinstance(model, MPNetModel) else None
+    return model.encoder.relative_attention_bias.weight if FAMILIES[_class_of(model)][1] is MPNET else None
 
 
 def added_to_scores(windows: torch.Tensor, by_distance: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor:
@@ -123,6 +123,13 @@ def added_to_scores(windows: torch.Tensor, by_distance: torch.Tensor | None, dty
     mask = attend_within(windows, dtype)
     if by_distance is None:
         return mask
+    from transformers.models.mpnet.modeling_mpnet import MPNetEncoder  # imported already, where it is asked for
+
     places = torch.arange(windows.shape[1])  # in the row: windows are in one piece, distances in them are the same
     buckets = MPNetEncoder.relative_position_bucket(places - places[:, None]).to(windows.device)
     return mask + functional.embedding(buckets, by_distance).permute(2, 0, 1).contiguous().to(dtype)
+
+
+def _class_of(model: Network) -> str:
+    kind = type(model)
+    return f"{kind.__module__}.{kind.__qualname__}".removeprefix("transformers.models.")

@@ -9,10 +9,10 @@ from torch.nn import functional
 from ..hugging_face import Module, Network
 from ..wordpieces import Wordpieces
 from .families import (
-    FAMILIES,
     Parts,
     activation_of,
     added_to_scores,
+    is_of_family,
     layers_of,
     position_padding,
     scores_by_distance,
@@ -27,7 +27,7 @@ LINEARS = ("heads", "mix", "widen", "narrow")  # the products of a layer; the he
 
 def is_packable(model: Network) -> bool:
     """Whether PackedBert computes the same as a Hugging Face model: an encoder of FAMILIES, without extras."""
-    if type(model) not in FAMILIES:
+    if not is_of_family(model):
         return False
     config, layers = model.config, layers_of(model)
     # Adapters (LoRA) put modules of their own in the place of linear layers.
