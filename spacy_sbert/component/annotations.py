@@ -10,7 +10,7 @@ from thinc.util import get_array_module, is_cupy_array, to_numpy
 
 from ..encoder.rows import borders_of, row_characters
 from ..hooks.placed import Record
-from ..vectors.cuts import was_cut
+from ..vectors.cuts import n_rows_cut
 from ..vectors.encoded import EncodedDoc
 
 
@@ -31,8 +31,8 @@ def make_record(doc: Doc, encoded: EncodedDoc, *, set_hooks: bool) -> Record:
     encoded (EncodedDoc): its rows, on whatever device.
     set_hooks (bool): whether the pipe answers `doc.vector`.
     RETURNS (dict): rows int32 (rows, 2), vectors float32 (rows, width), has_text bool (rows,), width, pooling,
-        normalize, set_hooks, truncated; with token vectors also states float32 (wordpieces, width), special tokens
-        left out, and characters int32 (wordpieces, 2); with a dense layer dense, which is True.
+        normalize, set_hooks, truncated; text, if it is known; with token vectors also states float32 (wordpieces,
+        width), special tokens left out, and characters int32 (wordpieces, 2); with a dense layer dense, which is True.
     """
     rows, places = encoded.rows, encoded.rows.characters
     if places is None:  # of a model that was asked without the pipe
@@ -45,8 +45,10 @@ def make_record(doc: Doc, encoded: EncodedDoc, *, set_hooks: bool) -> Record:
         "pooling": encoded.pooling,
         "normalize": encoded.normalize,
         "set_hooks": set_hooks,
-        "truncated": bool(was_cut(doc, rows).any()),
+        "truncated": n_rows_cut(doc, rows) > 0,
     }
+    if encoded.text is not None and rows.spans[0].tolist() == [0, len(doc)]:
+        record["text"] = encoded.text  # a Doc puts it together anew each time
     if encoded.dense:
         record["dense"] = True
     if encoded.wordpieces is not None:

@@ -102,6 +102,7 @@ class RowStates:
     backprop: what takes the gradients of their values to the encoder.
     pieces: what is known of the wordpieces; None if nobody asked.
     n_lead: how many wordpieces at the start of each window are not pooled.
+    texts: of each row; None if nobody noted them.
     """
 
     rows: Rows
@@ -111,6 +112,7 @@ class RowStates:
     backprop: Backprop = no_gradient
     pieces: Pieces | None = None
     n_lead: int = 0
+    texts: list[str] | None = None
 
     def __post_init__(self) -> None:
         self.window_borders: list[int] = numpy.searchsorted(self.rows.row_of, self.borders).tolist()
@@ -143,7 +145,8 @@ def read_spans(
     texts = [row_text(span) for span in flat]
     wordpieces = tokenizer(texts, offsets=with_pieces, prompt=prompt)
     rows = rows_of_spans(flat, texts, wordpieces, tokenizer.settings)
-    batch = RowStates(rows, borders_of(map(len, spans)), wordpieces.lengths, n_lead=wordpieces.n_lead)
+    borders, n_lead = borders_of(map(len, spans)), wordpieces.n_lead
+    batch = RowStates(rows, borders, wordpieces.lengths, n_lead=n_lead, texts=texts)
     if with_pieces:
         of_text, of_pieces = ~wordpieces.special, doc_characters(wordpieces, flat)
         if of_pieces is None:

@@ -29,11 +29,15 @@ Dense = Callable[[numpy.ndarray], numpy.ndarray]  # what a dense layer makes of 
 
 
 def store(doc: Doc, name: str, data: Record) -> None:
-    """Put a pipe's record on a Doc; the latest record stands last, also when a pipe runs a second time."""
+    """Put a pipe's record on a Doc; the latest record stands last, also when a pipe runs a second time.
+
+    data (Record): whose text is that of the Doc, or not there yet.
+    """
     user_data = cast(UserData, doc.user_data)
     for key in [key for key in user_data if _is_record(key, name)]:
         del user_data[key]
-    data["text"] = doc.text
+    if "text" not in data:
+        data["text"] = doc.text
     user_data[_key(name, 0, len(data["text"]), data)] = data
 
 

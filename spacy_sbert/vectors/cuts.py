@@ -17,7 +17,7 @@ class CutCounter:
 
     def add(self, doc: Doc, encoded: EncodedDoc) -> None:
         limit = encoded.rows.settings.max_length if encoded.rows.settings else None
-        self.add_rows(len(encoded.rows.spans), int(was_cut(doc, encoded.rows).sum()), limit)
+        self.add_rows(len(encoded.rows.spans), n_rows_cut(doc, encoded.rows), limit)
 
     def add_rows(self, n_rows: int, n_cut: int, limit: int | None) -> None:
         self.total += n_rows
@@ -29,9 +29,9 @@ class CutCounter:
         return Warnings.TRUNCATED.format(count=self.count, total=self.total, limit=self.limit)
 
 
-def was_cut(doc: Doc, rows: Rows) -> numpy.ndarray:
-    """bool (rows,): whether a row was longer than the limit."""
+def n_rows_cut(doc: Doc, rows: Rows) -> int:
+    """How many rows were longer than the limit."""
     if rows.settings is not None:
-        return rows.n_cut > 0
+        return int(numpy.count_nonzero(rows.n_cut))
     tails = [doc[end - n : end] for n, (_, end) in zip(rows.n_cut.tolist(), rows.spans.tolist(), strict=True)]
-    return numpy.array([any(not token.is_space for token in tail) for tail in tails], dtype=bool)
+    return sum(any(not token.is_space for token in tail) for tail in tails)

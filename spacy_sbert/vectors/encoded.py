@@ -29,6 +29,7 @@ class EncodedDoc:
     normalize: whether the vectors have unit length.
     wordpieces: for the vectors of other Spans and of Tokens; None in training and with token_vectors = false.
     dense: whether a dense layer made the vectors of pooled ones.
+    text: of the first row; None if nobody noted it.
     """
 
     rows: Rows
@@ -37,6 +38,7 @@ class EncodedDoc:
     normalize: bool
     wordpieces: WordpieceStates | None
     dense: bool = False
+    text: str | None = None
 
     def __repr__(self) -> str:
         rows, width = self.vectors.shape

@@ -121,7 +121,8 @@ def _encoded_docs(pooling: SentencePooling, batch: RowStates, pooled: PooledRows
             found.append(EncodedDoc.without_rows(here, pooling.pooling_name))
             continue
         own = batch.rows.part(slice(*row), slice(*window))
-        found.append(EncodedDoc(own, here, pooling.pooling_name, normalize, next(wordpieces, None), is_dense))
+        text = batch.texts[row[0]] if batch.texts else None
+        found.append(EncodedDoc(own, here, pooling.pooling_name, normalize, next(wordpieces, None), is_dense, text))
     return found
 
 

@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from ..hugging_face import Module, Network
 from ..wordpieces import Wordpieces
+from .attention import attention
 from .families import (
     Parts,
     activation_of,
@@ -117,9 +118,7 @@ class Layer:
     def __call__(self, states: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
         n_rows, width = len(added_scores), added_scores.shape[-1]
         heads = self.linears["heads"](states).view(n_rows, width, 3, self.n_heads, -1)
-        query, key, value = (heads[:, :, i].transpose(1, 2) for i in range(3))  # (rows, heads, width, head size)
-        attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=added_scores)
-        mixed = self.linears["mix"](attended.transpose(1, 2).reshape(states.shape))
+        mixed = self.linears["mix"](attention(heads, added_scores).view(states.shape))
         states = self.norm_mixed(mixed.add_(states))
         return self.norm_output(self.linears["narrow"](self.linears["widen"](states)).add_(states))
 

@@ -1,0 +1,49 @@
+"""Attention by products of its own against the formula in float64, and block by block against all rows at once."""
+
+import pytest
+import torch
+
+from spacy_sbert.encoder.engine import attention as module
+from spacy_sbert.encoder.engine.attention import attention
+
+
+def inputs(n_rows, width, n_added, *, n_heads=3, size=8):
+    """Heads, and what hides half of a row from the other half."""
+    torch.manual_seed(n_rows)
+    heads = torch.randn(n_rows, width, 3, n_heads, size)
+    halves = torch.arange(width) < width // 2
+    hidden = torch.zeros(width, width).masked_fill(halves[:, None] != halves, -torch.inf)
+    return heads, hidden + (torch.randn(n_rows, n_added, width, width) if n_added > 1 else torch.zeros(n_rows, 1, 1, 1))
+
+
+def by_formula(heads, added):
+    query, key, value = heads.double().permute(2, 0, 3, 1, 4)
+    scores = query @ key.transpose(-1, -2) / heads.shape[-1] ** 0.5 + added
+    return (scores.softmax(-1) @ value).transpose(1, 2).flatten(2)
+
+
+@pytest.mark.parametrize("n_added", [1, 3])
+@pytest.mark.parametrize(("n_rows", "width"), [(5, 12), (1, 40), (2, 7)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.bfloat16, 0.03)])
+def test_the_formula(n_rows, width, n_added, dtype, tolerance):
+    heads, added = inputs(n_rows, width, n_added)
+    found = attention(heads.to(dtype), added.to(dtype))
+    assert found.shape == (n_rows, width, 24) and found.dtype == dtype
+    torch.testing.assert_close(found.double(), by_formula(heads, added), atol=tolerance, rtol=tolerance)
+
+
+def test_nothing_is_seen_of_the_other_half():
+    heads, added = inputs(4, 10, 1)
+    heads, added = heads.to(torch.bfloat16), added.to(torch.bfloat16)
+    before = attention(heads, added)
+    heads[:, 5:] = 7.0
+    torch.testing.assert_close(attention(heads, added)[:, :5], before[:, :5], atol=0, rtol=0)
+
+
+def test_blocks_give_what_all_rows_at_once_do(monkeypatch):
+    heads, added = inputs(7, 16, 1)
+    heads, added = heads.to(torch.bfloat16), added.to(torch.bfloat16)
+    whole = attention(heads, added)
+    for block in (1, 3 * 16 * 16 * 2, 3 * 16 * 16 * 3):  # a row, two, three at a time
+        monkeypatch.setattr(module, "BLOCK", block)
+        torch.testing.assert_close(attention(heads, added), whole, atol=0, rtol=0)
