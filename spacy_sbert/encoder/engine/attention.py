@@ -3,14 +3,16 @@
 import torch
 from torch.nn import functional
 
+from .private_torch import uses_amx
+
 BLOCK = 2**19  # scores at a time, which stay in the cache of a core
 
 
 def attention(heads: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
     """softmax(Q K' / sqrt(size) + added) V for each head.
 
-    In bfloat16 on a CPU as products of their own for a few rows at a time: PyTorch's fused kernel takes a quarter more
-    time there. Scores are then rounded to bfloat16 before the softmax.
+    In bfloat16 on a CPU without AMX as products of their own for a few rows at a time: PyTorch's fused kernel takes a
+    quarter more time there. Scores are then rounded to bfloat16 before the softmax.
 
     heads: (rows, width, 3, heads, size), queries, keys and values.
     added_scores: (rows, 1 or heads, width, width), of the same dtype: -inf where a place does not attend to another.
@@ -19,7 +21,7 @@ def attention(heads: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
     """
     n_rows, width = heads.shape[:2]
     query, key, value = (heads[:, :, i].transpose(1, 2) for i in range(3))  # (rows, heads, width, size)
-    if not (heads.is_cpu and heads.dtype == torch.bfloat16):
+    if not (heads.is_cpu and heads.dtype == torch.bfloat16) or uses_amx():
         attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=added_scores)
         return attended.transpose(1, 2).reshape(n_rows, width, -1)
     n_heads, size = heads.shape[3:]
