@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 EVERY = 2**13  # wordpieces; less frees too little
-GROWTH = 1.05  # of resident memory, since the first work after it was given back
+GROWTH = 1.01  # of resident memory, since the first work after it was given back
 _done = 0
 _usual: int | None = None
 
