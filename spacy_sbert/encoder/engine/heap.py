@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 EVERY = 2**13  # wordpieces; less frees too little
+STATM = Path("/proc/self/statm")
 GROWTH = 1.01  # of resident memory, since the first work after it was given back
 _done = 0
 _usual: int | None = None
@@ -23,20 +24,20 @@ def note_work(n_wordpieces: int) -> None:
     give_back = _malloc_trim()
     if _done < EVERY or give_back is None:
         return
-    _done, now = 0, _resident()
-    if _usual is None:
+    _done, now, usual = 0, _resident(), _usual  # which another thread may forget meanwhile
+    if usual is None:
         _usual = now
-    elif now > GROWTH * _usual:
+    elif now > GROWTH * usual:
         give_back(0)
         _usual = None
 
 
 def _resident() -> int:
     """Bytes of this process that are in memory."""
-    return int(Path("/proc/self/statm").read_text(encoding="utf8").split()[1]) * mmap.PAGESIZE
+    return int(STATM.read_text(encoding="utf8").split()[1]) * mmap.PAGESIZE
 
 
 @cache
 def _malloc_trim() -> Callable[[int], int] | None:
-    """That of glibc; other systems have none, and nothing to mend."""
-    return getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    """That of glibc, where memory can be looked at; other systems have none, and nothing to mend."""
+    return getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" and STATM.is_file() else None
