@@ -20,7 +20,7 @@ from .engine.runner import run
 from .errors import Errors
 from .forks import use_one_thread_in_forks
 from .hugging_face import Tokenizer
-from .options import TransformerOptions
+from .options import REFERENCE, TransformerOptions
 from .padded import PaddedRows, pad_states, read_shared
 from .prompts import Prompts
 from .replace_listeners import replace_listener, replace_listener_cfg
@@ -120,6 +120,14 @@ class RowTransformer(Configured, SealedModel, TransformerModel):
     @max_batch_items.setter
     def max_batch_items(self, given: int) -> None:
         self.shim.max_batch_items = given
+
+    @property
+    def in_parallel(self) -> bool:
+        """Whether it is loaded, and several threads may encode with it on the CPU at a time: on packed rows."""
+        shim = self.shim
+        if not shim.is_loaded or shim.device.type != "cpu" or shim.precision == REFERENCE:
+            return False
+        return is_packable(shim.network)
 
     @property
     def wordpiece_tokenizer(self) -> WordpieceTokenizer:

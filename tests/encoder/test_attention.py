@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from spacy_sbert.encoder.engine import attention as module
-from spacy_sbert.encoder.engine.attention import attention
+from spacy_sbert.encoder.engine.attention import _blocks, attention
 
 
 def inputs(n_rows, width, n_added, *, n_heads=3, size=8):
@@ -16,6 +16,15 @@ def inputs(n_rows, width, n_added, *, n_heads=3, size=8):
     return heads, hidden + (torch.randn(n_rows, n_added, width, width) if n_added > 1 else torch.zeros(n_rows, 1, 1, 1))
 
 
+def attended(heads, added, n_more=0):
+    """(rows, width, heads * size); behind the rows are as many places more, which must come back as 0."""
+    n_rows, width, _, n_heads, size = heads.shape
+    places = torch.cat([heads.flatten(0, 1), heads.new_full((n_more, 3, n_heads, size), 9.0)])
+    found = attention(places, added)
+    assert found.shape == (n_rows * width + n_more, n_heads * size) and not found[n_rows * width :].any()
+    return found[: n_rows * width].view(n_rows, width, -1)
+
+
 def by_formula(heads, added):
     query, key, value = heads.double().permute(2, 0, 3, 1, 4)
     scores = query @ key.transpose(-1, -2) / heads.shape[-1] ** 0.5 + added
@@ -24,26 +33,34 @@ def by_formula(heads, added):
 
 @pytest.mark.parametrize("n_added", [1, 3])
 @pytest.mark.parametrize(("n_rows", "width"), [(5, 12), (1, 40), (2, 7)])
+@pytest.mark.parametrize("n_more", [0, 4])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.bfloat16, 0.03)])
-def test_the_formula(n_rows, width, n_added, dtype, tolerance):
+def test_the_formula(n_rows, width, n_added, dtype, tolerance, n_more):
     heads, added = inputs(n_rows, width, n_added)
-    found = attention(heads.to(dtype), added.to(dtype))
-    assert found.shape == (n_rows, width, 24) and found.dtype == dtype
+    found = attended(heads.to(dtype), added.to(dtype), n_more)
+    assert found.dtype == dtype
     torch.testing.assert_close(found.double(), by_formula(heads, added), atol=tolerance, rtol=tolerance)
 
 
 def test_nothing_is_seen_of_the_other_half():
     heads, added = inputs(4, 10, 1)
     heads, added = heads.to(torch.bfloat16), added.to(torch.bfloat16)
-    before = attention(heads, added)
+    before = attended(heads, added)
     heads[:, 5:] = 7.0
-    torch.testing.assert_close(attention(heads, added)[:, :5], before[:, :5], atol=0, rtol=0)
+    torch.testing.assert_close(attended(heads, added)[:, :5], before[:, :5], atol=0, rtol=0)
 
 
 def test_blocks_give_what_all_rows_at_once_do(monkeypatch):
     heads, added = inputs(7, 16, 1)
     heads, added = heads.to(torch.bfloat16), added.to(torch.bfloat16)
-    whole = attention(heads, added)
+    whole = attended(heads, added)
     for block in (1, 3 * 16 * 16 * 2, 3 * 16 * 16 * 3):  # a row, two, three at a time
         monkeypatch.setattr(module, "BLOCK", block)
-        torch.testing.assert_close(attention(heads, added), whole, atol=0, rtol=0)
+        torch.testing.assert_close(attended(heads, added), whole, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize(("n_rows", "most", "expected"), [(7, 4, [4, 2, 1]), (7, 3, [2, 2, 2, 1]), (3, 0, [1, 1, 1])])
+def test_blocks_are_of_few_sizes(n_rows, most, expected):
+    blocks = list(_blocks(n_rows, most))
+    assert [block.stop - block.start for block in blocks] == expected
+    assert [row for block in blocks for row in range(n_rows)[block]] == list(range(n_rows))

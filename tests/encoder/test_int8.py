@@ -1,6 +1,7 @@
 """precision = "int8": how ranges are found and kept, what is rounded by them, and where it is something else."""
 
 import copy
+from dataclasses import replace
 
 import numpy
 import pytest
@@ -11,12 +12,16 @@ from srsly import cloudpickle
 from thinc.api import Adam
 
 from spacy_sbert.bulk import encode_file
+from spacy_sbert.component.shown import rounding_of
+from spacy_sbert.encoder.engine import calibrate as calibrating
 from spacy_sbert.encoder.engine import inference, private_torch
-from spacy_sbert.encoder.engine.calibration import CALIBRATION_FILE, Calibration, calibrate, read_calibration
+from spacy_sbert.encoder.engine.calibrate import LEAST_COSINE, calibrate
+from spacy_sbert.encoder.engine.calibration import CALIBRATION_FILE, read_calibration
 from spacy_sbert.encoder.engine.inference import InferenceCache, resolve_precision
 from spacy_sbert.encoder.engine.int8_bert import int8_bert
 from spacy_sbert.encoder.engine.packed_bert import LINEARS, PackedBert, layers_of
 from spacy_sbert.encoder.engine.private_torch import has_int8_product, uses_amx
+from spacy_sbert.encoder.transformer import load
 from spacy_sbert.encoder.wordpieces import Wordpieces
 from spacy_sbert.vectors.identity import pipeline_digest
 
@@ -76,6 +81,52 @@ def test_ranges_are_those_of_what_hugging_face_gives_its_layers(name):
         expected = torch.stack([torch.stack([rows.amin(0), rows.amax(0)]) for rows in given])
         assert torch.allclose(found.ranges[part], expected, atol=1e-4, rtol=1e-4)
     assert found.n_wordpieces == 54
+    assert 0.9 < found.lowest_cosine < 1
+
+
+@pytest.fixture
+def outlying():
+    """A model of which one number that is narrowed in the last layer is far greater than all others."""
+    model = make_model("bert")
+    last = layers_of(model)[-1]
+    with torch.no_grad():
+        last.widen.bias[3] = 400.0
+        last.narrow.weight[:, 3] /= 100
+        last.narrow.bias -= 400 * last.narrow.weight[:, 3]
+    return model
+
+
+def test_products_that_do_not_bear_it_are_left_out(outlying):
+    windows = windows_of([20] * 40, seed=1)
+    found, plain = calibrate(outlying, windows), calibrate(make_model("bert"), windows)
+    place = len(layers_of(outlying)) - 1, LINEARS.index("narrow")
+    assert plain.is_rounded[place] and not found.is_rounded[place]
+    assert found.lowest_cosine >= LEAST_COSINE
+    everywhere = replace(found, is_rounded=torch.ones_like(found.is_rounded))
+    if has_int8_product():
+        rows, exact = make_rows(), PackedBert(outlying, torch.float32)
+        lowest = [
+            min(
+                torch.cosine_similarity(given.mean(0), expected.mean(0), dim=0)
+                for given, expected in zip(by_window(engine, rows), by_window(exact, rows), strict=True)
+            )
+            for engine in (int8_bert(outlying, each, torch.float32) for each in (found, everywhere))
+        ]
+        assert lowest[0] > 0.985 and lowest[1] < 0.95
+
+
+def test_all_are_left_out_if_need_be(monkeypatch):
+    monkeypatch.setattr(calibrating, "LEAST_COSINE", 0.999999)
+    found = calibrate(make_model("bert"), windows_of([20] * 40, seed=1))
+    assert found.lowest_cosine >= 0.999999 and not found.is_rounded.any()
+
+
+def test_as_many_windows_as_are_enough():
+    model, windows = make_model("bert"), windows_of([9, 5, 20, 3])
+    for enough, expected in ((1, 9), (9, 9), (10, 14), (0, 37), (99, 37)):
+        found = calibrate(model, windows, enough=enough)
+        assert found.n_wordpieces == expected
+    assert calibrate(model, windows, enough=14).digest() == calibrate(model, windows_of([9, 5])).digest()
 
 
 @needs_int8
@@ -182,6 +233,19 @@ def test_training_forgets_them(make_pipe, examples):
     assert shim_of(sbert).calibration is None
 
 
+def test_it_says_what_is_rounded(make_pipe):
+    _, sbert = make_pipe()
+    transformer = sbert.text_encoder().transformer
+    load(transformer)
+    assert rounding_of(transformer).endswith("calibrated on the first texts encoded")
+    sbert.calibrate(TEXTS)
+    found = transformer.shim.calibration
+    assert rounding_of(transformer).endswith(
+        f"calibrated on {found.n_wordpieces} wordpieces: {int(found.is_rounded.sum())} of 8 products in 8 bits, "
+        f"lowest cosine of a text {found.lowest_cosine:.3f}"
+    )
+
+
 def test_training_is_that_of_auto(make_pipe):
     _, sbert = make_pipe()
     assert shim_of(sbert).precision == "int8" and shim_of(sbert).arithmetic == resolve_precision("auto", "cpu")
@@ -223,7 +287,7 @@ def test_what_is_not_packable_is_not_rounded(quick):
     assert isinstance(engine, inference.Padded)
 
 
-@pytest.mark.parametrize("damage", ["shape", "name", "nan", "bytes"])
+@pytest.mark.parametrize("damage", ["shape", "name", "nan", "missing", "bytes"])
 def test_damaged_ranges(tmp_path, damage):
     model, path = make_model("bert"), tmp_path / CALIBRATION_FILE
     assert read_calibration(tmp_path, model) is None
@@ -237,7 +301,9 @@ def test_damaged_ranges(tmp_path, damage):
         ranges["other"] = ranges.pop("mix")
     elif damage == "nan":
         ranges["mix"] = ranges["mix"] * torch.nan
-    data = Calibration(3, ranges).to_bytes()
+    elif damage == "missing":
+        del ranges["mix"]
+    data = replace(found, ranges=ranges).to_bytes()
     path.write_bytes(data[:-9] if damage == "bytes" else data)
     with pytest.raises(ValueError, match=CALIBRATION_FILE.replace(".", r"\.")):
         read_calibration(tmp_path, model)

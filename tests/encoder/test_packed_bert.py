@@ -10,6 +10,7 @@ from transformers import AlbertConfig, AlbertModel, BertConfig, BertModel, Disti
 
 from spacy_sbert.encoder.engine import families, private_torch
 from spacy_sbert.encoder.engine.packed_bert import PackedBert, is_packable
+from spacy_sbert.encoder.engine.passes import PLACES_APART
 
 WITHOUT_TYPES = (MPNetModel, DistilBertModel)
 
@@ -168,3 +169,15 @@ OTHERS = {
 @pytest.mark.parametrize("make", OTHERS.values(), ids=OTHERS)
 def test_others_are_not_packable(make):
     assert not is_packable(make())
+
+
+def test_products_are_of_few_shapes():
+    """Of multiples of PLACES_APART, see passes."""
+    engine, seen = PackedBert(make_model("bert"), torch.float32), []
+    for layer in engine.layers:
+        layer.linears = {
+            name: lambda states, product=product: seen.append(len(states)) or product(states)
+            for name, product in layer.linears.items()
+        }
+    by_window(engine, make_rows())
+    assert set(seen) == {PLACES_APART}

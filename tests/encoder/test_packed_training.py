@@ -18,8 +18,10 @@ from transformers import (
 
 from spacy_sbert.encoder.engine import forward as forwards
 from spacy_sbert.encoder.engine.cpu_training import CpuOperators
+from spacy_sbert.encoder.engine.families import layers_of
 from spacy_sbert.encoder.engine.forward import plain_forward
 from spacy_sbert.encoder.engine.packed_bert import is_packable
+from spacy_sbert.encoder.engine.passes import PLACES_APART
 from spacy_sbert.encoder.wordpieces import Wordpieces
 
 SIZES = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
@@ -145,3 +147,15 @@ def test_it_is_packed(make_model, monkeypatch):
     monkeypatch.setattr(forwards, "packed_states", lambda *given: (called.append(len(given[2])), packed(*given))[1])
     ours(model, LENGTHS)
     assert called == [len(LENGTHS)], "all windows in one pass"
+
+
+def test_products_are_of_few_shapes(make_model):
+    """Each new one costs memory for good, see passes."""
+    model, seen = make_model(0.0), set()
+    for parts in layers_of(model):
+        for module in parts.linear:
+            module.register_forward_hook(lambda _, given, made: seen.add(given[0].shape[:-1]))
+    draw = numpy.random.default_rng(0)
+    for _ in range(20):
+        ours(model, draw.integers(1, 110, 8).tolist(), "bfloat16")
+    assert all(len(places) == 1 and places[0] % PLACES_APART == 0 for places in seen) and 3 <= len(seen) <= 10

@@ -1,10 +1,12 @@
 """Several windows in one row: each in one place, none over another, and little left empty."""
 
+import math
+
 import numpy
 import pytest
 
 from spacy_sbert.encoder.engine.packing import Packing, pack
-from spacy_sbert.encoder.engine.passes import packed_passes
+from spacy_sbert.encoder.engine.passes import PLACES_APART, WIDTHS_APART, packed_passes
 
 
 def sentence_lengths(n=1000, seed=0):
@@ -96,7 +98,10 @@ def test_the_order_of_windows_does_not_matter():
     assert pack(lengths).widths.tolist() == pack(shuffled).widths.tolist()
 
 
-@pytest.mark.parametrize(("n_threads", "expected"), [(1, [25] * 4), (2, [25] * 4), (3, [17] * 5 + [15]), (8, [25] * 4)])
+@pytest.mark.parametrize(
+    ("n_threads", "expected"),
+    [(1, [26, 26, 24, 24]), (2, [26, 26, 24, 24]), (3, [18, 18, 16, 16, 16, 16]), (8, [26, 26, 24, 24])],
+)
 def test_threads_get_passes_of_one_size(n_threads, expected):
     lengths = numpy.full(100, 64)
     passes = packed_passes(lengths, numpy.arange(100), 2048, at_a_time=n_threads)
@@ -106,6 +111,20 @@ def test_threads_get_passes_of_one_size(n_threads, expected):
 
 def test_no_pass_is_beyond_the_budget():
     lengths = sentence_lengths()
+    longest = WIDTHS_APART * math.ceil(lengths.max() / WIDTHS_APART)
     for budget, n_threads in ((64, 1), (500, 2), (2048, 3), (10**6, 4)):
         passes = packed_passes(lengths, numpy.arange(len(lengths)), budget, at_a_time=n_threads)
-        assert max(n_rows * width for n_rows, width in (one.shape for one in passes)) <= max(budget, lengths.max())
+        assert max(n_rows * width for n_rows, width in (one.shape for one in passes)) <= max(budget, longest)
+
+
+def test_passes_of_many_batches_are_of_few_shapes():
+    """Each new shape costs memory for good: kernels of oneDNN."""
+    draw = numpy.random.default_rng(0)
+    lengths = [draw.integers(5, 250, draw.integers(200, 300)) for _ in range(40)]
+    shapes = [one.shape for each in lengths for one in packed_passes(each, numpy.arange(len(each)), 2048, at_a_time=2)]
+    places = {math.ceil(n_rows * width / PLACES_APART) for n_rows, width in shapes}
+    assert {width % WIDTHS_APART for _, width in shapes} == {0} and len(shapes) > 700
+    assert len(places) <= 2048 / PLACES_APART and len({width for _, width in shapes}) <= 25
+    sentences = [draw.integers(5, 40, draw.integers(950, 1000)) for _ in range(40)]
+    rows = {one.shape for each in sentences for one in packed_passes(each, numpy.arange(len(each)), 2048, at_a_time=2)}
+    assert {width for _, width in rows} == {64} and len(rows) <= 8

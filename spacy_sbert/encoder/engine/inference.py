@@ -12,7 +12,8 @@ from ..errors import Errors
 from ..hugging_face import Network
 from ..options import INT8, REFERENCE
 from ..wordpieces import Wordpieces
-from .calibration import Calibration, calibrate
+from .calibrate import calibrate
+from .calibration import Calibration
 from .int8_bert import int8_bert
 from .layout import padded_inputs
 from .packed_bert import PackedBert, is_packable
@@ -20,7 +21,7 @@ from .passes import Pass, padded_passes, reference_passes
 from .private_torch import has_bfloat16_arithmetic, has_int8_product, uses_amx, version_of
 from .runner import Engine
 
-ENOUGH = 2048  # wordpieces that a calibration wants
+ENOUGH = 2048  # wordpieces that a calibration by itself wants
 
 
 def resolve_precision(precision: str, device: str) -> str:
@@ -112,7 +113,7 @@ class InferenceCache:
         with self._calibrating:
             found = self.calibration(model)
             if found is None and wordpieces is not None and len(wordpieces.ids) >= ENOUGH:
-                found = self.calibrate(model, wordpieces)
+                found = self.calibrate(model, wordpieces, enough=ENOUGH)
             return found
 
     def calibration(self, model: Network) -> Calibration | None:
@@ -124,14 +125,14 @@ class InferenceCache:
             return None
         return found
 
-    def calibrate(self, model: Network, wordpieces: Wordpieces) -> Calibration:
-        """Find and keep the ranges; for the arguments see calibration.calibrate.
+    def calibrate(self, model: Network, wordpieces: Wordpieces, *, enough: int = 0) -> Calibration:
+        """Find and keep the ranges; for the arguments see calibrate.calibrate.
 
         RAISES (ValueError): for a model that is not packable.
         """
         if not is_packable(model):
             raise ValueError(Errors.NOT_ROUNDED.format(given=type(model).__name__))
-        found = calibrate(model, wordpieces)
+        found = calibrate(model, wordpieces, enough=enough)
         self._calibrated = _versions(model), found
         return found
 

@@ -4,37 +4,43 @@ import torch
 
 from ..hugging_face import Network
 from .calibration import Calibration
-from .families import activation_of, layers_of
+from .families import Parts, activation_of, layers_of
 from .int8_linear import Int8Linear
-from .packed_bert import Layer, PackedBert, weights_of
+from .packed_bert import LINEARS, SMOOTHED, Layer, PackedBert, weights_of
+from .private_torch import Linear, linear
 
 
 def int8_bert(model: Network, calibration: Calibration, dtype: torch.dtype) -> PackedBert:
-    """A PackedBert whose four products of a layer are those of Int8Linear.
-
-    The widening layer writes 8 bits for the narrowing one, so that activations are never rounded twice nor stored in
-    between. Factors of channels are for the two that read what layer norm gives, whose channels differ most.
+    """A PackedBert whose products are those of Int8Linear, as far as they bear it.
 
     model: of Hugging Face, see is_packable; on a CPU, see has_int8_product.
     calibration (Calibration): of its weights.
     dtype (torch.dtype): of the rest of the arithmetic.
     """
-    layers = []
-    for i, parts in enumerate(layers_of(model)):
-        weights, ranges = weights_of(parts), {name: found[i] for name, found in calibration.ranges.items()}
-        narrow = Int8Linear(*weights["narrow"], ranges["narrow"], dtype=dtype)
-        linears = {
-            "heads": Int8Linear(*weights["heads"], ranges["heads"], smooth=True, dtype=dtype),
-            "mix": Int8Linear(*weights["mix"], ranges["mix"], dtype=dtype),
-            "widen": Int8Linear(
-                *weights["widen"],
-                ranges["widen"],
-                activation_of(model),
-                smooth=True,
-                dtype=dtype,
-                then=narrow.rounding,
-            ),
-            "narrow": narrow,
-        }
-        layers.append(Layer(parts, linears))
+    activation = activation_of(model)
+    layers = [
+        Layer(parts, _products(parts, calibration, i, activation, dtype)) for i, parts in enumerate(layers_of(model))
+    ]
     return PackedBert(model, dtype, layers)
+
+
+def _products(
+    parts: Parts, calibration: Calibration, layer: int, activation: str, dtype: torch.dtype
+) -> dict[str, Linear]:
+    """Those of a layer.
+
+    The widening one writes 8 bits for the narrowing one, where both are rounded, so that activations are never rounded
+    twice nor stored in between.
+    """
+    found: dict[str, Linear] = {}
+    weights = weights_of(parts)
+    for name in reversed(LINEARS):
+        both, own = weights[name], activation if name == "widen" else None
+        if not calibration.is_rounded[layer, LINEARS.index(name)]:
+            found[name] = linear(*both, dtype, own)
+            continue
+        narrow = found.get("narrow")
+        then = narrow.rounding if name == "widen" and isinstance(narrow, Int8Linear) else None
+        ranges = calibration.ranges[name][layer]
+        found[name] = Int8Linear(*both, ranges, own, smooth=name in SMOOTHED, dtype=dtype, then=then)
+    return found

@@ -2,6 +2,7 @@
 
 import numpy
 import torch
+from torch.nn import functional
 
 from ..hugging_face import Network
 from ..wordpieces import Wordpieces
@@ -41,3 +42,8 @@ def lay_out(wordpieces: Wordpieces, rows: Pass, padding: int = 0) -> Layout:
 def on_device(layout: Layout, device: torch.device) -> tuple[torch.Tensor, ...]:
     """The same as tensors."""
     return tuple(torch.from_numpy(values).to(device) for values in layout)
+
+
+def add_places(states: torch.Tensor, n_more: int) -> torch.Tensor:
+    """(places + n_more, hidden): places of zeros behind the rows, for products of few shapes, see passes."""
+    return functional.pad(states, (0, 0, 0, n_more)) if n_more else states

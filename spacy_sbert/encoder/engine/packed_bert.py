@@ -18,12 +18,13 @@ from .families import (
     position_padding,
     scores_by_distance,
 )
-from .layout import lay_out, on_device
-from .passes import Pass, packed_passes
+from .layout import add_places, lay_out, on_device
+from .passes import PLACES_APART, Pass, packed_passes
 from .private_torch import ACTIVATIONS, Linear, linear
 from .windows import positions_after
 
 LINEARS = ("heads", "mix", "widen", "narrow")  # the products of a layer; the heads' queries, keys and values are one
+SMOOTHED = ("heads", "widen")  # those that read what layer norm gives, whose channels differ most
 
 
 def is_packable(model: Network) -> bool:
@@ -97,12 +98,13 @@ class PackedBert:
         if self.types is not None:
             added += self.types[0] if types is None else self.types[types]
         states = self.norm(added.flatten(0, 1)).to(self.dtype)
+        states = add_places(states, -len(states) % PLACES_APART)
         if self.project is not None:
             states = self.project(states)
         added_scores = added_to_scores(windows, self.by_distance, self.dtype)
         for layer in self.layers:
             states = layer(states, added_scores)
-        return states
+        return states[: ids.numel()]
 
 
 class Layer:
@@ -116,9 +118,8 @@ class Layer:
         self.norm_mixed, self.norm_output = LayerNorm(parts.norm_mixed), LayerNorm(parts.norm_output)
 
     def __call__(self, states: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
-        n_rows, width = len(added_scores), added_scores.shape[-1]
-        heads = self.linears["heads"](states).view(n_rows, width, 3, self.n_heads, -1)
-        mixed = self.linears["mix"](attention(heads, added_scores).view(states.shape))
+        heads = self.linears["heads"](states).view(len(states), 3, self.n_heads, -1)
+        mixed = self.linears["mix"](attention(heads, added_scores))
         states = self.norm_mixed(mixed.add_(states))
         return self.norm_output(self.linears["narrow"](self.linears["widen"](states)).add_(states))
 

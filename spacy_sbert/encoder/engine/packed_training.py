@@ -7,9 +7,9 @@ from torch.nn import functional
 from ..hugging_face import Network
 from ..wordpieces import Wordpieces
 from .families import Parts, added_to_scores, layers_of, position_padding, scores_by_distance
-from .layout import lay_out, on_device
+from .layout import add_places, lay_out, on_device
 from .packing import pack
-from .passes import Pass
+from .passes import PLACES_APART, Pass, width_for
 from .windows import positions_after, spread
 
 
@@ -22,15 +22,19 @@ def packed_states(model: Network, wordpieces: Wordpieces, windows: numpy.ndarray
     """
     lengths = wordpieces.lengths[windows]
     packing = pack(lengths, one_width=True)
-    width = int((packing.column_of + lengths).max())
+    longest = (packing.column_of + lengths).max()
+    # Of those who multiply, only oneDNN, in bfloat16 on the CPU, keeps a kernel for each shape.
+    few_shapes = torch.is_autocast_enabled("cpu")
+    width = width_for(longest) if few_shapes else int(longest)
     rows = Pass(windows, packing.row_of * width + packing.column_of, (len(packing.widths), width))
     arrays = lay_out(wordpieces, rows, model.config.pad_token_id or 0)
     ids, columns, types, owners = on_device(arrays, model.device)
-    states = _embed(model, ids, columns, types, owners)
+    states = _embed(model, ids, columns, types, owners).flatten(0, 1)
+    states = add_places(states, -len(states) % PLACES_APART if few_shapes else 0)
     added_scores = added_to_scores(owners, scores_by_distance(model), states.dtype)
     for parts in layers_of(model):
         states = _layer(parts, states, added_scores)
-    return states.flatten(0, 1).index_select(0, torch.from_numpy(spread(rows.starts, lengths)).to(model.device))
+    return states.index_select(0, torch.from_numpy(spread(rows.starts, lengths)).to(model.device))
 
 
 def _embed(
@@ -46,11 +50,16 @@ def _embed(
 
 
 def _layer(parts: Parts, states: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
-    shape = (*states.shape[:2], parts.n_heads, -1)
-    projections = (parts.query, parts.key, parts.value)
-    query, key, value = (projection(states).view(shape).transpose(1, 2) for projection in projections)
+    """states: (places, hidden), those of the rows and maybe more; added_scores: (rows, 1 or heads, width, width)."""
+    n_rows, width = added_scores.shape[::3]
+    n_places, projections = n_rows * width, (parts.query, parts.key, parts.value)
+    query, key, value = (
+        projection(states)[:n_places].view(n_rows, width, parts.n_heads, -1).transpose(1, 2)
+        for projection in projections
+    )
     dropout = parts.drop_scores.p if parts.drop_scores.training else 0.0
     added_scores = added_scores.to(query.dtype)
     attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=added_scores, dropout_p=dropout)
-    mixed = parts.norm_mixed(parts.drop_mixed(parts.mix(attended.transpose(1, 2).flatten(2))) + states)
+    attended = add_places(attended.transpose(1, 2).reshape(n_places, -1), len(states) - n_places)
+    mixed = parts.norm_mixed(parts.drop_mixed(parts.mix(attended)) + states)
     return parts.norm_output(parts.drop_output(parts.narrow(parts.activate(parts.widen(mixed)))) + mixed)

@@ -9,6 +9,9 @@ import numpy
 from ..wordpieces import Wordpieces
 from .packing import pack
 
+# oneDNN makes a kernel for each shape of a product, of half a MB, and keeps a thousand. So passes are of few shapes.
+WIDTHS_APART = 8  # wordpieces
+PLACES_APART = 64
 SIMILAR = 0.75  # the narrowest row of a pass, as a share of the widest, to which it is padded
 REFERENCE_BATCH = 32  # texts; what SentenceTransformer.encode takes by default
 
@@ -30,30 +33,41 @@ class Pass:
 def packed_passes(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int, *, at_a_time: int = 1) -> list[Pass]:
     """Several windows in a row; at_a_time (int): how many threads share the passes."""
     packing = pack(lengths[windows])
-    share = even_share(int(packing.widths.sum()), budget, at_a_time)
+    n_left = _n_passes(int(packing.widths.sum()), budget, at_a_time)
     by_row = numpy.argsort(packing.row_of, kind="stable")
     rows = packing.row_of[by_row]
     passes, last = [], len(packing.widths)
     while last:
-        width = max(1, int(packing.widths[last - 1]))  # of the widest row that is left
+        width = width_for(packing.widths[last - 1])  # the widest row that is left
         similar = int(numpy.searchsorted(packing.widths, SIMILAR * width))
-        first = max(similar, last - max(1, min(budget // width, math.ceil(share / width))))
+        share = int(packing.widths[:last].sum()) / max(1, n_left)  # of those that are left
+        first = max(similar, last - _n_rows(budget // width, math.ceil(share / width)))
         chosen = by_row[numpy.searchsorted(rows, first) : numpy.searchsorted(rows, last)]
         starts = (packing.row_of[chosen] - first) * width + packing.column_of[chosen]
         passes.append(Pass(windows[chosen], starts, (last - first, width)))
-        last = first
+        last, n_left = first, n_left - 1
     return passes
 
 
-def even_share(total: int, budget: int, at_a_time: int) -> float:
-    """The places in a pass where no thread waits for the others' last one: each has as many, of one size.
+def width_for(longest: numpy.integer) -> int:
+    """The width of the rows of a pass, of which the longest has so many wordpieces."""
+    return WIDTHS_APART * math.ceil(longest / WIDTHS_APART)
 
-    total (int): in all passes. budget (int): the most in one. at_a_time (int): the threads.
+
+def _n_rows(most: int, wanted: int) -> int:
+    """An even number, if it is within the most."""
+    n_rows = min(most, wanted)
+    return max(1, n_rows + n_rows % 2 if n_rows < most else n_rows)
+
+
+def _n_passes(total: int, budget: int, at_a_time: int) -> int:
+    """As many for each thread, so that none waits for the others' last one.
+
+    total (int): the places in all of them. budget (int): the most in one. at_a_time (int): the threads.
     """
     n_passes = math.ceil(total / budget)
-    if n_passes > at_a_time:  # of fewer, each has a thread to itself
-        n_passes = at_a_time * math.ceil(n_passes / at_a_time)
-    return total / max(1, n_passes)
+    # Of fewer, each has a thread to itself.
+    return n_passes if n_passes <= at_a_time else at_a_time * math.ceil(n_passes / at_a_time)
 
 
 def padded_passes(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int) -> list[Pass]:

@@ -48,21 +48,19 @@ def has_packed_linear(weight: torch.Tensor) -> bool:
 
 
 def int8_product(
-    weight: torch.Tensor,
+    rounded: torch.Tensor,
+    scales: torch.Tensor,
     bias: torch.Tensor,
     rounding: tuple[float, int],
     activation: str | None,
     output: tuple[torch.dtype, float, int],
 ) -> Int8Product:
-    """s d (q - z) V' + b, and the activation of it, where W = d V, and V is of 8 bits: d_i = max_j |W_ij| / 127.
+    """s d (q - z) V' + b, and the activation of it.
 
-    weight: (out, in); bias: (out,); activation: see ACTIVATIONS, None for none.
+    rounded: int8 (out, in), V. scales: float32 (out,), d. bias: (out,); activation: see ACTIVATIONS, None for none.
     rounding: s and z, see int8_linear.Rounding. output: the dtype; for uint8 its own scale and zero, else 1 and 0.
     """
     operators = torch.ops.onednn
-    weight = weight.detach().float()
-    scales = weight.abs().amax(1).clamp(min=torch.finfo(torch.float32).tiny) / 127
-    rounded = (weight / scales[:, None]).round().to(torch.int8)
     packed, zeros = operators.qlinear_prepack(rounded, None), torch.zeros(len(scales), dtype=torch.int32)
     name, algorithm = ACTIVATIONS[activation] if activation else ("none", "none")
     bias, (dtype, scale, zero) = bias.detach().float(), output
