@@ -3,32 +3,63 @@
 import sys
 from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from .hooks import arrivals, extensions
 from .hooks.hooks import restore
 
+if TYPE_CHECKING:  # what LAZY names, for type checkers
+    from .bulk import encode_file, load_pipe
+    from .component import SentenceBert, find_sbert
+    from .evaluation import evaluate
+    from .interchange import distill_static, export_folder, import_folder
+    from .meta.component import SentenceMeta
+    from .meta.find import find_meta
+    from .reranker import SentenceReranker, find_reranker
+
 __version__ = version("spacy-sbert")
 LAZY = {  # imported when they are asked for: every spaCy command imports this package
     "SentenceBert": "component",
+    "SentenceMeta": "meta.component",
+    "SentenceReranker": "reranker",
     "distill_static": "interchange",
     "encode_file": "bulk",
     "evaluate": "evaluation",
     "export_folder": "interchange",
+    "find_meta": "meta.find",
+    "find_reranker": "reranker",
     "find_sbert": "component",
     "import_folder": "interchange",
     "load_pipe": "bulk",
 }
-__all__ = ["__version__", "restore", *sorted(LAZY)]
+__all__ = [  # written out: type checkers do not run Python
+    "SentenceBert",
+    "SentenceMeta",
+    "SentenceReranker",
+    "__version__",
+    "distill_static",
+    "encode_file",
+    "evaluate",
+    "export_folder",
+    "find_meta",
+    "find_reranker",
+    "find_sbert",
+    "import_folder",
+    "load_pipe",
+    "restore",
+]
 
 sys.modules[f"{__name__}.arrivals"] = arrivals  # as Docs name it that were pickled when it stood here
 arrivals.install()
 extensions.install()
 
 
-def __getattr__(name: str) -> object:
-    if name not in LAZY:
-        raise AttributeError(f"module 'spacy_sbert' has no attribute '{name}'")
-    return getattr(import_module(f".{LAZY[name]}", __name__), name)
+if not TYPE_CHECKING:  # it would give any name a type, one that is misspelt as well
+
+    def __getattr__(name: str) -> object:
+        if name not in LAZY:
+            raise AttributeError(f"module 'spacy_sbert' has no attribute '{name}'")
+        return getattr(import_module(f".{LAZY[name]}", __name__), name)
 
 
 def __dir__() -> list[str]:

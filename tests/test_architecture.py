@@ -50,7 +50,8 @@ def test_imports_run_downwards():
 
 
 def test_rooms_know_few_others():
-    assert len(between_rooms()) <= 100
+    """The package's own face is no room: it names what the rooms hand out."""
+    assert len([room for room, _ in between_rooms() if room != "__init__"]) <= 100
 
 
 def test_files_import_in_no_circle():

@@ -11,10 +11,6 @@ class Errors(errors.Errors):
         "The model of the 'sbert' pipe '{name}' is not a sentence encoder: expected an architecture such as "
         "spacy-sbert.SentenceEncoder.v1 or spacy-sbert.SharedSentenceEncoder.v1, got the Thinc model '{given}'."
     )
-    NO_SBERT_PIPE = (
-        "The pipeline has no 'sbert' pipe{named}: those it has are {expected}. Name one of them, or add one with "
-        'nlp.add_pipe("sbert").'
-    )
     NO_TEXT_ENCODER = (
         "Cannot encode texts without Docs: the 'sbert' pipe '{name}' listens to a transformer that is not of this "
         "package, or is in no pipeline. Give the 'transformer' pipe the architecture "

@@ -14,7 +14,7 @@ from thinc.util import to_numpy
 
 from ..errors.checks import Name, NonNegativeFloat, validated
 from ..hooks import extensions, hooks, pipes, records
-from ..hooks.in_pipeline import InPipeline
+from ..hooks.in_pipeline import InPipeline, find_in
 from ..losses.parts.layer import LossLayer
 from ..spans import SPANS_KEY
 from ..training.objectives import BatchLoss, Labels, batch_loss, initialize_objectives, needs_labels, needs_width
@@ -290,9 +290,4 @@ def find_sbert(nlp: Language, name: str | None = None) -> SentenceBert:
 
     RAISES (ValueError): if there is none.
     """
-    pipes_of = {given: pipe for given, pipe in nlp.pipeline if isinstance(pipe, SentenceBert)}
-    found = pipes_of.get(name) if name is not None else next(reversed(pipes_of.values()), None)
-    if found is None:
-        named = "" if name is None else f" named '{name}'"
-        raise ValueError(Errors.NO_SBERT_PIPE.format(named=named, expected=", ".join(pipes_of) or "none"))
-    return found
+    return find_in(nlp, SentenceBert, "sbert", name)

@@ -32,8 +32,14 @@ def rounding_of(transformer: RowTransformer) -> str:
     if transformer.options.precision != INT8:
         return ""
     found = transformer.shim.calibration
-    said = "on the first texts encoded" if found is None else f"on {found.n_wordpieces:,} wordpieces"
-    return f"int8 where a CPU is quicker with it, calibrated {said}"
+    said = "int8 where a CPU is quicker with it, calibrated on"
+    if found is None:
+        return f"{said} the first texts encoded"
+    n_rounded, n_products = int(found.is_rounded.sum()), found.is_rounded.numel()
+    return (
+        f"{said} {found.n_wordpieces:,} wordpieces: {n_rounded} of {n_products} products in 8 bits, lowest cosine of a "
+        f"text {found.lowest_cosine:.3f}"
+    )
 
 
 def _source(model: Model, transformer: RowTransformer | None) -> str:

@@ -1,16 +1,19 @@
 """What an `sbert` pipe does in use: from Docs and texts to vectors."""
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Literal, cast, overload
 
 import numpy
+import torch
 from spacy.tokens import Doc, Span, Token
 from spacy.util import minibatch
 from thinc.api import Model
 from thinc.types import Floats2d
 from thinc.util import to_numpy
 
+from ..encoder.transformer import RowTransformer
 from ..errors.checks import NonNegative, Positive, Processes, Width, validated
 from ..files.sealed_states import SealedPipe
 from ..hooks import extensions, hooks, pipes, records
@@ -26,6 +29,7 @@ from ..vectors.sentence_pooling import SentencePooling
 from ..vectors.static_texts import StaticTextEncoder
 from ..vectors.texts import TextEncoder, TextsEncoder, encode_all
 from ..vectors.token_texts import TokenTextEncoder
+from .ahead import predict_ahead
 from .annotations import make_record, on_cpu
 from .errors import Errors
 from .heads import find_heads, label_pairs
@@ -33,8 +37,7 @@ from .notices import Notices
 from .shown import shown
 from .upstream import find_docs_reader, find_listeners, find_table, find_transformer, reads_docs
 
-if TYPE_CHECKING:
-    import torch
+AHEAD_FROM = 128  # Docs
 
 
 class TextPipe(Similarities, SealedPipe):
@@ -53,7 +56,7 @@ class TextPipe(Similarities, SealedPipe):
         """Set the vectors of one Doc; for the settings see predict."""
         call = self._call(prompt_name, prompt, truncate_dim)
         with self._notices.one_for_cuts():
-            self._annotate([doc], call)
+            self._annotate([doc], partial(self._predict, [doc], call))
         return doc
 
     @validated
@@ -66,12 +69,26 @@ class TextPipe(Similarities, SealedPipe):
         prompt: str | None = None,
         truncate_dim: int | None = None,
     ) -> Iterator[Doc]:
-        """Set the vectors of a stream of Docs, batch by batch; they come out in order. For the settings see predict."""
+        """Set the vectors of a stream of Docs, batch by batch; they come out in order.
+
+        On a CPU, an encoder on packed rows goes on with the next batch, of 128 Docs or more, while the last is used.
+
+        stream (Iterable[Doc]): Docs, from wherever. batch_size (int): how many are encoded together.
+        The others: see predict.
+        """
         call = self._call(prompt_name, prompt, truncate_dim)
+        predict, batches = partial(self._predict, call=call), minibatch(stream, batch_size)
         with self._notices.one_for_cuts():
-            for docs in minibatch(stream, batch_size):
-                if self._annotate(docs, call):
+            is_possible = partial(self._encodes_beside, batch_size)
+            for docs, prediction in predict_ahead(predict, batches, is_possible=is_possible):
+                if self._annotate(docs, prediction):
                     yield from docs
+
+    def _encodes_beside(self, batch_size: int) -> bool:
+        """Whether another thread encodes while this one runs Python; streams in small batches may wait for results."""
+        if batch_size < AHEAD_FROM or torch.get_num_threads() == 1:
+            return False
+        return any(isinstance(node, RowTransformer) and node.in_parallel for node in self.model.walk())
 
     def predict(
         self,
@@ -94,10 +111,10 @@ class TextPipe(Similarities, SealedPipe):
         """
         return self._predict(list(docs), self._call(prompt_name, prompt, truncate_dim))
 
-    def _annotate(self, docs: list[Doc], call: Call) -> bool:
+    def _annotate(self, docs: list[Doc], prediction: Callable[[], list[EncodedDoc]]) -> bool:
         """Set the vectors of a batch; False if the pipe's error handler was given it instead, and did not raise."""
         try:
-            self.set_annotations(docs, self._predict(docs, call))
+            self.set_annotations(docs, prediction())
         except Exception as error:  # as every pipe of spaCy does
             self.get_error_handler()(self.name, self, docs, error)
             return False
@@ -161,7 +178,7 @@ class TextPipe(Similarities, SealedPipe):
         label_pairs(find_heads(self.model), docs, scores, self.spans_key, self.name)
 
     @overload
-    def encode(self, texts: Iterable[str], *, convert_to_tensor: Literal[True], **options: Any) -> "torch.Tensor": ...
+    def encode(self, texts: Iterable[str], *, convert_to_tensor: Literal[True], **options: Any) -> torch.Tensor: ...
 
     @overload
     def encode(
@@ -223,11 +240,12 @@ class TextPipe(Similarities, SealedPipe):
 
     @validated
     def calibrate(self, texts: Iterable[str]) -> None:
-        """Find the ranges by which `precision = "int8"` rounds what linear layers are given; they are saved with the
-        pipeline, until training changes the weights.
+        """Find the ranges by which `precision = "int8"` rounds what linear layers are given, and which of them bear it;
+        they are saved with the pipeline, until training changes the weights.
 
-        Without, ranges are taken from the first 2048 wordpieces or more that are encoded at once, and until then
-        nothing is rounded.
+        Those that add the most noise are left in floating point, until the mean states of every text keep a cosine of
+        at least 0.99 to those that are not rounded. Without a call, the first texts with 2048 wordpieces that are
+        encoded at once are taken, and until then nothing is rounded.
 
         texts (Iterable[str]): some hundred, like those that will be encoded.
         RAISES (TypeError, ValueError): if what is given is not text, or no text, or the encoder is not one that is

@@ -245,3 +245,11 @@ def _follow_folder(nlp: Language, upstream: TrainablePipe, model: Model) -> None
     folder = find_local(source)
     if folder is not None:  # else what was found out before, maybe on another machine, stays
         model.get_ref("pooling").attrs["upstream_normalize"] = read_settings(folder, source).normalize
+
+
+def is_encoder(name: str) -> bool:
+    """Whether there is an encoder of this name, or in this folder, on this machine."""
+    try:
+        return find_local(name) is not None
+    except OSError:  # a folder of something else
+        return False

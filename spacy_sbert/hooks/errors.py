@@ -6,6 +6,10 @@ from .. import errors
 class Errors(errors.Errors):
     """Of exceptions."""
 
+    NO_SBERT_PIPE = (
+        "The pipeline has no '{factory}' pipe{named}: those it has are {expected}. Name one of them, or add one with "
+        'nlp.add_pipe("{factory}").'
+    )
     NO_TOKEN_VECTORS = (
         "The span '{text}' is not a row of the encoder (a whole Doc, or a sentence with unit = \"sent\"), and its Doc "
         "was processed with token_vectors = false, so its vector is not known. Set token_vectors = true in the config "

@@ -1,8 +1,13 @@
-"""Which pipeline a pipe is in."""
+"""Which pipeline a pipe is in, and which pipe is in a pipeline."""
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from spacy.language import Language
+
+from .errors import Errors
+
+PipeT = TypeVar("PipeT")
 
 
 @dataclass
@@ -13,3 +18,18 @@ class InPipeline:
 
     def __reduce__(self) -> tuple[type, tuple]:
         return InPipeline, ()
+
+
+def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = None) -> PipeT:
+    """The pipe of a class in a pipeline: the one of this name, or the last.
+
+    kind (type): the class. factory (str): what makes such pipes, for the message.
+    RAISES (ValueError): if there is none.
+    """
+    pipes = {given: pipe for given, pipe in nlp.pipeline if isinstance(pipe, kind)}
+    found = pipes.get(name) if name is not None else next(reversed(pipes.values()), None)
+    if found is None:
+        named = "" if name is None else f" named '{name}'"
+        expected = ", ".join(pipes) or "none"
+        raise ValueError(Errors.NO_SBERT_PIPE.format(factory=factory, named=named, expected=expected))
+    return found

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 import numpy
+from typing_extensions import Self
 
 from ..errors.checks import Width, validated
 from ..similarity import unit_length
@@ -77,13 +78,13 @@ class MetaEmbedding(ABC):
         if self.size is None and self.needs_fit and self.width < widest:
             yield Warnings.META_FEWER_DIRECTIONS.format(name=name, method=self.method, size=self.width, widest=widest)
 
-    def fit(self, views: Views, names: Sequence[str] | None = None, *, progress: bool = False) -> "MetaEmbedding":
+    def fit(self, views: Views, names: Sequence[str] | None = None, *, progress: bool = False) -> Self:
         """Learn from the vectors of a corpus of sentences.
 
         views (J arrays, float (n, d_j)): see the class.
         names (J strings): of the members, for messages; by default their numbers.
         progress (bool): whether to show progress bars.
-        RETURNS (MetaEmbedding): self.
+        RETURNS (Self): itself.
         RAISES (ValueError): if there is but one member or no sentence, numbers of sentences differ, a number is not
             finite, or the members do not span enough directions.
         """
@@ -142,7 +143,7 @@ class MetaEmbedding(ABC):
         arrays = {name: getattr(self, name) for name in self.learned} if self.widths_ else {}
         return {"names": list(self.names_), "widths": list(self.widths_), "size": self.size_, "arrays": arrays}
 
-    def set_state(self, state: Mapping[str, object]) -> "MetaEmbedding":
+    def set_state(self, state: Mapping[str, object]) -> Self:
         """Take what `state` gave.
 
         RAISES (ValueError): if something is missing in it, or an array is not of the shape that the members ask for.

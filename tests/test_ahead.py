@@ -1,0 +1,156 @@
+"""`nlp.pipe` encodes the next batch while the last one is used, and nothing else changes."""
+
+import gc
+import threading
+import warnings
+
+import numpy
+import pytest
+import torch
+
+from spacy_sbert.component import text_pipe
+from spacy_sbert.component.ahead import THREAD, predict_ahead
+
+TEXTS = ["a man is eating food", "the cat sat on the mat", "he ran fast", "someone having a meal", "a dog"] * 2
+
+
+@pytest.fixture(autouse=True)
+def two_threads(monkeypatch):
+    """Two threads, as one has nothing to spare; and batches of two Docs are large enough."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    monkeypatch.setattr(text_pipe, "AHEAD_FROM", 2)
+    yield
+    torch.set_num_threads(before)
+
+
+def watch(sbert, monkeypatch):
+    """The batches that are encoded, each with its thread."""
+    seen, stock = [], sbert._predict
+    monkeypatch.setattr(
+        sbert,
+        "_predict",
+        lambda docs, call: (seen.append((len(docs), threading.current_thread())), stock(docs, call))[1],
+    )
+    return seen
+
+
+def test_vectors_and_order_are_those_of_single_docs(make_nlp):
+    nlp = make_nlp()
+    docs = list(nlp.pipe(TEXTS, batch_size=3))
+    assert [doc.text for doc in docs] == TEXTS
+    for doc in docs:
+        assert numpy.allclose(doc.vector, nlp(doc.text).vector, atol=1e-6)
+
+
+def test_a_batch_is_encoded_elsewhere_while_the_one_before_is_used(make_nlp, monkeypatch):
+    nlp = make_nlp()
+    nlp("loads the encoder")
+    seen = watch(nlp.get_pipe("sbert"), monkeypatch)
+    stream = nlp.pipe(TEXTS, batch_size=2)
+    next(stream)  # of the first batch: the second was handed over before it was
+    next(stream)
+    next(stream)
+    assert len(seen) >= 2
+    list(stream)
+    assert [n for n, _ in seen] == [2] * 5
+    assert all(thread is not threading.current_thread() for _, thread in seen)
+
+
+def test_the_first_batch_loads_the_encoder_here(make_nlp, monkeypatch):
+    nlp = make_nlp()
+    seen = watch(nlp.get_pipe("sbert"), monkeypatch)
+    list(nlp.pipe(TEXTS, batch_size=4))
+    assert [thread is threading.current_thread() for _, thread in seen] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("config", "batch_size", "n_threads"),
+    [
+        ({}, 1, 2),  # whoever feeds Docs one by one may wait for each
+        ({}, 5, 1),
+        ({"transformer": {"precision": "reference"}}, 5, 2),  # a Hugging Face model keeps things of a pass
+        ({"encoder": "shared"}, 5, 2),
+        ({"encoder": "static"}, 5, 2),
+    ],
+)
+def test_here_where_nothing_is_gained_or_it_is_not_safe(make_nlp, monkeypatch, config, batch_size, n_threads):
+    torch.set_num_threads(n_threads)
+    nlp = make_nlp(**config)
+    nlp("loads the encoder")
+    seen = watch(nlp.get_pipe("sbert"), monkeypatch)
+    assert len(list(nlp.pipe(TEXTS, batch_size=batch_size))) == len(TEXTS)
+    assert {thread for _, thread in seen} == {threading.current_thread()}
+
+
+def test_what_fails_upstream_comes_behind_the_docs_before_it(make_nlp):
+    nlp = make_nlp()
+    nlp("loads the encoder")
+
+    def texts():
+        yield from TEXTS[:4]
+        raise OSError("the disk is gone")
+
+    got = []
+    with pytest.raises(OSError, match="the disk is gone"):
+        for doc in nlp.pipe(texts(), batch_size=2):
+            got.append(doc)
+    assert [doc.text for doc in got] == TEXTS[:4] and all(doc.has_vector for doc in got)
+
+
+def test_a_batch_that_cannot_be_encoded_goes_to_the_error_handler(make_nlp, monkeypatch):
+    nlp = make_nlp()
+    nlp("loads the encoder")
+    sbert = nlp.get_pipe("sbert")
+    stock, failed = sbert._predict, []
+
+    def predict(docs, call):
+        if docs[0].text == TEXTS[2]:
+            raise MemoryError("too large")
+        return stock(docs, call)
+
+    monkeypatch.setattr(sbert, "_predict", predict)
+    with pytest.raises(MemoryError, match="too large"):
+        list(nlp.pipe(TEXTS, batch_size=2))
+    nlp.set_error_handler(lambda name, pipe, docs, error: failed.append((name, [doc.text for doc in docs], str(error))))
+    docs = list(nlp.pipe(TEXTS[:6], batch_size=2))
+    assert failed == [("sbert", TEXTS[2:4], "too large")]
+    assert [doc.text for doc in docs] == [*TEXTS[:2], *TEXTS[4:6]] and all(doc.has_vector for doc in docs)
+
+
+def test_who_stops_early_leaves_no_thread_behind(make_nlp):
+    nlp = make_nlp()
+    nlp("loads the encoder")
+    stream = nlp.pipe(TEXTS, batch_size=2)
+    next(stream)
+    assert any(thread.name.startswith(THREAD) for thread in threading.enumerate())
+    del stream
+    gc.collect()
+    assert not any(thread.name.startswith(THREAD) for thread in threading.enumerate())
+
+
+def test_one_warning_for_all_that_was_cut(make_nlp):
+    nlp = make_nlp()
+    nlp("loads the encoder")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        docs = list(nlp.pipe(["a man " * 40, *TEXTS, "the cat " * 40], batch_size=2))
+    assert [doc._.sbert_truncated for doc in docs] == [True, *[False] * len(TEXTS), True]
+    cuts = [str(warning.message) for warning in said if "sbert-truncated" in str(warning.message)]
+    assert len(cuts) == 1 and "2" in cuts[0]
+
+
+def test_no_more_than_one_batch_is_taken_ahead():
+    taken = []
+
+    def batches():
+        for number in range(4):
+            taken.append(number)
+            yield [number]
+
+    stream = predict_ahead(lambda docs: docs, batches(), is_possible=lambda: True)
+    for number in range(4):
+        docs, prediction = next(stream)
+        assert docs == prediction() == [number]
+        assert taken == list(range(min(number + 2, 4)))
+    assert next(stream, None) is None

@@ -1,0 +1,85 @@
+"""What a user writes by the docs is clean for mypy, and the names at the top level have their types."""
+
+import ast
+import re
+from pathlib import Path
+
+from mypy import api
+
+import spacy_sbert
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SETTINGS = "# mypy: allow-untyped-defs, ignore-missing-imports"  # as by default; a line of its own, above a title
+USER = """
+import spacy
+from spacy_sbert import SentenceBert, find_meta, find_reranker, find_sbert
+
+nlp = spacy.blank("en")
+nlp.add_pipe("sbert")
+sbert: SentenceBert = find_sbert(nlp)
+reveal_type(find_sbert(nlp).encode(["a"]))
+reveal_type(find_sbert(nlp).encode(["a"], convert_to_tensor=True))
+reveal_type(find_meta(nlp).encode(["a"]))
+reveal_type(find_reranker(nlp).rank("a", ["b"])[0].text)
+"""
+WRONG = """
+import spacy
+from spacy_sbert import find_sbertt
+
+spacy.blank("en").get_pipe("sbert").encode(["a"])
+"""
+
+
+def python_of(text: str) -> str:
+    """The Python blocks of a page, each line where it stands."""
+    lines, language = [SETTINGS], ""
+    for line in text.splitlines()[1:]:
+        if line.startswith("```"):
+            language = "" if language else line[3:] or "text"
+            lines.append("")
+        else:
+            lines.append(line if language == "python" else "")
+    return "\n".join(lines) + "\n"
+
+
+def checked(folder: Path, sources: dict[str, str]) -> str:
+    """What mypy says of files by these names, with the project's settings and cache, which its own check fills."""
+    for name, source in sources.items():
+        (folder / f"{name}.py").write_text(source, encoding="utf8")
+    files = [str(folder / f"{name}.py") for name in sources]
+    options = ["--config-file", str(ROOT / "pyproject.toml"), "--no-error-summary", "--no-pretty"]
+    found, failed, _ = api.run([*options, *files])
+    assert failed == ""
+    return re.sub(r"^.*[/\\](?=\w+\.py:)", "", found, flags=re.MULTILINE)  # a cached message names an earlier folder
+
+
+def test_what_a_user_writes_by_the_docs(tmp_path, monkeypatch):
+    """One call of mypy: most of its time goes into what it reads of PyTorch and spaCy."""
+    monkeypatch.chdir(ROOT)
+    pages = {f"page_{page.stem.replace('-', '_')}": python_of(page.read_text(encoding="utf8")) for page in PAGES}
+    found = checked(tmp_path, {**pages, "user": USER, "wrong": WRONG})
+    assert sorted(re.findall(r"^\w+\.py:\d+: error: .*", found, re.MULTILINE)) == [
+        'wrong.py:3: error: Module "spacy_sbert" has no attribute "find_sbertt"; maybe "find_sbert"?  [attr-defined]',
+        'wrong.py:5: error: "Callable[[Doc], Doc]" has no attribute "encode"  [attr-defined]',
+    ]
+    revealed = re.findall(r'Revealed type is "(?:\w+\.)*(\w+)', found)
+    assert revealed == ["ndarray", "Tensor", "ndarray", "str"]
+
+
+def test_blocks_stand_on_the_lines_of_their_page():
+    page = "# Title\n\n```python\nx = 1\n```\n\n```bash\nls\n```\n\n    text\n```python\ny = 2\n```\n"
+    lines = python_of(page).splitlines()
+    assert len(lines) == len(page.splitlines()) and lines[0] == SETTINGS
+    assert {number: line for number, line in enumerate(lines[1:], 2) if line} == {4: "x = 1", 13: "y = 2"}
+
+
+def test_what_is_lazy_is_typed():
+    """LAZY, what type checkers read, and __all__ name the same, from the same modules."""
+    tree = ast.parse(Path(spacy_sbert.__file__).read_text(encoding="utf8"))
+    (typed,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    names = {alias.name: node.module for node in typed.body for alias in node.names}
+    assert names == spacy_sbert.LAZY
+    assert sorted(spacy_sbert.__all__) == sorted(["__version__", "restore", *spacy_sbert.LAZY])
+    for name in spacy_sbert.LAZY:
+        assert getattr(spacy_sbert, name).__name__ == name
