@@ -6,7 +6,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import IO, TypedDict
 
-import srsly
 from spacy.language import Language
 from spacy.util import registry, resolve_dot_names
 from tqdm import tqdm
@@ -14,6 +13,7 @@ from wasabi import Printer
 
 from ..errors.checks import validated
 from .errors import Notes
+from .log_file import append_to_log
 from .steps import epoch_steps
 
 
@@ -38,7 +38,8 @@ def progress_logger(progress_bar: bool = True, output_file: str | Path | None = 
     """Log as spaCy's ConsoleLogger does, with the loss of each objective and the speed of training.
 
     progress_bar (bool): whether to show the steps, the examples a second and the time left, on a terminal.
-    output_file (str or Path): a file that gets a line of JSON for each evaluation; an existing one is continued.
+    output_file (str or Path): a file that gets a line for each evaluation: a row of a table if it ends in .csv, else
+        JSON; an existing one is continued.
     RETURNS (Callable): what `training.logger` is to be.
     """
 
@@ -54,7 +55,10 @@ class TrainingLog:
 
     def __init__(self, nlp: Language, stdout: IO, stderr: IO, progress_bar: bool, output_file: Path | None):
         training = nlp.config.interpolate()["training"]
-        self.pipes = [name for name, pipe in nlp.pipeline if getattr(pipe, "is_trainable", False)]
+        trained = [(name, pipe) for name, pipe in nlp.pipeline if getattr(pipe, "is_trainable", False)]
+        # What a shared encoder reports as its loss is the size of the gradient that it got.
+        self.sources = {name for name, pipe in trained if hasattr(pipe, "listener_map")}
+        self.pipes = [name for name, _ in trained if name not in self.sources]
         self.counters = [pipe for _, pipe in nlp.pipeline if hasattr(pipe, "examples_seen")]
         self.weights = [name for name, weight in training["score_weights"].items() if weight is not None]
         self.stdout = stdout
@@ -75,14 +79,16 @@ class TrainingLog:
 
         info (dict): as spaCy's training loop makes it, None between evaluations.
         """
-        self.bar.update(1)
+        if self.bar.total is None or self.bar.n < self.bar.total:  # spaCy counts from 0, and so takes one more
+            self.bar.update(1)
         if not self.bar.disable:
             self.bar.set_postfix_str(f"{self._rate():.1f} examples/s")
         self.unscored = self.unscored + 1 if info is None else 0
         if info is None:
             return
         losses = {name: float(info["losses"].get(name, 0.0)) for name in self.pipes}
-        losses.update({key: float(value) for key, value in info["losses"].items() if key not in losses})
+        more = (key for key in info["losses"] if key not in losses and key not in self.sources)
+        losses |= {key: float(info["losses"][key]) for key in more}
         scores = {name: 100 * float(info["other_scores"].get(name, 0.0)) for name in self.weights}
         row = {"E": info["epoch"], "#": info["step"], "ex/s": self._rate()}
         row.update({f"loss {name}": value for name, value in losses.items()})
@@ -92,8 +98,7 @@ class TrainingLog:
             line: dict[str, object] = {"epoch": info["epoch"], "step": info["step"]}
             line |= {"examples_per_second": round(self._rate(), 2), "losses": losses, "scores": scores}
             line["score"] = row["score"]
-            with self.output_file.open("a", encoding="utf8") as file:
-                file.write(srsly.json_dumps(line) + "\n")
+            append_to_log(self.output_file, line)
 
     def close(self) -> None:
         """End the bar, and say if the last weights were not evaluated."""
@@ -123,10 +128,10 @@ class TrainingLog:
 
 
 def _count_steps(nlp: Language) -> int | None:
-    """How many steps spaCy takes: with max_steps one more, since it counts from 0; None where no end is set."""
+    """How many steps are to be taken; None where no end is set."""
     config = nlp.config.interpolate()
     training = config["training"]
-    limit = training["max_steps"] + 1 if training["max_steps"] else None
+    limit = training["max_steps"] or None
     if training["max_epochs"] < 1:
         return limit
     batcher = registry.resolve({"batcher": training["batcher"]})["batcher"]
