@@ -3,13 +3,16 @@
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Exit, echo
+from typer import Argument, Exit
 from wasabi import msg
 
 from .ending import or_fail, use_gpu
 from .group import app
 from .options import Benchmark, Gpu, Output, listed, takes_options
-from .reports import check_output, write_reports
+from .reports import check_output, show, write_reports
+
+NAMELESS = "pipeline"  # what spaCy calls a pipeline before somebody names it
+TRAINED = ("model-best", "model-last")
 
 
 @app.command("benchmark")
@@ -41,7 +44,7 @@ def run(pipeline: str, folder: Path, suites: Benchmark, output: Path | None) -> 
 
     from ..evaluation import PipelineSource, evaluate_suites
     from ..evaluation.baselines import make_baseline
-    from ..evaluation.report import html, markdown
+    from ..evaluation.report import contents, html
     from ..evaluation.sources import Source
     from ..evaluation.suite import write_json
     from ..files.sealed_json import sealed
@@ -52,15 +55,22 @@ def run(pipeline: str, folder: Path, suites: Benchmark, output: Path | None) -> 
     cache = suites.cache or (output.with_suffix(".cache") if output is not None else None)
     with or_fail(f"Cannot evaluate on {folder}"):
         settings, nlp = suites.settings(), load_model(pipeline)
-        source: Source = PipelineSource(nlp)
+        source: Source = PipelineSource(nlp, name=_name(nlp.meta["name"], pipeline))
         if suites.baseline is not None:
             source = make_baseline(suites.baseline, nlp=nlp, counts=suites.counts, encoder=suites.encoder)
         results = evaluate_suites(source, folder, listed(suites.suite), settings=settings, cache=cache, save=save)
-    report = markdown(results)
-    echo(report)
+    report = show(contents(results))
     if output is not None:
         write_reports(output, report, html(results), "results")
     for title, message in results["failed"].items():
         msg.fail(title, message)
     if results["failed"]:
         raise Exit(1)
+
+
+def _name(given: str, pipeline: str) -> str | None:
+    """Of a pipeline that nobody gave a name that of its folder, with the one around it where spaCy has named it."""
+    folder = Path(pipeline).resolve()
+    if given != NAMELESS or not folder.is_dir():
+        return None
+    return "/".join(folder.parts[-2:]) if folder.name in TRAINED else folder.name

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, echo
+from typer import Argument
 
 from .ending import or_fail
 from .group import app
 from .options import Output
-from .reports import check_output, write_reports
+from .reports import check_output, show, write_reports
 
 
 @app.command("compare")
@@ -29,17 +29,22 @@ def run(paths: Sequence[Path], output: Path | None) -> None:
 
     paths: JSON that `benchmark` wrote. output (Path): JSON; Markdown and HTML beside it.
     """
-    from ..evaluation.compare import compare, compare_html, compare_markdown
+    from ..evaluation.compare import compare, compare_contents, compare_html
     from ..evaluation.results import read_results
     from ..evaluation.suite import write_json
 
     check_output(output)
     with or_fail("Cannot compare"):
         results = [read_results(path) for path in paths]
-        found = compare(results)
-    report = compare_markdown(results, found)
-    echo(report)
+        found = compare(results, files=_told_apart(paths))
+    report = show(compare_contents(results, found))
     if output is not None:
         with or_fail(f"Cannot write {output}"):
             write_json(output, found)
         write_reports(output, report, compare_html(results, found), "comparison")
+
+
+def _told_apart(paths: Sequence[Path]) -> list[str]:
+    """A short name for each file, none twice."""
+    stems = [path.stem for path in paths]
+    return stems if len(set(stems)) == len(stems) else [str(number) for number in range(1, len(paths) + 1)]

@@ -1,10 +1,27 @@
 """What `benchmark` and `compare` write beside their JSON."""
 
+import shutil
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from typer import echo
 from wasabi import msg
 
 from .ending import fail, or_fail
+
+if TYPE_CHECKING:
+    from ..render.document import Document
+
+
+def show(document: "Document") -> str:
+    """Print a report: plain tables in a terminal, Markdown into a file or another program. RETURNS (str): Markdown."""
+    from ..render.markdown import markdown
+    from ..render.terminal import terminal
+
+    report = markdown(document)
+    echo(terminal(document, shutil.get_terminal_size().columns) if sys.stdout.isatty() else report)
+    return report
 
 
 def check_output(output: Path | None) -> None:

@@ -5,6 +5,7 @@ from typing import TypedDict
 
 import numpy
 
+from ..render.document import Document
 from ..render.html import html
 from ..render.markdown import markdown
 from .errors import Errors
@@ -42,11 +43,14 @@ class Comparison(TypedDict):
     transfer_probing: Mapping[str, object]
 
 
-def compare(results: Sequence[Results], *, resamples: int = 1000, seed: int = 1) -> Comparison:
+def compare(
+    results: Sequence[Results], *, resamples: int = 1000, seed: int = 1, files: Sequence[str] | None = None
+) -> Comparison:
     """Put models side by side, and test every other one against the first.
 
     results (Sequence of dict): two or more, see evaluate_suites and read_results.
     resamples, seed (int): of the paired bootstrap tests, see paired_difference.
+    files (Sequence of str): what tells models of one name apart, such as the names of their files; by default numbers.
     RETURNS (dict): JSON: format, resamples, seed; models, their names and digests, in the order given; warnings, what
         differs that should not; tasks, by name, for those that all models have: primary, figures, one for each model,
         and tests, for each model but the first its difference from the first, low, high and p, or the reason why
@@ -58,7 +62,7 @@ def compare(results: Sequence[Results], *, resamples: int = 1000, seed: int = 1)
         raise ValueError(Errors.NOTHING_TO_COMPARE.format(given=len(results)))
     for number, one in enumerate(results, 1):
         check_results(one, f"Result {number}")
-    names = _labels(results)
+    names = _labels(results, files or [str(number) for number in range(1, len(results) + 1)])
     results = aligned(results)
     having: dict[str, list[str]] = {}  # the models that have a task
     for name, one in zip(names, results, strict=True):
@@ -78,13 +82,18 @@ def compare(results: Sequence[Results], *, resamples: int = 1000, seed: int = 1)
     }
 
 
+def compare_contents(results: Sequence[Results], comparison: Comparison | None = None) -> Document:
+    """Models side by side, before they are Markdown, HTML or lines of a terminal; see compare_markdown."""
+    return contents(aligned(results), comparison or compare(results))
+
+
 def compare_markdown(results: Sequence[Results], comparison: Comparison | None = None) -> str:
     """Models side by side, in Markdown.
 
     results (Sequence of dict): see compare. comparison (dict): what compare made of them, by default it is made.
     RETURNS (str): the same for the same results.
     """
-    return markdown(contents(aligned(results), comparison or compare(results)))
+    return markdown(compare_contents(results, comparison))
 
 
 def compare_html(results: Sequence[Results], comparison: Comparison | None = None) -> str:
@@ -154,10 +163,10 @@ def _correct(predictions: Predictions) -> numpy.ndarray:
     return numpy.frombuffer(predictions["right"].encode("ascii"), dtype="uint8") == ord("1")
 
 
-def _labels(results: Sequence[Results]) -> list[str]:
-    """Names of models; those that several have are numbered."""
+def _labels(results: Sequence[Results], files: Sequence[str]) -> list[str]:
+    """Names of models; those that several have with what tells them apart."""
     names = [one["model"]["name"] for one in results]
-    return [f"{name} ({place})" if names.count(name) > 1 else name for place, name in enumerate(names, 1)]
+    return [f"{name} ({file})" if names.count(name) > 1 else name for name, file in zip(names, files, strict=True)]
 
 
 def _warnings(results: Sequence[Results], names: Sequence[str]) -> list[str]:

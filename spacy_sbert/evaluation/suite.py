@@ -18,6 +18,7 @@ from .datasets import MissingData, digests
 from .errors import Errors
 from .results import FORMAT, Results, TaskResult, check_task
 from .settings import Settings
+from .shown_results import shown
 from .sources import Source
 from .store import VectorStore
 from .task import ItemT, Run, Task
@@ -71,15 +72,17 @@ def evaluate_suites(
         # disable=None: no bar if the output is not a terminal
         return tqdm(items, desc=name, disable=None if progress_bar else True, leave=False)
 
-    results: Results = {
-        "format": FORMAT,
-        "model": {"name": source.name, "digest": source.digest, "device": device()},
-        "versions": versions(),
-        "settings": settings.to_json(),
-        "tasks": {},
-        "skipped": {},
-        "failed": {},
-    }
+    results = shown(
+        {
+            "format": FORMAT,
+            "model": {"name": source.name, "digest": source.digest, "device": device()},
+            "versions": versions(),
+            "settings": settings.to_json(),
+            "tasks": {},
+            "skipped": {},
+            "failed": {},
+        }
+    )
     found = _find(tasks, root, results)
     store = VectorStore(source, cache, progress)
     run = Run(root, store, settings, progress, source.nlp, source)

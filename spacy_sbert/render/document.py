@@ -58,9 +58,14 @@ class Notes:
 
 @dataclass(frozen=True)
 class Document:
-    """A title, paragraphs, tables, and notes, numbered from 1."""
+    """A title, paragraphs, tables, and notes, numbered from 1.
+
+    remarks: paragraphs on how to read it. details: tables on how it came about; both stand at the end.
+    """
 
     title: str
     paragraphs: Sequence[str]
     tables: Sequence[Table]
     notes: Sequence[str]
+    remarks: Sequence[str] = ()
+    details: Sequence[Table] = ()

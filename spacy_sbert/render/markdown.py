@@ -1,6 +1,7 @@
 """A document in Markdown."""
 
 import re
+from collections.abc import Iterable, Iterator
 from html import escape as escape_html
 
 from .document import Cell, Document, Table
@@ -12,14 +13,21 @@ MARKUP = re.compile(r"([\\`*\[\]|~#!])|(?<![^\W_])_|_(?![^\W_])")
 
 def markdown(document: Document) -> str:
     """A document in Markdown."""
-    blocks = [f"# {escape(document.title)}", *map(escape, document.paragraphs)]
-    for table in document.tables:
-        blocks += [f"## {escape(table.title)}", render_table(table)]
-        blocks += [escape(table.caption)] if table.caption else []
+    blocks = [f"# {escape(document.title)}", *map(escape, document.paragraphs), *_blocks(document.tables)]
     if document.notes:
         notes = "\n".join(f"- {_marks((number,))} {escape(note)}" for number, note in enumerate(document.notes, 1))
         blocks += ["## Notes", notes]
-    return "\n\n".join(blocks) + "\n"
+    if document.remarks:
+        blocks += ["## How to read it", *map(escape, document.remarks)]
+    return "\n\n".join([*blocks, *_blocks(document.details)]) + "\n"
+
+
+def _blocks(tables: Iterable[Table]) -> Iterator[str]:
+    for table in tables:
+        yield f"## {escape(table.title)}"
+        yield render_table(table)
+        if table.caption:
+            yield escape(table.caption)
 
 
 def escape(text: str) -> str:

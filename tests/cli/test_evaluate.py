@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
 from spacy_sbert.cli.options import HIDDEN, takes_options
+from spacy_sbert.cli.reports import show
+from spacy_sbert.render.document import Cell, Document, Table
+from spacy_sbert.render.markdown import markdown
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "assets"
@@ -68,6 +72,31 @@ def test_the_old_call_that_compares_is_compare(folder):
     assert new.stdout.replace("new.", "old.") == old.stdout and "one and the same model" in new.stdout
     assert "sbert compare" in old.stderr and new.stderr == ""
     assert (folder / "new.json").read_bytes() == (folder / "old.json").read_bytes()
+
+
+def test_models_without_a_name_go_by_their_folders(folder):
+    for name in ("sts", "nli"):
+        shutil.copytree(folder / "nlp", folder / name / "model-best")
+        pipeline = folder / name / "model-best"
+        assert run("benchmark", pipeline, folder / "data", *FEW, "-o", folder / f"{name}.json").exit_code == 0
+    done = run("compare", folder / "sts.json", folder / "nli.json")
+    assert "# Comparison of sts/model-best, nli/model-best" in done.stdout
+    assert run("benchmark", folder / "nlp", folder / "data", *FEW, "-o", folder / "sts-2.json").exit_code == 0
+    assert json.loads((folder / "sts-2.json").read_text())["model"]["name"] == "nlp"
+    again = run("compare", folder / "sts.json", shutil.copy(folder / "sts.json", folder / "again.json"))
+    assert "# Comparison of sts/model-best (sts), sts/model-best (again)" in again.stdout
+
+
+def test_a_terminal_gets_a_plain_table_and_a_file_markdown(monkeypatch):
+    table = Table("STS", ("Model", "STS12"), [("mine", Cell("70.00", (1,)))])
+    document = Document("Evaluation of mine", [], [table], ["Seen in training."])
+    shown = []
+    monkeypatch.setattr("spacy_sbert.cli.reports.echo", shown.append)
+    for in_terminal in (False, True):
+        monkeypatch.setattr("sys.stdout.isatty", lambda in_terminal=in_terminal: in_terminal)
+        assert show(document) == markdown(document)
+    assert shown[0] == markdown(document) and r"| 70.00 \[1\] |" in shown[0]
+    assert "mine   70.00 [1]" in shown[1] and "|" not in shown[1]
 
 
 def test_a_file_is_scored_without_a_note(folder):

@@ -1,6 +1,8 @@
 """Reports in Markdown and HTML: the figures of results made by hand."""
 
+import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -9,6 +11,7 @@ from made_results import GOLD, OWN, classified, graded, results
 
 from spacy_sbert.evaluation.compare import compare_markdown
 from spacy_sbert.evaluation.report import html, markdown
+from spacy_sbert.evaluation.shown_results import shown
 from spacy_sbert.render.markdown import escape
 
 EVIL = 'a|b <script>alert(1)</script> "x" & ![i](http://evil.example/i.png) \u202e\ud83d\nnext'
@@ -216,9 +219,28 @@ def test_skipped_failed_and_how():
     assert table(text, "Skipped")[1] == ["CR", "CR not found"]
     assert table(text, "Failed")[1] == ["TREC", r"file, line 3: bad \| line"]
     said = dict(table(text, "How it was measured")[1:])
-    assert said["trained on"] == "stsb" and said["version of spacy"] == "3.8.18"
-    assert said["SHA-256 of the model"] == "abc" and said["bootstrap"] == "100" and said["any count"] == "no"
+    assert said["trained on"] == "stsb" and "spacy 3.8.18" in said["versions"].split(", ")
+    assert said["SHA-256 of the model"] == "abc"
     assert table(text, "Data")[1] == ["MR", "transfer", "4", "measured", "file.txt", "d2"]
+
+
+def test_scores_come_first_and_settings_without_effect_not_at_all():
+    plain = results({"STSb-test": graded(0.5)})
+    headings = re.findall("^## (.*)", markdown(plain), re.MULTILINE)
+    assert headings[0] == "STS (laid out as Table 1)"
+    assert headings[-3:] == ["How to read it", "How it was measured", "Data"]
+    order = [html(plain).index(f'id="{name}"') for name in ("table-0", "plots", "reading", "detail-0", "detail-1")]
+    assert order == sorted(order)
+
+    def settings_of(found):
+        return {row[0] for row in table(markdown(found), "How it was measured")[1:]}
+
+    assert {"bootstrap"} == settings_of(plain) & {"seeds", "classifiers", "any count", "bootstrap"}
+    transfer = results({"MR": classified(0.5)}, any_count=True)
+    assert {"seeds", "classifiers", "any count"} == settings_of(transfer) & {
+        "seeds", "classifiers", "any count", "bootstrap",
+    }  # fmt: skip
+    assert "bootstrap resamples" in markdown(plain) and "bootstrap resamples" not in markdown(transfer)
 
 
 class Balance(HTMLParser):
@@ -331,3 +353,15 @@ def test_the_device_and_the_width_are_said():
     assert "| device | cpu |" in text and "| width of the vectors | 384 |" in text
     made["model"]["width"] = None
     assert "width of the vectors" not in markdown(made)
+
+
+def test_a_notebook_shows_results_as_their_report():
+    found = shown(results({"STSb-test": graded(0.5)}, name='"><script>'))
+    page = found._repr_html_()
+    frame = Balance()
+    frame.feed(page)
+    assert frame.tags == ["iframe"] and frame.open == []
+    srcdoc = re.search(r'srcdoc="([^"]*)"', page).group(1)
+    assert unescape(srcdoc) == html(found) and 'sandbox=""' in page
+    assert found == results({"STSb-test": graded(0.5)}, name='"><script>') and isinstance(found, dict)
+    assert json.loads(json.dumps(found)) == found

@@ -31,41 +31,51 @@ def contents(results: Results) -> Document:
     """The report on one model.
 
     results (dict): see evaluate_suites.
-    RETURNS (Document): what was measured and how, the paper's tables, every figure, what is missing.
+    RETURNS (Document): the paper's tables, every figure, what is missing; then how it was measured.
     """
     notes, name = Notes(), results["model"]["name"]
     tables = [
-        details.settings_table(results),
         *paper_tables([(name, results)], notes),
         *details.graded_tables(results, notes),
         *details.trained_tables(results, notes),
         details.other_table(results, notes),
         *details.variant_tables(results, notes),
         *details.missing_tables(results),
-        details.data_table(results),
     ]
-    shown = [table for table in tables if table.rows]
-    return Document(f"Evaluation of {name}", _paragraphs(results), shown, list(notes.numbers))
+    how = [details.classifiers_table(results), details.settings_table(results), details.data_table(results)]
+    shown, how = ([table for table in part if table.rows] for part in (tables, how))
+    title, notes_of = f"Evaluation of {name}", list(notes.numbers)
+    return Document(title, [_summary(results)], shown, notes_of, _remarks(results), how)
 
 
-def _paragraphs(results: Results) -> list[str]:
+def _summary(results: Results) -> str:
     settings = results["settings"]
-    entry = {"normalization": settings["normalizations"][0], "size": settings["sizes"][0]}
     reused = sum(bool(task.get("reused")) for task in results["tasks"].values())
-    seeds = ", ".join(map(str, settings["seeds"]))
-    paragraphs = [
-        f"{len(results['tasks'])} tasks measured, {reused} of them earlier, "
-        f"{len(results['skipped'])} skipped, {len(results['failed'])} failed. "
-        f"Tables show vectors in the variant '{variant_name(entry)}' (normalisation, size) unless they say otherwise. "
-        "Their layouts, and the paper they speak of: Reimers and Gurevych 2019, Sentence-BERT.",
+    counts = {"of them earlier": reused, "skipped": len(results["skipped"]), "failed": len(results["failed"])}
+    said = [f"{len(results['tasks'])} tasks measured", *(f"{n} {words}" for words, n in counts.items() if n)]
+    summary = ", ".join(said) + ". Scores are x 100."
+    if len(settings["normalizations"]) + len(settings["sizes"]) > 2:
+        entry = {"normalization": settings["normalizations"][0], "size": settings["sizes"][0]}
+        summary += f" Tables show the variant '{variant_name(entry)}' (normalisation, size), unless they say otherwise."
+    return summary
+
+
+def _remarks(results: Results) -> list[str]:
+    settings, tasks = results["settings"], results["tasks"].values()
+    remarks = [
         "undefined: the score is not defined, such as a correlation with predictions that are all alike. -: not "
-        "measured. Numbers in brackets are notes, which stand at the end.",
-        f"± is the standard deviation over the seeds {seeds}, where a score depends on them; intervals are those of "
-        "the first seed.",
+        "measured. Numbers in brackets are notes. Layouts, and the paper they speak of: Reimers and Gurevych 2019, "
+        "Sentence-BERT.",
     ]
-    if settings["bootstrap"]:
-        paragraphs.append(
+    if details.has_deviations(results):
+        seeds = ", ".join(map(str, settings["seeds"]))
+        remarks.append(
+            f"± is the standard deviation over the seeds {seeds}, where a score depends on them; intervals are of the "
+            "first seed."
+        )
+    if any(task["intervals"] for task in tasks):
+        remarks.append(
             f"Intervals hold 95 % of the scores of {settings['bootstrap']} bootstrap resamples of the examples, with "
             "predictions as they are: they do not cover what another training of the model would change."
         )
-    return paragraphs
+    return remarks

@@ -23,15 +23,16 @@ def contents(results: Sequence[Results], comparison: Results) -> Document:
     """
     notes, names = Notes(), _names(comparison)
     models = list(zip(names, results, strict=True))
-    tables = [_models(results, comparison), *paper_tables(models, notes), *_primary_tables(results, comparison, notes)]
+    tables = [*paper_tables(models, notes), *_primary_tables(results, comparison, notes)]
     tables += [_tests(comparison), _ranks(comparison), _correlations(comparison), _not_shared(comparison)]
+    remarks = ["undefined: the score is not defined. -: not measured. Numbers in brackets are notes."]
     paragraphs = [
-        "undefined: the score is not defined. -: not measured. Numbers in brackets are notes, which stand at the end.",
         *(f"Warning: {warning}" for warning in comparison["warnings"]),
         *_summary(comparison),
     ]
     shown = [table for table in tables if table.rows]
-    return Document("Comparison of " + ", ".join(names), paragraphs, shown, list(notes.numbers))
+    title, how = "Comparison of " + ", ".join(names), [_models(results, comparison)]
+    return Document(title, paragraphs, shown, list(notes.numbers), remarks, how)
 
 
 def plots(comparison: Results) -> Iterator[Plot]:

@@ -14,7 +14,7 @@ TRAINED = {"transfer": "Transfer, every task", "probing": "Probing", "learned": 
 
 
 def settings_table(results: Results) -> Table:
-    """Model, settings and versions, one a row."""
+    """Model, the settings that had an effect, and versions."""
     model = results["model"]
     rows: list[Row] = [("model", model["name"]), ("SHA-256 of the model", model["digest"])]
     for key, words in (("device", "device"), ("width", "width of the vectors")):
@@ -22,9 +22,30 @@ def settings_table(results: Results) -> Table:
             rows.append((words, str(model[key])))
     if "encoded" in model:
         rows.append(("texts encoded in this run; others were kept from an earlier one", str(model["encoded"])))
-    rows += [(name.replace("_", " "), _setting(value)) for name, value in results["settings"].items()]
-    rows += [(f"version of {name}", value) for name, value in results["versions"].items()]
+    applies = _which_apply(results)
+    rows += [
+        (name.replace("_", " "), _setting(value))
+        for name, value in results["settings"].items()
+        if applies.get(name, True)
+    ]
+    rows.append(("versions", ", ".join(f"{name} {value}" for name, value in results["versions"].items())))
     return Table("How it was measured", ("What", "Value"), rows, texts=2)
+
+
+def _which_apply(results: Results) -> dict[str, bool]:
+    """Of the settings that some tasks alone look at whether there is such a task."""
+    suites = {task["suite"] for task in results["tasks"].values()}
+    return {
+        "seeds": has_deviations(results) or bool(suites & TRAINED.keys()),
+        "bootstrap": any(task["intervals"] for task in results["tasks"].values()),
+        "classifiers": bool(suites & {"transfer", "probing"}),
+        "any_count": bool(results["settings"].get("any_count")),
+    }
+
+
+def has_deviations(results: Results) -> bool:
+    """Whether a score depends on the seeds."""
+    return any(entry.get("deviation") for task in results["tasks"].values() for entry in task["variants"])
 
 
 def graded_tables(results: Results, notes: Notes) -> list[Table]:
@@ -33,16 +54,20 @@ def graded_tables(results: Results, notes: Notes) -> list[Table]:
 
 
 def trained_tables(results: Results, notes: Notes) -> list[Table]:
-    """Figures of tasks that train something on the vectors, a table for each suite, and how it was trained; those with
-    sub-sets stand in graded_tables."""
+    """Figures of tasks that train something on the vectors, a table for each suite; those with sub-sets stand in
+    graded_tables."""
     suites = by_suite({name: task for name, task in results["tasks"].items() if not graded_similarities(task)}).items()
-    tables = [_trained_table(TRAINED[suite], tasks, notes) for suite, tasks in suites if suite in TRAINED]
+    return [_trained_table(TRAINED[suite], tasks, notes) for suite, tasks in suites if suite in TRAINED]
+
+
+def classifiers_table(results: Results) -> Table:
+    """How what is trained on the vectors was trained."""
     protocols: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for name, task in results["tasks"].items():
         protocol = tuple((key, str(value)) for key, value in task.get("protocol", {}).items())
         protocols.setdefault(protocol, []).append(name)
     rows = [(", ".join(names), part, words) for protocol, names in protocols.items() for part, words in protocol]
-    return [*tables, Table("How classifiers were trained", ("Tasks", "Part", "How"), rows, texts=3)]
+    return Table("How classifiers were trained", ("Tasks", "Part", "How"), rows, texts=3)
 
 
 def other_table(results: Results, notes: Notes) -> Table:
