@@ -4,6 +4,10 @@ from .. import errors
 
 
 class Errors(errors.Errors):
+    BULK_NO_PIPELINE = (
+        "Cannot load '{given}': expected a folder or an installed package of a pipeline, or the name of an "
+        "encoder that is on this machine, such as all-MiniLM-L6-v2. spaCy says: {reason}"
+    )
     BULK_UNKNOWN_OUTPUT = "Cannot write vectors to {path}: expected a name that ends in one of {expected}."
     BULK_NO_COLUMNS = (
         "Cannot write ids or texts to {path}: an array has none. Give the output a name that ends in .parquet, or "

@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import spacy
+from spacy.language import Language
 
 from ..component.sbert import SentenceBert, find_sbert
+from ..component.upstream import is_encoder
 from ..errors.checks import NonNegative, validated
 from ..vectors.computing import check_precision, set_precision
+from .errors import Errors
 
 
 @validated
@@ -20,20 +23,33 @@ def load_pipe(
 ) -> SentenceBert:
     """Load a pipeline, and find its pipe.
 
-    pipeline (str): a folder or an installed package; None for a blank pipeline with the default encoder.
+    pipeline (str): a folder or an installed package; or the name or folder of an encoder on this machine, for a blank
+        pipeline with it; None for one with the default encoder.
     name (str): of the pipe; by default the last.
     precision (str): "float32", "bfloat16", "float16", "int8", "auto" or "reference"; None as its config says.
     gpu_ids (Sequence[int]): GPUs it will work on, for "auto".
-    RAISES (ValueError): if there is no such pipe, or no such precision. RAISES (OSError): if there is no such pipeline.
+    RAISES (ValueError): if there is no such pipe, or no such precision. RAISES (OSError): if there is neither such a
+        pipeline nor such an encoder.
     """
     if precision is not None:
         check_precision(precision)
-    if pipeline is None:
-        nlp = spacy.blank("en")
-        nlp.add_pipe("sbert", name=name or "sbert")
-    else:
-        nlp = spacy.load(pipeline)
+    nlp = _blank(name) if pipeline is None else _load(str(pipeline), name)
     pipe = find_sbert(nlp, name)
     if precision is not None:
         set_precision(pipe.text_encoder(), precision, gpu_ids)
     return pipe
+
+
+def _blank(name: str | None, encoder: str | None = None) -> Language:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", name=name or "sbert", config={"model": {"name": encoder}} if encoder else {})
+    return nlp
+
+
+def _load(pipeline: str, name: str | None) -> Language:
+    try:
+        return spacy.load(pipeline)
+    except OSError as error:
+        if not is_encoder(pipeline):
+            raise OSError(Errors.BULK_NO_PIPELINE.format(given=pipeline, reason=error)) from error
+    return _blank(name, pipeline)

@@ -22,6 +22,10 @@ class Errors(errors.Errors):
         "{corpus} has vectors of its own, so --vectors {vectors} cannot be searched, too. Leave them out, or give the "
         "texts that they are of, or an index that the command `index` built."
     )
+    INDEX_OF_FILE = (
+        "{given} is a file: expected a folder of vectors, which `encode` made of a folder of texts. The index of one "
+        "file is built by its first search: search PIPELINE TEXTS QUERY --vectors {given} --index FOLDER."
+    )
     BULK_BAD_WORKERS = "Cannot use --workers {given}: expected the fewest and the most, such as 1,64."
 
 

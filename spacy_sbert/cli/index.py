@@ -6,7 +6,8 @@ from typing import Annotated
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import or_fail
+from .ending import fail, or_fail
+from .errors import Errors
 from .group import app
 
 
@@ -26,6 +27,8 @@ def index_cli(
     from ..bulk import PartVectors
     from ..search import build_ivfpq
 
+    if Path(vectors).is_file():
+        fail(Errors.INDEX_OF_FILE.format(given=vectors))
     with or_fail(f"Cannot build an index of {vectors}", RuntimeError):
         stored = PartVectors(vectors)
         index = build_ivfpq(stored, index_path, n_lists=n_lists, code_bytes=code_bytes, progress=not quiet)

@@ -16,7 +16,7 @@ from .options import Gpu, given, takes_options
 
 SHOWN = 100  # characters of a text
 CORPUS_HELP = "Texts: .txt, .jsonl, .csv, .tsv (all also .gz) or .parquet"
-Pipeline = Annotated[str, Argument(help="A folder or an installed package with an sbert pipe")]
+Pipeline = Annotated[str, Argument(help="A folder or a package with an sbert pipe, or the name of an encoder")]
 Corpus = Annotated[Path, Argument(help=CORPUS_HELP, exists=True, dir_okay=False)]
 Output = Annotated[Path, Argument(help="The .tsv or .jsonl file to write")]
 Vectors = Annotated[Path | None, Option("--vectors", help="Those of the texts, a file by `encode`", exists=True)]
@@ -146,6 +146,8 @@ def mine_cli(
 
     rows = _run(partial(mine_texts, k=k, min_score=min_score), pipeline, corpus, how, output, vectors)
     _write(output, ("score", "first_row", "second_row", "first", "second"), rows)
+    if len(rows) == k:
+        msg.info(f"There may be more pairs: these are the {k} best, as many as -k allows")
 
 
 @app.command("cluster")
@@ -165,7 +167,10 @@ def cluster_cli(
 
     rows = _run(partial(cluster_texts, method=method, **given(options)), pipeline, corpus, how, output, vectors)
     _write(output, ("cluster", "row", "text"), rows)
-    msg.info(f"{len({row[0] for row in rows} - {NO_CLUSTER})} clusters of {len(rows)} texts")
+    alone = sum(row[0] == NO_CLUSTER for row in rows)
+    msg.info(
+        f"{len({row[0] for row in rows} - {NO_CLUSTER})} clusters of {len(rows) - alone} texts; {alone} are in none"
+    )
 
 
 def _run(

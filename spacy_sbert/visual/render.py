@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from inspect import signature
+from typing import Literal, overload
 
 from spacy.tokens import Doc, Span
 from spacy.util import is_in_jupyter
@@ -13,6 +14,28 @@ from .picture import Picture
 from .scatter import scatter
 
 STYLES: dict[str, Callable[..., Picture]] = {"heatmap": heatmap, "map": scatter}
+
+
+@overload
+def render(
+    docs: Doc | Span | Iterable[Doc | Span],
+    style: str = ...,
+    *,
+    page: bool = ...,
+    jupyter: Literal[False],
+    options: Mapping[str, object] | None = ...,
+) -> str: ...
+
+
+@overload
+def render(
+    docs: Doc | Span | Iterable[Doc | Span],
+    style: str = ...,
+    *,
+    page: bool = ...,
+    jupyter: bool | None = ...,
+    options: Mapping[str, object] | None = ...,
+) -> str | None: ...
 
 
 @validated

@@ -82,3 +82,33 @@ def test_bad_input(nlp, make_nlp, tmp_path):
         code, output = run(*arguments)
         assert code == 1 and message in output, output
     assert not out.exists()
+
+
+def test_the_name_of_an_encoder_is_enough(tmp_path, tiny_bert):
+    """That of an encoder on this machine, for a blank pipeline; what is neither is said, with what would do."""
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("a man is eating food\nthe cat sat on the mat\nsomeone having a meal\n", encoding="utf8")
+    runner = CliRunner()
+    done = runner.invoke(app, ["search", str(tiny_bert), str(corpus), "the cat sat on the mat", "-k", "1"])
+    assert done.exit_code == 0 and "1.0000" in done.output
+    done = runner.invoke(app, ["search", "no-such-thing", str(corpus), "the cat"])
+    assert done.exit_code == 1
+    said = " ".join(done.output.split())
+    assert "Cannot load 'no-such-thing'" in said and "all-MiniLM-L6-v2" in said
+
+
+def test_mine_says_when_there_may_be_more(tmp_path, tiny_bert):
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("a man\nthe cat\na dog\nhe ran\n", encoding="utf8")
+    for k, more in ((2, True), (100, False)):
+        done = CliRunner().invoke(app, ["mine", str(tiny_bert), str(corpus), str(tmp_path / "p.tsv"), "-k", str(k)])
+        assert done.exit_code == 0 and ("There may be more pairs" in done.output) is more
+        assert len((tmp_path / "p.tsv").read_text().splitlines()) == 1 + min(k, 6)
+
+
+def test_an_index_of_one_file_is_built_by_a_search(tmp_path):
+    file = tmp_path / "vectors.npy"
+    file.write_bytes(b"")
+    done = CliRunner().invoke(app, ["index", str(file), str(tmp_path / "index")])
+    said = " ".join(done.output.split())
+    assert done.exit_code == 1 and "is a file: expected a folder of vectors" in said and "pyarrow" not in said
