@@ -1,5 +1,6 @@
 """`python -m spacy sbert benchmark`: how well a pipeline does on the standard tasks of the field."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -44,7 +45,7 @@ def run(pipeline: str, folder: Path, suites: Benchmark, output: Path | None) -> 
 
     from ..evaluation import PipelineSource, evaluate_suites
     from ..evaluation.baselines import make_baseline
-    from ..evaluation.report import contents, html
+    from ..evaluation.report import html, markdown, terminal
     from ..evaluation.sources import Source
     from ..evaluation.suite import write_json
     from ..files.sealed_json import sealed
@@ -59,7 +60,8 @@ def run(pipeline: str, folder: Path, suites: Benchmark, output: Path | None) -> 
         if suites.baseline is not None:
             source = make_baseline(suites.baseline, nlp=nlp, counts=suites.counts, encoder=suites.encoder)
         results = evaluate_suites(source, folder, listed(suites.suite), settings=settings, cache=cache, save=save)
-    report = show(contents(results))
+    report = markdown(results)
+    show(report, partial(terminal, results))
     if output is not None:
         write_reports(output, report, html(results), "results")
     for title, message in results["failed"].items():

@@ -1,6 +1,7 @@
 """`python -m spacy sbert compare`: the results of several models side by side, with tests."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -29,7 +30,7 @@ def run(paths: Sequence[Path], output: Path | None) -> None:
 
     paths: JSON that `benchmark` wrote. output (Path): JSON; Markdown and HTML beside it.
     """
-    from ..evaluation.compare import compare, compare_contents, compare_html
+    from ..evaluation.compare import compare, compare_html, compare_markdown, compare_terminal
     from ..evaluation.results import read_results
     from ..evaluation.suite import write_json
 
@@ -37,7 +38,8 @@ def run(paths: Sequence[Path], output: Path | None) -> None:
     with or_fail("Cannot compare"):
         results = [read_results(path) for path in paths]
         found = compare(results, files=_told_apart(paths))
-    report = show(compare_contents(results, found))
+    report = compare_markdown(results, found)
+    show(report, partial(compare_terminal, results, found))
     if output is not None:
         with or_fail(f"Cannot write {output}"):
             write_json(output, found)

@@ -2,26 +2,21 @@
 
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from typer import echo
 from wasabi import msg
 
 from .ending import fail, or_fail
 
-if TYPE_CHECKING:
-    from ..render.document import Document
 
+def show(markdown: str, terminal: Callable[[int], str]) -> None:
+    """Print a report: plain tables in a terminal, Markdown into a file or another program.
 
-def show(document: "Document") -> str:
-    """Print a report: plain tables in a terminal, Markdown into a file or another program. RETURNS (str): Markdown."""
-    from ..render.markdown import markdown
-    from ..render.terminal import terminal
-
-    report = markdown(document)
-    echo(terminal(document, shutil.get_terminal_size().columns) if sys.stdout.isatty() else report)
-    return report
+    terminal (Callable): makes the tables, for a terminal of so many columns.
+    """
+    echo(terminal(shutil.get_terminal_size().columns) if sys.stdout.isatty() else markdown)
 
 
 def check_output(output: Path | None) -> None:

@@ -5,9 +5,9 @@ from typing import TypedDict
 
 import numpy
 
-from ..render.document import Document
 from ..render.html import html
 from ..render.markdown import markdown
+from ..render.terminal import terminal
 from .errors import Errors
 from .intervals import Resampled, mean_of, paired_difference, spearman_of
 from .ranks import RankChanges, common_variants, rank_changes, transfer_probing, variant_key
@@ -82,18 +82,18 @@ def compare(
     }
 
 
-def compare_contents(results: Sequence[Results], comparison: Comparison | None = None) -> Document:
-    """Models side by side, before they are Markdown, HTML or lines of a terminal; see compare_markdown."""
-    return contents(aligned(results), comparison or compare(results))
-
-
 def compare_markdown(results: Sequence[Results], comparison: Comparison | None = None) -> str:
     """Models side by side, in Markdown.
 
     results (Sequence of dict): see compare. comparison (dict): what compare made of them, by default it is made.
     RETURNS (str): the same for the same results.
     """
-    return markdown(compare_contents(results, comparison))
+    return markdown(contents(aligned(results), comparison or compare(results)))
+
+
+def compare_terminal(results: Sequence[Results], comparison: Comparison, width: int) -> str:
+    """Models side by side, in plain tables; width (int): the columns of the terminal. See compare_markdown."""
+    return terminal(contents(aligned(results), comparison), width)
 
 
 def compare_html(results: Sequence[Results], comparison: Comparison | None = None) -> str:

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from spacy_sbert.cli.options import HIDDEN, takes_options
 from spacy_sbert.cli.reports import show
 from spacy_sbert.render.document import Cell, Document, Table
 from spacy_sbert.render.markdown import markdown
+from spacy_sbert.render.terminal import terminal
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "assets"
@@ -94,7 +96,7 @@ def test_a_terminal_gets_a_plain_table_and_a_file_markdown(monkeypatch):
     monkeypatch.setattr("spacy_sbert.cli.reports.echo", shown.append)
     for in_terminal in (False, True):
         monkeypatch.setattr("sys.stdout.isatty", lambda in_terminal=in_terminal: in_terminal)
-        assert show(document) == markdown(document)
+        show(markdown(document), partial(terminal, document))
     assert shown[0] == markdown(document) and r"| 70.00 \[1\] |" in shown[0]
     assert "mine   70.00 [1]" in shown[1] and "|" not in shown[1]
 

@@ -3,6 +3,7 @@
 from ...render.document import Document, Notes
 from ...render.html import html as render_html
 from ...render.markdown import markdown as render_markdown
+from ...render.terminal import terminal as render_terminal
 from . import details
 from .cells import Results, variant_name
 from .figures import figures
@@ -16,6 +17,14 @@ def markdown(results: Results) -> str:
     RETURNS (str): the same for the same results. Scores are x 100; one that is not defined is "undefined".
     """
     return render_markdown(contents(results))
+
+
+def terminal(results: Results, width: int) -> str:
+    """A report on one model in plain tables, without how it was measured; see markdown.
+
+    width (int): the columns of the terminal.
+    """
+    return render_terminal(contents(results), width)
 
 
 def html(results: Results) -> str:
