@@ -9,7 +9,6 @@ from .layout import add_places
 from .private_torch import uses_amx
 
 BLOCK = 2**19  # scores at a time, which stay in the cache of a core
-MOST = 2.0**60  # far from what bfloat16 cannot hold, 2^128 and 2^-126
 
 
 def attention(heads: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
@@ -44,22 +43,9 @@ def _by_products(
         q, k, v = (part[block].reshape(-1, width, size) for part in (query, key, value))
         scores = torch.bmm(q, k.transpose(1, 2)).view(-1, n_heads, width, width)
         torch.add(added_scores[block], scores, alpha=size**-0.5, out=scores)
-        attended[block] = _mixed(scores.view(-1, width, width), v).view(-1, n_heads, width, size).transpose(1, 2)
+        mixed = torch.bmm(scores.softmax(-1).view(-1, width, width), v)
+        attended[block] = mixed.view(-1, n_heads, width, size).transpose(1, 2)
     return attended
-
-
-def _mixed(scores: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """softmax(s) v = exp(s) v / sum exp(s), for each place whose sum is moderate; else by way of exp(s - max s).
-
-    Without maxima, numbers are read without heed of their rows, which PyTorch does quickly in multiples of 32 alone.
-
-    scores: bfloat16 (n, width, width). values: bfloat16 (n, width, size).
-    """
-    powers = scores.exp()
-    sums = powers.sum(-1, keepdim=True)
-    mixed = torch.bmm(powers, values).div_(sums)
-    is_moderate = (sums > 1 / MOST) & (sums < MOST)
-    return mixed if is_moderate.all() else torch.where(is_moderate, mixed, torch.bmm(scores.softmax(-1), values))
 
 
 def _blocks(n_rows: int, most: int) -> Iterator[slice]:
