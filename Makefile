@@ -1,6 +1,7 @@
 # make demo   train, evaluate, package and install on the shipped sample (about 4 minutes)
 # make test   lint, check types and run all tests
 # make reliability   every counted case, see docs/reliability.md
+# make site   the pages as a site, in site/: open site/index.html, or serve it with python -m http.server -d site
 # make slow   the tests that take longer: one epoch on STSb, a package in a fresh environment
 # make gpu   on a machine with a GPU: its tests, and benchmarks to results/gpu; see docs/speed.md
 
@@ -20,7 +21,7 @@ GPU_EXTRA ?= gpu
 SPEED := benchmarks/speed
 GPU_RESULTS := $(SPEED)/results/gpu
 
-.PHONY: install demo test reliability slow gpu clean
+.PHONY: install demo test reliability site slow gpu clean
 
 install: $(VENV)/.installed
 
@@ -42,6 +43,9 @@ reliability: install
 	mkdir -p metrics
 	OMP_NUM_THREADS=1 $(RUN) pytest -n $(JOBS) --dist worksteal --counts metrics/reliability.json tests/reliability
 
+site: install
+	NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict
+
 slow: install
 	$(RUN) pytest -m slow
 
@@ -60,4 +64,4 @@ gpu: $(GPU_VENV)/.installed
 		--output $(GPU_RESULTS)/suite.json
 
 clean:
-	rm -rf $(VENV) $(GPU_VENV) build corpus metrics packages training *.egg-info
+	rm -rf $(VENV) $(GPU_VENV) build corpus metrics packages site training *.egg-info
