@@ -73,6 +73,10 @@ class PairCorpus:
         self.shuffle_buffer = shuffle_buffer
         self.seed = seed
         self.epoch = 0
+
+    def __repr__(self) -> str:
+        files = ", ".join(f"{file} as {kind}" for file, kind in self.files)
+        return f"PairCorpus({files}{f', the first {self.limit}' if self.limit else ''})"
         self._count: int | None = None
 
     def __call__(self, nlp: Language) -> Iterator[Example]:
