@@ -65,7 +65,7 @@ def visualize_cli(
     use_gpu(gpu_id)
     options = given(drawing)
     with or_fail(f"Cannot draw {texts_path}"):
-        docs: Doc | Iterable[Doc]
+        docs: Doc | Iterable[Doc | Span]
         if sentences:
             docs = spacy.load(pipeline)(read_document(texts_path))
         else:
@@ -83,7 +83,7 @@ def visualize_cli(
     msg.good(f"Saved the picture to {output}")
 
 
-def _clustered(docs: "Doc | Iterable[Doc]", count: int, seed: int) -> tuple[list["Doc | Span"], list[int]]:
+def _clustered(docs: "Doc | Iterable[Doc | Span]", count: int, seed: int) -> tuple[list["Doc | Span"], list[int]]:
     """The texts of a map, and the number of the cluster of each."""
     import numpy
 

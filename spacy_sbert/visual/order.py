@@ -49,5 +49,5 @@ def _shortest(merges: list[list[int]], distances: numpy.ndarray) -> list[int]:
         whole = [[numpy.full((len(a), len(a)), none), across], [across.T, numpy.full((len(b), len(b)), none)]]
         leaves.append(a + b)
         lengths.append(numpy.block(whole))
-    u, w = numpy.unravel_index(lengths[-1].argmin(), lengths[-1].shape)
+    u, w = divmod(int(lengths[-1].argmin()), len(distances))
     return orders[leaves[-1][u], leaves[-1][w]]

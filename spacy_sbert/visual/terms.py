@@ -32,8 +32,8 @@ def class_terms(
         divided by |c| as in its software.
     """
     counts: list[Counter[str]] = [Counter() for _ in range(groups)]
-    for own, place in zip(words, group, strict=True):
-        counts[place].update(own)
+    for text, place in zip(words, group, strict=True):
+        counts[place].update(text)
     total = sum(counts, Counter())
     mean = total.total() / max(1, sum(map(bool, counts)))
     found: list[list[str]] = []

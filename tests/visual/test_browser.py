@@ -1,5 +1,6 @@
 """Pictures in a real browser: what is shown when they are pointed at. Needs a chromium on the PATH."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -7,8 +8,10 @@ from html import unescape
 
 import pytest
 from made_pages import data_of, made
+from made_results import graded, results
 
 from spacy_sbert import visual
+from spacy_sbert.evaluation.report import html
 from spacy_sbert.visual.colours import STEPS
 
 pytestmark = pytest.mark.slow
@@ -234,6 +237,43 @@ def test_a_text_out_of_sight_is_brought_into_view(near_points, tmp_path):
     """
     dom = act(visual.render(near_points, "map", page=True), ZOOM + script, tmp_path)
     assert kept(dom, "tip") == "Text 5." and kept(dom, "inside") == "true" and kept(dom, "grid") == "true"
+
+
+TEXTS = [f"A text that is rather long, so that its label does not fit beside the numbers, {n}." for n in range(12)]
+WIDE = [made(text, [1, number, number**2]) for number, text in enumerate(TEXTS)]
+
+
+@pytest.mark.parametrize("style", ["heatmap", "map", "tokens", "report"])
+def test_pages_fit_a_phone(style, make_nlp, tmp_path):
+    """What is wide scrolls by itself, and not the page."""
+    if style == "report":
+        made_results = results(
+            {name: graded(0.5) for name in ("STS12", "STSb-test")}, name="a-rather-long-name-of-a-model"
+        )
+        page = html(made_results)
+    elif style == "tokens":
+        page = visual.render(
+            list(make_nlp().pipe(["A man is eating food.", "The cat sat on the mat and ran."])), style, page=True
+        )
+    else:
+        page = visual.render(WIDE, style, page=True, options={"labels": range(12)} if style == "map" else {})
+    script = """
+      const frame = document.createElement("iframe");
+      frame.width = 390;
+      frame.srcdoc = PAGE;
+      frame.onload = () => {
+        const inner = frame.contentDocument, size = inner.documentElement;
+        put("widths", [size.clientWidth, size.scrollWidth].join());
+        const small = [...inner.querySelectorAll("td")].map((one) => parseFloat(getComputedStyle(one).fontSize));
+        put("least", Math.min(99, ...small));
+      };
+      document.body.replaceChildren(frame);
+    """
+    quoted = json.dumps(page).replace("<", "\\u003c")
+    dom = act("<!doctype html><body></body>", script.replace("PAGE", quoted), tmp_path)
+    inner, needed = map(int, kept(dom, "widths").split(","))
+    assert 370 <= inner <= 390 and needed <= inner
+    assert float(kept(dom, "least")) >= 14
 
 
 def test_colours_follow_the_theme_of_a_notebook(tmp_path):
