@@ -36,7 +36,7 @@ class Drawing:
 @app.command("visualize")
 @takes_options
 def visualize_cli(
-    pipeline: Annotated[str, Argument(help="A folder or an installed package")],
+    pipeline: Annotated[str, Argument(help="A folder, an installed package, or the name of an encoder")],
     texts_path: Annotated[Path, Argument(help="Texts, one a line, or a table", exists=True, dir_okay=False)],
     output: Annotated[Path, Argument(help="The HTML file to write", dir_okay=False)],
     style: Annotated[str, Option("--style", "-s", help="heatmap, map or tokens")] = "heatmap",
@@ -52,10 +52,8 @@ def visualize_cli(
 ) -> None:
     """Draw texts as one HTML file: the similarity of every two of them, a map with a point for each, or the tokens of
     two texts."""
-    import spacy
-
     from ..files.whole import whole_file
-    from ..readers.texts import read_document, read_texts
+    from ..readers.texts import read_texts
     from ..visual import render
 
     if sentences and (column or labels or limit or vectors):
@@ -67,14 +65,11 @@ def visualize_cli(
     with or_fail(f"Cannot draw {texts_path}"):
         docs: Doc | Iterable[Doc | Span]
         if sentences:
-            docs = spacy.load(pipeline)(read_document(texts_path))
+            docs = _document(pipeline, texts_path)
         else:
             texts, found = read_texts(texts_path, column=column, label=labels, limit=limit)
             options |= {} if found is None else {"labels": found}
-            if vectors is None:
-                docs = spacy.load(pipeline).pipe(texts)
-            else:
-                docs = _with_vectors(pipeline, texts, vectors, texts_path, column or "text")
+            docs = _docs(pipeline, texts, vectors, texts_path, column or "text")
         if clusters:
             docs, options["labels"] = _clustered(docs, clusters, drawing.seed or 0)
         page = render(docs, style, page=True, jupyter=False, options=options)
@@ -95,8 +90,27 @@ def _clustered(docs: "Doc | Iterable[Doc | Span]", count: int, seed: int) -> tup
     return rows, kmeans_clusters(vectors, n_clusters=count, seed=seed).tolist()
 
 
+def _document(pipeline: str, path: Path) -> "Doc":
+    """A whole file as one Doc."""
+    from ..bulk.pipe import load_pipeline
+    from ..readers.texts import read_document
+
+    return load_pipeline(pipeline)(read_document(path))
+
+
+def _docs(
+    pipeline: str, texts: Sequence[str], vectors: Path | None, corpus: Path, column: str
+) -> "Iterable[Doc | Span]":
+    """Docs of the first texts of a file, with the vectors of the pipeline, or those that `encode` wrote."""
+    from ..bulk.pipe import load_pipeline
+
+    if vectors is None:
+        return load_pipeline(pipeline).pipe(texts)
+    return _with_vectors(pipeline, texts, vectors, corpus, column)
+
+
 def _with_vectors(pipeline: str, texts: Sequence[str], path: Path, corpus: Path, column: str) -> Iterator["Doc"]:
-    """Docs of the first texts of a file whose vectors are those that `encode` wrote."""
+    """Docs whose vectors are those that `encode` wrote."""
     from spacy.tokens import Doc
 
     from ..bulk import load_pipe

@@ -47,9 +47,7 @@ def heatmap(
         missing, of unequal widths or not finite.
     """
     check_range(low, high)
-    if order not in (None, *ORDERS):
-        raise ValueError(Errors.VISUAL_ORDER.format(given=order, expected=", ".join(ORDERS)))
-    by_similarity = order == "similarity" or (order is None and columns is None and not isinstance(docs, (Doc, Span)))
+    by_similarity = _is_by_similarity(order, columns is not None or isinstance(docs, (Doc, Span)))
     rows = list(as_rows(docs))
     others = rows if columns is None else list(as_rows(columns))
     _check_counts(len(rows), len(others), columns is None)
@@ -68,8 +66,8 @@ def heatmap(
         drawn={
             "columns": _heads(others, across),
             "rows": [
-                (head, cells(cosines[place, across].tolist(), low, high))
-                for place, head in zip(down, _heads(rows, down), strict=True)
+                (head, cells(row, low, high))
+                for head, row in zip(_heads(rows, down), cosines[numpy.ix_(down, across)].tolist(), strict=True)
             ],
             **legend(low, high),
         },
@@ -79,6 +77,13 @@ def heatmap(
             "steps": steps(low, high),
         },
     )
+
+
+def _is_by_similarity(order: str | None, is_ordered: bool) -> bool:
+    """Whether to order texts by their similarity; is_ordered: whether they are in an order, if nobody asks."""
+    if order not in (None, *ORDERS):
+        raise ValueError(Errors.VISUAL_ORDER.format(given=order, expected=", ".join(ORDERS)))
+    return order == "similarity" or (order is None and not is_ordered)
 
 
 def _check_counts(rows: int, columns: int, square: bool) -> None:

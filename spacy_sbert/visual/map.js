@@ -1,4 +1,4 @@
-// Shows the text of a point. A function of the figure, its data, and zoom.js; texts reach the page as textContent alone.
+// Shows the text of a point. A function of the figure, its data and zoom.js; texts reach the page as textContent alone.
 (figure, data, zoom) => {
   const plot = figure.querySelector(".plot"), drawing = plot.querySelector("svg");
   const ring = plot.querySelector(".ring"), tip = plot.querySelector(".tip");

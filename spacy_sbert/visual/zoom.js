@@ -1,5 +1,5 @@
-// Which part of the map is seen: a place p of the whole stands at view.scale * p + view.x (or y). A function of the plot,
-// the frame of its field [left, top, right, bottom], and what draws it anew.
+// Which part of the map is seen: a place p of the whole stands at view.scale * p + view.x (or y). A function of the
+// plot, the frame of its field [left, top, right, bottom], and what draws it anew.
 (plot, [left, top, right, bottom], draw) => {
   const MOST = 40, STEP = 1.6, KEYS = { "+": STEP, "=": STEP, "-": 1 / STEP, "0": 0 };
   const drawing = plot.querySelector("svg"), view = { scale: 1, x: 0, y: 0 }, held = new Map();
@@ -26,7 +26,8 @@
 
   const bar = document.createElement("div");
   bar.className = "zoom";
-  for (const [name, sign, factor] of [["Zoom in", "+", STEP], ["Zoom out", "\u2212", 1 / STEP], ["Whole map", "Reset", 0]]) {
+  const BUTTONS = [["Zoom in", "+", STEP], ["Zoom out", "\u2212", 1 / STEP], ["Whole map", "Reset", 0]];
+  for (const [name, sign, factor] of BUTTONS) {
     const button = document.createElement("button");
     button.type = "button";
     button.title = name;

@@ -74,6 +74,16 @@ def test_clusters_of_a_map_are_named(visualize, tmp_path):
     assert code == 1 and "use it with --style map" in said
 
 
+def test_the_name_of_an_encoder_is_enough(tmp_path, tiny_bert):
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS), encoding="utf8")
+    given = [str(tmp_path / "texts.txt"), str(tmp_path / "out.html")]
+    assert CliRunner().invoke(app, ["visualize", str(tiny_bert), *given]).exit_code == 0
+    rows = data_of((tmp_path / "out.html").read_text(encoding="utf8"))["rows"]
+    assert ["".join(row["tokens"]) for row in rows] == TEXTS
+    done = CliRunner().invoke(app, ["visualize", "no-such-thing", *given])
+    assert done.exit_code == 1 and "Cannot load 'no-such-thing'" in " ".join(done.output.split())
+
+
 def test_one_text_by_its_sentences(visualize, tmp_path):
     (tmp_path / "text.txt").write_text(" ".join(TEXTS), encoding="utf8")
     assert visualize("text.txt", "out.html", "--sentences")[0] == 0
