@@ -9,7 +9,7 @@ from spacy.tokens import Doc, Span
 from ..errors.checks import validated
 from ..similarity import unit_length
 from .errors import Errors
-from .matrix import cells, check_range, cosines_of, hundredths, legend, shown_tokens, steps
+from .matrix import Head, check_range, cosines_of, hundredths, shown_tokens, steps, table
 from .order import ORDERS, similarity_order
 from .picture import Picture
 from .rows import Text, as_rows, language, row_vector, token_vectors, unit_rows
@@ -63,14 +63,7 @@ def heatmap(
         title=title or f"Cosine similarity of {counts} texts",
         note=f"{ORDERED} {HINT}" if by_similarity else HINT,
         lang=language(rows[0]),
-        drawn={
-            "columns": _heads(others, across),
-            "rows": [
-                (head, cells(row, low, high))
-                for head, row in zip(_heads(rows, down), cosines[numpy.ix_(down, across)].tolist(), strict=True)
-            ],
-            **legend(low, high),
-        },
+        drawn=table(_heads(rows, down), _heads(others, across), cosines[numpy.ix_(down, across)], low, high),
         data={
             "rows": _texts(rows, v if tokens else None),
             "columns": None if columns is None else _texts(others, u if tokens else None),
@@ -100,7 +93,7 @@ def _check_tokens(rows: Sequence[Text], others: Sequence[Text], square: bool) ->
         raise ValueError(Errors.VISUAL_TOO_MANY_TOKENS.format(given=numbers, most=MOST_NUMBERS))
 
 
-def _heads(texts: Sequence[Text], order: Iterable[int]) -> list[dict[str, object]]:
+def _heads(texts: Sequence[Text], order: Iterable[int]) -> list[Head]:
     """What stands before a row or above a column: its place among the texts as given, and its text on one line."""
     return [{"place": place, "number": place + 1, "label": " ".join(texts[place].text.split())} for place in order]
 

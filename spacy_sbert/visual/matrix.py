@@ -16,6 +16,20 @@ def check_range(low: float, high: float) -> None:
         raise ValueError(Errors.VISUAL_RANGE.format(low=low, high=high))
 
 
+Head = dict[str, object]  # of a row or column: its place, its number ("" for none) and its label
+
+
+def table(
+    heads: Sequence[Head], columns: Sequence[Head], cosines: numpy.ndarray, low: float, high: float
+) -> dict[str, object]:
+    """What visual/heatmap.html speaks of.
+
+    heads (n), columns (m): of the rows and of the columns. cosines: float64 (n, m).
+    """
+    rows = [(head, cells(row, low, high)) for head, row in zip(heads, cosines.tolist(), strict=True)]
+    return {"columns": columns, "rows": rows, **legend(low, high)}
+
+
 def cells(row: Sequence[float], low: float, high: float) -> list[dict[str, str]]:
     """How each similarity of a row is shown: its colour, and the number with four digits and with two."""
     return [

@@ -24,7 +24,7 @@ class Picture:
     data: object
 
     def __repr__(self) -> str:
-        return f"Picture('{self.title}', {self.template})"
+        return f"Picture({self.title!r}, {self.template})"
 
     def _repr_html_(self) -> str:
         return self.fragment()

@@ -8,7 +8,7 @@ import numpy
 from ..errors.checks import validated
 from ..similarity import cosine
 from .errors import Errors
-from .matrix import cells, check_range, cosines_of, hundredths, legend, shown_tokens, steps
+from .matrix import Head, cells, check_range, cosines_of, hundredths, legend, shown_tokens, steps
 from .picture import Picture
 from .rows import Text, as_rows, language, row_vector, token_vectors, unit_rows
 
@@ -77,7 +77,7 @@ def _vectors(text: Text, number: int) -> tuple[list[int], numpy.ndarray]:
     return list(found), unit_rows(found.values())
 
 
-def _heads(text: Text, places: list[int]) -> list[dict[str, object]]:
+def _heads(text: Text, places: list[int]) -> list[Head]:
     return [{"place": place, "number": "", "label": text[place].text} for place in places]
 
 
