@@ -33,7 +33,7 @@ def load_pipe(
     """
     if precision is not None:
         check_precision(precision)
-    nlp = _blank(name) if pipeline is None else _load(str(pipeline), name)
+    nlp = _blank(name) if pipeline is None else load_pipeline(str(pipeline), name)
     pipe = find_sbert(nlp, name)
     if precision is not None:
         set_precision(pipe.text_encoder(), precision, gpu_ids)
@@ -46,7 +46,12 @@ def _blank(name: str | None, encoder: str | None = None) -> Language:
     return nlp
 
 
-def _load(pipeline: str, name: str | None) -> Language:
+def load_pipeline(pipeline: str, name: str | None = None) -> Language:
+    """Load a folder or an installed package, or make a blank pipeline with an encoder, as load_pipe does.
+
+    pipeline (str): see load_pipe. name (str): of the pipe in a blank pipeline.
+    RAISES (OSError): if there is neither such a pipeline nor such an encoder.
+    """
     try:
         return spacy.load(pipeline)
     except OSError as error:

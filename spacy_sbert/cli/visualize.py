@@ -1,5 +1,6 @@
-"""`python -m spacy sbert visualize`: a heat map of similarity, or a map of a collection."""
+"""`python -m spacy sbert visualize`: a heat map of similarity, of texts or tokens, or a map of a collection."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from .options import Gpu, given, takes_options
 from .search import Vectors, vectors_of
 
 if TYPE_CHECKING:
-    from spacy.tokens import Doc
+    from spacy.tokens import Doc, Span
 
 
 @dataclass(frozen=True)
@@ -22,58 +23,94 @@ class Drawing:
     """How a picture is drawn; None as its style has it."""
 
     projection: Annotated[str | None, Option("--projection", help="Map: pca or tsne")] = None
-    seed: Annotated[int | None, Option("--seed", help="Map: of t-SNE")] = None
-    low: Annotated[float | None, Option("--low", help="Heat map: similarity of the first colour")] = None
-    high: Annotated[float | None, Option("--high", help="Heat map: similarity of the last colour")] = None
+    seed: Annotated[int | None, Option("--seed", help="Map: of t-SNE, and of --clusters")] = None
+    terms: Annotated[bool | None, Option("--terms/--no-terms", help="Map: name labels by the words of their texts")] = (
+        None
+    )
+    order: Annotated[str | None, Option("--order", help="Heat map: similarity or given")] = None
+    low: Annotated[float | None, Option("--low", help="Heat map, tokens: similarity of the first colour")] = None
+    high: Annotated[float | None, Option("--high", help="Heat map, tokens: similarity of the last colour")] = None
     title: Annotated[str | None, Option("--title", "-t", help="Above the picture")] = None
 
 
 @app.command("visualize")
 @takes_options
 def visualize_cli(
-    pipeline: Annotated[str, Argument(help="A folder or an installed package")],
+    pipeline: Annotated[str, Argument(help="A folder, an installed package, or the name of an encoder")],
     texts_path: Annotated[Path, Argument(help="Texts, one a line, or a table", exists=True, dir_okay=False)],
     output: Annotated[Path, Argument(help="The HTML file to write", dir_okay=False)],
-    style: Annotated[str, Option("--style", "-s", help="heatmap or map")] = "heatmap",
+    style: Annotated[str, Option("--style", "-s", help="heatmap, map or tokens")] = "heatmap",
     sentences: Annotated[bool, Option("--sentences", help="The file is one text: draw its sentences")] = False,
     column: Annotated[str | None, Option("--column", "-c", help="Table: column of texts, by default text")] = None,
     labels: Annotated[str | None, Option("--labels", "-l", help="Map of a table: column of labels")] = None,
+    clusters: Annotated[int, Option("--clusters", help="Map: so many clusters by k-means as labels", min=0)] = 0,
     limit: Annotated[int, Option("--limit", help="How many texts to take, 0 for all", min=0)] = 0,
     vectors: Vectors = None,
     gpu_id: Gpu = -1,
     *,
     drawing: Drawing,
 ) -> None:
-    """Draw texts as one HTML file: the similarity of every two of them, or a map with a point for each."""
-    import spacy
-
+    """Draw texts as one HTML file: the similarity of every two of them, a map with a point for each, or the tokens of
+    two texts."""
     from ..files.whole import whole_file
-    from ..readers.texts import read_document, read_texts
+    from ..readers.texts import read_texts
     from ..visual import render
 
     if sentences and (column or labels or limit or vectors):
         fail("--sentences draws one whole text: leave --column, --labels, --limit and --vectors out")
+    if clusters and (labels or style != "map"):
+        fail("--clusters finds the labels of a map: use it with --style map, and leave --labels out")
     use_gpu(gpu_id)
     options = given(drawing)
     with or_fail(f"Cannot draw {texts_path}"):
-        docs: Doc | Iterable[Doc]
+        docs: Doc | Iterable[Doc | Span]
         if sentences:
-            docs = spacy.load(pipeline)(read_document(texts_path))
+            docs = _document(pipeline, texts_path)
         else:
             texts, found = read_texts(texts_path, column=column, label=labels, limit=limit)
             options |= {} if found is None else {"labels": found}
-            if vectors is None:
-                docs = spacy.load(pipeline).pipe(texts)
-            else:
-                docs = _with_vectors(pipeline, texts, vectors, texts_path, column or "text")
+            docs = _docs(pipeline, texts, vectors, texts_path, column or "text")
+        if clusters:
+            docs, options["labels"] = _clustered(docs, clusters, drawing.seed or 0)
         page = render(docs, style, page=True, jupyter=False, options=options)
         with whole_file(output) as file:
             file.write(str(page).encode("utf8"))
     msg.good(f"Saved the picture to {output}")
 
 
+def _clustered(docs: "Doc | Iterable[Doc | Span]", count: int, seed: int) -> tuple[list["Doc | Span"], list[int]]:
+    """The texts of a map, and the number of the cluster of each."""
+    import numpy
+
+    from ..search import kmeans_clusters
+    from ..visual.rows import as_rows, row_vector
+
+    rows = list(as_rows(docs))
+    vectors = numpy.stack([row_vector(row, number) for number, row in enumerate(rows)])
+    return rows, kmeans_clusters(vectors, n_clusters=count, seed=seed).tolist()
+
+
+def _document(pipeline: str, path: Path) -> "Doc":
+    """A whole file as one Doc."""
+    from ..bulk.pipe import load_pipeline
+    from ..readers.texts import read_document
+
+    return load_pipeline(pipeline)(read_document(path))
+
+
+def _docs(
+    pipeline: str, texts: Sequence[str], vectors: Path | None, corpus: Path, column: str
+) -> "Iterable[Doc | Span]":
+    """Docs of the first texts of a file, with the vectors of the pipeline, or those that `encode` wrote."""
+    from ..bulk.pipe import load_pipeline
+
+    if vectors is None:
+        return load_pipeline(pipeline).pipe(texts)
+    return _with_vectors(pipeline, texts, vectors, corpus, column)
+
+
 def _with_vectors(pipeline: str, texts: Sequence[str], path: Path, corpus: Path, column: str) -> Iterator["Doc"]:
-    """Docs of the first texts of a file, a word each, whose vectors are those that `encode` wrote."""
+    """Docs whose vectors are those that `encode` wrote."""
     from spacy.tokens import Doc
 
     from ..bulk import load_pipe
@@ -81,7 +118,8 @@ def _with_vectors(pipeline: str, texts: Sequence[str], path: Path, corpus: Path,
     pipe = load_pipe(pipeline)
     vectors = vectors_of(path, pipe, corpus, column)[: len(texts)]  # of all texts, if they are limited
     for text, vector in zip(texts, vectors, strict=True):
-        doc = Doc(pipe.vocab, [text], [False])
+        words = re.findall(r"\w+|\W+", text)  # the language's own tokenizer is not at hand
+        doc = Doc(pipe.vocab, words, [False] * len(words))
         doc.user_hooks["has_vector"] = lambda _: True
         doc.user_hooks["vector"] = lambda _, own=vector: own
         yield doc

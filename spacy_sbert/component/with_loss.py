@@ -11,10 +11,14 @@ from ..encoder.shim import TransformerShim
 from ..encoder.wordpiece_table import WordpieceTable
 from ..files.sealed_states import SealedModel
 from ..vectors.encoded import EncodedDoc
+from .shown import shown
 
 
 class SentenceModel(SealedModel[list[Doc], list[EncodedDoc]]):
     """The tree, whose table, which is no shim, is read before it is saved, whether it was used or not."""
+
+    def __repr__(self) -> str:
+        return f"SentenceModel({shown(self)})"
 
     def to_bytes(self) -> bytes:
         for node in self.walk():

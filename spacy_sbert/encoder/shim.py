@@ -66,6 +66,10 @@ class TransformerShim(SteppingShim):
         objects, scaler = HFObjects(None, None, None, *configs), dict(options.grad_scaler_config)
         super().__init__(objects, mixed_precision=self.precision == "float16", grad_scaler_config=scaler)
 
+    def __repr__(self) -> str:
+        state = f"on {self.device}" if self.is_loaded else "not loaded yet"
+        return f"{type(self).__name__}({self.name}, {self.precision}, {state})"
+
     _trial: tuple[str, ...] = ("a",)  # a text to see whether the encoder works
 
     @property

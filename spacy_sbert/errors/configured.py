@@ -16,6 +16,9 @@ class Configured(Model[InT, OutT]):
     Model.attrs are saved, and replace those of the config when they are loaded. So they are for what was learned.
     """
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name})"
+
     def copy(self: ModelT) -> ModelT:
         return self._copy()  # whatever another base, such as the stock transformer, does
 

@@ -9,6 +9,7 @@ from spacy.language import Language
 
 from ..similarity import cosine, unit_length
 from .errors import Errors
+from .named import Named
 from .sources import PipelineSource
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ UNKNOWN = (
 REVISION = 40  # characters of the digest, as many as a commit has
 
 
-class MtebEncoder:
+class MtebEncoder(Named):
     """Gives the vectors of a pipeline to mteb: `mteb.evaluate(MtebEncoder(nlp), tasks)`.
 
     It has what mteb's EncoderProtocol asks for. Texts are encoded as they are, without prompts, whatever the task.

@@ -9,6 +9,7 @@ from thinc.util import to_numpy
 
 from ..vectors.identity import pipeline_digest
 from .errors import Errors
+from .named import Named
 
 
 class Source(Protocol):
@@ -41,7 +42,7 @@ class OfPipeline(Protocol):
     pipeline: Language
 
 
-class PipelineSource:
+class PipelineSource(Named):
     """The vectors that a pipeline gives its Docs, whichever component makes them."""
 
     learns = False

@@ -52,6 +52,9 @@ def unseal(data: bytes) -> memoryview:
 class SealedModel(Model[InT, OutT]):
     """A Thinc model whose bytes are sealed."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name})"
+
     def to_bytes(self) -> bytes:
         return seal(super().to_bytes())
 

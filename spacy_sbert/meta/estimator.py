@@ -40,6 +40,12 @@ class MetaEmbedding(ABC):
         self.names_: tuple[str, ...] = ()
         self.widths_: tuple[int, ...] = ()
 
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
+        width = f"{self.width} numbers" if self.width else "any width"
+        state = width if self.is_fitted else "not fitted yet"
+        return f"{type(self).__name__}({settings}: {state})"
+
     @property
     def settings(self) -> dict[str, object]:
         """What makes an equal estimator that is not fitted."""

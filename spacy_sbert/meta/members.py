@@ -40,6 +40,9 @@ class PipeMember:
     def __init__(self, name: str):
         self.name = name
 
+    def __repr__(self) -> str:
+        return f"PipeMember('{self.name}')"
+
     def found(self, doc: Doc) -> list[records.PlacedRecord]:
         """What the pipe left on a Doc, several records after `Doc.from_docs`. RAISES (ValueError): if nothing."""
         found = records.find(doc, self.name)
@@ -66,6 +69,9 @@ class FunctionMember:
             raise ValueError(Errors.META_NO_FUNCTION.format(name=name, given=type(function).__name__))
         self.name = name
         self.function = function
+
+    def __repr__(self) -> str:
+        return f"FunctionMember('{self.name}')"
 
     def vectors(self, stretches: Sequence[Doc | Span]) -> numpy.ndarray:
         """float32 (n, width): what the function gives. RAISES (ValueError): if that is not a row for each."""

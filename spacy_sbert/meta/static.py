@@ -35,6 +35,9 @@ def smooth_inverse_frequency(a: PositiveFloat = SMOOTHING, counts: str | Path | 
 class MeanStaticVectors:
     """v(s) = 1 / |s| sum_{w in s} v_w over the tokens that have a static vector, and 0 where none has one."""
 
+    def __repr__(self) -> str:
+        return "MeanStaticVectors()"
+
     def __call__(self, stretches: Sequence[Doc | Span]) -> numpy.ndarray:
         """RETURNS (float32 (n, width)). RAISES (ValueError): if the vocab has no vectors."""
         return _means(stretches, {})
@@ -58,6 +61,10 @@ class SmoothInverseFrequency:
         self.counts = counts
         self.weights: dict[str, float] = {}
         self.component = numpy.zeros(0)
+
+    def __repr__(self) -> str:
+        state = f"{len(self.component)} numbers" if len(self.component) else "not fitted yet"
+        return f"SmoothInverseFrequency(a={self.a:g}, counts={self.counts!r}: {state})"
 
     def fit(self, docs: Docs) -> None:
         """Count words, unless there is a file of counts, and find the component that sentences have in common.

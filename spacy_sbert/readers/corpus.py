@@ -75,6 +75,10 @@ class PairCorpus:
         self.epoch = 0
         self._count: int | None = None
 
+    def __repr__(self) -> str:
+        files = ", ".join(f"{file} as {kind}" for file, kind in self.files)
+        return f"PairCorpus({files}{f', the first {self.limit}' if self.limit else ''})"
+
     def __call__(self, nlp: Language) -> Iterator[Example]:
         """Yield an Example for each: members on both Docs, gold on the reference alone."""
         random = Random(self.seed + self.epoch)

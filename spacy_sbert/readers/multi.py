@@ -63,6 +63,9 @@ class MultiCorpus:
         self.epoch = 0
         self._counted: dict[str, int] | None = None
 
+    def __repr__(self) -> str:
+        return f"MultiCorpus({self.sampling}: {', '.join(self.corpora)})"
+
     def __call__(self, nlp: Language) -> Iterator[Example]:
         """Yield the Examples of all corpora, mixed."""
         random = Random(self.seed + self.epoch)

@@ -37,6 +37,10 @@ class TeacherCorpus:
         self.spans_key = spans_key
         self._nlp: Language | None = None
 
+    def __repr__(self) -> str:
+        corpus = getattr(self.corpus, "__name__", type(self.corpus).__name__)
+        return f"TeacherCorpus({corpus}, taught by {self.teacher})"
+
     def __call__(self, nlp: Language) -> Iterator[Example]:
         """Yield the Examples of the corpus, the teacher's vectors on their references."""
         return self._read(iter(self.corpus(nlp)))

@@ -27,6 +27,7 @@ from .index_folder import (
     write_folder,
 )
 from .nearest import Best
+from .shown_index import shown_index
 from .stored import StoredVectors, rescored
 
 BLOCK_ROWS = 2**14
@@ -76,6 +77,9 @@ class VectorIndex:
         of = "" if self.encoder is None else f" by {self.encoder.name}"
         texts = "" if self.rows is None else ", with texts or ids"
         return f"VectorIndex({self.kind}: {len(self)} vectors of {self.width} numbers{of}{texts})"
+
+    def _repr_html_(self) -> str:
+        return shown_index(self, (row.text if row.text is not None else str(row.id) for row in self.rows or ()))
 
     @property
     def width(self) -> int:

@@ -11,6 +11,7 @@ from .blocks import check_widths
 from .errors import Errors
 from .index import VectorIndex
 from .nearest import nearest
+from .shown_index import shown_index
 
 Unit = str | Callable[[Doc], Iterable[Span]]
 UNITS: dict[str, Callable[[Doc], Iterable[Span]]] = {
@@ -69,6 +70,13 @@ class SpanSearch:
 
     def __len__(self) -> int:
         return len(self.spans)
+
+    def __repr__(self) -> str:
+        kind = "exact" if self.index is None else self.index.kind
+        return f"SpanSearch({kind}: {len(self)} Spans, vectors of {self.vectors.shape[1]} numbers)"
+
+    def _repr_html_(self) -> str:
+        return shown_index(self, (span.text for span in self.spans))
 
     @validated
     def search(

@@ -31,6 +31,23 @@ class Errors(errors.Errors):
         "The tokens of these texts have {given} similarities to the texts of the other side: expected at most {most}, "
         'which a browser can hold. Draw sentences, or fewer texts, or set options = {{"tokens": False}}.'
     )
+    VISUAL_ORDER = "Unknown order '{given}' of texts: expected one of {expected}."
+    VISUAL_NOT_TWO = (
+        "Cannot draw the tokens of {given} texts: expected two Docs or Spans, or one Doc that has two sentences. Give "
+        "two of them, on the command line with --limit 2."
+    )
+    VISUAL_NO_TOKENS = (
+        "Number {number} (from 0) of the texts to draw, '{text}', has no vectors of tokens. Process the text with a "
+        "pipe that keeps them: 'sbert' does unless its setting token_vectors is false, 'sbert_meta' does not."
+    )
+    VISUAL_LONG_TEXT = (
+        "Number {number} (from 0) of the texts to draw has {given} tokens: expected at most {most}. Give a Span of it, "
+        "such as one of its sentences."
+    )
+    VISUAL_TERMS = (
+        'Cannot name labels by their terms: none are given. Give options = {{"labels": ...}}, such as the clusters of '
+        "spacy_sbert.search.kmeans_clusters."
+    )
     VISUAL_TOO_MANY_POINTS = (
         "Cannot draw a map of more than {most} texts, which is what a browser can hold. Draw a random sample of them, "
         "such as random.sample(texts, {most})."

@@ -2,7 +2,7 @@
 (figure, data) => {
   const columns = data.columns || data.rows;
   const panel = figure.querySelector(".pair"), body = figure.querySelector("tbody");
-  const heads = figure.querySelectorAll("thead th");
+  const heads = figure.querySelectorAll("thead th"), ofTokens = figure.querySelector(".matrix.tokens");
   let marked = [];
 
   const add = (parent, tag, text) => {
@@ -11,15 +11,16 @@
     parent.append(element);
     return element;
   };
-  const write = (number, text, other) => {
+  // number: before the text. other: the row or column whose similarities colour it. pointed: the token pointed at.
+  const write = (number, text, other, pointed) => {
     const line = document.createElement("p");
     line.dir = "auto";
-    add(line, "b", number);
+    if (number) add(line, "b", number);
     text.tokens.forEach((token, place) => {
       const found = text.cosines && text.cosines[place], word = token.trimEnd();
       if (found) {
         const span = add(line, "span", word);
-        span.className = "v" + data.steps[found[other] + 100];
+        span.className = "v" + data.steps[found[other] + 100] + (place === pointed ? " here" : "");
         span.title = (found[other] / 100).toFixed(2);
       } else line.append(word);
       line.append(token.slice(word.length));
@@ -27,16 +28,23 @@
     panel.append(line);
   };
   const show = (cell) => {
-    const i = cell.parentNode.rowIndex - 1, j = cell.cellIndex - 1;
+    const row = cell.parentNode.cells[0], column = heads[cell.cellIndex - 1];
+    const i = +row.dataset.place, j = +column.dataset.place;
     marked.forEach((element) => element.classList.remove("here"));
-    marked = [cell, cell.parentNode.cells[0], heads[j]];
+    marked = [cell, row, column];
     marked.forEach((element) => element.classList.add("here"));
     panel.replaceChildren();
     add(panel, "strong", cell.dataset.cosine);
-    const coloured = data.rows[i].cosines || columns[j].cosines;
-    add(panel, "small", coloured ? " tokens by their similarity to the other text" : "");
-    write(i + 1, data.rows[i], j);
-    write(j + 1, columns[j], i);
+    if (ofTokens) {
+      add(panel, "small", " tokens by their similarity to the framed one of the other text");
+      write("", data.rows[0], cell.cellIndex - 1, i);
+      write("", columns[0], cell.parentNode.rowIndex - 1, j);
+    } else {
+      const coloured = data.rows[i].cosines || columns[j].cosines;
+      add(panel, "small", coloured ? " tokens by their similarity to the other text" : "");
+      write(i + 1, data.rows[i], j);
+      write(j + 1, columns[j], i);
+    }
     panel.style.minHeight = panel.offsetHeight + "px";
   };
   const MOVES = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };

@@ -4,18 +4,20 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 
 import numpy
+from spacy.tokens import Doc, Span
 
 from ..errors.checks import validated
-from ..render.markup import clean
 from ..similarity import unit_length
-from .colours import STEPS, step
 from .errors import Errors
+from .matrix import Head, check_range, cosines_of, hundredths, shown_tokens, steps, table
+from .order import ORDERS, similarity_order
 from .picture import Picture
 from .rows import Text, as_rows, language, row_vector, token_vectors, unit_rows
 
 MOST = 64  # texts on a side: more cells than can be read
 MOST_NUMBERS = 10**6  # similarities of tokens, about 3 MB of the page
 HINT = "Point at a cell, or move between cells with the arrow keys, to read both texts."
+ORDERED = "Similar texts stand side by side; the numbers are those of the given order."
 
 
 @validated
@@ -27,6 +29,7 @@ def heatmap(
     low: float = -1.0,
     high: float = 1.0,
     title: str | None = None,
+    order: str | None = None,
 ) -> Picture:
     """Draw the cosine similarity of every two texts, or of each text to each text of another collection.
 
@@ -37,39 +40,43 @@ def heatmap(
         keeps vectors of tokens.
     low, high (float): the similarities of the outermost colours; a narrow range tells close similarities apart.
     title (str): above the picture.
+    order (str): "similarity", each side in the order of its dendrogram, see similarity_order, or "given"; by default
+        as given for the sentences of a single Doc or Span and where there are columns, else by similarity.
     RETURNS (Picture): a table.
-    RAISES (ValueError): for fewer than two texts, more than 64 on a side, or vectors that are missing, of unequal
-        widths or not finite.
+    RAISES (ValueError): for fewer than two texts, more than 64 on a side, an unknown order, or vectors that are
+        missing, of unequal widths or not finite.
     """
-    if not (low < high and high > 0):
-        raise ValueError(Errors.VISUAL_RANGE.format(low=low, high=high))
+    check_range(low, high)
+    by_similarity = _is_by_similarity(order, columns is not None or isinstance(docs, (Doc, Span)))
     rows = list(as_rows(docs))
     others = rows if columns is None else list(as_rows(columns))
     _check_counts(len(rows), len(others), columns is None)
     u = unit_rows(map(row_vector, rows, count()))
     v = u if columns is None else unit_rows(map(row_vector, others, count()))
-    if u.shape[1] != v.shape[1]:
-        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=u.shape[1], theirs=v.shape[1]))
+    cosines = cosines_of(u, v)
     if tokens:
         _check_tokens(rows, others, columns is None)
-    cosines = numpy.clip(u @ v.T, -1.0, 1.0)  # rounding may exceed them
+    down, across = (similarity_order(cosines_of(side, side)) if by_similarity else range(len(side)) for side in (u, v))
     counts = f"{len(rows)}" if columns is None else f"{len(rows)} and {len(others)}"
     return Picture(
         template="visual/heatmap.html",
         title=title or f"Cosine similarity of {counts} texts",
-        note=HINT,
+        note=f"{ORDERED} {HINT}" if by_similarity else HINT,
         lang=language(rows[0]),
-        drawn={
-            "columns": _labels(others),
-            "rows": list(zip(_labels(rows), (_cells(row, low, high) for row in cosines.tolist()), strict=True)),
-            **_legend(low, high),
-        },
+        drawn=table(_heads(rows, down), _heads(others, across), cosines[numpy.ix_(down, across)], low, high),
         data={
             "rows": _texts(rows, v if tokens else None),
             "columns": None if columns is None else _texts(others, u if tokens else None),
-            "steps": [step(hundredths / 100, low, high) + STEPS for hundredths in range(-100, 101)],
+            "steps": steps(low, high),
         },
     )
+
+
+def _is_by_similarity(order: str | None, is_ordered: bool) -> bool:
+    """Whether to order texts by their similarity; is_ordered: whether they are in an order, if nobody asks."""
+    if order not in (None, *ORDERS):
+        raise ValueError(Errors.VISUAL_ORDER.format(given=order, expected=", ".join(ORDERS)))
+    return order == "similarity" or (order is None and not is_ordered)
 
 
 def _check_counts(rows: int, columns: int, square: bool) -> None:
@@ -86,11 +93,16 @@ def _check_tokens(rows: Sequence[Text], others: Sequence[Text], square: bool) ->
         raise ValueError(Errors.VISUAL_TOO_MANY_TOKENS.format(given=numbers, most=MOST_NUMBERS))
 
 
+def _heads(texts: Sequence[Text], order: Iterable[int]) -> list[Head]:
+    """What stands before a row or above a column: its place among the texts as given, and its text on one line."""
+    return [{"place": place, "number": place + 1, "label": " ".join(texts[place].text.split())} for place in order]
+
+
 def _texts(rows: Sequence[Text], others: numpy.ndarray | None) -> list[dict[str, object]]:
     """What the script shows of each text: its tokens, and how similar they are to each of the other side."""
     return [
         {
-            "tokens": [clean(token.text_with_ws) for token in row],
+            "tokens": shown_tokens(row),
             "cosines": None if others is None else _token_cosines(token_vectors(row), others),
         }
         for row in rows
@@ -102,36 +114,5 @@ def _token_cosines(vectors: list[numpy.ndarray | None], others: numpy.ndarray) -
     found = [vector for vector in vectors if vector is not None]
     if not found:
         return None
-    cosines = unit_length(numpy.stack(found).astype("float64")) @ others.T
-    hundredths = iter(numpy.rint(100 * numpy.clip(cosines, -1.0, 1.0)).astype(int).tolist())
-    return [None if vector is None else next(hundredths) for vector in vectors]
-
-
-def _cells(row: Sequence[float], low: float, high: float) -> list[dict[str, str]]:
-    """How each similarity of a row is shown: its colour, and the number with four digits and with two."""
-    return [
-        {"kind": _kind(step(value, low, high)), "exact": _rounded(value, 4), "short": _rounded(value, 2)}
-        for value in row
-    ]
-
-
-def _rounded(value: float, digits: int) -> str:
-    return f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0: no -0.00
-
-
-def _kind(place: int) -> str:
-    """The CSS class with the colour of a step."""
-    return f"v{place + STEPS}"
-
-
-def _labels(rows: Sequence[Text]) -> list[str]:
-    """The texts, each on one line."""
-    return [" ".join(row.text.split()) for row in rows]
-
-
-def _legend(low: float, high: float) -> dict[str, list[str]]:
-    """The colours, and the similarities that they begin with, pass through and end with."""
-    if low < 0:
-        low, high = -max(-low, high), max(-low, high)
-    marks = [f"{round(mark, 3) + 0.0:g}" for mark in (low, (low + high) / 2, high)]
-    return {"bar": [_kind(place) for place in range(-STEPS if low < 0 else 0, STEPS + 1)], "marks": marks}
+    cosines = iter(hundredths(cosines_of(unit_length(numpy.stack(found).astype("float64")), others)))
+    return [None if vector is None else next(cosines) for vector in vectors]

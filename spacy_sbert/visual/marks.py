@@ -1,5 +1,7 @@
 """How the points of a label look: a colour and a shape, so that labels differ without the colour, too."""
 
+from math import cos, lcm, pi, sin
+
 from ..render.svg import number
 from .colours import LIGHT_LABELS
 
@@ -9,8 +11,19 @@ SQUARE = ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9))
 TRIANGLE = ((0.0, -1.3), (1.25, 0.9), (-1.25, 0.9))
 DIAMOND = ((0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0))
 TURNED = ((0.0, 1.3), (-1.25, -0.9), (1.25, -0.9))
-SHAPES = (CIRCLE, SQUARE, TRIANGLE, DIAMOND, TURNED)  # 5 and 8 colours have no common factor: 40 pairs
-MOST_LABELS = len(LIGHT_LABELS) * len(SHAPES)
+ARM, REACH = 0.42, 1.3  # of a cross: half the width of an arm, and how far it goes
+PLUS = (
+    *((-ARM, -REACH), (ARM, -REACH), (ARM, -ARM), (REACH, -ARM), (REACH, ARM), (ARM, ARM)),
+    *((ARM, REACH), (-ARM, REACH), (-ARM, ARM), (-REACH, ARM), (-REACH, -ARM), (-ARM, -ARM)),
+)
+CROSS = tuple(((x - y) / 2**0.5, (x + y) / 2**0.5) for x, y in PLUS)
+LYING = ((-1.5, -0.55), (1.5, -0.55), (1.5, 0.55), (-1.5, 0.55))
+STAR = tuple(
+    (radius * sin(pi * corner / 5), -radius * cos(pi * corner / 5)) for corner, radius in enumerate((1.55, 0.65) * 5)
+)
+STANDING = ((-0.55, -1.5), (0.55, -1.5), (0.55, 1.5), (-0.55, 1.5))
+SHAPES = (CIRCLE, SQUARE, TRIANGLE, DIAMOND, TURNED, PLUS, LYING, STAR, CROSS, STANDING)
+MOST_LABELS = lcm(len(LIGHT_LABELS), len(SHAPES))  # 40: then colour and shape begin again together
 
 
 def kind(place: int) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from ..render.templates import render
-from .colours import DARK, DARK_LABELS, LIGHT, LIGHT_LABELS, variables
+from .colours import DARK, DARK_LABELS, LIGHT, LIGHT_LABELS, STEPS, variables
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,12 @@ class Picture:
     drawn: Mapping[str, object]
     data: object
 
+    def __repr__(self) -> str:
+        return f"Picture({self.title!r}, {self.template})"
+
+    def _repr_html_(self) -> str:
+        return self.fragment()
+
     def fragment(self) -> str:
         """A figure with its own style and script, and an id that no other has."""
         return self._render(self.template, in_page=False)
@@ -34,4 +40,4 @@ class Picture:
     def _render(self, template: str, *, in_page: bool) -> str:
         themes = {"light": variables(LIGHT, LIGHT_LABELS), "dark": variables(DARK, DARK_LABELS)}
         name = f"spacy-sbert-{uuid4().hex}"
-        return render(template, **vars(self), **self.drawn, **themes, id=name, in_page=in_page)
+        return render(template, **vars(self), **self.drawn, **themes, steps=STEPS, id=name, in_page=in_page)

@@ -12,8 +12,9 @@ from .errors import Errors
 from .heatmap import heatmap
 from .picture import Picture
 from .scatter import scatter
+from .tokens import tokens
 
-STYLES: dict[str, Callable[..., Picture]] = {"heatmap": heatmap, "map": scatter}
+STYLES: dict[str, Callable[..., Picture]] = {"heatmap": heatmap, "map": scatter, "tokens": tokens}
 
 
 @overload
@@ -50,10 +51,11 @@ def render(
     """Draw sentence vectors: one piece of HTML that fetches nothing.
 
     docs (Doc, Span or Iterable of them): the texts; a single Doc or Span stands for its sentences.
-    style (str): "heatmap", the similarity of every two texts, or "map", the texts as points on two axes.
+    style (str): "heatmap", the similarity of every two texts, "tokens", that of the tokens of two texts, or "map", the
+        texts as points on two axes.
     page (bool): whether to make a whole page rather than a fragment.
     jupyter (bool): whether to show the picture in a notebook; None to find out.
-    options (dict): of the style, see heatmap and scatter.
+    options (dict): of the style, see heatmap, tokens and scatter.
     RETURNS (str): the HTML; None if it was shown in a notebook.
     RAISES (ValueError): for an unknown style or option, too few or too many texts, or vectors that are missing, of
         unequal widths or not finite.

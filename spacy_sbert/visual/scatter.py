@@ -1,6 +1,5 @@
 """The map: a collection of texts as points on two axes."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy
@@ -10,22 +9,29 @@ from ..errors.checks import Seed, validated
 from ..render.markup import clean
 from ..render.svg import Axis, bottom_axis, box, join, left_axis, number, shape, ticks
 from .errors import Errors
-from .marks import MOST_LABELS, kind, outline
+from .labels import buttons, named, on_map
+from .marks import kind, outline
 from .picture import Picture
 from .projection import pca, tsne
 from .rows import Text, as_rows, language, row_vector, unit_rows
+from .terms import words_of
 
 MOST = 20_000  # points
 MOST_CHARACTERS = 500  # of a text that is shown
 WIDTH, HEIGHT = 760, 560
 LEFT, RIGHT, TOP, BASE = 52, WIDTH - 12, 34, HEIGHT - 44
+FIELD = LEFT, TOP, RIGHT, BASE
 PROJECTIONS = ("pca", "tsne")
 PCA_NOTE = (
     "The two axes hold {share:.1f} % of the variance of the vectors: texts that lie close together here may be far "
     "apart along the other axes."
 )
 TSNE_NOTE = "t-SNE, seed {seed}: neighbours are similar; distances between groups, and their sizes, mean nothing."
-HINT = "Point at the map, or move along the texts with the arrow keys, to read them."
+HINT = (
+    "Point at the map, or move along the texts with the arrow keys, to read them. Zoom with the buttons, the keys + "
+    "and -, two fingers, or the wheel after a click; then drag."
+)
+SMALL_SCREEN = 1.8  # times as large are the points there
 
 
 @validated
@@ -36,6 +42,7 @@ def scatter(
     projection: str = "pca",
     seed: Seed = 0,
     title: str | None = None,
+    terms: bool | None = None,
 ) -> Picture:
     """Draw a collection as points on a plane.
 
@@ -43,6 +50,8 @@ def scatter(
         which decides the colour and shape of its point; at most 40 different ones.
     projection (str): "pca", the first two principal components of the vectors brought to length 1, or "tsne".
     seed (int): of t-SNE. title (str): above the picture.
+    terms (bool): whether labels are named by the words that tell their texts from others, see class_terms; by default
+        if they are the numbers of clusters.
     RETURNS (Picture): an SVG with a legend.
     RAISES (ValueError): for fewer than two texts or more than 20,000, labels that are not one for each text, an unknown
         projection, or vectors that are missing, of unequal widths, not finite, or all of one direction.
@@ -50,10 +59,11 @@ def scatter(
     """
     if projection not in PROJECTIONS:
         raise ValueError(Errors.VISUAL_PROJECTION.format(given=projection, expected=", ".join(PROJECTIONS)))
-    texts, vectors, lang = _read(docs)
-    names, group = _groups(None if labels is None else [str(label) for label in labels], len(texts))
+    texts, words, vectors, lang = _read(docs)
+    names, group = named(labels, words, terms)
     points, axes, note = _project(vectors, projection, seed)
     places, axes_drawn = _place(points, axes)
+    size = 5 if len(places) <= 300 else 4 if len(places) <= 3000 else 2.5
     return Picture(
         template="visual/map.html",
         title=title or f"Map of {len(texts)} texts",
@@ -63,10 +73,14 @@ def scatter(
             "width": WIDTH,
             "height": HEIGHT,
             "description": note,
-            "drawing": axes_drawn + _points(places, group, len(names)),
-            "labels": _legend(names, group),
+            "drawing": axes_drawn + _points(places, group, size) + on_map(names, group, places, FIELD),
+            "labels": buttons(names, group),
         },
         data={
+            "frame": FIELD,
+            "outlines": [
+                [outline(place, size), outline(place, SMALL_SCREEN * size)] for place in range(max(1, len(names)))
+            ],
             "places": [[round(x, 1), round(y, 1)] for x, y in places],
             "texts": texts,
             "names": [clean(name) for name in names],
@@ -75,9 +89,11 @@ def scatter(
     )
 
 
-def _read(docs: Text | Iterable[Text]) -> tuple[list[str], numpy.ndarray, str]:
-    """What is shown of each text, its vector of length 1, and the language. It keeps no Doc, as there may be many."""
+def _read(docs: Text | Iterable[Text]) -> tuple[list[str], list[list[str]], numpy.ndarray, str]:
+    """What is shown of each text, its words, its vector of length 1, and the language. It keeps no Doc, as there may be
+    many."""
     texts: list[str] = []
+    words: list[list[str]] = []
     vectors: list[numpy.ndarray] = []
     lang = ""
     for row in as_rows(docs):
@@ -85,10 +101,11 @@ def _read(docs: Text | Iterable[Text]) -> tuple[list[str], numpy.ndarray, str]:
             raise ValueError(Errors.VISUAL_TOO_MANY_POINTS.format(most=MOST))
         vectors.append(row_vector(row, len(texts)))
         texts.append(_shortened(row.text))
+        words.append(words_of(row))
         lang = lang or language(row)
     if len(texts) < 2:
         raise ValueError(Errors.VISUAL_TOO_FEW.format(given=len(texts), least=2))
-    return texts, unit_rows(vectors), lang
+    return texts, words, unit_rows(vectors), lang
 
 
 def _project(vectors: numpy.ndarray, projection: str, seed: int) -> tuple[numpy.ndarray, list[str], str]:
@@ -98,18 +115,6 @@ def _project(vectors: numpy.ndarray, projection: str, seed: int) -> tuple[numpy.
     points, shares = pca(vectors)
     axes = [f"principal component {axis}, {100 * share:.1f} % of the variance" for axis, share in enumerate(shares, 1)]
     return points, axes, PCA_NOTE.format(share=100 * shares.sum())
-
-
-def _groups(labels: list[str] | None, count: int) -> tuple[list[str], list[int]]:
-    """The distinct labels in the order of appearance, and the place of each text's label among them."""
-    if labels is None:
-        return [], [0] * count
-    if len(labels) != count:
-        raise ValueError(Errors.VISUAL_LABEL_COUNT.format(given=len(labels), expected=count))
-    names = list(dict.fromkeys(labels))
-    if len(names) > MOST_LABELS:
-        raise ValueError(Errors.VISUAL_TOO_MANY_LABELS.format(given=len(names), most=MOST_LABELS))
-    return names, [names.index(label) for label in labels]
 
 
 def _place(points: numpy.ndarray, axes: Sequence[str]) -> tuple[list[tuple[float, float]], Markup]:
@@ -129,23 +134,12 @@ def _place(points: numpy.ndarray, axes: Sequence[str]) -> tuple[list[tuple[float
     return places, left_axis(up, beside, LEFT, RIGHT, axes[1]) + bottom_axis(across, over, TOP, BASE, axes[0]) + frame
 
 
-def _points(places: Sequence[tuple[float, float]], group: Sequence[int], groups: int) -> Markup:
+def _points(places: Sequence[tuple[float, float]], group: Sequence[int], size: float) -> Markup:
     """One path for each label, which is quick to draw."""
-    size = 5 if len(places) <= 300 else 4 if len(places) <= 3000 else 2.5
-    paths: list[list[str]] = [[] for _ in range(max(1, groups))]
-    outlines = [outline(place, size) for place in range(len(paths))]
+    paths: list[list[str]] = [[] for _ in range(max(group) + 1)]
     for (x, y), place in zip(places, group, strict=True):
-        paths[place].append(f"M{number(x)} {number(y)}{outlines[place]}")
+        paths[place].append(f"M{number(x)} {number(y)}{outline(place, size)}")
     return join(shape("".join(path), f"points {kind(place)}") for place, path in enumerate(paths))
-
-
-def _legend(names: Sequence[str], group: Sequence[int]) -> list[dict[str, object]]:
-    """The labels: each has a button that shows its points alone."""
-    counts = Counter(group)
-    return [
-        {"name": name, "mark": shape(f"M0 0{outline(place, 6)}", kind(place)), "count": counts[place]}
-        for place, name in enumerate(names)
-    ]
 
 
 def _shortened(text: str) -> str:

@@ -1,5 +1,6 @@
 """Templates: what is escaped, what is refused, and where they may lie."""
 
+import re
 import subprocess
 import sys
 import zipfile
@@ -7,10 +8,12 @@ from pathlib import Path
 
 import pytest
 from jinja2 import UndefinedError
+from markupsafe import Markup
 
 import spacy_sbert
 from spacy_sbert.render.document import Document, Table
 from spacy_sbert.render.html import html
+from spacy_sbert.render.plots import Plot
 from spacy_sbert.render.templates import render
 
 EVIL = "</title><script>alert(1)</script> \"x\" 'y' & \u202e\ud83d\n"
@@ -62,3 +65,11 @@ def test_templates_are_in_a_built_package():
     kinds = {(".".join(folder.parts), kind) for folder, kind in found if kind in (".html", ".css", ".js")}
     named = [line.split(" = ") for line in config.splitlines() if line.startswith("spacy_sbert.") and " = *." in line]
     assert kinds == {(folder, one.strip("* ")) for folder, many in named for one in many.split(",")}
+
+
+def test_a_plot_has_a_title_and_what_is_said_of_it():
+    plot = Plot("A & B: cosine, 72.37. Boxes hold half. n: pairs.", Markup("<svg></svg>"))
+    page = html(Document("A", [], [], []), [plot, Plot("One sentence", Markup("<svg></svg>"))])
+    captions = re.findall("<figcaption>(.*?)</figcaption>", page)
+    assert captions[0] == "<strong>A &amp; B: cosine, 72.37. </strong>Boxes hold half. n: pairs."
+    assert captions[1] == "<strong>One sentence</strong>"

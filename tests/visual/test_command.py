@@ -1,6 +1,7 @@
 """`spacy sbert visualize`, and the files that it reads and writes."""
 
 import os
+import re
 
 import pytest
 from made_pages import data_of
@@ -33,6 +34,56 @@ def test_lines_make_a_heat_map(visualize, tmp_path):
     assert os.listdir(tmp_path / "sub") == ["out.html"]
 
 
+def test_order_of_a_heat_map(visualize, tmp_path):
+    (tmp_path / "texts.txt").write_text("\n".join([TEXTS[0], TEXTS[1], TEXTS[0] + " "]), encoding="utf8")
+    for arguments, places in ((), ["0", "2", "1"]), (("--order", "given"), ["0", "1", "2"]):
+        assert visualize("texts.txt", "out.html", *arguments)[0] == 0
+        page = (tmp_path / "out.html").read_text(encoding="utf8")
+        assert re.findall(r'scope="row" data-place="(\d)"', page) in (places, places[::-1])
+
+
+def test_tokens_of_two_texts(visualize, tmp_path):
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS), encoding="utf8")
+    assert visualize("texts.txt", "out.html", "--style", "tokens", "--limit", "2", "--low", "0")[0] == 0
+    page = (tmp_path / "out.html").read_text(encoding="utf8")
+    data = data_of(page)
+    assert ["".join(data[side][0]["tokens"]) for side in ("rows", "columns")] == TEXTS[:2]
+    assert page.count("data-cosine") == 5 * 4 and "Colours from 0 to 1" in page
+    code, said = visualize("texts.txt", "none.html", "--style", "tokens")
+    assert code == 1 and "give two of them" in said.lower() and "--limit 2" in said
+
+
+def test_clusters_of_a_map_are_named(visualize, tmp_path):
+    pytest.importorskip("sklearn")
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS), encoding="utf8")
+    assert visualize("texts.txt", "out.html", "--style", "map", "--clusters", "2", "--seed", "1")[0] == 0
+    names = data_of((tmp_path / "out.html").read_text(encoding="utf8"))["names"]
+    words = {word for name in names for word in name.split(": ")[1].split(", ")}
+    assert [name.split(":")[0] for name in names] == ["0", "1"] and words <= {
+        "man",
+        "eating",
+        "cat",
+        "sat",
+        "dog",
+        "ran",
+        "fast",
+    }
+    assert visualize("texts.txt", "out.html", "--style", "map", "--clusters", "2", "--no-terms")[0] == 0
+    assert data_of((tmp_path / "out.html").read_text(encoding="utf8"))["names"] == ["0", "1"]
+    code, said = visualize("texts.txt", "none.html", "--clusters", "2")
+    assert code == 1 and "use it with --style map" in said
+
+
+def test_the_name_of_an_encoder_is_enough(tmp_path, tiny_bert):
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS), encoding="utf8")
+    given = [str(tmp_path / "texts.txt"), str(tmp_path / "out.html")]
+    assert CliRunner().invoke(app, ["visualize", str(tiny_bert), *given]).exit_code == 0
+    rows = data_of((tmp_path / "out.html").read_text(encoding="utf8"))["rows"]
+    assert ["".join(row["tokens"]) for row in rows] == TEXTS
+    done = CliRunner().invoke(app, ["visualize", "no-such-thing", *given])
+    assert done.exit_code == 1 and "Cannot load 'no-such-thing'" in " ".join(done.output.split())
+
+
 def test_one_text_by_its_sentences(visualize, tmp_path):
     (tmp_path / "text.txt").write_text(" ".join(TEXTS), encoding="utf8")
     assert visualize("text.txt", "out.html", "--sentences")[0] == 0
@@ -52,6 +103,7 @@ def test_a_table_makes_a_map(visualize, tmp_path):
     for arguments, message in (
         (["--labels", "kind"], "The style 'heatmap' has no option 'labels'"),
         (["--style", "map", "--column", "words"], "expected a column 'words', got text, kind"),
+        (["--style", "map", "--order", "given"], "The style 'map' has no option 'order'"),
         (["--style", "map", "--low", "0"], "The style 'map' has no option 'low'"),
         (["--style", "tree"], "Unknown style 'tree'"),
     ):

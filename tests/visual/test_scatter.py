@@ -56,6 +56,19 @@ def test_no_two_labels_look_alike():
     assert len({(kind(place), outline(place, 5)) for place in range(MOST_LABELS)}) == MOST_LABELS == 40
 
 
+def test_ten_labels_differ_without_their_colours():
+    assert len({outline(place, 5) for place in range(10)}) == 10
+    labels = [*range(10), 0, 1]
+    page = visual.render(DOCS, "map", options={"labels": labels})
+    marks = re.findall(r'<svg viewBox="-8 -8 16 16" aria-hidden="true"><path class="c\d" d="(.*?)"', page)
+    assert len(set(marks)) == len(marks) == 10
+    data = data_of(page)
+    shapes = [re.findall(r"[a-z][^a-z]*", small) for small, _ in data["outlines"]]
+    assert len(set(map(str, shapes))) == 10  # those that the script draws after a zoom
+    for group, (small, large) in enumerate(data["outlines"]):
+        assert small == outline(group, 5) and large == outline(group, 9)
+
+
 def test_long_texts_are_shortened_and_it_is_said():
     docs = [made("word " * 200, [1, 0]), made("Short\ntext.", [0, 1])]
     long, short = data_of(visual.render(docs, "map"))["texts"]

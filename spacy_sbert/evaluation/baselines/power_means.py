@@ -8,12 +8,13 @@ from spacy.language import Language
 
 from ...files.digests import digest_of_parts
 from ..errors import Errors
+from ..named import Named
 from .static_vectors import StaticVectors
 
 POWERS = (-math.inf, 1, math.inf)
 
 
-class PowerMeans:
+class PowerMeans(Named):
     """Several power means of the static vectors of the tokens that have one, one after the other.
 
     H_p(x_1, ..., x_n) = (1/n sum_i x_i^p)^(1/p), number by number; the minimum for p = -inf, the mean for p = 1, the

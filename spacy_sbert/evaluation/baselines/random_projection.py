@@ -8,12 +8,13 @@ from spacy.language import Language
 
 from ...errors.checks import Width, check
 from ...files.digests import digest_of_parts
+from ..named import Named
 from .words import Words
 
 WIDTH = 2048  # inner products of unit vectors are off by sqrt(2 / WIDTH) = 0.03 at most (one standard deviation)
 
 
-class RandomProjection:
+class RandomProjection(Named):
     """Counts of words, each word a random direction.
 
     v(s) = sum_{w in s} r_w, where the numbers of r_w are 1 / sqrt(width) or -1 / sqrt(width), so that u . v is on

@@ -9,10 +9,11 @@ from spacy.language import Language
 from ...files.digests import digest_of_parts, file_digest
 from ...files.word_counts import read_counts
 from ...similarity.static_vectors import SMOOTHING, first_component, sif_weights, weighted_mean
+from ..named import Named
 from .static_vectors import StaticVectors
 
 
-class SmoothInverseFrequency:
+class SmoothInverseFrequency(Named):
     """Smooth inverse frequency (SIF): a weighted mean of static vectors, without its first principal component.
 
     v(s) = 1 / |s| sum_{w in s} a / (a + p(w)) v_w; then v(s) - u u^T v(s), where u is the first singular vector of the

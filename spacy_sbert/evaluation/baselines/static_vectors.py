@@ -9,9 +9,10 @@ from ...files.digests import digest_of_parts
 from ...similarity.static_vectors import token_vectors, weighted_mean
 from ...vectors.identity import pipeline_digest
 from ..errors import Errors
+from ..named import Named
 
 
-class StaticVectors:
+class StaticVectors(Named):
     """Looks up the static vectors of the tokens of texts; tokens without one are left out."""
 
     def __init__(self, nlp: Language):
@@ -31,7 +32,7 @@ class StaticVectors:
         return token_vectors(self.pipeline.make_doc(text))
 
 
-class AverageStaticVectors:
+class AverageStaticVectors(Named):
     """The mean of the static vectors of the tokens that have one.
 
     v(s) = 1 / |s| sum_{w in s} v_w, and 0 where no token has a vector.

@@ -8,11 +8,12 @@ from spacy.language import Language
 from ...errors.checks import Width, check
 from ...files.digests import digest_of_parts
 from ..classifiers import sklearn_module
+from ..named import Named
 from .random_projection import WIDTH, projection
 from .words import Words
 
 
-class TfIdf:
+class TfIdf(Named):
     """Term frequency times inverse document frequency, as scikit-learn's TfidfVectorizer has it, with spaCy's words.
 
     v(s)_w = tf(w, s) (ln((1 + n) / (1 + df(w))) + 1), scaled to unit length; n texts in the corpus, df(w) of them with

@@ -6,12 +6,13 @@ import numpy
 import spacy
 from spacy.language import Language
 
+from ..named import Named
 from ..sources import PipelineSource
 
 BERT = "google-bert/bert-base-uncased"  # the paper's
 
 
-class UntunedTransformer:
+class UntunedTransformer(Named):
     """The mean of the states of a transformer's last layer, or the state of its CLS token; not scaled.
 
     SOURCE: Reimers and Gurevych 2019, section 4.1 (average of BERT embeddings, BERT CLS-vector).

@@ -1,0 +1,109 @@
+"""The labels of a map: their names, their buttons, and where their names stand."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from numbers import Integral
+
+import numpy
+from markupsafe import Markup
+
+from ..render.svg import join, shape, text
+from .errors import Errors
+from .marks import MOST_LABELS, kind, outline
+from .terms import class_terms
+
+NO_CLUSTER = -1  # as spacy_sbert.search numbers texts that are in none
+LONGEST = 32  # characters of a name on the map; the button has all of it
+LETTER, LINE = 7.0, 16.0  # pixels that a letter takes at most, and a line
+MOVES = (0.0, -14.0, 14.0, -28.0, 28.0, -42.0, 42.0)  # pixels from the middle of its points to a name, in y
+
+
+def named(
+    labels: Iterable[object] | None, words: Sequence[Sequence[str]], terms: bool | None
+) -> tuple[list[str], list[int]]:
+    """The names of the distinct labels in the order of appearance, and the place of each text's label among them.
+
+    labels: one for each text. words: of each text, see words_of. terms: whether names have the terms of their texts
+    behind them; None for those of clusters alone, which are numbers.
+    RAISES (ValueError): if there are not as many labels as texts, too many different ones, or none to name.
+    """
+    if labels is None:
+        if terms:
+            raise ValueError(Errors.VISUAL_TERMS)
+        return [], [0] * len(words)
+    given = list(labels)
+    if len(given) != len(words):
+        raise ValueError(Errors.VISUAL_LABEL_COUNT.format(given=len(given), expected=len(words)))
+    names = list(dict.fromkeys(map(str, given)))
+    if len(names) > MOST_LABELS:
+        raise ValueError(Errors.VISUAL_TOO_MANY_LABELS.format(given=len(names), most=MOST_LABELS))
+    group = [names.index(label) for label in map(str, given)]
+    clusters = all(isinstance(label, Integral) and not isinstance(label, bool) for label in given)
+    if terms or (terms is None and clusters):
+        found = class_terms(words, group, len(names))
+        names = [_name(name, own, clusters) for name, own in zip(names, found, strict=True)]
+    return names, group
+
+
+def _name(label: str, terms: Sequence[str], clusters: bool) -> str:
+    said = "no cluster" if clusters and label == str(NO_CLUSTER) else ", ".join(terms)
+    return f"{label}: {said}" if said else label
+
+
+def buttons(names: Sequence[str], group: Sequence[int]) -> list[dict[str, object]]:
+    """The labels: each has a button that shows its points alone."""
+    counts = Counter(group)
+    return [
+        {"name": name, "mark": shape(f"M0 0{outline(place, 6)}", kind(place)), "count": counts[place]}
+        for place, name in enumerate(names)
+    ]
+
+
+def on_map(
+    names: Sequence[str],
+    group: Sequence[int],
+    places: Sequence[tuple[float, float]],
+    field: tuple[float, float, float, float],
+) -> Markup:
+    """The names of groups that keep together, near their middle, where they cover the fewest points; the largest first,
+    without those that would cover another name.
+
+    places: of the points, in pixels. field: its left, top, right and bottom, between which names stand.
+    """
+    points, of = numpy.array(places), numpy.array(group)
+    left, top, right, bottom = field
+    taken: list[tuple[float, float, float]] = []
+    found: list[Markup] = []
+    for place, _ in Counter(group).most_common() if names else ():
+        middle = numpy.median(points[of == place], axis=0)
+        if not _keeps_together(points - middle, of == place):
+            continue
+        name = names[place] if len(names[place]) <= LONGEST else names[place][: LONGEST - 1] + "…"
+        half = LETTER * len(name) / 2
+        x = min(max(float(middle[0]), left + half), right - half)
+        heights = [min(max(float(middle[1]) + move, top + LINE), bottom - LINE) for move in MOVES]
+        free = [y for y in heights if _is_free(taken, x, half, y)]
+        if free:
+            y = min(free, key=lambda y: _covered(points, x, half, y))
+            taken.append((x, half, y))
+            found.append(text(x, y + LINE / 4, name, "middle", "group"))
+    return join(found)
+
+
+def _keeps_together(points: numpy.ndarray, own: numpy.ndarray) -> bool:
+    """Whether more than half of the points as near to the middle of a group as half of its own are its own.
+
+    points (float64 (n, 2)): from that middle. own (bool (n,)): which are of the group.
+    """
+    far = numpy.hypot(*points.T)
+    near = far <= numpy.median(far[own])
+    return bool(2 * (near & own).sum() > near.sum())
+
+
+def _is_free(taken: Sequence[tuple[float, float, float]], x: float, half: float, y: float) -> bool:
+    return not any(abs(x - a) < half + b and abs(y - c) < LINE for a, b, c in taken)
+
+
+def _covered(points: numpy.ndarray, x: float, half: float, y: float) -> int:
+    """How many points, float64 (n, 2), a name of this half width would cover."""
+    return int((numpy.abs(points - [x, y]) < [half, LINE / 2 + 3]).all(axis=1).sum())
