@@ -1,15 +1,15 @@
 """The order of texts in which neighbours are similar."""
 
 import numpy
-from scipy.cluster.hierarchy import linkage
+from scipy.cluster.hierarchy import leaves_list, linkage
 
 ORDERS = ("similarity", "given")
 
 
 def similarity_order(cosines: numpy.ndarray) -> list[int]:
-    """The order of the leaves of a dendrogram: of all that it allows the one whose neighbours are the most similar.
+    """The order of the leaves of a dendrogram, turned so that neighbours are similar.
 
-    d(i, j) = 1 - cos(i, j), average linkage; minimise sum_k d(o_k, o_(k + 1)) over the orders o of the leaves
+    d(i, j) = 1 - cos(i, j), average linkage; small sum_k d(o_k, o_(k + 1)) over the orders o that the dendrogram allows
 
     An order and its reverse are equally good: the first text comes before the last one.
 
@@ -21,33 +21,6 @@ def similarity_order(cosines: numpy.ndarray) -> list[int]:
     if n < 3:
         return list(range(n))
     distances = numpy.maximum(1 - cosines, 0.0)
-    merges = linkage(distances[numpy.triu_indices(n, 1)], "average")  # (n - 1, 4), two clusters in front
-    order = _shortest(merges[:, :2].astype("int64").tolist(), distances)
+    tree = linkage(distances[numpy.triu_indices(n, 1)], "average", optimal_ordering=True)
+    order = leaves_list(tree).tolist()
     return order if order.index(0) < order.index(n - 1) else order[::-1]
-
-
-def _shortest(merges: list[list[int]], distances: numpy.ndarray) -> list[int]:
-    """The shortest of the orders that merges allow. SciPy's optimal_leaf_ordering misses it at times (1.17).
-
-    An order of a merged cluster goes from u to m in one part, and from k to w in the other; the best is found for all
-    ends u and w. lengths: of each cluster, float64 (size, size) by ends, infinite where they are not ends of an order.
-    """
-    leaves = [[leaf] for leaf in range(len(distances))]
-    lengths = [numpy.zeros((1, 1)) for _ in leaves]
-    orders = {(leaf, leaf): [leaf] for leaf in range(len(distances))}
-    for left, right in merges:
-        a, b = leaves[left], leaves[right]
-        to_k = lengths[left][:, :, None] + distances[numpy.ix_(a, b)]  # (u, m, k)
-        to_w = to_k.min(axis=1)[:, :, None] + lengths[right]  # (u, k, w)
-        best_m, best_k = to_k.argmin(axis=1).tolist(), to_w.argmin(axis=1).tolist()
-        for u, first in enumerate(a):
-            for w, last in enumerate(b):
-                k = best_k[u][w]
-                order = orders[first, a[best_m[u][k]]] + orders[b[k], last]
-                orders[first, last], orders[last, first] = order, order[::-1]
-        across, none = to_w.min(axis=1), numpy.inf
-        whole = [[numpy.full((len(a), len(a)), none), across], [across.T, numpy.full((len(b), len(b)), none)]]
-        leaves.append(a + b)
-        lengths.append(numpy.block(whole))
-    u, w = divmod(int(lengths[-1].argmin()), len(distances))
-    return orders[leaves[-1][u], leaves[-1][w]]
