@@ -46,8 +46,8 @@ class Errors(errors.Errors):
     )
     NOT_A_DOC = "There is no vector of {given}: expected a Doc, Span or Token that the pipeline has processed."
     RESTORE_NOT_DOCS = (
-        "Cannot restore {given}: expected a Doc, a list of Docs, or a stream of them such as nlp.pipe(texts, n_process=2) "
-        "or doc_bin.get_docs(nlp.vocab)."
+        "Cannot restore {given}: expected a Doc, a list of Docs, or a stream of them such as "
+        "nlp.pipe(texts, n_process=2) or doc_bin.get_docs(nlp.vocab)."
     )
     SEARCH_QUERY = "Cannot search for {given}: expected a str, a Doc, a Span, or where it says so a vector."
     SEARCH_NO_PIPE = (
@@ -69,8 +69,8 @@ class Warnings(errors.Warnings):
     ARRIVED = (
         "Docs with sentence vectors were read from bytes, a DocBin or another process (n_process), without their "
         "hooks: until spacy_sbert.restore(doc) is called, doc.vector and similarity are spaCy's defaults, such as the "
-        "mean of doc.tensor or of static vectors. Call it for each Doc, or for all: spacy_sbert.restore(docs) of a list, "
-        "for doc in spacy_sbert.restore(docs) of a stream such as nlp.pipe."
+        "mean of doc.tensor or of static vectors. Call it for each Doc, or for all: spacy_sbert.restore(docs) of a "
+        "list, for doc in spacy_sbert.restore(docs) of a stream such as nlp.pipe."
     )
     JOINED = (
         "Docs with sentence vectors were joined by Doc.from_docs, without their hooks: until spacy_sbert.restore(doc) "
