@@ -3,10 +3,13 @@
 import numpy
 from numpy.typing import ArrayLike
 
-from ..errors.checks import validated
+from ..errors.checks import Cosine, validated
 from ..similarity import unit_length
 from ..similarity.rows import check_count, checked
 from .blocks import BLOCK_BYTES, BlockBytes, rounding, scores_of, side, upper_blocks
+from .errors import Errors
+
+MOST_PAIRS = 4_000_000  # of all above a score: with their texts a list of them takes about 1 GB
 
 
 @validated
@@ -46,6 +49,43 @@ def most_similar_pairs(
         order = numpy.lexsort((pairs[:, 1], pairs[:, 0], -scores))[:k]
         scores, pairs = scores[order], pairs[order]
     return scores, pairs
+
+
+@validated
+def pairs_above(
+    vectors: ArrayLike, min_score: Cosine, *, block_bytes: BlockBytes = BLOCK_BYTES
+) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """All pairs of vectors that are at least so similar: the best first, and of equal ones the lower (i, j).
+
+    argsort_{i < j, cos(v_i, v_j) >= min_score} (-cos(v_i, v_j), i, j)
+
+    Scores, vectors and block_bytes as in most_similar_pairs, whose result this is without a bound.
+
+    min_score (float): the least similarity, from -1 to 1.
+    RETURNS (float32 array of shape (pairs,), int64 array of shape (pairs, 2)): the similarities, and the rows i < j.
+    RAISES (ValueError): if the array is of another shape or holds a number that is not finite, or if there are more
+        than MOST_PAIRS pairs.
+    """
+    rows = unit_length(checked(vectors, "vectors"))
+    n, width = rows.shape
+    scores, pairs, count = [numpy.empty(0, dtype="float32")], [numpy.empty((0, 2), dtype="int64")], 0
+    for left, right in upper_blocks(n, side(block_bytes)):
+        products = rows[left] @ rows[right].T
+        if left == right:
+            products[numpy.tri(len(products), dtype=bool)] = -numpy.inf
+        found = numpy.flatnonzero(products >= min_score - rounding(width))
+        i, j = numpy.divmod(found, products.shape[1])
+        i, j = i + left.start, j + right.start
+        own = scores_of(rows, rows, i, j, block_bytes)
+        kept = own.astype("float64") >= min_score  # as Python compares the scores that are written
+        scores.append(own[kept])
+        pairs.append(numpy.stack([i[kept], j[kept]], axis=1))
+        count += int(kept.sum())
+        if count > MOST_PAIRS:
+            raise ValueError(Errors.SEARCH_TOO_MANY_PAIRS.format(most=MOST_PAIRS, score=min_score))
+    all_scores, all_pairs = numpy.concatenate(scores), numpy.concatenate(pairs)
+    order = numpy.lexsort((all_pairs[:, 1], all_pairs[:, 0], -all_scores))
+    return all_scores[order], all_pairs[order]
 
 
 def _candidates(products: numpy.ndarray, worst: float, k: int, margin: float) -> tuple[numpy.ndarray, numpy.ndarray]:
