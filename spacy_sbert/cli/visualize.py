@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import fail, or_fail, use_gpu
+from .ending import check_new, fail, or_fail, use_gpu
 from .group import app
-from .options import Gpu, given, takes_options
-from .search import Vectors, vectors_of
+from .options import Gpu, Limit, Overwrite, Pipeline, Seed, Vectors, given, takes_options
+from .search import vectors_of
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -21,30 +21,38 @@ if TYPE_CHECKING:
 class Drawing:
     """How a picture is drawn; None as its style has it."""
 
-    projection: Annotated[str | None, Option("--projection", help="Map: pca or tsne")] = None
-    seed: Annotated[int | None, Option("--seed", help="Map: of t-SNE")] = None
-    low: Annotated[float | None, Option("--low", help="Heat map: similarity of the first colour")] = None
-    high: Annotated[float | None, Option("--high", help="Heat map: similarity of the last colour")] = None
-    title: Annotated[str | None, Option("--title", "-t", help="Above the picture")] = None
+    projection: Annotated[str | None, Option("--projection", help="How a map is projected: pca or tsne.")] = None
+    seed: Seed = None
+    low: Annotated[float | None, Option("--low", help="The similarity of the first colour of a heat map.")] = None
+    high: Annotated[float | None, Option("--high", help="The similarity of the last colour of a heat map.")] = None
+    title: Annotated[str | None, Option("--title", "-t", help="The title above the picture.")] = None
 
 
 @app.command("visualize")
 @takes_options
 def visualize_cli(
-    pipeline: Annotated[str, Argument(help="A folder or an installed package")],
-    texts_path: Annotated[Path, Argument(help="Texts, one a line, or a table", exists=True, dir_okay=False)],
-    output: Annotated[Path, Argument(help="The HTML file to write", dir_okay=False)],
-    style: Annotated[str, Option("--style", "-s", help="heatmap or map")] = "heatmap",
-    sentences: Annotated[bool, Option("--sentences", help="The file is one text: draw its sentences")] = False,
-    column: Annotated[str | None, Option("--column", "-c", help="Table: column of texts, by default text")] = None,
-    labels: Annotated[str | None, Option("--labels", "-l", help="Map of a table: column of labels")] = None,
-    limit: Annotated[int, Option("--limit", help="How many texts to take, 0 for all", min=0)] = 0,
+    pipeline: Pipeline,
+    texts_path: Annotated[
+        Path, Argument(help="The file of texts: one a line, or a table.", exists=True, dir_okay=False)
+    ],
+    output: Annotated[Path, Argument(help="The HTML file to write.", dir_okay=False)],
+    style: Annotated[str, Option("--style", "-s", help="The kind of picture: heatmap or map.")] = "heatmap",
+    sentences: Annotated[
+        bool, Option("--sentences", help="Take the file as one text, and draw its sentences.")
+    ] = False,
+    column: Annotated[str | None, Option("--column", "-c", help="The column or JSON field of the texts.")] = None,
+    labels: Annotated[str | None, Option("--labels", "-l", help="The column of a table that colours a map.")] = None,
+    limit: Limit = 0,
     vectors: Vectors = None,
+    overwrite: Overwrite = False,
     gpu_id: Gpu = -1,
     *,
     drawing: Drawing,
 ) -> None:
-    """Draw texts as one HTML file: the similarity of every two of them, or a map with a point for each."""
+    """Draw a heat map or a map of texts.
+
+    A heat map shows the similarity of every two of them, and a map has a point for each. The picture is one HTML file.
+    """
     import spacy
 
     from ..files.whole import whole_file
@@ -53,6 +61,7 @@ def visualize_cli(
 
     if sentences and (column or labels or limit or vectors):
         fail("--sentences draws one whole text: leave --column, --labels, --limit and --vectors out")
+    check_new(output, overwrite=overwrite)
     use_gpu(gpu_id)
     options = given(drawing)
     with or_fail(f"Cannot draw {texts_path}"):

@@ -22,6 +22,7 @@ LARGE = {*MANY, "1" + 30 * "0"}  # finite, as scores and similarities are
 # What is right, by option, or by command and option: with the reason
 ALLOWED = {
     "k": MANY,  # all, if there are fewer
+    "mine k": {"0", *MANY},  # 0 for all
     "limit": {"0", *MANY},  # 0 for all
     "batch-items": {"0", *MANY},
     "window": MANY,
@@ -34,7 +35,9 @@ ALLOWED = {
     "version": ANY,  # of a package, as spaCy takes it
     "card name": ANY,
     "fit-meta name": ANY - {""},  # of a new pipe
+    "fit-meta pipe": ANY - {""},
     "import name": ANY - {""},
+    "import pipe": ANY - {""},
     "distill-static words": {"0", *MANY},
     "trained-on": ANY,  # data sets of anybody's naming: marks scores
     "gpu-ids": {""},  # none
