@@ -149,6 +149,7 @@ said["similarity"] = first.similarity(second)
 from spacy_sbert import __file__ as where, visual
 said["where"] = where
 said["page"] = str(visual.render([first, second], page=True, jupyter=False))
+spacy.util.registry.cli.get_all()  # as `python -m spacy` does: by the entry point
 done = CliRunner().invoke(app, ["sbert", "--help"])
 said["help"] = done.output
 nlp.to_disk("nlp")
@@ -175,15 +176,13 @@ from spacy_sbert.bulk.dataset import encode_dataset
 from spacy_sbert.search import VectorIndex, kmeans_clusters
 from spacy_sbert.visual.projection import tsne
 rows = numpy.random.default_rng(0).normal(size=(8, 4))
-Path("folder").mkdir()
-Path("folder/a.txt").write_text("a dog ran\\n")
 Path("table.parquet").write_bytes(b"PAR1")
 needs = {
     "minilm": lambda: spacy.blank("en").add_pipe("sbert").encode(["a"]),
     "parquet": lambda: encode_file(nlp.get_pipe("sbert"), "texts.txt", "out.parquet"),
     "parquet (read)": lambda: encode_file(nlp.get_pipe("sbert"), "table.parquet", "out.npy"),
     "parquet (store)": lambda: encode_dataset("s3://bucket/texts", "vectors", pipeline="nlp"),
-    "ray": lambda: encode_dataset("folder", "vectors", pipeline="nlp", engine=Cluster()),
+    "ray": lambda: next(iter(Cluster()(plan=None, parts=[], restart=False))),
     "search (index)": lambda: VectorIndex.build(rows, kind="hnsw"),
     "search (kmeans)": lambda: kmeans_clusters(rows, n_clusters=2),
     "visual": lambda: tsne(rows),

@@ -102,7 +102,13 @@ def search_cli(
     queries: Annotated[list[str] | None, Argument(help="The texts to search for.")] = None,
     queries_path: Annotated[
         Path | None,
-        Option("--queries", help="A file of texts to search for, one a line, or - for what is typed or piped in."),
+        Option(
+            "--queries",
+            help="A file of texts to search for, one a line, or - for what is typed or piped in.",
+            exists=True,
+            dir_okay=False,
+            allow_dash=True,
+        ),
     ] = None,
     output: Annotated[
         Path | None, Option("--output", "-o", help="The .tsv or .jsonl file to write the results to.")

@@ -92,6 +92,7 @@ BY_VALUE = {
     "query_prompt",
     "vectors",
     "queries",
+    "pipe",
 }  # by it
 OTHERWISE = {
     "labels": "as a table",
