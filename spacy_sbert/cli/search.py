@@ -105,9 +105,6 @@ def search_cli(
         Option(
             "--queries",
             help="A file of texts to search for, one a line, or - for what is typed or piped in.",
-            exists=True,
-            dir_okay=False,
-            allow_dash=True,
         ),
     ] = None,
     output: Annotated[
@@ -161,7 +158,7 @@ def _read_queries(path: Path) -> list[str]:
     if path == STDIN:
         lines = get_text_stream("stdin", encoding="utf8").read().splitlines()
     else:
-        with or_fail(f"Cannot read the queries in {path}"):
+        with or_fail(f"Cannot read the --queries in {path}"):
             lines = [line for _, line in read_lines(path)]
     return [line.strip() for line in lines if has_text(line)]
 

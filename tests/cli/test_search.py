@@ -159,7 +159,7 @@ def test_queries_of_a_file_or_from_standard_input(nlp, tmp_path):
     code, output = run(*search)
     assert code == 1 and "[sbert-no-query]" in output
     code, output = run(*search, "--queries", tmp_path / "none.txt")
-    assert code == 2 and "--queries" in output and "none.txt" in output
+    assert code == 1 and "--queries" in output and "none.txt" in output
 
 
 def test_quiet_shows_no_bar(nlp, tmp_path):

@@ -40,10 +40,11 @@ ALLOWED = {
     "import pipe": ANY - {""},
     "distill-static words": {"0", *MANY},
     "trained-on": ANY,  # data sets of anybody's naming: marks scores
-    "gpu-ids": {""},  # none
+    "gpu-ids": {"", "-1"},  # none; the CPU, as --gpu-id has it
     "gpu-id": {"-1"},  # the CPU
     "column": ANY,  # a .txt file has none; see the readers for tables
     "search queries": ANY - {"", "-1", "-inf"},  # any text but what reads as an option
+    "search --queries": set(),  # a file of them
     "min-score": {"-1", "0"},
     "convert max-score": {"1.5", *LARGE},
     "evaluate max-score": {"1.5", *LARGE},
@@ -99,6 +100,7 @@ OTHERWISE = {
     "column": "as a table",
     "baseline": "name =",
     "queries": "a query",
+    "input_path": "INPUT",
 }  # how else messages may name them
 OF_FOLDERS = {"suite", "normalization", "size", "classifier", "seeds", "bootstrap", "trained_on", "baseline", "encoder"}
 
@@ -194,7 +196,8 @@ def test_options(counted, folder, tiny_bert, part, monkeypatch):
             given = arguments_of(command, folder, tiny_bert, number, name)
             done, shown = run(command, given, written, value)
             option = written.lstrip("-")
-            right = ALLOWED.get(f"{command} {option}", ALLOWED.get(option, set()))
+            keys = [f"{command} {written}", f"{command} {option}", option]
+            right = next((ALLOWED[key] for key in keys if key in ALLOWED), set())
             accepted = done.exit_code == 0 or "None of the data sets asked for" in shown
             if done.exception is not None and not isinstance(done.exception, SystemExit):
                 cases.wrong(f"{what}: {type(done.exception).__name__}: {str(done.exception)[:200]}")
