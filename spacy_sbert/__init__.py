@@ -6,7 +6,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from .hooks import arrivals, extensions
-from .hooks.hooks import restore
+from .hooks.restoring import restore
 
 if TYPE_CHECKING:  # what LAZY names, for type checkers
     from .bulk import encode_file, load_pipe

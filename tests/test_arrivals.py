@@ -5,6 +5,8 @@ import pickle
 import subprocess
 import sys
 import warnings
+from collections import deque
+from itertools import count, islice
 
 import numpy
 import pytest
@@ -38,6 +40,12 @@ def through_bytes(doc):
 def docbin(*docs):
     data = DocBin(docs=docs, store_user_data=True).to_bytes()
     return DocBin().from_bytes(data).get_docs(docs[0].vocab)
+
+
+def objects(docs):
+    array = numpy.empty(len(docs), dtype=object)
+    array[:] = docs
+    return array
 
 
 def said(do):
@@ -100,11 +108,76 @@ def test_a_restored_doc_that_is_joined_says_so(nlp):
 
 
 def test_restore_takes_docs_alone(nlp):
-    with pytest.raises(TypeError):
-        restore(5)
+    doc = nlp(TEXT)
+    for given in (5, None, doc[:3], doc[0], "text", [doc, "text"], DocBin(docs=[doc])):
+        with pytest.raises(TypeError, match=r"\[sbert-restore-not-docs\] Cannot restore "):
+            restore(given)
+    with pytest.raises(TypeError, match="Cannot restore 'text'"):
+        next(restore(iter(["text"])))
     with pytest.raises(ValueError, match="carries no sentence vectors"):
-        list(restore([nlp.make_doc(TEXT)]))
-    assert list(restore([])) == []
+        restore([nlp.make_doc(TEXT)])
+    assert restore([]) == []
+    assert list(restore(iter([]))) == []
+
+
+@pytest.mark.parametrize("kind", [list, tuple, set, deque, lambda docs: dict(enumerate(docs)).values(), objects])
+def test_restore_of_a_collection_is_a_statement(nlp, kind):
+    """As the README and the warning have it: what comes back need not be used."""
+    expected = [nlp("A man is eating."), nlp("The cat sat.")]
+    docs = list(docbin(*expected))
+    assert all(doc.vector.shape != one.vector.shape for doc, one in zip(docs, expected, strict=True))
+    collection = kind(docs)
+    _, warned = said(lambda: restore(collection) and None)
+    assert warned == []
+    for doc, one in zip(docs, expected, strict=True):
+        assert numpy.array_equal(doc.vector, one.vector)
+        assert numpy.isclose(doc.similarity(one), 1)
+    again = restore(collection)
+    assert isinstance(again, list) and all(doc in docs for doc in again) and len(again) == 2
+
+
+def test_restore_of_a_stream_without_an_end_is_lazy(nlp):
+    data = DocBin(docs=[nlp("A man is eating."), nlp("The cat sat.")], store_user_data=True).to_bytes()
+    taken = []
+
+    def stream():
+        for number in count():
+            taken.append(number)
+            yield from DocBin().from_bytes(data).get_docs(nlp.vocab)
+
+    restored = restore(stream())
+    assert taken == []
+    docs, warned = said(lambda: list(islice(restored, 5)))
+    assert taken == [0, 1, 2] and warned == []
+    assert [doc.text for doc in docs] == ["A man is eating.", "The cat sat."] * 2 + ["A man is eating."]
+    for doc in docs:
+        assert numpy.array_equal(doc.vector, nlp(doc.text).vector)
+    assert next(restored).text == "The cat sat." and iter(restored) is restored
+
+
+def test_a_stream_that_is_read_again_is_lazy(nlp):
+    """An object that makes its Docs each time it is read, and does not say how many: what is taken is restored."""
+
+    class Stored:
+        def __iter__(self):
+            return docbin(nlp(TEXT))
+
+    (doc,) = restore(Stored())
+    assert numpy.array_equal(doc.vector, nlp(TEXT).vector)
+
+
+def test_restore_of_a_stream_as_a_statement_says_that_nothing_was_done(nlp):
+    docs = docbin(nlp(TEXT))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        restore(docs)
+        (one,) = caught
+    assert str(one.message).startswith("[sbert-restore-unused] Nothing was restored")
+    assert one.filename == __file__  # where it was written
+    docs, _ = said(lambda: list(docs))
+    assert len(docs) == 1  # none was taken
+    assert said(lambda: next(restore(iter(docs))))[1] == []  # taken of, if not to the end
+    assert said(lambda: list(restore(iter([]))))[1] == []
 
 
 N_PROCESS = """

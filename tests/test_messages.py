@@ -39,6 +39,7 @@ WARNINGS = [
     "reranker-nothing-to-learn",
     "reranker-training-cut",
     "reranker-truncated",
+    "restore-unused",
     "shared-default-prompt",
     "training-cut",
     "truncated",

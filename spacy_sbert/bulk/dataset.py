@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from ..errors.checks import NonNegative, Positive, Processes, validated
+from ..errors.progress import progress_bar
 from .encoding import Encoding
 from .errors import Warnings
 from .manifest import INDEX, JOB, Index, Job, begin_job, done, manifest_name, read, write
@@ -113,7 +112,7 @@ def encode_dataset(
 def _shown(outcomes: Outcomes, n: int, progress: bool) -> Outcomes:
     """The outcomes as they come, with a bar of parts, rows, rows a second and failures."""
     rows = failed = 0
-    with tqdm(total=n, disable=not progress, unit=" parts") as bar:
+    with progress_bar(n, shown=progress, unit="parts") as bar:
         for outcome in outcomes:
             rows += outcome.manifest.made.rows if outcome.manifest is not None and outcome.is_new else 0
             failed += bool(outcome.failed)

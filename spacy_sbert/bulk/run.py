@@ -6,10 +6,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tqdm import tqdm
-
 from ..component.sbert import SentenceBert
 from ..errors.checks import NonNegative, Positive, Processes, Width, validated
+from ..errors.progress import progress_bar
 from ..files.regular import check_input, check_output
 from ..files.texts import TextColumns
 from ..files.whole import replace
@@ -165,7 +164,7 @@ def _encode(encoder: TextsEncoder, source: Source, vectors: VectorFile, workers:
     layout, wanted = vectors.layout, set(missing)
     texts = (row.text for number, row in enumerate(source.rows()) if number // layout.window in wanted)
     encoded = encode_windows(encoder, texts, window=layout.window, n_process=workers.n_process, gpu_ids=workers.gpu_ids)
-    with tqdm(total=layout.rows, initial=vectors.rows_done, disable=not progress, unit=" texts") as bar:
+    with progress_bar(layout.rows, initial=vectors.rows_done, shown=progress, unit="texts") as bar:
         for number in missing:
             found, n_cut = next(encoded, (None, 0))
             source.check_unchanged()

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from tqdm import tqdm
-
+from ..errors.progress import progress_of
 from ..files.digests import file_digest
 from ..files.texts import TextColumns, TextRow, read_text_rows
 from .errors import Errors
@@ -42,7 +41,7 @@ class Source:
         """
         counts: Counter[IdType] = Counter(
             None if row.id is None else "int64" if isinstance(row.id, int) else "string"
-            for row in tqdm(self.rows(), desc="Reading", unit=" rows", disable=not progress)
+            for row in progress_of(self.rows(), desc="Reading", unit="rows", shown=progress)
         )
         if len(counts) > 1:
             raise ValueError(Errors.BULK_MIXED_IDS.format(path=self.path, column=self.columns.id))

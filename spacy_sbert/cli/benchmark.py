@@ -9,7 +9,7 @@ from wasabi import msg
 
 from .ending import or_fail, use_gpu
 from .group import app
-from .options import Benchmark, Gpu, Output, listed, takes_options
+from .options import Benchmark, Gpu, Output, Overwrite, Pipeline, listed, takes_options
 from .reports import check_output, show, write_reports
 
 NAMELESS = "pipeline"  # what spaCy calls a pipeline before somebody names it
@@ -19,27 +19,29 @@ TRAINED = ("model-best", "model-last")
 @app.command("benchmark")
 @takes_options
 def benchmark_cli(
-    pipeline: Annotated[str, Argument(help="A folder or an installed package")],
-    folder: Annotated[Path, Argument(help="A folder of data sets", exists=True, file_okay=False)],
+    pipeline: Pipeline,
+    folder: Annotated[Path, Argument(help="The folder of the data sets.", exists=True, file_okay=False)],
     output: Output = None,
+    overwrite: Overwrite = False,
     gpu_id: Gpu = -1,
     *,
     suites: Benchmark,
 ) -> None:
-    """Score a pipeline on the standard tasks of a folder of data sets.
+    """Score a pipeline on the standard data sets.
 
     With --output also a Markdown and an HTML report are written beside the JSON, and vectors and finished tasks are
-    kept for the next run.
+    kept for the next run: the same command goes on after an interruption, and brings its results up to date.
     """
     use_gpu(gpu_id)
-    run(pipeline, folder, suites, output)
+    run(pipeline, folder, suites, output, overwrite=overwrite)
 
 
-def run(pipeline: str, folder: Path, suites: Benchmark, output: Path | None) -> None:
+def run(pipeline: str, folder: Path, suites: Benchmark, output: Path | None, *, overwrite: bool) -> None:
     """Run suites, and show and save the results; fails if nothing could be run or a file is broken.
 
     pipeline (str): what spaCy loads. folder (Path): of the data sets. suites (Benchmark): which, and how.
     output (Path): JSON; the reports are written beside it, and the cache is kept there by default.
+    overwrite (bool): whether to replace a file that holds other things than results.
     """
     from spacy.util import load_model
 
@@ -50,7 +52,7 @@ def run(pipeline: str, folder: Path, suites: Benchmark, output: Path | None) -> 
     from ..evaluation.suite import write_json
     from ..files.sealed_json import sealed
 
-    check_output(output)
+    check_output(output, overwrite=overwrite, renewed=True)
 
     save = None if output is None else lambda results: write_json(output, sealed(results))
     cache = suites.cache or (output.with_suffix(".cache") if output is not None else None)

@@ -8,13 +8,14 @@ from wasabi import msg
 
 from .ending import or_fail
 from .group import app
+from .options import Overwrite
 
 if TYPE_CHECKING:
     from ..cards.facts import PipelineFacts
 
-PIPELINE = Argument(help="Folder of the pipeline", exists=True, file_okay=False)
-NAME = Option("--name", "-n", help="Of the package; by default that of meta.json")
-VERSION = Option("--version", "-v", help="Of the package; by default that of meta.json")
+PIPELINE = Argument(help="The folder of the pipeline.", exists=True, file_okay=False)
+NAME = Option("--name", "-n", help="The name of the package; by default that in meta.json.")
+VERSION = Option("--version", "-v", help="The version of the package; by default that in meta.json.")
 
 
 @app.command("card")
@@ -22,29 +23,39 @@ def card_cli(
     pipeline: Annotated[Path, PIPELINE],
     name: Annotated[str | None, NAME] = None,
     version: Annotated[str | None, VERSION] = None,
-    front_matter: Annotated[bool, Option("--front-matter", help="For a folder that is uploaded to the hub")] = False,
-    force: Annotated[bool, Option("--force", "-F", help="Replace a README.md that was written by hand")] = False,
+    front_matter: Annotated[
+        bool, Option("--front-matter", help="Begin with the metadata of the hub, for a folder that is uploaded.")
+    ] = False,
+    overwrite: Overwrite = False,
+    force: Annotated[bool, Option("--force", "-F", hidden=True)] = False,
 ) -> None:
-    """Write the README.md that `spacy package` puts into the package of a pipeline."""
+    """Write the README.md of a pipeline's package.
+
+    `spacy package` puts it into the package. A README.md that was written or changed by hand is kept, unless you give
+    --overwrite.
+    """
     from ..cards import hub_card, package_card, write_readme
 
     facts = _describe(pipeline, name, version)
     with or_fail(f"Cannot write {pipeline / 'README.md'}"):
-        written = write_readme(pipeline, (hub_card if front_matter else package_card)(facts), force=force)
+        written = write_readme(pipeline, (hub_card if front_matter else package_card)(facts), force=overwrite or force)
     if written:
         msg.good(f"Wrote {pipeline / 'README.md'}")
     else:
-        msg.warn(f"Kept {pipeline / 'README.md'}, which was written or changed by hand", "--force replaces it.")
+        msg.warn(f"Kept {pipeline / 'README.md'}, which was written or changed by hand", "--overwrite replaces it.")
 
 
 @app.command("hub-card")
 def hub_card_cli(
-    repo: Annotated[str, Argument(help="On the hub, such as organisation/en_sbert_sts")],
+    repo: Annotated[str, Argument(help="The repository on the hub, such as organisation/en_sbert_sts.")],
     pipeline: Annotated[Path, PIPELINE],
     name: Annotated[str | None, NAME] = None,
     version: Annotated[str | None, VERSION] = None,
 ) -> None:
-    """Tag a model that `spacy huggingface-hub push` uploaded with sentence similarity, base model and scores."""
+    """Tag a model on the Hugging Face hub.
+
+    The card of a model that `spacy huggingface-hub push` uploaded gets sentence similarity, base model and scores.
+    """
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
     from ..cards import hub_metadata, update_hub

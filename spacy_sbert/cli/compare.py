@@ -9,32 +9,37 @@ from typer import Argument
 
 from .ending import or_fail
 from .group import app
-from .options import Output
+from .options import Output, Overwrite
 from .reports import check_output, show, write_reports
 
 
 @app.command("compare")
 def compare_cli(
-    results: Annotated[list[Path], Argument(help="What `benchmark --output` saved: a.json b.json ...", exists=True)],
+    results: Annotated[
+        list[Path], Argument(help="The JSON files that `benchmark --output` saved, two or more.", exists=True)
+    ],
     output: Output = None,
+    overwrite: Overwrite = False,
 ) -> None:
-    """Put the results of several models side by side, and test every other one against the first.
+    """Put the results of several models side by side.
 
-    With --output also a Markdown and an HTML report are written beside the JSON.
+    Every other one is tested against the first. With --output also a Markdown and an HTML report are written beside
+    the JSON.
     """
-    run(results, output)
+    run(results, output, overwrite=overwrite)
 
 
-def run(paths: Sequence[Path], output: Path | None) -> None:
+def run(paths: Sequence[Path], output: Path | None, *, overwrite: bool) -> None:
     """Compare results, and show and save the comparison.
 
     paths: JSON that `benchmark` wrote. output (Path): JSON; Markdown and HTML beside it.
+    overwrite (bool): whether to replace them.
     """
     from ..evaluation.compare import compare, compare_html, compare_markdown, compare_terminal
     from ..evaluation.results import read_results
     from ..evaluation.suite import write_json
 
-    check_output(output)
+    check_output(output, overwrite=overwrite)
     with or_fail("Cannot compare"):
         results = [read_results(path) for path in paths]
         found = compare(results, files=_told_apart(paths))

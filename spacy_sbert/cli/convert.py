@@ -6,29 +6,38 @@ from typing import Annotated
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import or_fail
+from .ending import check_new, or_fail
 from .group import app
-from .options import Layout, takes_options
+from .options import Lang, Layout, Limit, Overwrite, takes_options
 
 
 @app.command("convert")
 @takes_options
 def convert_cli(
-    input_path: Annotated[Path, Argument(help="Pairs, triplets or texts, see --format", exists=True, dir_okay=False)],
-    output_path: Annotated[Path, Argument(help="The .spacy file to write")],
-    lang: Annotated[str, Option("--lang", "-l", help="Language whose tokenizer makes the Docs")] = "en",
-    expect: Annotated[int | None, Option("--expect", "-e", help="Number of pairs the file must have")] = None,
-    limit: Annotated[int, Option("--limit", help="The most pairs to read, 0 for all")] = 0,
+    input_path: Annotated[
+        Path, Argument(help="The file of pairs, triplets or texts, see --format.", exists=True, dir_okay=False)
+    ],
+    output_path: Annotated[Path, Argument(help="The .spacy file to write.")],
+    lang: Lang = "en",
+    expect: Annotated[
+        int | None, Option("--expect", "-e", help="The number of examples that the file must have.")
+    ] = None,
+    limit: Limit = 0,
+    overwrite: Overwrite = False,
     *,
     layout: Layout,
 ) -> None:
-    """Convert sentence pairs, triplets or texts to .spacy, for spacy-sbert.PairCorpus.v1."""
+    """Convert pairs, triplets or texts to .spacy.
+
+    The reader spacy-sbert.PairCorpus.v1 reads the file.
+    """
     import logging
 
     from spacy.util import logger
 
     from ..readers import convert
 
+    check_new(output_path, overwrite=overwrite)
     logger.setLevel(logging.INFO)  # says what was skipped
     with or_fail(f"Cannot convert {input_path}"):
         count = convert(input_path, output_path, lang=lang, expect=expect, limit=limit, **layout.reading())

@@ -8,24 +8,37 @@ from wasabi import msg
 
 from .ending import or_fail, use_gpu
 from .group import app
-from .options import Gpu
+from .options import FormerName, Gpu, Pipe, Quiet
 
 
 @app.command("distill-static")
 def distill_static_cli(
-    teacher: Annotated[str, Argument(help="A pipeline with an sbert pipe: a folder or an installed package")],
-    output: Annotated[Path, Argument(help="Folder for the static pipeline; must not be there yet")],
+    teacher: Annotated[str, Argument(help="The pipeline of the teacher: a folder or an installed package.")],
+    output: Annotated[Path, Argument(help="The folder to write, which must not be there yet.")],
     vocabulary: Annotated[
-        Path, Option("--vocabulary", "-v", help="Plain texts, one a line, or .jsonl", exists=True, dir_okay=False)
+        Path,
+        Option(
+            "--vocabulary",
+            "-v",
+            help="The file of texts whose frequent words are learned: one a line, or a table.",
+            exists=True,
+            dir_okay=False,
+        ),
     ],
-    size: Annotated[int, Option("--size", "-s", help="Numbers in a vector", min=1)] = 256,
-    words: Annotated[int, Option("--words", "-w", help="The most words with a vector of their own", min=0)] = 20000,
-    column: Annotated[str | None, Option("--column", help="Column of the texts in a table")] = None,
-    name: Annotated[str | None, Option("--name", "-n", help="The teacher's sbert pipe, by default the last")] = None,
+    size: Annotated[int, Option("--size", "-s", help="The width of the new vectors.", min=1)] = 256,
+    words: Annotated[
+        int, Option("--words", "-w", help="The largest number of words with a vector of their own.", min=0)
+    ] = 20000,
+    column: Annotated[str | None, Option("--column", "-c", help="The column or JSON field of the texts.")] = None,
+    pipe: Pipe = None,
+    name: FormerName = None,
     gpu_id: Gpu = -1,
-    quiet: Annotated[bool, Option("--quiet", "-q", help="No progress bars")] = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Make a static encoder of a teacher: a vector for each wordpiece and frequent word, no transformer in it."""
+    """Make a static encoder from a teacher.
+
+    It has a vector for each wordpiece and frequent word, and no transformer.
+    """
     import spacy
 
     from ..files.whole import new_folder
@@ -35,6 +48,8 @@ def distill_static_cli(
     use_gpu(gpu_id)
     with or_fail(f"Cannot distill {teacher}"), new_folder(output) as folder:
         texts, _ = read_texts(vocabulary, column=column)
-        nlp = distill_static(spacy.load(teacher), texts, size=size, words=words, name=name, progress=not quiet)
+        nlp = distill_static(
+            spacy.load(teacher), texts, size=size, words=words, name=name if pipe is None else pipe, progress=not quiet
+        )
         nlp.to_disk(folder)
     msg.good(f"Saved the pipeline to {output}")

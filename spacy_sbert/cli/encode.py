@@ -1,16 +1,28 @@
 """`python -m spacy sbert encode`: from a file of texts to a file of vectors."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Argument, Exit, Option
+from typer import Argument, BadParameter, Exit, Option
 from wasabi import msg
 
 from .ending import fail, or_fail
 from .errors import Errors
 from .group import app
-from .options import given, takes_options
+from .options import (
+    GPU,
+    TEXTS,
+    Column,
+    FormerName,
+    Header,
+    Overwrite,
+    Pipe,
+    Precision,
+    Quiet,
+    given,
+    takes_options,
+)
 
 RAY = ("address", "workers", "num_cpus", "num_gpus")
 
@@ -19,65 +31,113 @@ RAY = ("address", "workers", "num_cpus", "num_gpus")
 class Running:
     """What encodes, and where."""
 
-    pipeline: Annotated[str | None, Option("--pipeline", "-p", help="A folder or package; else MiniLM")] = None
-    name: Annotated[str | None, Option("--name", "-n", help="The sbert pipe, by default the last")] = None
-    precision: Annotated[str | None, Option("--precision", help="As in the config: float32, bfloat16, auto, ...")] = (
-        None
-    )
-    gpu_ids: Annotated[str, Option("--gpu-ids", "-g", help="GPUs to work on, a process for each: 0,1")] = ""
-    quiet: Annotated[bool, Option("--quiet", "-q", help="No progress bar")] = False
+    pipeline: Annotated[
+        str | None, Option("--pipeline", "-p", help="The pipeline, where it does not stand before the input.")
+    ] = None
+    pipe: Pipe = None
+    name: FormerName = None
+    precision: Precision = None
+    gpu_id: Annotated[int, Option("--gpu-id", help=GPU, min=-1)] = -1
+    gpu_ids: Annotated[
+        str, Option("--gpu-ids", "-g", help="The GPUs to work on, with a process for each, such as 0,1.")
+    ] = ""
+    quiet: Quiet = False
+
+    @property
+    def pipe_name(self) -> str | None:
+        return self.name if self.pipe is None else self.pipe
+
+    def gpus(self) -> list[int]:
+        """The GPUs to work on; none for the CPU. RAISES (ValueError): if they are not numbers, or given twice."""
+        if self.gpu_id >= 0 and self.gpu_ids:
+            raise ValueError(Errors.GPU_TWICE)
+        try:
+            several = [int(gpu_id) for gpu_id in self.gpu_ids.split(",") if gpu_id.strip()]
+        except ValueError as error:
+            raise ValueError(Errors.BULK_BAD_GPU_IDS.format(given=self.gpu_ids)) from error
+        if several == [-1]:
+            return []
+        return several or ([self.gpu_id] if self.gpu_id >= 0 else [])
 
 
 @dataclass(frozen=True)
 class Encoding:
     """Which texts of a file become which vectors, and how."""
 
-    column: Annotated[str, Option("--column", "-c", help="Column or JSON field of the texts")] = "text"
-    header: Annotated[bool, Option(" /--no-header", help="Columns of .csv and .tsv are named 0, 1, ...")] = True
-    id_column: Annotated[str | None, Option("--id-column", help=".parquet: a column to copy, named id")] = None
-    with_text: Annotated[bool, Option("--with-text", help=".parquet: also the texts")] = False
-    dtype: Annotated[str, Option("--dtype", help="Numbers in the output: float32 or float16")] = "float32"
-    window: Annotated[int, Option("--window", help="Texts encoded together, and saved at a time")] = 4096
-    max_batch_items: Annotated[int, Option("--batch-items", help="Wordpieces in a forward pass, 0: what suits")] = 0
-    prompt_name: Annotated[str | None, Option("--prompt-name", help="Which of the encoder's prompts")] = None
-    prompt: Annotated[str | None, Option("--prompt", help="What is put before each text")] = None
-    truncate_dim: Annotated[int | None, Option("--truncate-dim", help="Dimensions to keep", min=1)] = None
-    n_process: Annotated[int, Option("--n-process", help="Processes to work in")] = 1
-    overwrite: Annotated[bool, Option("--overwrite", help="Replace the output when all is done")] = False
-    restart: Annotated[bool, Option("--restart", help="Begin anew, whatever an interrupted run has kept")] = False
+    column: Column = "text"
+    header: Header = True
+    id_column: Annotated[str | None, Option("--id-column", help="A column to copy into a .parquet output, as id.")] = (
+        None
+    )
+    with_text: Annotated[bool, Option("--with-text", help="Write the texts into a .parquet output, too.")] = False
+    dtype: Annotated[str, Option("--dtype", help="The numbers in the output: float32 or float16.")] = "float32"
+    window: Annotated[
+        int, Option("--window", help="The number of texts that are encoded together, and saved at a time.")
+    ] = 4096
+    max_batch_items: Annotated[
+        int, Option("--batch-items", help="The wordpieces in a forward pass, or 0 for what suits the machine.")
+    ] = 0
+    prompt_name: Annotated[
+        str | None, Option("--prompt-name", help="The name of the encoder's prompt to put before each text.")
+    ] = None
+    prompt: Annotated[str | None, Option("--prompt", help="A prompt to put before each text.")] = None
+    truncate_dim: Annotated[
+        int | None, Option("--truncate-dim", help="The number of dimensions to keep; by default all.", min=1)
+    ] = None
+    n_process: Annotated[int, Option("--n-process", help="The number of processes to work in.")] = 1
+    overwrite: Overwrite = False
+    restart: Annotated[bool, Option("--restart", help="Begin anew, whatever an interrupted run has kept.")] = False
 
 
 @dataclass(frozen=True)
 class Folders:
     """How a folder of files is encoded, and where; None as encode_dataset has it."""
 
-    output_format: Annotated[str | None, Option("--output-format", help="Of a folder: npy or parquet")] = None
-    shard: Annotated[str | None, Option("--shard", help="Of a folder: I/N for the I-th share of N")] = None
-    scratch: Annotated[str | None, Option("--scratch", help="Of a folder: where the part in work is kept")] = None
-    engine: Annotated[str | None, Option("--engine", help="Of a folder: local or ray")] = None
-    address: Annotated[str | None, Option("--address", help="Of Ray: a cluster's, auto for this machine's")] = None
-    workers: Annotated[str | None, Option("--workers", help="Of Ray: the fewest and the most: 1,64")] = None
-    num_cpus: Annotated[float | None, Option("--num-cpus", help="Of Ray: what a worker takes")] = None
-    num_gpus: Annotated[float | None, Option("--num-gpus", help="Of Ray: what a worker takes")] = None
+    output_format: Annotated[
+        str | None, Option("--output-format", help="The files that a folder becomes: npy or parquet.")
+    ] = None
+    shard: Annotated[str | None, Option("--shard", help="The share of a folder to encode: I/N for the I-th of N.")] = (
+        None
+    )
+    scratch: Annotated[str | None, Option("--scratch", help="The folder that keeps the part of a folder in work.")] = (
+        None
+    )
+    engine: Annotated[str | None, Option("--engine", help="What works on a folder: local or ray.")] = None
+    address: Annotated[
+        str | None, Option("--address", help="The address of a Ray cluster, or auto for this machine's.")
+    ] = None
+    workers: Annotated[
+        str | None, Option("--workers", help="The fewest and the most workers on Ray, such as 1,64.")
+    ] = None
+    num_cpus: Annotated[float | None, Option("--num-cpus", help="The CPUs that a worker on Ray takes.")] = None
+    num_gpus: Annotated[float | None, Option("--num-gpus", help="The GPUs that a worker on Ray takes.")] = None
 
 
 @app.command("encode")
 @takes_options
 def encode_cli(
-    input_path: Annotated[
-        str,
-        Argument(help="Texts: .txt, .jsonl, .csv, .tsv (all also .gz) or .parquet; a folder or s3://... of them"),
-    ],
-    output_path: Annotated[str, Argument(help="Vectors: .npy, or .parquet with row or id, text, vector; or a folder")],
     *,
+    input_path: Annotated[
+        str | None,
+        Argument(metavar="PIPELINE", help="The pipeline, or the name of an encoder; by default the default encoder."),
+    ] = None,
+    output_path: Annotated[
+        str, Argument(metavar="INPUT", help=f"{TEXTS[:-1]}; or a folder or s3://... of such files.")
+    ],
+    more: Annotated[
+        str | None, Argument(metavar="OUTPUT", help="The .npy or .parquet file of vectors to write; or a folder.")
+    ] = None,
     running: Running,
     encoding: Encoding,
     folders: Folders,
 ) -> None:
-    """Write the vector of each text in a file, or in all files of a folder, to another file or folder. After an
-    interruption the same command goes on."""
+    """Write the vectors of a file or folder of texts.
+
+    After an interruption the same command goes on. `encode INPUT OUTPUT --pipeline PIPELINE` does the same.
+    """
     from ..bulk import encode_file, load_pipe
 
+    running, input_path, output_path = _paths(running, input_path, output_path, more)
     if "://" in input_path or (input_path and Path(input_path).is_dir()):
         encode_folder(input_path, output_path, running, encoding, folders)
         return
@@ -86,8 +146,8 @@ def encode_cli(
         fail(Errors.BULK_OF_FOLDERS.format(options=options, path=input_path))
     try:
         with or_fail(f"Cannot encode {input_path}", RuntimeError):
-            gpus, bar = _gpu_ids(running.gpu_ids), not running.quiet
-            pipe = load_pipe(running.pipeline, name=running.name, precision=running.precision, gpu_ids=gpus)
+            gpus, bar = running.gpus(), not running.quiet
+            pipe = load_pipe(running.pipeline, name=running.pipe_name, precision=running.precision, gpu_ids=gpus)
             report = encode_file(pipe, input_path, output_path, gpu_ids=gpus, progress=bar, **asdict(encoding))
     except KeyboardInterrupt:
         msg.warn("Stopped", "Run the same command again to go on.")
@@ -97,6 +157,18 @@ def encode_cli(
         msg.info(f"{report.resumed} of them were there from an interrupted run")
     if report.zero:
         msg.info(f"{report.zero} are zero: their texts are empty")
+
+
+def _paths(running: Running, *given: str | None) -> tuple[Running, str, str]:
+    """What INPUT and OUTPUT are, and what encodes: of three names the first is the pipeline."""
+    names = [name for name in given if name is not None]
+    if len(names) < 2:
+        raise BadParameter(Errors.ENCODE_MISSING.format(given=names[0]))
+    if len(names) == 2:
+        return running, names[0], names[1]
+    if running.pipeline is not None:
+        fail(Errors.ENCODE_PATHS.format(given=names[0]))
+    return replace(running, pipeline=names[0]), names[1], names[2]
 
 
 def encode_folder(source: str, target: str, running: Running, encoding: Encoding, folders: Folders) -> None:
@@ -112,9 +184,9 @@ def encode_folder(source: str, target: str, running: Running, encoding: Encoding
                 source,
                 target,
                 pipeline=running.pipeline,
-                name=running.name,
+                name=running.pipe_name,
                 precision=running.precision,
-                gpu_ids=_gpu_ids(running.gpu_ids),
+                gpu_ids=running.gpus(),
                 shard=folders.shard,
                 output=f".{folders.output_format or 'npy'}",
                 scratch=folders.scratch,
@@ -154,10 +226,3 @@ def _engine(folders: Folders) -> Any:
             raise ValueError(Errors.BULK_BAD_WORKERS.format(given=of_ray["workers"]))
         of_ray["workers"] = int(fewest), int(most)
     return Cluster(**of_ray)
-
-
-def _gpu_ids(said: str) -> list[int]:
-    try:
-        return [int(gpu_id) for gpu_id in said.split(",") if gpu_id.strip()]
-    except ValueError as error:
-        raise ValueError(Errors.BULK_BAD_GPU_IDS.format(given=said)) from error

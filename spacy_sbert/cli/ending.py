@@ -1,11 +1,15 @@
 """How commands end when they cannot continue."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NoReturn
 
 from typer import Exit
 from wasabi import msg
+
+from .errors import Errors
 
 
 def fail(title: str, text: str = "") -> NoReturn:
@@ -28,6 +32,14 @@ def or_fail(title: str, *also: type[Exception]) -> Iterator[None]:
         yield
     except kinds as error:
         fail(title, str(error))
+
+
+def check_new(path: Path | None, *, overwrite: bool) -> None:
+    """End the command, before any work, where it would replace a file, or fill a folder that holds some, unasked."""
+    if path is None or overwrite or not os.path.lexists(path):
+        return
+    if not path.is_dir() or any(path.iterdir()):
+        fail(Errors.OUTPUT_EXISTS.format(path=path))
 
 
 def _printable(text: str) -> str:

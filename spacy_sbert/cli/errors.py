@@ -7,6 +7,21 @@ class Errors(errors.Errors):
     """Of exceptions."""
 
     BULK_BAD_GPU_IDS = "Cannot use --gpu-ids {given}: expected whole numbers with commas between, such as 0,1."
+    OUTPUT_EXISTS = "{path} is there already. Give the output another name, or replace it with --overwrite."
+    OUTPUT_NOT_RESULTS = (
+        "{path} is there already, and holds no results of `benchmark`, which could be brought up to date. Give the "
+        "output another name, or replace it with --overwrite."
+    )
+    ENCODE_MISSING = (
+        "There is no OUTPUT beside {given}: expected `encode INPUT OUTPUT` or `encode PIPELINE INPUT OUTPUT`."
+    )
+    ENCODE_PATHS = (
+        "Cannot tell what {given} is: expected `encode INPUT OUTPUT --pipeline PIPELINE` or `encode PIPELINE INPUT "
+        "OUTPUT`, with the pipeline once."
+    )
+    GPU_TWICE = "--gpu-id and --gpu-ids were both given: expected one of them. --gpu-ids 0,1 takes several GPUs."
+    NO_QUERY = "There is nothing to search for: give queries behind the texts, or a file of them with --queries."
+    NO_OUTPUT = "There is no --output: expected the config to write, such as --output my.cfg."
     BULK_OF_FOLDERS = "{path} is a file, and {options} is for folders of files. Leave it out, or name a folder."
     BULK_OF_FILES = (
         "{path} is a folder, and {option} is for single files: parts that are done stay. --restart makes all anew."

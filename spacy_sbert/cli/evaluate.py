@@ -8,10 +8,10 @@ from typer import Argument, Option, echo
 from wasabi import msg
 
 from . import benchmark, compare
-from .ending import fail, or_fail, use_gpu
+from .ending import check_new, fail, or_fail, use_gpu
 from .errors import Warnings
 from .group import app
-from .options import HIDDEN, Benchmark, Gpu, Layout, Output, takes_options
+from .options import HIDDEN, Benchmark, Gpu, Layout, Output, Overwrite, Pipeline, takes_options
 
 LABELS = {
     "sts_spearman": "Spearman",
@@ -25,10 +25,11 @@ LABELS = {
 @app.command("evaluate")
 @takes_options
 def evaluate_cli(
-    pipeline: Annotated[str, Argument(help="A folder or an installed package")],
-    data_path: Annotated[Path | None, Argument(help="A file of examples")] = None,
+    pipeline: Pipeline,
+    data_path: Annotated[Path | None, Argument(help="The file of examples, see --format.")] = None,
     more: Annotated[list[Path] | None, Argument(exists=True, hidden=True)] = None,
     output: Output = None,
+    overwrite: Overwrite = False,
     gpu_id: Gpu = -1,
     compared: Annotated[bool, Option("--compare", hidden=True)] = False,
     *,
@@ -41,7 +42,9 @@ def evaluate_cli(
     """
     if compared:
         echo(Warnings.OLD_CALL.format(old="evaluate --compare", new="compare"), err=True)
-        return compare.run([Path(pipeline), *([data_path] if data_path else []), *(more or [])], output)
+        return compare.run(
+            [Path(pipeline), *([data_path] if data_path else []), *(more or [])], output, overwrite=overwrite
+        )
     if data_path is None or not data_path.exists():
         fail(f"No data at {data_path}: give a file of examples, or a folder of data sets")
     if more:
@@ -49,7 +52,8 @@ def evaluate_cli(
     use_gpu(gpu_id)
     if data_path.is_dir():
         echo(Warnings.OLD_CALL.format(old="evaluate PIPELINE FOLDER", new="benchmark"), err=True)
-        return benchmark.run(pipeline, data_path, suites, output)
+        return benchmark.run(pipeline, data_path, suites, output, overwrite=overwrite)
+    check_new(output, overwrite=overwrite)
     _evaluate(pipeline, data_path, layout, output)
 
 

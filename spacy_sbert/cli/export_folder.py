@@ -3,24 +3,29 @@
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument
 from wasabi import msg
 
 from .ending import or_fail
 from .group import app
+from .options import FormerName, Pipe, Pipeline
 
 
 @app.command("export")
 def export_cli(
-    pipeline: Annotated[str, Argument(help="A folder or an installed package with an sbert pipe")],
-    output: Annotated[Path, Argument(help="Folder for SentenceTransformer(OUTPUT); must not be there yet")],
-    name: Annotated[str | None, Option("--name", "-n", help="Which sbert pipe, if there are several")] = None,
+    pipeline: Pipeline,
+    output: Annotated[Path, Argument(help="The folder to write, which must not be there yet.")],
+    pipe: Pipe = None,
+    name: FormerName = None,
 ) -> None:
-    """Write the encoder of a pipeline as a folder that sentence-transformers loads, with the same vectors."""
+    """Write a folder for sentence-transformers.
+
+    SentenceTransformer("OUTPUT") loads the encoder of the pipeline from it, with the same vectors.
+    """
     from spacy.util import load_model
 
     from ..interchange import export_folder
 
     with or_fail(f"Cannot export {pipeline}"):
-        export_folder(load_model(pipeline), output, name=name)
+        export_folder(load_model(pipeline), output, name=name if pipe is None else pipe)
     msg.good(f"Saved the folder to {output}: SentenceTransformer({str(output)!r}) loads it")

@@ -7,32 +7,45 @@ from typing import Annotated, Any
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import fail, use_gpu
+from .ending import check_new, fail, use_gpu
 from .group import app
-from .options import Gpu
+from .options import CODE, FormerName, Gpu, Overwrite, Quiet
 
 
 @app.command("fit-meta")
 def fit_meta_cli(
-    pipeline: Annotated[str, Argument(help="A folder or an installed package with two encoders or more")],
-    corpus: Annotated[Path, Argument(help="Sentences, one a line, or .jsonl with text", exists=True, dir_okay=False)],
-    output: Annotated[Path, Argument(help="Folder for the pipeline with the meta-embedding")],
-    name: Annotated[str, Option("--name", "-n", help="The sbert_meta pipe; made if there is none")] = "sbert_meta",
-    method: Annotated[str | None, Option("--method", "-m", help="conc, avg, svd, gcca or ae")] = None,
-    size: Annotated[int | None, Option("--size", "-s", help="Width of the meta-embeddings")] = None,
-    option: Annotated[list[str] | None, Option("--option", "-o", help="Of the method, such as tau=1.0")] = None,
-    column: Annotated[int | None, Option("--column", help="Column of the sentences in a table, from 1")] = None,
-    max_tokens: Annotated[int, Option("--max-tokens", help="Take sentences of fewer tokens; 0 for all")] = 60,
-    cache: Annotated[Path | None, Option("--cache", help="Folder that keeps the members' vectors")] = None,
-    code: Annotated[
-        Path | None, Option("--code", help="A Python file that registers functions of the pipeline", exists=True)
+    pipeline: Annotated[
+        str, Argument(help="The pipeline, with two encoders or more: a folder or an installed package.")
+    ],
+    corpus: Annotated[
+        Path, Argument(help="The file of sentences: one a line, a table, or .jsonl.", exists=True, dir_okay=False)
+    ],
+    output: Annotated[Path, Argument(help="The folder to write the pipeline to.")],
+    pipe: Annotated[
+        str, Option("--pipe", help="The name of the sbert_meta pipe; it is made if there is none.")
+    ] = "sbert_meta",
+    name: FormerName = None,
+    method: Annotated[str | None, Option("--method", "-m", help="The method: conc, avg, svd, gcca or ae.")] = None,
+    size: Annotated[int | None, Option("--size", "-s", help="The width of the new vectors.")] = None,
+    option: Annotated[
+        list[str] | None, Option("--option", "-o", help="An option of the method, such as tau=1.0; may be repeated.")
     ] = None,
+    column: Annotated[
+        int | None, Option("--column", "-c", help="The number of the sentences' column in a table, from 1.")
+    ] = None,
+    max_tokens: Annotated[int, Option("--max-tokens", help="Take only sentences of fewer tokens, or with 0 all.")] = 60,
+    cache: Annotated[
+        Path | None, Option("--cache", help="The folder that keeps the vectors of the encoders for the next run.")
+    ] = None,
+    code: Annotated[Path | None, Option("--code", help=CODE, exists=True, dir_okay=False)] = None,
+    overwrite: Overwrite = False,
     gpu_id: Gpu = -1,
-    quiet: Annotated[bool, Option("--quiet", "-q", help="No progress bar")] = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Fit the meta-embedding of a pipeline and save the pipeline.
+    """Fit a meta-embedding of several encoders.
 
-    Without --method, --size and --option an sbert_meta that the pipeline has is fitted as its config says.
+    The pipeline is saved with it. Without --method, --size and --option an sbert_meta that the pipeline has is fitted
+    as its config says.
     """
     import spacy
     from spacy.cli._util import import_code
@@ -41,15 +54,17 @@ def fit_meta_cli(
     from ..meta.fitting import fit_meta, set_method
     from .errors import Warnings
 
+    pipe = pipe if name is None else name
+    check_new(output, overwrite=overwrite)
     use_gpu(gpu_id)
     import_code(code)
     try:
         options = dict(_parse(text) for text in option or [])
         nlp = spacy.load(pipeline)
-        if name not in nlp.pipe_names or method is not None or size is not None or options:
-            set_method(nlp, name, method, size, options)
+        if pipe not in nlp.pipe_names or method is not None or size is not None or options:
+            set_method(nlp, pipe, method, size, options)
         sentences = ShortSentences(nlp, lambda: read_sentences(corpus, column), max_tokens)
-        fit_meta(nlp, name, sentences, cache=cache, progress=not quiet)
+        fit_meta(nlp, pipe, sentences, cache=cache, progress=not quiet)
         with _to_write(output) as folder:
             nlp.to_disk(folder)
     except (OSError, ValueError) as error:

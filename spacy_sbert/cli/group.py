@@ -2,4 +2,4 @@
 
 from typer import Typer
 
-app = Typer(name="sbert", help="Sentence-BERT: sentence vectors, from data to index", no_args_is_help=True)
+app = Typer(name="sbert", help="Sentence-BERT: sentence vectors, from data to index.", no_args_is_help=True)

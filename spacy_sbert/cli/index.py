@@ -9,21 +9,31 @@ from wasabi import msg
 from .ending import fail, or_fail
 from .errors import Errors
 from .group import app
+from .options import Quiet
 
 
 @app.command("index")
 def index_cli(
-    vectors: Annotated[str, Argument(help="A folder of vectors that `encode` made of a folder; or s3://...")],
-    index_path: Annotated[Path, Argument(help="The folder of the index", file_okay=False)],
+    vectors: Annotated[
+        str,
+        Argument(
+            help="The folder of vectors that `encode` made of a folder; it may be in a store, such as s3://bucket/vectors."
+        ),
+    ],
+    index_path: Annotated[Path, Argument(help="The folder of the index.", file_okay=False)],
     n_lists: Annotated[
-        int | None, Option("--lists", help="Of near vectors; by default the root of how many there are", min=1)
+        int | None,
+        Option("--lists", help="The number of lists of near vectors; by default the root of that of vectors.", min=1),
     ] = None,
     code_bytes: Annotated[
-        int | None, Option("--bytes", help="Of each vector in the index; by default up to 64", min=1)
+        int | None, Option("--bytes", help="The bytes of each vector in the index; by default up to 64.", min=1)
     ] = None,
-    quiet: Annotated[bool, Option("--quiet", "-q", help="No progress bar")] = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Build an index of more vectors than memory holds. After an interruption the same command goes on."""
+    """Build an index of more vectors than memory holds.
+
+    After an interruption the same command goes on.
+    """
     from ..bulk import PartVectors
     from ..search import build_ivfpq
 

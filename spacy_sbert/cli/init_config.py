@@ -7,10 +7,22 @@ from typing import Annotated, Any
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import fail, or_fail
+from .ending import check_new, fail, or_fail
 from .errors import Errors
 from .group import app
-from .options import given, listed, takes_options
+from .options import (
+    MAX_SCORE,
+    MIN_SCORE,
+    Header,
+    Label,
+    Lang,
+    Members,
+    Overwrite,
+    Score,
+    given,
+    listed,
+    takes_options,
+)
 
 SAID = {  # of a kind of table: what it has, and what is learned of it
     "graded": ("pairs with scores", "the cosine of a pair is to be its score"),
@@ -25,12 +37,12 @@ SAID = {  # of a kind of table: what it has, and what is learned of it
 class Told:
     """What is known of the tables; None for what is to be found out."""
 
-    members: Annotated[str | None, Option("--members", "-m", help="Columns of the texts: first,second")] = None
-    score: Annotated[str | None, Option("--score", help="Column of the score")] = None
-    label: Annotated[str | None, Option("--label", help="Column of the label")] = None
-    min_score: Annotated[float | None, Option("--min-score", help="Score that becomes 0")] = None
-    max_score: Annotated[float | None, Option("--max-score", help="Score that becomes 1")] = None
-    header: Annotated[bool, Option(" /--no-header", help="Columns of .csv and .tsv are named 0, 1, ...")] = True
+    members: Members = None
+    score: Score = None
+    label: Label = None
+    min_score: Annotated[float | None, MIN_SCORE] = None
+    max_score: Annotated[float | None, MAX_SCORE] = None
+    header: Header = True
 
     def known(self) -> dict[str, Any]:
         """As find_table takes them."""
@@ -40,23 +52,35 @@ class Told:
 @app.command("init-config")
 @takes_options
 def init_config_cli(
-    train_path: Annotated[Path, Argument(help="A table to learn from: .csv, .tsv, .jsonl, .parquet", exists=True)],
-    dev_path: Annotated[Path, Argument(help="A table with the same columns, to score by", exists=True)],
-    out: Annotated[Path, Option("--out", "-o", help="The config to write", dir_okay=False)],
-    encoder: Annotated[str | None, Option("--encoder", help="A folder or a name; by default MiniLM")] = None,
-    lang: Annotated[str, Option("--lang", "-l", help="Language whose tokenizer makes the Docs")] = "en",
-    epochs: Annotated[int | None, Option("--epochs", help="By default 4, of 20,000 examples or more 1", min=1)] = None,
+    train_path: Annotated[Path, Argument(help="The table to learn from: .csv, .tsv, .jsonl or .parquet.", exists=True)],
+    dev_path: Annotated[Path, Argument(help="The table to score by, with the same columns.", exists=True)],
+    output: Annotated[Path | None, Option("--output", "-o", help="The config to write.", dir_okay=False)] = None,
+    out: Annotated[Path | None, Option("--out", hidden=True, dir_okay=False)] = None,  # as it was called before
+    encoder: Annotated[
+        str | None, Option("--encoder", help="The encoder to begin with: a folder or a name; by default MiniLM.")
+    ] = None,
+    lang: Lang = "en",
+    epochs: Annotated[
+        int | None,
+        Option("--epochs", help="The number of epochs; by default 4, and 1 of 20,000 examples or more.", min=1),
+    ] = None,
+    overwrite: Overwrite = False,
     *,
     told: Told,
 ) -> None:
-    """Look at two tables, choose what can be learned from them, and write a config for 'spacy train'.
+    """Write a config that trains on tables of your own.
 
-    Both tables are read whole, so that what is wrong in them is said now and not while training.
+    Both tables are read whole, so that what is wrong in them is said now and not while training; what can be learned
+    from them is chosen, and 'spacy train' takes the config.
     """
     from ..files.whole import write_text
     from ..readers.own_table import find_table
     from ..training.own_config import own_config
 
+    out = out if output is None else output
+    if out is None:
+        fail(Errors.NO_OUTPUT)
+    check_new(out, overwrite=overwrite)
     with or_fail(f"Cannot make a config for {train_path} and {dev_path}"):
         train = find_table(train_path, **told.known())
         names = {"members": train.columns.members, "score": train.columns.score, "label": train.columns.label}

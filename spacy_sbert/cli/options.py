@@ -8,7 +8,7 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
-from typer import Option
+from typer import Argument, Option
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -17,21 +17,52 @@ if TYPE_CHECKING:
 
 FORMATS = "auto, sts, nli, sick, wikisection, quora, text or table"  # to import the readers would take too long
 HIDDEN = "hidden"  # Annotated[Options, HIDDEN]: the command takes the options, and its help does not list them
-Output = Annotated[Path | None, Option("--output", "-o", help="JSON file for the results", dir_okay=False)]
-Gpu = Annotated[int, Option("--gpu-id", "-g", help="GPU to use, -1 for the CPU", min=-1)]
+TEXTS = "The file of texts: .txt, .jsonl, .csv, .tsv (all also .gz) or .parquet."
+CODE = "A Python file that registers functions of your own."
+GPU = "The GPU to work on, or -1 for the CPU."
+HEADER = "Read the first row of .csv and .tsv as data, and name the columns 0, 1, and so on."
+
+Pipeline = Annotated[str, Argument(help="The pipeline: a folder or an installed package.")]
+PipelineOrEncoder = Annotated[
+    str, Argument(help="The pipeline: a folder or an installed package, or the name of an encoder.")
+]
+Pipe = Annotated[str | None, Option("--pipe", help="The name of the pipe to use; by default the last of its kind.")]
+FormerName = Annotated[str | None, Option("--name", "-n", hidden=True)]  # --pipe, as it was called before
+Output = Annotated[Path | None, Option("--output", "-o", help="The JSON file to write the results to.", dir_okay=False)]
+Overwrite = Annotated[bool, Option("--overwrite", help="Replace the output if it is there already.")]
+Gpu = Annotated[int, Option("--gpu-id", "-g", help=GPU, min=-1)]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Show no progress bar.")]
+Lang = Annotated[str, Option("--lang", "-l", help="The language whose tokenizer makes the Docs.")]
+Column = Annotated[str, Option("--column", "-c", help="The column or JSON field of the texts.")]
+Header = Annotated[bool, Option(" /--no-header", help=HEADER, show_default=False)]
+Precision = Annotated[
+    str | None,
+    Option("--precision", help="The precision to compute in: float32, bfloat16, float16, int8, auto or reference."),
+]
+VECTORS = "Vectors that `encode` wrote of the same texts, so that they are not encoded again."
+Vectors = Annotated[Path | None, Option("--vectors", help=VECTORS, exists=True)]
+Limit = Annotated[int, Option("--limit", help="Read at most this many examples, or 0 for all.", min=0)]
+Seed = Annotated[int | None, Option("--seed", help="The seed of what is drawn at random.")]
+Members = Annotated[
+    str | None, Option("--members", "-m", help="The columns of a table's texts, with commas between: first,second.")
+]
+Score = Annotated[str | None, Option("--score", help="The column of a table's scores.")]
+Label = Annotated[str | None, Option("--label", help="The column of a table's labels.")]
+MIN_SCORE = Option("--min-score", help="The score in a table that becomes 0.")
+MAX_SCORE = Option("--max-score", help="The score in a table that becomes 1.")
 
 
 @dataclass(frozen=True)
 class Layout:
     """How a file of examples is read."""
 
-    format: Annotated[str, Option("--format", "-f", help=f"Layout of the file: {FORMATS}")] = "auto"
-    members: Annotated[str | None, Option("--members", "-m", help="Columns of a table's texts: q1,q2")] = None
-    score: Annotated[str | None, Option("--score", help="Column of a table's score")] = None
-    label: Annotated[str | None, Option("--label", help="Column of a table's label")] = None
-    min_score: Annotated[float, Option("--min-score", help="Score of a table that becomes 0")] = 0.0
-    max_score: Annotated[float, Option("--max-score", help="Score of a table that becomes 1")] = 1.0
-    header: Annotated[bool, Option(" /--no-header", help="A table's columns are named 0, 1, ...")] = True
+    format: Annotated[str, Option("--format", "-f", help=f"The layout of the file: {FORMATS}.")] = "auto"
+    members: Members = None
+    score: Score = None
+    label: Label = None
+    min_score: Annotated[float, MIN_SCORE] = 0.0
+    max_score: Annotated[float, MAX_SCORE] = 1.0
+    header: Header = True
 
     def reading(self) -> dict[str, Any]:
         """The options as PairCorpus takes them."""
@@ -43,22 +74,49 @@ class Benchmark:
     """Which standard tasks are run, on what, and how."""
 
     suite: Annotated[
-        str, Option("--suite", "-s", help="Any of sts,sick,triplets,nli,arguments,learned,transfer,probing,speed")
+        str,
+        Option(
+            "--suite",
+            "-s",
+            help="The tasks: any of sts, sick, triplets, nli, arguments, learned, transfer, probing and speed, with "
+            "commas between.",
+        ),
     ] = "sts"
-    normalization: Annotated[str, Option("--normalization", help="Any of none,zscore,unit,zscore_unit")] = "none"
-    size: Annotated[str, Option("--size", help="Widths compared: own,pca-128,up-1024")] = "own"
-    classifier: Annotated[str, Option("--classifier", help="Of transfer and probing: lr,mlp")] = "lr,mlp"
-    seeds: Annotated[int, Option("--seeds", help="Seeds of whatever is random", min=1, max=1000)] = 10
-    bootstrap: Annotated[int, Option("--bootstrap", help="Resamples of the 95 % intervals, 0 for none", min=0)] = 1000
-    trained_on: Annotated[str, Option("--trained-on", help="What the encoder was trained on: stsb,snli")] = ""
-    any_count: Annotated[bool, Option("--any-count", help="Take data sets that are not whole")] = False
-    cache: Annotated[Path | None, Option("--cache", help="For vectors and results; by default beside --output")] = None
+    normalization: Annotated[
+        str, Option("--normalization", help="How vectors are normalized: any of none, zscore, unit and zscore_unit.")
+    ] = "none"
+    size: Annotated[str, Option("--size", help="The widths to compare, such as own,pca-128,up-1024.")] = "own"
+    classifier: Annotated[
+        str, Option("--classifier", help="The classifiers of transfer and probing: lr, mlp or both.")
+    ] = "lr,mlp"
+    seeds: Annotated[
+        int, Option("--seeds", help="With how many seeds to repeat what is drawn at random.", min=1, max=1000)
+    ] = 10
+    bootstrap: Annotated[
+        int, Option("--bootstrap", help="The number of resamples of the 95 % intervals, or 0 for none.", min=0)
+    ] = 1000
+    trained_on: Annotated[
+        str, Option("--trained-on", help="The data sets that the encoder was trained on, such as stsb,snli.")
+    ] = ""
+    any_count: Annotated[bool, Option("--any-count", help="Take data sets that are not whole, too.")] = False
+    cache: Annotated[
+        Path | None,
+        Option("--cache", help="The folder that keeps vectors and finished tasks; by default beside --output."),
+    ] = None
     baseline: Annotated[
         str | None,
-        Option("--baseline", help="static, sif, power-means, tf-idf, untuned-mean, untuned-cls or random-projection"),
+        Option(
+            "--baseline",
+            help="Score a baseline in place of the pipeline: static, sif, power-means, tf-idf, untuned-mean, "
+            "untuned-cls or random-projection.",
+        ),
     ] = None
-    counts: Annotated[Path | None, Option("--counts", help="Needed by sif: a file of words and counts")] = None
-    encoder: Annotated[str | None, Option("--encoder", help="Of untuned-*: a transformer, by default BERT base")] = None
+    counts: Annotated[
+        Path | None, Option("--counts", help="The file of words and counts that the baseline sif needs.")
+    ] = None
+    encoder: Annotated[
+        str | None, Option("--encoder", help="The transformer of the baselines untuned-*; by default BERT base.")
+    ] = None
 
     def settings(self) -> "Settings":
         """How to evaluate. RAISES (ValueError): for an unknown value."""

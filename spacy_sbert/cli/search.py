@@ -1,25 +1,37 @@
 """`python -m spacy sbert search`, `mine`, `cluster`: what is similar in a file of texts."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from typer import Argument, Option
+from typer import Argument, Option, get_text_stream
 from wasabi import msg
 
-from .ending import fail, or_fail, use_gpu
+from .ending import check_new, fail, or_fail, use_gpu
 from .errors import Errors
 from .group import app
-from .options import Gpu, given, takes_options
+from .options import (
+    TEXTS,
+    VECTORS,
+    Column,
+    Gpu,
+    Header,
+    Overwrite,
+    Pipe,
+    PipelineOrEncoder,
+    Quiet,
+    Seed,
+    Vectors,
+    given,
+    takes_options,
+)
 
 SHOWN = 100  # characters of a text
-CORPUS_HELP = "Texts: .txt, .jsonl, .csv, .tsv (all also .gz) or .parquet"
-Pipeline = Annotated[str, Argument(help="A folder or a package with an sbert pipe, or the name of an encoder")]
-Corpus = Annotated[Path, Argument(help=CORPUS_HELP, exists=True, dir_okay=False)]
-Output = Annotated[Path, Argument(help="The .tsv or .jsonl file to write")]
-Vectors = Annotated[Path | None, Option("--vectors", help="Those of the texts, a file by `encode`", exists=True)]
+STDIN = Path("-")
+Corpus = Annotated[Path, Argument(help=TEXTS, exists=True, dir_okay=False)]
+Table = Annotated[Path, Argument(help="The .tsv or .jsonl file to write.")]
 RowT = TypeVar("RowT")
 
 
@@ -27,10 +39,17 @@ RowT = TypeVar("RowT")
 class How:
     """Which pipe encodes which texts of the file, and where."""
 
-    pipe: Annotated[str | None, Option("--name", help="The sbert pipe to encode with; by default the last")] = None
-    column: Annotated[str, Option("--column", "-c", help="Column or JSON field of the texts")] = "text"
-    header: Annotated[bool, Option(" /--no-header", help="Columns of .csv and .tsv are named 0, 1, ...")] = True
+    pipe: Pipe = None
+    name: Annotated[str | None, Option("--name", hidden=True)] = None  # --pipe, as it was called before
+    column: Column = "text"
+    header: Header = True
+    overwrite: Overwrite = False
     gpu_id: Gpu = -1
+    quiet: Quiet = False
+
+    @property
+    def pipe_name(self) -> str | None:
+        return self.name if self.pipe is None else self.pipe
 
 
 @dataclass(frozen=True)
@@ -40,60 +59,108 @@ class ClusterOptions:
     threshold: Annotated[
         float | None,
         Option(
-            "--threshold", "-t", help="communities: least cosine (0.75); hierarchical: largest distance, 1 - cosine"
+            "--threshold",
+            "-t",
+            help="The least cosine in communities, by default 0.75; or the largest distance (1 - cosine) in "
+            "hierarchical clusters.",
         ),
     ] = None
-    min_size: Annotated[int | None, Option("--min-size", help="communities: texts that make one (10)")] = None
-    n_clusters: Annotated[int | None, Option("--n-clusters", "-n", help="hierarchical, kmeans: how many")] = None
-    linkage: Annotated[str | None, Option("--linkage", help="hierarchical: average, complete or single")] = None
-    seed: Annotated[int | None, Option("--seed", help="kmeans: of the first means (0)")] = None
+    min_size: Annotated[
+        int | None, Option("--min-size", help="The least number of texts in communities, by default 10.")
+    ] = None
+    n_clusters: Annotated[
+        int | None, Option("--n-clusters", "-n", help="The number of clusters, of hierarchical and kmeans.")
+    ] = None
+    linkage: Annotated[
+        str | None, Option("--linkage", help="The linkage of hierarchical: average, complete or single.")
+    ] = None
+    seed: Seed = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is found, and where it is looked for."""
+
+    k: Annotated[int, Option("--k", "-k", help="The number of texts to find for each query.", min=1)] = 10
+    index: Annotated[
+        Path | None, Option("--index", "-i", help="The folder of an index, which is built there if there is none.")
+    ] = None
+    kind: Annotated[str | None, Option("--kind", help="The kind of the index: flat, hnsw or ivf.")] = None
+    vectors: Annotated[str | None, Option("--vectors", help=VECTORS)] = None
+    query_prompt: Annotated[
+        str | None, Option("--query-prompt", help="The name of the encoder's prompt to put before each query.")
+    ] = None
 
 
 @app.command("search")
 @takes_options
 def search_cli(
-    pipeline: Pipeline,
+    pipeline: PipelineOrEncoder,
     corpus: Annotated[
-        Path, Argument(help=f"{CORPUS_HELP}; or a folder: a saved index, or vectors by `encode`", exists=True)
+        Path, Argument(help=f"{TEXTS[:-1]}; or a folder: a saved index, or vectors by `encode`.", exists=True)
     ],
-    queries: Annotated[list[str], Argument(help="What to search for")],
-    k: Annotated[int, Option("--k", "-k", help="Texts for each query", min=1)] = 10,
-    index: Annotated[Path | None, Option("--index", "-i", help="Folder of an index; built there if need be")] = None,
-    kind: Annotated[str | None, Option("--kind", help="Of the index: flat, hnsw or ivf")] = None,
-    vectors: Annotated[
-        str | None,
-        Option("--vectors", help="Those of the texts, a file by `encode`; of an index, if they stand elsewhere by now"),
+    queries: Annotated[list[str] | None, Argument(help="The texts to search for.")] = None,
+    queries_path: Annotated[
+        Path | None,
+        Option(
+            "--queries",
+            help="A file of texts to search for, one a line, or - for what is typed or piped in.",
+        ),
     ] = None,
-    query_prompt: Annotated[str | None, Option("--query-prompt", help="Name of the queries' prompt")] = None,
-    output: Annotated[Path | None, Option("--output", "-o", help="A .tsv or .jsonl file for the results")] = None,
+    output: Annotated[
+        Path | None, Option("--output", "-o", help="The .tsv or .jsonl file to write the results to.")
+    ] = None,
     *,
+    found: Found,
     how: How,
 ) -> None:
-    """Find the texts that are most similar to each query, exactly or through a saved index."""
+    """Find the texts that are most similar to a query.
+
+    The search is exact, or goes through a saved index. Loading takes seconds and a query milliseconds, so give many
+    queries at once: as arguments, or as a file with --queries. If the vectors of an index were moved, --vectors names
+    their place.
+    """
     from ..search.texts import search_texts
 
     work: Callable[..., Any]
     columns: tuple[str, ...] = ("score", "row", "text")
+    queries = [*(queries or []), *(_read_queries(queries_path) if queries_path is not None else [])]
+    if not queries:
+        fail(Errors.NO_QUERY)
     stored = _stored_in(corpus)
-    if vectors is not None and (stored == "vectors" or (stored is None and corpus.is_dir())):
-        fail(Errors.SEARCH_OF_VECTORS.format(vectors=vectors, corpus=corpus))
+    if found.vectors is not None and (stored == "vectors" or (stored is None and corpus.is_dir())):
+        fail(Errors.SEARCH_OF_VECTORS.format(vectors=found.vectors, corpus=corpus))
+    asked = asdict(found)
+    vectors = asked.pop("vectors")
     if stored is None:
-        work = partial(search_texts, queries=queries, k=k, index=index, kind=kind, query_prompt=query_prompt)
+        work = partial(search_texts, queries=queries, **asked)
     else:
-        if index is not None or kind is not None:
-            fail(Errors.SEARCH_OF_TEXTS.format(option="--kind" if index is None else "--index", folder=corpus))
-        work = _in_folder(queries, k, vectors, query_prompt, is_index=stored == "index")
+        if found.index is not None or found.kind is not None:
+            fail(Errors.SEARCH_OF_TEXTS.format(option="--kind" if found.index is None else "--index", folder=corpus))
+        work = _in_folder(queries, found, is_index=stored == "index")
         columns = ("score", "file", "row", "id", "text")
     own = Path(vectors) if vectors is not None and stored is None else None
-    found = _run(work, pipeline, corpus, how, output, own)
-    for query, best in zip(queries, found, strict=True):
+    results = _run(work, pipeline, corpus, how, output, own)
+    for query, best in zip(queries, results, strict=True):
         shown = [
             (f"{score:.4f}", *("" if value is None else str(value)[:SHOWN] for value in row)) for score, *row in best
         ]
         msg.table(shown, header=[name.capitalize() for name in columns], title=query[:SHOWN], divider=True)
     if output is not None:
-        rows = [(query, *one) for query, best in zip(queries, found, strict=True) for one in best]
+        rows = [(query, *one) for query, best in zip(queries, results, strict=True) for one in best]
         _write(output, ("query", *columns), rows)
+
+
+def _read_queries(path: Path) -> list[str]:
+    """The lines of a file, or of what is typed or piped in, that have text."""
+    from ..files.lines import has_text, read_lines
+
+    if path == STDIN:
+        lines = get_text_stream("stdin", encoding="utf8").read().splitlines()
+    else:
+        with or_fail(f"Cannot read the --queries in {path}"):
+            lines = [line for _, line in read_lines(path)]
+    return [line.strip() for line in lines if has_text(line)]
 
 
 def _stored_in(corpus: Path) -> Literal["vectors", "index"] | None:
@@ -107,9 +174,7 @@ def _stored_in(corpus: Path) -> Literal["vectors", "index"] | None:
         return "index" if corpus.is_dir() and is_of_stored(corpus) else None
 
 
-def _in_folder(
-    queries: list[str], k: int, vectors: str | None, query_prompt: str | None, *, is_index: bool
-) -> Callable[..., Any]:
+def _in_folder(queries: list[str], found: Found, *, is_index: bool) -> Callable[..., Any]:
     """The search in a folder that has vectors in place of texts, which `_run` is to do."""
     from ..bulk import PartVectors
     from ..search.in_folders import search_folder
@@ -119,11 +184,11 @@ def _in_folder(
             pipe,
             folder,
             queries,
-            k=k,
+            k=found.k,
             is_index=is_index,
             open_vectors=PartVectors,
-            vectors=vectors,
-            query_prompt=query_prompt,
+            vectors=found.vectors,
+            query_prompt=found.query_prompt,
         )
 
     return work
@@ -132,19 +197,22 @@ def _in_folder(
 @app.command("mine")
 @takes_options
 def mine_cli(
-    pipeline: Pipeline,
+    pipeline: PipelineOrEncoder,
     corpus: Corpus,
-    output: Output,
-    k: Annotated[int, Option("--k", "-k", help="The most pairs to write", min=1)] = 100,
-    min_score: Annotated[float, Option("--min-score", help="Least cosine similarity of a pair")] = -1.0,
+    output: Table,
+    k: Annotated[int, Option("--k", "-k", help="The number of pairs to write, or 0 for all.", min=0)] = 100,
+    min_score: Annotated[float, Option("--min-score", help="The least cosine similarity of a pair.")] = -1.0,
     vectors: Vectors = None,
     *,
     how: How,
 ) -> None:
-    """Write the most similar pairs of texts: paraphrases, duplicates."""
+    """Write the most similar pairs of texts.
+
+    They are paraphrases and duplicates, the best first. -k 0 --min-score 0.8 writes all from a score on.
+    """
     from ..search.texts import mine_texts
 
-    rows = _run(partial(mine_texts, k=k, min_score=min_score), pipeline, corpus, how, output, vectors)
+    rows = _run(partial(mine_texts, k=k or None, min_score=min_score), pipeline, corpus, how, output, vectors)
     _write(output, ("score", "first_row", "second_row", "first", "second"), rows)
     if len(rows) == k:
         msg.info(f"There may be more pairs: these are the {k} best, as many as -k allows")
@@ -153,16 +221,21 @@ def mine_cli(
 @app.command("cluster")
 @takes_options
 def cluster_cli(
-    pipeline: Pipeline,
+    pipeline: PipelineOrEncoder,
     corpus: Corpus,
-    output: Output,
-    method: Annotated[str, Option("--method", "-m", help="communities, hierarchical or kmeans")] = "communities",
+    output: Table,
+    method: Annotated[
+        str, Option("--method", "-m", help="The method: communities, hierarchical or kmeans.")
+    ] = "communities",
     vectors: Vectors = None,
     *,
     options: ClusterOptions,
     how: How,
 ) -> None:
-    """Write the cluster of each text, -1 for texts in none."""
+    """Write the cluster of each text.
+
+    It is a number from 0, or -1 for texts in none.
+    """
     from ..search.texts import NO_CLUSTER, cluster_texts
 
     rows = _run(partial(cluster_texts, method=method, **given(options)), pipeline, corpus, how, output, vectors)
@@ -185,14 +258,15 @@ def _run(
     from ..bulk import load_pipe
     from ..search.texts import check_output
 
+    check_new(output, overwrite=how.overwrite)
     use_gpu(how.gpu_id)
     with or_fail(f"Cannot work on {corpus}", RuntimeError):
         if output is not None:
             check_output(output)  # before hours of work
-        pipe = load_pipe(pipeline, name=how.pipe)
+        pipe = load_pipe(pipeline, name=how.pipe_name)
         if vectors is not None:
             work = partial(work, vectors=vectors_of(vectors, pipe, corpus, how.column, header=how.header))
-        return work(pipe, corpus, progress=True, column=how.column, header=how.header)
+        return work(pipe, corpus, progress=not how.quiet, column=how.column, header=how.header)
 
 
 def vectors_of(path: Path, pipe: Any, corpus: Path, column: str, *, header: bool = True) -> Any:

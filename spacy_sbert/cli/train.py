@@ -9,7 +9,7 @@ from wasabi import msg
 
 from .ending import fail, use_gpu
 from .group import app
-from .options import Gpu
+from .options import CODE, Gpu
 
 UNKNOWN_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
@@ -17,15 +17,15 @@ UNKNOWN_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
 @app.command("train", context_settings=UNKNOWN_OPTIONS)
 def train_cli(
     context: Context,  # the settings of the config that are given as options
-    config: Annotated[Path, Argument(help="The config", exists=True, dir_okay=False)],
-    output: Annotated[Path | None, Option("--output", "-o", help="Folder for model-best and model-last")] = None,
-    code: Annotated[
-        Path | None, Option("--code", "-c", help="A Python file that registers functions of the config", exists=True)
-    ] = None,
-    verbose: Annotated[bool, Option("--verbose", "-V", help="Say more")] = False,
+    config: Annotated[Path, Argument(help="The config to train with.", exists=True, dir_okay=False)],
+    output: Annotated[Path | None, Option("--output", "-o", help="The folder for model-best and model-last.")] = None,
+    code: Annotated[Path | None, Option("--code", "-c", help=CODE, exists=True, dir_okay=False)] = None,
+    verbose: Annotated[bool, Option("--verbose", "-V", help="Log more.")] = False,
     gpu_id: Gpu = -1,
 ) -> None:
-    """Train a pipeline as 'spacy train' does, on all processes that torchrun has started:
+    """Train a pipeline on several processes.
+
+    It trains as 'spacy train' does, on all processes that torchrun has started:
 
     torchrun --nproc-per-node 2 -m spacy sbert train configs/ranking.cfg --output training/ranking
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import fail, or_fail, use_gpu
+from .ending import check_new, fail, or_fail, use_gpu
 from .group import app
-from .options import Gpu, given, takes_options
-from .search import Vectors, vectors_of
+from .options import Gpu, Limit, Overwrite, Pipeline, Seed, Vectors, given, takes_options
+from .search import vectors_of
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span
@@ -22,36 +22,46 @@ if TYPE_CHECKING:
 class Drawing:
     """How a picture is drawn; None as its style has it."""
 
-    projection: Annotated[str | None, Option("--projection", help="Map: pca or tsne")] = None
-    seed: Annotated[int | None, Option("--seed", help="Map: of t-SNE, and of --clusters")] = None
-    terms: Annotated[bool | None, Option("--terms/--no-terms", help="Map: name labels by the words of their texts")] = (
-        None
-    )
-    order: Annotated[str | None, Option("--order", help="Heat map: similarity or given")] = None
-    low: Annotated[float | None, Option("--low", help="Heat map, tokens: similarity of the first colour")] = None
-    high: Annotated[float | None, Option("--high", help="Heat map, tokens: similarity of the last colour")] = None
-    title: Annotated[str | None, Option("--title", "-t", help="Above the picture")] = None
+    projection: Annotated[str | None, Option("--projection", help="How a map is projected: pca or tsne.")] = None
+    seed: Seed = None
+    terms: Annotated[
+        bool | None, Option("--terms/--no-terms", help="Name the labels of a map by the words of their texts.")
+    ] = None
+    order: Annotated[str | None, Option("--order", help="The order of a heat map: similarity or given.")] = None
+    low: Annotated[float | None, Option("--low", help="The similarity of the first colour.")] = None
+    high: Annotated[float | None, Option("--high", help="The similarity of the last colour.")] = None
+    title: Annotated[str | None, Option("--title", "-t", help="The title above the picture.")] = None
 
 
 @app.command("visualize")
 @takes_options
 def visualize_cli(
-    pipeline: Annotated[str, Argument(help="A folder, an installed package, or the name of an encoder")],
-    texts_path: Annotated[Path, Argument(help="Texts, one a line, or a table", exists=True, dir_okay=False)],
-    output: Annotated[Path, Argument(help="The HTML file to write", dir_okay=False)],
-    style: Annotated[str, Option("--style", "-s", help="heatmap, map or tokens")] = "heatmap",
-    sentences: Annotated[bool, Option("--sentences", help="The file is one text: draw its sentences")] = False,
-    column: Annotated[str | None, Option("--column", "-c", help="Table: column of texts, by default text")] = None,
-    labels: Annotated[str | None, Option("--labels", "-l", help="Map of a table: column of labels")] = None,
-    clusters: Annotated[int, Option("--clusters", help="Map: so many clusters by k-means as labels", min=0)] = 0,
-    limit: Annotated[int, Option("--limit", help="How many texts to take, 0 for all", min=0)] = 0,
+    pipeline: Pipeline,
+    texts_path: Annotated[
+        Path, Argument(help="The file of texts: one a line, or a table.", exists=True, dir_okay=False)
+    ],
+    output: Annotated[Path, Argument(help="The HTML file to write.", dir_okay=False)],
+    style: Annotated[str, Option("--style", "-s", help="The kind of picture: heatmap, map or tokens.")] = "heatmap",
+    sentences: Annotated[
+        bool, Option("--sentences", help="Take the file as one text, and draw its sentences.")
+    ] = False,
+    column: Annotated[str | None, Option("--column", "-c", help="The column or JSON field of the texts.")] = None,
+    labels: Annotated[str | None, Option("--labels", "-l", help="The column of a table that colours a map.")] = None,
+    clusters: Annotated[
+        int, Option("--clusters", help="Find so many clusters, by k-means, as the labels of a map.", min=0)
+    ] = 0,
+    limit: Limit = 0,
     vectors: Vectors = None,
+    overwrite: Overwrite = False,
     gpu_id: Gpu = -1,
     *,
     drawing: Drawing,
 ) -> None:
-    """Draw texts as one HTML file: the similarity of every two of them, a map with a point for each, or the tokens of
-    two texts."""
+    """Draw texts as a heat map or a map.
+
+    A heat map shows the similarity of every two texts, a map has a point for each, and "tokens" compares the tokens of
+    two texts. The picture is one HTML file.
+    """
     from ..files.whole import whole_file
     from ..readers.texts import read_texts
     from ..visual import render
@@ -60,6 +70,7 @@ def visualize_cli(
         fail("--sentences draws one whole text: leave --column, --labels, --limit and --vectors out")
     if clusters and (labels or style != "map"):
         fail("--clusters finds the labels of a map: use it with --style map, and leave --labels out")
+    check_new(output, overwrite=overwrite)
     use_gpu(gpu_id)
     options = given(drawing)
     with or_fail(f"Cannot draw {texts_path}"):

@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from tqdm import tqdm
-
 from ..errors.checks import validated
+from ..errors.progress import progress_of
 from ..files.digests import digest_of_parts
 from ..files.environment import device, versions
 from ..files.regular import check_input
@@ -70,7 +69,7 @@ def evaluate_suites(
 
     def progress(items: Sequence[ItemT], name: str, /) -> Iterable[ItemT]:
         # disable=None: no bar if the output is not a terminal
-        return tqdm(items, desc=name, disable=None if progress_bar else True, leave=False)
+        return progress_of(items, desc=name, shown=None if progress_bar else False, leave=False)
 
     results = shown(
         {

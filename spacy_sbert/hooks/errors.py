@@ -45,6 +45,10 @@ class Errors(errors.Errors):
         "dense layer of the pipe '{name}'. Ask the pipe: nlp.get_pipe('{name}').vector(span)."
     )
     NOT_A_DOC = "There is no vector of {given}: expected a Doc, Span or Token that the pipeline has processed."
+    RESTORE_NOT_DOCS = (
+        "Cannot restore {given}: expected a Doc, a list of Docs, or a stream of them such as "
+        "nlp.pipe(texts, n_process=2) or doc_bin.get_docs(nlp.vocab)."
+    )
     SEARCH_QUERY = "Cannot search for {given}: expected a str, a Doc, a Span, or where it says so a vector."
     SEARCH_NO_PIPE = (
         "Cannot encode a query given as str: no living 'sbert' pipe named '{name}' shares the vocab of this Doc, which "
@@ -65,12 +69,18 @@ class Warnings(errors.Warnings):
     ARRIVED = (
         "Docs with sentence vectors were read from bytes, a DocBin or another process (n_process), without their "
         "hooks: until spacy_sbert.restore(doc) is called, doc.vector and similarity are spaCy's defaults, such as the "
-        "mean of doc.tensor or of static vectors. Call it for each Doc, or for all: spacy_sbert.restore(docs)."
+        "mean of doc.tensor or of static vectors. Call it for each Doc, or for all: spacy_sbert.restore(docs) of a "
+        "list, for doc in spacy_sbert.restore(docs) of a stream such as nlp.pipe."
     )
     JOINED = (
         "Docs with sentence vectors were joined by Doc.from_docs, without their hooks: until spacy_sbert.restore(doc) "
         "is called, doc.vector and similarity are spaCy's defaults, such as the mean of doc.tensor or of static "
         "vectors."
+    )
+    RESTORE_UNUSED = (
+        "Nothing was restored: spacy_sbert.restore was given a stream (an iterator), whose Docs are restored as they "
+        "are taken from its result, and none was taken. Write for doc in spacy_sbert.restore(docs), or make a list "
+        "first: docs = list(docs), spacy_sbert.restore(docs)."
     )
     POOLED_IN_CONTEXT = (
         "The vector of a Span was pooled from its wordpieces in the context of its Doc: Spans of one Doc look alike, "

@@ -4,8 +4,7 @@ They are plain module-level functions that read the stored record at each call: 
 and `Span.as_doc`, which hands the same hooks to a new Doc, needs nothing more.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import cast, overload
+from typing import cast
 
 import numpy
 from spacy.lexeme import Lexeme
@@ -13,7 +12,7 @@ from spacy.tokens import Doc, Span, Token
 from thinc.util import to_numpy
 
 from ..similarity import cosine, lengths
-from . import arrivals, records
+from . import records
 from .errors import Errors
 
 Piece = Doc | Span | Token
@@ -27,37 +26,6 @@ def install(doc: Doc) -> None:
     doc.user_hooks.update(vector=vector, has_vector=has_vector, vector_norm=vector_norm, similarity=similarity)
     doc.user_span_hooks.update(vector=vector, has_vector=has_vector, similarity=similarity)
     doc.user_token_hooks.update(vector=vector, has_vector=has_vector, vector_norm=vector_norm, similarity=similarity)
-
-
-@overload
-def restore(doc: Doc) -> Doc: ...
-@overload
-def restore(doc: Iterable[Doc]) -> Iterator[Doc]: ...
-def restore(doc: Doc | Iterable[Doc]) -> Doc | Iterator[Doc]:
-    """Bring `vector`, `has_vector` and `similarity` back to a Doc whose hooks spaCy dropped on the way.
-
-    Needed after `Doc.to_bytes`, `DocBin`, `nlp.pipe(n_process=2)` and `Doc.from_docs`; does no harm elsewhere.
-
-    doc (Doc or Iterable[Doc]): a Doc that carries stored vectors, or several, such as `nlp.pipe(texts, n_process=2)`.
-    RETURNS (Doc or Iterator[Doc]): the same Doc, or the same Docs, one by one.
-    RAISES (ValueError): if a Doc carries no stored vectors.
-    """
-    if not isinstance(doc, Doc):
-        return _restore_each(iter(doc))
-    if not records.find(doc):
-        raise ValueError(Errors.NO_VECTORS.format(kind="Doc", which=""))
-    records.welcome(doc)
-    install(doc)
-    return doc
-
-
-def _restore_each(docs: Iterator[Doc]) -> Iterator[Doc]:
-    while True:
-        with arrivals.are_restored():
-            doc = next(docs, None)
-        if doc is None:
-            return
-        yield restore(doc)
 
 
 def vector(obj: Piece, name: str | None = None, dense: records.Dense | None = None) -> numpy.ndarray:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import numpy
 import torch
-from tqdm import tqdm
 
 from ..errors.checks import Positive, PositiveFloat, Range, Seed, Width, check_weights, validated
+from ..errors.progress import progress_of
 from .errors import Errors
 from .estimator import MetaEmbedding, Views
 from .projection import CONSTANT
@@ -118,7 +118,7 @@ class CrossViewAutoencoder(MetaEmbedding):
         optimizer = torch.optim.Adam(network.parameters(), lr=self.learn_rate, betas=(0.9, 0.999))
         rng = numpy.random.default_rng(self.seed)
         losses = []
-        for epoch in tqdm(range(self.epochs), desc="Training", unit=" epochs", disable=not progress):
+        for epoch in progress_of(range(self.epochs), desc="Training", unit="epochs", shown=progress):
             of_batches = []
             for batch in self._batches(views, names, rng):
                 optimizer.zero_grad()

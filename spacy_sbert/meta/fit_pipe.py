@@ -15,6 +15,7 @@ from spacy.tokens import Doc
 from spacy.util import logger
 from tqdm import tqdm
 
+from ..errors.progress import progress_bar, progress_of
 from ..files.digests import digest_of_parts, digest_of_stream
 from ..files.environment import device, versions
 from ..vectors.identity import pipeline_digest
@@ -43,7 +44,7 @@ def fit_pipe(
     """Fit a pipe of a pipeline; for the arguments, what is returned and raised see fit_meta."""
     for member in pipe.members:
         if (function := learner(member)) is not None:
-            shown = partial(tqdm, desc=f"Learning {member.name}", unit=" sentences", disable=not progress)
+            shown = partial(progress_of, desc=f"Learning {member.name}", unit="sentences", shown=progress)
             function.fit(partial(_docs, nlp, texts, shown))
     with nullcontext(cache) if cache else tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         views = member_vectors(nlp, pipe, texts, Path(folder), progress)
@@ -71,7 +72,7 @@ def member_vectors(nlp: Language, pipe: MetaPipe, texts: Texts, folder: Path, pr
 
     def counted() -> Iterator[str]:
         nonlocal n
-        for text in tqdm(texts(), desc="Reading", unit=" sentences", disable=not progress):
+        for text in progress_of(texts(), desc="Reading", unit="sentences", shown=progress):
             n += 1
             yield text
 
@@ -82,7 +83,7 @@ def member_vectors(nlp: Language, pipe: MetaPipe, texts: Texts, folder: Path, pr
         pipe.estimator.check_size([view.shape[1] for view in pipe.member_vectors([nlp("A text.")])], names, n)
         if (found := cache.read(names)) is not None:
             return found
-        with tqdm(total=n, desc="Encoding", unit=" sentences", disable=not progress) as bar:
+        with progress_bar(n, desc="Encoding", unit="sentences", shown=progress) as bar:
             return cache.write(names, _blocks(nlp, pipe, texts, bar))
 
 

@@ -5,8 +5,8 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 import numpy
-from tqdm import tqdm
 
+from ..errors.progress import progress_bar
 from ..similarity.principal_components import components_of_covariance, positive
 from .errors import MORE_SENTENCES, Errors
 from .estimator import MetaEmbedding, Views
@@ -35,12 +35,12 @@ class LinearMeta(MetaEmbedding):
     def _fit(self, views: Views, names: Sequence[str], progress: bool) -> None:
         widths = [view.shape[1] for view in views]
         moments = Moments(sum(widths))
-        with tqdm(total=len(views[0]), desc="Fitting", unit=" sentences", disable=not progress) as bar:
+        with progress_bar(len(views[0]), desc="Fitting", unit="sentences", shown=progress) as bar:
             for block in self._blocks(views, names):
                 with numpy.errstate(over="ignore", invalid="ignore"):  # it is looked at when all are added up
                     moments.update(numpy.hstack(block))
                 bar.update(len(block[0]))
-        with tqdm(total=1, desc=f"Solving for {sum(widths)} numbers", unit=" steps", disable=not progress) as bar:
+        with progress_bar(1, desc=f"Solving for {sum(widths)} numbers", unit="steps", shown=progress) as bar:
             self.fit_moments(moments, widths, names)
             bar.update()
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy
-from tqdm import tqdm
 
 from ..errors.checks import Positive, validated
+from ..errors.progress import progress_of
 from ..hooks import hooks
 from ..hooks.in_pipeline import InPipeline
 from ..similarity.similarities import Similarities
@@ -59,6 +59,6 @@ class MetaTexts(Similarities):
         with nlp.select_pipes(enable=names[: names.index(self.name) + 1]):
             docs = nlp.pipe(checked_texts(texts), batch_size=window)
             shown = progress or bool(theirs.show_progress_bar)
-            rows = [hooks.vector(doc, self.name) for doc in tqdm(docs, total=total, disable=not shown, unit=" texts")]
+            rows = [hooks.vector(doc, self.name) for doc in progress_of(docs, total=total, shown=shown, unit="texts")]
             vectors = numpy.array(rows or [hooks.vector(nlp(""), self.name)], dtype="float32")  # which has the width
         return theirs.form(vectors[: len(rows)])

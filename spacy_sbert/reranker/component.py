@@ -1,8 +1,7 @@
 """The `sbert_reranker` pipe: nothing but spaCy's protocol around a cross-encoder, and ranking."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import cast
 
@@ -17,6 +16,7 @@ from thinc.util import to_numpy
 
 from ..errors.checks import Name, Positive, validated
 from ..errors.notices import Notices
+from ..errors.progress import progress_bar
 from ..files.sealed_states import SealedPipe
 from ..hooks import records
 from ..spans import SPANS_KEY, members
@@ -25,6 +25,7 @@ from ..training.pipe import PairPipe, Scores
 from .annotations import install_extension, note
 from .checkpoint import state_of
 from .cross_encoder import CrossEncoder, PairLogits
+from .cuts import PairCuts
 from .errors import Errors, Warnings
 from .objectives import OBJECTIVES
 from .texts import Ranked, Text, TextT, read_windows
@@ -56,19 +57,6 @@ def make_sbert_reranker(
 ) -> "SentenceReranker":
     """Build the `sbert_reranker` pipe, see SentenceReranker."""
     return SentenceReranker(nlp.vocab, model, name, objective=objective, scorer=scorer, spans_key=spans_key)
-
-
-@dataclass
-class PairCuts:
-    """Counts the pairs that were longer than a cross-encoder's limit, for one warning for many."""
-
-    count: int = 0
-    total: int = 0
-    limit: int | None = None
-
-    @property
-    def message(self) -> str:
-        return Warnings.RERANKER_TRUNCATED.format(count=self.count, total=self.total, limit=self.limit)
 
 
 class SentenceReranker(PairPipe, SealedPipe):
@@ -117,24 +105,39 @@ class SentenceReranker(PairPipe, SealedPipe):
 
     # Pairs and ranks
 
-    def score_pairs(self, pairs: Iterable[tuple[Text, Text]]) -> numpy.ndarray:
+    def score_pairs(
+        self, pairs: Iterable[tuple[Text, Text]], *, progress: bool = False, show_progress_bar: bool | None = None
+    ) -> numpy.ndarray:
         """The scores of pairs of texts, such as query and passage.
 
         pairs (Iterable[tuple]): n pairs of str, Doc or Span, from wherever; they are read window by window.
+        progress (bool): whether to show a progress bar; show_progress_bar is what sentence-transformers calls it.
         RETURNS (float32 (n,), or (n, outputs) of several): on the CPU, in the order of the pairs.
         RAISES (TypeError): if one is not a pair of texts. (ValueError): if a score is not finite.
         """
-        with self._notices.one_for_cuts():
-            found = [self._score_window(window) for window in read_windows(pairs)]
+        total, shown = len(pairs) if isinstance(pairs, Sized) else None, progress or bool(show_progress_bar)
+        found = []
+        with self._notices.one_for_cuts(), progress_bar(total, shown=shown, unit="pairs") as bar:
+            for window in read_windows(pairs):
+                found.append(self._score_window(window))
+                bar.update(len(window))
         scores = numpy.concatenate(found) if found else self._score_window([])
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def rank(self, query: Text, texts: Iterable[TextT], k: int | None = None) -> list[Ranked[TextT]]:
+    def rank(
+        self,
+        query: Text,
+        texts: Iterable[TextT],
+        k: int | None = None,
+        *,
+        progress: bool = False,
+        show_progress_bar: bool | None = None,
+    ) -> list[Ranked[TextT]]:
         """Order texts by how well they answer a query.
 
         query (str, Doc or Span): stands first in every pair.
         texts (Iterable): str, Docs or Spans, such as those that a search found.
-        k (int): how many to return, by default all.
+        k (int): how many to return, by default all. progress, show_progress_bar (bool): as of score_pairs.
         RETURNS (list[Ranked]): the best first, the earlier first of equal ones.
         RAISES (TypeError): if a single text is given. (ValueError): if there are fewer than k texts, or the
             cross-encoder has several outputs.
@@ -147,7 +150,8 @@ class SentenceReranker(PairPipe, SealedPipe):
         self.model.shim.load()
         if (given := self.model.shim.config.num_labels) > 1:
             raise ValueError(Errors.RERANKER_SEVERAL_OUTPUTS.format(name=self.name, given=given))
-        scores = self.score_pairs((query, text) for text in texts)
+        pairs = [(query, text) for text in texts]
+        scores = self.score_pairs(pairs, progress=progress, show_progress_bar=show_progress_bar)
         order = numpy.argsort(-scores, kind="stable")[:k].tolist()
         return [Ranked(texts[i], float(scores[i]), i) for i in order]
 

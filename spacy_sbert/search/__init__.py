@@ -9,7 +9,7 @@ from .kmeans import kmeans_clusters
 from .nearest import nearest
 from .quantization import BinaryVectors, Int8Vectors
 from .recall import first_found, recall
-from .similar_pairs import most_similar_pairs
+from .similar_pairs import most_similar_pairs, pairs_above
 from .spans import SpanSearch, collect_spans
 from .stored import StoredVectors, nearest_stored
 
@@ -30,5 +30,6 @@ __all__ = [
     "most_similar_pairs",
     "nearest",
     "nearest_stored",
+    "pairs_above",
     "recall",
 ]

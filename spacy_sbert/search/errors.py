@@ -66,6 +66,10 @@ class Errors(errors.Errors):
     SEARCH_ON_DISK = "An index of the kind ivfpq stands in a folder already: copy that."
     SEARCH_EMPTY_CORPUS = "{path} holds no text: expected one a line, or .jsonl with text."
     SEARCH_SINGLE_TEXT = "{path} holds one text: expected two or more, to compare them."
+    SEARCH_TOO_MANY_PAIRS = (
+        "More than {most} pairs have a similarity of {score:g} or more, too many to keep all: give a higher min_score "
+        "(--min-score), or say with k how many of the best you want."
+    )
     SEARCH_BAD_OUTPUT = "Cannot write to {path}: expected a name that ends in .tsv or .jsonl."
     SEARCH_TAB = (
         "Cannot write text number {number}, '{text}', to a .tsv file: it has a tab or a line end in it. Write .jsonl."

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy
-from tqdm import tqdm
 
 from ..errors.checks import Positive, validated
+from ..errors.progress import progress_bar
 from ..files.digests import digest_of_parts
 from ..files.whole import whole_file
 from ..similarity import unit_length
@@ -140,7 +140,7 @@ class _Blocks:
             paths.append(path)
             with path.open("rb") as file:
                 start += int(self._sizes(file).sum())
-        with tqdm(total=n, initial=start, disable=not self.progress, unit=" vectors") as bar:
+        with progress_bar(n, initial=start, shown=self.progress, unit="vectors") as bar:
             for block in self.vectors.blocks(start):
                 rows = unit_length(checked(block, f"vectors from row {start} on"))
                 index.add_with_ids(rows, numpy.arange(start, start + len(rows)))

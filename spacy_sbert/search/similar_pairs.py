@@ -1,17 +1,23 @@
 """The most similar pairs of a collection: paraphrases, duplicates."""
 
+from collections.abc import Iterator
+
 import numpy
 from numpy.typing import ArrayLike
 
-from ..errors.checks import validated
+from ..errors.checks import Cosine, validated
+from ..errors.progress import progress_of
 from ..similarity import unit_length
 from ..similarity.rows import check_count, checked
 from .blocks import BLOCK_BYTES, BlockBytes, rounding, scores_of, side, upper_blocks
+from .errors import Errors
+
+MOST_PAIRS = 4_000_000  # of all above a score: with their texts a list of them takes about 1 GB
 
 
 @validated
 def most_similar_pairs(
-    vectors: ArrayLike, *, k: int = 1, block_bytes: BlockBytes = BLOCK_BYTES
+    vectors: ArrayLike, *, k: int = 1, block_bytes: BlockBytes = BLOCK_BYTES, progress: bool = False
 ) -> tuple[numpy.ndarray, numpy.ndarray]:
     """The k most similar pairs of vectors, exactly: the best first, and of equal ones the lower (i, j).
 
@@ -25,6 +31,7 @@ def most_similar_pairs(
     k (int): how many pairs to find, from 1 to n (n - 1) / 2.
     block_bytes (int): bytes of similarities computed at once; beside a copy of the vectors of unit length, and the
         result, a few times as much is held, and up to 24 times where nearly all vectors are equal.
+    progress (bool): whether to show a progress bar.
     RETURNS (float32 array of shape (k,), int64 array of shape (k, 2)): the similarities, and the rows i < j.
     RAISES (ValueError): if the array is of another shape or holds a number that is not finite, or if
         there are fewer than k pairs.
@@ -34,7 +41,7 @@ def most_similar_pairs(
     n, width = rows.shape
     check_count(k, n * (n - 1) // 2, f"most similar pairs of {n} vectors")
     scores, pairs = numpy.empty(0, dtype="float32"), numpy.empty((0, 2), dtype="int64")
-    for left, right in upper_blocks(n, side(block_bytes)):
+    for left, right in _blocks(n, block_bytes, progress):
         products = rows[left] @ rows[right].T
         if left == right:
             products[numpy.tri(len(products), dtype=bool)] = -numpy.inf
@@ -46,6 +53,50 @@ def most_similar_pairs(
         order = numpy.lexsort((pairs[:, 1], pairs[:, 0], -scores))[:k]
         scores, pairs = scores[order], pairs[order]
     return scores, pairs
+
+
+@validated
+def pairs_above(
+    vectors: ArrayLike, min_score: Cosine, *, block_bytes: BlockBytes = BLOCK_BYTES, progress: bool = False
+) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """All pairs of vectors that are at least so similar: the best first, and of equal ones the lower (i, j).
+
+    argsort_{i < j, cos(v_i, v_j) >= min_score} (-cos(v_i, v_j), i, j)
+
+    Scores, vectors, block_bytes and progress as in most_similar_pairs, whose result this is without a bound.
+
+    min_score (float): the least similarity, from -1 to 1.
+    RETURNS (float32 array of shape (pairs,), int64 array of shape (pairs, 2)): the similarities, and the rows i < j.
+    RAISES (ValueError): if the array is of another shape or holds a number that is not finite, or if there are more
+        than MOST_PAIRS pairs.
+    """
+    rows = unit_length(checked(vectors, "vectors"))
+    n, width = rows.shape
+    scores, pairs, count = [numpy.empty(0, dtype="float32")], [numpy.empty((0, 2), dtype="int64")], 0
+    for left, right in _blocks(n, block_bytes, progress):
+        products = rows[left] @ rows[right].T
+        if left == right:
+            products[numpy.tri(len(products), dtype=bool)] = -numpy.inf
+        found = numpy.flatnonzero(products >= min_score - rounding(width))
+        i, j = numpy.divmod(found, products.shape[1])
+        i, j = i + left.start, j + right.start
+        own = scores_of(rows, rows, i, j, block_bytes)
+        kept = own.astype("float64") >= min_score  # as Python compares the scores that are written
+        scores.append(own[kept])
+        pairs.append(numpy.stack([i[kept], j[kept]], axis=1))
+        count += int(kept.sum())
+        if count > MOST_PAIRS:
+            raise ValueError(Errors.SEARCH_TOO_MANY_PAIRS.format(most=MOST_PAIRS, score=min_score))
+    all_scores, all_pairs = numpy.concatenate(scores), numpy.concatenate(pairs)
+    order = numpy.lexsort((all_pairs[:, 1], all_pairs[:, 0], -all_scores))
+    return all_scores[order], all_pairs[order]
+
+
+def _blocks(n: int, block_bytes: int, progress: bool) -> Iterator[tuple[slice, slice]]:
+    """See upper_blocks; with a bar of them."""
+    along = -(-n // side(block_bytes))
+    blocks, total = upper_blocks(n, side(block_bytes)), along * (along + 1) // 2
+    return progress_of(blocks, total=total, shown=progress, unit="blocks", desc="Comparing")
 
 
 def _candidates(products: numpy.ndarray, worst: float, k: int, margin: float) -> tuple[numpy.ndarray, numpy.ndarray]:

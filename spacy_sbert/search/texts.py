@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy
 from numpy.typing import ArrayLike
-from tqdm import tqdm
 
 from ..component.sbert import SentenceBert
 from ..errors.checks import Cosine, Positive, validated
+from ..errors.progress import progress_bar
 from ..files.texts import TextColumns, read_text_rows
 from ..files.whole import whole_file
 from ..similarity.rows import checked
@@ -23,7 +23,7 @@ from .index import VectorIndex
 from .index_folder import KINDS, MANIFEST, read_manifest, texts_digest
 from .kmeans import kmeans_clusters
 from .nearest import nearest
-from .similar_pairs import most_similar_pairs
+from .similar_pairs import most_similar_pairs, pairs_above
 
 TEXT = "text"  # the column, where a table has one of that name
 KIND = "hnsw"  # of an index, if nobody asks for another
@@ -77,11 +77,9 @@ def encode_blocks(
     """The same in blocks. progress (bool): whether to show a progress bar."""
     if vectors is not None:
         given = encode_texts(pipe, texts, vectors, progress=progress)
-        yield from (given[part] for part in slices(len(texts), WINDOW))
-        return
-    with tqdm(total=len(texts), disable=not progress, unit=" texts") as bar:
+    with progress_bar(len(texts), shown=progress, unit="texts") as bar:  # until they are in the index, too
         for part in slices(len(texts), WINDOW):
-            yield pipe.encode(texts[part])
+            yield pipe.encode(texts[part]) if vectors is None else given[part]
             bar.update(part.stop - part.start)
 
 
@@ -180,7 +178,7 @@ def mine_texts(
     pipe: SentenceBert,
     corpus: Path,
     *,
-    k: Positive = 100,
+    k: Positive | None = 100,
     min_score: Cosine = -1.0,
     column: str = TEXT,
     header: bool = True,
@@ -189,16 +187,21 @@ def mine_texts(
 ) -> list[tuple[float, int, int, str, str]]:
     """The most similar pairs of the texts of a file: paraphrases and duplicates.
 
-    k (int): how many pairs; all if there are fewer. min_score (float): the least cosine similarity.
+    k (int): how many pairs; all if there are fewer; None for all, up to MOST_PAIRS.
+    min_score (float): the least cosine similarity.
     For the other arguments see search_texts.
     RETURNS (list of (score, row, row, text, text)): the best first.
-    RAISES (ValueError): if the file cannot be read, or holds fewer than two texts.
+    RAISES (ValueError): if the file cannot be read, or holds fewer than two texts, or all pairs are too many.
     """
     texts = read_corpus(corpus, column, header=header)
     if len(texts) < 2:
         raise ValueError(Errors.SEARCH_SINGLE_TEXT.format(path=corpus))
     n_pairs = len(texts) * (len(texts) - 1) // 2
-    scores, pairs = most_similar_pairs(encode_texts(pipe, texts, vectors, progress=progress), k=min(k, n_pairs))
+    rows = encode_texts(pipe, texts, vectors, progress=progress)
+    if k is None:
+        scores, pairs = pairs_above(rows, min_score, progress=progress)
+    else:
+        scores, pairs = most_similar_pairs(rows, k=min(k, n_pairs), progress=progress)
     found = zip(scores.tolist(), pairs.tolist(), strict=True)
     return [(score, i, j, texts[i], texts[j]) for score, (i, j) in found if score >= min_score]
 
@@ -234,7 +237,10 @@ def cluster_texts(
     texts = read_corpus(corpus, column, header=header)
     if method == "hierarchical" and len(texts) > MAX_HIERARCHICAL:
         raise ValueError(Errors.SEARCH_TOO_MANY.format(given=len(texts), most=MAX_HIERARCHICAL))
-    labels = work(encode_texts(pipe, texts, vectors, progress=progress), **options)
+    rows = encode_texts(pipe, texts, vectors, progress=progress)
+    with progress_bar(1, shown=progress, unit="steps", desc="Clustering") as bar:
+        labels = work(rows, **options)
+        bar.update()
     return list(zip(labels.tolist(), range(len(texts)), texts, strict=True))
 
 

@@ -17,7 +17,6 @@ from spacy.util import minibatch
 from srsly import cloudpickle
 from thinc.api import require_gpu
 from thinc.util import to_numpy
-from tqdm import tqdm
 
 from ..encoder.engine.packed_bert import is_packable
 from ..encoder.engine.threads import map_ahead
@@ -26,6 +25,7 @@ from ..encoder.rows import RowStates, rows_of_texts
 from ..encoder.transformer import RowTransformer, load
 from ..encoder.wordpieces import Wordpieces
 from ..errors.checks import Positive, Processes, check, check_text
+from ..errors.progress import progress_bar
 from .call import AS_CONFIGURED, Call
 from .cuts import CutCounter
 from .errors import Errors
@@ -162,7 +162,7 @@ def encode_all(
     encoded = encode_windows(encoder, texts, window=window, n_process=n_process, gpu_ids=gpu_ids)
     parts = [numpy.zeros((0, encoder.width), dtype="float32")]
     total = len(texts) if isinstance(texts, Sequence) else None
-    with tqdm(total=total, disable=not progress, unit=" texts") as bar:
+    with progress_bar(total, shown=progress, unit="texts") as bar:
         for vectors, n_cut in encoded:
             parts.append(vectors)
             cuts.add_rows(len(vectors), n_cut, encoder.max_length)

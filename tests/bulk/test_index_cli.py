@@ -24,7 +24,9 @@ def run(*arguments, code=0):
 def search(tmp_path):
     def found(folder, *options, code=0):
         output = tmp_path / "found.jsonl"
-        said = run("search", tmp_path / "nlp", folder, QUERY, "-k", 3, "--output", output, *options, code=code)
+        said = run(
+            "search", tmp_path / "nlp", folder, QUERY, "-k", 3, "--output", output, "--overwrite", *options, code=code
+        )
         return said if code else [json.loads(line) for line in output.read_text().splitlines()]
 
     return found

@@ -33,7 +33,8 @@ def test_convert_and_evaluate(make_nlp, tmp_path):
     make_nlp("shared").to_disk(tmp_path / "nlp")
     scores = []
     for data in (path, SAMPLE / "pairs-dev.csv"):
-        done = run("sbert", "evaluate", tmp_path / "nlp", data, "--output", tmp_path / "scores" / "dev.json")
+        output = ["--output", tmp_path / "scores" / "dev.json", "--overwrite"]
+        done = run("sbert", "evaluate", tmp_path / "nlp", data, *output)
         assert done.returncode == 0, done.stdout + done.stderr
         scores.append(json.loads((tmp_path / "scores" / "dev.json").read_text()))
         assert f"{100 * scores[-1]['sts_spearman']:.2f}" in done.stdout
@@ -48,7 +49,7 @@ def test_evaluate_a_table(make_nlp, tmp_path):
     scores = []
     columns = ["--format", "table", "-m", "first,second", "--score", "grade", "--max-score", 5]
     for data in ([SAMPLE / "pairs-dev.csv"], [tmp_path / "dev.tsv", *columns]):
-        done = run("sbert", "evaluate", tmp_path / "nlp", *data, "--output", tmp_path / "scores.json")
+        done = run("sbert", "evaluate", tmp_path / "nlp", *data, "--output", tmp_path / "scores.json", "--overwrite")
         assert done.returncode == 0, done.stdout + done.stderr
         scores.append(json.loads((tmp_path / "scores.json").read_text()))
     assert scores[0] == scores[1]
@@ -82,7 +83,7 @@ def test_convert_a_table(tmp_path):
     assert [span.text for span in doc.spans["sbert"]] == ["Two.", "One."]
     assert doc.spans["sbert"].attrs == {"score": 1.0, "label": "x"}
 
-    done = run("sbert", "convert", path, tmp_path / "out.spacy", "--format", "excel")
+    done = run("sbert", "convert", path, tmp_path / "none.spacy", "--format", "excel")
     assert done.returncode == 1 and "Unknown format 'excel'" in " ".join((done.stdout + done.stderr).split())
 
 

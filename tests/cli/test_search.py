@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
+from spacy_sbert.similarity import cosine
 
 TEXTS = ["A man is eating food.", "The cat sat on the mat.", "He cannot go.", "The dog ran fast.", "the dog ran", "he"]
 
@@ -31,6 +32,7 @@ def rows(path):
 def test_search_builds_an_index_and_finds_it_again(nlp, tmp_path):
     out = tmp_path / "found.jsonl"
     arguments = ["search", tmp_path / "nlp", tmp_path / "corpus.txt", "the dog ran", "he", "-k", 2, "--output", out]
+    arguments.append("--overwrite")
     assert run(*arguments)[0] == 0
     exact = rows(out)
     assert [row["query"] for row in exact] == ["the dog ran"] * 2 + ["he"] * 2
@@ -101,7 +103,8 @@ def test_mine_says_when_there_may_be_more(tmp_path, tiny_bert):
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("a man\nthe cat\na dog\nhe ran\n", encoding="utf8")
     for k, more in ((2, True), (100, False)):
-        done = CliRunner().invoke(app, ["mine", str(tiny_bert), str(corpus), str(tmp_path / "p.tsv"), "-k", str(k)])
+        arguments = ["mine", str(tiny_bert), str(corpus), str(tmp_path / "p.tsv"), "-k", str(k), "--overwrite"]
+        done = CliRunner().invoke(app, arguments)
         assert done.exit_code == 0 and ("There may be more pairs" in done.output) is more
         assert len((tmp_path / "p.tsv").read_text().splitlines()) == 1 + min(k, 6)
 
@@ -112,3 +115,57 @@ def test_an_index_of_one_file_is_built_by_a_search(tmp_path):
     done = CliRunner().invoke(app, ["index", str(file), str(tmp_path / "index")])
     said = " ".join(done.output.split())
     assert done.exit_code == 1 and "is a file: expected a folder of vectors" in said and "pyarrow" not in said
+
+
+def test_mine_all_pairs_above_a_score(nlp, tmp_path):
+    """-k 0: as many as there are, as brute force finds them."""
+    vectors = nlp.get_pipe("sbert").encode(TEXTS)
+    scores = {(i, j): float(cosine(vectors[[i]], vectors[[j]])[0]) for i in range(6) for j in range(i + 1, 6)}
+    bound = sorted(scores.values())[7]
+    for least in (-1.0, bound):
+        expected = sorted((pair for pair in scores if scores[pair] >= least), key=lambda pair: (-scores[pair], pair))
+        out = tmp_path / "pairs.jsonl"
+        code, output = run(
+            *(
+                "mine",
+                tmp_path / "nlp",
+                tmp_path / "corpus.txt",
+                out,
+                "-k",
+                0,
+                "--min-score",
+                repr(least),
+                "--overwrite",
+            )
+        )
+        assert code == 0 and f"Wrote {len(expected)} rows" in output and "There may be more pairs" not in output
+        assert [(row["first_row"], row["second_row"]) for row in rows(out)] == expected
+    assert len(expected) == 8
+
+
+def test_queries_of_a_file_or_from_standard_input(nlp, tmp_path):
+    """The pipeline is loaded once, for all of them."""
+    asked = ["the dog ran", "he", "a cat"]
+    (tmp_path / "queries.txt").write_text("\ufeffhe\n\n  \na cat\n", encoding="utf8")
+    out = tmp_path / "found.jsonl"
+    search = ["search", tmp_path / "nlp", tmp_path / "corpus.txt"]
+    options = ["-k", 2, "--output", out, "--overwrite", "--quiet"]
+    assert run(*search, *asked, *options)[0] == 0
+    expected = rows(out)
+    assert run(*search, asked[0], "--queries", tmp_path / "queries.txt", *options)[0] == 0
+    assert rows(out) == expected
+    done = CliRunner().invoke(app, list(map(str, [*search, "--queries", "-", *options])), input="\n".join(asked) + "\n")
+    assert done.exit_code == 0 and rows(out) == expected
+    code, output = run(*search)
+    assert code == 1 and "[sbert-no-query]" in output
+    code, output = run(*search, "--queries", tmp_path / "none.txt")
+    assert code == 1 and "--queries" in output and "none.txt" in output
+
+
+def test_quiet_shows_no_bar(nlp, tmp_path):
+    for command in ("mine", "cluster"):
+        for option, bars in (("--no-quiet", True), ("--quiet", False)):
+            given = [] if bars else [option]
+            arguments = [command, tmp_path / "nlp", tmp_path / "corpus.txt", tmp_path / "o.tsv", "--overwrite", *given]
+            done = CliRunner().invoke(app, list(map(str, arguments)))
+            assert done.exit_code == 0 and ("%|" in done.stderr) == bars

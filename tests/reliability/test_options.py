@@ -22,6 +22,7 @@ LARGE = {*MANY, "1" + 30 * "0"}  # finite, as scores and similarities are
 # What is right, by option, or by command and option: with the reason
 ALLOWED = {
     "k": MANY,  # all, if there are fewer
+    "mine k": {"0", *MANY},  # 0 for all
     "limit": {"0", *MANY},  # 0 for all
     "batch-items": {"0", *MANY},
     "window": MANY,
@@ -34,13 +35,16 @@ ALLOWED = {
     "version": ANY,  # of a package, as spaCy takes it
     "card name": ANY,
     "fit-meta name": ANY - {""},  # of a new pipe
+    "fit-meta pipe": ANY - {""},
     "import name": ANY - {""},
+    "import pipe": ANY - {""},
     "distill-static words": {"0", *MANY},
     "trained-on": ANY,  # data sets of anybody's naming: marks scores
-    "gpu-ids": {""},  # none
+    "gpu-ids": {"", "-1"},  # none; the CPU, as --gpu-id has it
     "gpu-id": {"-1"},  # the CPU
     "column": ANY,  # a .txt file has none; see the readers for tables
     "search queries": ANY - {"", "-1", "-inf"},  # any text but what reads as an option
+    "search --queries": set(),  # a file of them
     "min-score": {"-1", "0"},
     "convert max-score": {"1.5", *LARGE},
     "evaluate max-score": {"1.5", *LARGE},
@@ -89,12 +93,14 @@ BY_VALUE = {
     "query_prompt",
     "vectors",
     "queries",
+    "pipe",
 }  # by it
 OTHERWISE = {
     "labels": "as a table",
     "column": "as a table",
     "baseline": "name =",
     "queries": "a query",
+    "input_path": "INPUT",
 }  # how else messages may name them
 OF_FOLDERS = {"suite", "normalization", "size", "classifier", "seeds", "bootstrap", "trained_on", "baseline", "encoder"}
 
@@ -190,7 +196,8 @@ def test_options(counted, folder, tiny_bert, part, monkeypatch):
             given = arguments_of(command, folder, tiny_bert, number, name)
             done, shown = run(command, given, written, value)
             option = written.lstrip("-")
-            right = ALLOWED.get(f"{command} {option}", ALLOWED.get(option, set()))
+            keys = [f"{command} {written}", f"{command} {option}", option]
+            right = next((ALLOWED[key] for key in keys if key in ALLOWED), set())
             accepted = done.exit_code == 0 or "None of the data sets asked for" in shown
             if done.exception is not None and not isinstance(done.exception, SystemExit):
                 cases.wrong(f"{what}: {type(done.exception).__name__}: {str(done.exception)[:200]}")

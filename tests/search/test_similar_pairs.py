@@ -5,7 +5,7 @@ import tracemalloc
 import numpy
 import pytest
 
-from spacy_sbert.search import most_similar_pairs
+from spacy_sbert.search import most_similar_pairs, pairs_above, similar_pairs
 from spacy_sbert.similarity import cosine
 
 RNG = numpy.random.default_rng(0)
@@ -75,3 +75,30 @@ def test_refused(vectors, k, message):
 def test_a_block_that_holds_nothing():
     with pytest.raises(ValueError, match="Cannot use block_bytes = 0: expected 4 or more"):
         most_similar_pairs(VECTORS, block_bytes=0)
+
+
+@pytest.mark.parametrize("name", COLLECTIONS)
+@pytest.mark.parametrize("block_bytes", [4, 4 * 7**2, 2**20])
+def test_all_above_a_score_against_brute_force(name, block_bytes):
+    """Each bound is the score of some pair, which is still written."""
+    all_scores, all_pairs = by_brute_force(COLLECTIONS[name], ALL)
+    for bound in (-1.0, 0.0, *(max(-1.0, min(1.0, float(score))) for score in all_scores[[0, 10, ALL // 2, -1]]), 1.0):
+        kept = all_scores.astype("float64") >= bound
+        scores, pairs = pairs_above(COLLECTIONS[name], bound, block_bytes=block_bytes)
+        assert scores.dtype == "float32" and pairs.dtype == "int64"
+        assert numpy.array_equal(scores, all_scores[kept]) and numpy.array_equal(pairs, all_pairs[kept])
+
+
+def test_too_many_above_a_score_are_refused(monkeypatch):
+    """Before they are all kept: what memory holds is bounded."""
+    monkeypatch.setattr(similar_pairs, "MOST_PAIRS", ALL - 1)
+    with pytest.raises(ValueError, match=r"\[sbert-search-too-many-pairs\] More than 1769 pairs .* -1 or more"):
+        pairs_above(VECTORS, -1.0, block_bytes=4 * 7**2)
+    monkeypatch.setattr(similar_pairs, "MOST_PAIRS", ALL)
+    assert len(pairs_above(VECTORS, -1.0)[0]) == ALL
+
+
+def test_a_bound_is_a_cosine():
+    for bound in (1.5, -2.0, float("nan")):
+        with pytest.raises(ValueError, match="min_score"):
+            pairs_above(VECTORS, bound)

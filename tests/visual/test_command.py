@@ -88,7 +88,7 @@ def test_one_text_by_its_sentences(visualize, tmp_path):
     (tmp_path / "text.txt").write_text(" ".join(TEXTS), encoding="utf8")
     assert visualize("text.txt", "out.html", "--sentences")[0] == 0
     assert len(data_of((tmp_path / "out.html").read_text(encoding="utf8"))["rows"]) == 4
-    code, said = visualize("text.txt", "out.html")
+    code, said = visualize("text.txt", "other.html")
     assert code == 1 and "Cannot draw 1 texts: expected at least 2" in said
     code, said = visualize("text.txt", "out.html", "--sentences", "--limit", "2")
     assert code == 1 and "leave --column, --labels, --limit and --vectors out" in said

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 import numpy
-from tqdm import tqdm
 
 from ...encoder.wordpieces import Wordpieces
+from ...errors.progress import progress_bar
 from ...vectors.cuts import CutCounter
 from ...vectors.texts import TextEncoder, encode_all
 
@@ -28,7 +28,7 @@ class Vocabulary:
     def wordpieces(self) -> numpy.ndarray:
         """Each read alone between the special tokens: float32 (wordpieces, width)."""
         count, found = len(self._encoder.transformer.wordpiece_tokenizer.strings), []
-        with tqdm(total=count, disable=not self._progress, unit=" wordpieces") as bar:
+        with progress_bar(count, shown=self._progress, unit="wordpieces") as bar:
             for ids in numpy.array_split(numpy.arange(count), -(-count // BATCH)):
                 found.append(self._encoder.encode(self._alone(ids))[0])
                 bar.update(len(ids))
