@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..evaluation import Settings
 
 FORMATS = "auto, sts, nli, sick, wikisection, quora, text or table"  # to import the readers would take too long
+AUTO = "auto"
 HIDDEN = "hidden"  # Annotated[Options, HIDDEN]: the command takes the options, and its help does not list them
 Output = Annotated[Path | None, Option("--output", "-o", help="JSON file for the results", dir_okay=False)]
 Gpu = Annotated[int, Option("--gpu-id", "-g", help="GPU to use, -1 for the CPU", min=-1)]
@@ -25,17 +26,21 @@ Gpu = Annotated[int, Option("--gpu-id", "-g", help="GPU to use, -1 for the CPU",
 class Layout:
     """How a file of examples is read."""
 
-    format: Annotated[str, Option("--format", "-f", help=f"Layout of the file: {FORMATS}")] = "auto"
+    format: Annotated[str, Option("--format", "-f", help=f"Layout of the file: {FORMATS}")] = AUTO
     members: Annotated[str | None, Option("--members", "-m", help="Columns of a table's texts: q1,q2")] = None
     score: Annotated[str | None, Option("--score", help="Column of a table's score")] = None
     label: Annotated[str | None, Option("--label", help="Column of a table's label")] = None
-    min_score: Annotated[float, Option("--min-score", help="Score of a table that becomes 0")] = 0.0
-    max_score: Annotated[float, Option("--max-score", help="Score of a table that becomes 1")] = 1.0
+    min_score: Annotated[float | None, Option("--min-score", help="Score of a table that becomes 0")] = None
+    max_score: Annotated[float | None, Option("--max-score", help="Score of a table that becomes 1")] = None
     header: Annotated[bool, Option(" /--no-header", help="A table's columns are named 0, 1, ...")] = True
 
     def reading(self) -> dict[str, Any]:
-        """The options as PairCorpus takes them."""
-        return {**asdict(self), "members": self.members.split(",") if self.members else None}
+        """The options that were given, as PairCorpus takes them."""
+        return given(self) | {"members": listed(self.members) if self.members else None}
+
+    def known(self) -> dict[str, Any]:
+        """The same as find_table takes them."""
+        return {name: value for name, value in self.reading().items() if name != "format"}
 
 
 @dataclass(frozen=True)
