@@ -35,8 +35,9 @@ class Layout:
     header: Annotated[bool, Option(" /--no-header", help="A table's columns are named 0, 1, ...")] = True
 
     def reading(self) -> dict[str, Any]:
-        """The options that were given, as PairCorpus takes them."""
-        return given(self) | {"members": listed(self.members) if self.members else None}
+        """The options that were given, as PairCorpus takes them; an empty name is none."""
+        said = {name: value for name, value in given(self).items() if value != ""}
+        return said | ({"members": listed(self.members)} if self.members else {})
 
     def known(self) -> dict[str, Any]:
         """The same as find_table takes them."""

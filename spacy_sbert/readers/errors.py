@@ -36,7 +36,7 @@ class Errors(errors.Errors):
         "two, or three of triplets: --members first,second."
     )
     TABLE_MANY_GOLD = (
-        "Cannot tell which column of {path} is the gold: numbers are in '{scores}', labels in '{labels}'. Name one: "
+        "Cannot tell which column of {path} is the gold: numbers are in {scores}; labels in {labels}. Name one: "
         "--score COLUMN or --label COLUMN."
     )
     TABLE_NOT_A_NUMBER = (

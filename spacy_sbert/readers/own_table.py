@@ -108,7 +108,8 @@ def _gold(path: Path, columns: Sequence[ColumnFacts]) -> tuple[str | None, str |
     """The names of the columns of score and label, of which there is one at most."""
     scores, labels = [one.name for one in columns if one.is_score], [one.name for one in columns if one.is_label]
     if len(scores) + len(labels) > 1:
-        raise ValueError(Errors.TABLE_MANY_GOLD.format(path=path, scores=", ".join(scores), labels=", ".join(labels)))
+        found = {kind: ", ".join(names) or "none" for kind, names in (("scores", scores), ("labels", labels))}
+        raise ValueError(Errors.TABLE_MANY_GOLD.format(path=path, **found))
     return next(iter(scores), None), next(iter(labels), None)
 
 

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Annotated
 
 import pytest
+import spacy
 from typer import Option, Typer
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
 from spacy_sbert.cli.options import HIDDEN, takes_options
 from spacy_sbert.cli.reports import show
-from spacy_sbert.readers import read_sts
+from spacy_sbert.readers import PairCorpus, read_sts
 from spacy_sbert.render.document import Cell, Document, Table
 from spacy_sbert.render.markdown import markdown
 
@@ -199,6 +200,18 @@ def test_a_table_in_other_formats_is_scored(folder):
     for name in ("own.jsonl", "own.tsv"):
         done = run("evaluate", folder / "nlp", folder / name)
         assert done.exit_code == 0 and "Columns found: left, right, grade" in done.output, done.output
+
+
+def test_a_table_is_converted_by_what_is_found(folder):
+    done = run("convert", own_table(folder), folder / "own.spacy")
+    assert done.exit_code == 0 and "Columns found: left, right, grade" in done.output, done.output
+    scores = {name: folder / f"{name}.json" for name in ("spacy", "csv")}
+    for kind, output in scores.items():
+        assert run("evaluate", folder / "nlp", folder / f"own.{kind}", "-o", output).exit_code == 0
+    assert scores["spacy"].read_bytes() == scores["csv"].read_bytes()
+    assert run("convert", folder / "own.csv", folder / "pairs.spacy", "-m", "left,right").exit_code == 0
+    (doc, *_) = PairCorpus(folder / "pairs.spacy")(spacy.blank("en"))
+    assert "score" not in doc.reference.spans["sbert"].attrs  # as the options say: texts alone
 
 
 def test_errors_of_a_table_speak_of_what_is_in_it(folder):
