@@ -159,6 +159,23 @@ def test_a_damaged_checkpoint_is_refused(broken, file):
     assert sorted(path.name for path in output.iterdir()) == ["model-best", "model-last"]
 
 
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"paths.train": "nowhere.csv"}, "[sbert-no-file] There is no file nowhere.csv"),
+        ({"paths.dev": "nowhere.csv"}, "[sbert-no-file] There is no file nowhere.csv"),
+        ({"paths.train": "assets/entities-train.iob"}, "entities-train.iob"),
+        (
+            {"corpora.train.format": "table", "corpora.train.members": ["a", "b"]},
+            "line 1: expected a column 'a'",
+        ),
+        ({"components.transformer.model.name": "no/such-encoder"}, "[sbert-encoder-not-found]"),
+    ],
+)
+def test_what_is_wrong_in_a_training_is_said_without_a_traceback(config_of, tmp_path, setting, said):
+    assert said in refused(config_of("sts", **(EPOCHS | setting)), tmp_path / "out")
+
+
 def test_without_a_checkpoint_training_begins(config_of, tmp_path):
     done = typed("sbert", "train", *config_of("sts", **EPOCHS), "-o", tmp_path / "out", "--resume", folder=ROOT)
     assert done.returncode == 0 and "training begins" in " ".join(done.stdout.split()), done.stdout + done.stderr

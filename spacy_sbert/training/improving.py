@@ -60,7 +60,7 @@ def train_while_improving(
     YIELDS (dict, bool): what a logger is told; whether the step's score is the best one, None where it was not scored.
     SOURCE: spacy.training.loop.train_while_improving, which begins at step 0 alone.
     """
-    dropouts = constant(dropout) if isinstance(dropout, float) else dropout
+    dropouts: Any = constant(dropout) if isinstance(dropout, float) else dropout
     for _ in range(progress.step):
         next(dropouts)
     started = perf_counter() - progress.seconds

@@ -1,11 +1,13 @@
 """What an optimizer knows of each parameter, by names that are the same in every process."""
 
 from collections.abc import Iterator, Mapping
+from typing import cast
 
 import numpy
 from spacy.language import Language
 from thinc.api import Model, Optimizer, PyTorchGradScaler, PyTorchShim, get_current_ops, to_numpy
 from thinc.optimizers import KeyT
+from thinc.types import Floats1d
 
 from .errors import Errors
 
@@ -42,7 +44,9 @@ def set_moments(
     for name, values in arrays.items():
         kind, _, rest = name.partition("/")
         if kind in MOMENTS:
-            getattr(optimizer, kind)[keys[rest]] = ops.asarray(values.copy())  # which is changed in place
+            getattr(optimizer, kind)[keys[rest]] = ops.asarray(
+                cast(Floats1d, values.copy())
+            )  # which is changed in place
     optimizer.nr_update.update({keys[name]: count for name, count in updates.items()})
 
 

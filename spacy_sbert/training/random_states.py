@@ -13,8 +13,11 @@ Arrays = dict[str, numpy.ndarray]
 def random_states() -> Arrays:
     """Those of Python, NumPy and PyTorch, on a GPU also of its own; CuPy's, of which Thinc's dropout layers draw there,
     cannot be told."""
-    _, words, place, has_gauss, gauss = numpy.random.get_state()  # type: ignore[misc]
-    found = {NUMPY: words, f"{NUMPY}.place": numpy.array([place, has_gauss, gauss], dtype="float64")}
+    _, words, place, has_gauss, gauss = numpy.random.get_state(legacy=True)
+    found: Arrays = {
+        NUMPY: numpy.asarray(words),
+        f"{NUMPY}.place": numpy.array([place, has_gauss, gauss], dtype="float64"),
+    }
     found |= {TORCH: torch.get_rng_state().numpy(), **python_arrays(PYTHON, random.getstate())}
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         found[CUDA] = torch.cuda.get_rng_state().numpy()
