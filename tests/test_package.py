@@ -1,7 +1,12 @@
 """`spacy package`: the wheel asks for spacy-sbert, and its pipeline works offline, away from where it was made."""
 
+import csv
+import json
+import os
+import re
 import subprocess
 import sys
+import venv
 from importlib.metadata import version
 from pathlib import Path
 from zipfile import ZipFile
@@ -14,6 +19,7 @@ from pipelines import TRANSFORMERS
 
 from spacy_sbert.cards import describe, package_card, write_readme
 from spacy_sbert.meta.fitting import fit_meta
+from spacy_sbert.readers import read_sts
 
 ROOT = Path(__file__).parent.parent
 TEXT = "A man is eating food."
@@ -66,6 +72,48 @@ def test_wheel(make_nlp, tmp_path, encoder):
     command = [sys.executable, "-c", LOAD, tmp_path / "site", tmp_path / "vector.npy", TEXT]
     subprocess.run(command, check=True, cwd=tmp_path)
     assert numpy.array_equal(numpy.load(tmp_path / "vector.npy"), expected)
+
+
+def fresh_environment(folder):
+    """A virtual environment that sees what is installed here; pip itself fetches what it builds with."""
+    venv.create(folder, with_pip=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    paths = [ROOT, *(path for path in sys.path if path.endswith("site-packages"))]
+    (site / "outer.pth").write_text("\n".join(map(str, paths)), encoding="utf8")
+    path = os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])
+    return {**os.environ, "PATH": path, "VIRTUAL_ENV": str(folder), "HF_HUB_OFFLINE": "1"}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="bin/")
+def test_from_a_table_to_an_installed_pipeline_by_the_commands_of_the_readme(tmp_path):
+    """As they stand, one after the other, in an environment of their own."""
+    (block,) = [
+        one for one in re.findall(r"```bash\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL) if "my.cfg" in one
+    ]
+    commands = block.strip().splitlines()
+    assert len(commands) == 4
+    for part, count in (("train", 128), ("dev", 60)):
+        rows = list(read_sts(ROOT / "assets" / f"pairs-{part}.csv"))[:count]
+        with (tmp_path / f"{part}.csv").open("w", newline="", encoding="utf8") as file:
+            table = [("first", "second", "grade"), *((*texts, 5 * score) for *texts, score in rows)]
+            csv.writer(file).writerows(table)
+    environment = fresh_environment(tmp_path / "venv")
+    for command in commands:
+        done = subprocess.run(command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, command + done.stdout + done.stderr
+    best = tmp_path / "training" / "mine" / "model-best"
+    scores = json.loads((best / "meta.json").read_text())["performance"]
+    assert scores["sts_spearman"] > 0.6
+    script = "import sys, numpy, spacy; nlp = spacy.load(sys.argv[1]); numpy.save(sys.argv[2], nlp(sys.argv[3]).vector)"
+    vectors = []
+    for place, name in enumerate(("en_my_sbert", best)):
+        words = ["python", "-c", script, name, tmp_path / f"{place}.npy", TEXT]
+        subprocess.run(list(map(str, words)), check=True, cwd=tmp_path / "venv", env=environment)
+        vectors.append(numpy.load(tmp_path / f"{place}.npy"))
+    assert numpy.array_equal(*vectors) and vectors[0].any()
+    installed = subprocess.run(["pip", "show", "-f", "en_my_sbert"], env=environment, capture_output=True, text=True)
+    assert str(tmp_path / "venv") in installed.stdout
 
 
 @pytest.mark.slow

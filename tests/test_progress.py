@@ -82,6 +82,17 @@ def test_the_bar_ends_where_the_steps_do(make_nlp):
     assert "10/10" in log_bar and "11/" not in log_bar
 
 
+def test_the_bar_of_a_training_that_goes_on_counts_from_its_step(make_nlp):
+    stderr = Terminal()
+    _, _, log, close = make(make_nlp, stderr)
+    log(None)
+    log(info_of({"sbert": 1.0}, step=6))
+    log(None)
+    bar = log.__self__.bar
+    assert (bar.n, bar.total) == (8, 10)
+    close()
+
+
 def test_a_table_grows_with_what_is_new(make_nlp, tmp_path):
     file = tmp_path / "log.csv"
     for losses in ({"sbert": 3.0}, {"sbert": 2.0}, {"sbert": 1.5, "sbert_nli": 0.5}):

@@ -65,6 +65,22 @@ def test_train_workflow(project, tiny_bert):
     assert list((project / "packages").rglob("en_sbert_sts-*.whl"))
 
 
+def test_a_table_to_score_on_is_checked_before_training(project, tiny_bert):
+    """What is wrong in it, or cannot be told, ends the workflow at its first command."""
+    use_tiny_bert(project, tiny_bert)
+    pairs = list(read_sts(project / "assets" / "pairs-dev.csv"))[:30]
+    rows = [f"{first.replace(',', '')},{second.replace(',', '')},{5 * score},{score}" for first, second, score in pairs]
+    (project / "my.csv").write_text("\n".join(["left,right,same,other", *rows]), encoding="utf8")
+    done = run(project, "train", "--vars.dev", "my.csv")
+    assert done.returncode == 1 and "numbers are in same, other" in " ".join(done.stdout.split())
+    (project / "bad.csv").write_text("\n".join(["left,right,same,other", *rows[:9], "a b,c d,?,1", *rows]))
+    done = run(project, "train", "--vars.dev", "bad.csv", "--vars.score", "same")
+    assert done.returncode == 1 and "bad.csv, line 11: expected a number" in " ".join(done.stdout.split())
+    assert not (project / "training").exists() or not any((project / "training").iterdir())
+    succeed(project, "train", "--vars.dev", "my.csv", "--vars.score", "same", "--vars.members", "left,right")
+    assert json.loads((project / "metrics" / "after.json").read_text())["pairs"] == 30
+
+
 def test_two_step_workflow(project, tiny_bert):
     use_tiny_bert(project, tiny_bert)
     succeed(project, "two-step")

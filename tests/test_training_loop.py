@@ -2,12 +2,14 @@
 
 import io
 import json
+import re
 import signal
 import subprocess
 import sys
 import time
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -353,6 +355,23 @@ def test_what_was_not_evaluated_is_said(fit, capsys):
     assert "Steps after the last evaluation: 1. model-last" in " ".join(capsys.readouterr().out.split())
     fit("sts", "all", **COUNTED, **{"corpora.train.limit": 57, "training.eval_frequency": 3})
     assert "after the last evaluation" not in capsys.readouterr().out
+
+
+def test_weights_and_biases_beside_our_log(fit, tmp_path, monkeypatch, capsys):
+    """The blocks of docs/training.md, with a module in the place of wandb."""
+    text = (ROOT / "docs" / "training.md").read_text(encoding="utf8")
+    (block,) = [one for one in re.findall(r"```ini\n(.*?)```", text, re.DOTALL) if "WandbLogger" in one]
+    logger = Config().from_str("[training]\n\n" + block)["training"]["logger"]
+    logger["logger1"]["output_file"] = str(tmp_path / "log.jsonl")
+    sent, ended = [], []
+    stub = SimpleNamespace(init=lambda **kwargs: SimpleNamespace(**kwargs), log=lambda values: sent.append(values))
+    stub.run, stub.finish, stub.join = SimpleNamespace(), None, lambda: ended.append(True)
+    monkeypatch.setitem(sys.modules, "wandb", stub)
+    fit("sts", **{"training.logger": logger})
+    assert "loss sbert" in capsys.readouterr().out and ended == [True]
+    scores = [values["sts_spearman"] for values in sent if "sts_spearman" in values]
+    assert [line["scores"]["sts_spearman"] for line in logged(tmp_path)] == pytest.approx([100 * one for one in scores])
+    assert len(scores) == 3 and sum("loss_sbert" in values for values in sent) == 3
 
 
 @pytest.mark.parametrize("name", ["sts", "nli", "nli_paper"])

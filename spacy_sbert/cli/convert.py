@@ -7,6 +7,7 @@ from typer import Argument, Option
 from wasabi import msg
 
 from .ending import check_new, or_fail
+from .found_columns import reading_of
 from .group import app
 from .options import Lang, Layout, Limit, Overwrite, takes_options
 
@@ -40,5 +41,7 @@ def convert_cli(
     check_new(output_path, overwrite=overwrite)
     logger.setLevel(logging.INFO)  # says what was skipped
     with or_fail(f"Cannot convert {input_path}"):
-        count = convert(input_path, output_path, lang=lang, expect=expect, limit=limit, **layout.reading())
+        # who names the texts may want no gold
+        reading = layout.reading() if layout.members else reading_of(input_path, layout)
+        count = convert(input_path, output_path, lang=lang, expect=expect, limit=limit, **reading)
     msg.good(f"Wrote {count} pairs to {output_path} (one epoch in batches of 16: {-(-count // 16)} steps)")

@@ -1,8 +1,7 @@
 """`python -m spacy sbert evaluate`: how well a pipeline does on a file of examples."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer import Argument, Option, echo
 from wasabi import msg
@@ -10,6 +9,7 @@ from wasabi import msg
 from . import benchmark, compare
 from .ending import check_new, fail, or_fail, use_gpu
 from .errors import Warnings
+from .found_columns import reading_of
 from .group import app
 from .options import HIDDEN, Benchmark, Gpu, Layout, Output, Overwrite, Pipeline, takes_options
 
@@ -57,20 +57,6 @@ def evaluate_cli(
     _evaluate(pipeline, data_path, layout, output)
 
 
-def _own_columns(config: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """How the table is read that a pipeline was scored on in training, if this one has its columns; else nothing."""
-    from ..files.lines import format_suffix
-    from ..files.tables import TABLES, column_names
-
-    corpora = config.get("corpora", {})
-    own = {name: value for name, value in corpora.get("dev", {}).items() if name in Layout.__dataclass_fields__}
-    if own.get("format") != "table" or not own.get("members") or format_suffix(path) not in TABLES:
-        return {}
-    names = column_names(path, header=own.get("header", True))
-    wanted = [*own["members"], *(own[gold] for gold in ("score", "label") if own.get(gold))]
-    return own if set(wanted) <= set(names) else {}
-
-
 def _evaluate(pipeline: str, data_path: Path, layout: Layout, output: Path | None) -> None:
     import srsly
     from spacy.util import load_model
@@ -80,10 +66,7 @@ def _evaluate(pipeline: str, data_path: Path, layout: Layout, output: Path | Non
 
     with or_fail(f"Cannot evaluate on {data_path}"):
         nlp = load_model(pipeline)
-        reading = layout.reading()
-        if layout == Layout() and (own := _own_columns(nlp.config, data_path)):
-            reading |= own
-            msg.info(f"Columns as in its training: {', '.join(own['members'])}")
+        reading = reading_of(data_path, layout, nlp.config.get("corpora", {}).get("dev"))
         scores = evaluate(nlp, data_path, **reading)
     rows = [("Examples", str(scores["pairs"]))]
     rows += [(name, f"{100 * score:.2f}") for key, name in LABELS.items() if (score := scores[key]) is not None]

@@ -106,5 +106,7 @@ def init_config_cli(
     msg.good(f"Saved {out}: {train.count} {what} ({columns}), scored on {dev.count}")
     if train.columns.score is not None:
         msg.info(f"Scores are scaled from {train.columns.min_score:g}..{train.columns.max_score:g} to 0..1")
+    if train.unused:
+        msg.info(f"Columns not used: {', '.join(train.unused)}")
     msg.info(f"Objective: {learned}")
     msg.text(f"Next: python -m spacy train {out} --output training")

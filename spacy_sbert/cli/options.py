@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..evaluation import Settings
 
 FORMATS = "auto, sts, nli, sick, wikisection, quora, text or table"  # to import the readers would take too long
+AUTO = "auto"
 HIDDEN = "hidden"  # Annotated[Options, HIDDEN]: the command takes the options, and its help does not list them
 TEXTS = "The file of texts: .txt, .jsonl, .csv, .tsv (all also .gz) or .parquet."
 CODE = "A Python file that registers functions of your own."
@@ -56,17 +57,22 @@ MAX_SCORE = Option("--max-score", help="The score in a table that becomes 1.")
 class Layout:
     """How a file of examples is read."""
 
-    format: Annotated[str, Option("--format", "-f", help=f"The layout of the file: {FORMATS}.")] = "auto"
+    format: Annotated[str, Option("--format", "-f", help=f"The layout of the file: {FORMATS}.")] = AUTO
     members: Members = None
     score: Score = None
     label: Label = None
-    min_score: Annotated[float, MIN_SCORE] = 0.0
-    max_score: Annotated[float, MAX_SCORE] = 1.0
+    min_score: Annotated[float | None, MIN_SCORE] = None
+    max_score: Annotated[float | None, MAX_SCORE] = None
     header: Header = True
 
     def reading(self) -> dict[str, Any]:
-        """The options as PairCorpus takes them."""
-        return {**asdict(self), "members": self.members.split(",") if self.members else None}
+        """The options that were given, as PairCorpus takes them; an empty name is none."""
+        said = {name: value for name, value in given(self).items() if value != ""}
+        return said | ({"members": listed(self.members)} if self.members else {})
+
+    def known(self) -> dict[str, Any]:
+        """The same as find_table takes them."""
+        return {name: value for name, value in self.reading().items() if name != "format"}
 
 
 @dataclass(frozen=True)

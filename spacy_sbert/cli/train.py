@@ -1,4 +1,4 @@
-"""`python -m spacy sbert train`: train on several processes, which torchrun starts."""
+"""`python -m spacy sbert train`: train on several processes, which torchrun starts, and go on after an interruption."""
 
 import logging
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Annotated
 from typer import Argument, Context, Exit, Option
 from wasabi import msg
 
-from .ending import fail, use_gpu
+from .ending import fail, or_fail, use_gpu
 from .group import app
 from .options import CODE, Gpu
 
@@ -20,6 +20,12 @@ def train_cli(
     config: Annotated[Path, Argument(help="The config to train with.", exists=True, dir_okay=False)],
     output: Annotated[Path | None, Option("--output", "-o", help="The folder for model-best and model-last.")] = None,
     code: Annotated[Path | None, Option("--code", "-c", help=CODE, exists=True, dir_okay=False)] = None,
+    every: Annotated[
+        int, Option("--checkpoint-every", help="The steps between two checkpoints, or 0 for none.", min=0)
+    ] = 0,
+    resume: Annotated[
+        bool, Option("--resume", help="Go on from the last checkpoint in --output, if there is one.")
+    ] = False,
     verbose: Annotated[bool, Option("--verbose", "-V", help="Log more.")] = False,
     gpu_id: Gpu = -1,
 ) -> None:
@@ -30,13 +36,13 @@ def train_cli(
     torchrun --nproc-per-node 2 -m spacy sbert train configs/ranking.cfg --output training/ranking
 
     Settings of the config are options here, too: --training.max_epochs 2. With --gpu-id 0 each process takes a GPU of
-    its own, from number 0 on. One log and one folder for all.
+    its own, from number 0 on. One log and one folder for all. Without torchrun there is one process.
     """
     from spacy.cli._util import import_code, parse_config_overrides, show_validation_error
     from spacy.training.initialize import init_nlp
     from spacy.util import load_config, logger
 
-    from ..training.loop import train
+    from ..training.loop import Checkpoints, find_checkpoint, train
     from ..training.ranks import RankLost, launched
 
     overrides = parse_config_overrides(context.args)
@@ -44,10 +50,15 @@ def train_cli(
     with launched(gpu_id) as ranks:
         logger.setLevel(logging.ERROR if not ranks.is_first else logging.DEBUG if verbose else logging.INFO)
         use_gpu(ranks.gpu_id, silent=not ranks.is_first)
+        checkpoints = Checkpoints(every, resume)
         try:
-            with show_validation_error(config):
-                nlp = init_nlp(load_config(config, overrides, interpolate=False), use_gpu=ranks.gpu_id)
-            train(nlp, output, ranks)
+            with or_fail(f"Cannot train by {config}"):
+                found = find_checkpoint(output, checkpoints, ranks)
+                if ranks.is_first and resume:
+                    msg.info(f"Going on from {found}" if found else f"No checkpoint in {output}: training begins")
+                with show_validation_error(config):
+                    nlp = init_nlp(load_config(config, overrides, interpolate=False), use_gpu=ranks.gpu_id)
+                train(nlp, output, ranks, checkpoints)
         except RankLost as error:
             fail(str(error))
         except KeyboardInterrupt:

@@ -27,7 +27,8 @@ class Errors(errors.Errors):
     BAD_RANGE = "Cannot scale scores from {low} to {high}: expected min_score below max_score."
     MISSING_COLUMN = (
         "{path}, line {line}: expected 7 tab-separated columns (genre, file, year, id, score, sentence1, sentence2), "
-        "got {given}. For a table with other columns, set format and members."
+        "got {given}. For a table with other columns, set format and members, or have 'python -m spacy sbert "
+        "init-config' make a config."
     )
     NOT_BINARY = "{path}, line {line}: expected 0 or 1 in the column '{column}', got '{given}'. Repair the line."
     TABLE_NO_PAIR = (
@@ -35,8 +36,18 @@ class Errors(errors.Errors):
         "two, or three of triplets: --members first,second."
     )
     TABLE_MANY_GOLD = (
-        "Cannot tell which column of {path} is the gold: numbers are in '{scores}', labels in '{labels}'. Name one: "
+        "Cannot tell which column of {path} is the gold: numbers are in {scores}; labels in {labels}. Name one: "
         "--score COLUMN or --label COLUMN."
+    )
+    TABLE_NOT_A_NUMBER = (
+        "{path}, line {line}: expected a number in the column of scores '{column}', got '{given}' ({count} of its "
+        "{all} cells are none). Repair or remove the line; write decimals with a point. If '{column}' holds no scores, "
+        "name what does: --score COLUMN or --label COLUMN."
+    )
+    TABLE_OUTLIER = (
+        "{path}, line {line}: the score {given:g} in the column '{column}' is far from the others: {count} of {all} "
+        "are outside of {low:g} to {high:g}, and all would be scaled from {whole_low:g} to {whole_high:g}. Repair the "
+        "line; if it is right, give the range: --min-score {whole_low:g} --max-score {whole_high:g}."
     )
     TABLE_EMPTY = "{path} holds no examples. Give a table with a row for each."
     BAD_DOCBIN = (
@@ -82,7 +93,7 @@ class Errors(errors.Errors):
     NO_HEADER = "{path}, line {line}: expected the names of the columns, got '{given}'. Put the header back."
     BAD_SCORE = (
         "{path}, line {line}: expected a score from {low:g} to {high:g}, got '{given}' in the column '{column}'. "
-        "Repair the line, or set min_score and max_score for a table of another range."
+        "Repair the line, or set min_score and max_score (--min-score, --max-score) for a table of another range."
     )
     EQUAL_MEMBERS = (
         "{path}, line {line}: the members {columns} of a triplet are equal, so there is nothing to tell apart. Remove "

@@ -11,7 +11,7 @@ from .nli import nli_rows
 from .quora import quora_rows
 from .rows import Row
 from .sick import sick_rows
-from .sts import sts_rows
+from .sts import starts_as_sts, sts_rows
 from .table import Columns, table_rows
 from .text import text_rows
 from .wikisection import wikisection_rows
@@ -46,6 +46,20 @@ def find_format(path: Path, format: str, columns: Columns) -> str:
     if format != TABLE and columns.names:
         raise ValueError(Errors.UNUSED_COLUMNS.format(path=path, given=", ".join(columns.names), format=format))
     return format
+
+
+def is_own_table(path: Path, format: str) -> bool:
+    """Whether a file is a table with columns of its own: by its format, or by its suffix, unless its first line is one
+    of the STS benchmark.
+
+    RAISES (ValueError): if there is no such file, or its first line cannot be read.
+    """
+    if format == TABLE:
+        return True
+    if format != AUTO or format_suffix(path) not in TABLES:
+        return False
+    check_file(path)
+    return format_suffix(path) not in (".csv", ".tsv") or not starts_as_sts(path)
 
 
 def read_rows(path: Path, format: str, columns: Columns) -> Iterator[Row]:

@@ -1,29 +1,30 @@
 """A table of one's own: which columns are the texts, which is the gold, and what can be learned from them."""
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from ..errors.checks import validated
-from ..files.tables import column_names, read_table
+from ..files.lines import format_suffix
+from ..files.tables import column_names, read_objects, read_table
+from .column_facts import ColumnFacts, as_number
 from .errors import Errors
 from .table import Columns, table_rows
 
 Kind = Literal["graded", "binary", "labelled", "positives", "triplets"]
 PAIR, TRIPLET = 2, 3
-CLASSES = 20  # the most different values of a column of labels
-LABEL_NAMES = ("label", "class", "category", "relation", "gold_label", "entailment")
 RANGES = ((0.0, 1.0), (1.0, 5.0), (0.0, 5.0), (-1.0, 1.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
-SPACED = 0.5  # of the values of a column of texts have several words
+FEW = 100  # a score of so many, or one of a smaller table, is not to decide the range
+LEAST = 10  # scores, of which one is few
+WIDER = 2.0  # times the range of the others: what few scores must not make of it
 
 
 @dataclass(frozen=True)
 class OwnTable:
     """What a table has.
 
-    columns (Columns): which of its columns hold what. count (int): of its examples.
+    columns (Columns): which of its columns hold what. count (int): of its examples. unused: its other columns.
     kind (str): "graded", pairs with scores; "binary", pairs with scores of 0 or 1; "labelled", pairs with labels;
         "positives", pairs alone; "triplets".
     """
@@ -31,6 +32,7 @@ class OwnTable:
     columns: Columns
     kind: Kind
     count: int
+    unused: tuple[str, ...] = ()
 
     def reading(self) -> dict[str, Any]:
         """The columns as PairCorpus takes them, but for what it has by default."""
@@ -40,56 +42,6 @@ class OwnTable:
             found |= {"min_score": columns.min_score, "max_score": columns.max_score}
         found |= {} if columns.header else {"header": False}
         return {name: value for name, value in found.items() if value is not None}
-
-
-@dataclass
-class Facts:
-    """What the values of a column are. values: the different ones, up to one more than a column of labels has."""
-
-    name: str
-    count: int = 0
-    spaced: int = 0
-    low: float = math.inf
-    high: float = -math.inf
-    is_number: bool = True
-    is_whole: bool = True
-    values: set[str] = field(default_factory=set)
-
-    def add(self, value: object) -> None:
-        self.count += 1
-        self.spaced += len(str(value).split()) > 1
-        if len(self.values) <= CLASSES:
-            self.values.add(str(value))
-        if self.is_number:
-            try:
-                number = float(cast(float, value))
-            except (TypeError, ValueError, OverflowError):
-                self.is_number = False
-                return
-            self.is_number, self.is_whole = math.isfinite(number), self.is_whole and number == int(number)
-            self.low, self.high = min(self.low, number), max(self.high, number)
-
-    @property
-    def is_text(self) -> bool:
-        return not self.is_number and self.spaced >= SPACED * self.count
-
-    @property
-    def is_binary(self) -> bool:
-        return self.is_number and self.is_whole and (self.low, self.high) == (0, 1)
-
-    @property
-    def is_label(self) -> bool:
-        """Few values, each of several examples; whole numbers only under a name that says so."""
-        few = 1 < len(self.values) <= CLASSES and self.count >= 2 * len(self.values)
-        if self.is_number:
-            return few and self.is_whole and not self.is_binary and self.name.lower() in LABEL_NAMES
-        return few and not self.is_text
-
-    @property
-    def is_score(self) -> bool:
-        """Numbers that are no names of rows, which are whole and differ."""
-        is_name = self.is_whole and len(self.values) == min(self.count, CLASSES + 1) and self.count > 1
-        return self.is_number and not self.is_label and not is_name
 
 
 @validated
@@ -112,46 +64,105 @@ def find_table(
     members (list[str]), score, label (str), min_score, max_score (float): columns and range, where they are known.
     header (bool): whether .csv and .tsv have one.
     RETURNS (OwnTable): what it has.
-    RAISES (ValueError): if columns cannot be told apart, and which options name them; for a bad row, with its line.
+    RAISES (ValueError): if columns cannot be told apart, and which options name them; for a bad row, with its line: a
+        score that is no number, or one of few that make the range twice as wide as the others have it.
     """
-    names = column_names(path, header=header)
-    facts = {name: Facts(name) for name in names}
-    for _, record in read_table(path, names, header=header):
+    facts = {name: ColumnFacts(name) for name in _names(path, header)}
+    for line, record in _records(path, list(facts), header):
         for one, value in zip(facts.values(), record, strict=True):
-            one.add(value)
+            one.add(line, value)
     texts = list(members) if members else [name for name, one in facts.items() if one.is_text]
     others = [one for name, one in facts.items() if name not in texts]
     if len(texts) not in (PAIR, TRIPLET):
         found = ", ".join(texts) or "none"
-        raise ValueError(Errors.TABLE_NO_PAIR.format(path=path, given=found, columns=", ".join(names)))
+        raise ValueError(Errors.TABLE_NO_PAIR.format(path=path, given=found, columns=", ".join(facts)))
     if score is None and label is None and len(texts) == PAIR:
         score, label = _gold(path, others)
     graded = facts.get(score) if score is not None else None
-    low, high = _range(graded, min_score, max_score)
+    if graded is not None:
+        _check_numbers(path, graded)
+    low, high = _range(path, graded, min_score, max_score, header)
     columns = Columns(tuple(texts), score, label, low, high, header)
     count = sum(1 for _ in table_rows(path, columns))
     if not count:
         raise ValueError(Errors.TABLE_EMPTY.format(path=path))
-    return OwnTable(columns, _kind(texts, graded, label), count)
+    unused = tuple(name for name in facts if name not in columns.names)
+    return OwnTable(columns, _kind(texts, graded, label), count, unused)
 
 
-def _gold(path: Path, columns: Sequence[Facts]) -> tuple[str | None, str | None]:
+def _names(path: Path, header: bool) -> list[str]:
+    """Of all columns; a field of JSON may be missing in the first object."""
+    if format_suffix(path) != ".jsonl":
+        return column_names(path, header=header)
+    return list(dict.fromkeys(name for _, record in read_objects(path) for name in record))
+
+
+def _records(path: Path, names: Sequence[str], header: bool) -> Iterator[tuple[int, Sequence[object]]]:
+    """The line and the columns of each row; None for a field that JSON leaves out."""
+    if format_suffix(path) != ".jsonl":
+        return read_table(path, names, header=header)
+    return ((line, [record.get(name) for name in names]) for line, record in read_objects(path))
+
+
+def _gold(path: Path, columns: Sequence[ColumnFacts]) -> tuple[str | None, str | None]:
     """The names of the columns of score and label, of which there is one at most."""
     scores, labels = [one.name for one in columns if one.is_score], [one.name for one in columns if one.is_label]
     if len(scores) + len(labels) > 1:
-        raise ValueError(Errors.TABLE_MANY_GOLD.format(path=path, scores=", ".join(scores), labels=", ".join(labels)))
+        found = {kind: ", ".join(names) or "none" for kind, names in (("scores", scores), ("labels", labels))}
+        raise ValueError(Errors.TABLE_MANY_GOLD.format(path=path, **found))
     return next(iter(scores), None), next(iter(labels), None)
 
 
-def _range(score: Facts | None, low: float | None, high: float | None) -> tuple[float, float]:
-    if score is None or not score.is_number:  # which reading the rows reports
+def _check_numbers(path: Path, score: ColumnFacts) -> None:
+    if score.bad is None:
+        return
+    line, value = score.bad
+    given = {"given": "" if value is None else value, "count": score.count - score.numbers, "all": score.count}
+    raise ValueError(Errors.TABLE_NOT_A_NUMBER.format(path=path, line=line, column=score.name, **given))
+
+
+def _range(
+    path: Path, score: ColumnFacts | None, low: float | None, high: float | None, header: bool
+) -> tuple[float, float]:
+    if score is None or not score.numbers:  # which reading the rows reports
         return (0.0 if low is None else low), (1.0 if high is None else high)
-    fitting = (each for each in RANGES if each[0] <= score.low and score.high <= each[1])
-    found = next(fitting, (score.low, score.high))
+    if low is None or high is None:
+        rows = _records(path, [score.name], header)
+        _check_outliers(path, score.name, [(as_number(value), line) for line, (value,) in rows], low, high)
+    found = _known_range(score.low, score.high)
     return (found[0] if low is None else low), (found[1] if high is None else high)
 
 
-def _kind(texts: Sequence[str], score: Facts | None, label: str | None) -> Kind:
+def _known_range(low: float, high: float) -> tuple[float, float]:
+    return next((each for each in RANGES if each[0] <= low and high <= each[1]), (low, high))
+
+
+def _check_outliers(
+    path: Path, column: str, scores: Sequence[tuple[float, int]], low: float | None, high: float | None
+) -> None:
+    """RAISES (ValueError): if a few scores, beyond an end that was not given, decide the range: they make it much wider
+    than the others, or one that no scale has.
+
+    scores (list[tuple]): each with its line.
+    """
+    ordered = sorted(scores)
+    few = max(len(ordered) // FEW, int(len(ordered) >= LEAST))
+    first = 0 if low is not None else few
+    last = len(ordered) - (0 if high is not None else few)
+    inner = ordered[first:last]
+    whole, others = _known_range(ordered[0][0], ordered[-1][0]), _known_range(inner[0][0], inner[-1][0])
+    is_wider = whole[1] - whole[0] >= WIDER * (others[1] - others[0]) > 0
+    if not is_wider and (whole in RANGES or others not in RANGES):
+        return
+    far = [one for one in scores if not others[0] <= one[0] <= others[1]]
+    if far:
+        value, line = max(far, key=lambda one: max(others[0] - one[0], one[0] - others[1]))
+        named = {"given": value, "count": len(far), "all": len(ordered), "low": others[0], "high": others[1]}
+        named |= {"whole_low": whole[0], "whole_high": whole[1]}
+        raise ValueError(Errors.TABLE_OUTLIER.format(path=path, line=line, column=column, **named))
+
+
+def _kind(texts: Sequence[str], score: ColumnFacts | None, label: str | None) -> Kind:
     if len(texts) == TRIPLET:
         return "triplets"
     if label is not None:

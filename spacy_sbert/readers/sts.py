@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..files.lines import format_suffix
 from ..files.tables import read_tabs
 from .errors import Errors
 from .rows import Row, check_members, check_score
 
 STS_COLUMNS = 7  # genre, file, year, id, score, sentence1, sentence2; some lines carry licence columns behind them
+SCORE = 4  # the place of the score
 STS_MAX_SCORE = 5.0
 SENTENCES = ("sentence1", "sentence2")
 Pair = tuple[str, str, float]
@@ -18,8 +20,21 @@ def sts_rows(path: Path) -> Iterator[Row]:
     for line, columns in read_tabs(path):
         if len(columns) < STS_COLUMNS:
             raise ValueError(Errors.MISSING_COLUMN.format(path=path, line=line, given=len(columns)))
-        score = check_score(columns[4], 0.0, STS_MAX_SCORE, path, line, "score")
+        score = check_score(columns[SCORE], 0.0, STS_MAX_SCORE, path, line, "score")
         yield Row(check_members(columns[5:7], SENTENCES, path, line), line, score=score)
+
+
+def starts_as_sts(path: Path) -> bool:
+    """Whether the first line of a .csv or .tsv has the columns of the STS benchmark; a .tsv then a number in the fifth.
+
+    A file without lines does, too: there are no columns of its own.
+    """
+    _, columns = next(read_tabs(path), (0, None))
+    if columns is None:
+        return True
+    if len(columns) < STS_COLUMNS:
+        return False
+    return format_suffix(path) == ".csv" or columns[SCORE].strip().replace(".", "", 1).isdecimal()
 
 
 def read_sts(path: Path) -> Iterator[Pair]:

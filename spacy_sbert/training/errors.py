@@ -80,6 +80,37 @@ class Errors(errors.Errors):
         "The ranks have other weights than each other after step {step}: they would train different models. Set "
         "system.seed and training.seed, and give all ranks the same files, versions and kind of machine."
     )
+    CHECKPOINT_OF_OTHER_EXAMPLES = (
+        "The checkpoint cannot be gone on with: the training corpus holds {given} examples, expected the {expected} "
+        "that it was made with, in their order and with their texts. Give the same files, or train in another folder."
+    )
+    CHECKPOINT_OF_OTHER_BATCHES = (
+        "The checkpoint cannot be gone on with: the training corpus makes {given} batches, expected the {expected} of "
+        "its epoch and more. Give the same files, or train in another folder."
+    )
+    CHECKPOINT_DAMAGED = (
+        "{path} cannot be gone on with ({reason}): expected a checkpoint as it was saved. Remove the folder; an older "
+        "one beside it is used then, or else training begins anew."
+    )
+    CHECKPOINT_OF_OTHER_CONFIG = (
+        "{path} was made with other settings in {given}: expected the same config and options, but for "
+        "training.logger. Give those that it was made with, or train in another folder."
+    )
+    CHECKPOINT_OF_OTHER_RANKS = (
+        "{path} was made by {given} processes, and there are {expected}: start as many as before, or train in another "
+        "folder."
+    )
+    CHECKPOINT_IS_THERE = (
+        "{path} holds a checkpoint of an interrupted training. Go on with it by --resume, or remove it to begin anew."
+    )
+    CHECKPOINT_NOT_SHARED = (
+        "The {size} processes find other checkpoints in {path} than each other: give a folder that all of them see."
+    )
+    CHECKPOINT_WITHOUT_OUTPUT = "--checkpoint-every and --resume need a folder: give --output."
+    CHECKPOINT_OF_UNKNOWN = (
+        "The optimizer has moments of a parameter that is in no component of the pipeline ('{given}' of the layer "
+        "number {number}), so that a checkpoint could not give them back: train it without --checkpoint-every."
+    )
 
 
 class Notes(errors.Messages):

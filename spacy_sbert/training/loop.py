@@ -1,8 +1,9 @@
-"""Training by several processes: spaCy's own loop, with one folder and one log for all."""
+"""Training as spaCy's, by several processes with one folder and one log for all, and with checkpoints."""
 
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -17,17 +18,20 @@ from spacy.training.loop import (
     clean_output_dir,
     create_before_to_disk_callback,
     create_evaluation_callback,
-    create_train_batches,
-    train_while_improving,
     update_meta,
 )
 from spacy.util import registry, resolve_dot_names
 from thinc.api import Config, CupyOps, Optimizer, fix_random_seed, get_current_ops, set_gpu_allocator
 
 from ..files.whole import new_folder
+from .checkpoint import latest, load_checkpoint, save_checkpoint
+from .epochs import Epochs
+from .errors import Errors
+from .improving import Progress, train_while_improving
 from .ranks import Ranks
 from .together import together
 
+DIR_CHECKPOINT = "checkpoint"
 SETTINGS = (  # of [training], which spaCy's loop takes as they are
     "dropout",
     "accumulate_gradient",
@@ -39,46 +43,79 @@ SETTINGS = (  # of [training], which spaCy's loop takes as they are
 )
 
 
-def train(nlp: Language, output: Path | None, ranks: Ranks) -> None:
+@dataclass(frozen=True)
+class Checkpoints:
+    """When checkpoints are saved, and whether training goes on from the last one.
+
+    every (int): the steps between two, 0 for none. resume (bool): where there is none, training begins.
+    """
+
+    every: int = 0
+    resume: bool = False
+
+
+def train(nlp: Language, output: Path | None, ranks: Ranks, checkpoints: Checkpoints = Checkpoints()) -> None:
     """Train a pipeline with the other ranks, as `spacy train` does with one.
 
     Rank 0 alone evaluates, writes and logs. What it saves takes the place of what it saved before when it is whole.
 
     nlp (Language): initialised by spacy.training.initialize.init_nlp, from the same config on all ranks.
-    output (Path): the folder for model-best and model-last. ranks (Ranks): see launched.
-    RAISES (ValueError): if the ranks cannot train it, see together. (RuntimeError): if one of them is gone.
+    output (Path): the folder for model-best, model-last and checkpoints, which are removed at the end.
+    ranks (Ranks): see launched. checkpoints (Checkpoints): see find_checkpoint.
+    RAISES (ValueError): if the ranks cannot train it, see together; for a checkpoint that cannot be gone on with.
+        (RuntimeError): if one of them is gone.
     """
+    found = find_checkpoint(output, checkpoints, ranks)
     config = nlp.config.interpolate()
     training = _begin(config, ranks)
     train_corpus, dev_corpus = resolve_dot_names(config, [training["train_corpus"], training["dev_corpus"]])
     optimizer, frozen = training["optimizer"], training["frozen_components"]
-    output = output if ranks.is_first else None
-    clean_output_dir(output)
-    save = partial(_save, nlp, output, optimizer, create_before_to_disk_callback(training["before_to_disk"]))
+    epochs = Epochs(nlp, train_corpus, training["batcher"], training["max_epochs"])
+    progress = Progress() if found is None else load_checkpoint(found, nlp, optimizer, epochs, ranks)
+    written = output if ranks.is_first else None
+    if found is None:
+        clean_output_dir(written)
+    save = partial(_save, nlp, written, optimizer, create_before_to_disk_callback(training["before_to_disk"]))
     with together(nlp, ranks):
-        steps = train_while_improving(
-            nlp,
-            optimizer,
-            create_train_batches(nlp, train_corpus, training["batcher"], training["max_epochs"]),
-            create_evaluation_callback(nlp, dev_corpus, training["score_weights"]),
-            exclude=frozen,
-            **{name: training[name] for name in SETTINGS},
-        )
+        evaluate = create_evaluation_callback(nlp, dev_corpus, training["score_weights"])
+        settings = {name: training[name] for name in SETTINGS}
+        steps = train_while_improving(nlp, optimizer, epochs, evaluate, progress, exclude=frozen, **settings)
         with nlp.select_pipes(disable=frozen):
             logger = training["logger"] if ranks.is_first else _silent
             log, finish = logger(nlp, sys.stdout, sys.stderr)
         try:
-            for _, info, is_best in steps:
+            for info, is_best in steps:
                 if is_best is not None:
                     with nlp.select_pipes(disable=frozen):
                         update_meta(training, nlp, info)
                     save(is_best)
-                    if output is not None:
-                        info["output_path"] = str(output / DIR_MODEL_LAST)
+                    if written is not None:
+                        info["output_path"] = str(written / DIR_MODEL_LAST)
                 log(info if is_best is not None else None)
+                if output is not None and checkpoints.every and not progress.step % checkpoints.every:
+                    save_checkpoint(output / DIR_CHECKPOINT, nlp, optimizer, progress, epochs, ranks)
         finally:
             finish()
             save(False)
+    if written is not None:
+        shutil.rmtree(written / DIR_CHECKPOINT, ignore_errors=True)  # the training is over
+
+
+def find_checkpoint(output: Path | None, checkpoints: Checkpoints, ranks: Ranks) -> Path | None:
+    """The checkpoint that a training is to go on from; None to begin.
+
+    RAISES (ValueError): if there is one that would be lost, no folder for one, or another one for another rank.
+    """
+    if output is None:
+        if checkpoints.every or checkpoints.resume:
+            raise ValueError(Errors.CHECKPOINT_WITHOUT_OUTPUT)
+        return None
+    found = latest(output / DIR_CHECKPOINT)
+    if not ranks.agree([b"" if found is None else found.name.encode()]):
+        raise ValueError(Errors.CHECKPOINT_NOT_SHARED.format(path=output / DIR_CHECKPOINT, size=ranks.size))
+    if found is not None and not checkpoints.resume:
+        raise ValueError(Errors.CHECKPOINT_IS_THERE.format(path=output / DIR_CHECKPOINT))
+    return found
 
 
 def _save(

@@ -81,6 +81,8 @@ class TrainingLog:
         """
         if self.bar.total is None or self.bar.n < self.bar.total:  # spaCy counts from 0, and so takes one more
             self.bar.update(1)
+        if info is not None and self.bar.n <= info["step"]:  # gone on with, from a checkpoint
+            self.bar.update(min(info["step"] + 1, self.bar.total or sys.maxsize) - self.bar.n)
         if not self.bar.disable:
             self.bar.set_postfix_str(f"{self._rate():.1f} examples/s")
         self.unscored = self.unscored + 1 if info is None else 0

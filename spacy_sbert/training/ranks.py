@@ -132,6 +132,11 @@ class Ranks(Peers):
         each = self._of_all(torch.tensor([found], device=self.device))
         return all(int(one) == found for one in each)
 
+    def bytes_of_all(self, data: bytes) -> list[bytes]:
+        """The bytes of each rank, as many of all."""
+        own = torch.frombuffer(bytearray(data), dtype=torch.uint8).to(self.device)
+        return [bytes(one.tolist()) for one in self._of_all(own)]
+
     def _of_all(self, values: torch.Tensor) -> list[torch.Tensor]:
         """Values of one shape, from each rank."""
         if self.size == 1:

@@ -1,5 +1,6 @@
 """`evaluate`, `benchmark` and `compare`; and the old calls of `evaluate`, which was all three."""
 
+import csv
 import json
 import re
 import shutil
@@ -11,12 +12,14 @@ from pathlib import Path
 from typing import Annotated
 
 import pytest
+import spacy
 from typer import Option, Typer
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
 from spacy_sbert.cli.options import HIDDEN, takes_options
 from spacy_sbert.cli.reports import show
+from spacy_sbert.readers import PairCorpus, read_sts
 from spacy_sbert.render.document import Cell, Document, Table
 from spacy_sbert.render.markdown import markdown
 from spacy_sbert.render.terminal import terminal
@@ -160,3 +163,68 @@ def test_options_reach_a_command_as_one_object():
         assert CliRunner().invoke(made, [command, "a"]).exit_code == 0
         assert seen[-2:] == [("a", Options(5, True)), ("a", Options())]
         assert ("--size" in CliRunner().invoke(made, [command, "--help"]).output) is (command == "shown")
+
+
+# A table with columns of its own
+
+
+def own_table(folder, header=("id", "left", "right", "grade"), scale=5.0):
+    pairs = list(read_sts(SAMPLE / "pairs-dev.csv"))[:40]
+    path = folder / "own.csv"
+    with path.open("w", newline="", encoding="utf8") as file:
+        rows = [(i, first, second, f"{scale * score:.2f}") for i, (first, second, score) in enumerate(pairs)]
+        csv.writer(file).writerows([header, *rows])
+    return path
+
+
+def test_a_table_is_scored_before_any_training_by_what_is_found(folder):
+    """The same scores as in the layout of the STS benchmark, and as with all options."""
+    path = own_table(folder)
+    done = run("evaluate", folder / "nlp", path, "-o", folder / "found.json")
+    assert done.exit_code == 0, done.output
+    assert "Columns found: left, right, grade, scores from 0 to 5" in " ".join(done.output.split())
+    told = ["--members", "left,right", "--score", "grade", "--min-score", 0, "--max-score", 5]
+    assert run("evaluate", folder / "nlp", path, *told, "-o", folder / "told.json").exit_code == 0
+    lines = (SAMPLE / "pairs-dev.csv").read_text(encoding="utf8").splitlines(keepends=True)[:40]
+    (folder / "sts.csv").write_text("".join(lines), encoding="utf8")
+    done = run("evaluate", folder / "nlp", folder / "sts.csv", "-o", folder / "sts.json")
+    assert done.exit_code == 0 and "Columns" not in done.output
+    found, told, sts = (json.loads((folder / f"{name}.json").read_text()) for name in ("found", "told", "sts"))
+    assert found == told == sts and found["pairs"] == 40 and found["sts_spearman"] is not None
+
+
+def test_a_table_in_other_formats_is_scored(folder):
+    with own_table(folder).open(encoding="utf8", newline="") as file:
+        rows = [{**row, "grade": float(row["grade"])} for row in csv.DictReader(file)]
+    (folder / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    tabs = ["\t".join(map(str, row.values())) for row in rows]
+    (folder / "own.tsv").write_text("\n".join(["\t".join(rows[0]), *tabs]) + "\n")
+    for name in ("own.jsonl", "own.tsv"):
+        done = run("evaluate", folder / "nlp", folder / name)
+        assert done.exit_code == 0 and "Columns found: left, right, grade" in done.output, done.output
+
+
+def test_a_table_is_converted_by_what_is_found(folder):
+    done = run("convert", own_table(folder), folder / "own.spacy")
+    assert done.exit_code == 0 and "Columns found: left, right, grade" in done.output, done.output
+    scores = {name: folder / f"{name}.json" for name in ("spacy", "csv")}
+    for kind, output in scores.items():
+        assert run("evaluate", folder / "nlp", folder / f"own.{kind}", "-o", output).exit_code == 0
+    assert scores["spacy"].read_bytes() == scores["csv"].read_bytes()
+    assert run("convert", folder / "own.csv", folder / "pairs.spacy", "-m", "left,right").exit_code == 0
+    (doc, *_) = PairCorpus(folder / "pairs.spacy")(spacy.blank("en"))
+    assert "score" not in doc.reference.spans["sbert"].attrs  # as the options say: texts alone
+
+
+def test_errors_of_a_table_speak_of_what_is_in_it(folder):
+    path = own_table(folder)
+    text = path.read_text(encoding="utf8")
+    path.write_text(text.replace("\n7,", "\n7,A b c,D e f,oops\n99,"), encoding="utf8")
+    done = run("evaluate", folder / "nlp", path)
+    assert done.exit_code == 1 and "own.csv, line 9: expected a number" in " ".join(done.output.split())
+    assert "genre" not in done.output and "'grade', got 'oops'" in " ".join(done.output.split())
+    path.write_text("a,b\n1,2\n", encoding="utf8")
+    done = run("evaluate", folder / "nlp", path)
+    assert done.exit_code == 1 and "are none, of a, b" in " ".join(done.output.split()) and "genre" not in done.output
+    path.write_text("", encoding="utf8")
+    assert "sbert-no-pairs" in run("evaluate", folder / "nlp", path).output

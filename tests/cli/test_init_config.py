@@ -95,7 +95,7 @@ def test_what_cannot_be_told_apart_is_said(tmp_path):
         find_table(path)
     rows = [(*texts(9 + i)[:2], i % 7 / 7, i % 5 / 5) for i in range(40)]
     path = write(tmp_path / "two.csv", ("a", "b", "mine", "yours"), rows)
-    with pytest.raises(ValueError, match=r"\[sbert-table-many-gold\].*'mine, yours'"):
+    with pytest.raises(ValueError, match=r"\[sbert-table-many-gold\].*in mine, yours; labels in none"):
         find_table(path)
     assert find_table(path, score="yours").columns.score == "yours"
     with pytest.raises(ValueError, match=r"line 5.*'3'"):
@@ -151,3 +151,100 @@ def test_what_is_wrong_in_a_table_is_said_before_training(tmp_path):
     assert "dev.csv, line 2" in said and "'9'" in said
     other = write(tmp_path / "other.csv", ("one", "three", "sim"), [("a b", "c d", 1)])
     assert "'two'" in run("init-config", path, other, "--out", tmp_path / "x.cfg", code=1)
+
+
+# What is wrong in a column of scores is never passed over
+
+
+def graded_rows(n=60, scores=GRADES):
+    return [[*texts(n + i)[:2], scores[i % len(scores)]] for i in range(n)]
+
+
+def with_score(rows, line, score):
+    """The rows, of which the one that stands in a line of the file has another score."""
+    return [[*row[:2], score if place == line else row[2]] for place, row in enumerate(rows, 2)]
+
+
+@pytest.mark.parametrize("bad", ["", "  ", "n/a", "3,5", "nan", "inf"])
+@pytest.mark.parametrize("scores", [GRADES, [0, 1, 2, 3], [i / 59 for i in range(60)], list(range(60))])
+def test_a_bad_score_is_named_and_never_drops_the_column(tmp_path, bad, scores):
+    header = ("one", "two", "sim")
+    good = write(tmp_path / "good.csv", header, graded_rows(scores=scores))
+    path = write(tmp_path / "bad.csv", header, with_score(graded_rows(scores=scores), 41, bad))
+    for paths in ((path, good), (good, path), (path, path)):
+        for options in ((), ("--score", "sim"), ("--members", "one,two")):
+            said = run("init-config", *paths, "--out", tmp_path / "x.cfg", *options, code=1)
+            assert "[sbert-table-not-a-number]" in said and "bad.csv, line 41:" in said, said
+            assert f"'sim', got '{' '.join(bad.split())}'" in said.replace("' '", "''")
+    assert not (tmp_path / "x.cfg").exists()
+
+
+def test_scores_of_a_table_of_commas_are_not_labels(tmp_path):
+    path = write(tmp_path / "own.csv", ("one", "two", "sim"), graded_rows(scores=["0,5", "2,0", "4,5"]))
+    with pytest.raises(ValueError, match=r"line 2: expected a number.*'0,5' \(60 of its 60"):
+        find_table(path)
+    rows = graded_rows(scores=["12", "24a", "12b"])  # codes, of which a third are numbers
+    assert find_table(write(tmp_path / "codes.csv", ("one", "two", "code"), rows)).kind == "labelled"
+    rows = graded_rows(scores=[1, 2, "none"])  # mostly numbers, under a name that says what they are
+    assert find_table(write(tmp_path / "labels.csv", ("one", "two", "label"), rows)).kind == "labelled"
+
+
+def test_whole_scores_of_many_values_are_not_names_of_rows(tmp_path):
+    path = write(tmp_path / "own.csv", ("one", "two", "mine"), graded_rows(scores=[2 * i for i in range(50)]))
+    found = find_table(path)
+    assert (found.kind, found.columns.score, found.columns.max_score) == ("graded", "mine", 100)
+    path = write(tmp_path / "ids.csv", ("one", "two", "id"), [(*texts(60 + i)[:2], i) for i in range(60)])
+    found = find_table(path)
+    assert (found.kind, found.unused) == ("positives", ("id",))
+
+
+@pytest.mark.parametrize("missing", [0, 7])
+def test_a_field_that_json_leaves_out_is_a_blank_cell(tmp_path, missing):
+    rows = [dict(zip(("one", "two", "sim"), row, strict=True)) for row in graded_rows()]
+    del rows[missing]["sim"]
+    path = tmp_path / "own.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(ValueError, match=rf"own.jsonl, line {missing + 1}: expected a number.*'sim', got ''"):
+        find_table(path)
+    path.write_text(
+        "".join(json.dumps({**row, "sim": 1.5} | ({"note": "x"} if row is rows[5] else {})) + "\n" for row in rows)
+    )
+    assert find_table(path).unused == ("note",)
+
+
+@pytest.mark.parametrize(
+    ("scores", "given", "wide", "others"),
+    [
+        (GRADES, 35, "0 to 100", "0 to 5"),
+        (GRADES, -1, "-1 to 5", "0 to 5"),
+        ([0, 1], 2, "0 to 5", "0 to 1"),
+        ([0.5, 0.25, 1], 7.5, "0 to 10", "0 to 1"),
+        ([200, 950.5, 400], 99999, "200 to 99999", "200 to 950.5"),
+    ],
+)
+def test_one_score_does_not_decide_the_range(tmp_path, scores, given, wide, others):
+    rows = with_score(graded_rows(scores=scores), 33, given)
+    path = write(tmp_path / "own.csv", ("one", "two", "sim"), rows)
+    said = run("init-config", path, path, "--out", tmp_path / "x.cfg", code=1)
+    assert f"own.csv, line 33: the score {given:g} in the column 'sim'" in said
+    assert f"1 of 60 are outside of {others}" in said and f"scaled from {wide}" in said
+    remedy = said[said.index("--min-score") :].rstrip(".").split()
+    found = find_table(path, min_score=float(remedy[1]), max_score=float(remedy[3]))
+    assert (found.columns.min_score, found.columns.max_score) == tuple(map(float, wide.split(" to ")))
+
+
+def test_scores_that_are_spread_decide_the_range(tmp_path):
+    """Far values are refused only where they are few; an end that was given is not doubted."""
+    many = with_score(with_score(graded_rows(), 33, 35), 34, 70)
+    assert find_table(write(tmp_path / "many.csv", ("one", "two", "sim"), many)).columns.max_score == 100
+    one = write(tmp_path / "one.csv", ("one", "two", "sim"), with_score(graded_rows(), 33, 35))
+    assert find_table(one, max_score=100).columns.min_score == 0
+    with pytest.raises(ValueError, match=r"\[sbert-table-outlier\]"):
+        find_table(one, min_score=0)
+    half = write(tmp_path / "half.csv", ("one", "two", "sim"), with_score(graded_rows(scores=[1, 3, 5]), 33, 0.5))
+    assert find_table(half).columns.min_score == 0  # 0 to 5, which is little wider
+
+
+def test_columns_that_are_not_used_are_said(tmp_path):
+    path = table(tmp_path / "own.csv", "graded")
+    assert "Columns not used: id" in run("init-config", path, path, "--out", tmp_path / "x.cfg")

@@ -1,0 +1,25 @@
+"""Read a file of examples as `spacy sbert evaluate` does, so that what is wrong in it is said before training."""
+
+from pathlib import Path
+from typing import Annotated
+
+import spacy
+import typer
+from wasabi import msg
+
+from spacy_sbert.cli.ending import or_fail
+from spacy_sbert.cli.found_columns import reading_of
+from spacy_sbert.cli.options import Layout, takes_options
+from spacy_sbert.readers import PairCorpus
+
+
+@takes_options
+def main(path: Annotated[Path, typer.Argument(help="The file")], *, layout: Layout) -> None:
+    """Read a file of examples, and count them."""
+    with or_fail(f"Cannot score a pipeline on {path}"):
+        count = sum(1 for _ in PairCorpus(path, **reading_of(path, layout))(spacy.blank("en")))
+    msg.good(f"{path} holds {count} examples to score a pipeline on")
+
+
+if __name__ == "__main__":
+    typer.run(main)

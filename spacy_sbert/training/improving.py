@@ -1,0 +1,104 @@
+"""The steps of a training, as spaCy takes them, which can be gone on with at any of them."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+from spacy.language import Language
+from spacy.training import Example
+from spacy.training.loop import subdivide_batch
+from thinc.api import Optimizer, constant
+
+Scores = tuple[float, dict[str, Any]]
+
+
+@dataclass
+class Progress:
+    """How far a training has come.
+
+    step (int): steps that were taken. results: the score of each evaluation and its step. losses: since the last one.
+    words (int): that were seen. seconds (float): before it was gone on with.
+    """
+
+    step: int = 0
+    results: list[tuple[float, int]] = field(default_factory=list)
+    losses: dict[str, float] = field(default_factory=dict)
+    words: int = 0
+    seconds: float = 0.0
+
+    def is_over(self, patience: int, max_steps: int) -> bool:
+        """Whether the last step is to be the last one: of max_steps, or so many after the best score."""
+        if not self.step:
+            return False
+        last = self.step - 1
+        _, minus_best = max((score, -step) for score, step in self.results)  # of equal scores the first
+        return bool(patience and last + minus_best >= patience) or bool(max_steps and last >= max_steps)
+
+
+def train_while_improving(
+    nlp: Language,
+    optimizer: Optimizer,
+    batches: Iterable[tuple[int, list[Example]]],
+    evaluate: Callable[[], Scores],
+    progress: Progress,
+    *,
+    dropout: Any,
+    eval_frequency: int,
+    accumulate_gradient: int,
+    patience: int,
+    max_steps: int,
+    exclude: Sequence[str],
+    annotating_components: Sequence[str],
+    before_update: Callable[[Language, dict[str, Any]], None] | None,
+) -> Iterator[tuple[dict[str, Any], bool | None]]:
+    """Take steps until the scores do not get better, from where progress stands, which is kept.
+
+    Arguments are those of spaCy's function of the same name; batches are the ones that are left.
+
+    YIELDS (dict, bool): what a logger is told; whether the step's score is the best one, None where it was not scored.
+    SOURCE: spacy.training.loop.train_while_improving, which begins at step 0 alone.
+    """
+    dropouts: Any = constant(dropout) if isinstance(dropout, float) else dropout
+    for _ in range(progress.step):
+        next(dropouts)
+    started = perf_counter() - progress.seconds
+    for epoch, batch in batches:
+        if progress.is_over(patience, max_steps):
+            return
+        step = progress.step
+        if before_update:
+            before_update(nlp, {"step": step, "epoch": epoch})
+        drop = next(dropouts)
+        for part in subdivide_batch(batch, accumulate_gradient):
+            nlp.update(
+                part,
+                drop=drop,
+                losses=progress.losses,
+                sgd=False,  # type: ignore[arg-type]
+                exclude=exclude,
+                annotates=annotating_components,
+            )
+        _finish_update(nlp, optimizer, exclude)
+        info: dict[str, Any] = {"epoch": epoch, "step": step, "score": None, "other_scores": None}
+        info |= {"losses": progress.losses, "checkpoints": progress.results}
+        is_best = None
+        if not step % eval_frequency:
+            with nlp.use_params(optimizer.averages) if optimizer.averages else nullcontext():
+                info["score"], info["other_scores"] = evaluate()
+            progress.results.append((info["score"], step))
+            is_best = info["score"] == max(progress.results)[0]
+            progress.losses = {}
+        progress.step += 1
+        progress.words += sum(len(example) for example in batch)
+        progress.seconds = perf_counter() - started
+        yield info | {"seconds": int(progress.seconds), "words": progress.words}, is_best
+
+
+def _finish_update(nlp: Language, optimizer: Optimizer, exclude: Sequence[str]) -> None:
+    for name, pipe in nlp.pipeline:
+        model = getattr(pipe, "model", None)
+        if name not in exclude and getattr(pipe, "is_trainable", False) and model not in (True, False, None):
+            pipe.finish_update(optimizer)  # type: ignore[attr-defined]
+    optimizer.step_schedules()

@@ -1,0 +1,220 @@
+"""`spacy sbert train --checkpoint-every ... --resume`: killed and gone on with, as if it had not been."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy
+import pytest
+import spacy
+import torch
+from killing import command, killed_at, run, typed
+from thinc.api import Config
+
+from spacy_sbert.training.random_states import random_states, set_random_states
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")
+ROOT = Path(__file__).parent.parent
+EPOCHS = {"training.max_epochs": 3, "training.eval_frequency": 3, "corpora.train.limit": 70, "corpora.dev.limit": 20}
+STREAM = EPOCHS | {"training.max_epochs": -1, "training.max_steps": 13, "corpora.train.shuffle_buffer": 30}
+DROPOUT = {"components.transformer.model.transformer_config": {"hidden_dropout_prob": 0.2}}
+
+
+@pytest.fixture
+def config_of(tiny_bert, tmp_path, monkeypatch):
+    """A shipped config for the random tiny BERT, with settings and paths that do not depend on the folder."""
+    monkeypatch.chdir(ROOT)
+
+    def make(name, **settings):
+        config = Config().from_disk(ROOT / "configs" / f"{name}.cfg", interpolate=False)
+        if "transformer" in config["components"]:
+            config["components"]["transformer"]["model"]["name"] = str(tiny_bert)
+        for part in ("train", "dev"):
+            config["paths"][part] = str(ROOT / config["paths"][part])
+        path = tmp_path / f"{name}.cfg"
+        config.to_disk(path, interpolate=False)
+        settings = {"training.logger.output_file": str(tmp_path / "log.jsonl"), **settings}
+        options = (word for key, value in settings.items() for word in (f"--{key}", json.dumps(value).strip('"')))
+        return [path, *options]
+
+    return make
+
+
+def training(arguments, output, *options):
+    return partial(command, "sbert", "train", *arguments, "--output", output, *options)
+
+
+def files_of(folder):
+    """The bytes of all weights, and what the pipeline scored."""
+    nlp = spacy.load(folder)
+    vectors = numpy.stack([doc.vector for doc in nlp.pipe(["A man is eating.", "Someone is having a meal."])])
+    weights = {name: pipe.to_bytes() for name, pipe in nlp.components}
+    return vectors.tobytes(), weights, nlp.meta["performance"]
+
+
+def check_same(first, second):
+    for name in ("model-last", "model-best"):
+        assert files_of(first / name) == files_of(second / name), name
+    assert sorted(path.name for path in second.iterdir()) == ["model-best", "model-last"]  # no checkpoint is left
+
+
+KINDS = {
+    "sts": ("sts", EPOCHS),
+    "late": ("sts", EPOCHS),  # in the second epoch
+    "dropout": ("sts", EPOCHS | DROPOUT),
+    "stream": ("sts", STREAM),
+    "averages": ("sts", EPOCHS | {"training.optimizer.use_averages": True}),
+    "head": ("nli", EPOCHS),
+    "parts": ("sts", EPOCHS | {"training.accumulate_gradient": 2}),
+    "patience": ("sts", EPOCHS | {"training.max_epochs": 30, "training.patience": 9}),
+    "tokens": ("word_average", EPOCHS),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_killed_and_resumed_is_as_if_it_had_not_been(config_of, tmp_path, kind):
+    """To the bit: weights, vectors, scores, and the best of them; killed at some moment after half of the steps."""
+    name, settings = KINDS[kind]
+    every = 6 if kind == "late" else 4
+    arguments = config_of(name, **settings)
+    run(training(arguments, tmp_path / "straight", "--checkpoint-every", every))
+    log = tmp_path / "log.jsonl"
+    whole = [json.loads(line) for line in log.read_text().splitlines()]
+    log.unlink()
+    broken = tmp_path / "broken"
+    kill = partial(killed_at, training(arguments, broken, "--checkpoint-every", every), broken / "checkpoint")
+    assert kill(event=24 if kind == "tokens" else 40)  # while the second one is written
+    (checkpoint,) = [path for path in (broken / "checkpoint").iterdir() if path.name.startswith("step-")]
+    begun = int(checkpoint.name.split("-")[1])
+    assert begun == every
+    log.unlink(missing_ok=True)
+    run(training(arguments, broken, "--checkpoint-every", every, "--resume"))
+    check_same(tmp_path / "straight", broken)
+    rest = [json.loads(line) for line in log.read_text().splitlines()]
+    expected = [line for line in whole if line["step"] >= begun]
+    for line in (*rest, *expected):
+        del line["examples_per_second"]
+    assert rest == expected and rest  # with the loss since the last evaluation
+
+
+def test_checkpoints_change_nothing_and_the_loop_is_that_of_spacy(config_of, tmp_path):
+    arguments = config_of("sts", **EPOCHS)
+    run(training(arguments, tmp_path / "ours", "--checkpoint-every", 2))
+    run(partial(command, "train", *arguments, "--output", tmp_path / "spacy"))
+    check_same(tmp_path / "spacy", tmp_path / "ours")
+
+
+@pytest.fixture
+def broken(config_of, tmp_path):
+    """What a killed training has left, and its arguments."""
+    arguments = config_of("sts", **EPOCHS)
+    kill = partial(killed_at, training(arguments, tmp_path / "out", "--checkpoint-every", 4))
+    assert kill(tmp_path / "out" / "checkpoint", event=40)
+    return arguments, tmp_path / "out"
+
+
+def refused(arguments, output, *options):
+    done = typed("sbert", "train", *arguments, "--output", output, *options, folder=ROOT)
+    assert done.returncode == 1 and "Traceback" not in done.stderr + done.stdout
+    return " ".join((done.stdout + done.stderr).split())
+
+
+def test_what_a_checkpoint_is_not_for_is_refused(broken, tmp_path):
+    arguments, output = broken
+    assert "[sbert-checkpoint-is-there]" in refused(arguments, output)
+    said = refused([*arguments, "--training.max_epochs", "4"], output, "--resume")
+    assert "[sbert-checkpoint-of-other-config]" in said and "settings in training:" in said
+    pairs = Path("assets/pairs-train.csv").read_text(encoding="utf8").splitlines(keepends=True)
+    train = tmp_path / "train.csv"
+    train.write_text("".join(pairs), encoding="utf8")
+    fresh, mine = tmp_path / "fresh", [*arguments, "--paths.train", train]
+    assert killed_at(training(mine, fresh, "--checkpoint-every", 4), fresh / "checkpoint", event=40)
+    train.write_text("".join([pairs[1], pairs[0], *pairs[2:]]), encoding="utf8")
+    assert "[sbert-checkpoint-of-other-examples]" in refused(mine, fresh, "--resume")
+    done = typed("sbert", "train", *arguments, "--checkpoint-every", 4, folder=ROOT)
+    assert done.returncode == 1 and "[sbert-checkpoint-without-output]" in done.stdout + done.stderr
+    assert (output / "checkpoint" / "step-4").is_dir()
+
+
+@pytest.mark.parametrize(
+    "file", ["state.json", "optimizer.safetensors", "random-0.safetensors", "pipeline/sbert/model"]
+)
+def test_a_damaged_checkpoint_is_refused(broken, file):
+    arguments, output = broken
+    path = output / "checkpoint" / "step-4" / file
+    data = path.read_bytes()
+    for damaged in (data[: len(data) // 2], data[:-9] + bytes([data[-9] ^ 1]) + data[-8:], None):
+        path.unlink()
+        if damaged is not None:
+            path.write_bytes(damaged)
+        said = refused(arguments, output, "--resume")
+        assert "[sbert-checkpoint-damaged]" in said and "step-4 cannot be gone on with" in said
+        path.write_bytes(data)
+    run(training(arguments, output, "--resume"))
+    assert sorted(path.name for path in output.iterdir()) == ["model-best", "model-last"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"paths.train": "nowhere.csv"}, "[sbert-no-file] There is no file nowhere.csv"),
+        ({"paths.dev": "nowhere.csv"}, "[sbert-no-file] There is no file nowhere.csv"),
+        ({"paths.train": "assets/entities-train.iob"}, "entities-train.iob"),
+        (
+            {"corpora.train.format": "table", "corpora.train.members": ["a", "b"]},
+            "line 1: expected a column 'a'",
+        ),
+        ({"components.transformer.model.name": "no/such-encoder"}, "[sbert-encoder-not-found]"),
+    ],
+)
+def test_what_is_wrong_in_a_training_is_said_without_a_traceback(config_of, tmp_path, setting, said):
+    assert said in refused(config_of("sts", **(EPOCHS | setting)), tmp_path / "out")
+
+
+def test_without_a_checkpoint_training_begins(config_of, tmp_path):
+    done = typed("sbert", "train", *config_of("sts", **EPOCHS), "-o", tmp_path / "out", "--resume", folder=ROOT)
+    assert done.returncode == 0 and "training begins" in " ".join(done.stdout.split()), done.stdout + done.stderr
+
+
+def test_random_states_survive():
+    random.seed(3), numpy.random.seed(4), torch.manual_seed(5)
+    random.gauss(0, 1), numpy.random.normal()  # which keep a number for the next call
+    states = random_states()
+
+    def draw():
+        return random.gauss(0, 1), random.random(), *numpy.random.normal(size=3), *torch.rand(3).tolist()
+
+    first = draw()
+    assert draw() != first
+    set_random_states(states)
+    assert draw() == first
+
+
+def test_two_ranks_go_on(config_of, tmp_path):
+    """Each with what it draws itself, for dropout."""
+    arguments = list(map(str, config_of("sts", **(EPOCHS | DROPOUT | {"training.max_epochs": 2}))))
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "spacy"]
+
+    def train(output, *options):
+        command = [*launcher, "sbert", "train", *arguments, "--output", str(output), *options]
+        return subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True)
+
+    done = train(tmp_path / "straight", "--checkpoint-every", "4")
+    assert done.returncode == 0, done.stdout + done.stderr
+    broken = [*launcher, "sbert", "train", *arguments, "--output", str(tmp_path / "broken"), "--checkpoint-every", "4"]
+    process = subprocess.Popen(broken, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    while not list((tmp_path / "broken" / "checkpoint").glob("step-*")):
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.02)
+    process.terminate()
+    said = process.communicate(timeout=120)[0]
+    assert process.returncode != 0 and (tmp_path / "broken" / "checkpoint").is_dir(), said
+    assert "[sbert-checkpoint-of-other-ranks]" in refused(arguments, tmp_path / "broken", "--resume")
+    done = train(tmp_path / "broken", "--resume")
+    assert done.returncode == 0 and "Going on from" in " ".join(done.stdout.split()), done.stdout + done.stderr
+    check_same(tmp_path / "straight", tmp_path / "broken")
