@@ -23,10 +23,10 @@ UNITS: dict[str, Callable[[Doc], Iterable[Span]]] = {
 
 
 @validated
-def collect_spans(docs: Iterable[Doc], unit: Unit = "sent") -> Iterator[Span]:
+def collect_spans(docs: Doc | Iterable[Doc], unit: Unit = "sent") -> Iterator[Span]:
     """The sentences, or other Spans, of Docs, in order.
 
-    docs (Iterable[Doc]): the documents; those without tokens have none.
+    docs (Doc or Iterable[Doc]): the documents; those without tokens have none.
     unit (str or Callable): "doc", "sent", "noun_chunks", "ents", or a function from a Doc to Spans, such as
         `lambda doc: doc.spans["sc"]`.
     YIELDS (Span).
@@ -39,7 +39,7 @@ def collect_spans(docs: Iterable[Doc], unit: Unit = "sent") -> Iterator[Span]:
     return (span for doc in _docs(docs) if len(doc) for span in spans_of(doc))
 
 
-def _docs(docs: Iterable[Doc]) -> Iterator[Doc]:
+def _docs(docs: Doc | Iterable[Doc]) -> Iterator[Doc]:
     for number, doc in enumerate([docs] if isinstance(docs, Doc) else docs):
         if not isinstance(doc, Doc):
             raise TypeError(Errors.SEARCH_NOT_DOCS.format(given=shown(doc), number=number))

@@ -17,7 +17,7 @@ def test_each_sentence_finds_the_one_of_the_other_doc_that_says_the_same():
     recipe = re.search(r"two Docs\n.*?```python\n(.*?)```", TEXT, re.DOTALL)[1]
     found: dict = {"nlp": nlp, "SpanSearch": SpanSearch, "collect_spans": collect_spans}
     exec(recipe, found)
-    pairs = {sentence.text: other.text for _, sentence, other in found["pairs"]}
+    pairs = {sentence.text: other.text for _, sentence, other in found["matches"]}
     assert pairs["A man is eating food."] == "Someone is having a meal."
     assert pairs["The bank raised its rates."] == "Interest is higher now."
     assert len(pairs) == 3
