@@ -5,6 +5,7 @@ from typing import Annotated
 
 import spacy
 import typer
+from spacy.util import load_config
 from wasabi import msg
 
 from spacy_sbert.cli.ending import or_fail
@@ -14,10 +15,16 @@ from spacy_sbert.readers import PairCorpus
 
 
 @takes_options
-def main(path: Annotated[Path, typer.Argument(help="The file")], *, layout: Layout) -> None:
+def main(
+    path: Annotated[Path, typer.Argument(help="The file")],
+    config: Annotated[Path, typer.Argument(help="The config of the training, which may know the columns")],
+    *,
+    layout: Layout,
+) -> None:
     """Read a file of examples, and count them."""
     with or_fail(f"Cannot score a pipeline on {path}"):
-        count = sum(1 for _ in PairCorpus(path, **reading_of(path, layout))(spacy.blank("en")))
+        scored_as = load_config(config).get("corpora", {}).get("dev")
+        count = sum(1 for _ in PairCorpus(path, **reading_of(path, layout, scored_as))(spacy.blank("en")))
     msg.good(f"{path} holds {count} examples to score a pipeline on")
 
 

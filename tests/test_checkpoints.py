@@ -134,8 +134,13 @@ def test_what_a_checkpoint_is_not_for_is_refused(broken, tmp_path):
     train.write_text("".join(pairs), encoding="utf8")
     fresh, mine = tmp_path / "fresh", [*arguments, "--paths.train", train]
     assert killed_at(training(mine, fresh, "--checkpoint-every", 4), fresh / "checkpoint", event=40)
-    train.write_text("".join([pairs[1], pairs[0], *pairs[2:]]), encoding="utf8")
-    assert "[sbert-checkpoint-of-other-examples]" in refused(mine, fresh, "--resume")
+    (fresh / "model-last" / "sbert" / "model").write_bytes(b"weights of a later step")
+    cells = pairs[0].split("\t")
+    other_score = "\t".join([*cells[:4], "5.000" if cells[4] != "5.000" else "0.000", *cells[5:]])
+    for first in ([pairs[1], pairs[0]], [other_score, pairs[1]]):
+        train.write_text("".join([*first, *pairs[2:]]), encoding="utf8")
+        assert "[sbert-checkpoint-of-other-examples]" in refused(mine, fresh, "--resume")
+        assert (fresh / "model-last" / "sbert" / "model").read_bytes() == b"weights of a later step"
     done = typed("sbert", "train", *arguments, "--checkpoint-every", 4, folder=ROOT)
     assert done.returncode == 1 and "[sbert-checkpoint-without-output]" in done.stdout + done.stderr
     assert (output / "checkpoint" / "step-4").is_dir()
@@ -179,6 +184,15 @@ def test_what_is_wrong_in_a_training_is_said_without_a_traceback(config_of, tmp_
 def test_without_a_checkpoint_training_begins(config_of, tmp_path):
     done = typed("sbert", "train", *config_of("sts", **EPOCHS), "-o", tmp_path / "out", "--resume", folder=ROOT)
     assert done.returncode == 0 and "training begins" in " ".join(done.stdout.split()), done.stdout + done.stderr
+
+
+def test_what_is_not_ours_is_kept(config_of, tmp_path):
+    """A folder that only has the name of that of checkpoints, and other files beside checkpoints."""
+    folder = tmp_path / "out" / "checkpoint"
+    (folder / "step-by-step").mkdir(parents=True)
+    (folder / "notes.txt").write_text("mine")
+    run(training(config_of("sts", **EPOCHS), tmp_path / "out", "--checkpoint-every", "4"))
+    assert sorted(path.name for path in folder.iterdir()) == ["notes.txt", "step-by-step"]
 
 
 def test_random_states_survive():

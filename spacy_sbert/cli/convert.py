@@ -41,7 +41,10 @@ def convert_cli(
     check_new(output_path, overwrite=overwrite)
     logger.setLevel(logging.INFO)  # says what was skipped
     with or_fail(f"Cannot convert {input_path}"):
-        # who names the texts may want no gold
+        # Who names the texts may want no gold.
         reading = layout.reading() if layout.members else reading_of(input_path, layout)
+        for edge, given in (("min_score", layout.min_score), ("max_score", layout.max_score)):
+            if given is None:  # the files of a data set have one scale, and each alone may show less of it
+                reading.pop(edge, None)
         count = convert(input_path, output_path, lang=lang, expect=expect, limit=limit, **reading)
     msg.good(f"Wrote {count} pairs to {output_path} (one epoch in batches of 16: {-(-count // 16)} steps)")

@@ -122,8 +122,8 @@ def encode_cli(
         Argument(metavar="PIPELINE", help="The pipeline, or the name of an encoder; by default the default encoder."),
     ] = None,
     output_path: Annotated[
-        str, Argument(metavar="INPUT", help=f"{TEXTS[:-1]}; or a folder or s3://... of such files.")
-    ],
+        str | None, Argument(metavar="INPUT", help=f"{TEXTS[:-1]}; or a folder or s3://... of such files.")
+    ] = None,
     more: Annotated[
         str | None, Argument(metavar="OUTPUT", help="The .npy or .parquet file of vectors to write; or a folder.")
     ] = None,
@@ -137,22 +137,22 @@ def encode_cli(
     """
     from ..bulk import encode_file, load_pipe
 
-    running, input_path, output_path = _paths(running, input_path, output_path, more)
-    if "://" in input_path or (input_path and Path(input_path).is_dir()):
-        encode_folder(input_path, output_path, running, encoding, folders)
+    running, source, target = _paths(running, input_path, output_path, more)
+    if "://" in source or (source and Path(source).is_dir()):
+        encode_folder(source, target, running, encoding, folders)
         return
     if of_folders := given(folders):
         options = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in of_folders.items())
-        fail(Errors.BULK_OF_FOLDERS.format(options=options, path=input_path))
+        fail(Errors.BULK_OF_FOLDERS.format(options=options, path=source))
     try:
-        with or_fail(f"Cannot encode {input_path}", RuntimeError):
+        with or_fail(f"Cannot encode {source}", RuntimeError):
             gpus, bar = running.gpus(), not running.quiet
             pipe = load_pipe(running.pipeline, name=running.pipe_name, precision=running.precision, gpu_ids=gpus)
-            report = encode_file(pipe, input_path, output_path, gpu_ids=gpus, progress=bar, **asdict(encoding))
+            report = encode_file(pipe, source, target, gpu_ids=gpus, progress=bar, **asdict(encoding))
     except KeyboardInterrupt:
         msg.warn("Stopped", "Run the same command again to go on.")
         raise Exit(130) from None
-    msg.good(f"Wrote {report.rows} vectors of width {report.width} to {output_path}")
+    msg.good(f"Wrote {report.rows} vectors of width {report.width} to {target}")
     if report.resumed:
         msg.info(f"{report.resumed} of them were there from an interrupted run")
     if report.zero:
@@ -163,7 +163,7 @@ def _paths(running: Running, *given: str | None) -> tuple[Running, str, str]:
     """What INPUT and OUTPUT are, and what encodes: of three names the first is the pipeline."""
     names = [name for name in given if name is not None]
     if len(names) < 2:
-        raise BadParameter(Errors.ENCODE_MISSING.format(given=names[0]))
+        raise BadParameter(Errors.ENCODE_MISSING.format(given=names[0] if names else "the options"))
     if len(names) == 2:
         return running, names[0], names[1]
     if running.pipeline is not None:

@@ -11,6 +11,8 @@ from .ending import check_new, fail, use_gpu
 from .group import app
 from .options import CODE, FormerName, Gpu, Overwrite, Quiet
 
+DEFAULT_PIPE = "sbert_meta"
+
 
 @app.command("fit-meta")
 def fit_meta_cli(
@@ -22,8 +24,8 @@ def fit_meta_cli(
     ],
     output: Annotated[Path, Argument(help="The folder to write the pipeline to.")],
     pipe: Annotated[
-        str, Option("--pipe", help="The name of the sbert_meta pipe; it is made if there is none.")
-    ] = "sbert_meta",
+        str | None, Option("--pipe", help=f"The name of the pipe, by default {DEFAULT_PIPE}; it is made if need be.")
+    ] = None,
     name: FormerName = None,
     method: Annotated[str | None, Option("--method", "-m", help="The method: conc, avg, svd, gcca or ae.")] = None,
     size: Annotated[int | None, Option("--size", "-s", help="The width of the new vectors.")] = None,
@@ -54,7 +56,7 @@ def fit_meta_cli(
     from ..meta.fitting import fit_meta, set_method
     from .errors import Warnings
 
-    pipe = pipe if name is None else name
+    pipe = next(one for one in (pipe, name, DEFAULT_PIPE) if one is not None)
     check_new(output, overwrite=overwrite)
     use_gpu(gpu_id)
     import_code(code)

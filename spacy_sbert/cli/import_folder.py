@@ -10,13 +10,15 @@ from .ending import or_fail
 from .group import app
 from .options import FormerName, Lang, Precision
 
+DEFAULT_PIPE = "sbert"
+
 
 @app.command("import")
 def import_cli(
     source: Annotated[str, Argument(help="The folder of sentence-transformers, or a name on the Hugging Face hub.")],
     output: Annotated[Path, Argument(help="The folder to write, which must not be there yet.")],
     lang: Lang = "en",
-    pipe: Annotated[str, Option("--pipe", help="The name of the pipe to make.")] = "sbert",
+    pipe: Annotated[str | None, Option("--pipe", help=f"The name of the pipe, by default {DEFAULT_PIPE}.")] = None,
     name: FormerName = None,
     precision: Precision = None,
 ) -> None:
@@ -27,7 +29,7 @@ def import_cli(
     from ..files.whole import new_folder
     from ..interchange import REFERENCE, import_folder
 
-    pipe = pipe if name is None else name
+    pipe = next(one for one in (pipe, name, DEFAULT_PIPE) if one is not None)
     with or_fail(f"Cannot import {source}"):
         nlp = import_folder(source, lang=lang, name=pipe, precision=precision)
         with new_folder(output) as folder:

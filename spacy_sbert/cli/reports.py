@@ -42,11 +42,13 @@ def check_output(output: Path | None, *, overwrite: bool, renewed: bool = False)
 def _has_results(path: Path) -> bool:
     import srsly
 
+    from ..evaluation.results import FORMAT
+
     try:
         found = srsly.read_json(path)
     except ValueError:  # of UnicodeDecodeError, too
         return False
-    return isinstance(found, dict) and "tasks" in found
+    return isinstance(found, dict) and found.get("format") == FORMAT
 
 
 def write_reports(output: Path, markdown: str, html: str, what: str) -> None:

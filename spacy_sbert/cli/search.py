@@ -124,6 +124,7 @@ def search_cli(
 
     work: Callable[..., Any]
     columns: tuple[str, ...] = ("score", "row", "text")
+    check_new(output, overwrite=how.overwrite)
     queries = [*(queries or []), *(_read_queries(queries_path) if queries_path is not None else [])]
     if not queries:
         fail(Errors.NO_QUERY)
@@ -155,10 +156,10 @@ def _read_queries(path: Path) -> list[str]:
     """The lines of a file, or of what is typed or piped in, that have text."""
     from ..files.lines import has_text, read_lines
 
-    if path == STDIN:
-        lines = get_text_stream("stdin", encoding="utf8").read().splitlines()
-    else:
-        with or_fail(f"Cannot read the --queries in {path}"):
+    with or_fail(f"Cannot read the --queries in {path}"):
+        if path == STDIN:
+            lines = get_text_stream("stdin", encoding="utf8").read().split("\n")
+        else:
             lines = [line for _, line in read_lines(path)]
     return [line.strip() for line in lines if has_text(line)]
 

@@ -1,6 +1,7 @@
 """`python -m spacy sbert train`: train on several processes, which torchrun starts, and go on after an interruption."""
 
 import logging
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -52,7 +53,7 @@ def train_cli(
         use_gpu(ranks.gpu_id, silent=not ranks.is_first)
         checkpoints = Checkpoints(every, resume)
         try:
-            with or_fail(f"Cannot train by {config}"):
+            with nullcontext() if verbose else or_fail(f"Cannot train by {config}"):  # --verbose shows where
                 found = find_checkpoint(output, checkpoints, ranks)
                 if ranks.is_first and resume:
                     msg.info(f"Going on from {found}" if found else f"No checkpoint in {output}: training begins")

@@ -11,7 +11,7 @@ from wasabi import msg
 
 from .ending import check_new, fail, or_fail, use_gpu
 from .group import app
-from .options import Gpu, Limit, Overwrite, Pipeline, Seed, Vectors, given, takes_options
+from .options import Gpu, Limit, Overwrite, PipelineOrEncoder, Seed, Vectors, given, takes_options
 from .search import vectors_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Drawing:
 @app.command("visualize")
 @takes_options
 def visualize_cli(
-    pipeline: Pipeline,
+    pipeline: PipelineOrEncoder,
     texts_path: Annotated[
         Path, Argument(help="The file of texts: one a line, or a table.", exists=True, dir_okay=False)
     ],
@@ -57,7 +57,7 @@ def visualize_cli(
     *,
     drawing: Drawing,
 ) -> None:
-    """Draw texts as a heat map or a map.
+    """Draw a heat map, a map or tokens of texts.
 
     A heat map shows the similarity of every two texts, a map has a point for each, and "tokens" compares the tokens of
     two texts. The picture is one HTML file.
@@ -65,6 +65,7 @@ def visualize_cli(
     from ..files.whole import whole_file
     from ..readers.texts import read_texts
     from ..visual import render
+    from ..visual.scatter import check_sizes
 
     if sentences and (column or labels or limit or vectors):
         fail("--sentences draws one whole text: leave --column, --labels, --limit and --vectors out")
@@ -80,6 +81,8 @@ def visualize_cli(
         else:
             texts, found = read_texts(texts_path, column=column, label=labels, limit=limit)
             options |= {} if found is None else {"labels": found}
+            if clusters:
+                check_sizes(len(texts), clusters)
             docs = _docs(pipeline, texts, vectors, texts_path, column or "text")
         if clusters:
             docs, options["labels"] = _clustered(docs, clusters, drawing.seed or 0)

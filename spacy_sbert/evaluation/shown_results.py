@@ -7,7 +7,7 @@ from .results import Results, TaskResult, figure
 
 
 class ShownResults(dict[str, object]):
-    """The results of an evaluation, see evaluate_suites: a dict in every way, and in a notebook its report."""
+    """The results of an evaluation, see evaluate_suites: a dict that prints as one line, in a notebook as a report."""
 
     def __repr__(self) -> str:
         if not {"model", "tasks", "skipped", "failed"} <= self.keys():  # somebody took a part away

@@ -85,11 +85,16 @@ def pairs_above(
         scores.append(own[kept])
         pairs.append(numpy.stack([i[kept], j[kept]], axis=1))
         count += int(kept.sum())
-        if count > MOST_PAIRS:
-            raise ValueError(Errors.SEARCH_TOO_MANY_PAIRS.format(most=MOST_PAIRS, score=min_score))
+        check_kept(count, min_score)
     all_scores, all_pairs = numpy.concatenate(scores), numpy.concatenate(pairs)
     order = numpy.lexsort((all_pairs[:, 1], all_pairs[:, 0], -all_scores))
     return all_scores[order], all_pairs[order]
+
+
+def check_kept(count: int, min_score: float) -> None:
+    """RAISES (ValueError): if there are more pairs from this score on than pairs_above gives."""
+    if count > MOST_PAIRS:
+        raise ValueError(Errors.SEARCH_TOO_MANY_PAIRS.format(most=MOST_PAIRS, score=min_score))
 
 
 def _blocks(n: int, block_bytes: int, progress: bool) -> Iterator[tuple[slice, slice]]:

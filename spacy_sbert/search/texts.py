@@ -23,7 +23,7 @@ from .index import VectorIndex
 from .index_folder import KINDS, MANIFEST, read_manifest, texts_digest
 from .kmeans import kmeans_clusters
 from .nearest import nearest
-from .similar_pairs import most_similar_pairs, pairs_above
+from .similar_pairs import check_kept, most_similar_pairs, pairs_above
 
 TEXT = "text"  # the column, where a table has one of that name
 KIND = "hnsw"  # of an index, if nobody asks for another
@@ -197,6 +197,8 @@ def mine_texts(
     if len(texts) < 2:
         raise ValueError(Errors.SEARCH_SINGLE_TEXT.format(path=corpus))
     n_pairs = len(texts) * (len(texts) - 1) // 2
+    if k is None and min_score <= -1.0:
+        check_kept(n_pairs, min_score)
     rows = encode_texts(pipe, texts, vectors, progress=progress)
     if k is None:
         scores, pairs = pairs_above(rows, min_score, progress=progress)

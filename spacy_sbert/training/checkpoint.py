@@ -26,6 +26,7 @@ from .random_states import python_arrays, python_state, random_states, set_rando
 from .ranks import Ranks
 
 STEP = re.compile(r"step-(\d+)")
+UNFINISHED = re.compile(r"\.step-\d+-\w+(-former)?")  # what new_folder leaves of a process that was killed
 STATE, PIPELINE, ARRAYS, RANDOM = "state.json", "pipeline", "optimizer.safetensors", "random-{}.safetensors"
 ORDER, BEGUN = "order", "begun"  # see Epochs
 SECTIONS = ("nlp", "components", "corpora", "training")  # of a config, which decide the steps
@@ -78,7 +79,7 @@ def save_checkpoint(
     drawn = ranks.bytes_of_all(save_arrays(random_states()))
     if not ranks.is_first:
         return
-    former = [path for pattern in ("step-*", ".step-*") for path in folder.glob(pattern)]
+    former = _own(folder)
     with new_folder(folder / f"step-{progress.step}", replace=True) as made:
         nlp.to_disk(made / PIPELINE)
         arrays, updates = moments_of(nlp, optimizer)
@@ -102,9 +103,24 @@ def save_checkpoint(
             files=_digests(made),
         )
         (made / STATE).write_text(json.dumps(sealed(state.model_dump(exclude={"sha256"}))), encoding="utf8")
-    for path in former:  # also what a process that was killed has left
+    for path in former:
         if path.name != f"step-{progress.step}":
             shutil.rmtree(path)
+
+
+def remove_checkpoints(folder: Path) -> None:
+    """Remove the checkpoints in a folder, and the folder if it holds nothing else."""
+    own = _own(folder)
+    for path in own:
+        shutil.rmtree(path)
+    if own and not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def _own(folder: Path) -> list[Path]:
+    """The checkpoints in a folder, finished or not."""
+    inside = folder.iterdir() if folder.is_dir() else ()
+    return [path for path in inside if path.is_dir() and (STEP.fullmatch(path.name) or UNFINISHED.fullmatch(path.name))]
 
 
 def load_checkpoint(path: Path, nlp: Language, optimizer: Optimizer, epochs: Epochs, ranks: Ranks) -> Progress:
@@ -125,6 +141,8 @@ def load_checkpoint(path: Path, nlp: Language, optimizer: Optimizer, epochs: Epo
     nlp.from_disk(path / PIPELINE)
     set_moments(nlp, optimizer, arrays, state.updates)
     for name, scaler in scalers_of(nlp).items():
+        if name not in state.scalers:  # the checkpoint was made without float16
+            continue
         scale, tracker = state.scalers[name]
         scaler._scale.fill_(scale)
         scaler._growth_tracker.fill_(tracker)

@@ -23,7 +23,7 @@ class Epochs:
     epoch, taken (int): which epoch it is, and how many of its batches were made.
     order (int64 (examples,)): of the examples in this epoch, by their places in the corpus; of a stream, none.
     begun (tuple): Python's random state as this epoch's batches began.
-    content (str): the SHA-256 of the texts of a corpus in memory, once it was read; "" of a stream.
+    content (str): the SHA-256 of texts, scores and labels of a corpus in memory, once it was read; "" of a stream.
     SOURCE: spacy.training.loop.create_train_batches, whose batches these are.
     """
 
@@ -59,7 +59,9 @@ class Epochs:
             raise ValueError(SpacyErrors.E986)
         content = hashlib.sha256()
         for example in held:
-            content.update(f"{example.reference.text}\0".encode("utf8", "surrogatepass"))
+            doc = example.reference
+            gold = [doc.cats, *(group.attrs for group in doc.spans.values())]
+            content.update(f"{doc.text}\0{gold}\0".encode("utf8", "surrogatepass"))
         if self._skipped is not None and (self.content, len(self.order)) != (content.hexdigest(), len(held)):
             raise ValueError(Errors.CHECKPOINT_OF_OTHER_EXAMPLES.format(given=len(held), expected=len(self.order)))
         self.content = content.hexdigest()

@@ -24,7 +24,7 @@ from spacy.util import registry, resolve_dot_names
 from thinc.api import Config, CupyOps, Optimizer, fix_random_seed, get_current_ops, set_gpu_allocator
 
 from ..files.whole import new_folder
-from .checkpoint import latest, load_checkpoint, save_checkpoint
+from .checkpoint import latest, load_checkpoint, remove_checkpoints, save_checkpoint
 from .epochs import Epochs
 from .errors import Errors
 from .improving import Progress, train_while_improving
@@ -72,7 +72,7 @@ def train(nlp: Language, output: Path | None, ranks: Ranks, checkpoints: Checkpo
     optimizer, frozen = training["optimizer"], training["frozen_components"]
     epochs = Epochs(nlp, train_corpus, training["batcher"], training["max_epochs"])
     progress = Progress() if found is None else load_checkpoint(found, nlp, optimizer, epochs, ranks)
-    written = output if ranks.is_first else None
+    begun, written = progress.step, output if ranks.is_first else None
     if found is None:
         clean_output_dir(written)
     save = partial(_save, nlp, written, optimizer, create_before_to_disk_callback(training["before_to_disk"]))
@@ -96,9 +96,10 @@ def train(nlp: Language, output: Path | None, ranks: Ranks, checkpoints: Checkpo
                     save_checkpoint(output / DIR_CHECKPOINT, nlp, optimizer, progress, epochs, ranks)
         finally:
             finish()
-            save(False)
+            if found is None or progress.step > begun:  # else what is there may be newer than the checkpoint
+                save(False)
     if written is not None:
-        shutil.rmtree(written / DIR_CHECKPOINT, ignore_errors=True)  # the training is over
+        remove_checkpoints(written / DIR_CHECKPOINT)  # the training is over
 
 
 def find_checkpoint(output: Path | None, checkpoints: Checkpoints, ranks: Ranks) -> Path | None:

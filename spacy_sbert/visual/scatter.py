@@ -10,7 +10,7 @@ from ..render.markup import clean
 from ..render.svg import Axis, bottom_axis, box, join, left_axis, number, shape, ticks
 from .errors import Errors
 from .labels import buttons, named, on_map
-from .marks import kind, outline
+from .marks import MOST_LABELS, kind, outline
 from .picture import Picture
 from .projection import pca, tsne
 from .rows import Text, as_rows, language, row_vector, unit_rows
@@ -87,6 +87,14 @@ def scatter(
             "group": group,
         },
     )
+
+
+def check_sizes(n_texts: int, n_labels: int) -> None:
+    """Before texts are encoded. RAISES (ValueError): if there are more than a map has points or labels for."""
+    if n_texts > MOST:
+        raise ValueError(Errors.VISUAL_TOO_MANY_POINTS.format(most=MOST))
+    if n_labels > MOST_LABELS:
+        raise ValueError(Errors.VISUAL_TOO_MANY_LABELS.format(given=n_labels, most=MOST_LABELS))
 
 
 def _read(docs: Text | Iterable[Text]) -> tuple[list[str], list[list[str]], numpy.ndarray, str]:

@@ -44,8 +44,9 @@ def test_what_cannot_be_told_apart_is_refused(folder):
     paths = (folder / "texts.txt", folder / "out.npy")
     code, said = run(folder / "nlp", *paths, "--pipeline", folder / "nlp")
     assert code == 1 and "[sbert-encode-paths]" in said
-    code, said = run(folder / "texts.txt")
-    assert code == 2 and "INPUT" in said
+    for given in ([], [folder / "texts.txt"]):
+        code, said = run(*given)
+        assert code == 2 and "There is no OUTPUT beside" in said
     code, said = run(folder / "nlp", *paths, "--pipe", "none")
     assert code == 1 and "no 'sbert' pipe named 'none'" in said
     code, said = run(folder / "nlp", *paths, "--gpu-id", 0, "--gpu-ids", "0,1")

@@ -205,7 +205,10 @@ def test_a_table_in_other_formats_is_scored(folder):
 
 
 def test_a_table_is_converted_by_what_is_found(folder):
+    """But for the range: another file of the data may show more of it."""
     done = run("convert", own_table(folder), folder / "own.spacy")
+    assert done.exit_code == 1 and "--max-score" in done.output and not (folder / "own.spacy").exists()
+    done = run("convert", folder / "own.csv", folder / "own.spacy", "--max-score", 5)
     assert done.exit_code == 0 and "Columns found: left, right, grade" in done.output, done.output
     scores = {name: folder / f"{name}.json" for name in ("spacy", "csv")}
     for kind, output in scores.items():

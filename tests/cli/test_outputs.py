@@ -70,6 +70,14 @@ def test_a_file_that_is_there_stays(folder, command, monkeypatch):
     assert code == 0 and output.is_file(), said
 
 
+def test_benchmark_renews_results_alone(folder):
+    """Not a comparison, which is JSON of tasks, too."""
+    output = folder / "compared.json"
+    output.write_text(json.dumps({"format": "spacy-sbert comparison 1", "tasks": {}}))
+    code, said = run("benchmark", folder / "nlp", folder, "--output", output)
+    assert code == 1 and "[sbert-output-not-results]" in said and "comparison 1" in output.read_text()
+
+
 def test_it_is_said_before_any_work(folder):
     (folder / "pairs.tsv").write_text(HAND)
     code, said = run("mine", folder / "no pipeline", folder / "texts.txt", folder / "pairs.tsv")

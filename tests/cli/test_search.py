@@ -26,7 +26,7 @@ def run(*arguments):
 
 
 def rows(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf8").splitlines()]
+    return [json.loads(line) for line in path.read_text(encoding="utf8").split("\n") if line]
 
 
 def test_search_builds_an_index_and_finds_it_again(nlp, tmp_path):
@@ -118,7 +118,13 @@ def test_an_index_of_one_file_is_built_by_a_search(tmp_path):
 
 
 def test_mine_all_pairs_above_a_score(nlp, tmp_path):
-    """-k 0: as many as there are, as brute force finds them."""
+    """-k 0: as many as there are, as brute force finds them. Where these are too many, that is said at once."""
+    many = tmp_path / "many.txt"
+    many.write_text("".join(f"text {number}\n" for number in range(2830)))
+    code, output = run("mine", tmp_path / "no pipeline", many, tmp_path / "all.tsv", "-k", 0)
+    assert code == 1 and "no pipeline" in output  # which is looked for first
+    code, output = run("mine", tmp_path / "nlp", many, tmp_path / "all.tsv", "-k", 0)
+    assert code == 1 and "[sbert-search-too-many-pairs]" in output
     vectors = nlp.get_pipe("sbert").encode(TEXTS)
     scores = {(i, j): float(cosine(vectors[[i]], vectors[[j]])[0]) for i in range(6) for j in range(i + 1, 6)}
     bound = sorted(scores.values())[7]
@@ -156,6 +162,13 @@ def test_queries_of_a_file_or_from_standard_input(nlp, tmp_path):
     assert rows(out) == expected
     done = CliRunner().invoke(app, list(map(str, [*search, "--queries", "-", *options])), input="\n".join(asked) + "\n")
     assert done.exit_code == 0 and rows(out) == expected
+    lines = "he\u2028ran\na cat\x85\n".encode()
+    (tmp_path / "queries.txt").write_bytes(lines)
+    for given, piped in ((tmp_path / "queries.txt", b""), ("-", lines)):
+        done = CliRunner().invoke(app, list(map(str, [*search, "--queries", given, *options])), input=piped)
+        assert done.exit_code == 0 and {row["query"] for row in rows(out)} == {"he\u2028ran", "a cat"}
+    done = CliRunner().invoke(app, list(map(str, [*search, "--queries", "-", *options])), input=b"\xff\n")
+    assert done.exit_code == 1 and isinstance(done.exception, SystemExit) and "Cannot read the --queries" in done.output
     code, output = run(*search)
     assert code == 1 and "[sbert-no-query]" in output
     code, output = run(*search, "--queries", tmp_path / "none.txt")

@@ -221,6 +221,9 @@ def test_skipped_failed_and_how():
     said = dict(table(text, "How it was measured")[1:])
     assert said["trained on"] == "stsb" and "spacy 3.8.18" in said["versions"].split(", ")
     assert said["SHA-256 of the model"] == "abc"
+    graded_too = results({"STSb-test": graded(0.5)}, any_count=True)
+    said = dict(table(markdown(graded_too), "How it was measured")[1:])
+    assert said["bootstrap"] == "100" and said["any count"] == "yes"
     assert table(text, "Data")[1] == ["MR", "transfer", "4", "measured", "file.txt", "d2"]
 
 

@@ -37,7 +37,7 @@ def test_lines_make_a_heat_map(visualize, tmp_path):
 def test_order_of_a_heat_map(visualize, tmp_path):
     (tmp_path / "texts.txt").write_text("\n".join([TEXTS[0], TEXTS[1], TEXTS[0] + " "]), encoding="utf8")
     for arguments, places in ((), ["0", "2", "1"]), (("--order", "given"), ["0", "1", "2"]):
-        assert visualize("texts.txt", "out.html", *arguments)[0] == 0
+        assert visualize("texts.txt", "out.html", "--overwrite", *arguments)[0] == 0
         page = (tmp_path / "out.html").read_text(encoding="utf8")
         assert re.findall(r'scope="row" data-place="(\d)"', page) in (places, places[::-1])
 
@@ -68,10 +68,12 @@ def test_clusters_of_a_map_are_named(visualize, tmp_path):
         "ran",
         "fast",
     }
-    assert visualize("texts.txt", "out.html", "--style", "map", "--clusters", "2", "--no-terms")[0] == 0
+    assert visualize("texts.txt", "out.html", "--style", "map", "--clusters", "2", "--no-terms", "--overwrite")[0] == 0
     assert data_of((tmp_path / "out.html").read_text(encoding="utf8"))["names"] == ["0", "1"]
     code, said = visualize("texts.txt", "none.html", "--clusters", "2")
     assert code == 1 and "use it with --style map" in said
+    code, said = visualize("texts.txt", "none.html", "--style", "map", "--clusters", "41")
+    assert code == 1 and "[sbert-visual-too-many-labels]" in said
 
 
 def test_the_name_of_an_encoder_is_enough(tmp_path, tiny_bert):
@@ -80,7 +82,7 @@ def test_the_name_of_an_encoder_is_enough(tmp_path, tiny_bert):
     assert CliRunner().invoke(app, ["visualize", str(tiny_bert), *given]).exit_code == 0
     rows = data_of((tmp_path / "out.html").read_text(encoding="utf8"))["rows"]
     assert ["".join(row["tokens"]) for row in rows] == TEXTS
-    done = CliRunner().invoke(app, ["visualize", "no-such-thing", *given])
+    done = CliRunner().invoke(app, ["visualize", "no-such-thing", *given, "--overwrite"])
     assert done.exit_code == 1 and "Cannot load 'no-such-thing'" in " ".join(done.output.split())
 
 
