@@ -5,7 +5,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).parent.parent / "docs"
 TEXT = (DOCS / "choosing.md").read_text(encoding="utf8")
-FIGURE = re.compile(r"(?<![\w.,-])\d+(?:,\d{3})*(?:\.\d+)?(?![\w-])")
+FIGURE = re.compile(r"(?<![\w.,-])\d+(?:,\d{3})*(?:\.\d+)?(?=x\b|[^\w-]|$)")  # also that of 2.34x
 SMALL = {"0", "1"}  # of pairs with 0 and 1, and of MiniLM as the measure of speed
 
 
