@@ -11,7 +11,7 @@ from .ending import check_new, fail, or_fail, use_gpu
 from .errors import Warnings
 from .found_columns import reading_of
 from .group import app
-from .options import HIDDEN, Benchmark, Gpu, Layout, Output, Overwrite, Pipeline, takes_options
+from .options import HIDDEN, Benchmark, Gpu, Layout, Output, Overwrite, PipelineOrEncoder, takes_options
 
 LABELS = {
     "sts_spearman": "Spearman",
@@ -25,7 +25,7 @@ LABELS = {
 @app.command("evaluate")
 @takes_options
 def evaluate_cli(
-    pipeline: Pipeline,
+    pipeline: PipelineOrEncoder,
     data_path: Annotated[Path | None, Argument(help="The file of examples, see --format.")] = None,
     more: Annotated[list[Path] | None, Argument(exists=True, hidden=True)] = None,
     output: Output = None,
@@ -59,13 +59,14 @@ def evaluate_cli(
 
 def _evaluate(pipeline: str, data_path: Path, layout: Layout, output: Path | None) -> None:
     import srsly
-    from spacy.util import load_model
 
+    from ..bulk.pipe import load_pipeline
     from ..evaluation import evaluate
     from ..files.whole import write_text
 
+    with or_fail(f"Cannot evaluate {pipeline}"):
+        nlp = load_pipeline(pipeline)
     with or_fail(f"Cannot evaluate on {data_path}"):
-        nlp = load_model(pipeline)
         reading = reading_of(data_path, layout, nlp.config.get("corpora", {}).get("dev"))
         scores = evaluate(nlp, data_path, **reading)
     rows = [("Examples", str(scores["pairs"]))]

@@ -75,6 +75,9 @@ class ClusterOptions:
         str | None, Option("--linkage", help="The linkage of hierarchical: average, complete or single.")
     ] = None
     seed: Seed = None
+    n_init: Annotated[
+        int | None, Option("--n-init", help="The number of tries of kmeans, of which the best is kept, by default 10.")
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,9 @@ class Found:
     index: Annotated[
         Path | None, Option("--index", "-i", help="The folder of an index, which is built there if there is none.")
     ] = None
-    kind: Annotated[str | None, Option("--kind", help="The kind of the index: flat, hnsw or ivf.")] = None
+    kind: Annotated[
+        str | None, Option("--kind", help="The kind of the index: flat, which is exact, hnsw or ivf; by default hnsw.")
+    ] = None
     vectors: Annotated[str | None, Option("--vectors", help=VECTORS)] = None
     query_prompt: Annotated[
         str | None, Option("--query-prompt", help="The name of the encoder's prompt to put before each query.")
@@ -144,12 +149,17 @@ def search_cli(
     results = _run(work, pipeline, corpus, how, output, own)
     for query, best in zip(queries, results, strict=True):
         shown = [
-            (f"{score:.4f}", *("" if value is None else str(value)[:SHOWN] for value in row)) for score, *row in best
+            (f"{score:.4f}", *("" if value is None else _shortened(str(value)) for value in row))
+            for score, *row in best
         ]
-        msg.table(shown, header=[name.capitalize() for name in columns], title=query[:SHOWN], divider=True)
+        msg.table(shown, header=[name.capitalize() for name in columns], title=_shortened(query), divider=True)
     if output is not None:
         rows = [(query, *one) for query, best in zip(queries, results, strict=True) for one in best]
         _write(output, ("query", *columns), rows)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
 
 def _read_queries(path: Path) -> list[str]:
@@ -245,6 +255,8 @@ def cluster_cli(
     msg.info(
         f"{len({row[0] for row in rows} - {NO_CLUSTER})} clusters of {len(rows) - alone} texts; {alone} are in none"
     )
+    if 2 * alone > len(rows):
+        msg.warn("Most texts are in no cluster", "A lower --threshold, or a smaller --min-size, takes in more.")
 
 
 def _run(

@@ -43,7 +43,8 @@ def train_cli(
     from spacy.training.initialize import init_nlp
     from spacy.util import load_config, logger
 
-    from ..training.loop import Checkpoints, find_checkpoint, train
+    from ..training.checkpoint import latest
+    from ..training.loop import DIR_CHECKPOINT, Checkpoints, find_checkpoint, train
     from ..training.ranks import RankLost, launched
 
     overrides = parse_config_overrides(context.args)
@@ -64,7 +65,9 @@ def train_cli(
             fail(str(error))
         except KeyboardInterrupt:
             if ranks.is_first:
-                msg.warn("Stopped", "What was saved is whole.")
+                last = None if output is None else latest(output / DIR_CHECKPOINT)
+                remedy = "" if last is None else f" The same command with --resume goes on from {last}."
+                msg.warn("Stopped", f"What was saved is whole.{remedy}")
             raise Exit(130) from None
         if ranks.is_first and output is not None:
             msg.good(f"Saved the pipeline to {output}")

@@ -41,8 +41,8 @@ class Errors(errors.Errors):
     )
     TABLE_NOT_A_NUMBER = (
         "{path}, line {line}: expected a number in the column of scores '{column}', got '{given}' ({count} of its "
-        "{all} cells are none). Repair or remove the line; write decimals with a point. If '{column}' holds no scores, "
-        "name what does: --score COLUMN or --label COLUMN."
+        "{all} cells are no numbers). Repair or remove the line; write decimals with a point. If '{column}' holds no "
+        "scores, name what does: --score COLUMN or --label COLUMN."
     )
     TABLE_OUTLIER = (
         "{path}, line {line}: the score {given:g} in the column '{column}' is far from the others: {count} of {all} "

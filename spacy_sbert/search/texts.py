@@ -223,7 +223,7 @@ def cluster_texts(
     """The cluster of each text of a file.
 
     method (str): "communities" (options threshold, min_size), "hierarchical" (n_clusters or threshold, linkage) or
-        "kmeans" (n_clusters, seed): see communities, hierarchical_clusters and kmeans_clusters.
+        "kmeans" (n_clusters, seed, n_init): see communities, hierarchical_clusters and kmeans_clusters.
     For the other arguments see search_texts.
     RETURNS (list of (cluster, row, text)): clusters from 0, of communities the largest; -1 for texts in none.
     RAISES (ValueError): if the file cannot be read, holds no text, or options are not those of the method;
@@ -288,5 +288,5 @@ def _communities(vectors: numpy.ndarray, **options: Any) -> numpy.ndarray:
 METHODS: dict[str, tuple[Callable[..., numpy.ndarray], tuple[str, ...]]] = {
     "communities": (_communities, ("threshold", "min_size")),
     "hierarchical": (hierarchical_clusters, ("n_clusters", "threshold", "linkage")),
-    "kmeans": (kmeans_clusters, ("n_clusters", "seed")),
+    "kmeans": (kmeans_clusters, ("n_clusters", "seed", "n_init")),
 }

@@ -231,3 +231,11 @@ def test_errors_of_a_table_speak_of_what_is_in_it(folder):
     assert done.exit_code == 1 and "are none, of a, b" in " ".join(done.output.split()) and "genre" not in done.output
     path.write_text("", encoding="utf8")
     assert "sbert-no-pairs" in run("evaluate", folder / "nlp", path).output
+
+
+def test_an_encoder_is_scored_before_any_training(folder, tiny_bert):
+    own_table(folder)
+    done = run("evaluate", tiny_bert, folder / "own.csv", "-o", folder / "before.json")
+    assert done.exit_code == 0 and json.loads((folder / "before.json").read_text())["pairs"] == 40, done.output
+    done = run("evaluate", "no-such-thing", folder / "own.csv")
+    assert done.exit_code == 1 and "Cannot evaluate no-such-thing" in done.output and "own.csv" not in done.output

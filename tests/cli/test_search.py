@@ -182,3 +182,17 @@ def test_quiet_shows_no_bar(nlp, tmp_path):
             arguments = [command, tmp_path / "nlp", tmp_path / "corpus.txt", tmp_path / "o.tsv", "--overwrite", *given]
             done = CliRunner().invoke(app, list(map(str, arguments)))
             assert done.exit_code == 0 and ("%|" in done.stderr) == bars
+
+
+def test_cluster_says_what_to_do_where_most_are_in_none(nlp, tmp_path):
+    cluster = ["cluster", tmp_path / "nlp", tmp_path / "corpus.txt", tmp_path / "c.tsv", "--overwrite", "--quiet"]
+    code, output = run(*cluster, "--threshold", 0.999999, "--min-size", 2)
+    assert code == 0 and "A lower --threshold" in output
+    code, output = run(*cluster, "--threshold", -1, "--min-size", 2)
+    assert code == 0 and "0 are in none" in output and "A lower" not in output
+
+
+def test_long_texts_are_marked_where_they_are_cut(nlp, tmp_path):
+    (tmp_path / "long.txt").write_text("the cat " * 20 + "\n" + "the dog\n", encoding="utf8")
+    code, output = run("search", tmp_path / "nlp", tmp_path / "long.txt", "the cat", "-k", 2)
+    assert code == 0 and ("the cat " * 20)[:99] + "…" in output and output.count("…") == 1
