@@ -6,6 +6,9 @@ from .. import errors
 class Errors(errors.Errors):
     """Of exceptions."""
 
+    SBERT_PIPE_DISABLED = (
+        "The '{factory}' pipe '{name}' of the pipeline is disabled: enable it with nlp.enable_pipe(\"{name}\")."
+    )
     NO_SBERT_PIPE = (
         "The pipeline has no '{factory}' pipe{named}: those it has are {expected}. Name one of them, or add one with "
         'nlp.add_pipe("{factory}").'
@@ -83,10 +86,11 @@ class Warnings(errors.Warnings):
         "first: docs = list(docs), spacy_sbert.restore(docs)."
     )
     POOLED_IN_CONTEXT = (
-        "The vector of a Span was pooled from its wordpieces in the context of its Doc: Spans of one Doc look alike, "
-        "whatever they say. For what a Span says by itself, take nlp(span.text).vector; sentences are encoded by "
-        'themselves with [components.{name}.model.get_spans] unit = "doc+sent" (of the component "transformer" where '
-        "that is shared) and sentence boundaries set before the encoder. The pipe '{name}' says this once."
+        "The vector of a Span was pooled from its wordpieces in the context of its Doc: Spans of one Doc look more "
+        "alike than they are. For what Spans say by themselves, take "
+        'nlp.get_pipe("{name}").encode([span.text, ...]); sentences are encoded by themselves with '
+        '[components.{name}.model.get_spans] unit = "doc+sent" (of the component "transformer" where that is shared) '
+        "and sentence boundaries set before the encoder. The pipe '{name}' says this once."
     )
     MOST_SIMILAR_UNPREFIXED = (
         "_.most_similar is now called _.sbert_most_similar, with the name of the pipe before it. The old name will go."

@@ -29,6 +29,9 @@ def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = N
     pipes = {given: pipe for given, pipe in nlp.pipeline if isinstance(pipe, kind)}
     found = pipes.get(name) if name is not None else next(reversed(pipes.values()), None)
     if found is None:
+        disabled = [given for given, pipe in nlp.components if isinstance(pipe, kind) and given in nlp.disabled]
+        if name in disabled or (name is None and disabled):
+            raise ValueError(Errors.SBERT_PIPE_DISABLED.format(factory=factory, name=name or disabled[-1]))
         named = "" if name is None else f" named '{name}'"
         expected = ", ".join(pipes) or "none"
         raise ValueError(Errors.NO_SBERT_PIPE.format(factory=factory, named=named, expected=expected))
