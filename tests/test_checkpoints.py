@@ -76,7 +76,10 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+SLOW = {"late", "parts", "averages"}  # which add the least
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind in SLOW)) for kind in KINDS])
 def test_killed_and_resumed_is_as_if_it_had_not_been(config_of, tmp_path, kind):
     """To the bit: weights, vectors, scores, and the best of them; killed at some moment after half of the steps."""
     name, settings = KINDS[kind]
@@ -209,6 +212,7 @@ def test_random_states_survive():
     assert draw() == first
 
 
+@pytest.mark.slow
 def test_two_ranks_go_on(config_of, tmp_path):
     """Each with what it draws itself, for dropout."""
     arguments = list(map(str, config_of("sts", **(EPOCHS | DROPOUT | {"training.max_epochs": 2}))))

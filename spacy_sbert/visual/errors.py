@@ -45,7 +45,7 @@ class Errors(errors.Errors):
         "such as one of its sentences."
     )
     VISUAL_TERMS = (
-        'Cannot name labels by their terms: none are given. Give options = {{"labels": ...}}, such as the clusters of '
+        'Cannot name labels by their terms: none are given. Give options = {"labels": ...}, such as the clusters of '
         "spacy_sbert.search.kmeans_clusters."
     )
     VISUAL_TOO_MANY_POINTS = (

@@ -126,6 +126,11 @@ def calls(nlp, folder):
         "search.spans.collect_spans": (search.collect_spans, {"docs": [doc]}, {}),
         "search.nearest.nearest": (search.nearest, {"queries": ROWS, "vectors": ROWS, "k": 2}, NO_MORE),
         "search.similar_pairs.most_similar_pairs": (search.most_similar_pairs, {"vectors": ROWS}, NO_MORE),
+        "search.similar_pairs.pairs_above": (
+            search.pairs_above,
+            {"vectors": ROWS, "min_score": 0.5},
+            {"min_score": {"zero", "minus one"}, **NO_MORE},
+        ),
         "search.communities.communities": (search.communities, {"vectors": ROWS}, {"threshold": {"zero", "minus one"}}),
         "search.clustering.hierarchical_clusters": (search.hierarchical_clusters, clustered, EXACTLY_ONE),
         "search.kmeans.kmeans_clusters": (search.kmeans_clusters, clustered, {}),
@@ -177,7 +182,8 @@ def calls(nlp, folder):
         "readers.texts.read_texts": (read_drawn, {"path": corpus}, {"limit": {"zero", *MANY}}),
         "visual.render.render": (visual.render, {"docs": doc, "jupyter": False}, {"options": {"none", "dict"}}),
         "visual.heatmap.heatmap": (visual.heatmap.heatmap, {"docs": doc}, {}),
-        "visual.scatter.scatter": (visual.scatter.scatter, {"docs": doc}, {}),
+        "visual.scatter.scatter": (visual.scatter.scatter, {"docs": doc, "labels": [0, 1, 1]}, {}),
+        "visual.tokens.tokens": (visual.tokens.tokens, {"docs": [doc, doc]}, {}),
         "interchange.distillation.static.distill_static": (
             distill_static,
             {"teacher": nlp, "texts": [TEXT] * 6, "size": 2},
