@@ -30,7 +30,7 @@ def attention(heads: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
         attended = _by_products(query, key, value, added_scores)
     else:
         attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=added_scores).transpose(1, 2)
-    return add_places(attended.reshape(n_rows * width, -1), len(heads) - n_rows * width)
+    return add_places(attended.reshape(n_rows * width, -1), len(heads))
 
 
 def _by_products(

@@ -44,6 +44,7 @@ def on_device(layout: Layout, device: torch.device) -> tuple[torch.Tensor, ...]:
     return tuple(torch.from_numpy(values).to(device) for values in layout)
 
 
-def add_places(states: torch.Tensor, n_more: int) -> torch.Tensor:
-    """(places + n_more, hidden): places of zeros behind the rows, for products of few shapes, see passes."""
+def add_places(states: torch.Tensor, n_places: int) -> torch.Tensor:
+    """(n_places, hidden): places of zeros behind the rows, for products of few shapes, see passes."""
+    n_more = n_places - len(states)
     return functional.pad(states, (0, 0, 0, n_more)) if n_more else states

@@ -19,7 +19,7 @@ from .families import (
     scores_by_distance,
 )
 from .layout import add_places, lay_out, on_device
-from .passes import PLACES_APART, Pass, packed_passes
+from .passes import Pass, packed_passes, places_for
 from .private_torch import ACTIVATIONS, Linear, linear
 from .windows import positions_after
 
@@ -98,7 +98,7 @@ class PackedBert:
         if self.types is not None:
             added += self.types[0] if types is None else self.types[types]
         states = self.norm(added.flatten(0, 1)).to(self.dtype)
-        states = add_places(states, -len(states) % PLACES_APART)
+        states = add_places(states, places_for(len(states)))
         if self.project is not None:
             states = self.project(states)
         added_scores = added_to_scores(windows, self.by_distance, self.dtype)

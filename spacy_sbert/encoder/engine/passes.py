@@ -12,7 +12,8 @@ from .packing import pack
 # oneDNN makes a kernel for each shape of a product, of half a MB, and keeps a thousand. So passes are of few shapes.
 WIDTHS_APART = 8  # wordpieces
 PLACES_APART = 64
-SIMILAR = 0.75  # the narrowest row of a pass, as a share of the widest, to which it is padded
+FEW_PLACES_APART = 16  # of no more than PLACES_APART: a short text alone takes a third of the time
+SIMILAR = 0.75  # the narrowest row of a pass, as a share of the widest
 REFERENCE_BATCH = 32  # texts; what SentenceTransformer.encode takes by default
 
 
@@ -39,7 +40,7 @@ def packed_passes(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int, *
     passes, last = [], len(packing.widths)
     while last:
         width = width_for(packing.widths[last - 1])  # the widest row that is left
-        similar = int(numpy.searchsorted(packing.widths, SIMILAR * width))
+        similar = int(numpy.searchsorted(packing.widths, SIMILAR * packing.widths[last - 1]))
         share = int(packing.widths[:last].sum()) / max(1, n_left)  # of those that are left
         first = max(similar, last - _n_rows(budget // width, math.ceil(share / width)))
         chosen = by_row[numpy.searchsorted(rows, first) : numpy.searchsorted(rows, last)]
@@ -52,6 +53,12 @@ def packed_passes(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int, *
 def width_for(longest: numpy.integer) -> int:
     """The width of the rows of a pass, of which the longest has so many wordpieces."""
     return WIDTHS_APART * math.ceil(longest / WIDTHS_APART)
+
+
+def places_for(n_places: int) -> int:
+    """How many places a pass of so many is given, see PLACES_APART."""
+    apart = PLACES_APART if n_places > PLACES_APART else FEW_PLACES_APART
+    return apart * math.ceil(n_places / apart)
 
 
 def _n_rows(most: int, wanted: int) -> int:
