@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+import threading
 
 import numpy
 import pytest
 import spacy
+import torch
 from pipelines import ENCODERS
 
 TEXTS = ["A man is eating food.", "", "The cat sat on the mat.", " \n", "dog", "A man is eating food.", "he ran"]
@@ -42,6 +44,15 @@ def test_texts_are_read_as_they_are_needed(make_nlp):
     with pytest.raises(OSError, match="the source broke"):
         sbert.encode(texts(), window=10)
     assert read == list(range(100))
+
+
+@pytest.mark.parametrize(("n_windows", "n_threads"), [(1, 0), (3, 1)])
+def test_a_thread_is_started_only_for_a_second_window(make_nlp, monkeypatch, n_windows, n_threads):
+    sbert, started, start = make_nlp().get_pipe("sbert"), [], threading.Thread.start
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)  # none for passes
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: (started.append(thread), start(thread)))
+    sbert.encode(["dog"] * n_windows, window=1)
+    assert len(started) == n_threads
 
 
 def test_no_texts(make_nlp):

@@ -4,7 +4,7 @@ Usage: python benchmarks/speed/encode.py --data FOLDER --output FILE.json [--com
     [--rounds 5] [--gpu-id -1] [--only VARIANT ...] [--encoder NAME]
 sentences: of the STS benchmark, shuffled, with the quality on STS benchmark dev. mixed: texts of 5 to 250 wordpieces,
 such sentences joined. shared and shared_sentences: the same through a transformer that `sbert` shares, against
-spacy-transformers' own.
+spacy-transformers' own. alone: such sentences, one in each call.
 "pipe" is nlp.pipe with Docs and hooks; "rows" the same with token_vectors = false; "encode" is without Docs.
 Needs sentence-transformers 5.x.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from measure import Encode, arguments, compare, prepare, save
 from texts import SEED, dev_pairs, dev_spearman, mixed_texts, sts_sentences
-from variants import STOCK, direct, padded, pipe, sentence_transformer, shared
+from variants import STOCK, direct, one_by_one, padded, pipe, sentence_transformer, shared
 
 from spacy_sbert.models import DEFAULT_NAME
 
@@ -78,6 +78,16 @@ COMPARISONS = {
         },
     ),
     "shared_sentences": Comparison(lambda data, n: sts_sentences(data)[:n], 2000, SHARED),
+    "alone": Comparison(
+        lambda data, n: sts_sentences(data)[:n],
+        300,
+        {
+            "peer-float32": partial(one_by_one, partial(sentence_transformer, "float32", 32)),
+            "pipe-float32": partial(one_by_one, partial(pipe, "float32")),
+            "encode-float32": partial(one_by_one, partial(direct, "float32")),
+            "encode-bfloat16": partial(one_by_one, partial(direct, "bfloat16")),
+        },
+    ),
 }
 
 

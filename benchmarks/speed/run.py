@@ -23,6 +23,7 @@ BENCHMARKS = {
         "--comparison shared_sentences",
         "--comparison shared_sentences --n 64 --rounds 1",
     ),
+    "alone": ("encode.py", "--comparison alone", "--comparison alone --n 8 --rounds 1"),
     "train": ("train.py", "--epoch", "--steps 4 --segment 2"),
     "step": ("step.py", "", "--steps 4"),
     "memory": ("memory.py", "", "--n 128 --every 32"),

@@ -1,6 +1,6 @@
 """What the speed benchmarks compare: ways from texts to sentence vectors, all with one encoder."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy
@@ -37,6 +37,12 @@ def direct(precision: str, **settings: Any) -> Encode:
     """`encode` of the `sbert` pipe, without Docs, see own."""
     sbert: Any = own(precision, **settings).get_pipe("sbert")
     return sbert.encode
+
+
+def one_by_one(make: Callable[..., Encode], **settings: Any) -> Encode:
+    """A variant that is given one text at a time, as a search is its query."""
+    encode = make(**settings)
+    return lambda texts: numpy.concatenate([encode([text]) for text in texts])
 
 
 def shared(kind: str, token_vectors: bool = True, name: str = DEFAULT_NAME) -> Encode:

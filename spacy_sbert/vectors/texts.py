@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
@@ -212,9 +213,14 @@ def _checked(texts: Iterable[Any]) -> Iterator[str]:
 
 
 def _encode(encoder: TextsEncoder, windows: Iterable[list[str]]) -> Iterator[Encoded]:
-    """Window by window, while the next one is being tokenised."""
+    """Window by window, while the next one is being tokenised; for one alone no thread is started."""
+    windows = iter(windows)
+    ahead = list(islice(windows, 2))
+    if len(ahead) < 2:
+        yield from (encoder.encode(encoder.tokenize(window)) for window in ahead)
+        return
     with ThreadPoolExecutor(1) as tokenizing:
-        yield from map(encoder.encode, map_ahead(tokenizing, encoder.tokenize, windows, 1))
+        yield from map(encoder.encode, map_ahead(tokenizing, encoder.tokenize, chain(ahead, windows), 1))
 
 
 def _encode_in_processes(
