@@ -1,7 +1,8 @@
 """Pipelines to test: on a random tiny BERT made on the spot, and on the real model that the test extra installs."""
 
 import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,26 @@ def minilm() -> Language:
     nlp = spacy.blank("en")
     nlp.add_pipe("sbert")
     return nlp
+
+
+@pytest.fixture(scope="session")
+def en_core_web_sm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A package of that name, as the docs load it: with a component that sets boundaries in the place of the parser."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "en_core_web_sm-3.8.0.dist-info").mkdir()
+    (folder / "en_core_web_sm-3.8.0.dist-info" / "METADATA").write_text("Name: en_core_web_sm\nVersion: 3.8.0\n")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer", "parser")
+    nlp.meta |= {"name": "core_web_sm", "version": "3.8.0"}
+    (folder / "en_core_web_sm").mkdir()
+    nlp.to_disk(folder / "en_core_web_sm" / "en_core_web_sm-3.8.0")
+    lines = ["from pathlib import Path", "from spacy.util import load_model_from_init_py"]
+    lines += ["def load(**overrides):", "    return load_model_from_init_py(__file__, **overrides)"]
+    (folder / "en_core_web_sm" / "__init__.py").write_text("\n".join(lines))
+    shutil.copy(folder / "en_core_web_sm" / "en_core_web_sm-3.8.0" / "meta.json", folder / "en_core_web_sm")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        yield
 
 
 @pytest.fixture

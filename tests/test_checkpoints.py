@@ -19,6 +19,16 @@ from thinc.api import Config
 from spacy_sbert.training.random_states import random_states, set_random_states
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")
+STOPS = """
+from spacy.util import registry
+
+@registry.callbacks("stops.v1")
+def make():
+    def stop(nlp, done):
+        if done["step"] == 5:
+            raise KeyboardInterrupt
+    return stop
+"""
 ROOT = Path(__file__).parent.parent
 EPOCHS = {"training.max_epochs": 3, "training.eval_frequency": 3, "corpora.train.limit": 70, "corpora.dev.limit": 20}
 STREAM = EPOCHS | {"training.max_epochs": -1, "training.max_steps": 13, "corpora.train.shuffle_buffer": 30}
@@ -178,10 +188,68 @@ def test_a_damaged_checkpoint_is_refused(broken, file):
             "line 1: expected a column 'a'",
         ),
         ({"components.transformer.model.name": "no/such-encoder"}, "[sbert-encoder-not-found]"),
+        ({"paths.train": os.devnull}, "/dev/null"),
+        ({"max_epochs": 2}, "[sbert-train-option] There is no option --max_epochs: expected"),
+        (
+            {"training.max_epoch": 2},
+            "[training] has no setting 'max_epoch', which would be ignored: expected max_epochs.",
+        ),
+        ({"nlp.batchsize": 2}, "[nlp] has no setting 'batchsize', which would be ignored: expected batch_size."),
+        ({"components.sbert.name": "all-mpnet-base-v2"}, "Set name in [components.sbert.model]"),
+        ({"components.sbert.pooling": "cls"}, "sbert -> pooling unexpected argument: 'pooling'"),
+        ({"training.logger.output_file": f"{ROOT / 'README.md'}/log.csv"}, "[sbert-cannot-write]"),
     ],
 )
 def test_what_is_wrong_in_a_training_is_said_without_a_traceback(config_of, tmp_path, setting, said):
     assert said in refused(config_of("sts", **(EPOCHS | setting)), tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "[sbert-no-pairs]"),
+        ("first,second,score\n", "[sbert-no-pairs]"),
+        ("first,second,score\nA cat.,A dog.,7\n", "line 2: expected a score from 0 to 5, got '7'"),
+        ("first,second,grade\nA cat.,A dog.,3\n", "line 1: expected a column 'score', got first, second, grade"),
+        ("first,second,score\nA caf\xe9.,A dog.,3\n", "line 2: not UTF-8"),
+    ],
+)
+def test_what_is_wrong_in_a_table_is_said_without_a_traceback(config_of, tmp_path, text, said):
+    """After init-config, when the file has been replaced."""
+    table = tmp_path / "train.csv"
+    table.write_bytes(text.encode("latin1"))
+    columns = {"format": "table", "members": ["first", "second"], "score": "score", "max_score": 5.0}
+    reader = {f"corpora.train.{key}": value for key, value in columns.items()}
+    assert said in refused(config_of("sts", **EPOCHS, **reader, **{"paths.train": str(table)}), tmp_path / "out")
+
+
+def test_where_nothing_can_be_saved_is_said_before_training(config_of, tmp_path):
+    arguments, file = config_of("sts", **EPOCHS), tmp_path / "file"
+    file.write_text("mine")
+    for output in (file, file / "below"):
+        said = refused(arguments, output)
+        assert f"Cannot save to --output {output}: {file} is no folder." in said and "E #" not in said
+    assert file.read_text() == "mine"
+
+
+def test_a_config_without_training_is_refused(tmp_path):
+    config = tmp_path / "empty.cfg"
+    config.write_text("[paths]\ntrain = null\n")
+    assert "no section [training]; it has: paths." in refused([config], tmp_path / "out")
+
+
+@pytest.mark.parametrize("every", [0, 4])
+def test_ctrl_c_says_how_to_go_on(config_of, tmp_path, every):
+    """Stopped by the training itself, as the signal would, in step 5."""
+    code = tmp_path / "code.py"
+    code.write_text(STOPS)
+    arguments = config_of("sts", **EPOCHS, **{"training.before_update": {"@callbacks": "stops.v1"}})
+    options = ["-o", tmp_path / "out", "--code", code, "--checkpoint-every", every]
+    done = typed("sbert", "train", *arguments, *options, folder=ROOT)
+    said = " ".join((done.stdout + done.stderr).split())
+    assert done.returncode == 130 and "Traceback" not in said, said
+    assert ("--resume goes on from" in said and "step-4" in said) is (every == 4)
+    assert ("no checkpoint to go on from: with --checkpoint-every 500" in said) is (every == 0)
 
 
 def test_without_a_checkpoint_training_begins(config_of, tmp_path):

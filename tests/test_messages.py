@@ -25,6 +25,7 @@ WARNINGS = [
     "import-static-prompts",
     "import-static-uncut",
     "joined",
+    "late-sentences",
     "meta-fewer-directions",
     "meta-left-out",
     "meta-not-positive",

@@ -21,6 +21,7 @@ def blocks(page, language):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 @pytest.mark.filterwarnings("ignore:.*W109")
+@pytest.mark.usefixtures("en_core_web_sm")
 def test_python_blocks(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert blocks(page, "python")

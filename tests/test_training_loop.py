@@ -357,11 +357,16 @@ def test_what_was_not_evaluated_is_said(fit, capsys):
     assert "after the last evaluation" not in capsys.readouterr().out
 
 
-def test_weights_and_biases_beside_our_log(fit, tmp_path, monkeypatch, capsys):
-    """The blocks of docs/training.md, with a module in the place of wandb."""
+def block_of_docs(language, word):
+    """The block of docs/training.md with a word."""
     text = (ROOT / "docs" / "training.md").read_text(encoding="utf8")
-    (block,) = [one for one in re.findall(r"```ini\n(.*?)```", text, re.DOTALL) if "WandbLogger" in one]
-    logger = Config().from_str("[training]\n\n" + block)["training"]["logger"]
+    (block,) = [one for one in re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL) if word in one]
+    return block
+
+
+def test_weights_and_biases_beside_our_log(fit, tmp_path, monkeypatch, capsys):
+    """The block of docs/training.md, with a module in the place of wandb."""
+    logger = Config().from_str("[training]\n\n" + block_of_docs("ini", "WandbLogger"))["training"]["logger"]
     logger["logger1"]["output_file"] = str(tmp_path / "log.jsonl")
     sent, ended = [], []
     stub = SimpleNamespace(init=lambda **kwargs: SimpleNamespace(**kwargs), log=lambda values: sent.append(values))
@@ -372,6 +377,37 @@ def test_weights_and_biases_beside_our_log(fit, tmp_path, monkeypatch, capsys):
     scores = [values["sts_spearman"] for values in sent if "sts_spearman" in values]
     assert [line["scores"]["sts_spearman"] for line in logged(tmp_path)] == pytest.approx([100 * one for one in scores])
     assert len(scores) == 3 and sum("loss_sbert" in values for values in sent) == 3
+
+
+def test_tensorboard_beside_our_log(fit, tmp_path, monkeypatch):
+    """The blocks of docs/training.md, with a module in the place of TensorBoard's."""
+    exec(compile(block_of_docs("python", "SummaryWriter"), "functions.py", "exec"), {})  # as --code does
+    logger = Config().from_str("[training]\n\n" + block_of_docs("ini", "my_tensorboard"))["training"]["logger"]
+    logger["logger1"]["output_file"] = str(tmp_path / "log.jsonl")
+    written, opened, closed = {}, [], []
+
+    class SummaryWriter:
+        def __init__(self, folder):
+            opened.append(folder)
+
+        def add_scalar(self, name, value, step):
+            written[name, step] = value
+
+        def close(self):
+            closed.append(len(written))
+
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=SummaryWriter))
+    fit("sts", **{"training.logger": logger})
+    lines = logged(tmp_path)
+    assert len(lines) == 3 and opened == ["training/board"] and closed == [len(written)]
+    for line in lines:
+        step = line["step"]
+        scores = {name: written.pop((name, step)) for name in ("sts_spearman", "sts_pearson")}
+        assert line["scores"] == pytest.approx({name: 100 * value for name, value in scores.items()})
+        assert line["score"] == pytest.approx(100 * written.pop(("score", step)))
+        assert line["losses"]["sbert"] == pytest.approx(written.pop(("loss sbert", step)))
+    tokens = {f"token_{kind}" for kind in ("acc", "p", "r", "f")}  # of spaCy's tokenizer
+    assert {name for name, _ in written} <= {"loss transformer", "speed", *tokens}
 
 
 @pytest.mark.parametrize("name", ["sts", "nli", "nli_paper"])

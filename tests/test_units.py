@@ -11,6 +11,7 @@ from thinc.api import fix_random_seed
 from transformers import BertTokenizer
 
 from spacy_sbert import restore
+from spacy_sbert.readers import example_doc
 
 TEXT = "A man is eating food. The cat sat on the mat. He cannot go."
 POOLINGS = ["mean", "max", "cls", "weightedmean", "cls+mean"]
@@ -134,6 +135,38 @@ def test_a_span_in_context_says_so_once(make_nlp):
         doc = own(TEXT)
         next(doc.sents).similarity(doc[:])
         assert doc[1].similarity(doc[2]) == pytest.approx(first.doc[1].similarity(first.doc[2]), abs=1e-6)
+
+
+@pytest.mark.parametrize(("encoder", "place"), [("own", "after"), ("shared", "after"), ("shared", "before")])
+def test_boundaries_that_come_too_late_are_said_once(make_nlp, encoder, place):
+    """The sentencizer behind the pipe, and between it and a transformer that it hears."""
+    nlp = make_nlp(encoder, unit="doc+sent")
+    nlp.remove_pipe("sentencizer")
+    reader = nlp.pipe_names[0]
+    nlp.add_pipe("sentencizer", **{place: "sbert"})
+    with pytest.warns(UserWarning) as said:
+        nlp(TEXT), nlp(TEXT), list(nlp.pipe([TEXT] * 3))
+    assert [str(one.message)[:21] for one in said] == ["[sbert-late-sentences"]
+    assert f'before="{reader}"' in str(said[0].message) and "'sentencizer', which sets" in str(said[0].message)
+    nlp.remove_pipe("sentencizer")
+    nlp.add_pipe("sentencizer", before=reader)  # as the message says
+    given, expected = nlp(TEXT), make_nlp(encoder, unit="doc+sent")(TEXT)
+    assert all(close(one.vector, other.vector) for one, other in zip(given.sents, expected.sents, strict=True))
+
+
+@pytest.mark.parametrize("kind", ["whole Docs", "given", "before", "nobody", "an example", "disabled"])
+def test_boundaries_that_are_not_too_late_are_not_said(make_nlp, kind):
+    nlp = make_nlp(unit="doc" if kind == "whole Docs" else "doc+sent")
+    if kind not in ("whole Docs", "before"):
+        nlp.remove_pipe("sentencizer")
+    if kind != "nobody":
+        nlp.add_pipe("sentencizer", "later")
+    doc = example_doc(nlp, ["A man is eating.", "He can go."]) if kind == "an example" else nlp.make_doc(TEXT)
+    if kind == "given":
+        doc[6].is_sent_start = True
+    with warnings.catch_warnings(), nlp.select_pipes(disable=["later"] * (kind == "disabled")):
+        warnings.simplefilter("error")
+        nlp(doc)
 
 
 @pytest.mark.parametrize("encoder", TRANSFORMERS)

@@ -42,9 +42,23 @@ class Errors(errors.Errors):
         "file is built by its first search: search PIPELINE TEXTS QUERY --vectors {given} --index FOLDER."
     )
     BULK_BAD_WORKERS = "Cannot use --workers {given}: expected the fewest and the most, such as 1,64."
+    TRAIN_OPTION = (
+        "There is no option {given}: expected one that `spacy sbert train --help` lists, or a setting of the config "
+        "with its section, such as --training.max_epochs 4."
+    )
 
 
 class Warnings(errors.Warnings):
     """Of warnings and the log."""
 
     OLD_CALL = "'{old}' is now the command 'python -m spacy sbert {new}', with the same options. This call still works."
+
+
+class Notes(errors.Messages):
+    """Of what a command was doing."""
+
+    STOPPED = (
+        "What was saved is whole. There is no checkpoint to go on from: with --checkpoint-every 500, a training keeps "
+        "one every 500 steps, and the same command with --resume goes on from it."
+    )
+    STOPPED_AT = "What was saved is whole. The same command with --resume goes on from {checkpoint}."

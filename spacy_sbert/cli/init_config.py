@@ -71,7 +71,7 @@ def init_config_cli(
     """Write a config that trains on tables of your own.
 
     Both tables are read whole, so that what is wrong in them is said now and not while training; what can be learned
-    from them is chosen, and 'spacy train' takes the config.
+    from them is chosen, and 'spacy sbert train' takes the config.
     """
     from ..files.whole import write_text
     from ..readers.own_table import find_table
@@ -109,4 +109,4 @@ def init_config_cli(
     if train.unused:
         msg.info(f"Columns not used: {', '.join(train.unused)}")
     msg.info(f"Objective: {learned}")
-    msg.text(f"Next: python -m spacy train {out} --output training")
+    msg.text(f"Next: python -m spacy sbert train {out} --output training/mine")

@@ -9,6 +9,7 @@ from typer import Argument, Context, Exit, Option
 from wasabi import msg
 
 from .ending import fail, or_fail, use_gpu
+from .errors import Errors, Notes
 from .group import app
 from .options import CODE, Gpu
 
@@ -44,9 +45,13 @@ def train_cli(
     from spacy.util import load_config, logger
 
     from ..training.checkpoint import latest
+    from ..training.config_checks import check_config, check_output
     from ..training.loop import DIR_CHECKPOINT, Checkpoints, find_checkpoint, train
     from ..training.ranks import RankLost, launched
 
+    options = [word.split("=")[0] for word in context.args if word.startswith("--")]
+    for unknown in [option for option in options if "." not in option]:
+        fail(Errors.TRAIN_OPTION.format(given=unknown))
     overrides = parse_config_overrides(context.args)
     import_code(code)
     with launched(gpu_id) as ranks:
@@ -58,16 +63,18 @@ def train_cli(
                 found = find_checkpoint(output, checkpoints, ranks)
                 if ranks.is_first and resume:
                     msg.info(f"Going on from {found}" if found else f"No checkpoint in {output}: training begins")
+                check_output(output)
                 with show_validation_error(config):
-                    nlp = init_nlp(load_config(config, overrides, interpolate=False), use_gpu=ranks.gpu_id)
+                    settings = load_config(config, overrides, interpolate=False)
+                    check_config(settings)
+                    nlp = init_nlp(settings, use_gpu=ranks.gpu_id)
                 train(nlp, output, ranks, checkpoints)
         except RankLost as error:
             fail(str(error))
         except KeyboardInterrupt:
             if ranks.is_first:
                 last = None if output is None else latest(output / DIR_CHECKPOINT)
-                remedy = "" if last is None else f" The same command with --resume goes on from {last}."
-                msg.warn("Stopped", f"What was saved is whole.{remedy}")
+                msg.warn("Stopped", Notes.STOPPED if last is None else Notes.STOPPED_AT.format(checkpoint=last))
             raise Exit(130) from None
         if ranks.is_first and output is not None:
             msg.good(f"Saved the pipeline to {output}")

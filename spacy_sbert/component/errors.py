@@ -80,6 +80,13 @@ class Warnings(errors.Warnings):
         "Doc's wordpieces instead, each token once, and differ from those of the encoder on its own. Set "
         '[components.transformer.model.get_spans] @span_getters = "spacy-sbert.sentence_spans.v1".'
     )
+    LATE_SENTENCES = (
+        "The 'sbert' pipe '{name}' makes vectors of sentences, but '{setter}', which sets their boundaries, stands "
+        "behind '{encoder}', which encodes. So Docs are encoded whole, and their sentences have vectors in context, "
+        "which are more alike. Add '{encoder}' behind it (after=\"{setter}\"), or a sentencizer before it: "
+        'nlp.add_pipe("sentencizer", before="{encoder}"). If you need no vectors of sentences, set unit = "doc" in '
+        "get_spans."
+    )
     SHARED_DEFAULT_PROMPT = (
         "The authors of '{name}' put the prompt '{prompt}' before texts, which a shared transformer cannot do: vectors "
         "differ from theirs. Use spacy-sbert.SentenceEncoder.v1, which has an encoder of its own."

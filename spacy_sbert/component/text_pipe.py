@@ -34,6 +34,7 @@ from .annotations import make_record, on_cpu
 from .errors import Errors
 from .heads import find_heads, label_pairs
 from .notices import Notices
+from .sentences import late_sentences
 from .shown import shown
 from .upstream import find_docs_reader, find_listeners, find_table, find_transformer, reads_docs
 
@@ -175,6 +176,10 @@ class TextPipe(Similarities, SealedPipe):
             records.store(doc, self.name, record)
             if self.set_hooks:
                 hooks.install(doc)
+        nlp = self._in_pipeline.nlp
+        late = None if nlp is None else late_sentences(nlp, self.name, self.model, docs, self.spans_key)
+        if late is not None:
+            self._notices.once(late)
         label_pairs(find_heads(self.model), docs, scores, self.spans_key, self.name)
 
     @overload

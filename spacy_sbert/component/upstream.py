@@ -139,13 +139,19 @@ def check_spans_key(name: str, model: Model, spans_key: str) -> None:
 
     RAISES (ValueError): if they do not.
     """
-    heard = [listener.transformer for listener in find_listeners(model) if listener.transformer is not None]
-    getters = [node.attrs.get("get_spans") for node in [*heard, *model.walk()]]
-    if any(is_curated(node) for node in [*heard, *model.walk()]) and find_token_encoder(model) is None:
-        getters.append(_own_getter(model))
-    for given in map(spans_key_of, getters):
+    for given in map(spans_key_of, getters_of(model)):
         if given not in (None, spans_key):
             raise ValueError(Errors.OTHER_SPANS_KEY.format(name=name, key=spans_key, given=given))
+
+
+def getters_of(model: Model) -> list[object]:
+    """The span getters by which an encoder, own or as far as it is known shared, reads Docs; None of other layers."""
+    heard = [listener.transformer for listener in find_listeners(model) if listener.transformer is not None]
+    nodes = [*heard, *model.walk()]
+    getters = [node.attrs.get("get_spans") for node in nodes]
+    if any(map(is_curated, nodes)) and find_token_encoder(model) is None:
+        getters.append(_own_getter(model))
+    return getters
 
 
 def follow_upstream(nlp: Language, model: Model, loss: Model | None) -> None:

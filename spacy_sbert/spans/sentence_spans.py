@@ -46,6 +46,11 @@ def spans_key_of(getter: object) -> str | None:
     )
 
 
+def wants_sentences(getter: object) -> bool:
+    """Whether a span getter of this package makes rows of sentences."""
+    return spans_key_of(getter) is not None and getattr(getter, "keywords", {})["unit"] != "doc"
+
+
 def _rows(doc: Doc, unit: str, spans_key: str) -> list[Span]:
     pair = members(doc, spans_key)
     if pair:

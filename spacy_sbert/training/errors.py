@@ -106,6 +106,21 @@ class Errors(errors.Errors):
     CHECKPOINT_NOT_SHARED = (
         "The {size} processes find other checkpoints in {path} than each other: give a folder that all of them see."
     )
+    NO_TRAINING_SECTION = (
+        "The config has no section [training]; it has: {given}. Write one with 'python -m spacy sbert init-config', or "
+        "complete it with 'python -m spacy init fill-config'."
+    )
+    NO_SUCH_SETTING = (
+        "[{section}] has no setting '{given}', which would be ignored: expected {expected}. Correct its name."
+    )
+    NAME_OF_PIPE = (
+        "[components.{pipe}] has name = '{given}', which would be ignored: a component is called as its section is, "
+        "and the encoder stands in its model. Set name in [components.{pipe}.model] (--components.{pipe}.model.name)."
+    )
+    OUTPUT_NOT_WRITABLE = (
+        "Cannot save to --output {path}: {there} {reason}. Expected a folder that can be written to, or a new one: "
+        "give --output another name."
+    )
     CHECKPOINT_WITHOUT_OUTPUT = "--checkpoint-every and --resume need a folder: give --output."
     CHECKPOINT_OF_UNKNOWN = (
         "The optimizer has moments of a parameter that is in no component of the pipeline ('{given}' of the layer "

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import srsly
 
-from ..files.whole import write_text
+from ..files.whole import write_text, writing
 
 Line = Mapping[str, object]
 
@@ -19,11 +19,15 @@ def append_to_log(path: Path, line: Line) -> None:
         evaluation has something new, such as the loss of another objective, the table gets a column for it.
     line (Mapping): names and values; values may be mappings themselves.
     """
-    if path.suffix != ".csv":
-        with path.open("a", encoding="utf8") as file:
-            file.write(srsly.json_dumps(dict(line)) + "\n")
-        return
-    row = dict(_flat(line))
+    with writing(path):
+        if path.suffix != ".csv":
+            with path.open("a", encoding="utf8") as file:
+                file.write(srsly.json_dumps(dict(line)) + "\n")
+        else:
+            _append_row(path, dict(_flat(line)))
+
+
+def _append_row(path: Path, row: dict[str, object]) -> None:
     rows: list[dict[str, object]] = []
     if path.is_file():
         with path.open(encoding="utf8", newline="") as file:

@@ -12,6 +12,7 @@ from tqdm import tqdm
 from wasabi import Printer
 
 from ..errors.checks import validated
+from ..files.whole import writing
 from .errors import Notes
 from .log_file import append_to_log
 from .steps import epoch_steps
@@ -65,7 +66,8 @@ class TrainingLog:
         self.columns: list[str] = []
         self.output_file = output_file
         if output_file is not None:
-            output_file.parent.mkdir(parents=True, exist_ok=True)
+            with writing(output_file.parent):
+                output_file.parent.mkdir(parents=True, exist_ok=True)
         self.seen = self._examples_seen()
         self.started = perf_counter()
         self.unscored = 0  # steps since the last evaluation

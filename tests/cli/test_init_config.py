@@ -124,7 +124,7 @@ def test_what_it_writes_is_trained_and_scored(tmp_path, name, tiny_bert):
         measure = "triplet_acc"
     out = tmp_path / "own.cfg"
     said = run("init-config", *paths, "--out", out, "--encoder", tiny_bert, "--epochs", 2)
-    assert f"python -m spacy train {out}" in said and "60 " in said
+    assert f"python -m spacy sbert train {out} --output training/mine" in said and "60 " in said
     config = load_config(out, interpolate=True)
     assert config["training"]["max_epochs"] == 2 and config["training"]["score_weights"] == {measure: 1.0}
     steps = 2 * -(-60 // config["training"]["batcher"]["size"])

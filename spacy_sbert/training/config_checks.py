@@ -1,0 +1,45 @@
+"""What spaCy would silently leave aside in a config, and where the trained pipeline cannot be saved."""
+
+import os
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from spacy.schemas import ConfigSchemaInit, ConfigSchemaNlp, ConfigSchemaTraining
+
+from .errors import Errors
+
+SECTIONS: dict[str, Any] = {"nlp": ConfigSchemaNlp, "training": ConfigSchemaTraining, "initialize": ConfigSchemaInit}
+
+
+def check_config(config: Mapping[str, Any]) -> None:
+    """Refuse a config with a setting that would have no effect.
+
+    config (Config): to train by.
+    RAISES (ValueError): for one without [training], an unknown setting of [nlp], [training] or [initialize], or a
+        component with a `name`, which spaCy has from its section.
+    """
+    if "training" not in config:
+        raise ValueError(Errors.NO_TRAINING_SECTION.format(given=", ".join(config) or "none"))
+    for section, schema in SECTIONS.items():
+        for key in config.get(section, {}):
+            if key not in schema.model_fields:
+                expected = get_close_matches(key, schema.model_fields, n=1) or schema.model_fields
+                raise ValueError(
+                    Errors.NO_SUCH_SETTING.format(section=section, given=key, expected=", ".join(expected))
+                )
+    for name, block in config.get("components", {}).items():
+        if isinstance(block, Mapping) and "name" in block:
+            raise ValueError(Errors.NAME_OF_PIPE.format(pipe=name, given=block["name"]))
+
+
+def check_output(output: Path | None) -> None:
+    """RAISES (ValueError): if a folder cannot be written to, or made."""
+    if output is None:
+        return
+    there = next(path for path in (output.absolute(), *output.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise ValueError(Errors.OUTPUT_NOT_WRITABLE.format(path=output, there=there, reason="is no folder"))
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ValueError(Errors.OUTPUT_NOT_WRITABLE.format(path=output, there=there, reason="is not yours to write to"))
