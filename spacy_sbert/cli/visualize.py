@@ -11,8 +11,8 @@ from wasabi import msg
 
 from .ending import check_new, fail, or_fail, use_gpu
 from .group import app
+from .on_texts import vectors_of
 from .options import Gpu, Limit, Overwrite, PipelineOrEncoder, Seed, Vectors, given, takes_options
-from .search import vectors_of
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span
