@@ -7,8 +7,9 @@ from typing import Annotated
 from typer import Option
 from wasabi import msg
 
+from .ending import or_fail
 from .group import app
-from .on_texts import Corpus, How, Table, run, write
+from .on_texts import Corpus, How, Table, check_table, run, write
 from .options import PipelineOrEncoder, Seed, Vectors, given, takes_options
 
 
@@ -58,9 +59,14 @@ def cluster_cli(
 
     It is a number from 0, or -1 for texts in none.
     """
-    from ..search.texts import NO_CLUSTER, cluster_texts
+    check_table(output, overwrite=how.overwrite)
 
-    rows = run(partial(cluster_texts, method=method, **given(options)), pipeline, corpus, how, output, vectors)
+    from ..search.texts import NO_CLUSTER, check_method, cluster_texts
+
+    asked = given(options)
+    with or_fail(f"Cannot work on {corpus}"):
+        check_method(method, asked)
+    rows = run(partial(cluster_texts, method=method, **asked), pipeline, corpus, how, vectors)
     write(output, ("cluster", "row", "text"), rows)
     alone = sum(row[0] == NO_CLUSTER for row in rows)
     msg.info(

@@ -7,7 +7,7 @@ from typer import Option
 from wasabi import msg
 
 from .group import app
-from .on_texts import Corpus, How, Table, run, write
+from .on_texts import Corpus, How, Table, check_table, run, write
 from .options import PipelineOrEncoder, Vectors, takes_options
 
 
@@ -27,9 +27,11 @@ def mine_cli(
 
     They are paraphrases and duplicates, the best first. -k 0 --min-score 0.8 writes all from a score on.
     """
+    check_table(output, overwrite=how.overwrite)
+
     from ..search.texts import mine_texts
 
-    rows = run(partial(mine_texts, k=k or None, min_score=min_score), pipeline, corpus, how, output, vectors)
+    rows = run(partial(mine_texts, k=k or None, min_score=min_score), pipeline, corpus, how, vectors)
     write(output, ("score", "first_row", "second_row", "first", "second"), rows)
     if len(rows) == k:
         msg.info(f"There may be more pairs: these are the {k} best, as many as -k allows")

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 from typer import Argument, Option, get_text_stream
 from wasabi import msg
 
-from .ending import check_new, fail, or_fail
+from .ending import check_corpus, fail, or_fail
 from .errors import Errors
 from .group import app
-from .on_texts import How, run, write
+from .on_texts import How, check_table, run, write
 from .options import TEXTS, VECTORS, PipelineOrEncoder, takes_options
 
 SHOWN = 100  # characters of a text
@@ -41,7 +41,12 @@ class Found:
 def search_cli(
     pipeline: PipelineOrEncoder,
     corpus: Annotated[
-        Path, Argument(help=f"{TEXTS[:-1]}; or a folder: a saved index, or vectors by `encode`.", exists=True)
+        Path,
+        Argument(
+            help=f"{TEXTS[:-1]}; or a folder: a saved index, or vectors by `encode`.",
+            exists=True,
+            callback=check_corpus,
+        ),
     ],
     queries: Annotated[list[str] | None, Argument(help="The texts to search for.")] = None,
     queries_path: Annotated[
@@ -64,14 +69,17 @@ def search_cli(
     queries at once: as arguments, or as a file with --queries. If the vectors of an index were moved, --vectors names
     their place.
     """
-    from ..search.texts import search_texts
-
     work: Callable[..., Any]
     columns: tuple[str, ...] = ("score", "row", "text")
-    check_new(output, overwrite=how.overwrite)
+    check_table(output, overwrite=how.overwrite)
     queries = [*(queries or []), *(_read_queries(queries_path) if queries_path is not None else [])]
     if not queries:
         fail(Errors.NO_QUERY)
+
+    from ..search.texts import check_kind, search_texts
+
+    with or_fail(f"Cannot work on {corpus}"):
+        check_kind(found.kind)
     stored = _stored_in(corpus)
     if found.vectors is not None and (stored == "vectors" or (stored is None and corpus.is_dir())):
         fail(Errors.SEARCH_OF_VECTORS.format(vectors=found.vectors, corpus=corpus))
@@ -85,7 +93,7 @@ def search_cli(
         work = _in_folder(queries, found, is_index=stored == "index")
         columns = ("score", "file", "row", "id", "text")
     own = Path(vectors) if vectors is not None and stored is None else None
-    results = run(work, pipeline, corpus, how, output, own)
+    results = run(work, pipeline, corpus, how, own)
     for query, best in zip(queries, results, strict=True):
         shown = [
             (f"{score:.4f}", *("" if value is None else _shortened(str(value)) for value in row))
@@ -125,7 +133,7 @@ def _stored_in(corpus: Path) -> Literal["vectors", "index"] | None:
 
 
 def _in_folder(queries: list[str], found: Found, *, is_index: bool) -> Callable[..., Any]:
-    """The search in a folder that has vectors in place of texts, which `_run` is to do."""
+    """The search in a folder that has vectors in place of texts, which `run` is to do."""
     from ..bulk import PartVectors
     from ..search.in_folders import search_folder
 
