@@ -18,7 +18,7 @@ from ..vectors.texts import TextEncoder, TextsEncoder, check_gpus, encode_window
 from .durable import writing
 from .encoding import Encoding
 from .errors import Errors
-from .file_vectors import INPUT, is_record, record_path, write_record
+from .file_vectors import INPUT, described, is_record, record_path, write_record
 from .identity import WEIGHTS, former_digest
 from .outputs import Result, writer_of
 from .source import Source
@@ -78,7 +78,7 @@ def encode_file(
 
     sbert (SentenceBert): the pipe.
     input_path (Path): .txt, .jsonl, .csv (quoted), .tsv (not quoted), each of them .gz or not, or .parquet. It is read
-        twice, the first time to find bad rows.
+        more than once, the first time to find bad rows.
     output_path (Path): .npy, or .parquet with the columns row or id, text if asked for, vector.
     column (str): of the text. header (bool): whether .csv and .tsv have one; if not, columns are named "0", "1", ...
     id_column (str): strings or whole numbers that name the rows of a .parquet output. with_text (bool): whether it has
@@ -123,8 +123,10 @@ def encode_file(
             resumed = vectors.rows_done
             _encode(encoder, source, vectors, workers, progress)
             made = write(Result(vectors, source.rows, kept.id_type, with_text), work.assembled)
+        texts = described(source_path, source.columns)
         source.check_unchanged()
-        write_record(output, made, made_of, layout.rows, layout.width)  # first: no output is ever without one
+        shape = layout.rows, layout.width
+        write_record(output, made, made_of, texts, shape)  # first: no output is ever without one
         with writing(output):
             replace(made, output)
         work.clear()
