@@ -1,6 +1,7 @@
 """A file of vectors that says what it was made of, so that the same texts need not be encoded again."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -8,7 +9,7 @@ import numpy
 from pydantic import BaseModel, NonNegativeInt
 
 from ..errors import reason_of
-from ..files.digests import file_digest
+from ..files.digests import digest_of_stream, file_digest
 from ..files.sealed_json import parse_sealed, sealed
 from ..files.texts import TextColumns, read_text_rows
 from .durable import write_whole
@@ -24,6 +25,8 @@ class FileRecord(BaseModel):
     """What stands beside a file of vectors, under its name and .json.
 
     made_of: input, encoder and options. rows, width: of the vectors. digest (str): the SHA-256 of their file.
+    texts (str): the SHA-256 of the texts without blank ones, by which they are known in another file, too; "" in what
+        was written before. blank: the rows of those that are.
     """
 
     format: Literal["spacy-sbert file 1"] = "spacy-sbert file 1"
@@ -31,6 +34,8 @@ class FileRecord(BaseModel):
     rows: NonNegativeInt
     width: NonNegativeInt
     digest: str
+    texts: str = ""
+    blank: list[NonNegativeInt] = []
 
 
 class FileVectors:
@@ -53,7 +58,7 @@ class FileVectors:
             raise ValueError(said) from error
         if found.digest != self.digest:
             raise ValueError(Errors.BULK_NOT_WRITTEN.format(path=path, given=self.digest, known=found.digest))
-        self.made_of = found.made_of
+        self.made_of, self._texts, self._blank = found.made_of, found.texts, found.blank
         self.shape = found.rows, found.width
         self.encoder = str(self.made_of["encoder"]), str(self.made_of[WEIGHTS])
 
@@ -66,18 +71,19 @@ class FileVectors:
     def of_texts(self, corpus: Path, columns: TextColumns) -> numpy.ndarray:
         """The vectors of a file's texts without its blank ones, float32 (n, width).
 
-        corpus (Path), columns (TextColumns): what was encoded.
-        RAISES (ValueError): if it is another file, or another column of it.
+        corpus (Path), columns (TextColumns): what was encoded, or a file that has these texts in this order, such as
+            one that the command `cluster` wrote.
+        RAISES (ValueError): if it has other texts, or it is the file, and this another column of it.
         """
         given: Values = {INPUT: file_digest(corpus), "column": columns.text, "header": columns.header}
         differing = "; ".join(
             f"{key} was {known}, now {now}" for key, now in given.items() if (known := self.made_of.get(key)) != now
         )
-        if differing:
+        is_copy = given[INPUT] != self.made_of.get(INPUT) and described(corpus, columns)[0] == self._texts
+        if differing and not is_copy:
             raise ValueError(Errors.BULK_OTHER_TEXTS.format(path=self.path, corpus=corpus, differing=differing))
-        texts = (row.text for row in read_text_rows(corpus, columns))
-        kept = numpy.array([bool(text) and not text.isspace() for text in texts], dtype=bool)
-        return self._read()[kept].astype("float32", copy=False)
+        blank = self._blank if is_copy else described(corpus, columns)[1]
+        return numpy.delete(self._read(), blank, axis=0).astype("float32", copy=False)
 
     def _read(self) -> numpy.ndarray:
         if self.path.suffix.lower() == ".npy":
@@ -89,17 +95,40 @@ class FileVectors:
         return numpy.concatenate(blocks) if blocks else numpy.empty(self.shape, dtype="float32")
 
 
+def described(corpus: Path, columns: TextColumns) -> tuple[str, list[int]]:
+    """The SHA-256 of the texts of a file without its blank ones, and the rows of these."""
+    blank: list[int] = []
+
+    def kept() -> Iterator[str]:
+        for number, (text, _) in enumerate(read_text_rows(corpus, columns)):
+            if text and not text.isspace():
+                yield text
+            else:
+                blank.append(number)
+
+    return digest_of_stream(kept()), blank
+
+
 def record_path(path: Path) -> Path:
     """Where it stands what a file of vectors was made of."""
     return path.with_name(path.name + ".json")
 
 
-def write_record(path: Path, vectors: Path, made_of: Values, rows: int, width: int) -> None:
+def write_record(
+    path: Path, vectors: Path, made_of: Values, texts: tuple[str, list[int]], shape: tuple[int, int]
+) -> None:
     """Write down what a file of vectors is made of.
 
-    path (Path): where it is going to stand. vectors (Path): where it is now.
+    path (Path): where it is going to stand. vectors (Path): where it is now. texts: see described. shape: (n, width).
     """
-    record = FileRecord(made_of=dict(made_of), rows=rows, width=width, digest=file_digest(vectors))
+    record = FileRecord(
+        made_of=dict(made_of),
+        rows=shape[0],
+        width=shape[1],
+        digest=file_digest(vectors),
+        texts=texts[0],
+        blank=texts[1],
+    )
     write_whole(record_path(path), json.dumps(sealed(record.model_dump()), indent=2).encode("utf8"))
 
 

@@ -1,7 +1,7 @@
 """From a file of texts to a file of vectors."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +9,7 @@ from pathlib import Path
 from ..component.sbert import SentenceBert
 from ..errors.checks import NonNegative, Positive, Processes, Width, validated
 from ..errors.progress import progress_bar
+from ..files.lines import check_texts
 from ..files.regular import check_input, check_output
 from ..files.texts import TextColumns
 from ..files.whole import replace
@@ -17,7 +18,7 @@ from ..vectors.texts import TextEncoder, TextsEncoder, check_gpus, encode_window
 from .durable import writing
 from .encoding import Encoding
 from .errors import Errors
-from .file_vectors import INPUT, is_record, record_path, write_record
+from .file_vectors import INPUT, described, is_record, record_path, write_record
 from .identity import WEIGHTS, former_digest
 from .outputs import Result, writer_of
 from .source import Source
@@ -77,7 +78,7 @@ def encode_file(
 
     sbert (SentenceBert): the pipe.
     input_path (Path): .txt, .jsonl, .csv (quoted), .tsv (not quoted), each of them .gz or not, or .parquet. It is read
-        twice, the first time to find bad rows.
+        more than once, the first time to find bad rows.
     output_path (Path): .npy, or .parquet with the columns row or id, text if asked for, vector.
     column (str): of the text. header (bool): whether .csv and .tsv have one; if not, columns are named "0", "1", ...
     id_column (str): strings or whole numbers that name the rows of a .parquet output. with_text (bool): whether it has
@@ -101,10 +102,9 @@ def encode_file(
     encoding = Encoding(
         column, header, id_column, with_text, dtype, window, max_batch_items, prompt_name, prompt, truncate_dim
     )
-    write = writer_of(output, with_columns=encoding.with_columns)
+    write = check_given(source_path, output, encoding, overwrite=overwrite)
     workers = Workers(n_process, tuple(gpu_ids))
     check_gpus(workers.gpu_ids)
-    _check_given(source_path, output, overwrite)
     encoder = encoding.encoder(sbert)
     budget = encoding.budget(encoder, workers.gpu_ids)
     with WorkFolder(output) as work:
@@ -123,8 +123,10 @@ def encode_file(
             resumed = vectors.rows_done
             _encode(encoder, source, vectors, workers, progress)
             made = write(Result(vectors, source.rows, kept.id_type, with_text), work.assembled)
+        texts = described(source_path, source.columns)
         source.check_unchanged()
-        write_record(output, made, made_of, layout.rows, layout.width)  # first: no output is ever without one
+        shape = layout.rows, layout.width
+        write_record(output, made, made_of, texts, shape)  # first: no output is ever without one
         with writing(output):
             replace(made, output)
         work.clear()
@@ -136,8 +138,14 @@ def encode_file(
     return report
 
 
-def _check_given(source: Path, output: Path, overwrite: bool) -> None:
-    check_input(source)  # before the work folder is made
+def check_given(source: Path, output: Path, encoding: Encoding, *, overwrite: bool) -> Callable[[Result, Path], Path]:
+    """Before anything is loaded, or the work folder is made: what is wrong with the files of encode_file.
+
+    RETURNS (Callable): the writer of the output. RAISES (ImportError, OSError, ValueError): see encode_file.
+    """
+    write = writer_of(output, with_columns=encoding.with_columns)
+    check_texts(source)
+    check_input(source)
     if output.exists() and source.exists() and output.samefile(source):
         raise ValueError(Errors.BULK_SAME_FILE.format(path=output))
     check_output(output)
@@ -145,6 +153,7 @@ def _check_given(source: Path, output: Path, overwrite: bool) -> None:
     taken = output if output.exists() else record if record.exists() and not is_record(record) else None
     if taken is not None and not overwrite:
         raise FileExistsError(Errors.BULK_OUTPUT_EXISTS.format(path=taken))
+    return write
 
 
 def _begin(work: WorkFolder, made_of: Values, source: Source, encoder: TextsEncoder, progress: bool) -> Kept:

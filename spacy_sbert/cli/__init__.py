@@ -5,6 +5,7 @@ from spacy.cli._util import app as spacy_app
 from . import (
     benchmark,  # noqa: F401  they register their commands on app
     card,  # noqa: F401
+    cluster,  # noqa: F401
     compare,  # noqa: F401
     convert,  # noqa: F401
     distill_static,  # noqa: F401
@@ -15,6 +16,7 @@ from . import (
     import_folder,  # noqa: F401
     index,  # noqa: F401
     init_config,  # noqa: F401
+    mine,  # noqa: F401
     search,  # noqa: F401
     train,  # noqa: F401
     visualize,  # noqa: F401

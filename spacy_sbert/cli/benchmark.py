@@ -49,7 +49,7 @@ def run(pipeline: str, folder: Path, suites: Benchmark, output: Path | None, *, 
     from ..evaluation.baselines import make_baseline
     from ..evaluation.report import html, markdown, terminal
     from ..evaluation.sources import Source
-    from ..evaluation.suite import write_json
+    from ..evaluation.suite import tasks_of, write_json
     from ..files.sealed_json import sealed
 
     check_output(output, overwrite=overwrite, renewed=True)
@@ -57,7 +57,10 @@ def run(pipeline: str, folder: Path, suites: Benchmark, output: Path | None, *, 
     save = None if output is None else lambda results: write_json(output, sealed(results))
     cache = suites.cache or (output.with_suffix(".cache") if output is not None else None)
     with or_fail(f"Cannot evaluate on {folder}"):
-        settings, nlp = suites.settings(), load_model(pipeline)
+        settings = suites.settings()
+        for suite in listed(suites.suite):
+            tasks_of(suite)  # is there one of this name?
+        nlp = load_model(pipeline)
         source: Source = PipelineSource(nlp, name=_name(nlp.meta["name"], pipeline))
         if suites.baseline is not None:
             source = make_baseline(suites.baseline, nlp=nlp, counts=suites.counts, encoder=suites.encoder)

@@ -6,14 +6,16 @@ from typing import Annotated
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import or_fail, use_gpu
+from .ending import check_corpus, check_pipeline, or_fail, use_gpu
 from .group import app
 from .options import FormerName, Gpu, Pipe, Quiet
 
 
 @app.command("distill-static")
 def distill_static_cli(
-    teacher: Annotated[str, Argument(help="The pipeline of the teacher: a folder or an installed package.")],
+    teacher: Annotated[
+        str, Argument(help="The pipeline of the teacher: a folder or an installed package.", callback=check_pipeline)
+    ],
     output: Annotated[Path, Argument(help="The folder to write, which must not be there yet.")],
     vocabulary: Annotated[
         Path,
@@ -23,6 +25,7 @@ def distill_static_cli(
             help="The file of texts whose frequent words are learned: one a line, or a table.",
             exists=True,
             dir_okay=False,
+            callback=check_corpus,
         ),
     ],
     size: Annotated[int, Option("--size", "-s", help="The width of the new vectors.", min=1)] = 256,

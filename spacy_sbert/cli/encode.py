@@ -135,8 +135,6 @@ def encode_cli(
 
     After an interruption the same command goes on. `encode INPUT OUTPUT --pipeline PIPELINE` does the same.
     """
-    from ..bulk import encode_file, load_pipe
-
     running, source, target = _paths(running, input_path, output_path, more)
     if "://" in source or (source and Path(source).is_dir()):
         encode_folder(source, target, running, encoding, folders)
@@ -144,9 +142,18 @@ def encode_cli(
     if of_folders := given(folders):
         options = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in of_folders.items())
         fail(Errors.BULK_OF_FOLDERS.format(options=options, path=source))
+    if not Path(source).exists():
+        fail(f"Cannot encode {source}", Errors.ENCODE_NO_INPUT.format(path=source))
+
+    from ..bulk import encode_file, load_pipe
+    from ..bulk.encoding import Encoding as Options
+    from ..bulk.run import check_given
+
     try:
         with or_fail(f"Cannot encode {source}", RuntimeError):
             gpus, bar = running.gpus(), not running.quiet
+            asked = {name: value for name, value in asdict(encoding).items() if name in Options.__dataclass_fields__}
+            check_given(Path(source), Path(target), Options(**asked), overwrite=encoding.overwrite)
             pipe = load_pipe(running.pipeline, name=running.pipe_name, precision=running.precision, gpu_ids=gpus)
             report = encode_file(pipe, source, target, gpu_ids=gpus, progress=bar, **asdict(encoding))
     except KeyboardInterrupt:
@@ -165,10 +172,21 @@ def _paths(running: Running, *given: str | None) -> tuple[Running, str, str]:
     if len(names) < 2:
         raise BadParameter(Errors.ENCODE_MISSING.format(given=names[0] if names else "the options"))
     if len(names) == 2:
+        if _is_texts(Path(names[1]), of_folder=Path(names[0]).is_dir()):
+            raise BadParameter(Errors.ENCODE_MISSING.format(given=" and ".join(names)))
         return running, names[0], names[1]
     if running.pipeline is not None:
         fail(Errors.ENCODE_PATHS.format(given=names[0]))
     return replace(running, pipeline=names[0]), names[1], names[2]
+
+
+def _is_texts(path: Path, *, of_folder: bool) -> bool:
+    """Whether a path can be that of texts alone: vectors are .npy or .parquet, those of a folder a folder."""
+    from ..files.lines import format_suffix
+
+    if path.is_dir():
+        return False
+    return format_suffix(path) in (".txt", ".csv", ".tsv", ".jsonl") or (of_folder and path.is_file())
 
 
 def encode_folder(source: str, target: str, running: Running, encoding: Encoding, folders: Folders) -> None:

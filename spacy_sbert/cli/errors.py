@@ -13,7 +13,11 @@ class Errors(errors.Errors):
         "output another name, or replace it with --overwrite."
     )
     ENCODE_MISSING = (
-        "There is no OUTPUT beside {given}: expected `encode INPUT OUTPUT` or `encode PIPELINE INPUT OUTPUT`."
+        "There is no OUTPUT beside {given}: expected `encode INPUT OUTPUT` or `encode PIPELINE INPUT OUTPUT`, where "
+        "OUTPUT ends in .npy or .parquet, or is the folder for the vectors of a folder."
+    )
+    ENCODE_NO_INPUT = (
+        "There is no file or folder {path}: expected texts, as `encode INPUT OUTPUT` or `encode PIPELINE INPUT OUTPUT`."
     )
     ENCODE_PATHS = (
         "Cannot tell what {given} is: expected `encode INPUT OUTPUT --pipeline PIPELINE` or `encode PIPELINE INPUT "

@@ -1,13 +1,13 @@
 """`python -m spacy sbert fit-meta`: combine the sentence encoders of a pipeline, on plain sentences."""
 
-from contextlib import AbstractContextManager, nullcontext
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import check_new, fail, use_gpu
+from .ending import check_corpus, check_new, check_pipeline, fail, use_gpu
 from .group import app
 from .options import CODE, FormerName, Gpu, Overwrite, Quiet
 
@@ -17,10 +17,19 @@ DEFAULT_PIPE = "sbert_meta"
 @app.command("fit-meta")
 def fit_meta_cli(
     pipeline: Annotated[
-        str, Argument(help="The pipeline, with two encoders or more: a folder or an installed package.")
+        str,
+        Argument(
+            help="The pipeline, with two encoders or more: a folder or an installed package.", callback=check_pipeline
+        ),
     ],
     corpus: Annotated[
-        Path, Argument(help="The file of sentences: one a line, a table, or .jsonl.", exists=True, dir_okay=False)
+        Path,
+        Argument(
+            help="The file of sentences: one a line, a table, or .jsonl.",
+            exists=True,
+            dir_okay=False,
+            callback=check_corpus,
+        ),
     ],
     output: Annotated[Path, Argument(help="The folder to write the pipeline to.")],
     pipe: Annotated[
@@ -49,15 +58,17 @@ def fit_meta_cli(
     The pipeline is saved with it. Without --method, --size and --option an sbert_meta that the pipeline has is fitted
     as its config says.
     """
+    check_new(output, overwrite=overwrite)
+
     import spacy
     from spacy.cli._util import import_code
 
+    from ..files.whole import new_folder
     from ..meta.corpus import ShortSentences, read_sentences
     from ..meta.fitting import fit_meta, set_method
     from .errors import Warnings
 
     pipe = next(one for one in (pipe, name, DEFAULT_PIPE) if one is not None)
-    check_new(output, overwrite=overwrite)
     use_gpu(gpu_id)
     import_code(code)
     try:
@@ -67,8 +78,9 @@ def fit_meta_cli(
             set_method(nlp, pipe, method, size, options)
         sentences = ShortSentences(nlp, lambda: read_sentences(corpus, column), max_tokens)
         fit_meta(nlp, pipe, sentences, cache=cache, progress=not quiet)
-        with _to_write(output) as folder:
+        with new_folder(output, replace=overwrite) as folder:
             nlp.to_disk(folder)
+            _keep(output, folder)
     except (OSError, ValueError) as error:
         fail(str(error))
     if sentences.n_left_out:
@@ -76,12 +88,14 @@ def fit_meta_cli(
     msg.good(f"Saved the pipeline to {output}")
 
 
-def _to_write(output: Path) -> AbstractContextManager[Path]:
-    """A new folder is there whole or not at all; in one that is there, files that are not ours stay."""
-    from ..files.whole import new_folder
+def _keep(former: Path, folder: Path) -> None:
+    """Copy what a folder that is replaced has beside the pipeline, such as notes: it is not ours to remove."""
+    import shutil
 
-    is_new = not output.exists() or (output.is_dir() and not any(output.iterdir()))
-    return new_folder(output) if is_new else nullcontext(output)
+    for path in former.iterdir() if former.is_dir() else ():
+        if not os.path.lexists(folder / path.name):
+            copy = shutil.copytree if path.is_dir() else shutil.copy2
+            copy(path, folder / path.name)
 
 
 def _parse(text: str) -> tuple[str, Any]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from typer import Argument, Option
 
+from .ending import check_pipeline
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -23,7 +25,7 @@ CODE = "A Python file that registers functions of your own."
 GPU = "The GPU to work on, or -1 for the CPU."
 HEADER = "Read the first row of .csv and .tsv as data, and name the columns 0, 1, and so on."
 
-Pipeline = Annotated[str, Argument(help="The pipeline: a folder or an installed package.")]
+Pipeline = Annotated[str, Argument(help="The pipeline: a folder or an installed package.", callback=check_pipeline)]
 PipelineOrEncoder = Annotated[
     str, Argument(help="The pipeline: a folder or an installed package, or the name of an encoder.")
 ]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import check_new, fail, or_fail, use_gpu
+from .ending import check_corpus, check_new, fail, or_fail, use_gpu
 from .group import app
+from .on_texts import made_by, vectors_of
 from .options import Gpu, Limit, Overwrite, PipelineOrEncoder, Seed, Vectors, given, takes_options
-from .search import vectors_of
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span
@@ -38,7 +38,8 @@ class Drawing:
 def visualize_cli(
     pipeline: PipelineOrEncoder,
     texts_path: Annotated[
-        Path, Argument(help="The file of texts: one a line, or a table.", exists=True, dir_okay=False)
+        Path,
+        Argument(help="The file of texts: one a line, or a table.", exists=True, dir_okay=False, callback=check_corpus),
     ],
     output: Annotated[Path, Argument(help="The HTML file to write.", dir_okay=False)],
     style: Annotated[str, Option("--style", "-s", help="The kind of picture: heatmap, map or tokens.")] = "heatmap",
@@ -62,20 +63,23 @@ def visualize_cli(
     A heat map shows the similarity of every two texts, a map has a point for each, and "tokens" compares the tokens of
     two texts. The picture is one HTML file.
     """
-    from ..files.whole import whole_file
-    from ..readers.texts import read_texts
-    from ..visual import render
-    from ..visual.scatter import check_sizes
-
     if sentences and (column or labels or limit or vectors):
         fail("--sentences draws one whole text: leave --column, --labels, --limit and --vectors out")
     if clusters and (labels or style != "map"):
         fail("--clusters finds the labels of a map: use it with --style map, and leave --labels out")
     check_new(output, overwrite=overwrite)
+
+    from ..files.whole import whole_file
+    from ..readers.texts import read_texts
+    from ..visual import render
+    from ..visual.render import check_options
+    from ..visual.scatter import check_sizes
+
     use_gpu(gpu_id)
     options = given(drawing)
     with or_fail(f"Cannot draw {texts_path}"):
         docs: Doc | Iterable[Doc | Span]
+        check_options(style, [*options, *(["labels"] if labels else [])])
         if sentences:
             docs = _document(pipeline, texts_path)
         else:
@@ -129,8 +133,9 @@ def _with_vectors(pipeline: str, texts: Sequence[str], path: Path, corpus: Path,
 
     from ..bulk import load_pipe
 
+    stored = vectors_of(path, corpus, column)
     pipe = load_pipe(pipeline)
-    vectors = vectors_of(path, pipe, corpus, column)[: len(texts)]  # of all texts, if they are limited
+    vectors = made_by(pipe, *stored)[: len(texts)]  # of all texts, if they are limited
     for text, vector in zip(texts, vectors, strict=True):
         words = re.findall(r"\w+|\W+", text)  # the language's own tokenizer is not at hand
         doc = Doc(pipe.vocab, words, [False] * len(words))

@@ -37,6 +37,10 @@ class Errors(errors.Errors):
     UNKNOWN_TEXTS = (
         "Cannot read texts from {path}: expected a name that ends in one of {expected}, all but .parquet also .gz."
     )
+    VECTORS_NOT_TEXTS = (
+        "{path} is a file of vectors: expected a file of texts here. Give the texts that the vectors are of, and the "
+        "vectors by --vectors {path}."
+    )
     NO_ID_IN_TEXT = "{path} has no column '{column}': a .txt file has a text a line, and no ids. Leave --id-column out."
     BAD_ID = (
         "{path}, line {line}: expected a string or a whole number of 64 bits in the column '{column}', got {given!r}. "
@@ -53,4 +57,8 @@ class Errors(errors.Errors):
     LOCKED = (
         "Another process (number {pid}) writes the same output: it has locked {path}. Wait until it is done, or stop "
         "it."
+    )
+    SEARCH_BAD_OUTPUT = "Cannot write to {path}: expected a name that ends in .tsv or .jsonl."
+    SEARCH_TAB = (
+        "Cannot write text number {number}, '{text}', to a .tsv file: it has a tab or a line end in it. Write .jsonl."
     )

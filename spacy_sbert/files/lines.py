@@ -11,6 +11,7 @@ from .errors import Errors
 from .regular import check_input
 
 MAX_LINE = 2**24  # bytes; a file without line ends, or an unclosed quote, must not fill the memory
+VECTORS = ".npy"
 BOM = "\ufeff"  # spreadsheets write one before the header
 
 
@@ -24,14 +25,21 @@ def format_suffix(path: PurePath) -> str:
     return (path.with_suffix("") if is_gzip(path) else path).suffix.lower()
 
 
+def check_texts(path: PurePath) -> None:
+    """RAISES (ValueError): if the name of a file says that it holds vectors in place of texts."""
+    if format_suffix(path) == VECTORS:
+        raise ValueError(Errors.VECTORS_NOT_TEXTS.format(path=path))
+
+
 def read_lines(path: Path, encoding: str = "utf8") -> Iterator[tuple[int, str]]:
     """Read a text file, compressed or not, a line at a time.
 
     encoding (str): "latin-1" for data sets that are published so.
     YIELDS (int, str): the number of the line, from 1, and the line with its line end.
-    RAISES (ValueError): for a line that is not in the encoding or longer than 16 MiB, damaged compression, or what is
-        no file.
+    RAISES (ValueError): for a line that is not in the encoding or longer than 16 MiB, damaged compression, vectors,
+        or what is no file.
     """
+    check_texts(path)
     check_input(path)
     line = 0
     with gzip.open(path, "rb") if is_gzip(path) else path.open("rb") as file:

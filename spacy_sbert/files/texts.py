@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .errors import Errors
-from .lines import check_encoding, format_suffix, is_gzip, read_lines
+from .lines import check_encoding, check_texts, format_suffix, is_gzip, read_lines
 from .tables import TABLES, Record, read_table
 
 TEXT = ".txt"
@@ -42,6 +42,7 @@ def read_text_rows(path: Path, columns: TextColumns) -> Iterator[TextRow]:
     RAISES (ValueError): for a name that tells no format, ids of .txt, or a bad row, with its line; (ImportError): for
         .parquet without pyarrow.
     """
+    check_texts(path)
     suffix = format_suffix(path)
     if suffix not in (*TABLES, TEXT) or (is_gzip(path) and suffix == ".parquet"):
         raise ValueError(Errors.UNKNOWN_TEXTS.format(path=path, expected=", ".join((*TABLES, TEXT))))

@@ -17,13 +17,13 @@ from .regular import check_output, open_new
 def new_folder(path: Path | str, *, replace: bool = False) -> Iterator[Path]:
     """A folder to write to, which gets its name when the block has ended without an error.
 
-    path (Path): the name; an empty folder may be there. replace (bool): or a folder of any content, which stays until
-        then.
+    path (Path): the name; an empty folder may be there. replace (bool): or a folder of any content, or a file, which
+        stays until then.
     YIELDS (Path): a folder beside it.
     RAISES (FileExistsError): if there is something else already.
     """
     path = Path(path)
-    if path.exists() and (not path.is_dir() or (not replace and any(path.iterdir()))):
+    if path.exists() and not replace and (not path.is_dir() or any(path.iterdir())):
         raise FileExistsError(Errors.FOLDER_EXISTS.format(path=path))
     path.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
@@ -31,12 +31,15 @@ def new_folder(path: Path | str, *, replace: bool = False) -> Iterator[Path]:
     try:
         made.chmod(0o755)  # mkdtemp's is its owner's alone
         yield made
-        if path.exists():
+        if os.path.lexists(path):
             path.rename(former)
         made.rename(path)
     finally:
         shutil.rmtree(made, ignore_errors=True)
-        shutil.rmtree(former, ignore_errors=True)
+        if former.is_dir() and not former.is_symlink():
+            shutil.rmtree(former, ignore_errors=True)
+        else:
+            former.unlink(missing_ok=True)
 
 
 @contextmanager

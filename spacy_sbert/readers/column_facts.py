@@ -5,11 +5,14 @@ import re
 from dataclasses import dataclass, field
 from typing import cast
 
+from .bad_lines import SAID
+
 CLASSES = 20  # the most different values of a column of labels
 SCORE_NAMES = ("score", "similarity", "sim", "rating", "grade", "gold", "gold_score", "relatedness")
 LABEL_NAMES = ("label", "class", "category", "relation", "gold_label", "entailment")
 SPACED = 0.5  # of the values of a column of texts have several words
 MOSTLY = 0.5  # of the cells that are not blank: numbers, of a column of numbers in which some cells are bad
+NAMES = 2**16  # whole numbers of which none comes twice are names of rows: more need not be in memory
 COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")  # a number as some languages write it
 
 
@@ -28,9 +31,9 @@ class ColumnFacts:
 
     count: of its cells. spaced: of those with several words. blank: of those without a value. numbers, low, high: of
     those that are finite numbers. like_numbers: of those that are numbers, or are with a comma for the point. bad: the
-    first cell that is no number, and its line. values: the different ones, but for blanks, up to one more than a column
-    of labels has.
-    repeats: whether a number comes twice.
+    first cells that are no numbers, each with its line. values: the different ones, but for blanks, up to one more than
+    a column of labels has.
+    repeats: whether a whole number comes twice, among the first so many.
     """
 
     name: str
@@ -42,7 +45,7 @@ class ColumnFacts:
     low: float = math.inf
     high: float = -math.inf
     is_whole: bool = True
-    bad: tuple[int, object] | None = None
+    bad: list[tuple[int, object]] = field(default_factory=list)
     values: set[str] = field(default_factory=set)
     repeats: bool = False
     _seen: set[float] = field(default_factory=set)
@@ -58,21 +61,22 @@ class ColumnFacts:
             self.values.add(text)
         number = as_number(value)
         if math.isnan(number):
-            self.bad = self.bad or (line, value)
+            if len(self.bad) < SAID:
+                self.bad.append((line, value))
             self.like_numbers += bool(COMMA.fullmatch(text))
             return
         self.numbers += 1
         self.like_numbers += 1
         self.is_whole = self.is_whole and number == int(number)
         self.low, self.high = min(self.low, number), max(self.high, number)
-        if not self.repeats:
+        if self.is_whole and not self.repeats and len(self._seen) < NAMES:
             self.repeats = number in self._seen
             self._seen.add(number)
 
     @property
     def is_number(self) -> bool:
         """Whether all cells are numbers."""
-        return self.bad is None
+        return not self.bad
 
     @property
     def is_mostly_number(self) -> bool:

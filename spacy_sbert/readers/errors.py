@@ -39,15 +39,17 @@ class Errors(errors.Errors):
         "Cannot tell which column of {path} is the gold: numbers are in {scores}; labels in {labels}. Name one: "
         "--score COLUMN or --label COLUMN."
     )
+    TABLE_BAD_LINES = "{path} has lines with {count} kinds of faults:\n{said}"
     TABLE_NOT_A_NUMBER = (
         "{path}, line {line}: expected a number in the column of scores '{column}', got '{given}' ({count} of its "
-        "{all} cells are no numbers). Repair or remove the line; write decimals with a point. If '{column}' holds no "
-        "scores, name what does: --score COLUMN or --label COLUMN."
+        "{all} cells are no numbers: {lines}). Repair or remove the line; write decimals with a point. If '{column}' "
+        "holds no scores, name what does: --score COLUMN or --label COLUMN."
     )
     TABLE_OUTLIER = (
-        "{path}, line {line}: the score {given:g} in the column '{column}' is far from the others: {count} of {all} "
-        "are outside of {low:g} to {high:g}, and all would be scaled from {whole_low:g} to {whole_high:g}. Repair the "
-        "line; if it is right, give the range: --min-score {whole_low:g} --max-score {whole_high:g}."
+        "{path}, line {line}: the score {given:g} in the column '{column}' is not in the range of the others: {count} "
+        "of {all} are outside of {low:g} to {high:g} ({lines}), and all would be scaled from {whole_low:g} to "
+        "{whole_high:g}. Repair the line, to {end:g} if it is just beyond that end; if it is right, give the range: "
+        "--min-score {whole_low:g} --max-score {whole_high:g}."
     )
     TABLE_EMPTY = "{path} holds no examples. Give a table with a row for each."
     BAD_DOCBIN = (

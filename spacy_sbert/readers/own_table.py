@@ -1,16 +1,19 @@
 """A table of one's own: which columns are the texts, which is the gold, and what can be learned from them."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
+
+import numpy
 
 from ..errors.checks import validated
 from ..files.lines import format_suffix
 from ..files.tables import column_names, read_objects, read_table
+from .bad_lines import BadLines, listed
 from .column_facts import ColumnFacts, as_number
 from .errors import Errors
-from .table import Columns, table_rows
+from .table import Columns, table_row
 
 Kind = Literal["graded", "binary", "labelled", "positives", "triplets"]
 PAIR, TRIPLET = 2, 3
@@ -64,8 +67,9 @@ def find_table(
     members (list[str]), score, label (str), min_score, max_score (float): columns and range, where they are known.
     header (bool): whether .csv and .tsv have one.
     RETURNS (OwnTable): what it has.
-    RAISES (ValueError): if columns cannot be told apart, and which options name them; for a bad row, with its line: a
-        score that is no number, or one of few that make the range twice as wide as the others have it.
+    RAISES (ValueError): if columns cannot be told apart, and which options name them; for bad rows, all kinds of them
+        in one message, with their lines; a bad score is one that is no number, or one of few that make the range twice
+        as wide as the others have it.
     """
     facts = {name: ColumnFacts(name) for name in _names(path, header)}
     for line, record in _records(path, list(facts), header):
@@ -79,11 +83,10 @@ def find_table(
     if score is None and label is None and len(texts) == PAIR:
         score, label = _gold(path, others)
     graded = facts.get(score) if score is not None else None
-    if graded is not None:
-        _check_numbers(path, graded)
-    low, high = _range(path, graded, min_score, max_score, header)
-    columns = Columns(tuple(texts), score, label, low, high, header)
-    count = sum(1 for _ in table_rows(path, columns))
+    bad = BadLines(path)
+    columns = _scaled(path, Columns(tuple(texts), score, label, header=header), graded, (min_score, max_score), bad)
+    count = _count(path, columns, bad)
+    bad.check()
     if not count:
         raise ValueError(Errors.TABLE_EMPTY.format(path=path))
     unused = tuple(name for name in facts if name not in columns.names)
@@ -114,11 +117,39 @@ def _gold(path: Path, columns: Sequence[ColumnFacts]) -> tuple[str | None, str |
 
 
 def _check_numbers(path: Path, score: ColumnFacts) -> None:
-    if score.bad is None:
+    if score.is_number:
         return
-    line, value = score.bad
-    given = {"given": "" if value is None else value, "count": score.count - score.numbers, "all": score.count}
+    line, value = score.bad[0]
+    count = score.count - score.numbers
+    given = {"given": "" if value is None else value, "count": count, "all": score.count}
+    given["lines"] = listed([line for line, _ in score.bad], count)
     raise ValueError(Errors.TABLE_NOT_A_NUMBER.format(path=path, line=line, column=score.name, **given))
+
+
+def _scaled(
+    path: Path, columns: Columns, graded: ColumnFacts | None, ends: tuple[float | None, float | None], bad: BadLines
+) -> Columns:
+    """The columns with the range of the scores; without bad ones, which are noted, to look at the rest of each row."""
+    try:
+        if graded is not None:
+            _check_numbers(path, graded)
+        low, high = _range(path, graded, *ends, columns.header)
+        return replace(columns, min_score=low, max_score=high)
+    except ValueError as error:
+        bad.add(error)
+        return replace(columns, score=None)
+
+
+def _count(path: Path, columns: Columns, bad: BadLines) -> int:
+    """How many rows there are; what is wrong in them is noted."""
+    count = 0
+    for record in read_table(path, columns.names, header=columns.header):
+        count += 1
+        try:
+            table_row(record, columns, path)
+        except ValueError as error:
+            bad.add(error, record[0])
+    return count
 
 
 def _range(
@@ -127,8 +158,7 @@ def _range(
     if score is None or not score.numbers:  # which reading the rows reports
         return (0.0 if low is None else low), (1.0 if high is None else high)
     if low is None or high is None:
-        rows = _records(path, [score.name], header)
-        _check_outliers(path, score.name, [(as_number(value), line) for line, (value,) in rows], low, high)
+        _check_outliers(path, score.name, lambda: _scores(path, score.name, header), low, high)
     found = _known_range(score.low, score.high)
     return (found[0] if low is None else low), (found[1] if high is None else high)
 
@@ -137,28 +167,39 @@ def _known_range(low: float, high: float) -> tuple[float, float]:
     return next((each for each in RANGES if each[0] <= low and high <= each[1]), (low, high))
 
 
+def _scores(path: Path, column: str, header: bool) -> Iterator[tuple[float, int]]:
+    return ((as_number(value), line) for line, (value,) in _records(path, [column], header))
+
+
 def _check_outliers(
-    path: Path, column: str, scores: Sequence[tuple[float, int]], low: float | None, high: float | None
+    path: Path, column: str, scores: Callable[[], Iterator[tuple[float, int]]], low: float | None, high: float | None
 ) -> None:
     """RAISES (ValueError): if a few scores, beyond an end that was not given, decide the range: they make it much wider
     than the others, or one that no scale has.
 
-    scores (list[tuple]): each with its line.
+    scores (Callable): reads them, each with its line.
     """
-    ordered = sorted(scores)
+    ordered = numpy.sort(numpy.fromiter((score for score, _ in scores()), "float64"))
     few = max(len(ordered) // FEW, int(len(ordered) >= LEAST))
     first = 0 if low is not None else few
     last = len(ordered) - (0 if high is not None else few)
     inner = ordered[first:last]
-    whole, others = _known_range(ordered[0][0], ordered[-1][0]), _known_range(inner[0][0], inner[-1][0])
+    whole, others = (_known_range(float(part[0]), float(part[-1])) for part in (ordered, inner))
     is_wider = whole[1] - whole[0] >= WIDER * (others[1] - others[0]) > 0
     if not is_wider and (whole in RANGES or others not in RANGES):
         return
-    far = [one for one in scores if not others[0] <= one[0] <= others[1]]
+    far = [one for one in scores() if not others[0] <= one[0] <= others[1]]
     if far:
         value, line = max(far, key=lambda one: max(others[0] - one[0], one[0] - others[1]))
-        named = {"given": value, "count": len(far), "all": len(ordered), "low": others[0], "high": others[1]}
-        named |= {"whole_low": whole[0], "whole_high": whole[1]}
+        named: dict[str, object] = {
+            "given": value,
+            "count": len(far),
+            "all": len(ordered),
+            "low": others[0],
+            "high": others[1],
+        }
+        named |= {"whole_low": min(whole[0], others[0]), "whole_high": max(whole[1], others[1])}
+        named |= {"end": others[value > others[1]], "lines": listed([line for _, line in far], len(far))}
         raise ValueError(Errors.TABLE_OUTLIER.format(path=path, line=line, column=column, **named))
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..files.lines import check_label
-from ..files.tables import read_table
+from ..files.tables import Record, read_table
 from .errors import Errors
 from .rows import Row, check_members, check_score
 
@@ -44,13 +44,19 @@ def table_rows(path: Path, columns: Columns) -> Iterator[Row]:
     """
     if not columns.members:
         raise ValueError(Errors.NO_MEMBER_COLUMNS.format(path=path))
+    for record in read_table(path, columns.names, header=columns.header):
+        yield table_row(record, columns, path)
+
+
+def table_row(record: Record, columns: Columns, path: Path) -> Row:
+    """One row of table_rows, from its line and the columns that are read. RAISES (ValueError): if it is bad."""
+    line, cells = record
     size = len(columns.members)
-    for line, record in read_table(path, columns.names, header=columns.header):
-        members = check_members(record[:size], columns.members, path, line)
-        gold = list(record[size:])
-        score = label = None
-        if columns.score is not None:
-            score = check_score(gold.pop(0), columns.min_score, columns.max_score, path, line, columns.score)
-        if columns.label is not None:
-            label = check_label(gold.pop(0), columns.label, path, line)
-        yield Row(members, line, score=score, label=label)
+    members = check_members(cells[:size], columns.members, path, line)
+    gold = list(cells[size:])
+    score = label = None
+    if columns.score is not None:
+        score = check_score(gold.pop(0), columns.min_score, columns.max_score, path, line, columns.score)
+    if columns.label is not None:
+        label = check_label(gold.pop(0), columns.label, path, line)
+    return Row(members, line, score=score, label=label)

@@ -70,10 +70,6 @@ class Errors(errors.Errors):
         "More than {most} pairs have a similarity of {score:g} or more, too many to keep all: give a higher min_score "
         "(--min-score), or say with k how many of the best you want."
     )
-    SEARCH_BAD_OUTPUT = "Cannot write to {path}: expected a name that ends in .tsv or .jsonl."
-    SEARCH_TAB = (
-        "Cannot write text number {number}, '{text}', to a .tsv file: it has a tab or a line end in it. Write .jsonl."
-    )
     SEARCH_BAD_METHOD = "Unknown method '{given}': expected one of {expected}."
     SEARCH_NO_COUNT = "k-means needs to know how many clusters to find: give n_clusters (--n-clusters)."
     SEARCH_TOO_MANY = (

@@ -1,7 +1,6 @@
 """Search, pairs and clusters of the texts of a file: what the commands `search`, `mine` and `cluster` do."""
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,8 +10,8 @@ from numpy.typing import ArrayLike
 from ..component.sbert import SentenceBert
 from ..errors.checks import Cosine, Positive, validated
 from ..errors.progress import progress_bar
+from ..files.result_tables import write_table  # noqa: F401  as the other functions behind the commands
 from ..files.texts import TextColumns, read_text_rows
-from ..files.whole import whole_file
 from ..similarity.rows import checked
 from .blocks import slices
 from .clustering import hierarchical_clusters
@@ -152,8 +151,7 @@ def search_texts(
     RETURNS (list of lists of FoundText): the best first.
     RAISES (ValueError): if a file cannot be read or holds nothing, a query has no text, or the index does not fit.
     """
-    if kind is not None and kind not in KINDS:
-        raise ValueError(Errors.SEARCH_UNKNOWN_KIND.format(given=kind, expected=", ".join(KINDS)))
+    check_kind(kind)
     wanted = encode_queries(pipe, queries, query_prompt)
     if index is None and not corpus.is_dir():
         texts = read_corpus(corpus, column, header=header)
@@ -229,13 +227,8 @@ def cluster_texts(
     RAISES (ValueError): if the file cannot be read, holds no text, or options are not those of the method;
         (ImportError): if a package is not installed.
     """
-    if method not in METHODS:
-        raise ValueError(Errors.SEARCH_BAD_METHOD.format(given=method, expected=", ".join(METHODS)))
-    work, known = METHODS[method]
-    if unknown := ", ".join(sorted(set(options) - set(known))):
-        raise ValueError(Errors.SEARCH_UNUSED_OPTIONS.format(method=method, given=unknown, expected=", ".join(known)))
-    if method == "kmeans" and "n_clusters" not in options:
-        raise ValueError(Errors.SEARCH_NO_COUNT)
+    check_method(method, options)
+    work, _ = METHODS[method]
     texts = read_corpus(corpus, column, header=header)
     if method == "hierarchical" and len(texts) > MAX_HIERARCHICAL:
         raise ValueError(Errors.SEARCH_TOO_MANY.format(given=len(texts), most=MAX_HIERARCHICAL))
@@ -246,35 +239,21 @@ def cluster_texts(
     return list(zip(labels.tolist(), range(len(texts)), texts, strict=True))
 
 
-def write_table(path: Path, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Write rows as .tsv, the names first, or as .jsonl, whole or not at all.
-
-    RAISES (ValueError): if the name of the file ends otherwise, or a text has a tab or line end in it that .tsv cannot
-        hold.
-    """
-    check_output(path)
-    with whole_file(path) as file:
-        if path.suffix == ".tsv":
-            file.write(("\t".join(names) + "\n").encode("utf8"))
-        for number, row in enumerate(rows, start=1):
-            if path.suffix == ".jsonl":
-                line = json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False)
-            else:
-                line = "\t".join(_cell(value, number) for value in row)
-            file.write((line + "\n").encode("utf8"))
+def check_kind(kind: str | None) -> None:
+    """RAISES (ValueError): if there is no such kind of index; None is any."""
+    if kind is not None and kind not in KINDS:
+        raise ValueError(Errors.SEARCH_UNKNOWN_KIND.format(given=kind, expected=", ".join(KINDS)))
 
 
-def check_output(path: Path) -> None:
-    """RAISES (ValueError): if the name of a file does not end in .tsv or .jsonl."""
-    if path.suffix not in (".tsv", ".jsonl"):
-        raise ValueError(Errors.SEARCH_BAD_OUTPUT.format(path=path))
-
-
-def _cell(value: object, number: int) -> str:
-    text = f"{value:.6f}" if isinstance(value, float) else str(value)
-    if set(text) & set("\t\r\n"):
-        raise ValueError(Errors.SEARCH_TAB.format(number=number, text=text[:50]))
-    return text
+def check_method(method: str, options: Collection[str]) -> None:
+    """RAISES (ValueError): if there is no such method of clustering, or it has no such options, or lacks one."""
+    if method not in METHODS:
+        raise ValueError(Errors.SEARCH_BAD_METHOD.format(given=method, expected=", ".join(METHODS)))
+    _, known = METHODS[method]
+    if unknown := ", ".join(sorted(set(options) - set(known))):
+        raise ValueError(Errors.SEARCH_UNUSED_OPTIONS.format(method=method, given=unknown, expected=", ".join(known)))
+    if method == "kmeans" and "n_clusters" not in options:
+        raise ValueError(Errors.SEARCH_NO_COUNT)
 
 
 def _communities(vectors: numpy.ndarray, **options: Any) -> numpy.ndarray:

@@ -53,8 +53,8 @@ class Errors(errors.Errors):
         "such as random.sample(texts, {most})."
     )
     VISUAL_TOO_MANY_LABELS = (
-        "Cannot tell {given} labels apart in one picture: expected at most {most}. Put the rare ones together, such as "
-        "under the label 'other'."
+        "Cannot tell {given} clusters apart in one picture: expected at most {most}. Find fewer, or let the command "
+        "`cluster` find them: of the labels of a table the largest are told apart."
     )
     VISUAL_LABEL_COUNT = "Given {given} labels, expected one for each of the {expected} texts."
     VISUAL_RANGE = (

@@ -12,6 +12,7 @@ from .errors import Errors
 from .marks import MOST_LABELS, kind, outline
 from .terms import class_terms
 
+OTHERS = "other: {count} more labels"  # the name of labels beyond those that can be told apart
 NO_CLUSTER = -1  # as spacy_sbert.search numbers texts that are in none
 LONGEST = 32  # characters of a name on the map; the button has all of it
 LETTER, LINE = 7.0, 16.0  # pixels that a letter takes at most, and a line
@@ -21,11 +22,12 @@ MOVES = (0.0, -14.0, 14.0, -28.0, 28.0, -42.0, 42.0)  # pixels from the middle o
 def named(
     labels: Iterable[object] | None, words: Sequence[Sequence[str]], terms: bool | None
 ) -> tuple[list[str], list[int]]:
-    """The names of the distinct labels in the order of appearance, and the place of each text's label among them.
+    """The names of the distinct labels in the order of appearance, and the place of each text's label among them. Of
+    more than MOST_LABELS the largest have their names, and all others one together, the last.
 
     labels: one for each text. words: of each text, see words_of. terms: whether names have the terms of their texts
     behind them; None for those of clusters alone, which are numbers.
-    RAISES (ValueError): if there are not as many labels as texts, too many different ones, or none to name.
+    RAISES (ValueError): if there are not as many labels as texts, or none to name.
     """
     if labels is None:
         if terms:
@@ -34,15 +36,17 @@ def named(
     given = list(labels)
     if len(given) != len(words):
         raise ValueError(Errors.VISUAL_LABEL_COUNT.format(given=len(given), expected=len(words)))
-    names = list(dict.fromkeys(map(str, given)))
-    if len(names) > MOST_LABELS:
-        raise ValueError(Errors.VISUAL_TOO_MANY_LABELS.format(given=len(names), most=MOST_LABELS))
-    group = [names.index(label) for label in map(str, given)]
+    counts = Counter(map(str, given))
+    largest = {label for label, _ in counts.most_common(None if len(counts) <= MOST_LABELS else MOST_LABELS - 1)}
+    names = [label for label in counts if label in largest]
+    places = {label: place for place, label in enumerate(names)}
+    group = [places.get(label, len(names)) for label in map(str, given)]
     clusters = all(isinstance(label, Integral) and not isinstance(label, bool) for label in given)
     if terms or (terms is None and clusters):
-        found = class_terms(words, group, len(names))
-        names = [_name(name, own, clusters) for name, own in zip(names, found, strict=True)]
-    return names, group
+        found = class_terms(words, group, len(names) + 1)
+        names = [_name(name, own, clusters) for name, own in zip(names, found[: len(names)], strict=True)]
+    smaller = len(counts) - len(largest)
+    return names + ([OTHERS.format(count=smaller)] if smaller else []), group
 
 
 def _name(label: str, terms: Sequence[str], clusters: bool) -> str:

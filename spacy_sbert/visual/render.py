@@ -61,12 +61,7 @@ def render(
         unequal widths or not finite.
     RAISES (ImportError): if what an option or a notebook needs is not installed.
     """
-    if style not in STYLES:
-        raise ValueError(Errors.VISUAL_STYLE.format(given=style, expected=", ".join(STYLES)))
-    known = list(signature(STYLES[style]).parameters)[1:]  # the first is the texts
-    unknown = [name for name in options or {} if name not in known]
-    if unknown:
-        raise ValueError(Errors.VISUAL_OPTION.format(given=unknown[0], style=style, expected=", ".join(known)))
+    check_options(style, options or {})
     picture = STYLES[style](docs, **(options or {}))
     if not (is_in_jupyter() if jupyter is None else jupyter):
         return picture.page() if page else picture.fragment()
@@ -76,3 +71,13 @@ def render(
         raise ImportError(Errors.VISUAL_NO_IPYTHON) from error
     display(HTML(picture.fragment()))
     return None
+
+
+def check_options(style: str, options: Iterable[str]) -> None:
+    """Before texts are encoded. RAISES (ValueError): for an unknown style, or an option that it does not have."""
+    if style not in STYLES:
+        raise ValueError(Errors.VISUAL_STYLE.format(given=style, expected=", ".join(STYLES)))
+    known = list(signature(STYLES[style]).parameters)[1:]  # the first is the texts
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise ValueError(Errors.VISUAL_OPTION.format(given=unknown[0], style=style, expected=", ".join(known)))

@@ -47,7 +47,8 @@ def scatter(
     """Draw a collection as points on a plane.
 
     docs (Doc, Span or Iterable of them): the texts. labels (Iterable): a label or number of a cluster for each of them,
-        which decides the colour and shape of its point; at most 40 different ones.
+        which decides the colour and shape of its point; of more than 40 different ones the 39 of the most texts
+        have their own, and the others one together.
     projection (str): "pca", the first two principal components of the vectors brought to length 1, or "tsne".
     seed (int): of t-SNE. title (str): above the picture.
     terms (bool): whether labels are named by the words that tell their texts from others, see class_terms; by default

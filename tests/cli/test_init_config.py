@@ -11,6 +11,7 @@ from spacy.util import load_config
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
+from spacy_sbert.readers.column_facts import NAMES, ColumnFacts
 from spacy_sbert.readers.own_table import find_table
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "dog", "ran", "he", "man", "food"]
@@ -231,6 +232,52 @@ def test_one_score_does_not_decide_the_range(tmp_path, scores, given, wide, othe
     remedy = said[said.index("--min-score") :].rstrip(".").split()
     found = find_table(path, min_score=float(remedy[1]), max_score=float(remedy[3]))
     assert (found.columns.min_score, found.columns.max_score) == tuple(map(float, wide.split(" to ")))
+
+
+@pytest.mark.parametrize(("scores", "end"), [([0, 0.25, 1], 1), ([0.5, 4.5, 4.75], 5)])
+def test_a_score_just_below_the_range(tmp_path, scores, end):
+    """Both remedies work: the end of the range in its place, or the range that holds it."""
+    rows = graded_rows(scores=scores)
+    path = write(tmp_path / "own.csv", ("one", "two", "sim"), with_score(rows, 33, -0.02))
+    said = run("init-config", path, path, "--out", tmp_path / "x.cfg", code=1)
+    assert "own.csv, line 33: the score -0.02 in the column 'sim' is not in the range of the others" in said
+    assert f"outside of 0 to {end} (line 33)" in said and "Repair the line, to 0 if it is just beyond" in said
+    options = said[said.index("--min-score") :].rstrip(".").split()
+    assert "Scores are scaled from -" in run("init-config", path, path, "--out", tmp_path / "x.cfg", *options)
+    repaired = write(tmp_path / "repaired.csv", ("one", "two", "sim"), with_score(rows, 33, 0))
+    said = run("init-config", repaired, repaired, "--out", tmp_path / "y.cfg")
+    assert f"Scores are scaled from 0..{end}" in said
+
+
+def test_all_that_is_wrong_is_said_at_once(tmp_path):
+    rows = graded_rows()
+    for line in (4, 9, 10, 11, 12, 13, 14, 15):
+        rows[line - 2][1] = " "
+    for line in (5, 21, 30):
+        rows[line - 2][2] = "n/a"
+    path = write(tmp_path / "bad.csv", ("one", "two", "sim"), rows)
+    said = run("init-config", path, path, "--out", tmp_path / "x.cfg", code=1)
+    assert "[sbert-table-bad-lines]" in said and "2 kinds of faults" in said
+    assert (
+        "bad.csv, line 5: expected a number" in said and "(3 of its 60 cells are no numbers: lines 5, 21, 30)" in said
+    )
+    assert "bad.csv, line 4: two is empty" in said and "The same in lines 9, 10, 11, 12, 13 and 2 more." in said
+    given = ("--score", "sim", "--min-score", 0, "--max-score", 3)
+    path = write(tmp_path / "wide.csv", ("one", "two", "sim"), with_score(graded_rows(scores=[1, 2, 3]), 7, 4))
+    said = run("init-config", path, path, "--out", tmp_path / "x.cfg", *given, code=1)
+    assert "[sbert-bad-score]" in said and "bad-lines" not in said and "The same" not in said
+
+
+def test_a_large_table_is_not_kept(tmp_path):
+    """Names of rows and scores are gone through, of which the first would otherwise stand in memory."""
+    facts = ColumnFacts("id")
+    for row in range(NAMES + 9):
+        facts.add(row, row)
+    assert len(facts._seen) == NAMES and not facts.is_score
+    facts = ColumnFacts("sim")
+    for row in range(99):
+        facts.add(row, row + 0.5)
+    assert not facts._seen and facts.is_score
 
 
 def test_scores_that_are_spread_decide_the_range(tmp_path):

@@ -4,6 +4,8 @@ import csv
 import json
 
 import pytest
+import spacy
+from spacy.language import Language
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
@@ -90,8 +92,8 @@ def test_a_link_that_leads_nowhere_is_there(folder):
     assert code == 1 and "[sbert-output-exists]" in said and not (folder / "elsewhere.tsv").exists()
 
 
-def test_a_folder_that_holds_something(make_nlp, folder):
-    """fit-meta writes into a folder: an empty one, or with --overwrite one that holds a pipeline."""
+def test_a_folder_that_holds_something(make_nlp, folder, monkeypatch):
+    """fit-meta writes a folder: in place of an empty one, or with --overwrite of one that holds a pipeline."""
     nlp = make_nlp()
     nlp.add_pipe(
         "sbert", name="other", config={"model": nlp.config["components"]["sbert"]["model"] | {"pooling": "max"}}
@@ -105,6 +107,22 @@ def test_a_folder_that_holds_something(make_nlp, folder):
     code, said = run(*arguments)
     assert code == 1 and "[sbert-output-exists]" in said
     assert run(*arguments, "--overwrite")[0] == 0 and (folder / "out" / "notes.txt").read_text() == HAND
+    before = {path.name: path.stat().st_ino for path in (folder / "out").iterdir()}
+
+    def full(self, path, **_):
+        (path / "meta.json").write_text("{")
+        raise OSError("No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Language, "to_disk", full)
+        code, said = run(*arguments, "--overwrite")
+    assert code == 1 and "No space left" in said
+    assert {path.name: path.stat().st_ino for path in (folder / "out").iterdir()} == before  # it is whole as it was
+    arguments[3] = folder / "file"
+    (folder / "file").write_text(HAND)
+    assert run(*arguments)[0] == 1 and (folder / "file").read_text() == HAND
+    assert run(*arguments, "--overwrite")[0] == 0 and "sbert_meta" in spacy.load(folder / "file").pipe_names
+    assert sorted(path.name for path in folder.iterdir()) == ["file", "nlp", "out", "own.csv", "texts.txt", "two"]
 
 
 FORMER = [{"a": 1}, ["tasks"], "text"]

@@ -1,14 +1,17 @@
 """Texts are encoded once: `search`, `mine`, `cluster` and `visualize` take the vectors that `encode` wrote."""
 
+import json
 import re
 
 import numpy
 import pytest
+from made_pages import data_of
 from typer.testing import CliRunner
 
 from spacy_sbert import SentenceBert
 from spacy_sbert.bulk import FileVectors
 from spacy_sbert.cli import app
+from spacy_sbert.files.sealed_json import sealed
 
 TEXTS = ["the cat sat on the mat", "", "a dog ran", "the dog ran", " ", "food for the man", "the cat sat on a mat"]
 QUERY = "the dog ran"
@@ -87,6 +90,45 @@ def test_pictures_are_of_the_vectors(corpus, encoded, style, monkeypatch):
     if style == "map":
         assert numpy.allclose(numpy.array(found, float), numpy.array(expected, float), atol=1e-4)
     assert run("visualize", nlp, corpus, pages[1], "--sentences", "--vectors", vectors, code=1).count("--vectors")
+
+
+@pytest.mark.parametrize("method", [("-m", "hierarchical", "-n", 3), ("-t", 0.9, "--min-size", 2)])
+@pytest.mark.parametrize("name", ["clusters.tsv", "clusters.jsonl"])
+def test_clusters_are_drawn_with_the_vectors_of_the_texts(corpus, encoded, method, name, monkeypatch):
+    """Encoded once: the table that `cluster` writes has the same texts in the same order, without the blank lines."""
+    nlp, vectors, table = corpus.parent / "nlp", encode(corpus), corpus.parent / name
+    run("cluster", nlp, corpus, table, "--vectors", vectors, *method)
+    pages = [corpus.parent / "expected.html", corpus.parent / "found.html"]
+    drawn = ("--style", "map", "--labels", "cluster", "--terms")
+    run("visualize", nlp, table, pages[0], *drawn)
+    monkeypatch.setattr(SentenceBert, "predict", None)
+    encoded.clear()
+    run("visualize", nlp, table, pages[1], *drawn, "--vectors", vectors)
+    expected, found = (data_of(page.read_text(encoding="utf8")) for page in pages)
+    assert found["texts"] == [text for text in TEXTS if text.strip()] and encoded == []
+    assert {key: found[key] for key in ("texts", "group", "names")} == {
+        key: expected[key] for key in ("texts", "group", "names")
+    }
+    numpy.testing.assert_allclose(found["places"], expected["places"], atol=0.2)
+    lines = table.read_text().splitlines(keepends=True)
+    swapped = table.with_name(f"swapped-{name}")
+    swapped.write_text("".join([*lines[:-2], lines[-1], lines[-2]]))
+    said = run("visualize", nlp, swapped, pages[1], *drawn, "--vectors", vectors, "--overwrite", code=1)
+    assert "[sbert-bulk-other-texts]" in said
+
+
+def test_a_record_without_the_texts_is_of_its_file_alone(corpus):
+    """As files of vectors were written before."""
+    vectors, copy = encode(corpus), corpus.with_name("copy.txt")
+    copy.write_text("\n\n" + "\n".join(filter(str.strip, TEXTS)))
+    found = FileVectors(vectors).of_texts(corpus, columns())
+    assert numpy.array_equal(FileVectors(vectors).of_texts(copy, columns()), found) and found.all(axis=1).all()
+    record = vectors.with_name("vectors.npy.json")
+    said = json.loads(record.read_text())
+    record.write_text(json.dumps(sealed({key: said[key] for key in said if key not in ("texts", "blank")})))
+    assert numpy.array_equal(FileVectors(vectors).of_texts(corpus, columns()), found)
+    with pytest.raises(ValueError, match=r"\[sbert-bulk-other-texts\]"):
+        FileVectors(vectors).of_texts(copy, columns())
 
 
 def test_they_are_refused_where_they_are_not_of_the_texts(corpus, make_nlp):

@@ -76,3 +76,16 @@ def test_a_folder_is_replaced_when_the_new_one_is_whole(tmp_path):
         raise OSError("No space left on device")
     assert [file.name for file in path.iterdir()] == ["second"]
     assert [file.name for file in tmp_path.iterdir()] == ["made"]
+
+
+def test_what_stands_in_the_place_of_a_folder_is_replaced(tmp_path):
+    """A file, and a link to a folder, of which what it leads to stays."""
+    (tmp_path / "file").write_text("text")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "kept").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "other")
+    for name in ("file", "link"):
+        with new_folder(tmp_path / name, replace=True) as folder:
+            (folder / "new").touch()
+        assert os.listdir(tmp_path / name) == ["new"] and not (tmp_path / name).is_symlink()
+    assert sorted(os.listdir(tmp_path)) == ["file", "link", "other"] and os.listdir(tmp_path / "other") == ["kept"]

@@ -56,6 +56,21 @@ def test_no_two_labels_look_alike():
     assert len({(kind(place), outline(place, 5)) for place in range(MOST_LABELS)}) == MOST_LABELS == 40
 
 
+@pytest.mark.parametrize("kinds", [40, 48])
+def test_of_many_labels_the_largest_are_told_apart(kinds):
+    """Three texts of the last label, two of the one before, one of each other: the first of these have places left."""
+    labels = [*range(kinds), kinds - 1, kinds - 1, kinds - 2]
+    docs = [made(f"Text {number}.", vector) for number, vector in enumerate(RNG.normal(size=(len(labels), 5)))]
+    data = data_of(visual.render(docs, "map", options={"labels": labels, "terms": False}))
+    if kinds == 40:
+        assert data["names"] == [str(label) for label in range(40)] and data["group"] == labels
+        return
+    assert data["names"] == [*map(str, [*range(37), 46, 47]), "other: 9 more labels"]
+    assert data["group"] == [*range(37), *[39] * 9, 37, 38, 38, 38, 37]
+    page = visual.render(docs, "map", options={"labels": list(map(str, labels)), "terms": True})
+    assert len(data_of(page)["names"]) == 40 and data_of(page)["names"][-1] == "other: 9 more labels"
+
+
 def test_ten_labels_differ_without_their_colours():
     assert len({outline(place, 5) for place in range(10)}) == 10
     labels = [*range(10), 0, 1]
@@ -97,7 +112,6 @@ def test_tsne_without_scikit_learn(monkeypatch):
         ([], {}, "Cannot draw 0 texts"),
         ([DOCS[0]] * 20_001, {}, "Cannot draw a map of more than 20000 texts"),
         (DOCS, {"labels": ["a"]}, "Given 1 labels, expected one for each of the 12 texts"),
-        (DOCS * 4, {"labels": range(48)}, "Cannot tell 48 labels apart in one picture: expected at most 40"),
         (DOCS, {"projection": "umap"}, "Unknown projection 'umap': expected one of pca, tsne"),
         (DOCS, {"colour": "red"}, "The style 'map' has no option 'colour': expected some of labels, projection"),
         ([made("One.", [1, 0]), made("Twice.", [2, 0])], {}, "All 2 vectors have the same direction"),
