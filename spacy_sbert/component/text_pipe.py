@@ -22,7 +22,7 @@ from ..similarity.similarities import Similarities
 from ..vectors.call import Call
 from ..vectors.cuts import CutCounter
 from ..vectors.encoded import EncodedDoc
-from ..vectors.habits import Habits
+from ..vectors.habits import EncodeHabits
 from ..vectors.identity import Tokenizer
 from ..vectors.sentence_encoder import predict
 from ..vectors.sentence_pooling import SentencePooling
@@ -227,7 +227,7 @@ class TextPipe(Similarities, SealedPipe):
         RETURNS (float32 (n, width)): on the CPU, in the order of the texts; zeros for a text without wordpieces.
         RAISES (TypeError, ValueError): if what is given is not text, or the transformer is not of this package.
         """
-        theirs = Habits.of(habits)
+        theirs = EncodeHabits.of(habits)
         progress = progress or bool(theirs.show_progress_bar)
         encoder = self.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim)
         cuts = CutCounter()
