@@ -235,7 +235,7 @@ class TextPipe(Similarities, SealedPipe):
             encoder, texts, window=window, progress=progress, n_process=n_process, gpu_ids=gpu_ids, cuts=cuts
         )
         if cuts.count:
-            warnings.warn(cuts.message, stacklevel=2)
+            warnings.warn(cuts.message, stacklevel=3)  # of the caller of what @validated made
         return theirs.form(vectors)
 
     @validated

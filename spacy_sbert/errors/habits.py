@@ -1,4 +1,4 @@
-"""What functions of sentence-transformers take: what means the same here is done, of the rest our way is told."""
+"""What users try, such as what sentence-transformers takes: if it means the same it is done, else our way is told."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -52,5 +52,5 @@ def refuse(function: str, given: Iterable[str], our_way: Mapping[str, str]) -> N
 
 
 def not_ours(function: str, name: str, remedy: str) -> TypeError:
-    """What says that a function does not take an argument of sentence-transformers, and our way."""
+    """What says that a function does not take an argument, and what to do in its place."""
     return TypeError(Errors.NOT_OURS.format(function=function, name=name, remedy=remedy))

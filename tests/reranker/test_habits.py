@@ -82,17 +82,17 @@ def test_softmax_of_one_score(both):
 def test_what_means_something_else(both, given, remedy):
     reranker, _ = both(1)
     for call in (lambda: reranker.score_pairs(PAIRS, **given), lambda: reranker.rank("a", TEXTS, **given)):
-        with pytest.raises(TypeError, match=f"(score_pairs|rank) does not take {next(iter(given))}, .*{remedy}"):
+        with pytest.raises(TypeError, match=f"(score_pairs|rank) does not take {next(iter(given))}: .*{remedy}"):
             call()
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"return_documents": False}, r"return_documents = False, .*Ranked\(text, score, index\)"),
-        ({"convert_to_tensor": True}, "convert_to_tensor, .*is a float"),
-        ({"apply_softmax": True}, "apply_softmax, .*always 1"),
-        ({"k": 2, "top_k": 2}, "top_k beside k, .*give one of them"),
+        ({"return_documents": False}, r"return_documents = False: .*Ranked\(text, score, index\)"),
+        ({"convert_to_tensor": True}, "convert_to_tensor: .*is a float"),
+        ({"apply_softmax": True}, "apply_softmax: .*always 1"),
+        ({"k": 2, "top_k": 2}, "top_k beside k: .*give one of them"),
     ],
 )
 def test_what_rank_cannot_do(both, given, message):
