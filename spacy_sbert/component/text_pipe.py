@@ -24,7 +24,7 @@ from ..vectors.cuts import CutCounter
 from ..vectors.encoded import EncodedDoc
 from ..vectors.habits import EncodeHabits
 from ..vectors.identity import Tokenizer
-from ..vectors.sentence_encoder import predict
+from ..vectors.sentence_encoder import SentenceEncoder, predict
 from ..vectors.sentence_pooling import SentencePooling
 from ..vectors.static_texts import StaticTextEncoder
 from ..vectors.texts import TextEncoder, TextsEncoder, encode_all
@@ -121,7 +121,7 @@ class TextPipe(Similarities, SealedPipe):
         return True
 
     def _predict(self, docs: list[Doc], call: Call) -> list[EncodedDoc]:
-        return predict(self.model.get_ref("encoder"), docs, call)
+        return predict(cast(SentenceEncoder, self.model.get_ref("encoder")), docs, call)
 
     @validated
     def _call(self, prompt_name: str | None, prompt: str | None, truncate_dim: Width | None) -> Call:
