@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from typer import Argument, BadParameter, Exit, Option
 from wasabi import msg
@@ -147,7 +147,9 @@ def encode_cli(
     try:
         with or_fail(f"Cannot encode {source}", RuntimeError):
             gpus, bar = running.gpus(), not running.quiet
-            pipe = load_pipe(running.pipeline, name=running.pipe_name, precision=running.precision, gpu_ids=gpus)
+            pipe = load_pipe(
+                running.pipeline, name=running.pipe_name, precision=cast(Any, running.precision), gpu_ids=gpus
+            )
             report = encode_file(pipe, source, target, gpu_ids=gpus, progress=bar, **asdict(encoding))
     except KeyboardInterrupt:
         msg.warn("Stopped", "Run the same command again to go on.")
@@ -185,7 +187,7 @@ def encode_folder(source: str, target: str, running: Running, encoding: Encoding
                 target,
                 pipeline=running.pipeline,
                 name=running.pipe_name,
-                precision=running.precision,
+                precision=cast(Any, running.precision),
                 gpu_ids=running.gpus(),
                 shard=folders.shard,
                 output=f".{folders.output_format or 'npy'}",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 from typer import Argument, Option, get_text_stream
 from wasabi import msg
@@ -249,7 +249,9 @@ def cluster_cli(
     """
     from ..search.texts import NO_CLUSTER, cluster_texts
 
-    rows = _run(partial(cluster_texts, method=method, **given(options)), pipeline, corpus, how, output, vectors)
+    rows = _run(
+        partial(cluster_texts, method=cast(Any, method), **given(options)), pipeline, corpus, how, output, vectors
+    )
     _write(output, ("cluster", "row", "text"), rows)
     alone = sum(row[0] == NO_CLUSTER for row in rows)
     msg.info(
