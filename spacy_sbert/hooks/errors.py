@@ -14,8 +14,8 @@ class Errors(errors.Errors):
         'nlp.add_pipe("{factory}").'
     )
     OTHER_PIPE = (
-        "The pipe '{name}' is not an '{factory}' but a {given}: take it from the pipeline, nlp.get_pipe(\"{name}\"), "
-        "or with the function for its kind: find_sbert, find_meta or find_reranker."
+        "The pipeline has no '{factory}' pipe named '{name}': those it has are {expected}. Its pipe '{name}' is a "
+        "{given}: name one of them, or take that with nlp.get_pipe(\"{name}\")."
     )
     NO_TOKEN_VECTORS = (
         "The span '{text}' is not a row of the encoder (a whole Doc, or a sentence with unit = \"sent\"), and its Doc "
