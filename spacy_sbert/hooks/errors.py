@@ -15,7 +15,7 @@ class Errors(errors.Errors):
     )
     OTHER_PIPE = (
         "The pipeline has no '{factory}' pipe named '{name}': those it has are {expected}. Its pipe '{name}' is a "
-        "{given}: name one of them, or take that with nlp.get_pipe(\"{name}\")."
+        '{given}: name one of them, or take that with nlp.get_pipe("{name}").'
     )
     NO_TOKEN_VECTORS = (
         "The span '{text}' is not a row of the encoder (a whole Doc, or a sentence with unit = \"sent\"), and its Doc "
