@@ -42,6 +42,12 @@ def test_what_means_something_else(pipe, given, remedy):
         pipe.encode(TEXTS, **given)
 
 
+def test_the_warning_of_cut_texts_names_the_line_of_the_call(pipe):
+    with pytest.warns(UserWarning, match="1 of 2 rows were longer") as seen:
+        pipe.encode(["the dog " * 30, "dog"])
+    assert [one.filename for one in seen] == [__file__]
+
+
 def test_unknown_arguments(pipe):
     with pytest.raises(TypeError, match=r"encode\(\) got an unexpected keyword argument 'colour'"):
         pipe.encode(TEXTS, colour="red")

@@ -47,6 +47,16 @@ def test_a_span_has_sentences_of_its_own(nlp):
     assert {one.span for one in found} == set(sents[:2])
 
 
+def test_other_arguments_say_our_way(nlp):
+    doc = nlp(TEXT)
+    for given, remedy in (({"unit": "ents"}, r"SpanSearch\(collect_spans\(doc, unit\)\)"), ({"top_k": 2}, "give k")):
+        for text in (doc, doc[:5]):
+            with pytest.raises(TypeError, match=f"sbert_most_similar does not take {next(iter(given))}: .*{remedy}"):
+                text._.sbert_most_similar("the dog", **given)
+    with pytest.raises(TypeError, match=r"sbert_most_similar\(\) got an unexpected keyword argument 'colour'"):
+        doc._.sbert_most_similar("the dog", colour="red")
+
+
 def test_rows_where_there_are_no_sentences(make_nlp, examples):
     nlp = make_nlp()
     doc = nlp("A man is eating food.")

@@ -109,7 +109,11 @@ def test_models(make_nlp, tiny_bert):
     parts = [part for node in pipe.model.walk() for part in (node, *node.shims)]
     said = {repr(part) for part in parts if type(part).__module__.startswith("spacy_sbert")}
     assert all(map(is_a_line, said))
-    assert {"RowTransformer(transformer)", "SentencePooling(sentence_pooling)"} <= said
+    assert {
+        "RowTransformer(transformer)",
+        "SentencePooling(sentence_pooling)",
+        "SentenceEncoder(sentence_encoder)",
+    } <= said
     assert f"TransformerShim({tiny_bert}, float32, on cpu)" in said
     assert is_a_line(repr(pipe.text_encoder()))
 

@@ -7,6 +7,9 @@ from pathlib import Path
 from mypy import api
 
 import spacy_sbert
+from spacy_sbert.errors.checks import names_of
+from spacy_sbert.search import spans, texts
+from spacy_sbert.visual.render import STYLES, Style
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -21,13 +24,36 @@ sbert: SentenceBert = find_sbert(nlp)
 reveal_type(find_sbert(nlp).encode(["a"]))
 reveal_type(find_sbert(nlp).encode(["a"], convert_to_tensor=True))
 reveal_type(find_meta(nlp).encode(["a"]))
-reveal_type(find_reranker(nlp).rank("a", ["b"])[0].text)
+reveal_type(find_reranker(nlp).rank("a", ["b"], top_k=1)[0].text)
+reveal_type(find_reranker(nlp).score_pairs([("a", "b")], apply_softmax=True))
+reveal_type(find_reranker(nlp).score_pairs([("a", "b")], convert_to_tensor=True))
 """
 WRONG = """
 import spacy
 from spacy_sbert import find_sbertt
 
 spacy.blank("en").get_pipe("sbert").encode(["a"])
+"""
+
+TYPOS = """
+import numpy
+from spacy_sbert import import_folder, load_pipe
+from spacy_sbert.reranker import SentenceReranker
+from spacy_sbert.search import SpanSearch, VectorIndex, collect_spans, hierarchical_clusters
+from spacy_sbert.visual import render
+from spacy_sbert.visual.heatmap import heatmap
+
+def wrong(reranker: SentenceReranker) -> None:
+    load_pipe(precision="bf16")
+    import_folder("a", precision="half")
+    collect_spans([], "sents")
+    SpanSearch([], kind="hsnw")
+    VectorIndex.build(numpy.ones((2, 2)), kind="HNSW")
+    hierarchical_clusters(numpy.ones((2, 2)), n_clusters=1, linkage="ward")
+    render([], "heat-map")
+    heatmap([], order="similar")
+    reranker.rank("a", ["b"], batch_size=3)
+    reranker.score_pairs([("a", "b")], activation="sigmoid")
 """
 
 
@@ -58,13 +84,22 @@ def test_what_a_user_writes_by_the_docs(tmp_path, monkeypatch):
     """One call of mypy: most of its time goes into what it reads of PyTorch and spaCy."""
     monkeypatch.chdir(ROOT)
     pages = {f"page_{page.stem.replace('-', '_')}": python_of(page.read_text(encoding="utf8")) for page in PAGES}
-    found = checked(tmp_path, {**pages, "user": USER, "wrong": WRONG})
+    found = checked(tmp_path, {**pages, "user": USER, "wrong": WRONG, "typos": TYPOS})
+    refused = re.findall(r"^typos\.py:(\d+): error: .*\[(?:arg-type|call-arg|call-overload)\]", found, re.MULTILINE)
+    assert sorted(set(map(int, refused))) == list(range(10, TYPOS.count("\n") + 1))
+    found = re.sub(r"^typos\.py:.*\n", "", found, flags=re.MULTILINE)
     assert sorted(re.findall(r"^\w+\.py:\d+: error: .*", found, re.MULTILINE)) == [
         'wrong.py:3: error: Module "spacy_sbert" has no attribute "find_sbertt"; maybe "find_sbert"?  [attr-defined]',
         'wrong.py:5: error: "Callable[[Doc], Doc]" has no attribute "encode"  [attr-defined]',
     ]
     revealed = re.findall(r'Revealed type is "(?:\w+\.)*(\w+)', found)
-    assert revealed == ["ndarray", "Tensor", "ndarray", "str"]
+    assert revealed == ["ndarray", "Tensor", "ndarray", "str", "ndarray", "Tensor"]
+
+
+def test_names_that_are_typed_are_those_that_are_known():
+    known = {spans.NamedUnit: spans.UNITS, texts.Method: texts.METHODS, Style: STYLES}
+    for annotation, table in known.items():
+        assert names_of(annotation) == tuple(table)
 
 
 def test_blocks_stand_on_the_lines_of_their_page():

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors.checks import NonNegative, Positive, Processes, validated
 from ..errors.progress import progress_bar
+from ..vectors.computing import Precision
 from .encoding import Encoding
 from .errors import Warnings
 from .manifest import INDEX, JOB, Index, Job, begin_job, done, manifest_name, read, write
@@ -52,7 +53,7 @@ def encode_dataset(
     *,
     pipeline: str | Path | None = None,
     name: str | None = None,
-    precision: str | None = None,
+    precision: Precision | None = None,
     output: str = ".npy",
     n_process: Processes = 1,
     gpu_ids: Sequence[NonNegative] = (),

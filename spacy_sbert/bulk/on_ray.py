@@ -10,6 +10,7 @@ from typing import Any
 import numpy
 
 from ..errors.checks import NonNegativeFloat, PositiveFloat, check_fields
+from ..vectors.computing import Precision
 from .errors import Errors
 from .manifest import Job, begin_job
 from .part_encoder import Outcome, PartEncoder, Plan
@@ -99,7 +100,7 @@ class SbertBatches:
         pipeline: str | None = None,
         *,
         name: str | None = None,
-        precision: str | None = None,
+        precision: Precision | None = None,
         column: str = "text",
         vector: str = "vector",
         **options: Any,

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from pydantic import BaseModel
 
 from ..files.digests import file_digest
+from ..vectors.computing import Precision
 from .encoding import Encoding
 from .errors import Errors
 from .manifest import Job, Manifest, check_job, done, manifest_name, write
@@ -48,7 +49,7 @@ class Plan:
     encoding: Encoding
     pipeline: str | None = None
     name: str | None = None
-    precision: str | None = None
+    precision: Precision | None = None
     n_process: int = 1
     gpu_ids: tuple[int, ...] = ()
     scratch: str | None = None

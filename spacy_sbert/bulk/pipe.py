@@ -9,7 +9,7 @@ from spacy.language import Language
 from ..component.sbert import SentenceBert, find_sbert
 from ..component.upstream import is_encoder
 from ..errors.checks import NonNegative, validated
-from ..vectors.computing import check_precision, set_precision
+from ..vectors.computing import Precision, check_precision, set_precision
 from .errors import Errors
 
 
@@ -18,7 +18,7 @@ def load_pipe(
     pipeline: str | Path | None = None,
     *,
     name: str | None = None,
-    precision: str | None = None,
+    precision: Precision | None = None,
     gpu_ids: Sequence[NonNegative] = (),
 ) -> SentenceBert:
     """Load a pipeline, and find its pipe.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 from typer import Option
 from wasabi import msg
@@ -66,7 +66,7 @@ def cluster_cli(
     asked = given(options)
     with or_fail(f"Cannot work on {corpus}"):
         check_method(method, asked)
-    rows = run(partial(cluster_texts, method=method, **asked), pipeline, corpus, how, vectors)
+    rows = run(partial(cluster_texts, method=cast(Any, method), **asked), pipeline, corpus, how, vectors)
     write(output, ("cluster", "row", "text"), rows)
     alone = sum(row[0] == NO_CLUSTER for row in rows)
     msg.info(

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from typer import Argument, BadParameter, Exit, Option
 from wasabi import msg
@@ -154,7 +154,9 @@ def encode_cli(
             gpus, bar = running.gpus(), not running.quiet
             asked = {name: value for name, value in asdict(encoding).items() if name in Options.__dataclass_fields__}
             check_given(Path(source), Path(target), Options(**asked), overwrite=encoding.overwrite)
-            pipe = load_pipe(running.pipeline, name=running.pipe_name, precision=running.precision, gpu_ids=gpus)
+            pipe = load_pipe(
+                running.pipeline, name=running.pipe_name, precision=cast(Any, running.precision), gpu_ids=gpus
+            )
             report = encode_file(pipe, source, target, gpu_ids=gpus, progress=bar, **asdict(encoding))
     except KeyboardInterrupt:
         msg.warn("Stopped", "Run the same command again to go on.")
@@ -203,7 +205,7 @@ def encode_folder(source: str, target: str, running: Running, encoding: Encoding
                 target,
                 pipeline=running.pipeline,
                 name=running.pipe_name,
-                precision=running.precision,
+                precision=cast(Any, running.precision),
                 gpu_ids=running.gpus(),
                 shard=folders.shard,
                 output=f".{folders.output_format or 'npy'}",

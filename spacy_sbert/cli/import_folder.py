@@ -1,7 +1,7 @@
 """`python -m spacy sbert import`: from a folder of sentence-transformers to a pipeline."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 from typer import Argument, Option
 from wasabi import msg
@@ -31,7 +31,7 @@ def import_cli(
 
     pipe = next(one for one in (pipe, name, DEFAULT_PIPE) if one is not None)
     with or_fail(f"Cannot import {source}"):
-        nlp = import_folder(source, lang=lang, name=pipe, precision=precision)
+        nlp = import_folder(source, lang=lang, name=pipe, precision=cast(Any, precision))
         with new_folder(output) as folder:
             nlp.to_disk(folder)
     msg.good(f"Saved the pipeline to {output}")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from typer import Argument, Option
 from wasabi import msg
@@ -90,7 +90,7 @@ def visualize_cli(
             docs = _docs(pipeline, texts, vectors, texts_path, column or "text")
         if clusters:
             docs, options["labels"] = _clustered(docs, clusters, drawing.seed or 0)
-        page = render(docs, style, page=True, jupyter=False, options=options)
+        page = render(docs, cast(Any, style), page=True, jupyter=False, options=options)
         with whole_file(output) as file:
             file.write(str(page).encode("utf8"))
     msg.good(f"Saved the picture to {output}")

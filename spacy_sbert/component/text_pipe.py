@@ -22,9 +22,9 @@ from ..similarity.similarities import Similarities
 from ..vectors.call import Call
 from ..vectors.cuts import CutCounter
 from ..vectors.encoded import EncodedDoc
-from ..vectors.habits import Habits
+from ..vectors.habits import EncodeHabits
 from ..vectors.identity import Tokenizer
-from ..vectors.sentence_encoder import predict
+from ..vectors.sentence_encoder import SentenceEncoder, predict
 from ..vectors.sentence_pooling import SentencePooling
 from ..vectors.static_texts import StaticTextEncoder
 from ..vectors.texts import TextEncoder, TextsEncoder, encode_all
@@ -122,7 +122,7 @@ class TextPipe(Similarities, SealedPipe):
         return True
 
     def _predict(self, docs: list[Doc], call: Call) -> list[EncodedDoc]:
-        return predict(self.model.get_ref("encoder"), docs, call)
+        return predict(cast(SentenceEncoder, self.model.get_ref("encoder")), docs, call)
 
     @validated
     def _call(self, prompt_name: str | None, prompt: str | None, truncate_dim: Width | None) -> Call:
@@ -232,7 +232,7 @@ class TextPipe(Similarities, SealedPipe):
         RETURNS (float32 (n, width)): on the CPU, in the order of the texts; zeros for a text without wordpieces.
         RAISES (TypeError, ValueError): if what is given is not text, or the transformer is not of this package.
         """
-        theirs = Habits.of(habits)
+        theirs = EncodeHabits.of(habits)
         progress = progress or bool(theirs.show_progress_bar)
         encoder = self.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim)
         cuts = CutCounter()
@@ -240,7 +240,7 @@ class TextPipe(Similarities, SealedPipe):
             encoder, texts, window=window, progress=progress, n_process=n_process, gpu_ids=gpu_ids, cuts=cuts
         )
         if cuts.count:
-            warnings.warn(cuts.message, stacklevel=2)
+            warnings.warn(cuts.message, stacklevel=3)  # of the caller of what @validated made
         return theirs.form(vectors)
 
     @validated

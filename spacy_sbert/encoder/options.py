@@ -4,18 +4,19 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import wraps
-from typing import Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 from spacy.util import SimpleFrozenDict
 from thinc.api import PyTorchGradScaler
 
-from ..errors.checks import NonNegative, NonNegativeFloat, check_fields, check_keywords
+from ..errors.checks import Named, NonNegative, NonNegativeFloat, check_fields, check_keywords, names_of
 from .errors import Errors
 from .wordpieces import OVERFLOWS
 
 REFERENCE = "reference"  # precision, or rather batching, see engine.inference.Reference
 INT8 = "int8"  # of products in use; see engine.int8_linear
-PRECISIONS = ("float32", "bfloat16", "float16", INT8, "auto", REFERENCE)
+Precision = Annotated[Literal["float32", "bfloat16", "float16", "int8", "auto", "reference"], Named()]
+PRECISIONS = names_of(Precision)
 
 
 @dataclass(frozen=True, kw_only=True)

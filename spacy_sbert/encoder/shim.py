@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -37,7 +37,7 @@ from .states import Backprop, States
 from .stepping import SteppingShim
 from .steps import Steps
 from .weights import check_architecture, check_weights
-from .weights_lock import WeightsLock
+from .weights_lock import WeightsLock, loading_lock
 from .wordpieces import Wordpieces
 
 
@@ -92,7 +92,7 @@ class TransformerShim(SteppingShim):
         RAISES (OSError, ValueError): if the encoder is not found, see resolve.
         """
         if self.settings is None:
-            with _loading().writing():
+            with loading_lock().writing():
                 if self.settings is None:
                     folder = resolve(self.name)
                     self._load_folder(transformer_folder(folder), read_settings(folder, self.name))
@@ -294,9 +294,3 @@ class TransformerShim(SteppingShim):
         if self.options.gradient_checkpointing:
             self._model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         freeze(self._model, self.options.frozen)
-
-
-@cache
-def _loading() -> WeightsLock:
-    """Hugging Face's from_pretrained is not made for several threads at a time."""
-    return WeightsLock()

@@ -73,6 +73,12 @@ class WeightsLock:
 
 
 @cache
+def loading_lock() -> WeightsLock:
+    """That of all weights while some are loaded: Hugging Face's from_pretrained is not made for several threads."""
+    return WeightsLock()
+
+
+@cache
 def _guard_forks() -> Any:
     """The locks of this process, all of which a fork holds: no child begins with weights that are half changed."""
     locks: weakref.WeakSet[WeightsLock] = weakref.WeakSet()

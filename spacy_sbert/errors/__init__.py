@@ -59,6 +59,7 @@ class Errors(Messages):
         'max_batch_items = {given} and precision = "reference" do not go together: that encodes in the batches of '
         'sentence-transformers. Leave max_batch_items out, or set precision = "float32".'
     )
+    NOT_OURS = "{function} does not take {name}: {remedy}."
     WRONG_SETTING = "Cannot use {name} = {given}: expected {expected}."
     HALF_CHARACTER = (
         "Cannot encode {what}, {given}: it has half a character (a lone surrogate, U+D800 to U+DFFF) at "

@@ -74,6 +74,12 @@ class NotEmpty:
         return len(value) > 0
 
 
+@dataclass(frozen=True)
+class Named:
+    """One of the names of a Literal, for type checkers: at work any text fits, for who looks a name up refuses another
+    one by itself, with a message of its own."""
+
+
 Positive = Annotated[int, Range(1)]
 NonNegative = Annotated[int, Range(0)]
 Epochs = Annotated[int, Range(-1)]  # as spaCy counts them: 0 for no limit, -1 for a stream without limit
@@ -211,6 +217,11 @@ def half_character(text: str) -> int | None:
     return None
 
 
+def names_of(annotation: object) -> tuple[str, ...]:
+    """Those of an Annotated[Literal[...], Named()]."""
+    return get_args(get_args(annotation)[0])
+
+
 def describe(annotation: object) -> str:
     """What an annotation expects, in words."""
     return _expected(annotation)[0]
@@ -219,6 +230,8 @@ def describe(annotation: object) -> str:
 def _expected(annotation: Any) -> tuple[str, Fits]:
     """What an annotation expects, in words, and whether a value is that."""
     origin, args = get_origin(annotation) or annotation, get_args(annotation)
+    if origin is Annotated and isinstance(args[1], Named):
+        return KINDS[str]
     if origin is Annotated:
         (words, fits), limit = _expected(args[0]), args[1]
         return limit.limit(words), lambda given: fits(given) and limit.allows(given)

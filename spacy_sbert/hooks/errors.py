@@ -13,6 +13,10 @@ class Errors(errors.Errors):
         "The pipeline has no '{factory}' pipe{named}: those it has are {expected}. Name one of them, or add one with "
         'nlp.add_pipe("{factory}").'
     )
+    OTHER_PIPE = (
+        "The pipeline has no '{factory}' pipe named '{name}': those it has are {expected}. Its pipe '{name}' is a "
+        '{given}: name one of them, or take that with nlp.get_pipe("{name}").'
+    )
     NO_TOKEN_VECTORS = (
         "The span '{text}' is not a row of the encoder (a whole Doc, or a sentence with unit = \"sent\"), and its Doc "
         "was processed with token_vectors = false, so its vector is not known. Set token_vectors = true in the config "

@@ -32,7 +32,10 @@ def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = N
         disabled = [given for given, pipe in nlp.components if isinstance(pipe, kind) and given in nlp.disabled]
         if name in disabled or (name is None and disabled):
             raise ValueError(Errors.SBERT_PIPE_DISABLED.format(factory=factory, name=name or disabled[-1]))
-        named = "" if name is None else f" named '{name}'"
         expected = ", ".join(pipes) or "none"
+        if name in nlp.component_names:
+            given = type(nlp.get_pipe(name)).__name__
+            raise ValueError(Errors.OTHER_PIPE.format(factory=factory, name=name, given=given, expected=expected))
+        named = "" if name is None else f" named '{name}'"
         raise ValueError(Errors.NO_SBERT_PIPE.format(factory=factory, named=named, expected=expected))
     return found

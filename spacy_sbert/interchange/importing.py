@@ -10,7 +10,7 @@ from thinc.api import Model
 from ..component.sbert import find_sbert
 from ..component.upstream import find_table, find_transformer
 from ..encoder.modules import foreign_module, module_kind
-from ..encoder.options import REFERENCE
+from ..encoder.options import REFERENCE, Precision
 from ..encoder.resolve import resolve
 from ..encoder.settings import (
     FolderSettings,
@@ -34,7 +34,9 @@ ORDER = re.compile(r"Transformer|(Transformer Pooling|StaticEmbedding)( Dense| D
 
 
 @validated
-def import_folder(source: str, *, lang: Name = "en", name: Name = "sbert", precision: Name | None = None) -> Language:
+def import_folder(
+    source: str, *, lang: Name = "en", name: Name = "sbert", precision: Precision | None = None
+) -> Language:
     """A pipeline that gives the vectors of a sentence encoder.
 
     No code of the folder is run. Its transformer or table, pooling, dense layers, normalisation, limit, lower-casing,
@@ -56,7 +58,8 @@ def import_folder(source: str, *, lang: Name = "en", name: Name = "sbert", preci
     dense, table = {part: read_dense(part) for part in parts}, None
     if static is None:
         config = _transformer_config(settings, _pooling_of(folder, modules))
-        config["precision"] = precision or ("float32" if settings.normalize and not dense else REFERENCE)
+        by_default = "float32" if settings.normalize and not dense else REFERENCE
+        config["precision"] = by_default if precision is None else precision
     else:
         table = read_table(static, settings)
         config = table_config(table, precision)

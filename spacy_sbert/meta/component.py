@@ -10,16 +10,18 @@ import numpy
 from spacy import util
 from spacy.language import Language
 from spacy.pipeline import Pipe
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
 
 from ..errors.checks import Name, NonNegative, Positive, Width, validated
+from ..errors.notices import Notices
 from ..files.sealed_states import check_parts
-from ..hooks import extensions, hooks, records
+from ..hooks import extensions, hooks, pipes, records
 from ..hooks.in_pipeline import InPipeline
 from ..hooks.placed import Record
 from ..spans import SPANS_KEY, members
+from ..vectors.cuts import CutCounter
 from .corpus import MAX_TOKENS, ShortSentences, read_sentences
 from .errors import Errors, Warnings
 from .estimator import MetaEmbedding
@@ -121,51 +123,38 @@ class SentenceMeta(MetaTexts, Pipe):
         self.set_hooks = set_hooks
         self.spans_key = spans_key
         self._in_pipeline = InPipeline()
+        self._notices = Notices(CutCounter)
         extensions.install_for_pipe(name)
+        pipes.register(self)
 
     def __call__(self, doc: Doc) -> Doc:
         """Set the vectors of one Doc."""
-        return next(self.pipe([doc]))
+        self._annotate([doc])
+        return doc
 
     @validated
     def pipe(self, stream: Iterable[Doc], *, batch_size: Positive = 1000) -> Iterator[Doc]:
         """Set the vectors of a stream of Docs, batch by batch; they come out in order."""
         for batch in util.minibatch(stream, batch_size):
             docs = list(batch)
-            self._annotate(docs)
-            yield from docs
+            if self._annotate(docs):
+                yield from docs
 
     def __repr__(self) -> str:
         members = ", ".join(member.name for member in self.members)
         width = f"{self.estimator.width} numbers" if self.estimator.width else "not fitted yet"
         return f"SentenceMeta('{self.name}': {self.estimator.method} of {members}, {width})"
 
-    def vector(self, obj: Doc | Span) -> numpy.ndarray:
-        """The meta-embedding of any Doc or Span, also of one that is not a row, from the members' vectors of it.
+    def _annotate(self, docs: list[Doc]) -> bool:
+        """Set the vectors of a batch; False if the pipe's error handler was given it instead, and did not raise."""
+        try:
+            self._set_vectors(docs)
+        except Exception as error:  # as every pipe of spaCy does
+            self.get_error_handler()(self.name, self, docs, error)
+            return False
+        return True
 
-        RETURNS (float32 (width,)). RAISES (ValueError): if a member has no vector of it.
-        """
-        return self._combine(self.member_vectors([obj]))[0]
-
-    def member_vectors(self, stretches: Sequence[Doc | Span]) -> list[numpy.ndarray]:
-        """The members' vectors, not normalised: J arrays, float32 (n, d_j).
-
-        RAISES (ValueError): if a member left none, or a number in one is not finite.
-        """
-        views = [member.vectors(stretches) for member in self.members]
-        for member, view in zip(self.members, views, strict=True):
-            bad = numpy.flatnonzero(~numpy.isfinite(view).all(axis=1))
-            if len(bad):
-                text = stretches[int(bad[0])].text[:50]
-                raise ValueError(Errors.META_NOT_FINITE_TEXT.format(name=member.name, text=text))
-        return views
-
-    def _combine(self, views: list[numpy.ndarray]) -> numpy.ndarray:
-        if not self.estimator.needs_fit and not self.estimator.widths_:
-            self.estimator.fit(views, [member.name for member in self.members])  # now their widths are known
-        return self.estimator.transform(views).astype("float32")
-
-    def _annotate(self, docs: list[Doc]) -> None:
+    def _set_vectors(self, docs: list[Doc]) -> None:
         rows = [self._rows(doc) for doc in docs]
         stretches = [stretch for doc, of_doc in zip(docs, rows, strict=True) for stretch in of_doc.cut(doc)]
         if stretches:
@@ -173,6 +162,7 @@ class SentenceMeta(MetaTexts, Pipe):
         else:
             vectors = numpy.zeros((0, self._width(docs)), dtype="float32")
         extensions.install_for_pipe(self.name)  # the pipe may have got another name since it was made
+        pipes.register(self)  # or be a copy
         end = 0
         for doc, of_doc in zip(docs, rows, strict=True):
             start, end = end, end + len(of_doc.places)

@@ -1,22 +1,20 @@
-"""The `sbert_reranker` pipe: nothing but spaCy's protocol around a cross-encoder, and ranking."""
+"""The `sbert_reranker` pipe: nothing but spaCy's protocol around a cross-encoder."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import cast
+from typing import NoReturn, cast
 
 import numpy
 from spacy.language import Language
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc
 from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
-from thinc.util import to_numpy
 
-from ..errors.checks import Name, Positive, validated
+from ..errors.checks import Name, Positive, shown, validated
 from ..errors.notices import Notices
-from ..errors.progress import progress_bar
 from ..files.sealed_states import SealedPipe
 from ..hooks import records
 from ..spans import SPANS_KEY, members
@@ -27,8 +25,9 @@ from .checkpoint import state_of
 from .cross_encoder import CrossEncoder, PairLogits
 from .cuts import PairCuts
 from .errors import Errors, Warnings
+from .habits import AS_CONFIGURED
 from .objectives import OBJECTIVES
-from .texts import Ranked, Text, TextT, read_windows
+from .ranking import Ranking
 from .tokenizer import Pair
 
 DEFAULT_CONFIG = {
@@ -59,7 +58,7 @@ def make_sbert_reranker(
     return SentenceReranker(nlp.vocab, model, name, objective=objective, scorer=scorer, spans_key=spans_key)
 
 
-class SentenceReranker(PairPipe, SealedPipe):
+class SentenceReranker(Ranking, PairPipe, SealedPipe):
     """Scores pairs of texts, by reading both at once: slower than to compare two vectors, and more precise.
 
     vocab (Vocab): the pipeline's. model (Model): a cross-encoder, spacy-sbert.CrossEncoder.v1.
@@ -103,71 +102,6 @@ class SentenceReranker(PairPipe, SealedPipe):
         state = f"{shim.precision} on {shim.device}" if shim.is_loaded else f"{shim.precision}, not loaded yet"
         return f"SentenceReranker('{self.name}': {shim.name}, {self.objective.name}, {state})"
 
-    # Pairs and ranks
-
-    def score_pairs(
-        self, pairs: Iterable[tuple[Text, Text]], *, progress: bool = False, show_progress_bar: bool | None = None
-    ) -> numpy.ndarray:
-        """The scores of pairs of texts, such as query and passage.
-
-        pairs (Iterable[tuple]): n pairs of str, Doc or Span, from wherever; they are read window by window.
-        progress (bool): whether to show a progress bar; show_progress_bar is what sentence-transformers calls it.
-        RETURNS (float32 (n,), or (n, outputs) of several): on the CPU, in the order of the pairs.
-        RAISES (TypeError): if one is not a pair of texts. (ValueError): if a score is not finite.
-        """
-        total, shown = len(pairs) if isinstance(pairs, Sized) else None, progress or bool(show_progress_bar)
-        found = []
-        with self._notices.one_for_cuts(), progress_bar(total, shown=shown, unit="pairs") as bar:
-            for window in read_windows(pairs):
-                found.append(self._score_window(window))
-                bar.update(len(window))
-        scores = numpy.concatenate(found) if found else self._score_window([])
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def rank(
-        self,
-        query: Text,
-        texts: Iterable[TextT],
-        k: int | None = None,
-        *,
-        progress: bool = False,
-        show_progress_bar: bool | None = None,
-    ) -> list[Ranked[TextT]]:
-        """Order texts by how well they answer a query.
-
-        query (str, Doc or Span): stands first in every pair.
-        texts (Iterable): str, Docs or Spans, such as those that a search found.
-        k (int): how many to return, by default all. progress, show_progress_bar (bool): as of score_pairs.
-        RETURNS (list[Ranked]): the best first, the earlier first of equal ones.
-        RAISES (TypeError): if a single text is given. (ValueError): if there are fewer than k texts, or the
-            cross-encoder has several outputs.
-        """
-        if isinstance(texts, (str, bytes, Mapping, Doc, Span)) or not isinstance(texts, Iterable):
-            raise TypeError(Errors.RERANKER_ONE_TEXT.format(given=repr(texts)[:100]))
-        texts = list(texts)
-        if k is not None and not (isinstance(k, int | numpy.integer) and 1 <= k <= len(texts) and k is not True):
-            raise ValueError(Errors.RERANKER_COUNT.format(given=k, most=len(texts)))
-        self.model.shim.load()
-        if (given := self.model.shim.config.num_labels) > 1:
-            raise ValueError(Errors.RERANKER_SEVERAL_OUTPUTS.format(name=self.name, given=given))
-        pairs = [(query, text) for text in texts]
-        scores = self.score_pairs(pairs, progress=progress, show_progress_bar=show_progress_bar)
-        order = numpy.argsort(-scores, kind="stable")[:k].tolist()
-        return [Ranked(texts[i], float(scores[i]), i) for i in order]
-
-    def _score_window(self, pairs: list[Pair]) -> numpy.ndarray:
-        """The scores, float32 (n, outputs)."""
-        found = self.model.predict(pairs)
-        if pairs and self.model.shim.has_new_head:
-            self._notices.once(Warnings.RERANKER_NEW_HEAD.format(name=self.name), stacklevel=4)
-        cuts = self._notices.cuts
-        cuts.count, cuts.total, cuts.limit = cuts.count + found.n_cut, cuts.total + len(pairs), self._limit
-        bad = numpy.flatnonzero(~numpy.isfinite(to_numpy(found.logits)).all(axis=1))
-        if len(bad):
-            first, second = (text[:50] for text in pairs[int(bad[0])])
-            raise ValueError(Errors.RERANKER_NOT_FINITE.format(name=self.name, first=first, second=second))
-        return to_numpy(self.model.scores(found.logits))
-
     # Docs
 
     def __call__(self, doc: Doc) -> Doc:
@@ -181,15 +115,18 @@ class SentenceReranker(PairPipe, SealedPipe):
         with self._notices.one_for_cuts():
             yield from super().pipe(stream, batch_size=batch_size)
 
-    def predict(self, docs: Iterable[Doc]) -> list[numpy.ndarray | None]:
+    def predict(self, docs: Iterable[Doc], **habits: NoReturn) -> list[numpy.ndarray | None]:
         """Score the Docs that have two members, without changing them.
 
         RETURNS (list): float32 (outputs,) for each, None for a Doc that is not a pair.
+        RAISES (TypeError): for what `CrossEncoder.predict` of sentence-transformers takes, see score_pairs.
         """
         docs = list(docs)
+        if others := [one for one in (*docs, *habits) if not isinstance(one, Doc)]:
+            raise TypeError(Errors.RERANKER_PREDICT.format(name=self.name, given=shown(others[0])))
         pairs = [self._pair(doc) for doc in docs]
         known = [pair for pair in pairs if pair is not None]
-        scores = iter(self._score_window(known) if known else [])  # no weights are loaded for nothing
+        scores = iter(self._score_window(known, AS_CONFIGURED) if known else [])  # no weights are loaded for nothing
         return [None if pair is None else next(scores) for pair in pairs]
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[numpy.ndarray | None]) -> None:
@@ -298,7 +235,3 @@ class SentenceReranker(PairPipe, SealedPipe):
 
     def _answers(self, examples: list[Example]) -> bool:
         return not any(records.find(example.predicted) for example in examples)
-
-    @property
-    def _limit(self) -> int | None:
-        return self.model.pair_tokenizer.limit if self.model.shim.is_loaded else None

@@ -15,14 +15,23 @@ class Errors(errors.Errors):
         "{expected}. Set activation to one of them in the config of the model."
     )
     RERANKER_SOFTMAX_OF_ONE = (
-        'Softmax of a single output is always 1. Set activation = "sigmoid" or "identity" in the config of the '
-        "cross-encoder, or n_outputs to 2 or more."
+        'Softmax of a single output is always 1. Leave apply_softmax out, set activation = "sigmoid" or "identity" in '
+        "the config of the cross-encoder, or n_outputs to 2 or more."
+    )
+    RERANKER_ACTIVATION_SHAPE = (
+        "activation_fn made {given} of logits of shape {expected}: expected a tensor of the same shape, such as "
+        "torch.nn.Identity() gives."
     )
     RERANKER_MAX_LENGTH = "Cannot read pairs of max_length = {given} wordpieces: expected {expected}."
     RERANKER_NO_PAIR = (
-        "Cannot score pair number {number}, {given}: expected two texts (str, Doc or Span), such as (query, passage)."
+        "Cannot score pair number {number}, {given}: expected two texts (str, Doc or Span), such as (query, passage). "
+        "Put a single pair into a list."
     )
     RERANKER_NO_PAIRS = "Cannot score {given}: expected several pairs of texts, such as a list of (query, passage)."
+    RERANKER_PREDICT = (
+        "predict of '{name}' scores Docs that are pairs, as every pipe of spaCy does with Docs, got {given}. To score "
+        "pairs of texts, as CrossEncoder.predict of sentence-transformers does, call score_pairs(pairs)."
+    )
     RERANKER_ONE_TEXT = "Cannot rank {given}: expected several texts, such as a list. Put a single text into a list."
     RERANKER_COUNT = (
         "Cannot find {given} best of {most} texts: expected a whole number, at least 1 and at most {most}, as k. Ask "

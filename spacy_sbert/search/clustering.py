@@ -1,24 +1,26 @@
 """Hierarchical clusters of a collection."""
 
 from math import isfinite
+from typing import Annotated, Literal
 
 import numpy
 from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import fcluster
 from scipy.cluster.hierarchy import linkage as merge
 
-from ..errors.checks import validated
+from ..errors.checks import Named, names_of, validated
 from ..similarity import unit_length
 from ..similarity.rows import check_count, checked
 from .blocks import BLOCK_BYTES, slices
 from .errors import Errors
 
-LINKAGES = ("average", "complete", "single")
+Linkage = Annotated[Literal["average", "complete", "single"], Named()]
+LINKAGES = names_of(Linkage)
 
 
 @validated
 def hierarchical_clusters(
-    vectors: ArrayLike, *, n_clusters: int | None = None, threshold: float | None = None, linkage: str = "average"
+    vectors: ArrayLike, *, n_clusters: int | None = None, threshold: float | None = None, linkage: Linkage = "average"
 ) -> numpy.ndarray:
     """Clusters that begin as single vectors and are merged, the two nearest first.
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..component.sbert import SentenceBert
+from ..errors.checks import shown
 from .errors import Errors
 
 
@@ -42,8 +43,11 @@ def check_encoder(theirs: EncoderIdentity | None, ours: EncoderIdentity, where: 
 def identify(pipe: SentenceBert) -> EncoderIdentity:
     """The identity of the encoder of an `sbert` pipe; it changes with training, not with use or saving.
 
-    RAISES (OSError, ValueError): if the encoder is not found, or the transformer is not of this package.
+    RAISES (TypeError): if the pipe is another one. (OSError, ValueError): if the encoder is not found, or the
+        transformer is not of this package.
     """
+    if not isinstance(pipe, SentenceBert):
+        raise TypeError(Errors.SEARCH_NO_IDENTITY.format(given=shown(pipe)))
     encoder = pipe.text_encoder()
     digests = encoder.digests()
     return EncoderIdentity(encoder.name, encoder.width, *digests)

@@ -31,6 +31,10 @@ class Errors(errors.Errors):
     SEARCH_ROW_COUNT = "Given {given} texts or ids for {expected} vectors: expected one for each."
     SEARCH_NO_INDEX = "There is no index in {folder}. Build one, and save it there."
     SEARCH_BAD_INDEX = "The index is damaged: {path}: {reason}. Build it again."
+    SEARCH_NO_IDENTITY = (
+        "Cannot tell the encoder of {given} from others: expected an 'sbert' pipe. Build and load the index of another "
+        "pipe without encoder, and keep it beside the pipeline."
+    )
     SEARCH_NO_ENCODER = (
         "The index in {folder} does not say which encoder made its vectors, so they cannot be searched with '{name}'. "
         "Build it again with encoder = identify(pipe), or load it without an encoder if you know that it fits."

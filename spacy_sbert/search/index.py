@@ -16,6 +16,7 @@ from .encoder import EncoderIdentity
 from .errors import Errors
 from .index_folder import (
     KINDS,
+    BuiltKind,
     FaissIndex,
     IndexRow,
     Kind,
@@ -90,7 +91,7 @@ class VectorIndex:
         cls,
         vectors: ArrayLike | Iterator[ArrayLike],
         *,
-        kind: str = "flat",
+        kind: BuiltKind = "flat",
         encoder: EncoderIdentity | None = None,
         texts: Sequence[str] | None = None,
         ids: Sequence[str | int] | None = None,
@@ -122,7 +123,7 @@ class VectorIndex:
             index = _empty(kind, first.shape[1])
         for block in blocks:
             index.add(block)
-        return cls(index, cast(Kind, kind), encoder=encoder, rows=_rows(texts, ids))
+        return cls(index, kind, encoder=encoder, rows=_rows(texts, ids))
 
     @validated
     def search(

@@ -1,19 +1,22 @@
 """Search over Spans of Docs: "which sentence in these documents says this?"."""
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Literal
 
 import numpy
 from spacy.tokens import Doc, Span
 
-from ..errors.checks import Positive, shown, validated
+from ..errors.checks import Named, Positive, shown, validated
 from ..hooks.most_similar import Query, SimilarSpan, query_vector, sentences, with_vectors
 from .blocks import check_widths
 from .errors import Errors
 from .index import VectorIndex
+from .index_folder import BuiltKind
 from .nearest import nearest
 from .shown_index import shown_index
 
-Unit = str | Callable[[Doc], Iterable[Span]]
+NamedUnit = Annotated[Literal["doc", "sent", "noun_chunks", "ents"], Named()]
+Unit = NamedUnit | Callable[[Doc], Iterable[Span]]
 UNITS: dict[str, Callable[[Doc], Iterable[Span]]] = {
     "doc": lambda doc: [doc[:]],
     "sent": sentences,
@@ -57,7 +60,9 @@ class SpanSearch:
     """
 
     @validated
-    def __init__(self, spans: Iterable[Span], *, kind: str = "exact", index: VectorIndex | None = None):
+    def __init__(
+        self, spans: Iterable[Span], *, kind: Literal["exact"] | BuiltKind = "exact", index: VectorIndex | None = None
+    ):
         self.spans, vectors = with_vectors(spans)
         if not self.spans:
             raise ValueError(Errors.SEARCH_NO_SPANS)

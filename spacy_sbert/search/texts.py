@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy
 from numpy.typing import ArrayLike
 
 from ..component.sbert import SentenceBert
-from ..errors.checks import Cosine, Positive, validated
+from ..errors.checks import Cosine, Named, Positive, validated
 from ..errors.progress import progress_bar
 from ..files.result_tables import write_table  # noqa: F401  as the other functions behind the commands
 from ..files.texts import TextColumns, read_text_rows
@@ -19,13 +19,14 @@ from .communities import communities
 from .encoder import identify
 from .errors import Errors
 from .index import VectorIndex
-from .index_folder import KINDS, MANIFEST, read_manifest, texts_digest
+from .index_folder import KINDS, MANIFEST, BuiltKind, read_manifest, texts_digest
 from .kmeans import kmeans_clusters
 from .nearest import nearest
 from .similar_pairs import check_kept, most_similar_pairs, pairs_above
 
 TEXT = "text"  # the column, where a table has one of that name
-KIND = "hnsw"  # of an index, if nobody asks for another
+Method = Annotated[Literal["communities", "hierarchical", "kmeans"], Named()]
+KIND: BuiltKind = "hnsw"  # of an index, if nobody asks for another
 WINDOW = 2**14  # texts whose vectors are in memory beside an index that is built
 MAX_HIERARCHICAL = 30_000  # texts, whose distances take 3.6 GB, and SciPy's copy of them as much
 NO_CLUSTER = -1
@@ -88,7 +89,7 @@ def open_index(
     corpus: Path,
     folder: Path,
     *,
-    kind: str | None,
+    kind: BuiltKind | None,
     column: str = TEXT,
     header: bool = True,
     vectors: ArrayLike | None = None,
@@ -130,7 +131,7 @@ def search_texts(
     *,
     k: Positive = 10,
     index: Path | None = None,
-    kind: str | None = None,
+    kind: BuiltKind | None = None,
     column: str = TEXT,
     header: bool = True,
     query_prompt: str | None = None,
@@ -211,7 +212,7 @@ def cluster_texts(
     pipe: SentenceBert,
     corpus: Path,
     *,
-    method: str = "communities",
+    method: Method = "communities",
     column: str = TEXT,
     header: bool = True,
     vectors: ArrayLike | None = None,

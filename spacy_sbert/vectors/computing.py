@@ -7,10 +7,12 @@ from thinc.api import CupyOps
 
 from ..encoder.engine.inference import resolve_precision
 from ..encoder.engine.runner import CPU_BUDGET, GPU_BUDGET
-from ..encoder.options import PRECISIONS, REFERENCE
+from ..encoder.options import PRECISIONS, REFERENCE, Precision
 from ..encoder.transformer import RowTransformer, load
 from .errors import Errors
 from .texts import TextEncoder, TextsEncoder
+
+__all__ = ["Precision", "budget_of", "check_precision", "device_name", "set_precision", "texts_budget"]
 
 
 def check_precision(given: str) -> None:

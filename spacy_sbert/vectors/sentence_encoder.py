@@ -18,15 +18,19 @@ from ..encoder.rows import Pieces, RowReader, RowStates
 from ..encoder.token_encoder import TokenEncoder
 from ..encoder.transformer import RowTransformer, load
 from ..encoder.wordpiece_table import WordpieceTable
+from ..errors.configured import Configured
 from ..spans import SpanGetter
 from .call import AS_CONFIGURED, Call
 from .encoded import EncodedDoc, WordpieceStates
 from .errors import Errors
 from .sentence_pooling import PooledRows, SentencePooling, pool_rows
 
-SentenceEncoder = Model[list[Doc], list[EncodedDoc]]
 Backprop = Callable[[list[Any]], Any]  # takes the gradient of the vectors of each Doc
 GET_SPANS = "get_spans_of_whole_docs"  # beside "get_spans", which is that of a transformer
+
+
+class SentenceEncoder(Configured[list[Doc], list[EncodedDoc]]):
+    """From Docs to an EncodedDoc each: what reads rows, or hears who does, and the pooling."""
 
 
 def sentence_encoder(
@@ -38,7 +42,7 @@ def sentence_encoder(
     if isinstance(reader, RowTransformer):
         layers = [chain(reader, split_trf_batch(), pooling)]  # as saved pipelines have it: weights go by position
         refs["transformer"] = reader
-    return Model("sentence_encoder", forward, init=init, layers=layers, refs=refs)
+    return SentenceEncoder("sentence_encoder", forward, init=init, layers=layers, refs=refs)
 
 
 def listening_encoder(
@@ -52,7 +56,8 @@ def listening_encoder(
     dims: dict[str, int | None] = {"nO": None}  # saved pipelines have it
     refs: dict[str, Model | None] = {"pooling": pooling}
     attrs = {GET_SPANS: get_spans}
-    return Model("sentence_encoder", forward, init=init, dims=dims, layers=[source, pooling], refs=refs, attrs=attrs)
+    layers: list[Model] = [source, pooling]
+    return SentenceEncoder("sentence_encoder", forward, init=init, dims=dims, layers=layers, refs=refs, attrs=attrs)
 
 
 def init(model: SentenceEncoder, X: Any = None, Y: Any = None) -> None:

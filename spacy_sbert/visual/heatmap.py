@@ -10,7 +10,7 @@ from ..errors.checks import validated
 from ..similarity import unit_length
 from .errors import Errors
 from .matrix import Head, check_range, cosines_of, hundredths, shown_tokens, steps, table
-from .order import ORDERS, similarity_order
+from .order import ORDERS, Order, similarity_order
 from .picture import Picture
 from .rows import Text, as_rows, language, row_vector, token_vectors, unit_rows
 
@@ -29,7 +29,7 @@ def heatmap(
     low: float = -1.0,
     high: float = 1.0,
     title: str | None = None,
-    order: str | None = None,
+    order: Order | None = None,
 ) -> Picture:
     """Draw the cosine similarity of every two texts, or of each text to each text of another collection.
 

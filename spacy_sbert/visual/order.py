@@ -1,9 +1,14 @@
 """The order of texts in which neighbours are similar."""
 
+from typing import Annotated, Literal
+
 import numpy
 from scipy.cluster.hierarchy import leaves_list, linkage
 
-ORDERS = ("similarity", "given")
+from ..errors.checks import Named, names_of
+
+Order = Annotated[Literal["similarity", "given"], Named()]
+ORDERS = names_of(Order)
 
 
 def similarity_order(cosines: numpy.ndarray) -> list[int]:

@@ -2,25 +2,26 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from inspect import signature
-from typing import Literal, overload
+from typing import Annotated, Literal, overload
 
 from spacy.tokens import Doc, Span
 from spacy.util import is_in_jupyter
 
-from ..errors.checks import validated
+from ..errors.checks import Named, validated
 from .errors import Errors
 from .heatmap import heatmap
 from .picture import Picture
 from .scatter import scatter
 from .tokens import tokens
 
+Style = Annotated[Literal["heatmap", "map", "tokens"], Named()]
 STYLES: dict[str, Callable[..., Picture]] = {"heatmap": heatmap, "map": scatter, "tokens": tokens}
 
 
 @overload
 def render(
     docs: Doc | Span | Iterable[Doc | Span],
-    style: str = ...,
+    style: Style = ...,
     *,
     page: bool = ...,
     jupyter: Literal[False],
@@ -31,7 +32,7 @@ def render(
 @overload
 def render(
     docs: Doc | Span | Iterable[Doc | Span],
-    style: str = ...,
+    style: Style = ...,
     *,
     page: bool = ...,
     jupyter: bool | None = ...,
@@ -42,7 +43,7 @@ def render(
 @validated
 def render(
     docs: Doc | Span | Iterable[Doc | Span],
-    style: str = "heatmap",
+    style: Style = "heatmap",
     *,
     page: bool = False,
     jupyter: bool | None = None,

@@ -1,0 +1,128 @@
+"""What users of sentence-transformers' CrossEncoder type: taken where it means the same, else our way is told."""
+
+import numpy
+import pytest
+import torch
+from sentence_transformers import CrossEncoder
+
+from spacy_sbert import find_reranker
+
+TEXTS = ["the cat sat on the mat", "a man is eating food", "dog", "someone is having a meal", "he ran fast"]
+PAIRS = [("a man is eating", text) for text in TEXTS]
+
+
+@pytest.fixture
+def both(make_reranker, make_classifier):
+    """Our pipe and their CrossEncoder of the same folder."""
+
+    def make(n_outputs):
+        folder = make_classifier(n_outputs)
+        return find_reranker(make_reranker(folder)), CrossEncoder(str(folder), device="cpu")
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("n_outputs", "given"),
+    [
+        (1, {"activation_fn": torch.nn.Identity()}),
+        (1, {"activation_fn": torch.tanh, "convert_to_tensor": True}),
+        (1, {"activation_fn": None, "apply_softmax": False, "convert_to_numpy": True, "show_progress_bar": False}),
+        (3, {"activation_fn": torch.nn.Sigmoid()}),
+        (3, {"apply_softmax": True}),
+        (3, {"activation_fn": torch.nn.Sigmoid(), "apply_softmax": True, "convert_to_tensor": True}),
+    ],
+)
+def test_the_scores_of_predict(both, n_outputs, given):
+    ours, theirs = (call(PAIRS, **given) for one in [both(n_outputs)] for call in (one[0].score_pairs, one[1].predict))
+    assert type(ours) is type(theirs) and ours.dtype == theirs.dtype and ours.shape == theirs.shape
+    assert numpy.allclose(ours, theirs, atol=1e-5) and numpy.ptp(numpy.asarray(ours)) > 0.01
+
+
+@pytest.mark.parametrize("given", [{"top_k": 3}, {"top_k": 99}, {"top_k": 2, "activation_fn": torch.nn.Identity()}, {}])
+def test_the_results_of_rank(both, given, capsys):
+    reranker, theirs = both(1)
+    found = reranker.rank("a man is eating", TEXTS, return_documents=True, show_progress_bar=True, **given)
+    expected = theirs.rank("a man is eating", TEXTS, return_documents=True, **given)
+    assert [(r.index, r.text) for r in found] == [(r["corpus_id"], r["text"]) for r in expected]
+    assert [r.score for r in found] == pytest.approx([float(r["score"]) for r in expected], abs=1e-5)
+    assert "5/5" in capsys.readouterr().err
+
+
+def test_an_activation_is_only_that_of_its_call(both):
+    reranker, _ = both(1)
+    before = reranker.score_pairs(PAIRS)
+    assert not numpy.allclose(reranker.score_pairs(PAIRS, activation_fn=torch.nn.Identity()), before)
+    assert numpy.array_equal(reranker.score_pairs(PAIRS), before)
+
+
+@pytest.mark.parametrize("wrong", [torch.mean, lambda logits: logits.tolist(), lambda logits: logits[:, 0]])
+def test_an_activation_that_makes_something_else(both, wrong):
+    with pytest.raises(ValueError, match=r"of logits of shape \(5, 1\): expected a tensor of the same shape"):
+        both(1)[0].score_pairs(PAIRS, activation_fn=wrong)
+
+
+def test_softmax_of_one_score(both):
+    with pytest.raises(ValueError, match=r"Softmax of a single output is always 1\. Leave apply_softmax out"):
+        both(1)[0].score_pairs(PAIRS, apply_softmax=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "remedy"),
+    [
+        ({"batch_size": 64}, "max_batch_items in the config"),
+        ({"device": "cuda"}, r"spacy\.require_gpu\(\)"),
+        ({"pool": None}, "n_process = 2"),
+        ({"chunk_size": 10}, "window by window"),
+        ({"prompt": "query: "}, "before the texts of the pairs"),
+        ({"prompt_name": "query"}, "before the texts of the pairs"),
+        ({"num_workers": 2}, "leave it out"),
+    ],
+)
+def test_what_means_something_else(both, given, remedy):
+    reranker, _ = both(1)
+    for call in (lambda: reranker.score_pairs(PAIRS, **given), lambda: reranker.rank("a", TEXTS, **given)):
+        with pytest.raises(TypeError, match=f"(score_pairs|rank) does not take {next(iter(given))}: .*{remedy}"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"return_documents": False}, r"return_documents = False: .*Ranked\(text, score, index\)"),
+        ({"convert_to_tensor": True}, "convert_to_tensor: .*is a float"),
+        ({"apply_softmax": True}, "apply_softmax: .*always 1"),
+        ({"k": 2, "top_k": 2}, "top_k beside k: .*give one of them"),
+    ],
+)
+def test_what_rank_cannot_do(both, given, message):
+    with pytest.raises(TypeError, match=f"rank does not take {message}"):
+        both(1)[0].rank("a", TEXTS, **given)
+
+
+def test_wrong_values(both):
+    reranker, _ = both(1)
+    with pytest.raises(
+        TypeError, match=r"score_pairs does not take convert_to_numpy = False.*convert_to_tensor = True"
+    ):
+        reranker.score_pairs(PAIRS, convert_to_numpy=False)
+    with pytest.raises(ValueError, match=r"Cannot use activation_fn = 'sigmoid': expected a function"):
+        reranker.score_pairs(PAIRS, activation_fn="sigmoid")
+    with pytest.raises(ValueError, match=r"Cannot use top_k = 0: expected 1 or more"):
+        reranker.rank("a", TEXTS, top_k=0)
+    for call in (reranker.score_pairs, lambda given, **others: reranker.rank("a", given, **others)):
+        with pytest.raises(TypeError, match=r"\(\) got an unexpected keyword argument 'colour'"):
+            call(PAIRS, colour="red")
+
+
+@pytest.mark.parametrize("given", [PAIRS, PAIRS[0], [["a", "b"]], [""]])
+def test_predict_is_that_of_spacy(both, given):
+    reranker, _ = both(1)
+    for others in ({}, {"batch_size": 32, "show_progress_bar": True}):
+        with pytest.raises(TypeError, match=r"predict of 'sbert_reranker' scores Docs .* call score_pairs\(pairs\)"):
+            reranker.predict(given, **others)
+
+
+def test_a_single_pair(both):
+    with pytest.raises(TypeError, match=r"pair number 0, 'a man is eating': .*Put a single pair into a list"):
+        both(1)[0].score_pairs(PAIRS[0])
