@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..component.sbert import SentenceBert
 from ..errors.checks import Cosine, Positive, validated
-from ..errors.progress import progress_bar
+from ..errors.progress import progress_bar, ticking
 from ..files.texts import TextColumns, read_text_rows
 from ..files.whole import whole_file
 from ..similarity.rows import checked
@@ -240,9 +240,8 @@ def cluster_texts(
     if method == "hierarchical" and len(texts) > MAX_HIERARCHICAL:
         raise ValueError(Errors.SEARCH_TOO_MANY.format(given=len(texts), most=MAX_HIERARCHICAL))
     rows = encode_texts(pipe, texts, vectors, progress=progress)
-    with progress_bar(1, shown=progress, unit="steps", desc="Clustering") as bar:
+    with ticking("Clustering", shown=progress):
         labels = work(rows, **options)
-        bar.update()
     return list(zip(labels.tolist(), range(len(texts)), texts, strict=True))
 
 
