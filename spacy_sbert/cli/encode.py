@@ -135,7 +135,7 @@ def encode_cli(
 
     After an interruption the same command goes on. `encode INPUT OUTPUT --pipeline PIPELINE` does the same.
     """
-    from ..bulk import encode_file, load_pipe
+    from ..errors.progress import ticking
 
     running, source, target = _paths(running, input_path, output_path, more)
     if "://" in source or (source and Path(source).is_dir()):
@@ -147,7 +147,10 @@ def encode_cli(
     try:
         with or_fail(f"Cannot encode {source}", RuntimeError):
             gpus, bar = running.gpus(), not running.quiet
-            pipe = load_pipe(running.pipeline, name=running.pipe_name, precision=running.precision, gpu_ids=gpus)
+            with ticking("Loading", shown=bar):
+                from ..bulk import encode_file, load_pipe
+
+                pipe = load_pipe(running.pipeline, name=running.pipe_name, precision=running.precision, gpu_ids=gpus)
             report = encode_file(pipe, source, target, gpu_ids=gpus, progress=bar, **asdict(encoding))
     except KeyboardInterrupt:
         msg.warn("Stopped", "Run the same command again to go on.")

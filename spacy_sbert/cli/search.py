@@ -146,6 +146,7 @@ def search_cli(
         work = _in_folder(queries, found, is_index=stored == "index")
         columns = ("score", "file", "row", "id", "text")
     own = Path(vectors) if vectors is not None and stored is None else None
+    is_new = stored is None and found.index is not None and not found.index.exists()
     results = _run(work, pipeline, corpus, how, output, own)
     for query, best in zip(queries, results, strict=True):
         shown = [
@@ -153,6 +154,8 @@ def search_cli(
             for score, *row in best
         ]
         msg.table(shown, header=[name.capitalize() for name in columns], title=_shortened(query), divider=True)
+    if is_new:
+        msg.good(f"Saved the index to {found.index}")
     if output is not None:
         rows = [(query, *one) for query, best in zip(queries, results, strict=True) for one in best]
         _write(output, ("query", *columns), rows)
@@ -190,7 +193,7 @@ def _in_folder(queries: list[str], found: Found, *, is_index: bool) -> Callable[
     from ..bulk import PartVectors
     from ..search.in_folders import search_folder
 
-    def work(pipe: Any, folder: Path, **_: object) -> Any:  # of texts it has no column
+    def work(pipe: Any, folder: Path, *, progress: bool, **_: object) -> Any:  # of texts it has no column
         return search_folder(
             pipe,
             folder,
@@ -200,6 +203,7 @@ def _in_folder(queries: list[str], found: Found, *, is_index: bool) -> Callable[
             open_vectors=PartVectors,
             vectors=found.vectors,
             query_prompt=found.query_prompt,
+            progress=progress,
         )
 
     return work
@@ -268,7 +272,7 @@ def _run(
     vectors: Path | None = None,
 ) -> list[RowT]:
     """Load the pipeline, and do the work with its pipe; errors that say what is wrong end the command."""
-    from ..bulk import load_pipe
+    from ..errors.progress import ticking
     from ..search.texts import check_output
 
     check_new(output, overwrite=how.overwrite)
@@ -276,7 +280,10 @@ def _run(
     with or_fail(f"Cannot work on {corpus}", RuntimeError):
         if output is not None:
             check_output(output)  # before hours of work
-        pipe = load_pipe(pipeline, name=how.pipe_name)
+        with ticking("Loading", shown=not how.quiet):
+            from ..bulk import load_pipe
+
+            pipe = load_pipe(pipeline, name=how.pipe_name)
         if vectors is not None:
             work = partial(work, vectors=vectors_of(vectors, pipe, corpus, how.column, header=how.header))
         return work(pipe, corpus, progress=not how.quiet, column=how.column, header=how.header)
