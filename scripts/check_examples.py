@@ -24,7 +24,7 @@ def main(
     """Read a file of examples, and count them."""
     with or_fail(f"Cannot score a pipeline on {path}"):
         scored_as = load_config(config).get("corpora", {}).get("dev")
-        count = sum(1 for _ in PairCorpus(path, **reading_of(path, layout, scored_as))(spacy.blank("en")))
+        count = sum(1 for _ in PairCorpus(path, **reading_of(path, layout, scored_as, shown=True))(spacy.blank("en")))
     msg.good(f"{path} holds {count} examples to score a pipeline on")
 
 

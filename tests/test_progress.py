@@ -59,6 +59,33 @@ def test_log_has_the_loss_of_each_objective_and_the_speed(make_nlp, tmp_path):
     assert lines[0]["scores"] == {"sts_spearman": 50.0} and lines[0]["examples_per_second"] > 0
 
 
+def test_a_row_tells_the_time_left(make_nlp, monkeypatch):
+    """In a log file there is no bar. Of one step and an evaluation no pace can be told."""
+    seconds = iter([0.0, *10 * [60.0]])
+    monkeypatch.setattr("spacy_sbert.training.progress.perf_counter", lambda: next(seconds))
+    nlp, stdout, log, close = make(make_nlp, io.StringIO())
+    pipe = nlp.get_pipe("sbert")
+    log(info_of({"sbert": 1.0}, step=0))
+    for _ in range(3):
+        log(None)
+    pipe.examples_seen = 240
+    log(info_of({"sbert": 1.0}, step=4))  # of 10, after five steps in a minute
+    close()
+    header, _, first, second = stdout.getvalue().splitlines()
+    assert header.split()[:4] == ["E", "#", "ex/s", "left"]
+    assert first.split()[:4] == ["0", "0", "-", "-"] and second.split()[:4] == ["0", "4", "4", "01:12"]
+
+
+def test_no_end_no_time_left(make_nlp):
+    nlp = make_nlp()
+    nlp.config["training"].update(max_steps=0, max_epochs=0)
+    stdout = io.StringIO()
+    log, close = progress_logger()(nlp, stdout, io.StringIO())
+    log(info_of({"sbert": 1.0}))
+    close()
+    assert "ex/s" in stdout.getvalue() and "left" not in stdout.getvalue()
+
+
 def test_bar_shows_speed_and_time_left(make_nlp):
     stderr = Terminal()
     nlp, _, log, close = make(make_nlp, stderr)

@@ -15,6 +15,7 @@ from spacy_sbert.interchange import distill_static
 from spacy_sbert.meta import fitting
 from spacy_sbert.search import most_similar_pairs, pairs_above
 from spacy_sbert.search.texts import cluster_texts, mine_texts, search_texts
+from spacy_sbert.vectors.texts import encode_windows
 
 SLOW = 0.5  # seconds, of which each stands for many: a tick is due after a tenth of them
 TEXTS = [
@@ -25,6 +26,7 @@ TEXTS = [
     "the cat sat on a mat",
     "he cannot go",
 ]
+LONGER = [f"{first} {second}" for first in TEXTS for second in TEXTS]
 
 
 class Watched:
@@ -157,6 +159,38 @@ def test_slow_encoders(make_nlp, slow, stderr, tmp_path, name, bar):
         assert seconds and stderr.longest < 2 * SLOW + 0.5  # a query is encoded without a bar: one pass
     else:
         assert stderr.shown == ""
+
+
+@pytest.mark.parametrize("encoder", ["own", "shared", "static", "tokens"])
+def test_a_bar_moves_with_the_passes(make_nlp, encoder):
+    """Not window by window: of 4096 texts nothing would be seen to move for minutes."""
+    texts = [*LONGER, "", " ".join(20 * TEXTS), "he"]  # one is of several windows
+    nlp = make_nlp(encoder, transformer={"overflow": "windows"} if encoder == "own" else None)
+    text_encoder, moves = nlp.get_pipe("sbert").text_encoder(), []
+    if encoder in ("own", "shared"):
+        text_encoder.transformer.max_batch_items = 64
+    one_window = {"window": 4096, "n_process": 1, "gpu_ids": ()}
+    ((vectors, _),) = encode_windows(text_encoder, texts, **one_window, moved=moves.append)
+    assert sum(moves) == len(texts) == len(vectors) and min(moves) >= 0
+    assert len([n for n in moves if n]) > 4 or encoder in ("static", "tokens")  # these take no time
+    ((same, _),) = encode_windows(text_encoder, texts, **one_window)
+    assert numpy.array_equal(vectors, same)
+
+
+def test_the_bar_of_encode_shows_passes(make_nlp, stderr, monkeypatch):
+    pipe = make_nlp().get_pipe("sbert")
+    transformer = pipe.text_encoder().transformer
+    transformer.max_batch_items = 128
+    with transformer.shim.encoding(pipe.text_encoder().tokenize(TEXTS)) as engine:
+        encode = type(engine).encode
+
+    def slowly(*arguments):
+        time.sleep(SLOW / 4)
+        return encode(*arguments)
+
+    monkeypatch.setattr(type(engine), "encode", slowly)
+    pipe.encode(LONGER, show_progress_bar=True)
+    assert len(set(re.findall(r"(\d+)/36", stderr.shown))) > 3 and "36/36" in stderr.shown
 
 
 def test_what_is_opaque_ticks(monkeypatch, make_nlp, stderr, tmp_path):

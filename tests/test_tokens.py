@@ -45,11 +45,11 @@ def test_an_interrupted_run_goes_on_with_the_same_encoder_alone(make_nlp, encode
     kind = type(nlp.get_pipe("sbert").text_encoder())
     encode = kind.encode
 
-    def fail_at_third(self, texts):
+    def fail_at_third(self, texts, *moved):
         calls.append(texts)
         if len(calls) == 3:  # the first is of one text, to see the width
             raise KeyboardInterrupt
-        return encode(self, texts)
+        return encode(self, texts, *moved)
 
     monkeypatch.setattr(kind, "encode", fail_at_third)
     with pytest.raises(KeyboardInterrupt):

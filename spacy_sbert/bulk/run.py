@@ -172,15 +172,16 @@ def _encode(encoder: TextsEncoder, source: Source, vectors: VectorFile, workers:
         return
     layout, wanted = vectors.layout, set(missing)
     texts = (row.text for number, row in enumerate(source.rows()) if number // layout.window in wanted)
-    encoded = encode_windows(encoder, texts, window=layout.window, n_process=workers.n_process, gpu_ids=workers.gpu_ids)
     with progress_bar(layout.rows, initial=vectors.rows_done, shown=progress, unit="texts") as bar:
+        encoded = encode_windows(
+            encoder, texts, window=layout.window, moved=bar.update, n_process=workers.n_process, gpu_ids=workers.gpu_ids
+        )
         for number in missing:
             found, n_cut = next(encoded, (None, 0))
             source.check_unchanged()
             if found is None or found.shape != (layout.rows_in(number), layout.width):
                 raise ValueError(Errors.BULK_INPUT_CHANGED.format(path=source.path))
             vectors.write(number, found, n_cut)
-            bar.update(len(found))
 
 
 @contextmanager

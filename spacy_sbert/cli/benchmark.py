@@ -9,7 +9,7 @@ from wasabi import msg
 
 from .ending import or_fail, use_gpu
 from .group import app
-from .options import Benchmark, Gpu, Output, Overwrite, Pipeline, listed, takes_options
+from .options import Benchmark, Gpu, Output, Overwrite, Pipeline, Quiet, listed, takes_options
 from .reports import check_output, show, write_reports
 
 NAMELESS = "pipeline"  # what spaCy calls a pipeline before somebody names it
@@ -24,6 +24,7 @@ def benchmark_cli(
     output: Output = None,
     overwrite: Overwrite = False,
     gpu_id: Gpu = -1,
+    quiet: Quiet = False,
     *,
     suites: Benchmark,
 ) -> None:
@@ -33,18 +34,19 @@ def benchmark_cli(
     kept for the next run: the same command goes on after an interruption, and brings its results up to date.
     """
     use_gpu(gpu_id)
-    run(pipeline, folder, suites, output, overwrite=overwrite)
+    run(pipeline, folder, suites, output, overwrite=overwrite, quiet=quiet)
 
 
-def run(pipeline: str, folder: Path, suites: Benchmark, output: Path | None, *, overwrite: bool) -> None:
+def run(pipeline: str, folder: Path, suites: Benchmark, output: Path | None, *, overwrite: bool, quiet: bool) -> None:
     """Run suites, and show and save the results; fails if nothing could be run or a file is broken.
 
     pipeline (str): what spaCy loads. folder (Path): of the data sets. suites (Benchmark): which, and how.
     output (Path): JSON; the reports are written beside it, and the cache is kept there by default.
-    overwrite (bool): whether to replace a file that holds other things than results.
+    overwrite (bool): whether to replace a file that holds other things than results. quiet (bool): show no bars.
     """
     from spacy.util import load_model
 
+    from ..errors.progress import ticking
     from ..evaluation import PipelineSource, evaluate_suites
     from ..evaluation.baselines import make_baseline
     from ..evaluation.report import html, markdown, terminal
@@ -60,11 +62,14 @@ def run(pipeline: str, folder: Path, suites: Benchmark, output: Path | None, *, 
         settings = suites.settings()
         for suite in listed(suites.suite):
             tasks_of(suite)  # is there one of this name?
-        nlp = load_model(pipeline)
-        source: Source = PipelineSource(nlp, name=_name(nlp.meta["name"], pipeline))
-        if suites.baseline is not None:
-            source = make_baseline(suites.baseline, nlp=nlp, counts=suites.counts, encoder=suites.encoder)
-        results = evaluate_suites(source, folder, listed(suites.suite), settings=settings, cache=cache, save=save)
+        with ticking("Loading", shown=not quiet):
+            nlp = load_model(pipeline)
+            source: Source = PipelineSource(nlp, name=_name(nlp.meta["name"], pipeline))
+            if suites.baseline is not None:
+                source = make_baseline(suites.baseline, nlp=nlp, counts=suites.counts, encoder=suites.encoder)
+        results = evaluate_suites(
+            source, folder, listed(suites.suite), settings=settings, cache=cache, save=save, progress_bar=not quiet
+        )
     report = markdown(results)
     show(report, partial(terminal, results))
     if output is not None:

@@ -9,7 +9,7 @@ from wasabi import msg
 from .ending import check_new, or_fail
 from .found_columns import reading_of
 from .group import app
-from .options import Lang, Layout, Limit, Overwrite, takes_options
+from .options import Lang, Layout, Limit, Overwrite, Quiet, takes_options
 
 
 @app.command("convert")
@@ -25,6 +25,7 @@ def convert_cli(
     ] = None,
     limit: Limit = 0,
     overwrite: Overwrite = False,
+    quiet: Quiet = False,
     *,
     layout: Layout,
 ) -> None:
@@ -42,9 +43,9 @@ def convert_cli(
     logger.setLevel(logging.INFO)  # says what was skipped
     with or_fail(f"Cannot convert {input_path}"):
         # Who names the texts may want no gold.
-        reading = layout.reading() if layout.members else reading_of(input_path, layout)
+        reading = layout.reading() if layout.members else reading_of(input_path, layout, shown=not quiet)
         for edge, given in (("min_score", layout.min_score), ("max_score", layout.max_score)):
             if given is None:  # the files of a data set have one scale, and each alone may show less of it
                 reading.pop(edge, None)
-        count = convert(input_path, output_path, lang=lang, expect=expect, limit=limit, **reading)
+        count = convert(input_path, output_path, lang=lang, expect=expect, limit=limit, progress=not quiet, **reading)
     msg.good(f"Wrote {count} pairs to {output_path} (one epoch in batches of 16: {-(-count // 16)} steps)")

@@ -44,15 +44,18 @@ def distill_static_cli(
     """
     import spacy
 
+    from ..errors.progress import ticking
     from ..files.whole import new_folder
     from ..interchange import distill_static
     from ..readers.texts import read_texts
 
     use_gpu(gpu_id)
     with or_fail(f"Cannot distill {teacher}"), new_folder(output) as folder:
-        texts, _ = read_texts(vocabulary, column=column)
+        with ticking("Loading", shown=not quiet):
+            texts, _ = read_texts(vocabulary, column=column)
+            loaded = spacy.load(teacher)
         nlp = distill_static(
-            spacy.load(teacher), texts, size=size, words=words, name=name if pipe is None else pipe, progress=not quiet
+            loaded, texts, size=size, words=words, name=name if pipe is None else pipe, progress=not quiet
         )
         nlp.to_disk(folder)
     msg.good(f"Saved the pipeline to {output}")

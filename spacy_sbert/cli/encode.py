@@ -135,6 +135,8 @@ def encode_cli(
 
     After an interruption the same command goes on. `encode INPUT OUTPUT --pipeline PIPELINE` does the same.
     """
+    from ..errors.progress import ticking
+
     running, source, target = _paths(running, input_path, output_path, more)
     if "://" in source or (source and Path(source).is_dir()):
         encode_folder(source, target, running, encoding, folders)
@@ -154,9 +156,12 @@ def encode_cli(
             gpus, bar = running.gpus(), not running.quiet
             asked = {name: value for name, value in asdict(encoding).items() if name in Options.__dataclass_fields__}
             check_given(Path(source), Path(target), Options(**asked), overwrite=encoding.overwrite)
-            pipe = load_pipe(
-                running.pipeline, name=running.pipe_name, precision=cast(Any, running.precision), gpu_ids=gpus
-            )
+            with ticking("Loading", shown=bar):
+                from ..bulk import encode_file, load_pipe
+
+                pipe = load_pipe(
+                    running.pipeline, name=running.pipe_name, precision=cast(Any, running.precision), gpu_ids=gpus
+                )
             report = encode_file(pipe, source, target, gpu_ids=gpus, progress=bar, **asdict(encoding))
     except KeyboardInterrupt:
         msg.warn("Stopped", "Run the same command again to go on.")

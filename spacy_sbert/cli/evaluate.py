@@ -11,7 +11,7 @@ from .ending import check_new, fail, or_fail, use_gpu
 from .errors import Warnings
 from .found_columns import reading_of
 from .group import app
-from .options import HIDDEN, Benchmark, Gpu, Layout, Output, Overwrite, PipelineOrEncoder, takes_options
+from .options import HIDDEN, Benchmark, Gpu, Layout, Output, Overwrite, PipelineOrEncoder, Quiet, takes_options
 
 LABELS = {
     "sts_spearman": "Spearman",
@@ -31,6 +31,7 @@ def evaluate_cli(
     output: Output = None,
     overwrite: Overwrite = False,
     gpu_id: Gpu = -1,
+    quiet: Quiet = False,
     compared: Annotated[bool, Option("--compare", hidden=True)] = False,
     *,
     layout: Layout,
@@ -52,23 +53,25 @@ def evaluate_cli(
     use_gpu(gpu_id)
     if data_path.is_dir():
         echo(Warnings.OLD_CALL.format(old="evaluate PIPELINE FOLDER", new="benchmark"), err=True)
-        return benchmark.run(pipeline, data_path, suites, output, overwrite=overwrite)
+        return benchmark.run(pipeline, data_path, suites, output, overwrite=overwrite, quiet=quiet)
     check_new(output, overwrite=overwrite)
-    _evaluate(pipeline, data_path, layout, output)
+    _evaluate(pipeline, data_path, layout, output, shown=not quiet)
 
 
-def _evaluate(pipeline: str, data_path: Path, layout: Layout, output: Path | None) -> None:
+def _evaluate(pipeline: str, data_path: Path, layout: Layout, output: Path | None, *, shown: bool) -> None:
     import srsly
 
-    from ..bulk.pipe import load_pipeline
-    from ..evaluation import evaluate
+    from ..errors.progress import ticking
     from ..files.whole import write_text
 
-    with or_fail(f"Cannot evaluate {pipeline}"):
+    with or_fail(f"Cannot evaluate {pipeline}"), ticking("Loading", shown=shown):
+        from ..bulk.pipe import load_pipeline
+        from ..evaluation import evaluate
+
         nlp = load_pipeline(pipeline)
     with or_fail(f"Cannot evaluate on {data_path}"):
-        reading = reading_of(data_path, layout, nlp.config.get("corpora", {}).get("dev"))
-        scores = evaluate(nlp, data_path, **reading)
+        reading = reading_of(data_path, layout, nlp.config.get("corpora", {}).get("dev"), shown=shown)
+        scores = evaluate(nlp, data_path, progress=shown, **reading)
     rows = [("Examples", str(scores["pairs"]))]
     rows += [(name, f"{100 * score:.2f}") for key, name in LABELS.items() if (score := scores[key]) is not None]
     msg.table(rows, title="Scores x 100, vectors compared by cosine, triplets by Euclidean distance")

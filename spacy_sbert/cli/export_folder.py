@@ -8,7 +8,7 @@ from wasabi import msg
 
 from .ending import or_fail
 from .group import app
-from .options import FormerName, Pipe, Pipeline
+from .options import FormerName, Pipe, Pipeline, Quiet
 
 
 @app.command("export")
@@ -17,6 +17,7 @@ def export_cli(
     output: Annotated[Path, Argument(help="The folder to write, which must not be there yet.")],
     pipe: Pipe = None,
     name: FormerName = None,
+    quiet: Quiet = False,
 ) -> None:
     """Write a folder for sentence-transformers.
 
@@ -24,8 +25,12 @@ def export_cli(
     """
     from spacy.util import load_model
 
+    from ..errors.progress import ticking
     from ..interchange import export_folder
 
     with or_fail(f"Cannot export {pipeline}"):
-        export_folder(load_model(pipeline), output, name=name if pipe is None else pipe)
+        with ticking("Loading", shown=not quiet):
+            nlp = load_model(pipeline)
+        with ticking("Writing", shown=not quiet):
+            export_folder(nlp, output, name=name if pipe is None else pipe)
     msg.good(f"Saved the folder to {output}: SentenceTransformer({str(output)!r}) loads it")

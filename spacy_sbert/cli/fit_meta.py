@@ -63,6 +63,7 @@ def fit_meta_cli(
     import spacy
     from spacy.cli._util import import_code
 
+    from ..errors.progress import ticking
     from ..files.whole import new_folder
     from ..meta.corpus import ShortSentences, read_sentences
     from ..meta.fitting import fit_meta, set_method
@@ -73,12 +74,13 @@ def fit_meta_cli(
     import_code(code)
     try:
         options = dict(_parse(text) for text in option or [])
-        nlp = spacy.load(pipeline)
+        with ticking("Loading", shown=not quiet):
+            nlp = spacy.load(pipeline)
         if pipe not in nlp.pipe_names or method is not None or size is not None or options:
             set_method(nlp, pipe, method, size, options)
         sentences = ShortSentences(nlp, lambda: read_sentences(corpus, column), max_tokens)
         fit_meta(nlp, pipe, sentences, cache=cache, progress=not quiet)
-        with new_folder(output, replace=overwrite) as folder:
+        with ticking("Writing", shown=not quiet), new_folder(output, replace=overwrite) as folder:
             nlp.to_disk(folder)
             _keep(output, folder)
     except (OSError, ValueError) as error:

@@ -8,7 +8,7 @@ from wasabi import msg
 
 from .ending import or_fail
 from .group import app
-from .options import FormerName, Lang, Precision
+from .options import FormerName, Lang, Precision, Quiet
 
 DEFAULT_PIPE = "sbert"
 
@@ -21,18 +21,21 @@ def import_cli(
     pipe: Annotated[str | None, Option("--pipe", help=f"The name of the pipe, by default {DEFAULT_PIPE}.")] = None,
     name: FormerName = None,
     precision: Precision = None,
+    quiet: Quiet = False,
 ) -> None:
     """Make a pipeline of a sentence-transformers model.
 
     It has the same vectors. Code that comes with the model is not run.
     """
+    from ..errors.progress import ticking
     from ..files.whole import new_folder
     from ..interchange import REFERENCE, import_folder
 
     pipe = next(one for one in (pipe, name, DEFAULT_PIPE) if one is not None)
     with or_fail(f"Cannot import {source}"):
-        nlp = import_folder(source, lang=lang, name=pipe, precision=cast(Any, precision))
-        with new_folder(output) as folder:
+        with ticking("Loading", shown=not quiet):
+            nlp = import_folder(source, lang=lang, name=pipe, precision=cast(Any, precision))
+        with ticking("Writing", shown=not quiet), new_folder(output) as folder:
             nlp.to_disk(folder)
     msg.good(f"Saved the pipeline to {output}")
     if nlp.config["components"][pipe]["model"].get("precision") == REFERENCE:

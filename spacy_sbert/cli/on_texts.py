@@ -48,12 +48,15 @@ def run(
     work: Callable[..., list[RowT]], pipeline: str, corpus: Path, how: How, vectors: Path | None = None
 ) -> list[RowT]:
     """Load the pipeline, and do the work with its pipe; errors that say what is wrong end the command."""
-    from ..bulk import load_pipe
+    from ..errors.progress import ticking
 
     use_gpu(how.gpu_id)
     with or_fail(f"Cannot work on {corpus}", RuntimeError):
         stored = None if vectors is None else vectors_of(vectors, corpus, how.column, header=how.header)
-        pipe = load_pipe(pipeline, name=how.pipe_name)
+        with ticking("Loading", shown=not how.quiet):
+            from ..bulk import load_pipe
+
+            pipe = load_pipe(pipeline, name=how.pipe_name)
         if stored is not None:
             work = partial(work, vectors=made_by(pipe, *stored))
         return work(pipe, corpus, progress=not how.quiet, column=how.column, header=how.header)

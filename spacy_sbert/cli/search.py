@@ -93,6 +93,7 @@ def search_cli(
         work = _in_folder(queries, found, is_index=stored == "index")
         columns = ("score", "file", "row", "id", "text")
     own = Path(vectors) if vectors is not None and stored is None else None
+    is_new = stored is None and found.index is not None and not found.index.exists()
     results = run(work, pipeline, corpus, how, own)
     for query, best in zip(queries, results, strict=True):
         shown = [
@@ -100,6 +101,8 @@ def search_cli(
             for score, *row in best
         ]
         msg.table(shown, header=[name.capitalize() for name in columns], title=_shortened(query), divider=True)
+    if is_new:
+        msg.good(f"Saved the index to {found.index}")
     if output is not None:
         rows = [(query, *one) for query, best in zip(queries, results, strict=True) for one in best]
         write(output, ("query", *columns), rows)
@@ -137,7 +140,7 @@ def _in_folder(queries: list[str], found: Found, *, is_index: bool) -> Callable[
     from ..bulk import PartVectors
     from ..search.in_folders import search_folder
 
-    def work(pipe: Any, folder: Path, **_: object) -> Any:  # of texts it has no column
+    def work(pipe: Any, folder: Path, *, progress: bool, **_: object) -> Any:  # of texts it has no column
         return search_folder(
             pipe,
             folder,
@@ -147,6 +150,7 @@ def _in_folder(queries: list[str], found: Found, *, is_index: bool) -> Callable[
             open_vectors=PartVectors,
             vectors=found.vectors,
             query_prompt=found.query_prompt,
+            progress=progress,
         )
 
     return work

@@ -12,9 +12,10 @@ from wasabi import msg
 from .ending import check_corpus, check_new, fail, or_fail, use_gpu
 from .group import app
 from .on_texts import made_by, vectors_of
-from .options import Gpu, Limit, Overwrite, PipelineOrEncoder, Seed, Vectors, given, takes_options
+from .options import Gpu, Limit, Overwrite, PipelineOrEncoder, Quiet, Seed, Vectors, given, takes_options
 
 if TYPE_CHECKING:
+    from spacy.language import Language
     from spacy.tokens import Doc, Span
 
 
@@ -55,6 +56,7 @@ def visualize_cli(
     vectors: Vectors = None,
     overwrite: Overwrite = False,
     gpu_id: Gpu = -1,
+    quiet: Quiet = False,
     *,
     drawing: Drawing,
 ) -> None:
@@ -69,6 +71,7 @@ def visualize_cli(
         fail("--clusters finds the labels of a map: use it with --style map, and leave --labels out")
     check_new(output, overwrite=overwrite)
 
+    from ..errors.progress import ticking
     from ..files.whole import whole_file
     from ..readers.texts import read_texts
     from ..visual import render
@@ -76,21 +79,23 @@ def visualize_cli(
     from ..visual.scatter import check_sizes
 
     use_gpu(gpu_id)
-    options = given(drawing)
+    options, shown = given(drawing), not quiet
     with or_fail(f"Cannot draw {texts_path}"):
         docs: Doc | Iterable[Doc | Span]
         check_options(style, [*options, *(["labels"] if labels else [])])
         if sentences:
-            docs = _document(pipeline, texts_path)
+            docs = _document(pipeline, texts_path, shown=shown)
         else:
-            texts, found = read_texts(texts_path, column=column, label=labels, limit=limit)
+            with ticking("Reading", shown=shown):
+                texts, found = read_texts(texts_path, column=column, label=labels, limit=limit)
             options |= {} if found is None else {"labels": found}
             if clusters:
                 check_sizes(len(texts), clusters)
-            docs = _docs(pipeline, texts, vectors, texts_path, column or "text")
-        if clusters:
-            docs, options["labels"] = _clustered(docs, clusters, drawing.seed or 0)
-        page = render(docs, cast(Any, style), page=True, jupyter=False, options=options)
+            docs = _docs(pipeline, texts, vectors, texts_path, column or "text", shown=shown)
+        with ticking("Drawing", shown=shown):
+            if clusters:
+                docs, options["labels"] = _clustered(docs, clusters, drawing.seed or 0)
+            page = render(docs, cast(Any, style), page=True, jupyter=False, options=options)
         with whole_file(output) as file:
             file.write(str(page).encode("utf8"))
     msg.good(f"Saved the picture to {output}")
@@ -108,23 +113,36 @@ def _clustered(docs: "Doc | Iterable[Doc | Span]", count: int, seed: int) -> tup
     return rows, kmeans_clusters(vectors, n_clusters=count, seed=seed).tolist()
 
 
-def _document(pipeline: str, path: Path) -> "Doc":
+def _loaded(pipeline: str, *, shown: bool) -> "Language":
+    from ..errors.progress import ticking
+
+    with ticking("Loading", shown=shown):
+        from ..bulk.pipe import load_pipeline
+
+        return load_pipeline(pipeline)
+
+
+def _document(pipeline: str, path: Path, *, shown: bool) -> "Doc":
     """A whole file as one Doc."""
-    from ..bulk.pipe import load_pipeline
+    from ..errors.progress import ticking
     from ..readers.texts import read_document
 
-    return load_pipeline(pipeline)(read_document(path))
+    nlp = _loaded(pipeline, shown=shown)
+    with ticking("Encoding", shown=shown):
+        return nlp(read_document(path))
 
 
 def _docs(
-    pipeline: str, texts: Sequence[str], vectors: Path | None, corpus: Path, column: str
+    pipeline: str, texts: Sequence[str], vectors: Path | None, corpus: Path, column: str, *, shown: bool
 ) -> "Iterable[Doc | Span]":
     """Docs of the first texts of a file, with the vectors of the pipeline, or those that `encode` wrote."""
-    from ..bulk.pipe import load_pipeline
+    from ..errors.progress import progress_of
 
-    if vectors is None:
-        return load_pipeline(pipeline).pipe(texts)
-    return _with_vectors(pipeline, texts, vectors, corpus, column)
+    if vectors is not None:
+        return _with_vectors(pipeline, texts, vectors, corpus, column)
+    docs = _loaded(pipeline, shown=shown).pipe(texts)
+    # They are made while the picture is drawn, under the bar of which this one stands.
+    return progress_of(docs, total=len(texts), desc="Encoding", unit="texts", shown=shown, leave=False)
 
 
 def _with_vectors(pipeline: str, texts: Sequence[str], path: Path, corpus: Path, column: str) -> Iterator["Doc"]:

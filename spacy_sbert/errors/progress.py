@@ -63,6 +63,17 @@ def progress_of(
             bar.update()
 
 
+@contextmanager
+def ticking(desc: str, *, shown: bool | None) -> Iterator[None]:
+    """A bar for work that nobody can count, such as loading weights: it shows the time that goes by; see progress_bar.
+
+    desc (str): what is done.
+    """
+    with progress_bar(1, shown=shown, unit="steps", desc=desc) as bar:
+        yield
+        bar.update()
+
+
 def _tick(bar: tqdm, ended: Event) -> None:
     while not ended.wait(SECONDS):
         bar.refresh()

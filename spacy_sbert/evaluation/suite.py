@@ -45,7 +45,7 @@ def evaluate_suites(
     settings: Settings | None = None,
     cache: Path | None = None,
     save: Save | None = None,
-    progress_bar: bool = True,
+    progress_bar: bool | None = None,
 ) -> Results:
     """Measure vectors on every task of the suites whose data are there.
 
@@ -56,7 +56,7 @@ def evaluate_suites(
     cache (Path): a folder for vectors and for the results of tasks, which are reused while model, data, settings and
         versions are the same.
     save (Callable): is given the results after each task, so that an interruption loses none.
-    progress_bar (bool): whether to show bars, on a terminal.
+    progress_bar (bool): whether to show bars; None for bars on a terminal alone.
     RETURNS (dict): the results, JSON: format, model (name, digest, device, width of its vectors, number of texts
         encoded), versions, settings, tasks (results by name, see Task.run, with their suite, data digests and whether
         they were reused), skipped (reasons by name), failed (messages by name).
@@ -68,8 +68,7 @@ def evaluate_suites(
         raise ValueError(Errors.UNKNOWN_SUITE.format(given="", expected=", ".join(SUITES)))
 
     def progress(items: Sequence[ItemT], name: str, /) -> Iterable[ItemT]:
-        # disable=None: no bar if the output is not a terminal
-        return progress_of(items, desc=name, shown=None if progress_bar else False, leave=False)
+        return progress_of(items, desc=name, shown=progress_bar, leave=False)
 
     results = shown(
         {

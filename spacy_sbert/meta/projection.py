@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy
 
-from ..errors.progress import progress_bar
+from ..errors.progress import progress_bar, ticking
 from ..similarity.principal_components import components_of_covariance, positive
 from .errors import MORE_SENTENCES, Errors
 from .estimator import MetaEmbedding, Views
@@ -40,9 +40,8 @@ class LinearMeta(MetaEmbedding):
                 with numpy.errstate(over="ignore", invalid="ignore"):  # it is looked at when all are added up
                     moments.update(numpy.hstack(block))
                 bar.update(len(block[0]))
-        with progress_bar(1, desc=f"Solving for {sum(widths)} numbers", unit="steps", shown=progress) as bar:
+        with ticking(f"Solving for {sum(widths)} numbers", shown=progress):
             self.fit_moments(moments, widths, names)
-            bar.update()
 
     def fit_moments(self, moments: Moments, widths: Sequence[int], names: Sequence[str]) -> "LinearMeta":
         """Learn from moments alone: those of the concatenation of the members' vectors.

@@ -10,6 +10,7 @@ from spacy.tokens import DocBin
 
 from ..errors import reason_of
 from ..errors.checks import Name, NonNegative, validated
+from ..errors.progress import progress_of, ticking
 from ..files.whole import whole_file
 from .docs import example_doc
 from .errors import Errors
@@ -32,6 +33,7 @@ def convert(
     max_score: float = 1.0,
     header: bool = True,
     limit: NonNegative = 0,
+    progress: bool = False,
 ) -> int:
     """Convert pairs, triplets or single texts to .spacy.
 
@@ -42,6 +44,7 @@ def convert(
     lang (str): the language whose tokenizer makes the Docs.
     expect (int): how many examples there must be, None for any number above zero.
     format, members, score, label, min_score, max_score, header, limit: see PairCorpus.
+    progress (bool): whether to show progress bars.
     RETURNS (int): the number of examples written.
     RAISES (ValueError): if a line is not what it should be, or their number not as expected; nothing is written then.
     RAISES (OSError): if the file cannot be written; what was there stays.
@@ -49,21 +52,22 @@ def convert(
     if output_path.suffix != ".spacy":
         raise ValueError(Errors.NOT_SPACY.format(path=output_path))
     columns = Columns(tuple(members or ()), score, label, min_score, max_score, header)
-    docs = _read_docs(input_path, spacy.blank(lang), format, columns, limit)
+    docs = _read_docs(input_path, spacy.blank(lang), format, columns, limit, progress)
     if expect is not None and len(docs) != expect:
         raise ValueError(Errors.WRONG_COUNT.format(path=input_path, given=len(docs), expected=expect))
-    with whole_file(output_path) as file:
+    with ticking("Writing", shown=progress), whole_file(output_path) as file:
         file.write(docs.to_bytes())
     return len(docs)
 
 
-def _read_docs(path: Path, nlp: Language, format: str, columns: Columns, limit: int) -> DocBin:
+def _read_docs(path: Path, nlp: Language, format: str, columns: Columns, limit: int, progress: bool) -> DocBin:
     format = find_format(path, format, columns)
     if format == SPACY:
         expected = ", ".join(name for name in FORMATS if name != SPACY)
         raise ValueError(Errors.UNKNOWN_FORMAT.format(path=path, expected=expected))
     docs = DocBin()
-    for row in islice(read_rows(path, format, columns), limit or None):
+    rows = islice(read_rows(path, format, columns), limit or None)
+    for row in progress_of(rows, desc="Reading", unit="examples", shown=progress):
         try:
             docs.add(example_doc(nlp, row.members, score=row.score, label=row.label))
         except ValueError as error:  # of the tokenizer, which does not know the file

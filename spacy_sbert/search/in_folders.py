@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ..component.sbert import SentenceBert
 from ..errors.checks import Positive, validated
+from ..errors.progress import ticking
 from .encoder import check_encoder, identify
 from .index import VectorIndex
 from .index_folder import read_manifest
@@ -40,6 +41,7 @@ def search_folder(
     k: Positive = 10,
     vectors: str | None = None,
     query_prompt: str | None = None,
+    progress: bool = False,
 ) -> list[list[FoundVector]]:
     """The vectors of a folder that are most similar to each query.
 
@@ -49,7 +51,7 @@ def search_folder(
     open_vectors (Callable): opens a folder of stored vectors, as bulk.PartVectors.
     k (int): how many for each query; all if there are fewer.
     vectors (str): the folder of the vectors of an index, if they stand elsewhere than when it was built.
-    query_prompt (str): the encoder's prompt for the queries, by its name.
+    query_prompt (str): the encoder's prompt for the queries, by its name. progress (bool): whether to show bars.
     RETURNS (list of lists of FoundVector): the best first.
     RAISES (ValueError): if a query has no text; if vectors are of another encoder, or not those of the index.
     """
@@ -57,11 +59,12 @@ def search_folder(
     index = VectorIndex.load(folder, encoder=encoder) if is_index else None
     stored = open_vectors(vectors or (index and index.folder) or str(folder))
     check_encoder(identity_of(stored), encoder, stored.name)
-    wanted, k = encode_queries(pipe, queries, query_prompt), min(k, stored.shape[0])
+    wanted, k = encode_queries(pipe, queries, query_prompt, progress=progress), min(k, stored.shape[0])
     if index is None:
-        scores, rows = nearest_stored(wanted, stored, k=k)
+        scores, rows = nearest_stored(wanted, stored, k=k, progress=progress)
     else:
-        scores, rows = index.search(wanted, k=k, vectors=stored)
+        with ticking("Searching", shown=progress):
+            scores, rows = index.search(wanted, k=k, vectors=stored)
     return [
         [FoundVector(score, *where) for score, where in zip(own.tolist(), stored.where(found), strict=True)]
         for own, found in zip(scores, rows, strict=True)

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 import numpy
 
 from ..errors.checks import Positive, validated
-from ..errors.progress import progress_bar
+from ..errors.progress import progress_bar, ticking
 from ..files.digests import digest_of_parts
 from ..files.whole import whole_file
 from ..similarity import unit_length
@@ -91,9 +91,10 @@ class _Blocks:
     def merge(self, path: Path) -> FaissIndex:
         """The whole index, whose lists stand in the file `path`: of each its codes, then its rows."""
         faiss = import_faiss()
-        index = self._trained()
+        with ticking("Training", shown=self.progress):
+            index = self._trained()
         paths = self._filled(index)
-        with ExitStack() as stack, whole_file(path) as file:
+        with ticking("Merging", shown=self.progress), ExitStack() as stack, whole_file(path) as file:
             blocks = [stack.enter_context(block.open("rb")) for block in paths]
             sizes = numpy.stack([self._sizes(block) for block in blocks])  # (blocks, lists)
             for own in sizes.T.tolist():

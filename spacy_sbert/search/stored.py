@@ -6,6 +6,7 @@ from typing import Protocol
 import numpy
 from numpy.typing import ArrayLike
 
+from ..errors.progress import progress_bar
 from ..similarity.rows import check_count, checked
 from .blocks import check_widths
 from .encoder import EncoderIdentity
@@ -44,11 +45,11 @@ def identity_of(vectors: SignedVectors) -> EncoderIdentity:
     return EncoderIdentity(name, vectors.shape[1], digest)
 
 
-def nearest_stored(queries: ArrayLike, vectors: StoredVectors, *, k: int) -> Best:
+def nearest_stored(queries: ArrayLike, vectors: StoredVectors, *, k: int, progress: bool = False) -> Best:
     """As `nearest`, of vectors that are read once, a block at a time.
 
     queries (float array of shape (n, width)): what to search for. vectors (StoredVectors): what to search in.
-    k (int): how many of each, from 1 to as many as there are.
+    k (int): how many of each, from 1 to as many as there are. progress (bool): whether to show a progress bar.
     RETURNS (float32 array of shape (n, k), int64 array of shape (n, k)): the similarities, and the rows.
     RAISES (ValueError): see nearest; if a file is not the one that was written.
     """
@@ -57,9 +58,11 @@ def nearest_stored(queries: ArrayLike, vectors: StoredVectors, *, k: int) -> Bes
     check_count(k, n, f"nearest of {n} vectors")
     best = numpy.empty((len(rows), 0), dtype="float32"), numpy.empty((len(rows), 0), dtype="int64")
     start = 0
-    for block in vectors.blocks():
-        scores, found = nearest(rows, block, k=min(k, len(block)))
-        best, start = best_of(best, (scores, found + start), k), start + len(block)
+    with progress_bar(n, shown=progress, unit="vectors", desc="Searching") as bar:
+        for block in vectors.blocks():
+            scores, found = nearest(rows, block, k=min(k, len(block)))
+            best, start = best_of(best, (scores, found + start), k), start + len(block)
+            bar.update(len(block))
     return best
 
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..component.sbert import SentenceBert
 from ..errors.checks import Cosine, Named, Positive, validated
-from ..errors.progress import progress_bar
+from ..errors.progress import progress_bar, progress_of, ticking
 from ..files.result_tables import write_table  # noqa: F401  as the other functions behind the commands
 from ..files.texts import TextColumns, read_text_rows
 from ..similarity.rows import checked
@@ -27,7 +27,7 @@ from .similar_pairs import check_kept, most_similar_pairs, pairs_above
 TEXT = "text"  # the column, where a table has one of that name
 Method = Annotated[Literal["communities", "hierarchical", "kmeans"], Named()]
 KIND: BuiltKind = "hnsw"  # of an index, if nobody asks for another
-WINDOW = 2**14  # texts whose vectors are in memory beside an index that is built
+WINDOW = 2**12  # as many as `encode` takes together: texts whose vectors are in memory beside an index that is built
 MAX_HIERARCHICAL = 30_000  # texts, whose distances take 3.6 GB, and SciPy's copy of them as much
 NO_CLUSTER = -1
 
@@ -41,15 +41,17 @@ class FoundText(NamedTuple):
 
 
 @validated
-def read_corpus(path: Path, column: str = TEXT, *, header: bool = True) -> list[str]:
+def read_corpus(path: Path, column: str = TEXT, *, header: bool = True, progress: bool = False) -> list[str]:
     """The texts of a file, without blank ones.
 
     path (Path): .txt with a text a line, .jsonl, .csv, .tsv (each .gz or not) or .parquet.
     column (str): the column or field of the texts. header (bool): whether .csv and .tsv have one; if not, columns are
         named "0", "1", ...
+    progress (bool): whether to show a progress bar.
     RAISES (ValueError): if it holds none, or has a bad row, with its line.
     """
-    rows = read_text_rows(path, TextColumns(column, None, header))
+    read = read_text_rows(path, TextColumns(column, None, header))
+    rows = progress_of(read, desc="Reading", unit="rows", shown=progress)
     texts = [row.text for row in rows if row.text and not row.text.isspace()]
     if not texts:
         raise ValueError(Errors.SEARCH_EMPTY_CORPUS.format(path=path))
@@ -100,11 +102,12 @@ def open_index(
     For arguments see search_texts.
     RAISES (ValueError): if the index there is damaged, or of another encoder or other texts.
     """
-    texts, encoder = read_corpus(corpus, column, header=header), identify(pipe)
+    texts, encoder = read_corpus(corpus, column, header=header, progress=progress), identify(pipe)
     if not (folder / MANIFEST).exists():
         blocks = encode_blocks(pipe, texts, vectors, progress=progress)
         index = VectorIndex.build(blocks, kind=kind or KIND, encoder=encoder, texts=texts)
-        index.save(folder)
+        with ticking("Saving", shown=progress):
+            index.save(folder)
         return index
     saved = read_manifest(folder)
     saved.check_encoder(encoder, folder)
@@ -115,9 +118,11 @@ def open_index(
     return VectorIndex.load(folder, encoder=encoder)
 
 
-def encode_queries(pipe: SentenceBert, queries: Sequence[str], prompt: str | None) -> numpy.ndarray:
+def encode_queries(
+    pipe: SentenceBert, queries: Sequence[str], prompt: str | None, *, progress: bool = False
+) -> numpy.ndarray:
     """The vectors of queries, float32 (n, width). RAISES (ValueError): if one has no text."""
-    wanted = pipe.encode(queries, prompt_name=prompt)
+    wanted = pipe.encode(queries, prompt_name=prompt, progress=progress)
     if not wanted.any(axis=1).all():
         raise ValueError(Errors.SEARCH_EMPTY_QUERY)
     return wanted
@@ -153,10 +158,12 @@ def search_texts(
     RAISES (ValueError): if a file cannot be read or holds nothing, a query has no text, or the index does not fit.
     """
     check_kind(kind)
-    wanted = encode_queries(pipe, queries, query_prompt)
+    wanted = encode_queries(pipe, queries, query_prompt, progress=progress)
     if index is None and not corpus.is_dir():
-        texts = read_corpus(corpus, column, header=header)
-        found = nearest(wanted, encode_texts(pipe, texts, vectors, progress=progress), k=min(k, len(texts)))
+        texts = read_corpus(corpus, column, header=header, progress=progress)
+        rows = encode_texts(pipe, texts, vectors, progress=progress)
+        with ticking("Searching", shown=progress):
+            found = nearest(wanted, rows, k=min(k, len(texts)))
     else:
         if index is None or corpus.is_dir():
             opened = VectorIndex.load(corpus, encoder=identify(pipe))
@@ -167,9 +174,10 @@ def search_texts(
         texts = [row.text for row in opened.rows or () if row.text is not None]
         if len(texts) < len(opened):
             raise ValueError(Errors.SEARCH_NO_TEXTS.format(folder=corpus))
-        found = opened.search(wanted, k=min(k, len(texts)))
-    rows = zip(*(part.tolist() for part in found), strict=True)  # of each query
-    return [[FoundText(score, i, texts[i]) for score, i in zip(*best, strict=True)] for best in rows]
+        with ticking("Searching", shown=progress):
+            found = opened.search(wanted, k=min(k, len(texts)))
+    of_queries = zip(*(part.tolist() for part in found), strict=True)
+    return [[FoundText(score, i, texts[i]) for score, i in zip(*best, strict=True)] for best in of_queries]
 
 
 @validated
@@ -192,7 +200,7 @@ def mine_texts(
     RETURNS (list of (score, row, row, text, text)): the best first.
     RAISES (ValueError): if the file cannot be read, or holds fewer than two texts, or all pairs are too many.
     """
-    texts = read_corpus(corpus, column, header=header)
+    texts = read_corpus(corpus, column, header=header, progress=progress)
     if len(texts) < 2:
         raise ValueError(Errors.SEARCH_SINGLE_TEXT.format(path=corpus))
     n_pairs = len(texts) * (len(texts) - 1) // 2
@@ -230,13 +238,12 @@ def cluster_texts(
     """
     check_method(method, options)
     work, _ = METHODS[method]
-    texts = read_corpus(corpus, column, header=header)
+    texts = read_corpus(corpus, column, header=header, progress=progress)
     if method == "hierarchical" and len(texts) > MAX_HIERARCHICAL:
         raise ValueError(Errors.SEARCH_TOO_MANY.format(given=len(texts), most=MAX_HIERARCHICAL))
     rows = encode_texts(pipe, texts, vectors, progress=progress)
-    with progress_bar(1, shown=progress, unit="steps", desc="Clustering") as bar:
+    with ticking("Clustering", shown=progress):
         labels = work(rows, **options)
-        bar.update()
     return list(zip(labels.tolist(), range(len(texts)), texts, strict=True))
 
 

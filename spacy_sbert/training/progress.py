@@ -28,9 +28,11 @@ class Info(TypedDict):
     losses: dict[str, float]
 
 
+Row = dict[str, float | str]
 LogStep = Callable[[Info | None], None]
 Setup = Callable[[Language, IO, IO], tuple[LogStep, Callable[[], None]]]
 WIDTH = 12  # of a column
+UNKNOWN = "-"  # of one step alone, most of whose time an evaluation took, no speed can be told
 
 
 @registry.loggers("spacy-sbert.ProgressLogger.v1")
@@ -38,7 +40,8 @@ WIDTH = 12  # of a column
 def progress_logger(progress_bar: bool = True, output_file: str | Path | None = None) -> Setup:
     """Log as spaCy's ConsoleLogger does, with the loss of each objective and the speed of training.
 
-    progress_bar (bool): whether to show the steps, the examples a second and the time left, on a terminal.
+    progress_bar (bool): whether to show the steps, the examples a second and the time left, on a terminal; and the time
+        left in each row.
     output_file (str or Path): a file that gets a line for each evaluation: a row of a table if it ends in .csv, else
         JSON; an existing one is continued.
     RETURNS (Callable): what `training.logger` is to be.
@@ -70,17 +73,19 @@ class TrainingLog:
                 output_file.parent.mkdir(parents=True, exist_ok=True)
         self.seen = self._examples_seen()
         self.started = perf_counter()
+        self.taken = 0  # steps since then
         self.unscored = 0  # steps since the last evaluation
+        self.total = _count_steps(nlp) if progress_bar else None
         # disable=None: no bar where the output is not a terminal
-        self.bar = tqdm(disable=None if progress_bar else True, leave=False, file=stderr, unit="step")
-        if not self.bar.disable:
-            self.bar.total = _count_steps(nlp)
+        disable = None if progress_bar else True
+        self.bar = tqdm(total=self.total, disable=disable, leave=False, file=stderr, unit="step")
 
     def step(self, info: Info | None) -> None:
         """Count a step; with the result of an evaluation, write it.
 
         info (dict): as spaCy's training loop makes it, None between evaluations.
         """
+        self.taken += 1
         if self.bar.total is None or self.bar.n < self.bar.total:  # spaCy counts from 0, and so takes one more
             self.bar.update(1)
         if info is not None and self.bar.n <= info["step"]:  # gone on with, from a checkpoint
@@ -94,7 +99,9 @@ class TrainingLog:
         more = (key for key in info["losses"] if key not in losses and key not in self.sources)
         losses |= {key: float(info["losses"][key]) for key in more}
         scores = {name: 100 * float(info["other_scores"].get(name, 0.0)) for name in self.weights}
-        row = {"E": info["epoch"], "#": info["step"], "ex/s": self._rate()}
+        row: Row = {"E": info["epoch"], "#": info["step"], "ex/s": self._rate() if self.taken > 1 else UNKNOWN}
+        if self.total is not None:
+            row["left"] = self._left(self.total - info["step"]) if self.taken > 1 else UNKNOWN
         row.update({f"loss {name}": value for name, value in losses.items()})
         row.update({**scores, "score": 100 * float(info["score"])})
         self._write(row)
@@ -110,14 +117,14 @@ class TrainingLog:
         if self.unscored:
             self.stdout.write(Printer(no_print=True).info(Notes.NOT_EVALUATED.format(steps=self.unscored)) + "\n")
 
-    def _write(self, row: dict[str, float]) -> None:
+    def _write(self, row: Row) -> None:
         printer = Printer(no_print=True)
         lines = []
         widths = [max(len(name), WIDTH if " " in name else 6) for name in row]
         if list(row) != self.columns:  # an objective that is new has a new column
             self.columns = list(row)
             lines += [printer.row(self.columns, widths=widths), printer.row(["-" * width for width in widths])]
-        cells = [str(value) if isinstance(value, int) else f"{value:.4g}" for value in row.values()]
+        cells = [f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()]
         lines.append(printer.row(cells, widths=widths, aligns=["r"] * len(cells)))
         with self.bar.external_write_mode(file=self.stdout):
             self.stdout.write("\n".join(lines) + "\n")
@@ -126,6 +133,10 @@ class TrainingLog:
     def _rate(self) -> float:
         """Examples a second since the start, evaluations included."""
         return (self._examples_seen() - self.seen) / max(perf_counter() - self.started, 1e-9)
+
+    def _left(self, steps: int) -> str:
+        """The time that so many steps will take, evaluations included."""
+        return tqdm.format_interval(max(0, steps) * (perf_counter() - self.started) / self.taken)
 
     def _examples_seen(self) -> int:
         return max((pipe.examples_seen for pipe in self.counters), default=0)

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-import numpy
 from thinc.util import to_numpy
 
 from ..encoder.rows import RowStates, rows_of_texts
@@ -11,6 +10,7 @@ from ..encoder.wordpieces import Wordpieces
 from .call import Call
 from .identity import layers_digest
 from .sentence_pooling import SentencePooling, pool_rows
+from .texts import Encoded, Moved, unmoved
 
 
 @dataclass
@@ -50,12 +50,13 @@ class StaticTextEncoder:
         """The wordpieces of texts."""
         return self.table.wordpiece_tokenizer(texts, offsets=False)
 
-    def encode(self, wordpieces: Wordpieces) -> tuple[numpy.ndarray, int]:
+    def encode(self, wordpieces: Wordpieces, moved: Moved = unmoved) -> Encoded:
         """The vectors of texts, on the CPU, and how many were cut: none."""
         rows = rows_of_texts(wordpieces, self.table.wordpiece_tokenizer.settings)
         batch = RowStates(rows, [], wordpieces.lengths)
         batch.states, batch.backprop = self.table.states(wordpieces, False)
         (vectors, _), _ = pool_rows(self.pooling, batch, False, call=self.call)
+        moved(len(vectors))
         return to_numpy(vectors), 0
 
     def check_calibrated(self) -> None:

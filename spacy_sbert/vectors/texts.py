@@ -2,7 +2,7 @@
 
 import multiprocessing
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -23,6 +23,7 @@ from ..encoder.engine.packed_bert import is_packable
 from ..encoder.engine.threads import map_ahead
 from ..encoder.options import INT8
 from ..encoder.rows import RowStates, rows_of_texts
+from ..encoder.states import States
 from ..encoder.transformer import RowTransformer, load
 from ..encoder.wordpieces import Wordpieces
 from ..errors.checks import Positive, Processes, check, check_text
@@ -34,6 +35,11 @@ from .identity import encoder_digests
 from .sentence_pooling import SentencePooling, pool_rows
 
 Encoded = tuple[numpy.ndarray, int]  # float32 (texts, width), and how many texts were cut
+Moved = Callable[[int], object]  # is told how many more texts are done, such as the update of a bar
+
+
+def unmoved(_: int) -> None:
+    """For those who show no bar."""
 
 
 class TextsEncoder(Protocol):
@@ -66,8 +72,11 @@ class TextsEncoder(Protocol):
     def tokenize(self, texts: list[str]) -> Any:
         """The units of texts."""
 
-    def encode(self, units: Any) -> Encoded:
-        """The vectors of texts, on the CPU, and how many were longer than the limit."""
+    def encode(self, units: Any, moved: Moved = unmoved) -> Encoded:
+        """The vectors of texts, on the CPU, and how many were longer than the limit.
+
+        moved (Callable): is told of all texts by the end, and of some on the way where it takes long.
+        """
 
     def check_calibrated(self) -> None:
         """RAISES (ValueError): if vectors would depend on which texts come first."""
@@ -136,13 +145,25 @@ class TextEncoder:
         prompt = self.transformer.prompt(self.call.prompt)
         return self.transformer.wordpiece_tokenizer(texts, offsets=False, prompt=prompt)
 
-    def encode(self, wordpieces: Wordpieces) -> Encoded:
+    def encode(self, wordpieces: Wordpieces, moved: Moved = unmoved) -> Encoded:
         """The vectors of texts, on the CPU, and how many were longer than the encoder's limit."""
         rows = rows_of_texts(wordpieces, self.transformer.shim.load())
         batch = RowStates(rows, [], wordpieces.lengths, n_lead=wordpieces.n_lead)
-        with self.transformer.states(wordpieces, False) as (batch.states, batch.backprop):
+        with self.transformer.states(wordpieces, False) as (states, batch.backprop):
+            batch.states = _counted(states, rows.row_of, moved)
             (vectors, _), _ = pool_rows(self.pooling, batch, False, call=self.call)
             return to_numpy(vectors), int((rows.n_cut > 0).sum())
+
+
+def _counted(passes: Iterable[States], row_of: numpy.ndarray, moved: Moved) -> Iterator[States]:
+    """The states of each pass; behind it, the texts whose first windows are in it count as done.
+
+    row_of (int64 (windows,)): the text of each window, ascending.
+    """
+    is_first = numpy.diff(row_of, prepend=-1) > 0
+    for states in passes:
+        yield states
+        moved(int(is_first[states.windows].sum()))
 
 
 def encode_all(
@@ -160,14 +181,14 @@ def encode_all(
     cuts (CutCounter): is told of texts that were cut.
     The others, and what it raises: see SentenceBert.encode.
     """
-    encoded = encode_windows(encoder, texts, window=window, n_process=n_process, gpu_ids=gpu_ids)
     parts = [numpy.zeros((0, encoder.width), dtype="float32")]
     total = len(texts) if isinstance(texts, Sequence) else None
     with progress_bar(total, shown=progress, unit="texts") as bar:
-        for vectors, n_cut in encoded:
+        for vectors, n_cut in encode_windows(
+            encoder, texts, window=window, n_process=n_process, gpu_ids=gpu_ids, moved=bar.update
+        ):
             parts.append(vectors)
             cuts.add_rows(len(vectors), n_cut, encoder.max_length)
-            bar.update(len(vectors))
     return numpy.concatenate(parts)
 
 
@@ -180,11 +201,18 @@ def check_gpus(gpu_ids: Sequence[int]) -> None:
 
 
 def encode_windows(
-    encoder: TextsEncoder, texts: Iterable[str], *, window: int, n_process: int, gpu_ids: Sequence[int]
+    encoder: TextsEncoder,
+    texts: Iterable[str],
+    *,
+    window: int,
+    n_process: int,
+    gpu_ids: Sequence[int],
+    moved: Moved = unmoved,
 ) -> Iterator[Encoded]:
     """The vectors of texts, window by window, in order.
 
-    For the arguments, and what it raises, see SentenceBert.encode.
+    moved (Callable): is told how many more texts are done, pass by pass; of other processes, window by window.
+    For the other arguments, and what it raises, see SentenceBert.encode.
     """
     texts = checked_texts(texts)
     check("window", window, Positive)
@@ -194,7 +222,9 @@ def encode_windows(
     windows = minibatch(texts, window)
     n_workers = max(n_process, len(gpu_ids))
     in_turn = n_workers == 1 and not gpu_ids
-    return _encode(encoder, windows) if in_turn else _encode_in_processes(encoder, windows, n_workers, gpu_ids)
+    if in_turn:
+        return _encode(encoder, windows, moved)
+    return _encode_in_processes(encoder, windows, n_workers, gpu_ids, moved)
 
 
 def checked_texts(texts: Iterable[str]) -> Iterator[str]:
@@ -212,19 +242,20 @@ def _checked(texts: Iterable[Any]) -> Iterator[str]:
         yield text
 
 
-def _encode(encoder: TextsEncoder, windows: Iterable[list[str]]) -> Iterator[Encoded]:
+def _encode(encoder: TextsEncoder, windows: Iterable[list[str]], moved: Moved) -> Iterator[Encoded]:
     """Window by window, while the next one is being tokenised; for one alone no thread is started."""
     windows = iter(windows)
     ahead = list(islice(windows, 2))
     if len(ahead) < 2:
-        yield from (encoder.encode(encoder.tokenize(window)) for window in ahead)
+        yield from (encoder.encode(encoder.tokenize(window), moved) for window in ahead)
         return
     with ThreadPoolExecutor(1) as tokenizing:
-        yield from map(encoder.encode, map_ahead(tokenizing, encoder.tokenize, chain(ahead, windows), 1))
+        for units in map_ahead(tokenizing, encoder.tokenize, chain(ahead, windows), 1):
+            yield encoder.encode(units, moved)
 
 
 def _encode_in_processes(
-    encoder: TextsEncoder, windows: Iterable[list[str]], n_workers: int, gpu_ids: Sequence[int]
+    encoder: TextsEncoder, windows: Iterable[list[str]], n_workers: int, gpu_ids: Sequence[int], moved: Moved
 ) -> Iterator[Encoded]:
     """Windows in turn to processes of their own, a few ahead of who takes the vectors.
 
@@ -243,7 +274,9 @@ def _encode_in_processes(
         settings = (file, devices, n_threads)
         with ProcessPoolExecutor(n_workers, mp_context=context, initializer=_start, initargs=settings) as pool:
             try:
-                yield from map_ahead(pool, _encode_window, windows, 2 * n_workers)
+                for vectors, n_cut in map_ahead(pool, _encode_window, windows, 2 * n_workers):
+                    moved(len(vectors))
+                    yield vectors, n_cut
             except BrokenProcessPool as error:
                 raise RuntimeError(Errors.WORKERS_ENDED.format(n_process=n_workers)) from error
 

@@ -13,6 +13,7 @@ from ..encoder.token_encoder import TokenEncoder
 from .call import Call
 from .identity import Tokenizer, layers_digest
 from .sentence_pooling import SentencePooling, pool_rows
+from .texts import Encoded, Moved, unmoved
 
 
 @dataclass
@@ -60,7 +61,7 @@ class TokenTextEncoder:
         """The tokens of texts."""
         return [self.tokenizer(text) for text in texts]
 
-    def encode(self, docs: list[Doc]) -> tuple[numpy.ndarray, int]:
+    def encode(self, docs: list[Doc], moved: Moved = unmoved) -> Encoded:
         """The vectors of texts, on the CPU, and how many were cut: none."""
         found = numpy.zeros((len(docs), self.width), dtype="float32")
         held = [number for number, doc in enumerate(docs) if len(doc)]
@@ -72,6 +73,7 @@ class TokenTextEncoder:
             batch = self._read(own, [[doc[:]] for doc in own])
             (vectors, _), _ = pool_rows(self.pooling, batch, False, call=self.call)
             found[held] = to_numpy(vectors)
+        moved(len(docs))
         return found, 0
 
     def _read(self, docs: list[Doc], spans: list[list[Span]]) -> RowStates:

@@ -14,6 +14,7 @@ from ...component.upstream import find_table, find_transformer
 from ...encoder.table_source import without_special_tokens
 from ...encoder.transformer import RowTransformer, load
 from ...errors.checks import NonNegative, Width, validated
+from ...errors.progress import ticking
 from ...vectors.sentence_pooling import SentencePooling
 from ...vectors.texts import TextEncoder
 from ..errors import Errors, Warnings
@@ -60,8 +61,9 @@ def distill_static(
     if size > encoder.width:
         raise ValueError(Errors.STATIC_SIZE.format(given=size, width=encoder.width))
     n_pieces = len(transformer.wordpiece_tokenizer.strings)
-    tokenizer, frequent = _tokenizer(transformer, texts, words, n_pieces)
-    counts = wordpiece_counts(tokenizer, texts, n_pieces + len(frequent))
+    with ticking("Counting words", shown=progress):
+        tokenizer, frequent = _tokenizer(transformer, texts, words, n_pieces)
+        counts = wordpiece_counts(tokenizer, texts, n_pieces + len(frequent))
     held = numpy.flatnonzero(counts.sum(axis=1))
     if len(held) < size:
         raise ValueError(Errors.FEW_TEXTS.format(given=len(held), needed=size, size=size))
@@ -69,9 +71,10 @@ def distill_static(
     vectors = numpy.concatenate([vocabulary.wordpieces(), vocabulary.words(frequent)])
     fitted = held[numpy.linspace(0, len(held) - 1, min(len(held), N_FIT)).astype("int64")]
     said = pipe.encode([texts[number] for number in fitted], progress=progress)
-    axes = principal_axes(said, size)
-    weighted = vectors * frequency_weights(counts.sum(axis=0))[:, None]
-    table = weighted @ least_squares(weighted, counts[fitted], said @ axes)
+    with ticking("Fitting", shown=progress):
+        axes = principal_axes(said, size)
+        weighted = vectors * frequency_weights(counts.sum(axis=0))[:, None]
+        table = weighted @ least_squares(weighted, counts[fitted], said @ axes)
     return _pipeline(str(teacher.lang), str(transformer.attrs["name"]), tokenizer, table.astype("float32"), axes)
 
 
