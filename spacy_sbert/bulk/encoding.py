@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ..component.sbert import SentenceBert
 from ..errors.checks import NonNegative, Positive, Width, check_fields
 from ..vectors.computing import texts_budget
-from ..vectors.texts import TextsEncoder
+from ..vectors.texts_encoder import TextsEncoder
 from .errors import Errors
 from .identity import describe
 from .vectors import DTYPES

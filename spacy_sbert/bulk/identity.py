@@ -10,7 +10,8 @@ import torch
 from ..files.environment import versions
 from ..vectors.computing import device_name
 from ..vectors.identity import pooling_state, precision_of, tokenizer_state
-from ..vectors.texts import TextEncoder, TextsEncoder
+from ..vectors.texts import TextEncoder
+from ..vectors.texts_encoder import TextsEncoder
 
 PACKAGES = ("spacy-sbert", "thinc", "torch", "transformers", "tokenizers", "numpy")
 WEIGHTS = "weights (SHA-256)"

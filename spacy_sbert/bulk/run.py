@@ -14,7 +14,8 @@ from ..files.regular import check_input, check_output
 from ..files.texts import TextColumns
 from ..files.whole import replace
 from ..vectors.cuts import CutCounter
-from ..vectors.texts import TextEncoder, TextsEncoder, check_gpus, encode_windows
+from ..vectors.texts import TextEncoder, check_gpus, encode_windows
+from ..vectors.texts_encoder import TextsEncoder
 from .durable import writing
 from .encoding import Encoding
 from .errors import Errors

@@ -147,18 +147,17 @@ def encode_cli(
     if not Path(source).exists():
         fail(f"Cannot encode {source}", Errors.ENCODE_NO_INPUT.format(path=source))
 
-    from ..bulk import encode_file, load_pipe
-    from ..bulk.encoding import Encoding as Options
-    from ..bulk.run import check_given
-
     try:
         with or_fail(f"Cannot encode {source}", RuntimeError):
             gpus, bar = running.gpus(), not running.quiet
-            asked = {name: value for name, value in asdict(encoding).items() if name in Options.__dataclass_fields__}
-            check_given(Path(source), Path(target), Options(**asked), overwrite=encoding.overwrite)
             with ticking("Loading", shown=bar):
                 from ..bulk import encode_file, load_pipe
+                from ..bulk.encoding import Encoding as Options
+                from ..bulk.run import check_given
 
+                known = Options.__dataclass_fields__
+                asked = {name: value for name, value in asdict(encoding).items() if name in known}
+                check_given(Path(source), Path(target), Options(**asked), overwrite=encoding.overwrite)
                 pipe = load_pipe(
                     running.pipeline, name=running.pipe_name, precision=cast(Any, running.precision), gpu_ids=gpus
                 )

@@ -27,7 +27,8 @@ from ..vectors.identity import Tokenizer
 from ..vectors.sentence_encoder import SentenceEncoder, predict
 from ..vectors.sentence_pooling import SentencePooling
 from ..vectors.static_texts import StaticTextEncoder
-from ..vectors.texts import TextEncoder, TextsEncoder, encode_all
+from ..vectors.texts import TextEncoder, encode_all
+from ..vectors.texts_encoder import TextsEncoder
 from ..vectors.token_texts import TokenTextEncoder
 from .ahead import predict_ahead
 from .annotations import make_record, on_cpu

@@ -10,7 +10,8 @@ from ..encoder.engine.runner import CPU_BUDGET, GPU_BUDGET
 from ..encoder.options import PRECISIONS, REFERENCE, Precision
 from ..encoder.transformer import RowTransformer, load
 from .errors import Errors
-from .texts import TextEncoder, TextsEncoder
+from .texts import TextEncoder
+from .texts_encoder import TextsEncoder
 
 __all__ = ["Precision", "budget_of", "check_precision", "device_name", "set_precision", "texts_budget"]
 

@@ -10,7 +10,7 @@ from ..encoder.wordpieces import Wordpieces
 from .call import Call
 from .identity import layers_digest
 from .sentence_pooling import SentencePooling, pool_rows
-from .texts import Encoded, Moved, unmoved
+from .texts_encoder import Encoded, Moved, unmoved
 
 
 @dataclass

@@ -1,22 +1,14 @@
 """Many texts to one array of vectors: window by window, in this process or in several."""
 
-import multiprocessing
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, islice
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from threading import Thread
-from typing import Any, Protocol
+from typing import Any
 
 import numpy
 import torch
 from spacy.util import minibatch
-from srsly import cloudpickle
-from thinc.api import require_gpu
 from thinc.util import to_numpy
 
 from ..encoder.engine.packed_bert import is_packable
@@ -32,57 +24,9 @@ from .call import AS_CONFIGURED, Call
 from .cuts import CutCounter
 from .errors import Errors
 from .identity import encoder_digests
+from .processes import encode_in_processes
 from .sentence_pooling import SentencePooling, pool_rows
-
-Encoded = tuple[numpy.ndarray, int]  # float32 (texts, width), and how many texts were cut
-Moved = Callable[[int], object]  # is told how many more texts are done, such as the update of a bar
-
-
-def unmoved(_: int) -> None:
-    """For those who show no bar."""
-
-
-class TextsEncoder(Protocol):
-    """From texts to vectors: first their units, in any thread, then what is computed of these.
-
-    pooling: what makes a vector of their states. call: what is not as the config says.
-    """
-
-    pooling: SentencePooling
-    call: Call
-
-    @property
-    def name(self) -> str:
-        """Of the encoder, for messages."""
-
-    @property
-    def width(self) -> int:
-        """Of the vectors."""
-
-    @property
-    def max_length(self) -> int | None:
-        """The most units of a text; None if there is no limit."""
-
-    def load(self) -> None:
-        """Load the weights, unless they are."""
-
-    def digests(self) -> tuple[str, str]:
-        """Of what vectors depend on, see encoder_digests."""
-
-    def tokenize(self, texts: list[str]) -> Any:
-        """The units of texts."""
-
-    def encode(self, units: Any, moved: Moved = unmoved) -> Encoded:
-        """The vectors of texts, on the CPU, and how many were longer than the limit.
-
-        moved (Callable): is told of all texts by the end, and of some on the way where it takes long.
-        """
-
-    def check_calibrated(self) -> None:
-        """RAISES (ValueError): if vectors would depend on which texts come first."""
-
-    def to_gpu(self, gpu_id: int) -> None:
-        """Work on a GPU."""
+from .texts_encoder import Encoded, Moved, TextsEncoder, unmoved
 
 
 @dataclass
@@ -224,7 +168,7 @@ def encode_windows(
     in_turn = n_workers == 1 and not gpu_ids
     if in_turn:
         return _encode(encoder, windows, moved)
-    return _encode_in_processes(encoder, windows, n_workers, gpu_ids, moved)
+    return encode_in_processes(encoder, windows, n_workers, gpu_ids, moved)
 
 
 def checked_texts(texts: Iterable[str]) -> Iterator[str]:
@@ -252,57 +196,3 @@ def _encode(encoder: TextsEncoder, windows: Iterable[list[str]], moved: Moved) -
     with ThreadPoolExecutor(1) as tokenizing:
         for units in map_ahead(tokenizing, encoder.tokenize, chain(ahead, windows), 1):
             yield encoder.encode(units, moved)
-
-
-def _encode_in_processes(
-    encoder: TextsEncoder, windows: Iterable[list[str]], n_workers: int, gpu_ids: Sequence[int], moved: Moved
-) -> Iterator[Encoded]:
-    """Windows in turn to processes of their own, a few ahead of who takes the vectors.
-
-    RAISES (RuntimeError): if a process ends by itself.
-    """
-    encoder.check_calibrated()
-    context = multiprocessing.get_context("spawn")  # PyTorch's threads and CUDA do not survive a fork
-    devices = context.SimpleQueue()
-    for worker in range(n_workers):
-        devices.put(gpu_ids[worker % len(gpu_ids)] if gpu_ids else None)
-    n_threads = max(1, torch.get_num_threads() // n_workers)
-    with TemporaryDirectory() as folder:
-        # In a file: what is written to a process that ends before it has read it all is waited for, for ever.
-        file = Path(folder) / "encoder"
-        file.write_bytes(cloudpickle.dumps(encoder))
-        settings = (file, devices, n_threads)
-        with ProcessPoolExecutor(n_workers, mp_context=context, initializer=_start, initargs=settings) as pool:
-            try:
-                for vectors, n_cut in map_ahead(pool, _encode_window, windows, 2 * n_workers):
-                    moved(len(vectors))
-                    yield vectors, n_cut
-            except BrokenProcessPool as error:
-                raise RuntimeError(Errors.WORKERS_ENDED.format(n_process=n_workers)) from error
-
-
-_worker: TextsEncoder  # of a process that encodes for another
-
-
-def _start(encoder: Path, devices: Any, n_threads: int) -> None:
-    global _worker
-    Thread(target=_end_with_parent, daemon=True).start()
-    torch.set_num_threads(n_threads)
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false" if n_threads == 1 else "true")
-    _worker = cloudpickle.loads(encoder.read_bytes())
-    gpu_id = devices.get()
-    if gpu_id is not None:
-        require_gpu(gpu_id)
-        _worker.to_gpu(gpu_id)
-
-
-def _end_with_parent() -> None:
-    """A process that was killed cannot end its workers: they would wait for work for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def _encode_window(texts: list[str]) -> Encoded:
-    return _worker.encode(_worker.tokenize(texts))

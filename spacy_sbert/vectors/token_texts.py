@@ -13,7 +13,7 @@ from ..encoder.token_encoder import TokenEncoder
 from .call import Call
 from .identity import Tokenizer, layers_digest
 from .sentence_pooling import SentencePooling, pool_rows
-from .texts import Encoded, Moved, unmoved
+from .texts_encoder import Encoded, Moved, unmoved
 
 
 @dataclass
