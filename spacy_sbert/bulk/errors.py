@@ -8,6 +8,11 @@ class Errors(errors.Errors):
         "Cannot load '{given}': expected a folder or an installed package of a pipeline, or the name of an "
         "encoder that is on this machine, such as all-MiniLM-L6-v2. spaCy says: {reason}"
     )
+    BULK_COMBINED = (
+        "The vectors of this pipeline are combined by '{name}' from those of: {members}. Files are encoded by a single "
+        "encoder: expected the name of one of them (--pipe, name=). In Python, "
+        "spacy_sbert.find_meta(nlp).encode(texts) makes an array of the combined vectors."
+    )
     BULK_UNKNOWN_OUTPUT = "Cannot write vectors to {path}: expected a name that ends in one of {expected}."
     BULK_NO_COLUMNS = (
         "Cannot write ids or texts to {path}: an array has none. Give the output a name that ends in .parquet, or "

@@ -28,12 +28,17 @@ def load_pipe(
     name (str): of the pipe; by default the last.
     precision (str): "float32", "bfloat16", "float16", "int8", "auto" or "reference"; None as its config says.
     gpu_ids (Sequence[int]): GPUs it will work on, for "auto".
-    RAISES (ValueError): if there is no such pipe, or no such precision. RAISES (OSError): if there is neither such a
+    RAISES (ValueError): if there is no such pipe, or no such precision, or no name where vectors are combined from
+        several pipes. RAISES (OSError): if there is neither such a
         pipeline nor such an encoder.
     """
     if precision is not None:
         check_precision(precision)
     nlp = _blank(name) if pipeline is None else load_pipeline(str(pipeline), name)
+    combined = [given for given in nlp.pipe_names if nlp.get_pipe_meta(given).factory == "sbert_meta"]
+    if name is None and combined:
+        members = [given for given in nlp.pipe_names if nlp.get_pipe_meta(given).factory == "sbert"]
+        raise ValueError(Errors.BULK_COMBINED.format(name=combined[-1], members=", ".join(members) or "none"))
     pipe = find_sbert(nlp, name)
     if precision is not None:
         set_precision(pipe.text_encoder(), precision, gpu_ids)

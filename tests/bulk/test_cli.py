@@ -2,6 +2,7 @@
 
 import numpy
 import pytest
+import spacy
 from typer.testing import CliRunner
 
 from spacy_sbert.bulk import load_pipe, run
@@ -74,6 +75,20 @@ def test_precision(pipeline):
     for given, expected in ((None, "float32"), ("bfloat16", "bfloat16"), ("auto", resolve_precision("auto", "cpu"))):
         pipe = load_pipe(str(pipeline), name="encoder", precision=given)
         assert find_transformer("encoder", pipe.model).shim.precision == expected
+
+
+def test_a_member_of_a_combination_is_asked_for_by_name(pipeline, tiny_bert, sbert, texts, write_texts, tmp_path):
+    """Its vectors are not those of the pipeline's Docs."""
+    nlp = spacy.load(pipeline)
+    nlp.add_pipe("sbert", name="second", config={"model": {"name": str(tiny_bert), "pooling": "max"}})
+    nlp.add_pipe("sbert_meta", config={"method": "conc"})
+    nlp.to_disk(tmp_path / "combined")
+    path, output = write_texts("a.jsonl", texts), tmp_path / "out.npy"
+    code, said = encode(tmp_path / "combined", path, output, "--quiet")
+    assert code == 1 and "combined by 'sbert_meta' from those of: encoder, second" in said and "--pipe" in said
+    assert not output.exists()
+    code, _ = encode(tmp_path / "combined", path, output, "--quiet", "--pipe", "encoder")
+    assert code == 0 and numpy.allclose(numpy.load(output), sbert.encode(texts), atol=1e-6)
 
 
 def test_the_default_is_the_default_encoder():
