@@ -249,7 +249,7 @@ def test_ctrl_c_says_how_to_go_on(config_of, tmp_path, every):
     said = " ".join((done.stdout + done.stderr).split())
     assert done.returncode == 130 and "Traceback" not in said, said
     assert ("--resume goes on from" in said and "step-4" in said) is (every == 4)
-    assert ("no checkpoint to go on from: with --checkpoint-every 500" in said) is (every == 0)
+    assert ("no checkpoint to go on from yet. With --checkpoint-every 50" in said) is (every == 0)
 
 
 def test_without_a_checkpoint_training_begins(config_of, tmp_path):

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from spacy_sbert.similarity import unit_length
+from spacy_sbert.vectors.texts import TextEncoder
 
 TEXTS = ["A man is eating food.", "The cat sat on the mat.", "dog", "he ran", ""]
 
@@ -26,9 +27,22 @@ def test_the_same_vectors_in_their_form(pipe, capsys):
 
 
 @pytest.mark.parametrize(
+    ("given", "together"), [({"batch_size": 2}, [2, 2, 1]), ({"batch_size": 3, "window": 1}, [1] * 5)]
+)
+def test_no_more_texts_than_a_batch_has_are_encoded_together(pipe, monkeypatch, given, together):
+    expected, seen = pipe.encode(TEXTS), []
+    tokenize = TextEncoder.tokenize
+    monkeypatch.setattr(
+        TextEncoder, "tokenize", lambda self, texts: (seen.append(len(texts)), tokenize(self, texts))[1]
+    )
+    assert numpy.allclose(pipe.encode(TEXTS, **given), expected, atol=1e-6) and seen == together
+    with pytest.raises(ValueError, match="batch_size = 0"):
+        pipe.encode(TEXTS, batch_size=0)
+
+
+@pytest.mark.parametrize(
     "given, remedy",
     [
-        ({"batch_size": 64}, "max_batch_items"),
         ({"chunk_size": 10}, "set window"),
         ({"device": "cuda"}, r"spacy\.require_gpu\(\)"),
         ({"output_value": "token_embeddings"}, r"token\.vector"),

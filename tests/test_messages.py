@@ -30,6 +30,7 @@ WARNINGS = [
     "meta-left-out",
     "meta-not-positive",
     "most-similar-unprefixed",
+    "no-sentences",
     "no-words",
     "nothing-to-learn",
     "old-call",

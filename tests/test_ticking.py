@@ -250,9 +250,9 @@ def test_reranking(tiny_bert, stderr, monkeypatch):
     nlp.initialize()
     window = pipe._score_window
 
-    def slowly(pairs):
+    def slowly(pairs, habits):
         time.sleep(SLOW)
-        return window(pairs)
+        return window(pairs, habits)
 
     monkeypatch.setattr(pipe, "_score_window", slowly)
     pairs = [(text, TEXTS[0]) for text in TEXTS]

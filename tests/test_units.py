@@ -169,6 +169,16 @@ def test_boundaries_that_are_not_too_late_are_not_said(make_nlp, kind):
         nlp(doc)
 
 
+def test_that_nobody_who_is_enabled_sets_boundaries_is_said_once(make_nlp):
+    nlp = make_nlp(unit="doc+sent")
+    expected = [sent.vector for sent in nlp(TEXT).sents]
+    with nlp.select_pipes(enable=["sbert"]), pytest.warns(UserWarning) as said:
+        assert [nlp(TEXT).has_annotation("SENT_START"), *nlp.pipe([TEXT])][0] is False
+    assert [str(one.message)[:19] for one in said] == ["[sbert-no-sentences"]
+    assert "'sentencizer', which sets their boundaries, is disabled" in str(said[0].message)
+    assert all(map(close, [sent.vector for sent in nlp(TEXT).sents], expected))
+
+
 @pytest.mark.parametrize("encoder", TRANSFORMERS)
 def test_behind_the_limit_is_said_once(make_nlp, encoder):
     nlp = make_nlp(encoder)

@@ -31,9 +31,10 @@ def train_cli(
     verbose: Annotated[bool, Option("--verbose", "-V", help="Log more.")] = False,
     gpu_id: Gpu = -1,
 ) -> None:
-    """Train a pipeline on several processes.
+    """Train a pipeline.
 
-    It trains as 'spacy train' does, on all processes that torchrun has started:
+    It trains as 'spacy train' does, with clear messages, and can go on after an interruption. It also trains on all
+    processes that torchrun has started:
 
     torchrun --nproc-per-node 2 -m spacy sbert train configs/ranking.cfg --output training/ranking
 

@@ -75,6 +75,7 @@ def visualize_cli(
     from ..files.whole import whole_file
     from ..readers.texts import read_texts
     from ..visual import render
+    from ..visual.heatmap import check_counts
     from ..visual.render import check_options
     from ..visual.scatter import check_sizes
 
@@ -89,6 +90,8 @@ def visualize_cli(
             with ticking("Reading", shown=shown):
                 texts, found = read_texts(texts_path, column=column, label=labels, limit=limit)
             options |= {} if found is None else {"labels": found}
+            if style == "heatmap":
+                check_counts(len(texts), len(texts), square=True)
             if clusters:
                 check_sizes(len(texts), clusters)
             docs = _docs(pipeline, texts, vectors, texts_path, column or "text", shown=shown)

@@ -80,6 +80,12 @@ class Warnings(errors.Warnings):
         "Doc's wordpieces instead, each token once, and differ from those of the encoder on its own. Set "
         '[components.transformer.model.get_spans] @span_getters = "spacy-sbert.sentence_spans.v1".'
     )
+    NO_SENTENCES = (
+        "The pipe '{name}' makes vectors of Docs and of their sentences, but '{setter}', which sets their boundaries, "
+        "is disabled. So Docs are encoded whole, and have no sentences. Enable it and what it needs, or add a "
+        'sentencizer: nlp.add_pipe("sentencizer", before="{encoder}"). If you need no vectors of sentences, '
+        'set unit = "doc" in get_spans.'
+    )
     LATE_SENTENCES = (
         "The 'sbert' pipe '{name}' makes vectors of sentences, but '{setter}', which sets their boundaries, stands "
         "behind '{encoder}', which encodes. So Docs are encoded whole, and their sentences have vectors in context, "

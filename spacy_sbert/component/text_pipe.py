@@ -199,6 +199,7 @@ class TextPipe(Similarities, SealedPipe):
         prompt: str | None = ...,
         truncate_dim: int | None = ...,
         show_progress_bar: bool | None = ...,
+        batch_size: int | None = ...,
         normalize_embeddings: bool = ...,
         convert_to_tensor: Literal[False] = ...,
         convert_to_numpy: bool = ...,
@@ -228,8 +229,8 @@ class TextPipe(Similarities, SealedPipe):
             guarded by `if __name__ == "__main__"`.
         gpu_ids (Sequence[int]): GPUs to work on, a process for each.
         prompt_name, prompt (str), truncate_dim (int): see predict.
-        habits: show_progress_bar, normalize_embeddings, convert_to_tensor and convert_to_numpy, as in
-            sentence-transformers.
+        habits: show_progress_bar, batch_size, normalize_embeddings, convert_to_tensor and convert_to_numpy, as in
+            sentence-transformers; the fewer texts in a batch, the more slowly.
         RETURNS (float32 (n, width)): on the CPU, in the order of the texts; zeros for a text without wordpieces.
         RAISES (TypeError, ValueError): if what is given is not text, or the transformer is not of this package.
         """
@@ -238,7 +239,13 @@ class TextPipe(Similarities, SealedPipe):
         encoder = self.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim)
         cuts = CutCounter()
         vectors = encode_all(
-            encoder, texts, window=window, progress=progress, n_process=n_process, gpu_ids=gpu_ids, cuts=cuts
+            encoder,
+            texts,
+            window=theirs.window(window),
+            progress=progress,
+            n_process=n_process,
+            gpu_ids=gpu_ids,
+            cuts=cuts,
         )
         if cuts.count:
             warnings.warn(cuts.message, stacklevel=3)  # of the caller of what @validated made

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy
 import torch
-from typing_extensions import Self
 
 from . import Errors
 from .checks import check_fields

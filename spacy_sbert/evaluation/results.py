@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn, TypeVar, cast
+from typing import Annotated, Any, Literal, NoReturn, NotRequired, TypeVar, cast
 
 import numpy
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from ..errors.checks import shown
 from ..files.regular import check_input

@@ -92,7 +92,7 @@ class Warnings(errors.Warnings):
     POOLED_IN_CONTEXT = (
         "The vector of a Span was pooled from its wordpieces in the context of its Doc: Spans of one Doc look more "
         "alike than they are. For what Spans say by themselves, take "
-        'nlp.get_pipe("{name}").encode([span.text, ...]); sentences are encoded by themselves with '
+        'spacy_sbert.find_sbert(nlp, "{name}").encode([span.text, ...]); sentences are encoded by themselves with '
         '[components.{name}.model.get_spans] unit = "doc+sent" (of the component "transformer" where that is shared) '
         "and sentence boundaries set before the encoder. The pipe '{name}' says this once."
     )

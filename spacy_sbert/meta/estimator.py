@@ -3,10 +3,9 @@
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy
-from typing_extensions import Self
 
 from ..errors.checks import Width, validated
 from ..similarity import unit_length

@@ -80,7 +80,7 @@ class MetaTexts(Similarities):
             raise ValueError(Errors.META_NOT_IN_PIPELINE.format(name=self.name))
         names, total = nlp.pipe_names, len(texts) if isinstance(texts, Sequence) else None
         with nlp.select_pipes(enable=names[: names.index(self.name) + 1]):
-            docs = nlp.pipe(checked_texts(texts), batch_size=window)
+            docs = nlp.pipe(checked_texts(texts), batch_size=theirs.window(window))
             shown = progress or bool(theirs.show_progress_bar)
             rows = [hooks.vector(doc, self.name) for doc in progress_of(docs, total=total, shown=shown, unit="texts")]
             vectors = numpy.array(rows or [hooks.vector(nlp(""), self.name)], dtype="float32")  # which has the width

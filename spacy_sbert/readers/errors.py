@@ -8,7 +8,10 @@ class Errors(errors.Errors):
         "spacy-sbert.PairCorpus.v1 was given no path. Set it in the config, or on the command line: "
         "--paths.train pairs.spacy --paths.dev pairs.spacy."
     )
-    NO_FILE = "There is no file {path}. Check [paths] in the config, or run 'python -m spacy project assets'."
+    NO_FILE = (
+        "There is no file {path}. Check the path, or [paths] in the config; data sets of this project come with "
+        "'python -m spacy project assets'."
+    )
     NOT_SPACY = "Cannot write pairs to {path}: expected a name that ends in .spacy."
     UNKNOWN_FORMAT = (
         "Cannot read {path}: its name does not tell its layout, as .spacy (made by 'python -m spacy sbert convert') or "
@@ -95,7 +98,8 @@ class Errors(errors.Errors):
     NO_HEADER = "{path}, line {line}: expected the names of the columns, got '{given}'. Put the header back."
     BAD_SCORE = (
         "{path}, line {line}: expected a score from {low:g} to {high:g}, got '{given}' in the column '{column}'. "
-        "Repair the line, or set min_score and max_score (--min-score, --max-score) for a table of another range."
+        "Repair the line, or set min_score and max_score for a table of another range: options of a command that has "
+        "them (--max-score 5), or settings of the config's corpus (--corpora.train.max_score 5 of train)."
     )
     EQUAL_MEMBERS = (
         "{path}, line {line}: the members {columns} of a triplet are equal, so there is nothing to tell apart. Remove "

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, cast
 import numpy
 from thinc.util import to_numpy
 
+from ..errors.checks import Positive
 from ..errors.habits import Habits
 from ..layers.unit_length import unit_length
 
@@ -16,11 +17,11 @@ class EncodeHabits(Habits):
     """What was given to `encode`; see Habits.
 
     normalize_embeddings (bool): whether vectors are brought to length 1, but for zeros.
+    batch_size (int): the most texts that are encoded together, as window; None for no other limit.
     """
 
     FUNCTION = "encode"
     OUR_WAY: ClassVar[Mapping[str, str]] = {
-        "batch_size": "texts are packed by their lengths; max_batch_items in the config limits a forward pass",
         "chunk_size": "texts are encoded window by window; set window",
         "device": "call spacy.require_gpu() before the pipeline is loaded, or give gpu_ids = [0]",
         "output_value": "the vectors of tokens and spans are token.vector and span.vector of a Doc",
@@ -30,6 +31,11 @@ class EncodeHabits(Habits):
     }
 
     normalize_embeddings: bool = False
+    batch_size: Positive | None = None
+
+    def window(self, ours: int) -> int:
+        """How many texts are encoded together, where so many would be."""
+        return ours if self.batch_size is None else min(ours, self.batch_size)
 
     def form(self, numbers: numpy.ndarray) -> Any:
         """float32 (n, width) -> the same, or a tensor on the CPU."""

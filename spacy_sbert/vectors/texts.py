@@ -181,7 +181,7 @@ def checked_texts(texts: Iterable[str]) -> Iterator[str]:
 def _checked(texts: Iterable[Any]) -> Iterator[str]:
     for number, text in enumerate(texts, start=1):
         if not isinstance(text, str):
-            raise TypeError(Errors.NOT_STR.format(number=number, given=repr(text)[:50]))
+            raise TypeError(Errors.NOT_STR.format(number=number, given=repr(text)[:50], kind=type(text).__name__))
         check_text(text, f"text number {number}")
         yield text
 

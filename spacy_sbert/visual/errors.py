@@ -24,8 +24,8 @@ class Errors(errors.Errors):
         "itself, not a list of it."
     )
     VISUAL_TOO_MANY_CELLS = (
-        "Cannot draw a heat map with {given} texts on a side: expected at most {most}. Choose some of them, or draw "
-        'all with style = "map".'
+        "Cannot draw a heat map with {given} texts on a side: expected at most {most}. Choose some of them (--limit "
+        '{most}), or draw all with style = "map" (--style map).'
     )
     VISUAL_TOO_MANY_TOKENS = (
         "The tokens of these texts have {given} similarities to the texts of the other side: expected at most {most}, "

@@ -50,7 +50,7 @@ def heatmap(
     by_similarity = _is_by_similarity(order, columns is not None or isinstance(docs, (Doc, Span)))
     rows = list(as_rows(docs))
     others = rows if columns is None else list(as_rows(columns))
-    _check_counts(len(rows), len(others), columns is None)
+    check_counts(len(rows), len(others), square=columns is None)
     u = unit_rows(map(row_vector, rows, count()))
     v = u if columns is None else unit_rows(map(row_vector, others, count()))
     cosines = cosines_of(u, v)
@@ -79,7 +79,8 @@ def _is_by_similarity(order: str | None, is_ordered: bool) -> bool:
     return order == "similarity" or (order is None and not is_ordered)
 
 
-def _check_counts(rows: int, columns: int, square: bool) -> None:
+def check_counts(rows: int, columns: int, *, square: bool) -> None:
+    """RAISES (ValueError): if a heat map cannot have so many texts on a side; square: those of rows are its columns."""
     least = 2 if square else 1
     if not least <= min(rows, columns):
         raise ValueError(Errors.VISUAL_TOO_FEW.format(given=min(rows, columns), least=least))

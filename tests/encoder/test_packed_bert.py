@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import numpy
 import pytest
 import torch
 import transformers
@@ -9,8 +10,10 @@ from small_models import FAMILIES, MODELS, SIZES, by_window, make_model, make_ro
 from transformers import AlbertConfig, AlbertModel, BertConfig, BertModel, DistilBertModel, MPNetModel
 
 from spacy_sbert.encoder.engine import families, private_torch
+from spacy_sbert.encoder.engine.layout import lay_out, on_device
 from spacy_sbert.encoder.engine.packed_bert import PackedBert, is_packable
-from spacy_sbert.encoder.engine.passes import places_for
+from spacy_sbert.encoder.engine.passes import PLACES_APART
+from spacy_sbert.encoder.wordpieces import Wordpieces
 
 WITHOUT_TYPES = (MPNetModel, DistilBertModel)
 
@@ -172,7 +175,7 @@ def test_others_are_not_packable(make):
 
 
 def test_products_are_of_few_shapes():
-    """See passes."""
+    """Of multiples of PLACES_APART, see passes."""
     engine, seen = PackedBert(make_model("bert"), torch.float32), []
     for layer in engine.layers:
         layer.linears = {
@@ -180,4 +183,23 @@ def test_products_are_of_few_shapes():
             for name, product in layer.linears.items()
         }
     by_window(engine, make_rows())
-    assert set(seen) == {places_for(max(seen))}
+    assert set(seen) == {PLACES_APART}
+
+
+@pytest.mark.parametrize(("length", "places"), [(9, 16), (17, 32), (33, 48)])
+def test_a_window_alone_takes_few_places(length, places):
+    """Products leave the rest of its row out."""
+    engine, seen, one = PackedBert(make_model("bert"), torch.float32), [], numpy.zeros(1, "int64")
+    ids = numpy.random.default_rng(0).integers(8, 50, length)
+    pieces = Wordpieces(one, one + length, ids, None, numpy.zeros(length, bool), None, one)
+    (rows,) = engine.passes(pieces, numpy.arange(1), 2048)
+    ids, columns, _, owners = on_device(lay_out(pieces, rows), engine.device)
+    expected = engine(ids, columns, None, owners)
+    assert rows.shape == (1, 64) and len(expected) == 64
+    for layer in engine.layers:
+        layer.linears = {
+            name: lambda states, product=product: seen.append(len(states)) or product(states)
+            for name, product in layer.linears.items()
+        }
+    found = engine.encode(pieces, rows)
+    assert set(seen) == {places} and torch.allclose(found[:length], expected[:length], rtol=0, atol=1e-5)

@@ -20,7 +20,6 @@ def nlp(make_nlp):
 @pytest.mark.parametrize(
     ("given", "remedy"),
     [
-        ({"batch_size": 64}, "max_batch_items"),
         ({"device": "cuda"}, r"spacy\.require_gpu\(\) before the pipeline is loaded\.$"),
         ({"n_process": 2}, r"nlp\.pipe\(texts, n_process = 2\)"),
         ({"pool": None}, r"nlp\.pipe\(texts, n_process = 2\)"),

@@ -34,6 +34,14 @@ def test_lines_make_a_heat_map(visualize, tmp_path):
     assert os.listdir(tmp_path / "sub") == ["out.html"]
 
 
+def test_too_many_texts_for_a_heat_map_are_refused_before_they_are_encoded(visualize, tmp_path):
+    (tmp_path / "texts.txt").write_text("dog\n" * 65, encoding="utf8")
+    code, said = visualize("texts.txt", "out.html")
+    assert code == 1 and "65 texts on a side: expected at most 64" in said and "(--limit 64)" in said
+    assert "Encoding" not in said and "Loading" not in said
+    assert visualize("texts.txt", "out.html", "--limit", "64")[0] == 0
+
+
 def test_order_of_a_heat_map(visualize, tmp_path):
     (tmp_path / "texts.txt").write_text("\n".join([TEXTS[0], TEXTS[1], TEXTS[0] + " "]), encoding="utf8")
     for arguments, places in ((), ["0", "2", "1"]), (("--order", "given"), ["0", "1", "2"]):

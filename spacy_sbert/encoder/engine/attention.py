@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import torch
 from torch.nn import functional
 
-from .layout import add_places
+from .layout import with_places
 from .private_torch import uses_amx
 
 BLOCK = 2**19  # scores at a time, which stay in the cache of a core
@@ -17,20 +17,20 @@ def attention(heads: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
     In bfloat16 on a CPU without AMX as products of their own for a few rows at a time: PyTorch's fused kernel takes a
     quarter more time there. Scores are then rounded to bfloat16 before the softmax.
 
-    heads: (places, 3, heads, size), queries, keys and values; places are those of rows, one row after another, and
-        maybe more behind them.
+    heads: (places, 3, heads, size), queries, keys and values; places are those of rows, one row after another, maybe
+        without the last of them, which mean nothing, or with more behind them.
     added_scores: (rows, 1 or heads, width, width), of the same dtype: -inf where a place does not attend to another.
     RETURNS ((places, heads * size)): what each place attends to; 0 behind the rows.
     SOURCE: Vaswani et al. 2017, section 3.2.
     """
     n_rows, width = added_scores.shape[::3]
-    rows = heads[: n_rows * width].view(n_rows, width, *heads.shape[1:])
+    rows = with_places(heads, n_rows * width).view(n_rows, width, *heads.shape[1:])
     query, key, value = (rows[:, :, i].transpose(1, 2) for i in range(3))  # (rows, heads, width, size)
     if heads.is_cpu and heads.dtype == torch.bfloat16 and not uses_amx():
         attended = _by_products(query, key, value, added_scores)
     else:
         attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=added_scores).transpose(1, 2)
-    return add_places(attended.reshape(n_rows * width, -1), len(heads))
+    return with_places(attended.reshape(n_rows * width, -1), len(heads))
 
 
 def _by_products(

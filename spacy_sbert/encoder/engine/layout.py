@@ -44,7 +44,7 @@ def on_device(layout: Layout, device: torch.device) -> tuple[torch.Tensor, ...]:
     return tuple(torch.from_numpy(values).to(device) for values in layout)
 
 
-def add_places(states: torch.Tensor, n_places: int) -> torch.Tensor:
-    """(n_places, hidden): places of zeros behind the rows, for products of few shapes, see passes."""
+def with_places(states: torch.Tensor, n_places: int) -> torch.Tensor:
+    """(n_places, ...): the first places, or all and zeros behind them, for products of few shapes, see passes."""
     n_more = n_places - len(states)
-    return functional.pad(states, (0, 0, 0, n_more)) if n_more else states
+    return functional.pad(states, (0, 0) * (states.dim() - 1) + (0, n_more)) if n_more > 0 else states[:n_places]

@@ -18,7 +18,7 @@ from .families import (
     position_padding,
     scores_by_distance,
 )
-from .layout import add_places, lay_out, on_device
+from .layout import lay_out, on_device, with_places
 from .passes import Pass, packed_passes, places_for
 from .private_torch import ACTIVATIONS, Linear, linear
 from .windows import positions_after
@@ -80,10 +80,16 @@ class PackedBert:
     @torch.inference_mode()
     def encode(self, wordpieces: Wordpieces, rows: Pass) -> torch.Tensor:
         ids, columns, types, owners = on_device(lay_out(wordpieces, rows), self.device)
-        return self(ids, columns, None if wordpieces.type_ids is None else types, owners)
+        used = int((rows.starts + wordpieces.lengths[rows.windows]).max())
+        return self(ids, columns, None if wordpieces.type_ids is None else types, owners, used)
 
     def __call__(
-        self, ids: torch.Tensor, columns: torch.Tensor, types: torch.Tensor | None, windows: torch.Tensor
+        self,
+        ids: torch.Tensor,
+        columns: torch.Tensor,
+        types: torch.Tensor | None,
+        windows: torch.Tensor,
+        n_used: int | None = None,
     ) -> torch.Tensor:
         """Encode rows.
 
@@ -91,14 +97,15 @@ class PackedBert:
         columns: int64 (rows, width), the place of each in its window, from 0.
         types: int64 (rows, width), token types; None for 0.
         windows: int64 (rows, width), the number of the window that a place belongs to; -1 for padding.
-        RETURNS (dtype (rows * width, hidden)): the states; those of padding mean nothing.
+        n_used (int): the places up to the last of a window; None for all.
+        RETURNS (dtype (n_used, hidden), or some more): the states; those of padding mean nothing.
         """
         positions = columns if self.padding is None else positions_after(self.padding, ids, columns, windows)
         added = self.words[ids] + self.positions[positions]
         if self.types is not None:
             added += self.types[0] if types is None else self.types[types]
         states = self.norm(added.flatten(0, 1)).to(self.dtype)
-        states = add_places(states, places_for(len(states)))
+        states = with_places(states, places_for(n_used or len(states)))
         if self.project is not None:
             states = self.project(states)
         added_scores = added_to_scores(windows, self.by_distance, self.dtype)

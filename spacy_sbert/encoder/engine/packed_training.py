@@ -7,9 +7,9 @@ from torch.nn import functional
 from ..hugging_face import Network
 from ..wordpieces import Wordpieces
 from .families import Parts, added_to_scores, layers_of, position_padding, scores_by_distance
-from .layout import add_places, lay_out, on_device
+from .layout import lay_out, on_device, with_places
 from .packing import pack
-from .passes import Pass, places_for, width_for
+from .passes import PLACES_APART, Pass, width_for
 from .windows import positions_after, spread
 
 
@@ -30,7 +30,7 @@ def packed_states(model: Network, wordpieces: Wordpieces, windows: numpy.ndarray
     arrays = lay_out(wordpieces, rows, model.config.pad_token_id or 0)
     ids, columns, types, owners = on_device(arrays, model.device)
     states = _embed(model, ids, columns, types, owners).flatten(0, 1)
-    states = add_places(states, places_for(len(states))) if few_shapes else states
+    states = with_places(states, len(states) + (-len(states) % PLACES_APART if few_shapes else 0))
     added_scores = added_to_scores(owners, scores_by_distance(model), states.dtype)
     for parts in layers_of(model):
         states = _layer(parts, states, added_scores)
@@ -60,6 +60,6 @@ def _layer(parts: Parts, states: torch.Tensor, added_scores: torch.Tensor) -> to
     dropout = parts.drop_scores.p if parts.drop_scores.training else 0.0
     added_scores = added_scores.to(query.dtype)
     attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=added_scores, dropout_p=dropout)
-    attended = add_places(attended.transpose(1, 2).reshape(n_places, -1), len(states))
+    attended = with_places(attended.transpose(1, 2).reshape(n_places, -1), len(states))
     mixed = parts.norm_mixed(parts.drop_mixed(parts.mix(attended)) + states)
     return parts.norm_output(parts.drop_output(parts.narrow(parts.activate(parts.widen(mixed)))) + mixed)

@@ -31,7 +31,7 @@ def pack(lengths: numpy.ndarray, *, one_width: bool = False) -> Packing:
     """Put windows into as few rows as a quick rule finds: the longest first, each into the fullest row it fits in.
 
     A window that fits nowhere opens a row of 64 or of 128, whichever costs less in all; one that is longer has a row of
-    its own, since attention costs more the wider a row is. Few short windows are one row, as wide as they are long.
+    its own, since attention costs more the wider a row is.
 
     lengths (int64 (n,)): the wordpieces in each window.
     one_width (bool): whether all rows are to be as wide as the longest window, for those that are encoded as one batch.
@@ -40,8 +40,7 @@ def pack(lengths: numpy.ndarray, *, one_width: bool = False) -> Packing:
         block-diagonal mask as in Krell et al. 2021, Efficient Sequence Packing without Cross-contamination, section 3.
     """
     longest = int(lengths.max(initial=0))
-    enough = int(lengths.sum())  # for all in one row: a short text alone is a short row
-    widths = [max(WIDTHS[0], longest)] if one_width else [min(width, enough) for width in WIDTHS]
+    widths = [max(WIDTHS[0], longest)] if one_width else WIDTHS
     return min((_pack(lengths, width) for width in widths), key=lambda packing: packing.cost)
 
 

@@ -12,8 +12,8 @@ from .packing import pack
 # oneDNN makes a kernel for each shape of a product, of half a MB, and keeps a thousand. So passes are of few shapes.
 WIDTHS_APART = 8  # wordpieces
 PLACES_APART = 64
-FEW_PLACES_APART = 16  # of no more than PLACES_APART: a short text alone takes a third of the time
-SIMILAR = 0.75  # the narrowest row of a pass, as a share of the widest
+FEW_PLACES_APART = 16  # of no more than PLACES_APART: for a short text alone, which has a quarter of them
+SIMILAR = 0.75  # the narrowest row of a pass, as a share of the widest, to which it is padded
 REFERENCE_BATCH = 32  # texts; what SentenceTransformer.encode takes by default
 
 
@@ -40,7 +40,7 @@ def packed_passes(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int, *
     passes, last = [], len(packing.widths)
     while last:
         width = width_for(packing.widths[last - 1])  # the widest row that is left
-        similar = int(numpy.searchsorted(packing.widths, SIMILAR * packing.widths[last - 1]))
+        similar = int(numpy.searchsorted(packing.widths, SIMILAR * width))
         share = int(packing.widths[:last].sum()) / max(1, n_left)  # of those that are left
         first = max(similar, last - _n_rows(budget // width, math.ceil(share / width)))
         chosen = by_row[numpy.searchsorted(rows, first) : numpy.searchsorted(rows, last)]
@@ -55,10 +55,10 @@ def width_for(longest: numpy.integer) -> int:
     return WIDTHS_APART * math.ceil(longest / WIDTHS_APART)
 
 
-def places_for(n_places: int) -> int:
-    """How many places a pass of so many is given, see PLACES_APART."""
-    apart = PLACES_APART if n_places > PLACES_APART else FEW_PLACES_APART
-    return apart * math.ceil(n_places / apart)
+def places_for(n_used: int) -> int:
+    """How many places products are made of, where so many are used."""
+    apart = PLACES_APART if n_used > PLACES_APART else FEW_PLACES_APART
+    return apart * math.ceil(n_used / apart)
 
 
 def _n_rows(most: int, wanted: int) -> int:
