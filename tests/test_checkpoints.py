@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ import torch
 from killing import command, killed_at, run, typed
 from thinc.api import Config
 
+from spacy_sbert.training.improving import Progress
 from spacy_sbert.training.random_states import random_states, set_random_states
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")
@@ -252,9 +254,19 @@ def test_ctrl_c_says_how_to_go_on(config_of, tmp_path, every):
     assert ("no checkpoint to go on from yet. With --checkpoint-every 50" in said) is (every == 0)
 
 
+def test_the_best_step_and_patience():
+    progress = Progress(step=9, results=[(0.5, 0), (0.7, 3), (0.7, 6)])
+    assert progress.best == (0.7, 3)
+    assert [progress.is_patience_over(patience) for patience in (0, 4, 5, 6)] == [False, True, True, False]
+    assert [progress.is_over(0, most) for most in (0, 8, 9)] == [False, True, False]
+
+
 def test_without_a_checkpoint_training_begins(config_of, tmp_path):
     done = typed("sbert", "train", *config_of("sts", **EPOCHS), "-o", tmp_path / "out", "--resume", folder=ROOT)
-    assert done.returncode == 0 and "training begins" in " ".join(done.stdout.split()), done.stdout + done.stderr
+    said = " ".join(done.stdout.split())
+    assert done.returncode == 0 and "training begins" in said, done.stdout + done.stderr
+    best = json.loads((tmp_path / "out" / "model-best" / "meta.json").read_text())["performance"]["sts_spearman"]
+    assert re.search(rf"Training ended after step \d+\. The best score, {100 * best:.2f}, is that of step \d+\.", said)
 
 
 def test_what_is_not_ours_is_kept(config_of, tmp_path):

@@ -69,7 +69,7 @@ def train_cli(
                     settings = load_config(config, overrides, interpolate=False)
                     check_config(settings)
                     nlp = init_nlp(settings, use_gpu=ranks.gpu_id)
-                train(nlp, output, ranks, checkpoints)
+                ended = train(nlp, output, ranks, checkpoints)
         except RankLost as error:
             fail(str(error))
         except KeyboardInterrupt:
@@ -77,5 +77,7 @@ def train_cli(
                 last = None if output is None else latest(output / DIR_CHECKPOINT)
                 msg.warn("Stopped", Notes.STOPPED if last is None else Notes.STOPPED_AT.format(checkpoint=last))
             raise Exit(130) from None
+        if ranks.is_first:
+            msg.info(ended)
         if ranks.is_first and output is not None:
             msg.good(f"Saved the pipeline to {output}")

@@ -28,13 +28,21 @@ class Progress:
     words: int = 0
     seconds: float = 0.0
 
+    @property
+    def best(self) -> tuple[float, int]:
+        """The best score and its step, of equal scores the first."""
+        score, minus_step = max((score, -step) for score, step in self.results)
+        return score, -minus_step
+
     def is_over(self, patience: int, max_steps: int) -> bool:
         """Whether the last step is to be the last one: of max_steps, or so many after the best score."""
         if not self.step:
             return False
-        last = self.step - 1
-        _, minus_best = max((score, -step) for score, step in self.results)  # of equal scores the first
-        return bool(patience and last + minus_best >= patience) or bool(max_steps and last >= max_steps)
+        return self.is_patience_over(patience) or bool(max_steps and self.step > max_steps)
+
+    def is_patience_over(self, patience: int) -> bool:
+        """Whether the last step was so many after the best score; 0 for any number."""
+        return bool(patience) and self.step - 1 - self.best[1] >= patience
 
 
 def train_while_improving(

@@ -54,7 +54,7 @@ class Checkpoints:
     resume: bool = False
 
 
-def train(nlp: Language, output: Path | None, ranks: Ranks, checkpoints: Checkpoints = Checkpoints()) -> None:
+def train(nlp: Language, output: Path | None, ranks: Ranks, checkpoints: Checkpoints = Checkpoints()) -> str:
     """Train a pipeline with the other ranks, as `spacy train` does with one.
 
     Rank 0 alone evaluates, writes and logs. What it saves takes the place of what it saved before when it is whole.
@@ -62,6 +62,7 @@ def train(nlp: Language, output: Path | None, ranks: Ranks, checkpoints: Checkpo
     nlp (Language): initialised by spacy.training.initialize.init_nlp, from the same config on all ranks.
     output (Path): the folder for model-best, model-last and checkpoints, which are removed at the end.
     ranks (Ranks): see launched. checkpoints (Checkpoints): see find_checkpoint.
+    RETURNS (str): in words, how it ended, and with which score.
     RAISES (ValueError): if the ranks cannot train it, see together; for a checkpoint that cannot be gone on with.
         (RuntimeError): if one of them is gone.
     """
@@ -100,6 +101,14 @@ def train(nlp: Language, output: Path | None, ranks: Ranks, checkpoints: Checkpo
                 save(False)
     if written is not None:
         remove_checkpoints(written / DIR_CHECKPOINT)  # the training is over
+    why = (
+        f", as no score was better for {training['patience']}"
+        if progress.is_patience_over(training["patience"])
+        else ""
+    )
+    score, step = progress.best
+    ended = f"Training ended after step {progress.step - 1}{why}"
+    return f"{ended}. The best score, {100 * score:.2f}, is that of step {step}."
 
 
 def find_checkpoint(output: Path | None, checkpoints: Checkpoints, ranks: Ranks) -> Path | None:
