@@ -16,7 +16,7 @@ from pathlib import Path
 
 from measure import Encode, arguments, compare, prepare, save
 from texts import SEED, dev_pairs, dev_spearman, mixed_texts, sts_sentences
-from variants import STOCK, direct, one_by_one, padded, pipe, sentence_transformer, shared
+from variants import STOCK, direct, one_by_one, padded, pipe, sentence_transformer, shared, single_docs
 
 from spacy_sbert.models import DEFAULT_NAME
 
@@ -83,7 +83,7 @@ COMPARISONS = {
         300,
         {
             "peer-float32": partial(one_by_one, partial(sentence_transformer, "float32", 32)),
-            "pipe-float32": partial(one_by_one, partial(pipe, "float32")),
+            "doc-float32": partial(single_docs, "float32"),
             "encode-float32": partial(one_by_one, partial(direct, "float32")),
             "encode-bfloat16": partial(one_by_one, partial(direct, "bfloat16")),
         },

@@ -136,11 +136,9 @@ def rows() -> Iterator[Row]:
     what, stock = "sentences, shared transformer", ("stock-float32",)
     yield Row("shared_sentences", f"{what}, float32", STOCK, "", faster("shared-float32", stock))
     yield Row("shared_sentences", f"{what}, bfloat16", STOCK, "3.5x", faster("shared-bfloat16", stock, 3.5))
-    for name in ("pipe-float32", "encode-float32", "encode-bfloat16"):
-        what, precision = name.replace("pipe", "`nlp.pipe`").replace("encode", "`encode`").split("-")
-        yield Row(
-            "alone", f"one sentence a call, {what}, {precision}", PEER, "1x", faster(name, ("peer-float32",), 1.0)
-        )
+    for name, way in (("doc-float32", "a Doc"), ("encode-float32", "`encode`"), ("encode-bfloat16", "`encode`")):
+        what = f"one sentence a call, {way}, {name.split('-')[1]}"
+        yield Row("alone", what, PEER, "1x", faster(name, ("peer-float32",), 1.0))
     for precision, least in (("float32", 2.1), ("bfloat16", 2.9)):
         name, peer = f"train-{precision}", "peer-float32"
         yield Row("train", f"training, {precision}", PEER, f"{least}x", faster(name, (peer,), least))

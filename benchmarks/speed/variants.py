@@ -39,6 +39,12 @@ def direct(precision: str, **settings: Any) -> Encode:
     return sbert.encode
 
 
+def single_docs(precision: str, **settings: Any) -> Encode:
+    """The vectors of Docs that are made one by one, see own."""
+    nlp = own(precision, **settings)
+    return lambda texts: numpy.stack([to_numpy(nlp(text).vector) for text in texts])
+
+
 def one_by_one(make: Callable[..., Encode], **settings: Any) -> Encode:
     """A variant that is given one text at a time, as a search is its query."""
     encode = make(**settings)

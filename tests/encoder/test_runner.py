@@ -140,9 +140,9 @@ def passes(monkeypatch):
         if isinstance(encoder, PackedBert):
             call = PackedBert.__call__
 
-            def spy(self, ids, columns, types, windows):
+            def spy(self, ids, columns, types, windows, n_used=None):
                 seen.append((ids.numpy().copy(), windows.numpy() >= 0))
-                return call(self, ids, columns, types, windows)
+                return call(self, ids, columns, types, windows, n_used)
 
             monkeypatch.setattr(PackedBert, "__call__", spy)
         else:
