@@ -240,7 +240,7 @@ def test_a_config_without_training_is_refused(tmp_path):
     assert "no section [training]; it has: paths." in refused([config], tmp_path / "out")
 
 
-@pytest.mark.parametrize("every", [0, 4])
+@pytest.mark.parametrize("every", [0, 4, 30])
 def test_ctrl_c_says_how_to_go_on(config_of, tmp_path, every):
     """Stopped by the training itself, as the signal would, in step 5."""
     code = tmp_path / "code.py"
@@ -251,7 +251,8 @@ def test_ctrl_c_says_how_to_go_on(config_of, tmp_path, every):
     said = " ".join((done.stdout + done.stderr).split())
     assert done.returncode == 130 and "Traceback" not in said, said
     assert ("--resume goes on from" in said and "step-4" in said) is (every == 4)
-    assert ("no checkpoint to go on from yet. With --checkpoint-every 50" in said) is (every == 0)
+    assert ("no checkpoint to go on from: with --checkpoint-every 50" in said) is (every == 0)
+    assert ("the first is kept after step 30" in said) is (every == 30)
 
 
 def test_the_best_step_and_patience():

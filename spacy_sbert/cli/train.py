@@ -75,7 +75,8 @@ def train_cli(
         except KeyboardInterrupt:
             if ranks.is_first:
                 last = None if output is None else latest(output / DIR_CHECKPOINT)
-                msg.warn("Stopped", Notes.STOPPED if last is None else Notes.STOPPED_AT.format(checkpoint=last))
+                without = Notes.STOPPED_BEFORE.format(every=every) if every else Notes.STOPPED
+                msg.warn("Stopped", without if last is None else Notes.STOPPED_AT.format(checkpoint=last))
             raise Exit(130) from None
         if ranks.is_first:
             msg.info(ended)
