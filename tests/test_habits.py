@@ -3,8 +3,10 @@
 import numpy
 import pytest
 import torch
+from thinc.api import NumpyOps
 
 from spacy_sbert.similarity import unit_length
+from spacy_sbert.vectors.habits import EncodeHabits
 from spacy_sbert.vectors.texts import TextEncoder
 
 TEXTS = ["A man is eating food.", "The cat sat on the mat.", "dog", "he ran", ""]
@@ -46,7 +48,9 @@ def test_no_more_texts_than_a_batch_has_are_encoded_together(pipe, monkeypatch, 
         ({"chunk_size": 10}, "set window"),
         ({"device": "cuda"}, r"spacy\.require_gpu\(\)"),
         ({"output_value": "token_embeddings"}, r"token\.vector"),
-        ({"pool": None}, "n_process = 2"),
+        ({"device": "cpu:1"}, r"spacy\.require_gpu\(\)"),
+        ({"device": ["cpu", "cpu"]}, "gpu_ids"),
+        ({"pool": {"processes": []}}, "n_process = 2"),
         ({"precision": "int8"}, "Int8Vectors"),
         ({"convert_to_numpy": False}, "convert_to_tensor = True"),
     ],
@@ -54,6 +58,22 @@ def test_no_more_texts_than_a_batch_has_are_encoded_together(pipe, monkeypatch, 
 def test_what_means_something_else(pipe, given, remedy):
     with pytest.raises(TypeError, match=f"encode does not take {next(iter(given))}.*{remedy}"):
         pipe.encode(TEXTS, **given)
+
+
+@pytest.mark.parametrize("device", ["cpu", torch.device("cpu"), None])
+def test_what_asks_for_what_is_done_anyway(pipe, device):
+    """Defaults of sentence-transformers, and what its users write beside them."""
+    theirs = {"output_value": "sentence_embedding", "precision": "float32", "pool": None, "chunk_size": None}
+    assert numpy.array_equal(pipe.encode(TEXTS, device=device, **theirs), pipe.encode(TEXTS))
+
+
+def test_the_device_is_that_of_the_model():
+    ops = NumpyOps(device_type="gpu", device_id=1)
+    for device in ("cuda", "cuda:1", torch.device("cuda", 1)):
+        assert EncodeHabits.of({"device": device}, ops) == EncodeHabits()
+    for device in ("cpu", "cuda:0", torch.device("cpu")):
+        with pytest.raises(TypeError, match=r"encode does not take device: .*require_cpu\(\)"):
+            EncodeHabits.of({"device": device}, ops)
 
 
 def test_the_warning_of_cut_texts_names_the_line_of_the_call(pipe):

@@ -21,11 +21,11 @@ from spacy_sbert import SentenceBert, find_meta, find_reranker, find_sbert
 nlp = spacy.blank("en")
 nlp.add_pipe("sbert")
 sbert: SentenceBert = find_sbert(nlp)
-reveal_type(find_sbert(nlp).encode(["a"]))
+reveal_type(find_sbert(nlp).encode(["a"], batch_size=32, device="cpu", precision="float32"))
 reveal_type(find_sbert(nlp).encode(["a"], convert_to_tensor=True))
-reveal_type(find_meta(nlp).encode(["a"]))
+reveal_type(find_meta(nlp).encode(["a"], batch_size=32, device="cpu"))
 reveal_type(find_reranker(nlp).rank("a", ["b"], top_k=1)[0].text)
-reveal_type(find_reranker(nlp).score_pairs([("a", "b")], apply_softmax=True))
+reveal_type(find_reranker(nlp).score_pairs([("a", "b")], batch_size=32, device="cpu"))
 reveal_type(find_reranker(nlp).score_pairs([("a", "b")], convert_to_tensor=True))
 """
 WRONG = """
@@ -52,7 +52,7 @@ def wrong(reranker: SentenceReranker) -> None:
     hierarchical_clusters(numpy.ones((2, 2)), n_clusters=1, linkage="ward")
     render([], "heat-map")
     heatmap([], order="similar")
-    reranker.rank("a", ["b"], batch_size=3)
+    reranker.rank("a", ["b"], num_workers=3)
     reranker.score_pairs([("a", "b")], activation="sigmoid")
 """
 

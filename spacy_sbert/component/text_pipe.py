@@ -200,6 +200,9 @@ class TextPipe(Similarities, SealedPipe):
         truncate_dim: int | None = ...,
         show_progress_bar: bool | None = ...,
         batch_size: int | None = ...,
+        device: str | torch.device | None = ...,
+        output_value: Literal["sentence_embedding"] = ...,
+        precision: Literal["float32"] = ...,
         normalize_embeddings: bool = ...,
         convert_to_tensor: Literal[False] = ...,
         convert_to_numpy: bool = ...,
@@ -234,7 +237,7 @@ class TextPipe(Similarities, SealedPipe):
         RETURNS (float32 (n, width)): on the CPU, in the order of the texts; zeros for a text without wordpieces.
         RAISES (TypeError, ValueError): if what is given is not text, or the transformer is not of this package.
         """
-        theirs = EncodeHabits.of(habits)
+        theirs = EncodeHabits.of(habits, self.model.ops)
         progress = progress or bool(theirs.show_progress_bar)
         encoder = self.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim)
         cuts = CutCounter()

@@ -1,11 +1,13 @@
 """What users try, such as what sentence-transformers takes: if it means the same it is done, else our way is told."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy
 import torch
+from thinc.api import Ops
 
 from . import Errors
 from .checks import check_fields
@@ -20,17 +22,22 @@ class Habits:
 
     FUNCTION: ClassVar[str]  # ours
     OUR_WAY: ClassVar[Mapping[str, str]]  # in place of arguments that mean something else, or nothing, here
+    DONE: ClassVar[Mapping[str, Sequence[object]]] = {}  # values of these that ask for what is done anyway
 
     show_progress_bar: bool | None = None
     convert_to_tensor: bool = False
     convert_to_numpy: bool = True
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Self:
-        """RAISES (TypeError): for another argument, see refuse. (ValueError): if a value is not what is expected."""
+    def of(cls, given: Mapping[str, Any], ops: Ops) -> Self:
+        """What was given, to a model with these ops.
+
+        RAISES (TypeError): for another argument, see refuse. (ValueError): if a value is not what is expected.
+        """
         known = {field.name for field in fields(cls)}
-        refuse(cls.FUNCTION, (name for name in given if name not in known), cls.OUR_WAY)
-        found = cls(**given)
+        others = {name: value for name, value in given.items() if name not in known}
+        refuse(cls.FUNCTION, others, cls.OUR_WAY, {**cls.DONE, "device": devices(ops)})
+        found = cls(**{name: value for name, value in given.items() if name in known})
         check_fields(found)
         if not (found.convert_to_numpy or found.convert_to_tensor):
             remedy = "set convert_to_tensor = True, which gives one tensor"
@@ -42,12 +49,27 @@ class Habits:
         return torch.from_numpy(numbers) if self.convert_to_tensor else numbers
 
 
-def refuse(function: str, given: Iterable[str], our_way: Mapping[str, str]) -> None:
-    """RAISES (TypeError): if there is any argument; the message says what to do in its place."""
-    for name in given:
-        if name in our_way:
+def refuse(
+    function: str,
+    given: Mapping[str, Any],
+    our_way: Mapping[str, str],
+    done: Mapping[str, Sequence[object]] = MappingProxyType({}),
+) -> None:
+    """Let arguments pass that ask for what is done anyway: None, and the values in done.
+
+    RAISES (TypeError): if there is any other; the message says what to do in its place.
+    """
+    for name, value in given.items():
+        if name not in our_way:
+            raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
+        asked = str(value) if isinstance(value, torch.device) else value
+        if asked is not None and not any(type(asked) is type(one) and asked == one for one in done.get(name, ())):
             raise not_ours(function, name, our_way[name])
-        raise TypeError(f"{function}() got an unexpected keyword argument '{name}'")
+
+
+def devices(ops: Ops) -> tuple[str, ...]:
+    """What PyTorch calls the device of a model."""
+    return ("cpu",) if ops.device_type == "cpu" else ("cuda", f"cuda:{ops.device_id}")
 
 
 def not_ours(function: str, name: str, remedy: str) -> TypeError:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy
 from spacy.tokens import Doc, Span, Token
+from thinc.api import get_current_ops
 
 from ..errors.checks import Positive, validated
 from ..errors.notices import Notices
@@ -48,6 +49,10 @@ class MetaTexts(Similarities):
         progress: bool = ...,
         prompt_name: str | None = ...,
         show_progress_bar: bool | None = ...,
+        batch_size: int | None = ...,
+        device: "str | torch.device | None" = ...,
+        output_value: Literal["sentence_embedding"] = ...,
+        precision: Literal["float32"] = ...,
         normalize_embeddings: bool = ...,
         convert_to_tensor: Literal[False] = ...,
         convert_to_numpy: bool = ...,
@@ -74,7 +79,8 @@ class MetaTexts(Similarities):
         RAISES (TypeError): if what is given is not text, or the members decide on it. (ValueError): if the pipe is in
             no pipeline.
         """
-        theirs = MetaHabits.of(habits if prompt_name is None else {**habits, "prompt_name": prompt_name})
+        given = habits if prompt_name is None else {**habits, "prompt_name": prompt_name}
+        theirs = MetaHabits.of(given, get_current_ops())
         nlp = self._in_pipeline.nlp
         if nlp is None or self.name not in nlp.pipe_names:
             raise ValueError(Errors.META_NOT_IN_PIPELINE.format(name=self.name))

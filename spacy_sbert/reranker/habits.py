@@ -8,6 +8,7 @@ import torch
 from thinc.api import torch2xp, xp2torch
 from thinc.types import Floats2d
 
+from ..errors.checks import Positive
 from ..errors.habits import Habits
 from ..losses.parts.cross_entropy import softmax
 from .cross_encoder import CrossEncoder
@@ -15,7 +16,6 @@ from .errors import Errors
 
 Activation = Callable[[torch.Tensor], torch.Tensor]
 SCORE_WAY = {
-    "batch_size": "pairs are packed by their lengths; max_batch_items in the config of the model limits a forward pass",
     "chunk_size": "pairs are read window by window, in this process; leave it out",
     "device": "call spacy.require_gpu() before the pipeline is loaded",
     "max_length": "set max_length in the config of the model",
@@ -31,6 +31,8 @@ RANK_WAY = SCORE_WAY | {
     "convert_to_tensor": "the score of each result is a float",
     "documents": "give the texts as second argument, or as texts",
 }
+SCORE_DONE = {"num_workers": (0,)}
+RANK_DONE = SCORE_DONE | {"apply_softmax": (False,), "convert_to_numpy": (True,), "convert_to_tensor": (False,)}
 
 
 @dataclass(frozen=True)
@@ -39,13 +41,16 @@ class ScoreHabits(Habits):
 
     activation_fn (Callable): in place of the cross-encoder's activation: from logits, float32 (n, outputs) on the
         device, to as many scores. apply_softmax (bool): whether softmax over the outputs follows.
+    batch_size (int): the most pairs that are scored together; None for no other limit.
     """
 
     FUNCTION = "score_pairs"
     OUR_WAY = SCORE_WAY
+    DONE = SCORE_DONE
 
     activation_fn: Activation | None = None
     apply_softmax: bool = False
+    batch_size: Positive | None = None
 
     def scores(self, model: CrossEncoder, logits: Floats2d) -> Floats2d:
         """Logits (n, outputs) -> scores of the same shape.

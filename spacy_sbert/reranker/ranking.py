@@ -9,14 +9,14 @@ from spacy.tokens import Doc, Span
 from thinc.util import to_numpy
 
 from ..errors.checks import Positive, check
-from ..errors.habits import not_ours, refuse
+from ..errors.habits import devices, not_ours, refuse
 from ..errors.notices import Notices
 from ..errors.progress import progress_bar
 from .cross_encoder import CrossEncoder
 from .cuts import PairCuts
 from .errors import Errors, Warnings
-from .habits import RANK_WAY, Activation, ScoreHabits
-from .texts import Ranked, Text, TextT, read_windows
+from .habits import RANK_DONE, RANK_WAY, Activation, ScoreHabits
+from .texts import WINDOW, Ranked, Text, TextT, read_windows
 from .tokenizer import Pair
 
 
@@ -41,6 +41,8 @@ class Ranking:
         show_progress_bar: bool | None = ...,
         activation_fn: Activation | None = ...,
         apply_softmax: bool = ...,
+        batch_size: int | None = ...,
+        device: str | torch.device | None = ...,
         convert_to_tensor: Literal[False] = ...,
         convert_to_numpy: bool = ...,
     ) -> numpy.ndarray: ...
@@ -50,17 +52,17 @@ class Ranking:
 
         pairs (Iterable[tuple]): n pairs of str, Doc or Span, from wherever; they are read window by window.
         progress (bool): whether to show a progress bar.
-        habits: show_progress_bar, activation_fn, apply_softmax, convert_to_tensor and convert_to_numpy, as in
-            `CrossEncoder.predict` of sentence-transformers.
+        habits: show_progress_bar, activation_fn, apply_softmax, batch_size, convert_to_tensor and convert_to_numpy, as
+            in `CrossEncoder.predict` of sentence-transformers; the fewer pairs in a batch, the more slowly.
         RETURNS (float32 (n,), or (n, outputs) of several): on the CPU, in the order of the pairs.
         RAISES (TypeError): if one is not a pair of texts, or for another argument. (ValueError): if a score is not
             finite.
         """
-        theirs = ScoreHabits.of(habits)
+        theirs = ScoreHabits.of(habits, self.model.ops)
         total, shown = len(pairs) if isinstance(pairs, Sized) else None, progress or bool(theirs.show_progress_bar)
         found = []
         with self._notices.one_for_cuts(), progress_bar(total, shown=shown, unit="pairs") as bar:
-            for window in read_windows(pairs):
+            for window in read_windows(pairs, min(WINDOW, theirs.batch_size or WINDOW)):
                 found.append(self._score_window(window, theirs))
                 bar.update(len(window))
         scores = numpy.concatenate(found) if found else self._score_window([], theirs)
@@ -76,7 +78,9 @@ class Ranking:
         show_progress_bar: bool | None = None,
         activation_fn: Activation | None = None,
         top_k: int | None = None,
+        batch_size: int | None = None,
         return_documents: bool = True,
+        device: str | torch.device | None = None,
         **habits: NoReturn,
     ) -> list[Ranked[TextT]]:
         """Order texts by how well they answer a query.
@@ -84,13 +88,13 @@ class Ranking:
         query (str, Doc or Span): stands first in every pair.
         texts (Iterable): str, Docs or Spans, such as those that a search found.
         k (int): how many to return, by default all. progress (bool): as of score_pairs.
-        show_progress_bar, activation_fn, top_k, return_documents: as in `CrossEncoder.rank` of sentence-transformers.
-            Of fewer than top_k texts all are returned; each result has its text.
+        show_progress_bar, activation_fn, top_k, batch_size, return_documents, device: as in `CrossEncoder.rank` of
+            sentence-transformers. Of fewer than top_k texts all are returned; each result has its text.
         RETURNS (list[Ranked]): the best first, the earlier first of equal ones.
         RAISES (TypeError): if a single text is given, or for another argument. (ValueError): if there are fewer than k
             texts, or the cross-encoder has several outputs.
         """
-        refuse("rank", habits, RANK_WAY)
+        refuse("rank", {**habits, "device": device}, RANK_WAY, {**RANK_DONE, "device": devices(self.model.ops)})
         if not return_documents:
             raise not_ours(
                 "rank", "return_documents = False", "each result is Ranked(text, score, index); leave it out"
@@ -106,7 +110,7 @@ class Ranking:
             raise ValueError(Errors.RERANKER_SEVERAL_OUTPUTS.format(name=self.name, given=given))
         pairs = [(query, text) for text in texts]
         shown = progress or bool(show_progress_bar)
-        scores = self.score_pairs(pairs, progress=shown, activation_fn=activation_fn)
+        scores = self.score_pairs(pairs, progress=shown, activation_fn=activation_fn, batch_size=batch_size)
         order = numpy.argsort(-scores, kind="stable")[: k or top_k].tolist()
         return [Ranked(texts[i], float(scores[i]), i) for i in order]
 

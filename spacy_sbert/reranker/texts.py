@@ -28,12 +28,12 @@ class Ranked(Generic[TextT]):
     index: int
 
 
-def read_windows(pairs: Iterable[tuple[Text, Text]]) -> Iterator[list[Pair]]:
+def read_windows(pairs: Iterable[tuple[Text, Text]], size: int = WINDOW) -> Iterator[list[Pair]]:
     """The texts of pairs, so many at a time. RAISES (TypeError): if one is not a pair of texts."""
     if not isinstance(pairs, Iterable):
         raise TypeError(Errors.RERANKER_NO_PAIRS.format(given=shown(pairs)))
     stream = (_texts_of(pair, number) for number, pair in enumerate(pairs))
-    while window := list(islice(stream, WINDOW)):
+    while window := list(islice(stream, size)):
         yield window
 
 

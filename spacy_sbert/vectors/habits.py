@@ -1,6 +1,6 @@
 """What `encode` of sentence-transformers takes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -23,11 +23,17 @@ class EncodeHabits(Habits):
     FUNCTION = "encode"
     OUR_WAY: ClassVar[Mapping[str, str]] = {
         "chunk_size": "texts are encoded window by window; set window",
-        "device": "call spacy.require_gpu() before the pipeline is loaded, or give gpu_ids = [0]",
+        "device": "call spacy.require_gpu() before the pipeline is loaded, or give gpu_ids = [0]; without it, or with "
+        "require_cpu(), the pipeline is on the CPU",
         "output_value": "the vectors of tokens and spans are token.vector and span.vector of a Doc",
         "pool": "give n_process = 2, or gpu_ids = [0, 1]",
         "precision": "in the config it is that of the arithmetic; for vectors of fewer bits see Int8Vectors and "
         "BinaryVectors of spacy_sbert.search",
+    }
+
+    DONE: ClassVar[Mapping[str, Sequence[object]]] = {
+        "output_value": ("sentence_embedding",),
+        "precision": ("float32",),
     }
 
     normalize_embeddings: bool = False

@@ -6,6 +6,7 @@ import torch
 from sentence_transformers import CrossEncoder
 
 from spacy_sbert import find_reranker
+from spacy_sbert.reranker.cross_encoder import CrossEncoder as OurCrossEncoder
 
 TEXTS = ["the cat sat on the mat", "a man is eating food", "dog", "someone is having a meal", "he ran fast"]
 PAIRS = [("a man is eating", text) for text in TEXTS]
@@ -49,6 +50,32 @@ def test_the_results_of_rank(both, given, capsys):
     assert "5/5" in capsys.readouterr().err
 
 
+def test_no_more_pairs_than_a_batch_has_are_scored_together(both, monkeypatch):
+    reranker, seen = both(1)[0], []
+    expected, predict = reranker.score_pairs(PAIRS), OurCrossEncoder.predict
+
+    def watched(self, pairs):
+        seen.append(len(pairs))
+        return predict(self, pairs)
+
+    monkeypatch.setattr(OurCrossEncoder, "predict", watched)
+    assert numpy.allclose(reranker.score_pairs(iter(PAIRS), batch_size=2), expected, atol=1e-6)
+    found = reranker.rank("a man is eating", TEXTS, batch_size=4)
+    assert [one.index for one in found] == (-expected).argsort().tolist()
+    assert seen == [2, 2, 1, 4, 1]
+    for call in (lambda: reranker.score_pairs(PAIRS, batch_size=0), lambda: reranker.rank("a", TEXTS, batch_size=0)):
+        with pytest.raises(ValueError, match="batch_size = 0"):
+            call()
+
+
+def test_what_asks_for_what_is_done_anyway(both):
+    """Defaults of sentence-transformers, and what its users write beside them."""
+    reranker, _ = both(1)
+    done = {"device": "cpu", "num_workers": 0, "pool": None, "convert_to_numpy": True, "convert_to_tensor": False}
+    assert numpy.array_equal(reranker.score_pairs(PAIRS, **done), reranker.score_pairs(PAIRS))
+    assert reranker.rank("a", TEXTS, apply_softmax=False, **done) == reranker.rank("a", TEXTS)
+
+
 def test_an_activation_is_only_that_of_its_call(both):
     reranker, _ = both(1)
     before = reranker.score_pairs(PAIRS)
@@ -70,9 +97,8 @@ def test_softmax_of_one_score(both):
 @pytest.mark.parametrize(
     ("given", "remedy"),
     [
-        ({"batch_size": 64}, "max_batch_items in the config"),
         ({"device": "cuda"}, r"spacy\.require_gpu\(\)"),
-        ({"pool": None}, "n_process = 2"),
+        ({"pool": {"processes": []}}, "n_process = 2"),
         ({"chunk_size": 10}, "window by window"),
         ({"prompt": "query: "}, "before the texts of the pairs"),
         ({"prompt_name": "query"}, "before the texts of the pairs"),
