@@ -8,7 +8,7 @@ from wasabi import msg
 
 from .ending import or_fail
 from .group import app
-from .options import Overwrite
+from .options import Overwrite, Quiet
 
 if TYPE_CHECKING:
     from ..cards.facts import PipelineFacts
@@ -28,15 +28,17 @@ def card_cli(
     ] = False,
     overwrite: Overwrite = False,
     force: Annotated[bool, Option("--force", "-F", hidden=True)] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write the README.md of a pipeline's package.
 
     `spacy package` puts it into the package. A README.md that was written or changed by hand is kept, unless you give
     --overwrite.
     """
+    facts = _describe(pipeline, name, version, shown=not quiet)
+
     from ..cards import hub_card, package_card, write_readme
 
-    facts = _describe(pipeline, name, version)
     with or_fail(f"Cannot write {pipeline / 'README.md'}"):
         written = write_readme(pipeline, (hub_card if front_matter else package_card)(facts), force=overwrite or force)
     if written:
@@ -51,6 +53,7 @@ def hub_card_cli(
     pipeline: Annotated[Path, PIPELINE],
     name: Annotated[str | None, NAME] = None,
     version: Annotated[str | None, VERSION] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Tag a model on the Hugging Face hub.
 
@@ -58,18 +61,25 @@ def hub_card_cli(
     """
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
+    from ..errors.progress import ticking
+
+    facts = _describe(pipeline, name, version, shown=not quiet)
+
     from ..cards import hub_metadata, update_hub
 
-    metadata = hub_metadata(_describe(pipeline, name, version))
-    with or_fail(f"Cannot update the card of {repo}", HfHubHTTPError, HFValidationError):
+    metadata = hub_metadata(facts)
+    failed = f"Cannot update the card of {repo}"
+    with or_fail(failed, HfHubHTTPError, HFValidationError), ticking("Updating", shown=not quiet):
         update_hub(repo, metadata)
     msg.good(f"Updated the card of {repo}")
 
 
-def _describe(pipeline: Path, name: str | None, version: str | None) -> "PipelineFacts":
-    import spacy
+def _describe(pipeline: Path, name: str | None, version: str | None, *, shown: bool) -> "PipelineFacts":
+    from ..errors.progress import ticking
 
-    from ..cards import describe
+    with or_fail(f"Cannot describe {pipeline}"), ticking("Loading", shown=shown):
+        import spacy
 
-    with or_fail(f"Cannot describe {pipeline}"):
+        from ..cards import describe
+
         return describe(spacy.load(pipeline), folder=pipeline, name=name, version=version)

@@ -9,7 +9,7 @@ from typer import Argument
 
 from .ending import or_fail
 from .group import app
-from .options import Output, Overwrite
+from .options import Output, Overwrite, Quiet
 from .reports import check_output, show, write_reports
 
 
@@ -20,27 +20,30 @@ def compare_cli(
     ],
     output: Output = None,
     overwrite: Overwrite = False,
+    quiet: Quiet = False,
 ) -> None:
     """Put the results of several models side by side.
 
     Every other one is tested against the first. With --output also a Markdown and an HTML report are written beside
     the JSON.
     """
-    run(results, output, overwrite=overwrite)
+    run(results, output, overwrite=overwrite, quiet=quiet)
 
 
-def run(paths: Sequence[Path], output: Path | None, *, overwrite: bool) -> None:
+def run(paths: Sequence[Path], output: Path | None, *, overwrite: bool, quiet: bool) -> None:
     """Compare results, and show and save the comparison.
 
     paths: JSON that `benchmark` wrote. output (Path): JSON; Markdown and HTML beside it.
-    overwrite (bool): whether to replace them.
+    overwrite (bool): whether to replace them. quiet (bool): whether to show no progress bar.
     """
-    from ..evaluation.compare import compare, compare_html, compare_markdown, compare_terminal
-    from ..evaluation.results import read_results
-    from ..evaluation.suite import write_json
+    from ..errors.progress import ticking
 
     check_output(output, overwrite=overwrite)
-    with or_fail("Cannot compare"):
+    with or_fail("Cannot compare"), ticking("Comparing", shown=not quiet):
+        from ..evaluation.compare import compare, compare_html, compare_markdown, compare_terminal
+        from ..evaluation.results import read_results
+        from ..evaluation.suite import write_json
+
         results = [read_results(path) for path in paths]
         found = compare(results, files=_told_apart(paths))
     report = compare_markdown(results, found)

@@ -43,9 +43,8 @@ def evaluate_cli(
     """
     if compared:
         echo(Warnings.OLD_CALL.format(old="evaluate --compare", new="compare"), err=True)
-        return compare.run(
-            [Path(pipeline), *([data_path] if data_path else []), *(more or [])], output, overwrite=overwrite
-        )
+        paths = [Path(pipeline), *([data_path] if data_path else []), *(more or [])]
+        return compare.run(paths, output, overwrite=overwrite, quiet=quiet)
     if data_path is None or not data_path.exists():
         fail(f"No data at {data_path}: give a file of examples, or a folder of data sets")
     if more:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 from wasabi import msg
@@ -18,11 +18,17 @@ from .options import (
     Lang,
     Members,
     Overwrite,
+    Quiet,
     Score,
     given,
     listed,
     takes_options,
 )
+
+if TYPE_CHECKING:
+    from thinc.api import Config
+
+    from ..readers.own_table import OwnTable
 
 SAID = {  # of a kind of table: what it has, and what is learned of it
     "graded": ("pairs with scores", "the cosine of a pair is to be its score"),
@@ -65,6 +71,7 @@ def init_config_cli(
         Option("--epochs", help="The number of epochs; by default 4, and 1 of 20,000 examples or more.", min=1),
     ] = None,
     overwrite: Overwrite = False,
+    quiet: Quiet = False,
     *,
     told: Told,
 ) -> None:
@@ -73,40 +80,67 @@ def init_config_cli(
     Both tables are read whole, so that what is wrong in them is said now and not while training; what can be learned
     from them is chosen, and 'spacy sbert train' takes the config.
     """
-    from ..files.whole import write_text
-    from ..readers.own_table import find_table
-    from ..training.own_config import own_config
+    from ..errors.progress import ticking
 
     out = out if output is None else output
     if out is None:
         fail(Errors.NO_OUTPUT)
     check_new(out, overwrite=overwrite)
     with or_fail(f"Cannot make a config for {train_path} and {dev_path}"):
+        train, dev = _tables(train_path, dev_path, told, shown=not quiet)
+
+        with ticking("Writing", shown=not quiet):
+            from ..files.whole import write_text
+            from ..training.own_config import own_config
+
+            config = own_config(
+                {"path": str(train_path), **train.reading()},
+                {"path": str(dev_path), **dev.reading()},
+                kind=train.kind,
+                count=train.count,
+                scored=dev.kind if train.kind == "positives" else None,
+                encoder=encoder,
+                lang=lang,
+                epochs=epochs,
+            )
+            write_text(out, config.to_str(interpolate=False))
+    _say(out, config, train, dev.count)
+
+
+def _tables(train_path: Path, dev_path: Path, told: Told, *, shown: bool) -> "tuple[OwnTable, OwnTable]":
+    """What both tables have; the second is read by the columns and the range of the first."""
+    from ..errors.progress import ticking
+
+    with ticking(f"Reading {train_path.name}", shown=shown):
+        from ..readers.own_table import find_table
+
         train = find_table(train_path, **told.known())
-        names = {"members": train.columns.members, "score": train.columns.score, "label": train.columns.label}
-        ends = {"min_score": train.columns.min_score, "max_score": train.columns.max_score}
-        of_train = told.known() | {key: value for key, value in names.items() if value is not None}
+    names = {"members": train.columns.members, "score": train.columns.score, "label": train.columns.label}
+    ends = {"min_score": train.columns.min_score, "max_score": train.columns.max_score}
+    of_train = told.known() | {key: value for key, value in names.items() if value is not None}
+    with ticking(f"Reading {dev_path.name}", shown=shown):
         dev = find_table(dev_path, **(of_train | (ends if train.columns.score is not None else {})))
-        if train.kind == "positives" and dev.kind not in ("graded", "binary"):
-            fail(Errors.INIT_NO_GOLD.format(path=dev_path))
-        config = own_config(
-            {"path": str(train_path), **train.reading()},
-            {"path": str(dev_path), **dev.reading()},
-            kind=train.kind,
-            count=train.count,
-            scored=dev.kind if train.kind == "positives" else None,
-            encoder=encoder,
-            lang=lang,
-            epochs=epochs,
-        )
-        write_text(out, config.to_str(interpolate=False))
+    if train.kind == "positives" and dev.kind not in ("graded", "binary"):
+        fail(Errors.INIT_NO_GOLD.format(path=dev_path))
+    return train, dev
+
+
+def _say(out: Path, config: "Config", train: "OwnTable", n_dev: int) -> None:
+    """What was found, what is learned of it and for how long, and the next command."""
+    from ..training.own_config import count_steps
+
     what, learned = SAID[train.kind]
     gold = train.columns.score or train.columns.label
     columns = ", ".join((*train.columns.members, *([] if gold is None else [gold])))
-    msg.good(f"Saved {out}: {train.count} {what} ({columns}), scored on {dev.count}")
+    msg.good(f"Saved {out}: {train.count} {what} ({columns}), scored on {n_dev}")
     if train.columns.score is not None:
         msg.info(f"Scores are scaled from {train.columns.min_score:g}..{train.columns.max_score:g} to 0..1")
     if train.unused:
         msg.info(f"Columns not used: {', '.join(train.unused)}")
     msg.info(f"Objective: {learned}")
+    settings = config["training"]
+    every, epochs = settings["eval_frequency"], settings["max_epochs"]
+    steps = count_steps(train.count, settings["batcher"]["size"], epochs)
+    msg.info(f"At most {epochs} epoch{'s' if epochs > 1 else ''}, {steps} steps; scored every {every}")
     msg.text(f"Next: python -m spacy sbert train {out} --output training/mine")
+    msg.text(f"To be able to go on after an interruption: --checkpoint-every {every}, and then --resume")

@@ -8,6 +8,7 @@ from typing import TypeVar
 from tqdm import tqdm
 
 SECONDS = 1.0  # between two ticks
+ONE_STEP = "{l_bar}{bar}| {elapsed}"  # where nothing is counted
 ItemT = TypeVar("ItemT")
 
 
@@ -20,16 +21,19 @@ def progress_bar(
     desc: str | None = None,
     initial: int = 0,
     leave: bool = True,
+    layout: str | None = None,
 ) -> Iterator[tqdm]:
     """A bar that is drawn anew every second, with the time that went by, even if nothing moves it on.
 
     total (int): how many steps there are, if that is known; initial (int): how many of them are done.
     shown (bool): whether there is a bar; None for one on a terminal alone.
     unit, desc (str): what is counted, and what is done. leave (bool): whether the bar stays when all is done.
+    layout (str): as bar_format of tqdm; None for its own.
     YIELDS (tqdm): whose update(n) moves it on.
     """
     disable = None if shown is None else not shown
-    with tqdm(total=total, initial=initial, desc=desc, unit=f" {unit}", leave=leave, disable=disable) as bar:
+    settings = {"desc": desc, "unit": f" {unit}", "leave": leave, "disable": disable, "bar_format": layout}
+    with tqdm(total=total, initial=initial, **settings) as bar:
         if bar.disable:
             yield bar
             return
@@ -69,7 +73,7 @@ def ticking(desc: str, *, shown: bool | None) -> Iterator[None]:
 
     desc (str): what is done.
     """
-    with progress_bar(1, shown=shown, unit="steps", desc=desc) as bar:
+    with progress_bar(1, shown=shown, desc=desc, layout=ONE_STEP) as bar:
         yield
         bar.update()
 

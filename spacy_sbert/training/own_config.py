@@ -74,7 +74,7 @@ def own_config(
     nlp.add_pipe("sbert", config={"loss": dict(objective.loss), **({"model": model} if model else {})})
     config = nlp.config
     epochs = epochs or (1 if count >= LONG else 4)
-    steps = epochs * ceil(count / objective.batch_size)
+    steps = count_steps(count, objective.batch_size, epochs)
     frequency = max(1, (steps - 1) // LOOKS)  # steps are counted from 0
     reader = {"@readers": "spacy-sbert.PairCorpus.v1", "format": "table"}
     config["paths"] |= {"train": str(train["path"]), "dev": str(dev["path"])}
@@ -95,6 +95,11 @@ def own_config(
         "score_weights": {MEASURES[scored or kind]: 1.0},
     }
     return config
+
+
+def count_steps(count: int, batch_size: int, epochs: int) -> int:
+    """How many steps there are, of so many examples each but for the last of an epoch."""
+    return epochs * ceil(count / batch_size)
 
 
 def _optimizer() -> dict[str, Any]:

@@ -71,8 +71,8 @@ def test_the_old_call_that_compares_is_compare(folder):
         options = [*FEW, "--baseline", "random-projection", "-o", folder / f"{name}.json"]
         assert run("benchmark", "blank:en", folder / "data", *options).exit_code == 0
     paths = [folder / "a.json", folder / "b.json"]
-    new = run("compare", *paths, "-o", folder / "new.json")
-    old = run("evaluate", *paths, "--compare", "-o", folder / "old.json")
+    new = run("compare", *paths, "-o", folder / "new.json", "--quiet")
+    old = run("evaluate", *paths, "--compare", "-o", folder / "old.json", "--quiet")
     assert new.exit_code == old.exit_code == 0
     assert new.stdout.replace("new.", "old.") == old.stdout and "one and the same model" in new.stdout
     assert "sbert compare" in old.stderr and new.stderr == ""
