@@ -78,8 +78,8 @@ class Errors(errors.Errors):
         "again, with --overwrite."
     )
     BULK_OTHER_TEXTS = (
-        "The vectors in {path} are of other texts than those of {corpus}: {differing}. Give the file and the column "
-        "that were encoded, or encode these."
+        "The {rows} vectors in {path} are of other texts than the {count} of {corpus}: {differing}. Give the file and "
+        "the column that were encoded, or encode these."
     )
     BULK_NOT_FINITE = (
         "The vector of row {row} (from 0) is not finite in {dtype}. Write float32, or encode in another precision "

@@ -81,7 +81,9 @@ class FileVectors:
         )
         is_copy = given[INPUT] != self.made_of.get(INPUT) and described(corpus, columns)[0] == self._texts
         if differing and not is_copy:
-            raise ValueError(Errors.BULK_OTHER_TEXTS.format(path=self.path, corpus=corpus, differing=differing))
+            count = sum(1 for _ in read_text_rows(corpus, columns))
+            said = {"path": self.path, "rows": len(self), "corpus": corpus, "count": count, "differing": differing}
+            raise ValueError(Errors.BULK_OTHER_TEXTS.format(**said))
         blank = self._blank if is_copy else described(corpus, columns)[1]
         return numpy.delete(self._read(), blank, axis=0).astype("float32", copy=False)
 

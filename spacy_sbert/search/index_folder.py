@@ -211,10 +211,10 @@ def read_rows(folder: Path, manifest: Manifest) -> list[IndexRow] | None:
             raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason=error)) from error
 
 
-def texts_digest(texts: Sequence[str]) -> str:
-    """What rows_sha256 is for an index that was saved with these texts and no ids."""
+def rows_digest(texts: Sequence[str], ids: Sequence[int] | None = None) -> str:
+    """What rows_sha256 is for an index that was saved with these texts and ids."""
     found = hashlib.sha256()
-    _write_rows([IndexRow(text, None) for text in texts], found.update)
+    _write_rows([IndexRow(text, None if ids is None else ids[i]) for i, text in enumerate(texts)], found.update)
     return found.hexdigest()
 
 

@@ -9,22 +9,21 @@ from numpy.typing import ArrayLike
 
 from ..component.sbert import SentenceBert
 from ..errors.checks import Cosine, Named, Positive, validated
-from ..errors.progress import progress_bar, progress_of, ticking
+from ..errors.progress import progress_bar, ticking
 from ..files.result_tables import write_table  # noqa: F401  as the other functions behind the commands
-from ..files.texts import TextColumns, read_text_rows
 from ..similarity.rows import checked
 from .blocks import slices
 from .clustering import hierarchical_clusters
 from .communities import communities
+from .corpus import TEXT, Corpus, corpus_of, read_corpus
 from .encoder import identify
 from .errors import Errors
 from .index import VectorIndex
-from .index_folder import KINDS, MANIFEST, BuiltKind, read_manifest, texts_digest
+from .index_folder import KINDS, MANIFEST, BuiltKind, read_manifest, rows_digest
 from .kmeans import kmeans_clusters
 from .nearest import nearest
 from .similar_pairs import check_kept, most_similar_pairs, pairs_above
 
-TEXT = "text"  # the column, where a table has one of that name
 Method = Annotated[Literal["communities", "hierarchical", "kmeans"], Named()]
 KIND: BuiltKind = "hnsw"  # of an index, if nobody asks for another
 WINDOW = 2**12  # as many as `encode` takes together: texts whose vectors are in memory beside an index that is built
@@ -33,29 +32,11 @@ NO_CLUSTER = -1
 
 
 class FoundText(NamedTuple):
-    """A text that was found: cosine similarity to the query, row in the corpus (from 0), text."""
+    """A text that was found: cosine similarity to the query, row in the corpus (from 0, blank ones count), text."""
 
     score: float
     row: int
     text: str
-
-
-@validated
-def read_corpus(path: Path, column: str = TEXT, *, header: bool = True, progress: bool = False) -> list[str]:
-    """The texts of a file, without blank ones.
-
-    path (Path): .txt with a text a line, .jsonl, .csv, .tsv (each .gz or not) or .parquet.
-    column (str): the column or field of the texts. header (bool): whether .csv and .tsv have one; if not, columns are
-        named "0", "1", ...
-    progress (bool): whether to show a progress bar.
-    RAISES (ValueError): if it holds none, or has a bad row, with its line.
-    """
-    read = read_text_rows(path, TextColumns(column, None, header))
-    rows = progress_of(read, desc="Reading", unit="rows", shown=progress)
-    texts = [row.text for row in rows if row.text and not row.text.isspace()]
-    if not texts:
-        raise ValueError(Errors.SEARCH_EMPTY_CORPUS.format(path=path))
-    return texts
 
 
 def encode_texts(
@@ -96,26 +77,26 @@ def open_index(
     header: bool = True,
     vectors: ArrayLike | None = None,
     progress: bool = False,
-) -> VectorIndex:
-    """The index of a file of texts: the one in the folder, or a new one that is saved there.
+) -> tuple[VectorIndex, Corpus]:
+    """The index of a file of texts, and these: the one in the folder, or a new one that is saved there.
 
     For arguments see search_texts.
     RAISES (ValueError): if the index there is damaged, or of another encoder or other texts.
     """
-    texts, encoder = read_corpus(corpus, column, header=header, progress=progress), identify(pipe)
+    read, encoder = read_corpus(corpus, column, header=header, progress=progress), identify(pipe)
     if not (folder / MANIFEST).exists():
-        blocks = encode_blocks(pipe, texts, vectors, progress=progress)
-        index = VectorIndex.build(blocks, kind=kind or KIND, encoder=encoder, texts=texts)
+        blocks = encode_blocks(pipe, read.texts, vectors, progress=progress)
+        index = VectorIndex.build(blocks, kind=kind or KIND, encoder=encoder, texts=read.texts, ids=read.ids)
         with ticking("Saving", shown=progress):
             index.save(folder)
-        return index
+        return index, read
     saved = read_manifest(folder)
     saved.check_encoder(encoder, folder)
     if kind is not None and saved.kind != kind:
         raise ValueError(Errors.SEARCH_OTHER_KIND.format(folder=folder, theirs=saved.kind, given=kind))
-    if saved.rows_sha256 != texts_digest(texts):
+    if saved.rows_sha256 not in (rows_digest(read.texts, read.ids), rows_digest(read.texts)):  # rows were not kept once
         raise ValueError(Errors.SEARCH_OTHER_TEXTS.format(folder=folder, corpus=corpus))
-    return VectorIndex.load(folder, encoder=encoder)
+    return VectorIndex.load(folder, encoder=encoder), read
 
 
 def encode_queries(
@@ -160,24 +141,24 @@ def search_texts(
     check_kind(kind)
     wanted = encode_queries(pipe, queries, query_prompt, progress=progress)
     if index is None and not corpus.is_dir():
-        texts = read_corpus(corpus, column, header=header, progress=progress)
-        rows = encode_texts(pipe, texts, vectors, progress=progress)
+        read = read_corpus(corpus, column, header=header, progress=progress)
+        rows = encode_texts(pipe, read.texts, vectors, progress=progress)
         with ticking("Searching", shown=progress):
-            found = nearest(wanted, rows, k=min(k, len(texts)))
+            found = nearest(wanted, rows, k=min(k, len(rows)))
     else:
         if index is None or corpus.is_dir():
             opened = VectorIndex.load(corpus, encoder=identify(pipe))
+            read = corpus_of(opened.rows, corpus)
         else:
-            opened = open_index(
+            opened, read = open_index(
                 pipe, corpus, index, kind=kind, column=column, header=header, vectors=vectors, progress=progress
             )
-        texts = [row.text for row in opened.rows or () if row.text is not None]
-        if len(texts) < len(opened):
-            raise ValueError(Errors.SEARCH_NO_TEXTS.format(folder=corpus))
         with ticking("Searching", shown=progress):
-            found = opened.search(wanted, k=min(k, len(texts)))
+            found = opened.search(wanted, k=min(k, len(opened)))
     of_queries = zip(*(part.tolist() for part in found), strict=True)
-    return [[FoundText(score, i, texts[i]) for score, i in zip(*best, strict=True)] for best in of_queries]
+    return [
+        [FoundText(score, read.rows[i], read.texts[i]) for score, i in zip(*best, strict=True)] for best in of_queries
+    ]
 
 
 @validated
@@ -200,7 +181,7 @@ def mine_texts(
     RETURNS (list of (score, row, row, text, text)): the best first.
     RAISES (ValueError): if the file cannot be read, or holds fewer than two texts, or all pairs are too many.
     """
-    texts = read_corpus(corpus, column, header=header, progress=progress)
+    texts, numbers = read_corpus(corpus, column, header=header, progress=progress)
     if len(texts) < 2:
         raise ValueError(Errors.SEARCH_SINGLE_TEXT.format(path=corpus))
     n_pairs = len(texts) * (len(texts) - 1) // 2
@@ -212,7 +193,7 @@ def mine_texts(
     else:
         scores, pairs = most_similar_pairs(rows, k=min(k, n_pairs), progress=progress)
     found = zip(scores.tolist(), pairs.tolist(), strict=True)
-    return [(score, i, j, texts[i], texts[j]) for score, (i, j) in found if score >= min_score]
+    return [(score, numbers[i], numbers[j], texts[i], texts[j]) for score, (i, j) in found if score >= min_score]
 
 
 @validated
@@ -238,13 +219,13 @@ def cluster_texts(
     """
     check_method(method, options)
     work, _ = METHODS[method]
-    texts = read_corpus(corpus, column, header=header, progress=progress)
+    texts, numbers = read_corpus(corpus, column, header=header, progress=progress)
     if method == "hierarchical" and len(texts) > MAX_HIERARCHICAL:
         raise ValueError(Errors.SEARCH_TOO_MANY.format(given=len(texts), most=MAX_HIERARCHICAL))
     rows = encode_texts(pipe, texts, vectors, progress=progress)
     with ticking("Clustering", shown=progress):
         labels = work(rows, **options)
-    return list(zip(labels.tolist(), range(len(texts)), texts, strict=True))
+    return list(zip(labels.tolist(), numbers, texts, strict=True))
 
 
 def check_kind(kind: str | None) -> None:

@@ -136,6 +136,10 @@ def test_they_are_refused_where_they_are_not_of_the_texts(corpus, make_nlp):
     other.write_text("\n".join(reversed(TEXTS)) + "\n")
     said = run("mine", nlp, other, other.with_suffix(".tsv"), "--vectors", vectors, code=1)
     assert "[sbert-bulk-other-texts]" in said and "input (SHA-256) was" in said
+    shorter = corpus.with_name("shorter.txt")
+    shorter.write_text("\n".join(TEXTS[:-1]) + "\n")
+    said = run("mine", nlp, shorter, other.with_suffix(".tsv"), "--vectors", vectors, code=1)
+    assert f"The {len(TEXTS)} vectors in {vectors} are of other texts than the {len(TEXTS) - 1} of {shorter}" in said
     said = run("mine", nlp, corpus, other.with_suffix(".tsv"), "--vectors", vectors, "--column", "body", code=1)
     assert "column was text, now body" in said
     make_nlp(model={"pooling": "max"}).to_disk(corpus.parent / "max")

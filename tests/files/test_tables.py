@@ -11,7 +11,7 @@ from spacy_sbert.files.tables import by_name, read_commas, read_objects, read_ta
 from spacy_sbert.files.texts import TextColumns, read_text_rows
 from spacy_sbert.readers import PairCorpus, convert
 from spacy_sbert.readers.texts import read_texts
-from spacy_sbert.search.texts import read_corpus
+from spacy_sbert.search.corpus import read_corpus
 
 LONG = "x" * 200_000  # characters: csv by itself reads 131,072
 TEXTS = [LONG, 'the "cat", sat', "on\u2028the\x85mat", "a dog"]
@@ -39,7 +39,7 @@ def test_all_commands_take_the_same_texts(table, tmp_path):
     assert convert(table, tmp_path / "out.spacy", members=["text"]) == len(TEXTS)
     assert [example.reference.text.strip() for example in PairCorpus(table, members=["text"])(nlp)] == TEXTS
     assert read_texts(table, label="id") == (TEXTS, ["0", "1", "2", "3"])
-    assert read_corpus(table) == TEXTS
+    assert read_corpus(table).texts == TEXTS
 
 
 def test_blank_lines_are_kept_or_passed_over(tmp_path):

@@ -17,6 +17,7 @@ from spacy_sbert.meta.corpus import ShortSentences, read_sentences
 from spacy_sbert.meta.fitting import set_method
 from spacy_sbert.readers.texts import read_texts as read_drawn
 from spacy_sbert.search import texts as of_files
+from spacy_sbert.search.corpus import read_corpus
 
 TEXT = "A man is eating food. The dog ran fast. He cannot go."
 RNG = numpy.random.default_rng(0)
@@ -140,7 +141,7 @@ def calls(nlp, folder):
         "search.texts.search_texts": (of_files.search_texts, {**of_file, "queries": ["a"]}, no_columns),
         "search.texts.mine_texts": (of_files.mine_texts, of_file, no_columns),
         "search.texts.cluster_texts": (of_files.cluster_texts, of_file, no_columns),
-        "search.texts.read_corpus": (of_files.read_corpus, {"path": corpus}, no_columns),
+        "search.corpus.read_corpus": (read_corpus, {"path": corpus}, no_columns),
         "bulk.run.encode_file": (
             bulk.encode_file,
             {"sbert": sbert, **written},

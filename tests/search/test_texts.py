@@ -18,7 +18,8 @@ from spacy_sbert.search import (
     nearest,
 )
 from spacy_sbert.search import texts as module
-from spacy_sbert.search.texts import cluster_texts, mine_texts, read_corpus, search_texts, write_table
+from spacy_sbert.search.corpus import Corpus, read_corpus
+from spacy_sbert.search.texts import cluster_texts, mine_texts, search_texts, write_table
 
 TEXTS = ["A man is eating food.", "The cat sat on the mat.", "He cannot go.", "The dog ran fast.", "the dog ran", "he"]
 
@@ -31,7 +32,7 @@ def pipe(make_nlp):
 @pytest.fixture
 def corpus(tmp_path):
     path = tmp_path / "corpus.txt"
-    path.write_text("\n\n".join(TEXTS) + "\r\n", encoding="utf8")
+    path.write_text("\n\n".join(TEXTS) + "\r\n", encoding="utf8")  # every other line is blank
     return path
 
 
@@ -43,7 +44,7 @@ def test_search(pipe, corpus, index, tmp_path, monkeypatch):
     scores, rows = nearest(pipe.encode(["dog", "a cat"]), vectors, k=3)
     for _ in range(2):  # the second time with the index that is there
         found = search_texts(pipe, corpus, ["dog", "a cat"], k=3, index=folder, kind="flat")
-        assert [[one.row for one in best] for best in found] == rows.tolist()
+        assert [[one.row for one in best] for best in found] == (2 * rows).tolist()
         assert numpy.allclose([[one.score for one in best] for best in found], scores, atol=1e-6)
         assert [one.text for one in found[0]] == [TEXTS[i] for i in rows[0]]
     assert len(search_texts(pipe, corpus, ["dog"], k=50, index=folder)[0]) == len(TEXTS)
@@ -77,16 +78,44 @@ def test_jsonl_gzip_and_columns(tmp_path):
     with gzip.open(tmp_path / "a.tsv.gz", "wt", encoding="utf8") as file:
         file.write("".join(f"x\t{text}\n" for text in TEXTS))
     (tmp_path / "a.csv").write_text("id,body\n" + "".join(f'1,"{text}"\n' for text in TEXTS), encoding="utf8")
-    assert read_corpus(tmp_path / "a.jsonl") == read_corpus(tmp_path / "a.tsv.gz", "1", header=False) == TEXTS
-    assert read_corpus(tmp_path / "a.csv", "body") == TEXTS  # neither the header nor quotes nor other columns
+    expected = Corpus(TEXTS, list(range(6)))
+    assert read_corpus(tmp_path / "a.jsonl") == read_corpus(tmp_path / "a.tsv.gz", "1", header=False) == expected
+    assert read_corpus(tmp_path / "a.csv", "body") == expected  # neither the header nor quotes nor other columns
     with pytest.raises(ValueError, match=r"a\.csv, line 1: expected a column 'text', got id, body"):
         read_corpus(tmp_path / "a.csv")
+
+
+def test_rows_are_those_of_the_file(pipe, corpus, tmp_path):
+    """Also of one with blank lines, which `encode` gives rows, too."""
+    lines = ["", TEXTS[0], " ", *TEXTS[1:4], "", *TEXTS[4:]]
+    (tmp_path / "blank.txt").write_text("\n".join(lines) + "\n")
+    blank, index, former = tmp_path / "blank.txt", tmp_path / "index", tmp_path / "former"
+    vectors = pipe.encode(lines, normalize_embeddings=True)
+    expected = search_texts(pipe, corpus, ["a cat", "food"], k=4)
+    VectorIndex.build(pipe.encode(TEXTS), encoder=identify(pipe), texts=TEXTS).save(former)  # without rows
+    for where in (
+        {"corpus": blank},
+        {"corpus": blank, "index": index, "kind": "flat"},
+        {"corpus": blank, "index": index},
+        {"corpus": index},
+        {"corpus": blank, "index": former},
+    ):
+        found = search_texts(pipe, queries=["a cat", "food"], k=4, **where)
+        assert [[one.text for one in best] for best in found] == [[one.text for one in best] for best in expected]
+        assert all(lines[one.row] == one.text for best in found for one in best)
+        best, wanted = found[0], pipe.encode(["a cat"], normalize_embeddings=True)[0]
+        assert numpy.allclose([vectors[one.row] @ wanted for one in best], [one.score for one in best], atol=1e-5)
+    pairs = mine_texts(pipe, blank, k=5)
+    assert [pair[3:] for pair in pairs] == [pair[3:] for pair in mine_texts(pipe, corpus, k=5)]
+    assert all((lines[i], lines[j]) == (one, other) for _, i, j, one, other in pairs)
+    clusters = cluster_texts(pipe, blank, method="kmeans", n_clusters=2)
+    assert [(lines[row], text) for _, row, text in clusters] == [(text, text) for text in TEXTS]
 
 
 def test_mine(pipe, corpus):
     scores, pairs = most_similar_pairs(pipe.encode(TEXTS), k=4)
     found = mine_texts(pipe, corpus, k=4)
-    assert [row[1:3] for row in found] == [tuple(pair) for pair in pairs.tolist()]
+    assert [row[1:3] for row in found] == [tuple(pair) for pair in (2 * pairs).tolist()]
     assert [row[0] for row in found] == scores.tolist()
     assert found[0][3:] == tuple(TEXTS[i] for i in pairs[0])
     assert mine_texts(pipe, corpus, k=4, min_score=float(scores[1])) == found[:2]
@@ -102,7 +131,7 @@ def test_cluster(pipe, corpus):
     threshold = float(most_similar_pairs(vectors)[0][0]) - 1e-3
     found = cluster_texts(pipe, corpus, threshold=threshold, min_size=2)
     (group,) = communities(vectors, threshold=threshold, min_size=2)
-    assert [row for label, row, _ in found if label == 0] == sorted(group.tolist())
+    assert [row for label, row, _ in found if label == 0] == sorted((2 * group).tolist())
     assert [text for _, _, text in found] == TEXTS and {label for label, _, _ in found} == {0, -1}
 
 
