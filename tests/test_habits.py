@@ -100,6 +100,20 @@ def test_similarities(make_nlp):
     assert numpy.allclose(pipe.similarity(vectors[0].tolist(), vectors[:-1]), found[:1], atol=1e-6)
 
 
+def test_what_the_encoder_is(pipe, make_nlp):
+    assert (pipe.width, pipe.max_length) == (pipe.encode(TEXTS).shape[1], 24)
+    assert make_nlp(model={"truncate_dim": 8}).get_pipe("sbert").width == 8
+
+
+def test_what_is_no_vector_cannot_be_compared(pipe, make_nlp):
+    doc, rows = make_nlp()("a man eats"), numpy.ones((2, 16))
+    for given in (["a", "b"], "a", doc, [doc], [None, 1.0]):
+        with pytest.raises(TypeError, match=r"\[sbert-not-numbers\] Cannot compare u = .*encode\(texts\)"):
+            pipe.similarity(given, rows)
+        with pytest.raises(TypeError, match=r"Cannot compare v = "):
+            pipe.similarity_pairwise(rows, given)
+
+
 def test_what_cannot_be_compared(pipe):
     rows = numpy.ones((3, 4))
     with pytest.raises(ValueError, match="Cannot compare 3 vectors with 2 pairwise"):

@@ -118,7 +118,7 @@ def describe(
         answering=records.find(doc)[0].name,
         corpora=tuple(read_corpora(nlp.config)) if trained else (),
         scores={key: float(value) for key, value in performance.items() if _is_score(key, value)},
-        n_parameters=count_parameters(pipe.model for _, pipe in nlp.pipeline if hasattr(pipe, "model")),
+        n_parameters=count_parameters(model for _, pipe in nlp.pipeline if (model := getattr(pipe, "model", None))),
         size=None if folder is None else folder_size(folder),
     )
 

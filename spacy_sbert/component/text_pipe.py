@@ -270,6 +270,22 @@ class TextPipe(Similarities, SealedPipe):
         find_transformer(self.name, self.model)  # or says why there is none
         cast(TextEncoder, self.text_encoder()).calibrate(texts)
 
+    @property
+    def width(self) -> int:
+        """The number of dimensions of the vectors; loads the encoder."""
+        return self._loaded.width
+
+    @property
+    def max_length(self) -> int | None:
+        """The most wordpieces of a text, special tokens included, None for no limit; loads the encoder."""
+        return self._loaded.max_length
+
+    @property
+    def _loaded(self) -> TextsEncoder:
+        encoder = self.text_encoder()
+        encoder.load()
+        return encoder
+
     def text_encoder(
         self, *, prompt_name: str | None = None, prompt: str | None = None, truncate_dim: int | None = None
     ) -> TextsEncoder:

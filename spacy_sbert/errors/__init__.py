@@ -53,6 +53,12 @@ class Errors(Messages):
         "expected {expected}."
     )
     UNKNOWN_UNIT = "Unknown unit '{given}': expected one of {expected}."
+    NO_BOUNDARIES = (
+        "The Doc '{text}' has no sentence boundaries, and the rows of the encoder are to be sentences: "
+        'unit = "sent" in get_spans. What sets boundaries (a parser, a senter, a sentencizer) must be enabled, and '
+        'stand before what encodes: nlp.add_pipe("sentencizer", before="sbert"), or before="transformer" where that is '
+        'shared. With unit = "doc+sent" Docs without boundaries are encoded whole.'
+    )
     UNKNOWN_NORMALIZE = 'Unknown value {given!r} for normalize: expected true, false or "auto".'
     UNKNOWN_PRECISION = "Unknown precision '{given}': expected one of {expected}."
     REFERENCE_BATCH = (

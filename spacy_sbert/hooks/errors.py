@@ -18,7 +18,7 @@ class Errors(errors.Errors):
         '{given}: name one of them, or take that with nlp.get_pipe("{name}").'
     )
     NO_TOKEN_VECTORS = (
-        "The span '{text}' is not a row of the encoder (a whole Doc, or a sentence with unit = \"sent\"), and its Doc "
+        "'{text}' is not a row of the encoder (a whole Doc, or a sentence where unit has \"sent\"), and its Doc "
         "was processed with token_vectors = false, so its vector is not known. Set token_vectors = true in the config "
         "of the 'sbert' pipe to have vectors for any Span and Token."
     )
@@ -54,7 +54,8 @@ class Errors(errors.Errors):
     NOT_A_DOC = "There is no vector of {given}: expected a Doc, Span or Token that the pipeline has processed."
     RESTORE_NOT_DOCS = (
         "Cannot restore {given}: expected a Doc, a list of Docs, or a stream of them such as "
-        "nlp.pipe(texts, n_process=2) or doc_bin.get_docs(nlp.vocab)."
+        "nlp.pipe(texts, n_process=2) or doc_bin.get_docs(nlp.vocab). Of nlp.pipe(..., as_tuples=True), restore each "
+        "Doc: for doc, context in stream: restore(doc)."
     )
     SEARCH_QUERY = "Cannot search for {given}: expected a str, a Doc, a Span, or where it says so a vector."
     SEARCH_NO_PIPE = (
@@ -63,10 +64,11 @@ class Errors(errors.Errors):
         "with the vocab of the loaded pipeline: doc_bin.get_docs(nlp.vocab)."
     )
     SEARCH_IN_CONTEXT = (
-        "The sentence '{text}' has no vector of its own: the encoder's rows are whole Docs, so that it would be pooled "
-        "in the context of its Doc, and sentences that have nothing in common look alike. Encode sentences, too: "
-        '[components.{name}.model.get_spans] unit = "doc+sent" (of the component "transformer" where that is shared), '
-        "and set sentence boundaries before the encoder."
+        "The sentence '{text}' has no vector of its own: the encoder had no row of it, so that it would be pooled "
+        "in the context of its Doc, and sentences that have nothing in common look alike. Two things make rows of "
+        'sentences: [components.{name}.model.get_spans] unit = "doc+sent" (of the component "transformer" where that '
+        "is shared), and boundaries that are set before the encoder: put it behind the parser, or add "
+        'nlp.add_pipe("sentencizer", before="{name}").'
     )
 
 

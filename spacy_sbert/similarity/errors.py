@@ -15,6 +15,10 @@ class Errors(errors.Errors):
         "Cannot compare {ours} vectors with {theirs} pairwise: expected as many of both. similarity compares each with "
         "each."
     )
+    NOT_NUMBERS = (
+        "Cannot compare {name} = {given}: expected vectors, a float array of shape (n, width). Those of texts are "
+        "encode(texts); Docs and Spans compare themselves: doc.similarity(other)."
+    )
     ROW_NOT_FINITE = (
         "Row {row} of the {name} is not finite: it has NaN or infinity, which is similar to nothing. Leave it out, or "
         "look for why the pipeline gives such a vector."

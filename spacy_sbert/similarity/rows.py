@@ -4,6 +4,7 @@ import numpy
 from numpy.typing import ArrayLike
 from thinc.util import is_cupy_array, to_numpy
 
+from ..errors.checks import shown
 from .errors import Errors
 
 
@@ -23,9 +24,12 @@ def checked(vectors: ArrayLike, name: str, dtype: str = "float32") -> numpy.ndar
 def as_rows(vectors: ArrayLike, name: str) -> numpy.ndarray:
     """The vectors as an array on the CPU, of whatever dtype and layout they have.
 
-    RAISES (ValueError): if the shape is another than (n, width), or there is no row.
+    RAISES (ValueError): if the shape is another than (n, width), or there is no row. (TypeError): if these are no
+        numbers.
     """
     rows = numpy.asarray(to_numpy(vectors) if is_cupy_array(vectors) else vectors)
+    if rows.dtype.kind not in "biuf":
+        raise TypeError(Errors.NOT_NUMBERS.format(name=name, given=shown(vectors)))
     if rows.ndim != 2 or rows.size == 0:
         raise ValueError(Errors.NOT_ROWS.format(name=name, given=rows.shape))
     return rows

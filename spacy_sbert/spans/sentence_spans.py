@@ -25,7 +25,7 @@ def sentence_spans(unit: str = "doc", spans_key: Name = SPANS_KEY) -> SpanGetter
     spans_key (str): a Doc with members in doc.spans[spans_key] is an example of training or evaluation: its members
         are its rows, whatever the unit.
     RETURNS (Callable): from a list of Docs to a list of Spans a Doc, in the order of the text; none for an empty Doc.
-    RAISES (ValueError): for an unknown unit.
+    RAISES (ValueError): for an unknown unit; when called, if rows are to be sentences and a Doc has no boundaries.
     """
     if unit not in UNITS:
         raise ValueError(Errors.UNKNOWN_UNIT.format(given=unit, expected=", ".join(UNITS)))
@@ -58,6 +58,8 @@ def _rows(doc: Doc, unit: str, spans_key: str) -> list[Span]:
     if not len(doc):
         return []  # a row without tokens would break the alignment of the whole batch
     if unit == "sent":
+        if not doc.has_annotation("SENT_START"):
+            raise ValueError(Errors.NO_BOUNDARIES.format(text=doc.text[:50]))
         return list(doc.sents)
     sentences = list(doc.sents) if unit == "doc+sent" and doc.has_annotation("SENT_START") else []
     return [doc[:], *sentences] if len(sentences) > 1 else [doc[:]]

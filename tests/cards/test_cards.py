@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import spacy
 from huggingface_hub import ModelCard
+from spacy.lookups import Lookups
 from typer.testing import CliRunner
 
 from spacy_sbert import cards
@@ -291,3 +292,15 @@ def test_hub_that_is_not_there(make_nlp, tmp_path):
     make_nlp().to_disk(tmp_path / "nlp")
     failed = CliRunner().invoke(app, ["hub-card", "organisation/en_mine", str(tmp_path / "nlp")])
     assert failed.exit_code == 1 and "Cannot update the card of organisation/en_mine" in failed.stdout
+
+
+def test_a_pipe_without_a_model(make_nlp):
+    """As the lemmatizer of spaCy's own pipelines, whose model is None."""
+    nlp = make_nlp()
+    expected = describe(nlp).n_parameters
+    nlp.add_pipe("lemmatizer", config={"mode": "lookup"})
+    lookups = Lookups()
+    lookups.add_table("lemma_lookup", {"ran": "run"})
+    nlp.get_pipe("lemmatizer").initialize(lookups=lookups)
+    assert nlp.get_pipe("lemmatizer").model is None
+    assert describe(nlp).n_parameters == expected and "lemmatizer" in package_card(describe(nlp))
