@@ -42,6 +42,7 @@ WARNINGS = [
     "reranker-training-cut",
     "reranker-truncated",
     "restore-unused",
+    "scores-ignored",
     "shared-default-prompt",
     "training-cut",
     "truncated",

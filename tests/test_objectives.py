@@ -1,5 +1,7 @@
 """Every objective on the whole pipeline: it reaches heads and encoder, in parts as at once, beside others."""
 
+import itertools
+import re
 import warnings
 
 import numpy
@@ -153,6 +155,29 @@ def test_a_part_of_a_batch_is_told_of_where_it_matters(make_nlp):
             nlp.update(noted[:3], sgd=False)
             nlp.update(noted[3:], sgd=False)
         assert sum("accumulate_gradient" in str(w.message) for w in caught) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "scores", "warned"),
+    [
+        ("MultipleNegativesRankingLoss", [1.0, 0.75, 0.25], "MultipleNegativesRankingLoss does not read scores.*0.25 "),
+        ("CachedMultipleNegativesRankingLoss", [0, 1], "CachedMultipleNegativesRankingLoss does not read"),
+        ("MultipleNegativesRankingLoss", [1.0, 0.75], None),
+        ("MultipleNegativesRankingLoss", [], None),
+        ("MultipleNegativesRankingLoss with negatives", [0.0], None),
+        ("CosineSimilarityLoss", [0.25], None),
+    ],
+)
+def test_pairs_of_low_scores_are_not_taken_for_like_ones_in_silence(make_nlp, name, scores, warned):
+    nlp, batch = make(make_nlp, "own", name)
+    for example, score in zip(batch, itertools.cycle(scores) if scores else [], strict=False):
+        example.reference.spans["sbert"].attrs["score"] = score
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            nlp.update(batch, sgd=False)
+    found = [str(one.message) for one in caught if "[sbert-scores-ignored]" in str(one.message)]
+    assert len(found) == (warned is not None) and (warned is None or re.search(warned, found[0]))
 
 
 def test_a_part_of_one_pair_is_passed_over(make_nlp):

@@ -1,8 +1,11 @@
 """Bars that tick: what takes longer than two seconds shows that it goes on; what is told to be quiet is silent."""
 
 import re
+import subprocess
+import sys
 import threading
 import time
+from contextlib import nullcontext
 from functools import partial
 
 import numpy
@@ -13,6 +16,7 @@ from spacy_sbert.errors import progress
 from spacy_sbert.errors.progress import progress_bar, progress_of
 from spacy_sbert.interchange import distill_static
 from spacy_sbert.meta import fitting
+from spacy_sbert.meta.methods import make_estimator
 from spacy_sbert.search import most_similar_pairs, pairs_above
 from spacy_sbert.search.texts import cluster_texts, mine_texts, search_texts
 from spacy_sbert.vectors.texts import encode_windows
@@ -268,3 +272,37 @@ def test_reranking(tiny_bert, stderr, monkeypatch):
         stderr.shown = ""
         pipe.score_pairs(iter(pairs), **{name: False})
         assert stderr.shown == ""
+
+
+HOLDS = """
+import sys
+from spacy_sbert.errors import progress
+
+progress.SECONDS = 0.05
+with progress.ticking("Clustering", shown="shown" in sys.argv, alone=True):
+    sum(range(int(4e7)))  # which lets no other thread run
+    if "fails" in sys.argv:
+        raise KeyError("of the work")
+"""
+
+
+@pytest.mark.parametrize("arguments", [["shown"], ["shown", "fails"], []])
+def test_a_bar_ticks_where_no_thread_can(arguments):
+    """As SciPy's linkage and linear algebra: the drawing of another process, which ends with the work."""
+    done = subprocess.run([sys.executable, "-c", HOLDS, *arguments], capture_output=True, timeout=60)
+    said = done.stderr.decode("utf8")
+    began = said.count("\rClustering:   0%|          | 00:0")
+    assert (began > 5) == ("shown" in arguments) and (done.returncode == 0) == ("fails" not in arguments)
+    assert ("KeyError" in said) == ("fails" in arguments)
+    assert said.endswith("Clustering: 100%|██████████| 00:00\n") or arguments != ["shown"]
+
+
+def test_what_holds_python_is_drawn_apart(make_nlp, tmp_path, monkeypatch):
+    drawn, rows = [], numpy.random.default_rng(1).standard_normal((20, 8)).astype("float32")
+    monkeypatch.setattr(progress, "_drawn_apart", lambda desc: drawn.append(desc) or nullcontext())
+    for method in ("gcca", "svd"):
+        make_estimator(method, size=2).fit([rows, rows[:, :5] ** 2], ["a", "b"], progress=True)
+    (tmp_path / "corpus.txt").write_text("\n".join(TEXTS))
+    for options in ({"method": "hierarchical"}, {"method": "kmeans"}):
+        cluster_texts(make_nlp().get_pipe("sbert"), tmp_path / "corpus.txt", n_clusters=2, progress=True, **options)
+    assert drawn == ["Solving for 13 numbers"] * 2 + ["Clustering"]

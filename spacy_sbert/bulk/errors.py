@@ -6,7 +6,7 @@ from .. import errors
 class Errors(errors.Errors):
     BULK_NO_PIPELINE = (
         "Cannot load '{given}': expected a folder or an installed package of a pipeline, or the name of an "
-        "encoder that is on this machine, such as all-MiniLM-L6-v2. spaCy says: {reason}"
+        "encoder that is on this machine, such as all-MiniLM-L6-v2. {near}spaCy says: {reason}"
     )
     BULK_COMBINED = (
         "The vectors of this pipeline are combined by '{name}' from those of: {members}. Files are encoded by a single "
@@ -68,6 +68,10 @@ class Errors(errors.Errors):
     BULK_OTHER_VECTORS = (
         "{path} in {folder} is not the file that was written ({reason}). Remove it, and encode the folder of texts "
         "again."
+    )
+    BULK_NO_VECTORS = (
+        "There are no vectors at {path}: {reason}. Give a .npy or .parquet file that was written by: python -m spacy "
+        "sbert encode TEXTS {expected}."
     )
     BULK_NO_RECORD = (
         "{path} does not say what it was made of: {record} beside it cannot be read ({reason}). Encode the texts to "

@@ -50,6 +50,7 @@ class FileVectors:
 
     def __init__(self, path: Path | str):
         self.path, self.name = Path(path), str(path)
+        check_vectors(self.path)
         self.digest, record = file_digest(self.path), record_path(self.path)
         try:
             found = parse_sealed(FileRecord, record.read_bytes())
@@ -95,6 +96,15 @@ class FileVectors:
         with pyarrow.OSFile(self.name) as file:
             blocks = list(open_vectors(file, self.name.lower()).blocks())
         return numpy.concatenate(blocks) if blocks else numpy.empty(self.shape, dtype="float32")
+
+
+def check_vectors(path: Path) -> None:
+    """RAISES (ValueError): if the name of a file tells that it has no vectors. (OSError): if there is no such file."""
+    said = {"path": path, "expected": path.with_suffix(".npy").name}
+    if path.suffix.lower() not in (".npy", ".parquet"):
+        raise ValueError(Errors.BULK_NO_VECTORS.format(**said, reason="its name ends in neither .npy nor .parquet"))
+    if not path.exists():
+        raise FileNotFoundError(Errors.BULK_NO_VECTORS.format(**said, reason="there is no such file"))
 
 
 def described(corpus: Path, columns: TextColumns) -> tuple[str, list[int]]:

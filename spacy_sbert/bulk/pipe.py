@@ -5,9 +5,10 @@ from pathlib import Path
 
 import spacy
 from spacy.language import Language
+from spacy.util import get_installed_models
 
 from ..component.sbert import SentenceBert, find_sbert
-from ..component.upstream import is_encoder
+from ..component.upstream import is_encoder, nearest_encoder
 from ..errors.checks import NonNegative, validated
 from ..vectors.computing import Precision, check_precision, set_precision
 from .errors import Errors
@@ -29,8 +30,7 @@ def load_pipe(
     precision (str): "float32", "bfloat16", "float16", "int8", "auto" or "reference"; None as its config says.
     gpu_ids (Sequence[int]): GPUs it will work on, for "auto".
     RAISES (ValueError): if there is no such pipe, or no such precision, or no name where vectors are combined from
-        several pipes. RAISES (OSError): if there is neither such a
-        pipeline nor such an encoder.
+        several pipes. (OSError): if there is neither such a pipeline nor such an encoder.
     """
     if precision is not None:
         check_precision(precision)
@@ -61,5 +61,7 @@ def load_pipeline(pipeline: str, name: str | None = None) -> Language:
         return spacy.load(pipeline)
     except OSError as error:
         if not is_encoder(pipeline):
-            raise OSError(Errors.BULK_NO_PIPELINE.format(given=pipeline, reason=error)) from error
+            near = nearest_encoder(pipeline, get_installed_models())
+            said = {"given": pipeline, "near": f"Did you mean '{near}'? " if near else "", "reason": error}
+            raise OSError(Errors.BULK_NO_PIPELINE.format(**said)) from error
     return _blank(name, pipeline)

@@ -53,7 +53,8 @@ def score_section(facts: PipelineFacts) -> Iterator[str]:
     if facts.scores:
         yield "## Scores"
         where = scored_on(facts)
-        yield escape(f"x 100, as spacy train measured them{f' on {where}' if where else ''}.")
+        on = f" on {where}, by which the best weights are chosen: a test set scores lower, as a rule" if where else ""
+        yield escape(f"x 100, as spacy train measured them{on}.")
         yield render_table(Table("", ["Measure", "Name", "Score"], score_rows(facts), texts=2))
 
 

@@ -24,7 +24,7 @@ class Errors(errors.Errors):
         "OUTPUT`, with the pipeline once."
     )
     GPU_TWICE = "--gpu-id and --gpu-ids were both given: expected one of them. --gpu-ids 0,1 takes several GPUs."
-    NO_QUERY = "There is nothing to search for: give queries behind the texts, or a file of them with --queries."
+    NO_QUERY = "There is nothing to search for: give queries behind the texts, or --queries with a file that has some."
     NO_OUTPUT = "There is no --output: expected the config to write, such as --output my.cfg."
     BULK_OF_FOLDERS = "{path} is a file, and {options} is for folders of files. Leave it out, or name a folder."
     BULK_OF_FILES = (
@@ -32,7 +32,14 @@ class Errors(errors.Errors):
     )
     BULK_OF_RAY = "Options of Ray were given without --engine ray: {options}. Add it, or leave them out."
     BULK_NO_ENGINE = "Unknown --engine '{given}': expected local or ray."
-    SEARCH_OF_TEXTS = "{option} is of a file of texts, and {folder} has vectors: leave it out."
+    SEARCH_OF_TEXTS = (
+        "{option} is of a file of texts, and {folder} has vectors, or is an index: leave it out. To search otherwise, "
+        "give the texts."
+    )
+    EVALUATE_NO_GOLD = (
+        "{path} has two texts a row ({members}) and no gold to score by, neither a score nor a label. Name its column "
+        "by --score or --label, or give a table that has one."
+    )
     INIT_NO_GOLD = (
         "{path} has no gold to score by, neither a score nor a label: with pairs alone nothing can be measured. Give a "
         "dev table with a column of scores, 0 for pairs that do not belong together and 1 for those that do."

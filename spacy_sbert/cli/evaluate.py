@@ -8,11 +8,12 @@ from wasabi import msg
 
 from . import benchmark, compare
 from .ending import check_new, fail, or_fail, use_gpu
-from .errors import Warnings
+from .errors import Errors, Warnings
 from .found_columns import reading_of
 from .group import app
 from .options import HIDDEN, Benchmark, Gpu, Layout, Output, Overwrite, PipelineOrEncoder, Quiet, takes_options
 
+TABLE, PAIR = "table", 2
 LABELS = {
     "sts_spearman": "Spearman",
     "sts_pearson": "Pearson",
@@ -70,6 +71,9 @@ def _evaluate(pipeline: str, data_path: Path, layout: Layout, output: Path | Non
         nlp = load_pipeline(pipeline)
     with or_fail(f"Cannot evaluate on {data_path}"):
         reading = reading_of(data_path, layout, nlp.config.get("corpora", {}).get("dev"), shown=shown)
+        members = reading.get("members", ())
+        if reading.get("format") == TABLE and len(members) == PAIR and not {"score", "label"} & reading.keys():
+            fail(Errors.EVALUATE_NO_GOLD.format(path=data_path, members=", ".join(members)))
         scores = evaluate(nlp, data_path, progress=shown, **reading)
     rows = [("Examples", str(scores["pairs"]))]
     rows += [(name, f"{100 * score:.2f}") for key, name in LABELS.items() if (score := scores[key]) is not None]

@@ -23,7 +23,9 @@ def index_cli(
     index_path: Annotated[Path, Argument(help="The folder of the index.", file_okay=False)],
     n_lists: Annotated[
         int | None,
-        Option("--lists", help="The number of lists of near vectors; by default the root of that of vectors.", min=1),
+        Option(
+            "--lists", help="The number of lists of near vectors; by default half the root of that of vectors.", min=1
+        ),
     ] = None,
     code_bytes: Annotated[
         int | None, Option("--bytes", help="The bytes of each vector in the index; by default up to 64.", min=1)

@@ -139,8 +139,9 @@ def _say(out: Path, config: "Config", train: "OwnTable", n_dev: int) -> None:
         msg.info(f"Columns not used: {', '.join(train.unused)}")
     msg.info(f"Objective: {learned}")
     settings = config["training"]
+    measure = next(name for name, weight in settings["score_weights"].items() if weight)
     every, epochs = settings["eval_frequency"], settings["max_epochs"]
     steps = count_steps(train.count, settings["batcher"]["size"], epochs)
-    msg.info(f"At most {epochs} epoch{'s' if epochs > 1 else ''}, {steps} steps; scored every {every}")
+    msg.info(f"At most {epochs} epoch{'s' if epochs > 1 else ''}, {steps} steps; {measure} every {every}")
     msg.text(f"Next: python -m spacy sbert train {out} --output training/mine")
     msg.text(f"To be able to go on after an interruption: --checkpoint-every {every}, and then --resume")

@@ -51,12 +51,13 @@ def run(
     from ..errors.progress import ticking
 
     use_gpu(how.gpu_id)
-    with or_fail(f"Cannot work on {corpus}", RuntimeError):
+    with or_fail(f"Cannot take the vectors in {vectors}"):
         stored = None if vectors is None else vectors_of(vectors, corpus, how.column, header=how.header)
-        with ticking("Loading", shown=not how.quiet):
-            from ..bulk import load_pipe
+    with or_fail(f"Cannot load {pipeline}", RuntimeError), ticking("Loading", shown=not how.quiet):
+        from ..bulk import load_pipe
 
-            pipe = load_pipe(pipeline, name=how.pipe_name)
+        pipe = load_pipe(pipeline, name=how.pipe_name)
+    with or_fail(f"Cannot work on {corpus}", RuntimeError):
         if stored is not None:
             work = partial(work, vectors=made_by(pipe, *stored))
         return work(pipe, corpus, progress=not how.quiet, column=how.column, header=how.header)

@@ -1,6 +1,6 @@
 """`python -m spacy sbert search`: what is similar to queries, in a file of texts, an index or a folder of vectors."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -53,7 +53,7 @@ def search_cli(
         Path | None,
         Option(
             "--queries",
-            help="A file of texts to search for, one a line, or - for what is typed or piped in.",
+            help="A file of texts to search for, one a line, or - for what is typed or piped in. Blank lines are none.",
         ),
     ] = None,
     output: Annotated[
@@ -85,27 +85,34 @@ def search_cli(
         fail(Errors.SEARCH_OF_VECTORS.format(vectors=found.vectors, corpus=corpus))
     asked = asdict(found)
     vectors = asked.pop("vectors")
+    if corpus.is_dir() and (found.index is not None or found.kind is not None):
+        fail(Errors.SEARCH_OF_TEXTS.format(option="--kind" if found.index is None else "--index", folder=corpus))
     if stored is None:
         work = partial(search_texts, queries=queries, **asked)
     else:
-        if found.index is not None or found.kind is not None:
-            fail(Errors.SEARCH_OF_TEXTS.format(option="--kind" if found.index is None else "--index", folder=corpus))
         work = _in_folder(queries, found, is_index=stored == "index")
         columns = ("score", "file", "row", "id", "text")
     own = Path(vectors) if vectors is not None and stored is None else None
     is_new = stored is None and found.index is not None and not found.index.exists()
     results = run(work, pipeline, corpus, how, own)
+    if output is None or not how.quiet:
+        _show(queries, results, columns)
+    if is_new:
+        msg.good(f"Saved the index to {found.index}")
+    elif found.index is not None or (stored is None and corpus.is_dir()):
+        msg.info(f"Searched the index in {found.index or corpus}")
+    if output is not None:
+        rows = [(query, *one) for query, best in zip(queries, results, strict=True) for one in best]
+        write(output, ("query", *columns), rows)
+
+
+def _show(queries: Sequence[str], results: Iterable[Iterable[tuple[Any, ...]]], columns: Sequence[str]) -> None:
     for query, best in zip(queries, results, strict=True):
         shown = [
             (f"{score:.4f}", *("" if value is None else _shortened(str(value)) for value in row))
             for score, *row in best
         ]
         msg.table(shown, header=[name.capitalize() for name in columns], title=_shortened(query), divider=True)
-    if is_new:
-        msg.good(f"Saved the index to {found.index}")
-    if output is not None:
-        rows = [(query, *one) for query, best in zip(queries, results, strict=True) for one in best]
-        write(output, ("query", *columns), rows)
 
 
 def _shortened(text: str) -> str:

@@ -46,7 +46,7 @@ def train_cli(
     from spacy.util import load_config, logger
 
     from ..training.checkpoint import latest
-    from ..training.config_checks import check_config, check_output
+    from ..training.config_checks import check_config, check_output, check_overrides
     from ..training.loop import DIR_CHECKPOINT, Checkpoints, find_checkpoint, train
     from ..training.ranks import RankLost, launched
 
@@ -66,6 +66,7 @@ def train_cli(
                     msg.info(f"Going on from {found}" if found else f"No checkpoint in {output}: training begins")
                 check_output(output)
                 with show_validation_error(config):
+                    check_overrides(load_config(config, interpolate=False), overrides)
                     settings = load_config(config, overrides, interpolate=False)
                     check_config(settings)
                     nlp = init_nlp(settings, use_gpu=ranks.gpu_id)

@@ -113,6 +113,11 @@ class Warnings(errors.Warnings):
         "whole: its mean losses are added up, not averaged, and the step is larger than that of the whole batch. Set "
         '[training.batcher] @batchers = "spacy-sbert.batch_by_objective.v1", or "spacy-sbert.batch_mixed.v1".'
     )
+    SCORES_IGNORED = (
+        "{loss} does not read scores: it takes every pair of the training data as one whose texts belong together, "
+        "also '{text}', whose score is {score:g} (of 0 to 1). Leave pairs of low scores out, or take a loss that reads "
+        "scores: CosineSimilarityLoss, CoSENTLoss, AnglELoss, or of scores 0 and 1 OnlineContrastiveLoss."
+    )
     NOTHING_TO_LEARN = (
         "The 'sbert' pipe '{name}' got a training batch without pairs and learned nothing from it: expected Docs with "
         "their members in doc.spans['{key}']. spaCy's own Corpus drops them; use spacy-sbert.PairCorpus.v1 as reader."

@@ -237,6 +237,9 @@ class SentenceBert(PairPipe, TextPipe):
         if loss is None:
             raise ValueError(Errors.NO_LOSS.format(name=self.name))
         found = batch_loss(loss, self.model.ops, examples, scores, self.spans_key, self.loss_weight, self.peers)
+        if found.unlike is not None:
+            name, text, score = found.unlike
+            self._notices.once(Warnings.SCORES_IGNORED.format(loss=name, text=text, score=score))
         for name in found.is_part:
             self._notices.once(Warnings.PART_OF_BATCH.format(loss=name))
         if self._accumulates and not found.knows_batch:

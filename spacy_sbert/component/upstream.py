@@ -13,7 +13,8 @@ from thinc.api import Model
 
 from ..encoder.curated import ALL_LAYERS, SENTINEL, is_curated, mend_training, upstream_name
 from ..encoder.listener import SentenceListener
-from ..encoder.resolve import find_local
+from ..encoder.names import nearest_name
+from ..encoder.resolve import find_local, known_names
 from ..encoder.settings import read_settings
 from ..encoder.token_encoder import TokenEncoder
 from ..encoder.transformer import RowTransformer
@@ -251,6 +252,12 @@ def _follow_folder(nlp: Language, upstream: TrainablePipe, model: Model) -> None
     folder = find_local(source)
     if folder is not None:  # else what was found out before, maybe on another machine, stays
         model.get_ref("pooling").attrs["upstream_normalize"] = read_settings(folder, source).normalize
+
+
+def nearest_encoder(name: str, others: Iterable[str]) -> str | None:
+    """The encoder on this machine, or the one of some other names, that was probably meant by one that is not there."""
+    here = [one for one in known_names() if find_local(one) is not None]
+    return nearest_name(name, [*here, *others])
 
 
 def is_encoder(name: str) -> bool:

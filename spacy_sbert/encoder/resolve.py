@@ -116,6 +116,11 @@ def _from_hub(name: str) -> Path:
     raise OSError(_not_found(name, failed[0])) from failed[0]
 
 
+def known_names() -> list[str]:
+    """Of the encoders that packages carry, installed or not, and of those in the hub's cache."""
+    return [*PACKAGES, *cached_names()]
+
+
 def _downloaded(name: str) -> str:
     return huggingface_hub.snapshot_download(name, allow_patterns=HUB_FILES, ignore_patterns=HUB_IGNORED)
 
@@ -126,7 +131,7 @@ def _not_found(name: str, error: Exception) -> str:
     else:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
     package = next((PACKAGES[one] for one in full_names(name) if one in PACKAGES), None)
-    near = None if package else nearest_name(name, [*PACKAGES, *cached_names()])
+    near = None if package else nearest_name(name, known_names())
     return Errors.ENCODER_NOT_FOUND.format(
         name=name,
         folder=f"{os.path.abspath(name)} is not a folder" if name else "an empty name is not a folder",

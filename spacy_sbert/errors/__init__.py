@@ -76,7 +76,7 @@ class Errors(Messages):
         "Cannot search {name} of shape {given}: expected a float array of shape (n, width), a vector a row, such as "
         "numpy.stack([doc.vector for doc in docs])."
     )
-    SEARCH_EMPTY_QUERY = "Cannot search for a query without a vector: it has no text. Give it some."
+    SEARCH_EMPTY_QUERY = "Cannot search for {query}, which has no vector: it has no text. Give it some."
     SEARCH_BAD_ARRAYS = "{path} holds no quantised vectors ({reason}). Quantise and save them again."
     CANNOT_WRITE = (
         "Cannot write {path}: {reason}. What was there before stays: make room (or mend what keeps the file from being "

@@ -1,7 +1,9 @@
 """Progress bars that tick: whoever waits sees that work goes on, also while one long step of it is under way."""
 
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Sized
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from threading import Event, Thread
 from typing import TypeVar
 
@@ -9,6 +11,17 @@ from tqdm import tqdm
 
 SECONDS = 1.0  # between two ticks
 ONE_STEP = "{l_bar}{bar}| {elapsed}"  # where nothing is counted
+ONE_STEP_BEGUN = "{desc}:   0%|          | "  # as tqdm has it
+APART = """
+import signal, sys, threading, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+shown, seconds, began, ended = sys.argv[1], float(sys.argv[2]), time.monotonic(), threading.Event()
+threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+while not ended.wait(seconds):
+    minutes, rest = divmod(int(time.monotonic() - began), 60)
+    sys.stderr.write(f"\\r{shown}{minutes:02d}:{rest:02d}")
+    sys.stderr.flush()
+"""
 ItemT = TypeVar("ItemT")
 
 
@@ -68,14 +81,30 @@ def progress_of(
 
 
 @contextmanager
-def ticking(desc: str, *, shown: bool | None) -> Iterator[None]:
+def ticking(desc: str, *, shown: bool | None, alone: bool = False) -> Iterator[None]:
     """A bar for work that nobody can count, such as loading weights: it shows the time that goes by; see progress_bar.
 
-    desc (str): what is done.
+    desc (str): what is done. alone (bool): whether the work lets no other thread of Python run, as SciPy's linear
+        algebra and linkage do not: another process draws the bar meanwhile.
     """
-    with progress_bar(1, shown=shown, desc=desc, layout=ONE_STEP) as bar:
+    with progress_bar(1, shown=shown, desc=desc, layout=ONE_STEP) as bar, ExitStack() as stack:
+        if alone and not bar.disable:
+            stack.enter_context(_drawn_apart(desc))
         yield
+        stack.close()
         bar.update()
+
+
+@contextmanager
+def _drawn_apart(desc: str) -> Iterator[None]:
+    """Another process draws the bar of ticking every second, until its standard input ends: also if this one dies."""
+    if sys.stderr is not sys.__stderr__:  # which it would not write to, such as that of a notebook
+        yield
+        return
+    command = [sys.executable, "-I", "-c", APART, ONE_STEP_BEGUN.format(desc=desc), str(SECONDS)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as other:
+        yield
+        other.communicate()
 
 
 def _tick(bar: tqdm, ended: Event) -> None:

@@ -38,8 +38,8 @@ class Errors(errors.Errors):
         "Cannot read texts from {path}: expected a name that ends in one of {expected}, all but .parquet also .gz."
     )
     VECTORS_NOT_TEXTS = (
-        "{path} is a file of vectors: expected a file of texts here. Give the texts that the vectors are of, and the "
-        "vectors by --vectors {path}."
+        "{path} is a file of vectors: expected a file of texts here. Give the texts that the vectors are of; search, "
+        "mine, cluster and visualize take the vectors, too: --vectors {path}."
     )
     NO_ID_IN_TEXT = "{path} has no column '{column}': a .txt file has a text a line, and no ids. Leave --id-column out."
     BAD_ID = (

@@ -10,8 +10,8 @@ class Errors(errors.Errors):
         "The '{factory}' pipe '{name}' of the pipeline is disabled: enable it with nlp.enable_pipe(\"{name}\")."
     )
     NO_SBERT_PIPE = (
-        "The pipeline has no '{factory}' pipe{named}: those it has are {expected}. Name one of them, or add one with "
-        'nlp.add_pipe("{factory}").'
+        "The pipeline has no '{factory}' pipe{named}: those it has are {expected}. {remedy} with "
+        'nlp.add_pipe("{factory}"), before it is saved.'
     )
     OTHER_PIPE = (
         "The pipeline has no '{factory}' pipe named '{name}': those it has are {expected}. Its pipe '{name}' is a "

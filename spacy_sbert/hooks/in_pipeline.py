@@ -37,5 +37,6 @@ def find_in(nlp: Language, kind: type[PipeT], factory: str, name: str | None = N
             given = type(nlp.get_pipe(name)).__name__
             raise ValueError(Errors.OTHER_PIPE.format(factory=factory, name=name, given=given, expected=expected))
         named = "" if name is None else f" named '{name}'"
-        raise ValueError(Errors.NO_SBERT_PIPE.format(factory=factory, named=named, expected=expected))
+        remedy = "Name one of them, or add one" if pipes else "Add one"
+        raise ValueError(Errors.NO_SBERT_PIPE.format(factory=factory, named=named, expected=expected, remedy=remedy))
     return found

@@ -71,7 +71,7 @@ def query_vector(query: Query, doc: Doc, prompt_name: str | None = None, name: s
         raise TypeError(Errors.SEARCH_QUERY.format(given=repr(query)[:50]))
     vector = _encoded(query, doc, prompt_name, name) if isinstance(query, str) else vector_of(query, name)
     if not vector.any():
-        raise ValueError(Errors.SEARCH_EMPTY_QUERY)
+        raise ValueError(Errors.SEARCH_EMPTY_QUERY.format(query="the query"))
     return vector
 
 

@@ -104,8 +104,10 @@ def encode_queries(
 ) -> numpy.ndarray:
     """The vectors of queries, float32 (n, width). RAISES (ValueError): if one has no text."""
     wanted = pipe.encode(queries, prompt_name=prompt, progress=progress)
-    if not wanted.any(axis=1).all():
-        raise ValueError(Errors.SEARCH_EMPTY_QUERY)
+    empty = numpy.flatnonzero(~wanted.any(axis=1))
+    if len(empty):
+        first = int(empty[0])
+        raise ValueError(Errors.SEARCH_EMPTY_QUERY.format(query=f"query number {first + 1}, {queries[first][:50]!r}"))
     return wanted
 
 
@@ -223,7 +225,7 @@ def cluster_texts(
     if method == "hierarchical" and len(texts) > MAX_HIERARCHICAL:
         raise ValueError(Errors.SEARCH_TOO_MANY.format(given=len(texts), most=MAX_HIERARCHICAL))
     rows = encode_texts(pipe, texts, vectors, progress=progress)
-    with ticking("Clustering", shown=progress):
+    with ticking("Clustering", shown=progress, alone=method == "hierarchical"):
         labels = work(rows, **options)
     return list(zip(labels.tolist(), numbers, texts, strict=True))
 

@@ -12,6 +12,8 @@ from .errors import Errors
 
 SECTIONS: dict[str, Any] = {"nlp": ConfigSchemaNlp, "training": ConfigSchemaTraining, "initialize": ConfigSchemaInit}
 
+NAMED = ("paths", "system", "corpora", "components")  # sections whose names a config chooses
+
 
 def check_config(config: Mapping[str, Any]) -> None:
     """Refuse a config with a setting that would have no effect.
@@ -32,6 +34,20 @@ def check_config(config: Mapping[str, Any]) -> None:
     for name, block in config.get("components", {}).items():
         if isinstance(block, Mapping) and "name" in block:
             raise ValueError(Errors.NAME_OF_PIPE.format(pipe=name, given=block["name"]))
+
+
+def check_overrides(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> None:
+    """Refuse settings, given beside a config, of what it does not have, and nothing in it refers to.
+
+    config (Config): without them, not interpolated. overrides: from names with dots, such as "paths.train", to values.
+    RAISES (ValueError): if spaCy would ignore one.
+    """
+    for given in overrides:
+        section, _, rest = given.partition(".")
+        name, known = rest.split(".")[0], config.get(section, {})
+        if section in NAMED and name not in known and f"${{{section}.{name}" not in str(config):
+            expected = get_close_matches(name, known, n=1) or known or ["none"]
+            raise ValueError(Errors.NO_SUCH_SETTING.format(section=section, given=name, expected=", ".join(expected)))
 
 
 def check_output(output: Path | None) -> None:

@@ -15,6 +15,7 @@ from ..spans import members, row_order
 from ..vectors.encoded import EncodedDoc
 from .errors import Errors
 
+MIDDLE = 0.5  # of scores, which readers give from 0 to 1
 Gold = Floats1d | Floats2d | list[str] | list[list[str]] | None
 
 
@@ -87,6 +88,22 @@ def gold_values(
     if kind == "text":
         texts = [[span.text for span in members(example.predicted, spans_key)] for example in examples]
         return [list(of_member) for of_member in zip(*texts, strict=True)]
+    return None
+
+
+def unlike_pair(examples: Sequence[Example], kind: str | None, spans_key: str) -> tuple[str, float] | None:
+    """The text and score of a pair whose score is below the middle, for a loss that reads none: it takes every pair as
+    one that belongs together. None if there is no such pair, or the loss reads scores, labels or vectors.
+
+    kind (str): see gold_values.
+    """
+    if kind not in ("text", None):
+        return None
+    for example in examples:
+        score = attribute(example.reference, "score", spans_key)
+        is_pair = len(members(example.predicted, spans_key)) == 2
+        if is_pair and isinstance(score, int | float | numpy.number) and score < MIDDLE:
+            return example.reference.text[:50], float(score)
     return None
 
 

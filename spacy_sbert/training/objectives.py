@@ -15,7 +15,7 @@ from ..spans import members
 from ..vectors.encoded import EncodedDoc
 from .errors import Errors
 from .member_vectors import MemberVectors
-from .members import batch_size_of, gold_values, labels_of, objective_of
+from .members import batch_size_of, gold_values, labels_of, objective_of, unlike_pair
 from .peers import ALONE, Peers
 
 Labels = list[Name] | dict[str, list[Name]]
@@ -29,12 +29,14 @@ class BatchLoss:
     gradients: float32, of the shape of each Doc's vectors.
     is_part: the whole-batch objectives that saw but a part of their batch.
     knows_batch: whether the batcher noted the size of the whole batch on every example.
+    unlike: the loss that took a pair of low score as one that belongs together, the pair's text and its score.
     """
 
     by_objective: dict[str, float]
     gradients: list[Floats2d]
     is_part: list[str]
     knows_batch: bool
+    unlike: tuple[str, str, float] | None = None
 
 
 def objectives_of(loss: Model) -> dict[str, LossLayer]:
@@ -75,12 +77,14 @@ def batch_loss(
     """
     found = MemberVectors(ops, examples, scores, spans_key, peers)
     values: dict[str, float] = {}
-    is_part, knows_batch = [], True
+    is_part, knows_batch, unlike = [], True, None
     for name, chosen in _by_objective(loss, found.batch, spans_key).items():
         layer, group = objectives_of(loss)[name], [found.batch[i] for i in chosen]
         n_members = _count_members(group, layer, spans_key)
         places = [found.places(chosen, member) for member in range(n_members)]
         gold = gold_values(group, layer.gold, ops, spans_key, score_range=layer.score_range)
+        low = unlike_pair(group, layer.gold, spans_key)
+        unlike = (layer.name, *low) if low else unlike
         inputs = ([found.vectors[place] for place in places], gold)
         share = len(chosen) / batch_size_of(group[0], spans_key, default=len(chosen))
         if share < 1 and layer.whole_batch:
@@ -97,7 +101,7 @@ def batch_loss(
             raise ValueError(Errors.LOSS_NOT_FINITE.format(loss=layer.name, text=group[0].reference.text[:50]))
         for place, d_member in zip(places, d_loss[name] if name else d_loss, strict=True):
             found.gradient[place] = d_member
-    return BatchLoss(values, found.of_docs(), is_part, knows_batch)
+    return BatchLoss(values, found.of_docs(), is_part, knows_batch, unlike)
 
 
 def initialize_objectives(

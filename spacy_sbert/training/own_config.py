@@ -68,7 +68,7 @@ def own_config(
         that is random.
     RETURNS (Config): not interpolated.
     """
-    objective = OBJECTIVES[kind]
+    objective, measure = OBJECTIVES[kind], MEASURES[scored or kind]
     nlp = spacy.blank(lang)
     model = {**objective.model, **({} if encoder is None else {"name": encoder})}
     nlp.add_pipe("sbert", config={"loss": dict(objective.loss), **({"model": model} if model else {})})
@@ -92,7 +92,8 @@ def own_config(
         "batcher": {"@batchers": "spacy-sbert.batch_by_objective.v1", "size": objective.batch_size},
         "logger": {"@loggers": "spacy-sbert.ProgressLogger.v1", "progress_bar": True},
         "optimizer": _optimizer(),
-        "score_weights": {MEASURES[scored or kind]: 1.0},
+        # those of the component, which spaCy would add, are none
+        "score_weights": dict.fromkeys(nlp.get_pipe_meta("sbert").default_score_weights or {}) | {measure: 1.0},
     }
     return config
 

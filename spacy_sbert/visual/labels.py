@@ -1,5 +1,6 @@
 """The labels of a map: their names, their buttons, and where their names stand."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from numbers import Integral
@@ -44,13 +45,21 @@ def named(
     clusters = all(isinstance(label, Integral) and not isinstance(label, bool) for label in given)
     if terms or (terms is None and clusters):
         found = class_terms(words, group, len(names) + 1)
-        names = [_name(name, own, clusters) for name, own in zip(names, found[: len(names)], strict=True)]
+        names = [
+            _name(name, own, clusters or _are_numbers(counts))
+            for name, own in zip(names, found[: len(names)], strict=True)
+        ]
     smaller = len(counts) - len(largest)
     return names + ([OTHERS.format(count=smaller)] if smaller else []), group
 
 
-def _name(label: str, terms: Sequence[str], clusters: bool) -> str:
-    said = "no cluster" if clusters and label == str(NO_CLUSTER) else ", ".join(terms)
+def _are_numbers(labels: Iterable[str]) -> bool:
+    """Whether they are those of clusters, read from a table."""
+    return all(re.fullmatch(r"-1|\d+", label) for label in labels)
+
+
+def _name(label: str, terms: Sequence[str], are_clusters: bool) -> str:
+    said = "no cluster" if are_clusters and label == str(NO_CLUSTER) else ", ".join(terms)
     return f"{label}: {said}" if said else label
 
 

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from spacy_sbert.cli import app
 from spacy_sbert.cli.options import HIDDEN, takes_options
 from spacy_sbert.cli.reports import show
+from spacy_sbert.component.sbert import SentenceBert
 from spacy_sbert.readers import PairCorpus, read_sts
 from spacy_sbert.render.document import Cell, Document, Table
 from spacy_sbert.render.markdown import markdown
@@ -239,3 +240,15 @@ def test_an_encoder_is_scored_before_any_training(folder, tiny_bert):
     assert done.exit_code == 0 and json.loads((folder / "before.json").read_text())["pairs"] == 40, done.output
     done = run("evaluate", "no-such-thing", folder / "own.csv")
     assert done.exit_code == 1 and "Cannot evaluate no-such-thing" in done.output and "own.csv" not in done.output
+
+
+def test_a_table_without_gold_is_refused(folder, monkeypatch):
+    """Before anything is encoded: there is nothing to score by."""
+    table = folder / "pairs.csv"
+    table.write_text("first,second\n" + "".join(f"a cat {i},a dog {i}\n" for i in range(9)))
+    monkeypatch.setattr(SentenceBert, "predict", None)
+    done = run("evaluate", folder / "nlp", table)
+    assert done.exit_code == 1 and "[sbert-evaluate-no-gold]" in done.output and "(first, second)" in done.output
+    table.write_text("a,b,c\n" + "".join(f"a cat {i},a dog {i},a man eats {i}\n" for i in range(9)))
+    monkeypatch.undo()
+    assert "Accuracy of triplets" in run("evaluate", folder / "nlp", table).output

@@ -34,6 +34,10 @@ def write(path, header, rows):
     return path
 
 
+def weighted(config):
+    return {name: weight for name, weight in config["training"]["score_weights"].items() if weight is not None}
+
+
 GRADES = [0, 1.5, 2.5, 4, 5, 3]
 TABLES = {  # header, the columns beside the texts, kind, score, measure
     "graded": (("id", "one", "two", "sim"), lambda i: GRADES[i % 6], "graded", "sts_spearman"),
@@ -127,13 +131,13 @@ def test_what_it_writes_is_trained_and_scored(tmp_path, name, tiny_bert):
     said = run("init-config", *paths, "--out", out, "--encoder", tiny_bert, "--epochs", 2)
     assert f"python -m spacy sbert train {out} --output training/mine" in said and "60 " in said
     config = load_config(out, interpolate=True)
-    assert config["training"]["max_epochs"] == 2 and config["training"]["score_weights"] == {measure: 1.0}
+    assert config["training"]["max_epochs"] == 2 and weighted(config) == {measure: 1.0} and f"; {measure} every" in said
     steps = 2 * -(-60 // config["training"]["batcher"]["size"])
     assert config["training"]["eval_frequency"] == max(1, (steps - 1) // 10)
     assert config["training"]["patience"] == 3 * config["training"]["eval_frequency"]
     train(out, tmp_path / "training", overrides={"training.logger.progress_bar": False})
     nlp = spacy.load(tmp_path / "training/model-best")
-    assert measure in nlp.meta["performance"]
+    assert measure in nlp.meta["performance"] and weighted(nlp.config) == {measure: 1.0}  # and no mean with another
     assert nlp("the cat").vector.any()
     said = run("evaluate", tmp_path / "training/model-best", paths[1])
     assert "Columns as in its training" in said and "Examples 60" in said.replace("  ", " ")
@@ -303,6 +307,6 @@ def test_how_long_and_how_often_is_said_as_training_has_it(tmp_path, monkeypatch
     shown = run("init-config", "own.csv", "own.csv", "-o", "my.cfg", "--epochs", 7)
     settings = load_config(tmp_path / "my.cfg")["training"]
     assert settings["max_epochs"] == 7 and settings["batcher"]["size"] == 16  # 50 examples: 4 batches
-    assert f"At most 7 epochs, 28 steps; scored every {settings['eval_frequency']}\x1b" in shown
+    assert f"At most 7 epochs, 28 steps; sts_spearman every {settings['eval_frequency']}\x1b" in shown
     assert f"--checkpoint-every {settings['eval_frequency']}, and then --resume" in shown
     assert "At most 1 epoch, 4 steps" in run("init-config", "own.csv", "own.csv", "-o", "one.cfg", "--epochs", 1)

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import spacy
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
@@ -196,3 +197,46 @@ def test_long_texts_are_marked_where_they_are_cut(nlp, tmp_path):
     (tmp_path / "long.txt").write_text("the cat " * 20 + "\n" + "the dog\n", encoding="utf8")
     code, output = run("search", tmp_path / "nlp", tmp_path / "long.txt", "the cat", "-k", 2)
     assert code == 0 and ("the cat " * 20)[:99] + "…" in output and output.count("…") == 1
+
+
+def test_an_index_alone_is_searched_as_it_is(nlp, tmp_path):
+    """Its kind cannot be another one, and it holds its texts."""
+    pytest.importorskip("faiss")
+    index = tmp_path / "index"
+    search = ["search", tmp_path / "nlp", tmp_path / "corpus.txt", "the dog ran", "--index", index]
+    assert f"Saved the index to {index}" in run(*search)[1]
+    assert f"Searched the index in {index}" in run(*search)[1]
+    search = ["search", tmp_path / "nlp", index, "the dog ran"]
+    code, output = run(*search)
+    assert code == 0 and f"Searched the index in {index}" in output
+    for option, value in (("--kind", "flat"), ("--index", tmp_path / "other")):
+        code, output = run(*search, option, value)
+        assert code == 1 and f"[sbert-search-of-texts] {option} is of a file of texts" in output
+
+
+def test_what_is_written_need_not_be_shown(nlp, tmp_path):
+    search = ["search", tmp_path / "nlp", tmp_path / "corpus.txt", "the dog ran", "-k", 1]
+    out = ["--output", tmp_path / "found.jsonl", "--overwrite"]
+    assert "1.0000 4 the dog ran" in run(*search, *out)[1] and "1.0000" in run(*search, "--quiet")[1]
+    code, output = run(*search, *out, "--quiet")
+    assert code == 0 and "1.0000" not in output and "Wrote 1 rows" in output
+
+
+def test_what_is_wrong_is_named(nlp, tmp_path):
+    """The pipeline, the vectors or the query, not the file of texts."""
+    corpus = tmp_path / "corpus.txt"
+    code, output = run("search", "all-MiniLM-L6-v3", corpus, "he")
+    assert code == 1 and "Cannot load all-MiniLM-L6-v3" in output and "Did you mean '" in output
+    code, output = run("search", "blank", corpus, "he")
+    assert code == 1 and "Cannot load blank" in output and "Did you mean" not in output
+    code, output = run("search", tmp_path / "nlp", corpus, "he", "  ")
+    assert code == 1 and "Cannot search for query number 2, ' '" in output
+    (tmp_path / "blank.txt").write_text("\n  \n")
+    code, output = run("search", tmp_path / "nlp", corpus, "--queries", tmp_path / "blank.txt")
+    assert code == 1 and "--queries with a file that has some" in output
+    for name, said in (("none.npy", "there is no such file"), ("corpus.txt", "ends in neither .npy nor .parquet")):
+        code, output = run("search", tmp_path / "nlp", corpus, "he", "--vectors", tmp_path / name)
+        assert code == 1 and f"Cannot take the vectors in {tmp_path / name}" in output and said in output
+    spacy.blank("en").to_disk(tmp_path / "without")
+    code, output = run("search", tmp_path / "without", corpus, "he")
+    assert code == 1 and "has no 'sbert' pipe: those it has are none. Add one with" in output

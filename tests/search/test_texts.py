@@ -185,7 +185,7 @@ def test_a_line_of_a_megabyte(pipe, tmp_path):
 def test_refused(pipe, corpus, tmp_path):
     (tmp_path / "one.txt").write_text("a\n")
     for work, message in [
-        (lambda: search_texts(pipe, corpus, ["a", " "]), "query without a vector"),
+        (lambda: search_texts(pipe, corpus, ["a", " "]), "which has no vector: it has no text"),
         (lambda: search_texts(pipe, corpus, ["a"], index=tmp_path / "i", kind="lsh"), "Unknown kind of index 'lsh'"),
         (lambda: mine_texts(pipe, tmp_path / "one.txt"), "holds one text"),
         (lambda: mine_texts(pipe, corpus, min_score=2), "min_score = 2: expected -1 to 1"),

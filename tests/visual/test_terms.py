@@ -47,6 +47,10 @@ def test_clusters_are_named_by_their_terms():
         assert data["names"] == ["0: coins, market", "1: garden, tree, trees"] and data["group"] == [0, 0, 1, 1]
     page = visual.render(DOCS, "map", options={"labels": [0, 0, -1, -1]})
     assert data_of(page)["names"] == ["0: coins, market", "-1: no cluster"]
+    page = visual.render(DOCS, "map", options={"labels": ["0", "0", "-1", "-1"], "terms": True})  # from a table
+    assert data_of(page)["names"] == ["0: coins, market", "-1: no cluster"]
+    page = visual.render(DOCS, "map", options={"labels": ["up", "up", "-1", "-1"], "terms": True})
+    assert data_of(page)["names"] == ["up: coins, market", "-1: garden, tree, trees"]
 
 
 def test_labels_keep_their_names_unless_asked():
