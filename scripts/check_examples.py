@@ -22,8 +22,9 @@ def main(
     layout: Layout,
 ) -> None:
     """Read a file of examples, and count them."""
-    with or_fail(f"Cannot score a pipeline on {path}"):
+    with or_fail(f"Cannot read the config {config}"):
         scored_as = load_config(config).get("corpora", {}).get("dev")
+    with or_fail(f"Cannot score a pipeline on {path}"):
         count = sum(1 for _ in PairCorpus(path, **reading_of(path, layout, scored_as, shown=True))(spacy.blank("en")))
     msg.good(f"{path} holds {count} examples to score a pipeline on")
 
