@@ -98,7 +98,7 @@ def ticking(desc: str, *, shown: bool | None, alone: bool = False) -> Iterator[N
 @contextmanager
 def _drawn_apart(desc: str) -> Iterator[None]:
     """Another process draws the bar of ticking every second, until its standard input ends: also if this one dies."""
-    if sys.stderr is not sys.__stderr__:  # which it would not write to, such as that of a notebook
+    if not sys.executable or sys.stderr is not sys.__stderr__:  # where it would not write, such as in a notebook
         yield
         return
     command = [sys.executable, "-I", "-c", APART, ONE_STEP_BEGUN.format(desc=desc), str(SECONDS)]
