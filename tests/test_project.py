@@ -166,12 +166,14 @@ def test_reranker_workflow(project, tiny_bert):
     assert scores["sts_spearman"] == pytest.approx(performance["sts_spearman"], abs=1e-6)
 
 
+@pytest.mark.slow  # the steps of two others, one after the other
 def test_reranker_two_step_workflow(project, tiny_bert):
     use_tiny_bert(project, tiny_bert)
     succeed(project, "reranker-two-step")
     assert json.loads((project / "metrics" / "reranker_two_step.json").read_text())["pairs"] == 160
 
 
+@pytest.mark.slow  # four trainings
 def test_ablation_workflow(project, tiny_bert):
     use_tiny_bert(project, tiny_bert)
     succeed(project, "ablation", "--vars.poolings", "mean cls", "--vars.steps", 1, "--vars.limit", 32)
