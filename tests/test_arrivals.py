@@ -107,6 +107,18 @@ def test_a_restored_doc_that_is_joined_says_so(nlp):
     assert len(said(lambda: Doc.from_docs(given))[1]) == 1
 
 
+def test_docs_with_their_contexts_are_restored(nlp):
+    """As nlp.pipe(..., as_tuples=True, n_process=2) hands them on."""
+    docs = [nlp("A man is eating."), nlp("The cat sat.")]
+    for given in (zip(docbin(*docs), "ab", strict=True), list(zip(docbin(*docs), "ab", strict=True))):
+        found, _ = said(lambda given=given: list(restore(given)))
+        assert [context for _, context in found] == ["a", "b"]
+        for (one, _), expected in zip(found, docs, strict=True):
+            assert numpy.array_equal(one.vector, expected.vector) and one.vector.any()
+    with pytest.raises(TypeError, match="Cannot restore "):
+        restore([(docs[0], "a", "b")])
+
+
 def test_restore_takes_docs_alone(nlp):
     doc = nlp(TEXT)
     for given in (5, None, doc[:3], doc[0], "text", [doc, "text"], DocBin(docs=[doc])):

@@ -172,10 +172,11 @@ def test_pairs_of_low_scores_are_not_taken_for_like_ones_in_silence(make_nlp, na
     nlp, batch = make(make_nlp, "own", name)
     for example, score in zip(batch, itertools.cycle(scores) if scores else [], strict=False):
         example.reference.spans["sbert"].attrs["score"] = score
+    other = list(reversed(batch))  # whose first pair of low score is another
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        for _ in range(2):
-            nlp.update(batch, sgd=False)
+        for given in (batch, other, batch):
+            nlp.update(given, sgd=False)
     found = [str(one.message) for one in caught if "[sbert-scores-ignored]" in str(one.message)]
     assert len(found) == (warned is not None) and (warned is None or re.search(warned, found[0]))
 

@@ -33,8 +33,8 @@ class Errors(errors.Errors):
     BULK_OF_RAY = "Options of Ray were given without --engine ray: {options}. Add it, or leave them out."
     BULK_NO_ENGINE = "Unknown --engine '{given}': expected local or ray."
     SEARCH_OF_TEXTS = (
-        "{option} is of a file of texts, and {folder} has vectors, or is an index: leave it out. To search otherwise, "
-        "give the texts."
+        "{option} is of a file of texts, and the folder {folder} is {what}, which is searched as it is: leave it out. "
+        "For another index give the texts that it is of: search PIPELINE TEXTS QUERY --kind flat --index FOLDER."
     )
     EVALUATE_NO_GOLD = (
         "{path} has two texts a row ({members}) and no gold to score by, neither a score nor a label. Name its column "

@@ -76,6 +76,7 @@ def search_cli(
     if not queries:
         fail(Errors.NO_QUERY)
 
+    from ..search.index_folder import read_manifest
     from ..search.texts import check_kind, search_texts
 
     with or_fail(f"Cannot work on {corpus}"):
@@ -86,7 +87,11 @@ def search_cli(
     asked = asdict(found)
     vectors = asked.pop("vectors")
     if corpus.is_dir() and (found.index is not None or found.kind is not None):
-        fail(Errors.SEARCH_OF_TEXTS.format(option="--kind" if found.index is None else "--index", folder=corpus))
+        option, what = "--kind" if found.index is None else "--index", "one of vectors"
+        if stored != "vectors":
+            with or_fail(f"Cannot search in {corpus}"):
+                what = f"an index of the kind {read_manifest(corpus).kind}"
+        fail(Errors.SEARCH_OF_TEXTS.format(option=option, folder=corpus, what=what))
     if stored is None:
         work = partial(search_texts, queries=queries, **asked)
     else:

@@ -237,7 +237,7 @@ class SentenceBert(PairPipe, TextPipe):
         if loss is None:
             raise ValueError(Errors.NO_LOSS.format(name=self.name))
         found = batch_loss(loss, self.model.ops, examples, scores, self.spans_key, self.loss_weight, self.peers)
-        if found.unlike is not None:
+        if found.unlike is not None and self._notices.is_new(Warnings.SCORES_IGNORED):  # of one pair, not of each
             name, text, score = found.unlike
             self._notices.once(Warnings.SCORES_IGNORED.format(loss=name, text=text, score=score))
         for name in found.is_part:

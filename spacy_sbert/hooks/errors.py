@@ -54,8 +54,7 @@ class Errors(errors.Errors):
     NOT_A_DOC = "There is no vector of {given}: expected a Doc, Span or Token that the pipeline has processed."
     RESTORE_NOT_DOCS = (
         "Cannot restore {given}: expected a Doc, a list of Docs, or a stream of them such as "
-        "nlp.pipe(texts, n_process=2) or doc_bin.get_docs(nlp.vocab). Of nlp.pipe(..., as_tuples=True), restore each "
-        "Doc: for doc, context in stream: restore(doc)."
+        "nlp.pipe(texts, n_process=2) or doc_bin.get_docs(nlp.vocab). With as_tuples=True each Doc has its context."
     )
     SEARCH_QUERY = "Cannot search for {given}: expected a str, a Doc, a Span, or where it says so a vector."
     SEARCH_NO_PIPE = (

@@ -2,13 +2,15 @@
 
 import warnings
 from collections.abc import Collection, Iterable, Iterator
-from typing import overload
+from typing import Any, TypeVar, overload
 
 from spacy.tokens import Doc, Span
 
 from . import arrivals, records
 from .errors import Errors, Warnings
 from .hooks import install
+
+ContextT = TypeVar("ContextT")
 
 
 @overload
@@ -17,16 +19,19 @@ def restore(doc: Doc) -> Doc: ...
 def restore(doc: Collection[Doc]) -> list[Doc]: ...  # type: ignore[overload-overlap]  # a list is no stream
 @overload
 def restore(doc: Iterable[Doc]) -> Iterator[Doc]: ...
-def restore(doc: Doc | Iterable[Doc]) -> Doc | list[Doc] | Iterator[Doc]:
+@overload
+def restore(doc: Iterable[tuple[Doc, ContextT]]) -> Iterator[tuple[Doc, ContextT]]: ...
+def restore(doc: Any) -> Any:
     """Bring `vector`, `has_vector` and `similarity` back to Docs whose hooks spaCy dropped on the way.
 
     Needed after `Doc.to_bytes`, `DocBin`, `nlp.pipe(n_process=2)` and `Doc.from_docs`; does no harm elsewhere.
 
     doc (Doc, Collection[Doc] or Iterable[Doc]): Docs that carry stored vectors. One, and those of a collection, such
         as a list, are restored at once; those of a stream, such as `nlp.pipe(texts, n_process=2)`, which may have no
-        end, as they are taken from the result.
-    RETURNS (Doc, list[Doc] or Iterator[Doc]): the same Docs. A stream of which no Doc was ever taken warns when it
-        goes: nothing was restored.
+        end, as they are taken from the result. In place of a Doc there may be a Doc and its context, as
+        `nlp.pipe(..., as_tuples=True)` has them.
+    RETURNS (Doc, list[Doc] or Iterator[Doc]): the same Docs, with their contexts. A stream of which no Doc was
+        ever taken warns when it goes: nothing was restored.
     RAISES (ValueError): if a Doc carries no stored vectors. (TypeError): if something is not a Doc.
     """
     if isinstance(doc, Doc):
@@ -40,14 +45,14 @@ def restore(doc: Doc | Iterable[Doc]) -> Doc | list[Doc] | Iterator[Doc]:
     return [_restored(doc) for doc in docs]
 
 
-class _Stream(Iterator[Doc]):
+class _Stream(Iterator[Any]):
     """Docs of a stream, each restored when it is taken."""
 
-    def __init__(self, docs: Iterator[Doc]):
+    def __init__(self, docs: Iterator[Any]):
         self._docs = docs
         self._is_used = False
 
-    def __next__(self) -> Doc:
+    def __next__(self) -> Any:
         self._is_used = True
         with arrivals.are_restored():
             doc = next(self._docs, None)
@@ -60,7 +65,9 @@ class _Stream(Iterator[Doc]):
             warnings.warn(Warnings.RESTORE_UNUSED, stacklevel=2)  # the statement whose result was dropped
 
 
-def _restored(doc: Doc) -> Doc:
+def _restored(doc: Any) -> Any:
+    if isinstance(doc, tuple) and len(doc) == 2 and isinstance(doc[0], Doc):
+        return _restored(doc[0]), doc[1]
     if not isinstance(doc, Doc):
         raise TypeError(Errors.RESTORE_NOT_DOCS.format(given=repr(doc)[:50]))
     if not records.find(doc):

@@ -92,7 +92,7 @@ def gold_values(
 
 
 def unlike_pair(examples: Sequence[Example], kind: str | None, spans_key: str) -> tuple[str, float] | None:
-    """The text and score of a pair whose score is below the middle, for a loss that reads none: it takes every pair as
+    """The texts and score of a pair whose score is below the middle, for a loss that reads none: it takes every pair as
     one that belongs together. None if there is no such pair, or the loss reads scores, labels or vectors.
 
     kind (str): see gold_values.
@@ -103,7 +103,7 @@ def unlike_pair(examples: Sequence[Example], kind: str | None, spans_key: str) -
         score = attribute(example.reference, "score", spans_key)
         is_pair = len(members(example.predicted, spans_key)) == 2
         if is_pair and isinstance(score, int | float | numpy.number) and score < MIDDLE:
-            return example.reference.text[:50], float(score)
+            return " / ".join(span.text[:50] for span in members(example.predicted, spans_key)), float(score)
     return None
 
 

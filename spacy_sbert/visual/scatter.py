@@ -31,6 +31,7 @@ HINT = (
     "Point at the map, or move along the texts with the arrow keys, to read them. Zoom with the buttons, the keys + "
     "and -, two fingers, or the wheel after a click; then drag."
 )
+DENSE = 3000  # points, of which more have no outlines: these would cover the points
 SMALL_SCREEN = 1.8  # times as large are the points there
 
 
@@ -64,7 +65,7 @@ def scatter(
     names, group = named(labels, words, terms)
     points, axes, note = _project(vectors, projection, seed)
     places, axes_drawn = _place(points, axes)
-    size = 5 if len(places) <= 300 else 4 if len(places) <= 3000 else 2.5
+    size = 5 if len(places) <= 300 else 4 if len(places) <= DENSE else 2.5
     return Picture(
         template="visual/map.html",
         title=title or f"Map of {len(texts)} texts",
@@ -148,7 +149,8 @@ def _points(places: Sequence[tuple[float, float]], group: Sequence[int], size: f
     paths: list[list[str]] = [[] for _ in range(max(group) + 1)]
     for (x, y), place in zip(places, group, strict=True):
         paths[place].append(f"M{number(x)} {number(y)}{outline(place, size)}")
-    return join(shape("".join(path), f"points {kind(place)}") for place, path in enumerate(paths))
+    dense = " dense" if len(places) > DENSE else ""
+    return join(shape("".join(path), f"points{dense} {kind(place)}") for place, path in enumerate(paths))
 
 
 def _shortened(text: str) -> str:

@@ -212,6 +212,7 @@ def test_an_index_alone_is_searched_as_it_is(nlp, tmp_path):
     for option, value in (("--kind", "flat"), ("--index", tmp_path / "other")):
         code, output = run(*search, option, value)
         assert code == 1 and f"[sbert-search-of-texts] {option} is of a file of texts" in output
+        assert "is an index of the kind hnsw, which is searched as it is" in output
 
 
 def test_what_is_written_need_not_be_shown(nlp, tmp_path):

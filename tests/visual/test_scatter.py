@@ -7,6 +7,7 @@ import pytest
 from made_pages import NLP, data_of, made, read
 
 from spacy_sbert import visual
+from spacy_sbert.visual import scatter
 from spacy_sbert.visual.marks import MOST_LABELS, kind, outline
 from spacy_sbert.visual.projection import pca
 
@@ -123,3 +124,10 @@ def test_tsne_without_scikit_learn(monkeypatch):
 def test_refused(docs, options, message):
     with pytest.raises(ValueError, match=message):
         visual.render(docs, "map", options=options)
+
+
+def test_outlines_do_not_cover_the_points_of_a_dense_map(monkeypatch):
+    assert 'class="points c0"' in visual.render(DOCS, "map")
+    monkeypatch.setattr(scatter, "DENSE", len(DOCS) - 1)
+    page = visual.render(DOCS, "map")
+    assert 'class="points dense c0"' in page and ".points.dense { stroke: none; }" in page
