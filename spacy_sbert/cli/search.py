@@ -17,6 +17,7 @@ from .options import TEXTS, VECTORS, PipelineOrEncoder, takes_options
 
 SHOWN = 100  # characters of a text
 STDIN = Path("-")
+Stored = Literal["vectors", "index"] | None
 
 
 @dataclass(frozen=True)
@@ -76,22 +77,15 @@ def search_cli(
     if not queries:
         fail(Errors.NO_QUERY)
 
-    from ..search.index_folder import read_manifest
     from ..search.texts import check_kind, search_texts
 
     with or_fail(f"Cannot work on {corpus}"):
         check_kind(found.kind)
     stored = _stored_in(corpus)
-    if found.vectors is not None and (stored == "vectors" or (stored is None and corpus.is_dir())):
-        fail(Errors.SEARCH_OF_VECTORS.format(vectors=found.vectors, corpus=corpus))
+    if corpus.is_dir():
+        _check_folder(corpus, found, stored)
     asked = asdict(found)
     vectors = asked.pop("vectors")
-    if corpus.is_dir() and (found.index is not None or found.kind is not None):
-        option, what = "--kind" if found.index is None else "--index", "one of vectors"
-        if stored != "vectors":
-            with or_fail(f"Cannot search in {corpus}"):
-                what = f"an index of the kind {read_manifest(corpus).kind}"
-        fail(Errors.SEARCH_OF_TEXTS.format(option=option, folder=corpus, what=what))
     if stored is None:
         work = partial(search_texts, queries=queries, **asked)
     else:
@@ -109,6 +103,21 @@ def search_cli(
     if output is not None:
         rows = [(query, *one) for query, best in zip(queries, results, strict=True) for one in best]
         write(output, ("query", *columns), rows)
+
+
+def _check_folder(folder: Path, found: Found, stored: Stored) -> None:
+    """End the command where it is asked what the folder of an index, or of vectors, has decided."""
+    from ..search.index_folder import read_manifest
+
+    if found.vectors is not None and stored != "index":
+        fail(Errors.SEARCH_OF_VECTORS.format(vectors=found.vectors, corpus=folder))
+    if found.index is None and found.kind is None:
+        return
+    option, what = "--kind" if found.index is None else "--index", "one of vectors"
+    if stored != "vectors":
+        with or_fail(f"Cannot search in {folder}"):
+            what = f"an index of the kind {read_manifest(folder).kind}"
+    fail(Errors.SEARCH_OF_TEXTS.format(option=option, folder=folder, what=what))
 
 
 def _show(queries: Sequence[str], results: Iterable[Iterable[tuple[Any, ...]]], columns: Sequence[str]) -> None:
@@ -136,7 +145,7 @@ def _read_queries(path: Path) -> list[str]:
     return [line.strip() for line in lines if has_text(line)]
 
 
-def _stored_in(corpus: Path) -> Literal["vectors", "index"] | None:
+def _stored_in(corpus: Path) -> Stored:
     """What a folder has in place of texts: the vectors of files, or an index of such."""
     from ..bulk.manifest import JOB
     from ..search.in_folders import is_of_stored
