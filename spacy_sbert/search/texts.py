@@ -94,7 +94,8 @@ def open_index(
     saved.check_encoder(encoder, folder)
     if kind is not None and saved.kind != kind:
         raise ValueError(Errors.SEARCH_OTHER_KIND.format(folder=folder, theirs=saved.kind, given=kind))
-    if saved.rows_sha256 not in (rows_digest(read.texts, read.ids), rows_digest(read.texts)):  # rows were not kept once
+    kept = (read.ids, None) if read.ids is not None else (None,)  # former versions kept no rows
+    if not any(saved.rows_sha256 == rows_digest(read.texts, ids) for ids in kept):
         raise ValueError(Errors.SEARCH_OTHER_TEXTS.format(folder=folder, corpus=corpus))
     return VectorIndex.load(folder, encoder=encoder), read
 
