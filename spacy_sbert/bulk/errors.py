@@ -4,10 +4,7 @@ from .. import errors
 
 
 class Errors(errors.Errors):
-    BULK_NO_PIPELINE = (
-        "Cannot load '{given}': expected a folder or an installed package of a pipeline, or the name of an "
-        "encoder that is on this machine, such as all-MiniLM-L6-v2. {near}spaCy says: {reason}"
-    )
+    BULK_NO_PIPE = "The pipeline has no {kinds} pipe named '{name}'. Pipes of this kind: {expected}."
     BULK_COMBINED = (
         "The vectors of this pipeline are combined by '{name}' from those of: {members}. Files are encoded by a single "
         "encoder: expected the name of one of them (--pipe, name=). In Python, "

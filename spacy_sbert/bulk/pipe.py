@@ -1,7 +1,8 @@
-"""The `sbert` pipe that encodes files."""
+"""Pipelines that commands load, and the pipes that they use."""
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import spacy
 from spacy.language import Language
@@ -12,6 +13,8 @@ from ..component.upstream import is_encoder, nearest_encoder
 from ..errors.checks import NonNegative, validated
 from ..vectors.computing import Precision, check_precision, set_precision
 from .errors import Errors
+
+VECTORS, RERANKER = ("sbert", "sbert_meta"), "sbert_reranker"  # factories
 
 
 @validated
@@ -35,14 +38,41 @@ def load_pipe(
     if precision is not None:
         check_precision(precision)
     nlp = _blank(name) if pipeline is None else load_pipeline(str(pipeline), name)
+    pipe = find_pipe(nlp, name)
+    if precision is not None:
+        set_precision(pipe.text_encoder(), precision, gpu_ids)
+    return pipe
+
+
+def find_pipe(nlp: Language, name: str | None = None) -> SentenceBert:
+    """Return the `sbert` pipe that encodes texts: the one of this name, or the last.
+
+    RAISES (ValueError): if there is none, or no name is given and an `sbert_meta` combines several.
+    """
     combined = [given for given in nlp.pipe_names if nlp.get_pipe_meta(given).factory == "sbert_meta"]
     if name is None and combined:
         members = [given for given in nlp.pipe_names if nlp.get_pipe_meta(given).factory == "sbert"]
         raise ValueError(Errors.BULK_COMBINED.format(name=combined[-1], members=", ".join(members) or "none"))
-    pipe = find_sbert(nlp, name)
-    if precision is not None:
-        set_precision(pipe.text_encoder(), precision, gpu_ids)
-    return pipe
+    return find_sbert(nlp, name)
+
+
+def answer_with(nlp: Language, name: str, *, also_scores: bool = False) -> None:
+    """Make `doc.vector`, `similarity` and scores those of one pipe, until the pipeline is loaded again.
+
+    name (str): an `sbert` or `sbert_meta` pipe. also_scores (bool): whether it may be an `sbert_reranker`.
+    RAISES (ValueError): if there is no such pipe.
+    """
+    factories = {other: nlp.get_pipe_meta(other).factory for other in nlp.pipe_names}
+    kinds = (*VECTORS, RERANKER) if also_scores else VECTORS
+    if factories.get(name) not in kinds:
+        expected = ", ".join(other for other, factory in factories.items() if factory in kinds) or "none"
+        raise ValueError(Errors.BULK_NO_PIPE.format(name=name, kinds=" or ".join(kinds), expected=expected))
+    for other, factory in factories.items():
+        if factory in VECTORS:
+            cast(Any, nlp.get_pipe(other)).set_hooks = other == name
+            nlp.get_pipe_config(other)["set_hooks"] = other == name
+        elif factory == RERANKER and other != name:
+            nlp.disable_pipe(other)  # its scores go by the same names
 
 
 def _blank(name: str | None, encoder: str | None = None) -> Language:

@@ -3,6 +3,7 @@
 from .facts import PipelineFacts, describe
 from .hub import hub_card, hub_metadata, update_hub
 from .readme import package_card, write_readme
+from .scores import of_pipe
 from .sentence_transformers import sentence_transformers_card
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "describe",
     "hub_card",
     "hub_metadata",
+    "of_pipe",
     "package_card",
     "sentence_transformers_card",
     "update_hub",

@@ -68,7 +68,14 @@ def _blocks(facts: PipelineFacts) -> Iterator[str]:
 
 
 def _use(facts: PipelineFacts) -> str:
-    width = next(encoder.width for encoder in facts.encoders if encoder.pipe == facts.answering)
+    answers = next((encoder for encoder in facts.encoders if encoder.pipe == facts.answering), None)
+    if answers is None:  # another pipe is described
+        (described,) = facts.encoders
+        shown = f"print(doc._.{described.pipe}_vector.shape)  # ({described.width},)"
+    else:
+        shown = (
+            f'print(doc.vector.shape)  # ({answers.width},)\nprint(doc.similarity(nlp("Someone is having a meal.")))'
+        )
     return f"""```bash
 pip install {clean(facts.name)}-{clean(facts.version)}-py3-none-any.whl
 ```
@@ -78,8 +85,7 @@ import spacy
 
 nlp = spacy.load({json.dumps(facts.name)})
 doc = nlp("A man is eating food.")
-print(doc.vector.shape)  # ({width},)
-print(doc.similarity(nlp("Someone is having a meal.")))
+{shown}
 ```"""
 
 

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from huggingface_hub import EvalResult
 
 from ..render.markup import clean
+from .errors import Errors
 from .facts import PipelineFacts
 
 
@@ -76,3 +78,22 @@ def _measure(key: str) -> tuple[str, str]:
 
 def _slug(text: str, joint: str) -> str:
     return re.sub(r"[\W_]+", joint, text.lower()).strip(joint)
+
+
+def of_pipe(facts: PipelineFacts, pipe: str) -> PipelineFacts:
+    """Return the facts of one pipe: its encoder and its scores.
+
+    RAISES (ValueError): if the pipe makes no sentence vectors.
+    """
+    encoders = tuple(encoder for encoder in facts.encoders if encoder.pipe == pipe)
+    if not encoders:
+        given = ", ".join(encoder.pipe for encoder in facts.encoders)
+        raise ValueError(Errors.CARD_NO_PIPE.format(name=pipe, given=given))
+    others = [encoder.pipe for encoder in facts.encoders if encoder.pipe != pipe]
+    scores = {key: value for key, value in facts.scores.items() if is_of_vectors(key)}
+    if pipe == facts.answering:
+        own = {key: value for key, value in scores.items() if not key.startswith(tuple(f"{name}_" for name in others))}
+    else:  # scores of a pipe that does not answer `doc.vector` begin with its name
+        prefix = f"{pipe}_"
+        own = {key.removeprefix(prefix): value for key, value in scores.items() if key.startswith(prefix)}
+    return replace(facts, encoders=encoders, scores=own)

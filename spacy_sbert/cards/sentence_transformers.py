@@ -7,10 +7,9 @@ from dataclasses import replace
 from spacy.language import Language
 
 from ..render.markdown import escape
-from .errors import Errors
 from .facts import PipelineFacts, describe
 from .hub import hub_metadata, with_metadata
-from .scores import is_of_vectors
+from .scores import of_pipe
 from .tables import data_section, encoder_table, score_section, versions_text
 
 LIBRARY = "sentence-transformers"
@@ -23,24 +22,9 @@ def sentence_transformers_card(nlp: Language, pipe_name: str = "sbert", *, folde
     folder (str): what to give to SentenceTransformer; by default the name of the pipeline.
     RAISES (ValueError): if the pipe makes no sentence vectors.
     """
-    facts = describe(nlp)
-    encoders = tuple(encoder for encoder in facts.encoders if encoder.pipe == pipe_name)
-    if not encoders:
-        given = ", ".join(encoder.pipe for encoder in facts.encoders)
-        raise ValueError(Errors.CARD_NO_PIPE.format(name=pipe_name, given=given))
-    facts = replace(facts, encoders=encoders, answering=pipe_name, scores=_own_scores(facts, pipe_name))
+    facts = replace(of_pipe(describe(nlp), pipe_name), answering=pipe_name)
     text = "\n\n".join(_blocks(facts, folder or facts.name)) + "\n"
     return with_metadata(hub_metadata(facts, library=LIBRARY), text)
-
-
-def _own_scores(facts: PipelineFacts, pipe: str) -> dict[str, float]:
-    """The scores of one pipe, whose names begin with its own if another pipe answers `doc.vector`."""
-    scores = {key: value for key, value in facts.scores.items() if is_of_vectors(key)}
-    if pipe == facts.answering:
-        others = tuple(f"{encoder.pipe}_" for encoder in facts.encoders if encoder.pipe != pipe)
-        return {key: value for key, value in scores.items() if not key.startswith(others)}
-    own = f"{pipe}_"
-    return {key.removeprefix(own): value for key, value in scores.items() if key.startswith(own)}
 
 
 def _blocks(facts: PipelineFacts, folder: str) -> Iterator[str]:

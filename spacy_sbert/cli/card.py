@@ -8,7 +8,8 @@ from wasabi import msg
 
 from .ending import or_fail
 from .group import app
-from .options import Overwrite, Quiet
+from .loading import Loading
+from .options import Overwrite, takes_options
 
 if TYPE_CHECKING:
     from ..cards.facts import PipelineFacts
@@ -19,6 +20,7 @@ VERSION = Option("--version", "-v", help="The version of the package; by default
 
 
 @app.command("card")
+@takes_options
 def card_cli(
     pipeline: Annotated[Path, PIPELINE],
     name: Annotated[str | None, NAME] = None,
@@ -28,14 +30,15 @@ def card_cli(
     ] = False,
     overwrite: Overwrite = False,
     force: Annotated[bool, Option("--force", "-F", hidden=True)] = False,
-    quiet: Quiet = False,
+    *,
+    loading: Loading,
 ) -> None:
     """Write the README.md of a pipeline's package.
 
     `spacy package` puts it into the package. A README.md that was written or changed by hand is kept, unless you give
     --overwrite.
     """
-    facts = _describe(pipeline, name, version, shown=not quiet)
+    facts = _describe(pipeline, name, version, loading)
 
     from ..cards import hub_card, package_card, write_readme
 
@@ -48,12 +51,14 @@ def card_cli(
 
 
 @app.command("hub-card")
+@takes_options
 def hub_card_cli(
     repo: Annotated[str, Argument(help="The repository on the hub, such as organisation/en_sbert_sts.")],
     pipeline: Annotated[Path, PIPELINE],
     name: Annotated[str | None, NAME] = None,
     version: Annotated[str | None, VERSION] = None,
-    quiet: Quiet = False,
+    *,
+    loading: Loading,
 ) -> None:
     """Tag a model on the Hugging Face hub.
 
@@ -63,23 +68,21 @@ def hub_card_cli(
 
     from ..errors.progress import ticking
 
-    facts = _describe(pipeline, name, version, shown=not quiet)
+    facts = _describe(pipeline, name, version, loading)
 
     from ..cards import hub_metadata, update_hub
 
     metadata = hub_metadata(facts)
     failed = f"Cannot update the card of {repo}"
-    with or_fail(failed, HfHubHTTPError, HFValidationError), ticking("Updating", shown=not quiet):
+    with or_fail(failed, HfHubHTTPError, HFValidationError), ticking("Updating", shown=loading.shown):
         update_hub(repo, metadata)
     msg.good(f"Updated the card of {repo}")
 
 
-def _describe(pipeline: Path, name: str | None, version: str | None, *, shown: bool) -> "PipelineFacts":
-    from ..errors.progress import ticking
+def _describe(pipeline: Path, name: str | None, version: str | None, loading: Loading) -> "PipelineFacts":
+    nlp = loading.load(str(pipeline))
+    with or_fail(f"Cannot describe {pipeline}"):
+        from ..cards import describe, of_pipe
 
-    with or_fail(f"Cannot describe {pipeline}"), ticking("Loading", shown=shown):
-        import spacy
-
-        from ..cards import describe
-
-        return describe(spacy.load(pipeline), folder=pipeline, name=name, version=version)
+        facts = describe(nlp, folder=pipeline, name=name, version=version)
+        return facts if loading.pipe_name is None else of_pipe(facts, loading.pipe_name)

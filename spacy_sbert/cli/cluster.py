@@ -1,7 +1,9 @@
 """`python -m spacy sbert cluster`: groups of similar texts in a file."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, cast
 
 from typer import Option
@@ -9,8 +11,8 @@ from wasabi import msg
 
 from .ending import or_fail
 from .group import app
-from .on_texts import Corpus, How, Table, check_table, run, write
-from .options import PipelineOrEncoder, Seed, Vectors, given, takes_options
+from .on_texts import Corpus, How, Table, check_table, run, with_ids, write
+from .options import Pipeline, Seed, Vectors, given, takes_options
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class ClusterOptions:
 @app.command("cluster")
 @takes_options
 def cluster_cli(
-    pipeline: PipelineOrEncoder,
+    pipeline: Pipeline,
     corpus: Corpus,
     output: Table,
     method: Annotated[
@@ -57,20 +59,52 @@ def cluster_cli(
 ) -> None:
     """Write the cluster of each text.
 
-    It is a number from 0, or -1 for texts in none.
+    It is a number from 0, or -1 for texts in none, and has a name, the words that tell its texts from others. The other
+    columns of a table are kept.
     """
     check_table(output, overwrite=how.overwrite)
 
+    from ..errors.progress import ticking
     from ..search.texts import NO_CLUSTER, check_method, cluster_texts
 
     asked = given(options)
     with or_fail(f"Cannot work on {corpus}"):
         check_method(method, asked)
-    rows = run(partial(cluster_texts, method=cast(Any, method), **asked), pipeline, corpus, how, vectors)
-    write(output, ("cluster", "row", "text"), rows)
+    work = partial(cluster_texts, method=cast(Any, method), **asked)
+    found = run(work, pipeline, corpus, how, vectors, others=True)
+    rows = found.rows
+    with ticking("Naming", shown=how.shown):
+        names = _names(found.nlp, rows)
+    _write(output, [(cluster, names[cluster], *row) for cluster, *row in rows], found.read)
     alone = sum(row[0] == NO_CLUSTER for row in rows)
     msg.info(
         f"{len({row[0] for row in rows} - {NO_CLUSTER})} clusters of {len(rows) - alone} texts; {alone} are in none"
     )
     if 2 * alone > len(rows):
         msg.warn("Most texts are in no cluster", "A lower --threshold, or a smaller --min-size, takes in more.")
+
+
+def _names(nlp: Any, rows: Sequence[tuple[int, int, str]]) -> dict[int, str]:
+    """Return the name of each cluster: the terms that a map shows; none for texts in no cluster."""
+    from ..search.texts import NO_CLUSTER
+    from ..visual.terms import class_terms, words_of
+
+    clusters = sorted({cluster for cluster, *_ in rows})
+    places = {cluster: place for place, cluster in enumerate(clusters)}
+    words = (words_of(nlp.make_doc(text)) for *_, text in rows)
+    terms = class_terms(words, [places[cluster] for cluster, *_ in rows], len(clusters))
+    named = {cluster: ", ".join(own) for cluster, own in zip(clusters, terms, strict=True)}
+    return named | ({NO_CLUSTER: ""} if NO_CLUSTER in named else {})
+
+
+def _write(output: Path, rows: Sequence[tuple[Any, ...]], read: Any) -> None:
+    """Write clusters, with the ids and the other columns of the texts; a column whose name is taken gets another."""
+    from ..files.columns import distinct
+
+    names: tuple[str, ...] = ("cluster", "name", "row", *(() if read.ids is None else ("id",)), "text")
+    others = read.others or [{}] * len(rows)
+    keys = list(dict.fromkeys(key for one in others for key in one))
+    kept = [tuple(one.get(key) for key in keys) for one in others]
+    write(
+        output, (*names, *distinct(keys, names)), [(*a, *b) for a, b in zip(with_ids(rows, read, 2), kept, strict=True)]
+    )

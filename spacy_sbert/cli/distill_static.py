@@ -1,21 +1,27 @@
 """`python -m spacy sbert distill-static`: a table of vectors, made from a teacher."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import check_corpus, check_pipeline, or_fail, use_gpu
+from .ending import check_corpus, or_fail
 from .group import app
-from .options import FormerName, Gpu, Pipe, Quiet
+from .loading import Computing, WithFormerName, check_pipeline
+from .options import Pipeline, takes_options
+
+
+@dataclass(frozen=True)
+class Distilling(WithFormerName, Computing):
+    """The options of loading."""
 
 
 @app.command("distill-static")
+@takes_options
 def distill_static_cli(
-    teacher: Annotated[
-        str, Argument(help="The pipeline of the teacher: a folder or an installed package.", callback=check_pipeline)
-    ],
+    teacher: Pipeline,
     output: Annotated[Path, Argument(help="The folder to write, which must not be there yet.")],
     vocabulary: Annotated[
         Path,
@@ -33,29 +39,24 @@ def distill_static_cli(
         int, Option("--words", "-w", help="The largest number of words with a vector of their own.", min=0)
     ] = 20000,
     column: Annotated[str | None, Option("--column", "-c", help="The column or JSON field of the texts.")] = None,
-    pipe: Pipe = None,
-    name: FormerName = None,
-    gpu_id: Gpu = -1,
-    quiet: Quiet = False,
+    *,
+    loading: Distilling,
 ) -> None:
     """Make a static encoder from a teacher.
 
     It has a vector for each wordpiece and frequent word, and no transformer.
     """
-    import spacy
+    check_pipeline(teacher)
 
     from ..errors.progress import ticking
     from ..files.whole import new_folder
     from ..interchange import distill_static
     from ..readers.texts import read_texts
 
-    use_gpu(gpu_id)
     with or_fail(f"Cannot distill {teacher}"), new_folder(output) as folder:
-        with ticking("Loading", shown=not quiet):
+        with ticking("Reading", shown=loading.shown):
             texts, _ = read_texts(vocabulary, column=column)
-            loaded = spacy.load(teacher)
-        nlp = distill_static(
-            loaded, texts, size=size, words=words, name=name if pipe is None else pipe, progress=not quiet
-        )
+        loaded = loading.load(teacher)
+        nlp = distill_static(loaded, texts, size=size, words=words, name=loading.pipe_name, progress=loading.shown)
         nlp.to_disk(folder)
     msg.good(f"Saved the pipeline to {output}")

@@ -10,42 +10,24 @@ from wasabi import msg
 from .ending import fail, or_fail
 from .errors import Errors
 from .group import app
-from .options import (
-    GPU,
-    TEXTS,
-    Column,
-    FormerName,
-    Header,
-    Overwrite,
-    Pipe,
-    Precision,
-    Quiet,
-    given,
-    takes_options,
-)
+from .loading import Computing, WithFormerName, check_pipeline
+from .options import GPU, TEXTS, Column, Header, IdColumn, Overwrite, Precision, given, takes_options
 
 RAY = ("address", "workers", "num_cpus", "num_gpus")
 
 
 @dataclass(frozen=True)
-class Running:
+class Running(WithFormerName, Computing):
     """What encodes, and where."""
 
     pipeline: Annotated[
         str | None, Option("--pipeline", "-p", help="The pipeline, where it does not stand before the input.")
     ] = None
-    pipe: Pipe = None
-    name: FormerName = None
     precision: Precision = None
     gpu_id: Annotated[int, Option("--gpu-id", help=GPU, min=-1)] = -1
     gpu_ids: Annotated[
         str, Option("--gpu-ids", "-g", help="The GPUs to work on, with a process for each, such as 0,1.")
     ] = ""
-    quiet: Quiet = False
-
-    @property
-    def pipe_name(self) -> str | None:
-        return self.name if self.pipe is None else self.pipe
 
     def gpus(self) -> list[int]:
         """The GPUs to work on; none for the CPU. RAISES (ValueError): if they are not numbers, or given twice."""
@@ -66,9 +48,7 @@ class Encoding:
 
     column: Column = "text"
     header: Header = True
-    id_column: Annotated[str | None, Option("--id-column", help="A column to copy into a .parquet output, as id.")] = (
-        None
-    )
+    id_column: IdColumn = None
     with_text: Annotated[bool, Option("--with-text", help="Write the texts into a .parquet output, too.")] = False
     dtype: Annotated[str, Option("--dtype", help="The numbers in the output: float32 or float16.")] = "float32"
     window: Annotated[
@@ -147,9 +127,13 @@ def encode_cli(
     if not Path(source).exists():
         fail(f"Cannot encode {source}", Errors.ENCODE_NO_INPUT.format(path=source))
 
+    if running.pipeline is not None:
+        check_pipeline(running.pipeline)
+
     try:
         with or_fail(f"Cannot encode {source}", RuntimeError):
             gpus, bar = running.gpus(), not running.quiet
+            running.import_code()
             with ticking("Loading", shown=bar):
                 from ..bulk import encode_file, load_pipe
                 from ..bulk.encoding import Encoding as Options
@@ -204,6 +188,10 @@ def encode_folder(source: str, target: str, running: Running, encoding: Encoding
         fail(Errors.BULK_OF_FILES.format(option="--overwrite", path=source))
     try:
         with or_fail(f"Cannot encode {source}", RuntimeError):
+            engine = _engine(folders)
+            if engine is not None and running.code is not None:
+                fail(Errors.BULK_CODE_ON_RAY)
+            running.import_code()
             report = encode_dataset(
                 source,
                 target,
@@ -214,7 +202,7 @@ def encode_folder(source: str, target: str, running: Running, encoding: Encoding
                 shard=folders.shard,
                 output=f".{folders.output_format or 'npy'}",
                 scratch=folders.scratch,
-                engine=_engine(folders),
+                engine=engine,
                 progress=not running.quiet,
                 **options,
             )

@@ -42,16 +42,6 @@ def check_new(path: Path | None, *, overwrite: bool) -> None:
         fail(Errors.OUTPUT_EXISTS.format(path=path))
 
 
-def check_pipeline(pipeline: str) -> str:
-    """End the command, before anything is imported, where spaCy can load nothing of this name."""
-    from spacy import errors
-    from spacy.util import is_package
-
-    if not (pipeline.startswith("blank:") or is_package(pipeline) or Path(pipeline).exists()):
-        fail(f"Cannot load {pipeline}", errors.Errors.E050.format(name=pipeline))
-    return pipeline
-
-
 def check_corpus(path: Path) -> Path:
     """Refuse a file of vectors in the place of texts. RAISES (BadParameter): as Typer says it of an argument."""
     from ..files.lines import check_texts

@@ -25,12 +25,22 @@ class Errors(errors.Errors):
     )
     GPU_TWICE = "--gpu-id and --gpu-ids were both given: expected one of them. --gpu-ids 0,1 takes several GPUs."
     NO_QUERY = "There is nothing to search for: give queries behind the texts, or --queries with a file that has some."
+    MINE_GROUPS = (
+        "--groups needs --min-score, the cosine similarity from which two texts belong together, and takes no -k. Give "
+        "such as --groups --min-score 0.9."
+    )
+    SEARCH_NO_COLUMN = (
+        "{folder} is a folder: --id-column is for a file of texts. Leave it out: ids that were saved are shown."
+    )
     NO_OUTPUT = "There is no --output: expected the config to write, such as --output my.cfg."
     BULK_OF_FOLDERS = "{path} is a file, and {options} is for folders of files. Leave it out, or name a folder."
     BULK_OF_FILES = (
         "{path} is a folder, and {option} is for single files: parts that are done stay. --restart makes all anew."
     )
     BULK_OF_RAY = "Options of Ray were given without --engine ray: {options}. Add it, or leave them out."
+    BULK_CODE_ON_RAY = (
+        "--code is not imported by workers on Ray: install a package of the pipeline there that has the code."
+    )
     BULK_NO_ENGINE = "Unknown --engine '{given}': expected local or ray."
     SEARCH_OF_TEXTS = (
         "{option} is of a file of texts, and the folder {folder} is {what}, which is searched as it is: leave it out. "

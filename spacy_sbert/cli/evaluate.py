@@ -7,11 +7,12 @@ from typer import Argument, Option, echo
 from wasabi import msg
 
 from . import benchmark, compare
-from .ending import check_new, fail, or_fail, use_gpu
+from .ending import check_new, fail, or_fail
 from .errors import Errors, Warnings
 from .found_columns import reading_of
 from .group import app
-from .options import HIDDEN, Benchmark, Gpu, Layout, Output, Overwrite, PipelineOrEncoder, Quiet, takes_options
+from .loading import Computing, check_pipeline
+from .options import HIDDEN, Benchmark, Layout, Output, Overwrite, Pipeline, takes_options
 
 TABLE, PAIR = "table", 2
 LABELS = {
@@ -26,15 +27,14 @@ LABELS = {
 @app.command("evaluate")
 @takes_options
 def evaluate_cli(
-    pipeline: PipelineOrEncoder,
+    pipeline: Pipeline,
     data_path: Annotated[Path | None, Argument(help="The file of examples, see --format.")] = None,
     more: Annotated[list[Path] | None, Argument(exists=True, hidden=True)] = None,
     output: Output = None,
     overwrite: Overwrite = False,
-    gpu_id: Gpu = -1,
-    quiet: Quiet = False,
     compared: Annotated[bool, Option("--compare", hidden=True)] = False,
     *,
+    loading: Computing,
     layout: Layout,
     suites: Annotated[Benchmark, HIDDEN],
 ) -> None:
@@ -45,30 +45,26 @@ def evaluate_cli(
     if compared:
         echo(Warnings.OLD_CALL.format(old="evaluate --compare", new="compare"), err=True)
         paths = [Path(pipeline), *([data_path] if data_path else []), *(more or [])]
-        return compare.run(paths, output, overwrite=overwrite, quiet=quiet)
+        return compare.run(paths, output, overwrite=overwrite, quiet=loading.quiet)
     if data_path is None or not data_path.exists():
         fail(f"No data at {data_path}: give a file of examples, or a folder of data sets")
     if more:
         fail(f"Cannot take {more[0]}: expected one pipeline and one file or folder of data")
-    use_gpu(gpu_id)
     if data_path.is_dir():
         echo(Warnings.OLD_CALL.format(old="evaluate PIPELINE FOLDER", new="benchmark"), err=True)
-        return benchmark.run(pipeline, data_path, suites, output, overwrite=overwrite, quiet=quiet)
+        return benchmark.run(pipeline, data_path, suites, output, loading, overwrite=overwrite)
     check_new(output, overwrite=overwrite)
-    _evaluate(pipeline, data_path, layout, output, shown=not quiet)
+    check_pipeline(pipeline)
+    _evaluate(pipeline, data_path, layout, output, loading)
 
 
-def _evaluate(pipeline: str, data_path: Path, layout: Layout, output: Path | None, *, shown: bool) -> None:
+def _evaluate(pipeline: str, data_path: Path, layout: Layout, output: Path | None, loading: Computing) -> None:
     import srsly
 
-    from ..errors.progress import ticking
+    from ..evaluation import evaluate
     from ..files.whole import write_text
 
-    with or_fail(f"Cannot evaluate {pipeline}"), ticking("Loading", shown=shown):
-        from ..bulk.pipe import load_pipeline
-        from ..evaluation import evaluate
-
-        nlp = load_pipeline(pipeline)
+    nlp, shown = loading.load_answering(pipeline, also_scores=True), loading.shown
     with or_fail(f"Cannot evaluate on {data_path}"):
         reading = reading_of(data_path, layout, nlp.config.get("corpora", {}).get("dev"), shown=shown)
         members = reading.get("members", ())

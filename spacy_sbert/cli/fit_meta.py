@@ -1,27 +1,34 @@
 """`python -m spacy sbert fit-meta`: combine the sentence encoders of a pipeline, on plain sentences."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import check_corpus, check_new, check_pipeline, fail, use_gpu
+from .ending import check_corpus, check_new, or_fail
 from .group import app
-from .options import CODE, FormerName, Gpu, Overwrite, Quiet
+from .loading import Computing, WithFormerName, check_pipeline
+from .options import Overwrite, Pipeline, takes_options
 
 DEFAULT_PIPE = "sbert_meta"
 
 
+@dataclass(frozen=True)
+class Fitting(WithFormerName, Computing):
+    """The options of loading."""
+
+    pipe: Annotated[
+        str | None, Option("--pipe", help=f"The name of the pipe, by default {DEFAULT_PIPE}; it is made if need be.")
+    ] = None
+
+
 @app.command("fit-meta")
+@takes_options
 def fit_meta_cli(
-    pipeline: Annotated[
-        str,
-        Argument(
-            help="The pipeline, with two encoders or more: a folder or an installed package.", callback=check_pipeline
-        ),
-    ],
+    pipeline: Pipeline,
     corpus: Annotated[
         Path,
         Argument(
@@ -32,10 +39,6 @@ def fit_meta_cli(
         ),
     ],
     output: Annotated[Path, Argument(help="The folder to write the pipeline to.")],
-    pipe: Annotated[
-        str | None, Option("--pipe", help=f"The name of the pipe, by default {DEFAULT_PIPE}; it is made if need be.")
-    ] = None,
-    name: FormerName = None,
     method: Annotated[str | None, Option("--method", "-m", help="The method: conc, avg, svd, gcca or ae.")] = None,
     size: Annotated[int | None, Option("--size", "-s", help="The width of the new vectors.")] = None,
     option: Annotated[
@@ -48,20 +51,17 @@ def fit_meta_cli(
     cache: Annotated[
         Path | None, Option("--cache", help="The folder that keeps the vectors of the encoders for the next run.")
     ] = None,
-    code: Annotated[Path | None, Option("--code", help=CODE, exists=True, dir_okay=False)] = None,
     overwrite: Overwrite = False,
-    gpu_id: Gpu = -1,
-    quiet: Quiet = False,
+    *,
+    loading: Fitting,
 ) -> None:
     """Fit a meta-embedding of several encoders.
 
-    The pipeline is saved with it. Without --method, --size and --option an sbert_meta that the pipeline has is fitted
-    as its config says.
+    The pipeline has two encoders or more, and is saved with it. Without --method, --size and --option an sbert_meta
+    that the pipeline has is fitted as its config says.
     """
     check_new(output, overwrite=overwrite)
-
-    import spacy
-    from spacy.cli._util import import_code
+    check_pipeline(pipeline)
 
     from ..errors.progress import ticking
     from ..files.whole import new_folder
@@ -69,13 +69,10 @@ def fit_meta_cli(
     from ..meta.fitting import fit_meta, set_method
     from .errors import Warnings
 
-    pipe = next(one for one in (pipe, name, DEFAULT_PIPE) if one is not None)
-    use_gpu(gpu_id)
-    import_code(code)
-    try:
+    pipe, quiet = loading.pipe_name or DEFAULT_PIPE, loading.quiet
+    with or_fail(f"Cannot fit {pipeline}"):
         options = dict(_parse(text) for text in option or [])
-        with ticking("Loading", shown=not quiet):
-            nlp = spacy.load(pipeline)
+        nlp = loading.load(pipeline)
         if pipe not in nlp.pipe_names or method is not None or size is not None or options:
             set_method(nlp, pipe, method, size, options)
         sentences = ShortSentences(nlp, lambda: read_sentences(corpus, column), max_tokens)
@@ -83,8 +80,6 @@ def fit_meta_cli(
         with ticking("Writing", shown=not quiet), new_folder(output, replace=overwrite) as folder:
             nlp.to_disk(folder)
             _keep(output, folder)
-    except (OSError, ValueError) as error:
-        fail(str(error))
     if sentences.n_left_out:
         msg.warn(Warnings.META_LEFT_OUT.format(count=sentences.n_left_out, limit=max_tokens))
     msg.good(f"Saved the pipeline to {output}")

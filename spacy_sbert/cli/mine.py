@@ -1,4 +1,4 @@
-"""`python -m spacy sbert mine`: the most similar pairs in a file of texts."""
+"""`python -m spacy sbert mine`: the most similar pairs in a file of texts, or groups of such, as of duplicates."""
 
 from functools import partial
 from typing import Annotated
@@ -6,32 +6,56 @@ from typing import Annotated
 from typer import Option
 from wasabi import msg
 
+from .ending import fail
+from .errors import Errors
 from .group import app
-from .on_texts import Corpus, How, Table, check_table, run, write
-from .options import PipelineOrEncoder, Vectors, takes_options
+from .on_texts import Corpus, How, Table, check_table, run, with_ids, write
+from .options import Pipeline, Vectors, takes_options
+
+PAIRS = 100
 
 
 @app.command("mine")
 @takes_options
 def mine_cli(
-    pipeline: PipelineOrEncoder,
+    pipeline: Pipeline,
     corpus: Corpus,
     output: Table,
-    k: Annotated[int, Option("--k", "-k", help="The number of pairs to write, or 0 for all.", min=0)] = 100,
-    min_score: Annotated[float, Option("--min-score", help="The least cosine similarity of a pair.")] = -1.0,
+    k: Annotated[
+        int | None, Option("--k", "-k", help="The number of pairs to write, by default 100, or 0 for all.", min=0)
+    ] = None,
+    min_score: Annotated[
+        float | None, Option("--min-score", help="The least cosine similarity of a pair.", show_default=False)
+    ] = None,
+    groups: Annotated[
+        bool, Option("--groups", help="Write groups of texts that pairs from --min-score on connect, as of duplicates.")
+    ] = False,
     vectors: Vectors = None,
     *,
     how: How,
 ) -> None:
     """Write the most similar pairs of texts.
 
-    They are paraphrases and duplicates, the best first. -k 0 --min-score 0.8 writes all from a score on.
+    They are paraphrases and duplicates, the best first. -k 0 --min-score 0.8 writes all from a score on, and --groups
+    --min-score 0.9 one row for each text that has a duplicate, with the number of its group.
     """
     check_table(output, overwrite=how.overwrite)
+    if groups and (min_score is None or k is not None):
+        fail(Errors.MINE_GROUPS)
 
-    from ..search.texts import mine_texts
+    from ..search.texts import group_texts, mine_texts
 
-    rows = run(partial(mine_texts, k=k or None, min_score=min_score), pipeline, corpus, how, vectors)
-    write(output, ("score", "first_row", "second_row", "first", "second"), rows)
-    if len(rows) == k:
+    least, with_id = -1.0 if min_score is None else min_score, how.id_column is not None
+    if groups:
+        found = run(partial(group_texts, min_score=least), pipeline, corpus, how, vectors)
+        names: tuple[str, ...] = ("group", "row", *(("id",) if with_id else ()), "text")
+        write(output, names, with_ids(found.rows, found.read, 1))
+        alone = len(found.read.texts) - len(found.rows)
+        msg.info(f"{len({row[0] for row in found.rows})} groups of {len(found.rows)} texts; {alone} are in none")
+        return
+    k = PAIRS if k is None else k
+    found = run(partial(mine_texts, k=k or None, min_score=least), pipeline, corpus, how, vectors)
+    names = ("score", "first_row", "second_row", *(("first_id", "second_id") if with_id else ()), "first", "second")
+    write(output, names, with_ids(found.rows, found.read, 1, 2))
+    if len(found.rows) == k:
         msg.info(f"There may be more pairs: these are the {k} best, as many as -k allows")

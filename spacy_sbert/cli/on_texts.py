@@ -2,36 +2,29 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import check_corpus, check_new, or_fail, use_gpu
-from .options import TEXTS, Column, Gpu, Header, Overwrite, Pipe, Quiet
+from .ending import check_corpus, check_new, or_fail
+from .loading import Computing, WithFormerName, check_pipeline
+from .options import TEXTS, Column, Header, IdColumn, Overwrite
 
 Corpus = Annotated[Path, Argument(help=TEXTS, exists=True, dir_okay=False, callback=check_corpus)]
 Table = Annotated[Path, Argument(help="The .tsv or .jsonl file to write.")]
-RowT = TypeVar("RowT")
 
 
 @dataclass(frozen=True)
-class How:
+class How(WithFormerName, Computing):
     """Which pipe encodes which texts of the file, and where."""
 
-    pipe: Pipe = None
-    name: Annotated[str | None, Option("--name", hidden=True)] = None  # --pipe, as it was called before
+    name: Annotated[str | None, Option("--name", hidden=True)] = None
     column: Column = "text"
+    id_column: IdColumn = None
     header: Header = True
     overwrite: Overwrite = False
-    gpu_id: Gpu = -1
-    quiet: Quiet = False
-
-    @property
-    def pipe_name(self) -> str | None:
-        return self.name if self.pipe is None else self.pipe
 
 
 def check_table(path: Path | None, *, overwrite: bool) -> None:
@@ -44,23 +37,65 @@ def check_table(path: Path | None, *, overwrite: bool) -> None:
             check_name(path)
 
 
-def run(
-    work: Callable[..., list[RowT]], pipeline: str, corpus: Path, how: How, vectors: Path | None = None
-) -> list[RowT]:
-    """Load the pipeline, and do the work with its pipe; errors that say what is wrong end the command."""
-    from ..errors.progress import ticking
+@dataclass(frozen=True)
+class Worked:
+    """What a command found, and with what: the pipeline, and the texts of the file, None of a folder."""
 
-    use_gpu(how.gpu_id)
+    rows: Any
+    nlp: Any
+    read: Any
+
+
+def run(
+    work: Callable[..., Any],
+    pipeline: str,
+    corpus: Path,
+    how: How,
+    vectors: Path | None = None,
+    *,
+    others: bool = False,
+) -> Worked:
+    """Read the texts, load the pipeline, and do the work with its pipe; errors end the command.
+
+    others (bool): whether the other columns of a table are read, too.
+    """
+    check_pipeline(pipeline)
+
+    from ..search.corpus import read_corpus
+
     with or_fail(f"Cannot take the vectors in {vectors}"):
         stored = None if vectors is None else vectors_of(vectors, corpus, how.column, header=how.header)
-    with or_fail(f"Cannot load {pipeline}", RuntimeError), ticking("Loading", shown=not how.quiet):
-        from ..bulk import load_pipe
-
-        pipe = load_pipe(pipeline, name=how.pipe_name)
+    settings: dict[str, Any] = {"progress": how.shown}
+    with or_fail(f"Cannot work on {corpus}"):
+        if not corpus.is_dir():
+            settings["read"] = read_corpus(
+                corpus,
+                how.column,
+                id_column=how.id_column,
+                header=how.header,
+                others=others,
+                progress=how.shown,
+            )
+    nlp = how.load(pipeline)
     with or_fail(f"Cannot work on {corpus}", RuntimeError):
+        from ..bulk.pipe import find_pipe
+
+        pipe = find_pipe(nlp, how.pipe_name)
         if stored is not None:
-            work = partial(work, vectors=made_by(pipe, *stored))
-        return work(pipe, corpus, progress=not how.quiet, column=how.column, header=how.header)
+            settings["vectors"] = made_by(pipe, *stored)
+        return Worked(work(pipe, corpus, **settings), nlp, settings.get("read"))
+
+
+def with_ids(rows: Sequence[tuple[Any, ...]], read: Any, *places: int) -> list[tuple[Any, ...]]:
+    """Return results with the ids of their texts, if the file has some.
+
+    rows: results. read (Corpus): the texts. places (int): where the numbers of their rows are; ids follow the last.
+    """
+    if read is None or read.ids is None:
+        return list(rows)
+    ids = dict(zip(read.rows, read.ids, strict=True))
+    end = places[-1] + 1
+    return [(*row[:end], *(ids[row[place]] for place in places), *row[end:]) for row in rows]
 
 
 def vectors_of(path: Path, corpus: Path, column: str, *, header: bool = True) -> tuple[Any, Any]:

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from typer import Argument, Option
 
-from .ending import check_pipeline
-
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -25,10 +23,9 @@ CODE = "A Python file that registers functions of your own."
 GPU = "The GPU to work on, or -1 for the CPU."
 HEADER = "Read the first row of .csv and .tsv as data, and name the columns 0, 1, and so on."
 
-Pipeline = Annotated[str, Argument(help="The pipeline: a folder or an installed package.", callback=check_pipeline)]
-PipelineOrEncoder = Annotated[
-    str, Argument(help="The pipeline: a folder or an installed package, or the name of an encoder.")
-]
+Pipeline = Annotated[str, Argument(help="The pipeline: a folder or an installed package, or the name of an encoder.")]
+Code = Annotated[Path | None, Option("--code", help=CODE, exists=True, dir_okay=False)]
+IdColumn = Annotated[str | None, Option("--id-column", help="A column to copy into the output, as id.")]
 Pipe = Annotated[str | None, Option("--pipe", help="The name of the pipe to use; by default the last of its kind.")]
 FormerName = Annotated[str | None, Option("--name", "-n", hidden=True)]  # --pipe, as it was called before
 Output = Annotated[Path | None, Option("--output", "-o", help="The JSON file to write the results to.", dir_okay=False)]

@@ -13,9 +13,10 @@ from .ending import check_corpus, fail, or_fail
 from .errors import Errors
 from .group import app
 from .on_texts import How, check_table, run, write
-from .options import TEXTS, VECTORS, PipelineOrEncoder, takes_options
+from .options import TEXTS, VECTORS, Pipeline, takes_options
 
 SHOWN = 100  # characters of a text
+WITH_ID, WITHOUT = ("score", "row", "id", "text"), ("score", "row", "text")
 STDIN = Path("-")
 Stored = Literal["vectors", "index"] | None
 
@@ -40,7 +41,7 @@ class Found:
 @app.command("search")
 @takes_options
 def search_cli(
-    pipeline: PipelineOrEncoder,
+    pipeline: Pipeline,
     corpus: Annotated[
         Path,
         Argument(
@@ -71,29 +72,34 @@ def search_cli(
     their place.
     """
     work: Callable[..., Any]
-    columns: tuple[str, ...] = ("score", "row", "text")
     check_table(output, overwrite=how.overwrite)
     queries = [*(queries or []), *(_read_queries(queries_path) if queries_path is not None else [])]
     if not queries:
         fail(Errors.NO_QUERY)
 
+    from ..search.index_folder import import_faiss
     from ..search.texts import check_kind, search_texts
 
     with or_fail(f"Cannot work on {corpus}"):
         check_kind(found.kind)
+        if found.index is not None:
+            import_faiss()
     stored = _stored_in(corpus)
     if corpus.is_dir():
-        _check_folder(corpus, found, stored)
+        _check_folder(corpus, found, stored, how)
     asked = asdict(found)
     vectors = asked.pop("vectors")
     if stored is None:
         work = partial(search_texts, queries=queries, **asked)
     else:
         work = _in_folder(queries, found, is_index=stored == "index")
-        columns = ("score", "file", "row", "id", "text")
+        columns: tuple[str, ...] = ("score", "file", "row", "id", "text")
     own = Path(vectors) if vectors is not None and stored is None else None
     is_new = stored is None and found.index is not None and not found.index.exists()
-    results = run(work, pipeline, corpus, how, own)
+    results = run(work, pipeline, corpus, how, own).rows
+    if stored is None:
+        columns = WITH_ID if any(one.id is not None for best in results for one in best) else WITHOUT
+        results = [[tuple(getattr(one, name) for name in columns) for one in best] for best in results]
     if output is None or not how.quiet:
         _show(queries, results, columns)
     if is_new:
@@ -105,12 +111,14 @@ def search_cli(
         write(output, ("query", *columns), rows)
 
 
-def _check_folder(folder: Path, found: Found, stored: Stored) -> None:
+def _check_folder(folder: Path, found: Found, stored: Stored, how: How) -> None:
     """End the command where it is asked what the folder of an index, or of vectors, has decided."""
     from ..search.index_folder import read_manifest
 
     if found.vectors is not None and stored != "index":
         fail(Errors.SEARCH_OF_VECTORS.format(vectors=found.vectors, corpus=folder))
+    if how.id_column is not None:
+        fail(Errors.SEARCH_NO_COLUMN.format(folder=folder))
     if found.index is None and found.kind is None:
         return
     option, what = "--kind" if found.index is None else "--index", "one of vectors"

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import check_corpus, check_new, fail, or_fail, use_gpu
+from .ending import check_corpus, check_new, fail, or_fail
 from .group import app
+from .loading import Computing, check_pipeline
 from .on_texts import made_by, vectors_of
-from .options import Gpu, Limit, Overwrite, PipelineOrEncoder, Quiet, Seed, Vectors, given, takes_options
+from .options import Limit, Overwrite, Pipeline, Seed, Vectors, given, takes_options
 
 if TYPE_CHECKING:
-    from spacy.language import Language
     from spacy.tokens import Doc, Span
 
 
@@ -37,7 +37,7 @@ class Drawing:
 @app.command("visualize")
 @takes_options
 def visualize_cli(
-    pipeline: PipelineOrEncoder,
+    pipeline: Pipeline,
     texts_path: Annotated[
         Path,
         Argument(help="The file of texts: one a line, or a table.", exists=True, dir_okay=False, callback=check_corpus),
@@ -55,9 +55,8 @@ def visualize_cli(
     limit: Limit = 0,
     vectors: Vectors = None,
     overwrite: Overwrite = False,
-    gpu_id: Gpu = -1,
-    quiet: Quiet = False,
     *,
+    loading: Computing,
     drawing: Drawing,
 ) -> None:
     """Draw a heat map, a map or tokens of texts.
@@ -70,22 +69,23 @@ def visualize_cli(
     if clusters and (labels or style != "map"):
         fail("--clusters finds the labels of a map: use it with --style map, and leave --labels out")
     check_new(output, overwrite=overwrite)
+    check_pipeline(pipeline)
 
     from ..errors.progress import ticking
     from ..files.whole import whole_file
     from ..readers.texts import read_texts
+    from ..search.kmeans import import_kmeans
     from ..visual import render
     from ..visual.heatmap import check_counts
     from ..visual.render import check_options
     from ..visual.scatter import check_sizes
 
-    use_gpu(gpu_id)
-    options, shown = given(drawing), not quiet
+    options, shown = given(drawing), loading.shown
     with or_fail(f"Cannot draw {texts_path}"):
         docs: Doc | Iterable[Doc | Span]
-        check_options(style, [*options, *(["labels"] if labels else [])])
+        check_options(style, options | ({"labels": labels} if labels else {}))
         if sentences:
-            docs = _document(pipeline, texts_path, shown=shown)
+            docs = _document(pipeline, texts_path, loading)
         else:
             with ticking("Reading", shown=shown):
                 texts, found = read_texts(texts_path, column=column, label=labels, limit=limit)
@@ -93,8 +93,9 @@ def visualize_cli(
             if style == "heatmap":
                 check_counts(len(texts), len(texts), square=True)
             if clusters:
+                import_kmeans()
                 check_sizes(len(texts), clusters)
-            docs = _docs(pipeline, texts, vectors, texts_path, column or "text", shown=shown)
+            docs = _docs(pipeline, texts, vectors, texts_path, column or "text", loading)
         with ticking("Drawing", shown=shown):
             if clusters:
                 docs, options["labels"] = _clustered(docs, clusters, drawing.seed or 0)
@@ -116,46 +117,39 @@ def _clustered(docs: "Doc | Iterable[Doc | Span]", count: int, seed: int) -> tup
     return rows, kmeans_clusters(vectors, n_clusters=count, seed=seed).tolist()
 
 
-def _loaded(pipeline: str, *, shown: bool) -> "Language":
-    from ..errors.progress import ticking
-
-    with ticking("Loading", shown=shown):
-        from ..bulk.pipe import load_pipeline
-
-        return load_pipeline(pipeline)
-
-
-def _document(pipeline: str, path: Path, *, shown: bool) -> "Doc":
+def _document(pipeline: str, path: Path, loading: Computing) -> "Doc":
     """A whole file as one Doc."""
     from ..errors.progress import ticking
     from ..readers.texts import read_document
 
-    nlp = _loaded(pipeline, shown=shown)
-    with ticking("Encoding", shown=shown):
+    nlp = loading.load_answering(pipeline)
+    with ticking("Encoding", shown=loading.shown):
         return nlp(read_document(path))
 
 
 def _docs(
-    pipeline: str, texts: Sequence[str], vectors: Path | None, corpus: Path, column: str, *, shown: bool
+    pipeline: str, texts: Sequence[str], vectors: Path | None, corpus: Path, column: str, loading: Computing
 ) -> "Iterable[Doc | Span]":
     """Docs of the first texts of a file, with the vectors of the pipeline, or those that `encode` wrote."""
     from ..errors.progress import progress_of
 
     if vectors is not None:
-        return _with_vectors(pipeline, texts, vectors, corpus, column)
-    docs = _loaded(pipeline, shown=shown).pipe(texts)
+        return _with_vectors(pipeline, texts, vectors, corpus, column, loading)
+    docs = loading.load_answering(pipeline).pipe(texts)
     # They are made while the picture is drawn, under the bar of which this one stands.
-    return progress_of(docs, total=len(texts), desc="Encoding", unit="texts", shown=shown, leave=False)
+    return progress_of(docs, total=len(texts), desc="Encoding", unit="texts", shown=loading.shown, leave=False)
 
 
-def _with_vectors(pipeline: str, texts: Sequence[str], path: Path, corpus: Path, column: str) -> Iterator["Doc"]:
+def _with_vectors(
+    pipeline: str, texts: Sequence[str], path: Path, corpus: Path, column: str, loading: Computing
+) -> Iterator["Doc"]:
     """Docs whose vectors are those that `encode` wrote."""
     from spacy.tokens import Doc
 
-    from ..bulk import load_pipe
+    from ..bulk.pipe import find_pipe
 
     stored = vectors_of(path, corpus, column)
-    pipe = load_pipe(pipeline)
+    pipe = find_pipe(loading.load(pipeline), loading.pipe_name)
     vectors = made_by(pipe, *stored)[: len(texts)]  # of all texts, if they are limited
     for text, vector in zip(texts, vectors, strict=True):
         words = re.findall(r"\w+|\W+", text)  # the language's own tokenizer is not at hand

@@ -99,6 +99,10 @@ class Errors(Messages):
     SHORT_LINE = (
         "{path}, line {line}: no column '{column}', the line has only {given} columns. Repair or remove the line."
     )
+    BULK_NO_PIPELINE = (
+        "Cannot load '{given}': expected a folder or an installed package of a pipeline, or the name of an "
+        "encoder that is on this machine, such as all-MiniLM-L6-v2. {near}spaCy says: {reason}"
+    )
     UNKNOWN_LABEL = "{path}, line {line}: unknown label '{given}', expected one of {expected}. Repair the line."
     NOT_FINITE = (
         "A vector of the example '{text}' is not finite: training has diverged. Lower the learning rate or clip "

@@ -13,6 +13,7 @@ from ..files.regular import check_input
 from ..files.sealed_json import sealed, unsealed
 from ..files.whole import write_text
 from . import arguments, learned_arguments, learned_similarity, nli, probing, sick, speed, sts, transfer, triplets
+from .classifiers import sklearn_module
 from .datasets import MissingData, digests
 from .errors import Errors
 from .results import FORMAT, Results, TaskResult, check_task
@@ -33,6 +34,7 @@ SUITES: dict[str, Sequence[Task]] = {
     "probing": probing.TASKS,
     "speed": speed.TASKS,
 }
+OF_SKLEARN = ("learned", "probing", "transfer")
 Save = Callable[[Results], None]
 
 
@@ -60,9 +62,13 @@ def evaluate_suites(
     RETURNS (dict): the results, JSON: format, model (name, digest, device, width of its vectors, number of texts
         encoded), versions, settings, tasks (results by name, see Task.run, with their suite, data digests and whether
         they were reused), skipped (reasons by name), failed (messages by name).
-    RAISES (ValueError): for an unknown suite, or if no task can be run.
+    RAISES (ValueError): for an unknown suite, or if no task can be run; (ImportError): if a suite needs scikit-learn,
+        which is not installed.
     """
     settings = settings or Settings()
+    suites = list(suites)
+    for name in suites:
+        check_packages(name)
     tasks = [task for name in suites for task in tasks_of(name)]
     if not tasks:
         raise ValueError(Errors.UNKNOWN_SUITE.format(given="", expected=", ".join(SUITES)))
@@ -105,6 +111,16 @@ def _note(task: Task, paths: list[Path], run: Run, results: Results, cache: Path
         results["skipped"][task.name] = str(missing)
     except (ImportError, MemoryError, OSError, RuntimeError, ValueError) as error:
         results["failed"][task.name] = str(error) or type(error).__name__
+
+
+def check_packages(suite: str) -> None:
+    """Check, before anything is encoded, that the tasks of a suite can run.
+
+    RAISES (ValueError): if there is no such suite; (ImportError): if it needs scikit-learn, which is not installed.
+    """
+    tasks_of(suite)
+    if suite in OF_SKLEARN:
+        sklearn_module("sklearn", f"The suite '{suite}'")
 
 
 def tasks_of(suite: str) -> Sequence[Task]:

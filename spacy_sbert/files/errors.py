@@ -59,6 +59,3 @@ class Errors(errors.Errors):
         "it."
     )
     SEARCH_BAD_OUTPUT = "Cannot write to {path}: expected a name that ends in .tsv or .jsonl."
-    SEARCH_TAB = (
-        "Cannot write text number {number}, '{text}', to a .tsv file: it has a tab or a line end in it. Write .jsonl."
-    )

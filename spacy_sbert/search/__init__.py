@@ -9,6 +9,7 @@ from .kmeans import kmeans_clusters
 from .nearest import nearest
 from .quantization import BinaryVectors, Int8Vectors
 from .recall import first_found, recall
+from .similar_groups import similar_groups
 from .similar_pairs import most_similar_pairs, pairs_above
 from .spans import SpanSearch, collect_spans
 from .stored import StoredVectors, nearest_stored
@@ -32,4 +33,5 @@ __all__ = [
     "nearest_stored",
     "pairs_above",
     "recall",
+    "similar_groups",
 ]

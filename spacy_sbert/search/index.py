@@ -112,6 +112,7 @@ class VectorIndex:
         check("kind", kind, str)
         if kind not in KINDS:
             raise ValueError(Errors.SEARCH_UNKNOWN_KIND.format(given=kind, expected=", ".join(KINDS)))
+        import_faiss()  # before blocks are made
         blocks = _unit_blocks(vectors if isinstance(vectors, Iterator) else _parts(vectors))
         first = next(blocks, None)
         if first is None:

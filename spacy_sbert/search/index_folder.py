@@ -36,10 +36,11 @@ OWN_FILES = rf"{BUILT}|\.({BUILT}|index\.json)\.\d+"
 
 
 class IndexRow(NamedTuple):
-    """What stands beside a vector: its text, and an id of the user's, each None if there is none."""
+    """What is saved beside a vector: its text, an id, and the row in the file it comes from; None if not known."""
 
     text: str | None
     id: str | int | None
+    row: int | None = None
 
 
 class Manifest(BaseModel, frozen=True):
@@ -211,10 +212,10 @@ def read_rows(folder: Path, manifest: Manifest) -> list[IndexRow] | None:
             raise ValueError(Errors.SEARCH_BAD_INDEX.format(path=path, reason=error)) from error
 
 
-def rows_digest(texts: Sequence[str], ids: Sequence[int] | None = None) -> str:
-    """What rows_sha256 is for an index that was saved with these texts and ids."""
+def rows_digest(rows: Sequence[IndexRow]) -> str:
+    """Return the rows_sha256 of an index that was saved with these rows."""
     found = hashlib.sha256()
-    _write_rows([IndexRow(text, None if ids is None else ids[i]) for i, text in enumerate(texts)], found.update)
+    _write_rows(rows, found.update)
     return found.hexdigest()
 
 
@@ -231,7 +232,8 @@ def _files(folder: Path, build: str) -> tuple[Path, Path, Path]:
 
 def _write_rows(rows: Sequence[IndexRow], write: Callable[[bytes], object]) -> None:
     for row in rows:
-        write((json.dumps(row._asdict()) + "\n").encode("utf8"))
+        known = {name: value for name, value in row._asdict().items() if name != "row" or value is not None}
+        write((json.dumps(known) + "\n").encode("utf8"))
 
 
 def _write_hashed(path: Path, work: Callable[[Callable[[bytes], int]], object]) -> str:

@@ -1,6 +1,6 @@
 """k-means clusters of a collection."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy
 from numpy.typing import ArrayLike
@@ -11,7 +11,19 @@ from ..similarity.rows import check_count, checked
 from .clustering import by_appearance
 from .errors import Errors
 
+if TYPE_CHECKING:
+    from sklearn.cluster import KMeans
+
 MOST_BEGINNINGS = 10_000  # each takes as long as the first
+
+
+def import_kmeans() -> "type[KMeans]":
+    """Return scikit-learn's k-means. RAISES (ImportError): if scikit-learn is not installed."""
+    try:
+        from sklearn.cluster import KMeans
+    except ImportError as error:
+        raise ImportError(Errors.SEARCH_NO_SKLEARN) from error
+    return KMeans
 
 
 @validated
@@ -32,8 +44,5 @@ def kmeans_clusters(
     """
     rows = unit_length(checked(vectors, "vectors"))
     check_count(n_clusters, len(rows), f"clusters of {len(rows)} vectors", "n_clusters")
-    try:
-        from sklearn.cluster import KMeans
-    except ImportError as error:
-        raise ImportError(Errors.SEARCH_NO_SKLEARN) from error
-    return by_appearance(KMeans(n_clusters, n_init=n_init, random_state=seed).fit(rows).labels_)
+    kmeans = import_kmeans()
+    return by_appearance(kmeans(n_clusters, n_init=n_init, random_state=seed).fit(rows).labels_)

@@ -1,6 +1,6 @@
 """The most similar pairs of a collection: paraphrases, duplicates."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy
 from numpy.typing import ArrayLike
@@ -71,8 +71,32 @@ def pairs_above(
         than MOST_PAIRS pairs.
     """
     rows = unit_length(checked(vectors, "vectors"))
-    n, width = rows.shape
     scores, pairs, count = [numpy.empty(0, dtype="float32")], [numpy.empty((0, 2), dtype="int64")], 0
+    for own, i, j in blocks_above(rows, min_score, block_bytes=block_bytes, progress=progress):
+        scores.append(own)
+        pairs.append(numpy.stack([i, j], axis=1))
+        count += len(own)
+        check_kept(count, min_score)
+    all_scores, all_pairs = numpy.concatenate(scores), numpy.concatenate(pairs)
+    order = numpy.lexsort((all_pairs[:, 1], all_pairs[:, 0], -all_scores))
+    return all_scores[order], all_pairs[order]
+
+
+def blocks_above(
+    rows: numpy.ndarray,
+    min_score: float,
+    *,
+    wanted: Callable[[numpy.ndarray, numpy.ndarray], numpy.ndarray] | None = None,
+    block_bytes: int = BLOCK_BYTES,
+    progress: bool = False,
+) -> Iterator[tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]]:
+    """Find the pairs of pairs_above block by block.
+
+    rows (float32 (n, width)): of length 1 or 0. wanted (Callable): which pairs of rows (i, j) are looked at, bool; by
+        default all.
+    YIELDS (float32 (pairs,), int64 (pairs,), int64 (pairs,)): scores, rows i and rows j > i.
+    """
+    n, width = rows.shape
     for left, right in _blocks(n, block_bytes, progress):
         products = rows[left] @ rows[right].T
         if left == right:
@@ -80,15 +104,12 @@ def pairs_above(
         found = numpy.flatnonzero(products >= min_score - rounding(width))
         i, j = numpy.divmod(found, products.shape[1])
         i, j = i + left.start, j + right.start
+        if wanted is not None:
+            chosen = wanted(i, j)
+            i, j = i[chosen], j[chosen]
         own = scores_of(rows, rows, i, j, block_bytes)
         kept = own.astype("float64") >= min_score  # as Python compares the scores that are written
-        scores.append(own[kept])
-        pairs.append(numpy.stack([i[kept], j[kept]], axis=1))
-        count += int(kept.sum())
-        check_kept(count, min_score)
-    all_scores, all_pairs = numpy.concatenate(scores), numpy.concatenate(pairs)
-    order = numpy.lexsort((all_pairs[:, 1], all_pairs[:, 0], -all_scores))
-    return all_scores[order], all_pairs[order]
+        yield own[kept], i[kept], j[kept]
 
 
 def check_kept(count: int, min_score: float) -> None:

@@ -11,7 +11,7 @@ from ..hooks.most_similar import Query, SimilarSpan, query_vector, sentences, wi
 from .blocks import check_widths
 from .errors import Errors
 from .index import VectorIndex
-from .index_folder import BuiltKind
+from .index_folder import BuiltKind, import_faiss
 from .nearest import nearest
 from .shown_index import shown_index
 
@@ -63,6 +63,8 @@ class SpanSearch:
     def __init__(
         self, spans: Iterable[Span], *, kind: Literal["exact"] | BuiltKind = "exact", index: VectorIndex | None = None
     ):
+        if index is None and kind != "exact":
+            import_faiss()  # before Spans are made
         self.spans, vectors = with_vectors(spans)
         if not self.spans:
             raise ValueError(Errors.SEARCH_NO_SPANS)

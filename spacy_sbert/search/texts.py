@@ -19,9 +19,19 @@ from .corpus import TEXT, Corpus, corpus_of, read_corpus
 from .encoder import identify
 from .errors import Errors
 from .index import VectorIndex
-from .index_folder import KINDS, MANIFEST, BuiltKind, read_manifest, rows_digest
-from .kmeans import kmeans_clusters
+from .index_folder import (
+    KINDS,
+    MANIFEST,
+    BuiltKind,
+    IndexRow,
+    import_faiss,
+    read_manifest,
+    read_rows,
+    rows_digest,
+)
+from .kmeans import import_kmeans, kmeans_clusters
 from .nearest import nearest
+from .similar_groups import similar_groups
 from .similar_pairs import check_kept, most_similar_pairs, pairs_above
 
 Method = Annotated[Literal["communities", "hierarchical", "kmeans"], Named()]
@@ -32,11 +42,13 @@ NO_CLUSTER = -1
 
 
 class FoundText(NamedTuple):
-    """A text that was found: cosine similarity to the query, row in the corpus (from 0, blank ones count), text."""
+    """A text that was found: cosine similarity to the query, row in the corpus (from 0, blank ones count), text, and
+    its id if there is one."""
 
     score: float
     row: int
     text: str
+    id: str | int | None = None
 
 
 def encode_texts(
@@ -75,18 +87,23 @@ def open_index(
     kind: BuiltKind | None,
     column: str = TEXT,
     header: bool = True,
+    read: Corpus | None = None,
     vectors: ArrayLike | None = None,
     progress: bool = False,
 ) -> tuple[VectorIndex, Corpus]:
-    """The index of a file of texts, and these: the one in the folder, or a new one that is saved there.
+    """Open the index of a file of texts: the one in the folder, or a new one that is saved there.
 
-    For arguments see search_texts.
-    RAISES (ValueError): if the index there is damaged, or of another encoder or other texts.
+    For arguments see search_texts. RETURNS (VectorIndex, Corpus): the index, and the texts.
+    RAISES (ValueError): if the index there is damaged, or of another encoder or other texts; (ImportError): if FAISS is
+        not installed.
     """
-    read, encoder = read_corpus(corpus, column, header=header, progress=progress), identify(pipe)
+    import_faiss()
+    read = read or read_corpus(corpus, column, header=header, progress=progress)
+    encoder, rows = identify(pipe), read.index_rows()
     if not (folder / MANIFEST).exists():
         blocks = encode_blocks(pipe, read.texts, vectors, progress=progress)
-        index = VectorIndex.build(blocks, kind=kind or KIND, encoder=encoder, texts=read.texts, ids=read.ids)
+        index = VectorIndex.build(blocks, kind=kind or KIND, encoder=encoder)
+        index.rows = rows
         with ticking("Saving", shown=progress):
             index.save(folder)
         return index, read
@@ -94,9 +111,11 @@ def open_index(
     saved.check_encoder(encoder, folder)
     if kind is not None and saved.kind != kind:
         raise ValueError(Errors.SEARCH_OTHER_KIND.format(folder=folder, theirs=saved.kind, given=kind))
-    kept = (read.ids, None) if read.ids is not None else (None,)  # former versions kept no rows
-    if not any(saved.rows_sha256 == rows_digest(read.texts, ids) for ids in kept):
-        raise ValueError(Errors.SEARCH_OTHER_TEXTS.format(folder=folder, corpus=corpus))
+    former = [IndexRow(text, None) for text in read.texts]  # former versions kept no rows
+    if not any(saved.rows_sha256 == rows_digest(each) for each in (rows, former)):
+        theirs = corpus_of(read_rows(folder, saved), folder)
+        if theirs[:2] != read[:2] or (theirs.ids is not None and read.ids is not None and theirs.ids != read.ids):
+            raise ValueError(Errors.SEARCH_OTHER_TEXTS.format(folder=folder, corpus=corpus))
     return VectorIndex.load(folder, encoder=encoder), read
 
 
@@ -124,6 +143,7 @@ def search_texts(
     column: str = TEXT,
     header: bool = True,
     query_prompt: str | None = None,
+    read: Corpus | None = None,
     vectors: ArrayLike | None = None,
     progress: bool = False,
 ) -> list[list[FoundText]]:
@@ -135,16 +155,21 @@ def search_texts(
     index (Path): the folder of an index of the file; it is built and saved there if there is none. None to search
         exactly, without one. kind (str): of the index, see VectorIndex.build; None for "hnsw", or that of the index.
     column (str), header (bool): of a table, see read_corpus.
+    read (Corpus): the texts of the file, such as read_corpus reads with ids; by default they are read.
     query_prompt (str): the encoder's prompt for the queries, by its name; texts have the default one.
     vectors (float array of shape (n, width)): of the texts, by this encoder, where they are there already.
     progress (bool): whether to show a progress bar.
     RETURNS (list of lists of FoundText): the best first.
-    RAISES (ValueError): if a file cannot be read or holds nothing, a query has no text, or the index does not fit.
+    RAISES (ValueError): if a file cannot be read or holds nothing, a query has no text, or the index does not fit;
+        (ImportError): if there is an index and FAISS is not installed.
     """
     check_kind(kind)
-    wanted = encode_queries(pipe, queries, query_prompt, progress=progress)
-    if index is None and not corpus.is_dir():
+    if index is not None or corpus.is_dir():
+        import_faiss()
+    elif read is None:
         read = read_corpus(corpus, column, header=header, progress=progress)
+    wanted = encode_queries(pipe, queries, query_prompt, progress=progress)
+    if index is None and read is not None:
         rows = encode_texts(pipe, read.texts, vectors, progress=progress)
         with ticking("Searching", shown=progress):
             found = nearest(wanted, rows, k=min(k, len(rows)))
@@ -154,13 +179,23 @@ def search_texts(
             read = corpus_of(opened.rows, corpus)
         else:
             opened, read = open_index(
-                pipe, corpus, index, kind=kind, column=column, header=header, vectors=vectors, progress=progress
+                pipe,
+                corpus,
+                index,
+                kind=kind,
+                column=column,
+                header=header,
+                read=read,
+                vectors=vectors,
+                progress=progress,
             )
         with ticking("Searching", shown=progress):
             found = opened.search(wanted, k=min(k, len(opened)))
     of_queries = zip(*(part.tolist() for part in found), strict=True)
+    ids: Sequence[str | int | None] = read.ids or [None] * len(read.texts)
     return [
-        [FoundText(score, read.rows[i], read.texts[i]) for score, i in zip(*best, strict=True)] for best in of_queries
+        [FoundText(score, read.rows[i], read.texts[i], ids[i]) for score, i in zip(*best, strict=True)]
+        for best in of_queries
     ]
 
 
@@ -173,6 +208,7 @@ def mine_texts(
     min_score: Cosine = -1.0,
     column: str = TEXT,
     header: bool = True,
+    read: Corpus | None = None,
     vectors: ArrayLike | None = None,
     progress: bool = False,
 ) -> list[tuple[float, int, int, str, str]]:
@@ -184,7 +220,8 @@ def mine_texts(
     RETURNS (list of (score, row, row, text, text)): the best first.
     RAISES (ValueError): if the file cannot be read, or holds fewer than two texts, or all pairs are too many.
     """
-    texts, numbers = read_corpus(corpus, column, header=header, progress=progress)
+    read = read or read_corpus(corpus, column, header=header, progress=progress)
+    texts, numbers = read[:2]
     if len(texts) < 2:
         raise ValueError(Errors.SEARCH_SINGLE_TEXT.format(path=corpus))
     n_pairs = len(texts) * (len(texts) - 1) // 2
@@ -200,6 +237,31 @@ def mine_texts(
 
 
 @validated
+def group_texts(
+    pipe: SentenceBert,
+    corpus: Path,
+    *,
+    min_score: Cosine,
+    column: str = TEXT,
+    header: bool = True,
+    read: Corpus | None = None,
+    vectors: ArrayLike | None = None,
+    progress: bool = False,
+) -> list[tuple[int, int, str]]:
+    """Find groups of similar texts of a file, such as duplicates.
+
+    min_score (float): the least cosine similarity of two texts of one group, see similar_groups.
+    For the other arguments see search_texts.
+    RETURNS (list of (group, row, text)): groups from 0, the largest first; texts without a similar one are left out.
+    RAISES (ValueError): if the file cannot be read, or holds no text.
+    """
+    read = read or read_corpus(corpus, column, header=header, progress=progress)
+    rows = encode_texts(pipe, read.texts, vectors, progress=progress)
+    groups = similar_groups(rows, min_score, progress=progress)
+    return [(number, read.rows[i], read.texts[i]) for number, group in enumerate(groups) for i in group.tolist()]
+
+
+@validated
 def cluster_texts(
     pipe: SentenceBert,
     corpus: Path,
@@ -207,6 +269,7 @@ def cluster_texts(
     method: Method = "communities",
     column: str = TEXT,
     header: bool = True,
+    read: Corpus | None = None,
     vectors: ArrayLike | None = None,
     progress: bool = False,
     **options: int | float | str,
@@ -222,7 +285,7 @@ def cluster_texts(
     """
     check_method(method, options)
     work, _ = METHODS[method]
-    texts, numbers = read_corpus(corpus, column, header=header, progress=progress)
+    texts, numbers = (read or read_corpus(corpus, column, header=header, progress=progress))[:2]
     if method == "hierarchical" and len(texts) > MAX_HIERARCHICAL:
         raise ValueError(Errors.SEARCH_TOO_MANY.format(given=len(texts), most=MAX_HIERARCHICAL))
     rows = encode_texts(pipe, texts, vectors, progress=progress)
@@ -238,7 +301,8 @@ def check_kind(kind: str | None) -> None:
 
 
 def check_method(method: str, options: Collection[str]) -> None:
-    """RAISES (ValueError): if there is no such method of clustering, or it has no such options, or lacks one."""
+    """RAISES (ValueError): if there is no such method of clustering, or it has no such options, or lacks one;
+    (ImportError): if a package that it needs is not installed."""
     if method not in METHODS:
         raise ValueError(Errors.SEARCH_BAD_METHOD.format(given=method, expected=", ".join(METHODS)))
     _, known = METHODS[method]
@@ -246,6 +310,8 @@ def check_method(method: str, options: Collection[str]) -> None:
         raise ValueError(Errors.SEARCH_UNUSED_OPTIONS.format(method=method, given=unknown, expected=", ".join(known)))
     if method == "kmeans" and "n_clusters" not in options:
         raise ValueError(Errors.SEARCH_NO_COUNT)
+    if method == "kmeans":
+        import_kmeans()
 
 
 def _communities(vectors: numpy.ndarray, **options: Any) -> numpy.ndarray:

@@ -1,5 +1,7 @@
 """From sentence vectors to points on a plane."""
 
+from typing import TYPE_CHECKING
+
 import numpy
 from numpy.typing import ArrayLike
 
@@ -7,6 +9,9 @@ from ..similarity import unit_length
 from ..similarity.principal_components import positive, principal_components
 from ..similarity.rows import checked
 from .errors import Errors
+
+if TYPE_CHECKING:
+    from sklearn.manifold import TSNE
 
 AXES = 2
 PERPLEXITY = 30.0
@@ -35,6 +40,15 @@ def pca(vectors: ArrayLike) -> tuple[numpy.ndarray, numpy.ndarray]:
     return points, shares
 
 
+def import_tsne() -> "type[TSNE]":
+    """Return scikit-learn's t-SNE. RAISES (ImportError): if scikit-learn is not installed."""
+    try:
+        from sklearn.manifold import TSNE
+    except ImportError as error:
+        raise ImportError(Errors.VISUAL_NO_SKLEARN) from error
+    return TSNE
+
+
 def tsne(vectors: ArrayLike, *, seed: int = 0) -> numpy.ndarray:
     """t-SNE of vectors of length 1, from their principal components on. Neighbours stay close; distances are lost.
 
@@ -44,13 +58,10 @@ def tsne(vectors: ArrayLike, *, seed: int = 0) -> numpy.ndarray:
     SOURCE: van der Maaten and Hinton 2008, Visualizing Data using t-SNE; 2014, Accelerating t-SNE using
         Tree-Based Algorithms (more than 200 vectors). Perplexity 30, or (n - 1) / 3 if that is less.
     """
-    try:
-        from sklearn.manifold import TSNE
-    except ImportError as error:
-        raise ImportError(Errors.VISUAL_NO_SKLEARN) from error
+    model_of = import_tsne()
     points = pca(vectors)[0]
     start = 1e-4 * points / points[:, 0].std()  # as scikit-learn scales its own, which is not exact
     method = "exact" if len(points) <= FEW else "barnes_hut"
     perplexity = min(PERPLEXITY, (len(points) - 1) / 3)
-    model = TSNE(AXES, perplexity=perplexity, init=start, method=method, random_state=seed)
+    model = model_of(AXES, perplexity=perplexity, init=start, method=method, random_state=seed)
     return model.fit_transform(unit_length(checked(vectors, "vectors", "float64"))).astype("float64")

@@ -11,7 +11,7 @@ from ..errors.checks import Named, validated
 from .errors import Errors
 from .heatmap import heatmap
 from .picture import Picture
-from .scatter import scatter
+from .scatter import check_projection, scatter
 from .tokens import tokens
 
 Style = Annotated[Literal["heatmap", "map", "tokens"], Named()]
@@ -74,11 +74,17 @@ def render(
     return None
 
 
-def check_options(style: str, options: Iterable[str]) -> None:
-    """Before texts are encoded. RAISES (ValueError): for an unknown style, or an option that it does not have."""
+def check_options(style: str, options: Mapping[str, object]) -> None:
+    """Check the options of a picture before texts are encoded.
+
+    RAISES (ValueError): for an unknown style, or an option that it does not have; (ImportError): if an option needs a
+        package that is not installed.
+    """
     if style not in STYLES:
         raise ValueError(Errors.VISUAL_STYLE.format(given=style, expected=", ".join(STYLES)))
     known = list(signature(STYLES[style]).parameters)[1:]  # the first is the texts
     unknown = [name for name in options if name not in known]
     if unknown:
         raise ValueError(Errors.VISUAL_OPTION.format(given=unknown[0], style=style, expected=", ".join(known)))
+    if "projection" in options:
+        check_projection(options["projection"])

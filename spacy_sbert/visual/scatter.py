@@ -12,7 +12,7 @@ from .errors import Errors
 from .labels import buttons, named, on_map
 from .marks import MOST_LABELS, kind, outline
 from .picture import Picture
-from .projection import pca, tsne
+from .projection import import_tsne, pca, tsne
 from .rows import Text, as_rows, language, row_vector, unit_rows
 from .terms import words_of
 
@@ -59,8 +59,7 @@ def scatter(
         projection, or vectors that are missing, of unequal widths, not finite, or all of one direction.
     RAISES (ImportError): for t-SNE without scikit-learn.
     """
-    if projection not in PROJECTIONS:
-        raise ValueError(Errors.VISUAL_PROJECTION.format(given=projection, expected=", ".join(PROJECTIONS)))
+    check_projection(projection)
     texts, words, vectors, lang = _read(docs)
     names, group = named(labels, words, terms)
     points, axes, note = _project(vectors, projection, seed)
@@ -89,6 +88,15 @@ def scatter(
             "group": group,
         },
     )
+
+
+def check_projection(projection: object) -> None:
+    """RAISES (ValueError): if there is no such projection; (ImportError): if it needs scikit-learn, which is not
+    installed."""
+    if projection not in PROJECTIONS:
+        raise ValueError(Errors.VISUAL_PROJECTION.format(given=projection, expected=", ".join(PROJECTIONS)))
+    if projection == "tsne":
+        import_tsne()
 
 
 def check_sizes(n_texts: int, n_labels: int) -> None:
