@@ -132,6 +132,11 @@ def calls(nlp, folder):
             {"vectors": ROWS, "min_score": 0.5},
             {"min_score": {"zero", "minus one"}, **NO_MORE},
         ),
+        "search.similar_groups.similar_groups": (
+            search.similar_groups,
+            {"vectors": ROWS, "min_score": 0.5},
+            {"min_score": {"zero", "minus one"}, **NO_MORE},
+        ),
         "search.communities.communities": (search.communities, {"vectors": ROWS}, {"threshold": {"zero", "minus one"}}),
         "search.clustering.hierarchical_clusters": (search.hierarchical_clusters, clustered, EXACTLY_ONE),
         "search.kmeans.kmeans_clusters": (search.kmeans_clusters, clustered, {}),
@@ -140,6 +145,7 @@ def calls(nlp, folder):
         "search.quantization.BinaryVectors.search": (binary.search, {"queries": ROWS, "k": 2}, NO_MORE),
         "search.texts.search_texts": (of_files.search_texts, {**of_file, "queries": ["a"]}, no_columns),
         "search.texts.mine_texts": (of_files.mine_texts, of_file, no_columns),
+        "search.texts.group_texts": (of_files.group_texts, {**of_file, "min_score": 0.5}, no_columns),
         "search.texts.cluster_texts": (of_files.cluster_texts, of_file, no_columns),
         "search.corpus.read_corpus": (read_corpus, {"path": corpus}, no_columns),
         "bulk.run.encode_file": (

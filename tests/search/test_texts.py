@@ -1,5 +1,6 @@
 """What the commands do with files of texts: parity with search among vectors, saved indexes, and bad input."""
 
+import csv
 import gzip
 import json
 
@@ -146,12 +147,31 @@ def test_write_table(tmp_path, name):
         assert json.loads(lines[0]) == {"score": 0.25, "row": 3, "text": "Käse \u2028 a"}
 
 
-def test_a_tab_is_not_written_and_what_was_there_stays(tmp_path):
-    path = tmp_path / "out.tsv"
-    path.write_text("before")
-    with pytest.raises(ValueError, match="Cannot write text number 2, 'a\tb', to a"):
-        write_table(path, ("text",), [("fine",), ("a\tb",)])
-    assert path.read_text() == "before" and list(tmp_path.iterdir()) == [path]
+def test_any_text_is_written_and_read_back(tmp_path):
+    """As csv has it: quoted where there is a tab, a line end or a quote."""
+    path, rows = (
+        tmp_path / "out.tsv",
+        [
+            ["fine"],
+            ["a\tb"],
+            ["a\nb\r\nc"],
+            ['"a" b'],
+            [
+                'a "b',
+            ],
+            ["a\rb"],
+            ["'"],
+        ],
+    )
+    write_table(path, ("text",), rows)
+    with path.open(encoding="utf8", newline="") as file:
+        assert list(csv.reader(file, delimiter="\t", strict=True)) == [["text"], *rows]
+    assert path.read_text(encoding="utf8").startswith('text\nfine\n"a\tb"\n')
+    write_table(path, ("id", "kept"), [(None, ["x", {"y": 1}]), (2, True)])
+    assert path.read_text() == 'id\tkept\n\t"[""x"", {""y"": 1}]"\n2\tTrue\n'
+
+
+def test_another_name_of_a_table(tmp_path):
     with pytest.raises(ValueError, match=r"ends in \.tsv or \.jsonl"):
         write_table(tmp_path / "out.csv", ("text",), [])
 

@@ -1,0 +1,219 @@
+"""What a table says of its texts is kept: ids and other columns; texts of any kind are written."""
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from spacy_sbert import SentenceBert
+from spacy_sbert.cli import app
+from spacy_sbert.visual.terms import class_terms, words_of
+
+TEXTS = ["the cat sat on the mat", "a dog ran", "the cat sat on the mat", "", "food for the man", "a dog ran", "he"]
+IDS = [f"t{i}" for i in range(len(TEXTS))]
+
+
+def run(*arguments, code=0, **settings):
+    done = CliRunner(**settings).invoke(app, list(map(str, arguments)))
+    assert done.exit_code == code and isinstance(done.exception, SystemExit | None), (done.output, done.exception)
+    return " ".join(done.output.split())
+
+
+@pytest.fixture
+def nlp(make_nlp, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    nlp = make_nlp()
+    nlp.to_disk("nlp")
+    with open("a.csv", "w", newline="", encoding="utf8") as file:
+        rows = [(name, i % 2, text, f"note {i}, more") for i, (name, text) in enumerate(zip(IDS, TEXTS, strict=True))]
+        csv.writer(file).writerows([("sku", "cluster", "body", "note"), *rows])
+    with open("a.jsonl", "w", encoding="utf8") as file:
+        for i, text in enumerate(TEXTS):
+            row = {"body": text, "sku": IDS[i], "cluster": i % 2, "note": f"note {i}, more"}
+            file.write(json.dumps(row | ({"tags": ["x"]} if i == 5 else {})) + "\n")
+    return nlp
+
+
+def read(path):
+    with open(path, encoding="utf8", newline="") as file:
+        if path.endswith(".jsonl"):
+            return [json.loads(line) for line in file]
+        return list(csv.DictReader(file, delimiter="\t", strict=True))
+
+
+COLUMNS = ("--column", "body", "--id-column", "sku", "--quiet")
+
+
+@pytest.mark.parametrize("source", ["a.csv", "a.jsonl"])
+@pytest.mark.parametrize("target", ["c.tsv", "c.jsonl"])
+def test_cluster_keeps_the_table(nlp, source, target):
+    run("cluster", "nlp", source, target, *COLUMNS, "-m", "hierarchical", "-n", 3)
+    found = read(target)
+    kept = [i for i, text in enumerate(TEXTS) if text]
+    assert [row["id"] for row in found] == [IDS[i] for i in kept]
+    assert [(int(row["row"]), row["text"], row["note"]) for row in found] == [
+        (i, TEXTS[i], f"note {i}, more") for i in kept
+    ]
+    assert [int(row["cluster_2"]) for row in found] == [i % 2 for i in kept]  # the name was taken
+    tags = ["tags"] if source == "a.jsonl" else []
+    expected = ["cluster", "name", "row", "id", "text", "cluster_2", "note", *tags]
+    assert list(found[0]) == expected
+    if source == "a.jsonl":
+        assert [row["tags"] for row in found if row["tags"]] == [["x"] if target == "c.jsonl" else '["x"]']
+    labels = [int(row["cluster"]) for row in found]
+    terms = class_terms([words_of(nlp.make_doc(TEXTS[i])) for i in kept], labels, 3)
+    assert [row["name"] for row in found] == [", ".join(terms[label]) for label in labels]
+    assert any(row["name"] for row in found)
+
+
+def test_texts_in_no_cluster_have_no_name(nlp):
+    run("cluster", "nlp", "a.csv", "c.jsonl", *COLUMNS, "--threshold", 0.9999, "--min-size", 2)
+    assert {row["cluster"]: bool(row["name"]) for row in read("c.jsonl")} == {0: True, 1: True, -1: False}
+
+
+def test_mine_has_ids(nlp):
+    run("mine", "nlp", "a.csv", "p.tsv", *COLUMNS, "-k", 2)
+    rows = read("p.tsv")
+    assert list(rows[0]) == ["score", "first_row", "second_row", "first_id", "second_id", "first", "second"]
+    assert {(row["first_id"], row["second_id"], row["first"]) for row in rows} == {
+        ("t0", "t2", TEXTS[0]),
+        ("t1", "t5", TEXTS[1]),
+    }
+    assert "There may be more pairs" not in run("mine", "nlp", "a.csv", "all.tsv", *COLUMNS)
+
+
+def test_groups_of_duplicates(nlp):
+    said = run("mine", "nlp", "a.csv", "g.jsonl", *COLUMNS, "--groups", "--min-score", 0.9999)
+    assert read("g.jsonl") == [
+        {"group": 0, "row": 0, "id": "t0", "text": TEXTS[0]},
+        {"group": 0, "row": 2, "id": "t2", "text": TEXTS[0]},
+        {"group": 1, "row": 1, "id": "t1", "text": TEXTS[1]},
+        {"group": 1, "row": 5, "id": "t5", "text": TEXTS[1]},
+    ]
+    assert "2 groups of 4 texts; 2 are in none" in said
+    run("mine", "nlp", "a.csv", "plain.tsv", "--column", "body", "--groups", "--min-score", 0.9999)
+    assert list(read("plain.tsv")[0]) == ["group", "row", "text"]
+    for wrong in (("--groups",), ("--groups", "--min-score", 0.9, "-k", 3)):
+        assert "[sbert-mine-groups]" in run("mine", "nope", "a.csv", "w.tsv", *wrong, code=1)
+
+
+def test_search_has_ids(nlp):
+    pytest.importorskip("faiss")
+
+    def found(corpus, *options):
+        run("search", "nlp", corpus, "a dog ran", "-k", 4, "-o", "f.jsonl", "--overwrite", "--quiet", *options)
+        return sorted((row["row"], row.get("id"), row["text"]) for row in read("f.jsonl"))  # equal texts score the same
+
+    expected = found("a.csv", *COLUMNS)
+    assert {(1, "t1", "a dog ran"), (5, "t5", "a dog ran")} < set(expected)
+    index = ("--index", "index", "--kind", "flat")
+    assert found("a.csv", *COLUMNS, *index) == expected  # builds it
+    assert found("a.csv", *COLUMNS, "--index", "index") == found("index") == expected
+    without = [(row, None, text) for row, _, text in expected]
+    assert found("a.csv", "--column", "body", "--index", "index") == without
+    assert found("a.csv", "--column", "body", "--index", "plain", "--kind", "flat") == found("plain") == without
+    assert found("a.csv", *COLUMNS, "--index", "plain") == expected  # the ids are in the file
+    assert "[sbert-search-no-column]" in run("search", "nlp", "index", "he", "--id-column", "sku", code=1)
+    for old, new in (("t5", "t9"), ("a dog ran", "a dog runs")):
+        text = Path("a.csv").read_text(encoding="utf8")
+        Path("other.csv").write_text(text.replace(old, new), encoding="utf8")
+        options = ("--column", "body", "--id-column", "sku", "--index", "index")
+        assert "[sbert-search-other-texts]" in run("search", "nlp", "other.csv", "he", *options, code=1)
+
+
+def test_a_column_that_is_not_there(nlp):
+    for command, output in (("cluster", "o.tsv"), ("mine", "o.tsv"), ("search", "he")):
+        said = run(command, "nlp", "a.csv", output, "--column", "body", "--id-column", "number", code=1)
+        assert "expected a column 'number', got sku, cluster, body, note" in said
+
+
+def test_short_rows_and_blank_lines_are_as_without_columns(nlp, tmp_path):
+    (tmp_path / "b.csv").write_text("text,more\na dog ran,x\n\nhe\nfood,y\n", encoding="utf8")
+    run("cluster", "nlp", "b.csv", "c.tsv", "-m", "hierarchical", "-n", 2, "--quiet")
+    assert [(row["row"], row["text"], row["more"]) for row in read("c.tsv")] == [
+        ("0", "a dog ran", "x"),
+        ("2", "he", ""),
+        ("3", "food", "y"),
+    ]
+
+
+def test_texts_with_line_ends_are_written(nlp, tmp_path):
+    texts = [f'the cat {i}\nsat\ton "the" mat' for i in range(3)]
+    with open("n.csv", "w", newline="", encoding="utf8") as file:
+        csv.writer(file).writerows([["text"], *([text] for text in texts)])
+    run("mine", "nlp", "n.csv", "m.tsv", "--quiet")
+    assert {row["first"] for row in read("m.tsv")} == set(texts[:2])
+    run("cluster", "nlp", "n.csv", "c.tsv", "--quiet", "-m", "hierarchical", "-n", 1)
+    assert [row["text"] for row in read("c.tsv")] == texts
+    run("search", "nlp", "n.csv", "a\tb", "-o", "s.tsv", "--quiet")
+    assert {(row["query"], row["text"]) for row in read("s.tsv")} == {("a\tb", text) for text in texts}
+
+
+@pytest.mark.parametrize("charset", ["cp1252", "ascii"])
+def test_a_console_that_lacks_characters(nlp, tmp_path, charset):
+    """They are replaced where they are shown, and kept in files."""
+    text = "emoji \U0001f600 text, \u4e00"
+    (tmp_path / "e.txt").write_text(f"{text}\nplain\n", encoding="utf8")
+    (tmp_path / "\u4e00.txt").write_text("he\n", encoding="utf8")
+    said = run("search", "nlp", "e.txt", "plain", "-o", "\u4e00.jsonl", charset=charset)
+    assert "emoji ? text, ?" in said and "plain" in said and "Wrote 2 rows to ?.jsonl" in said
+    assert {row["text"] for row in read("\u4e00.jsonl")} == {text, "plain"}
+    assert "?" in run("mine", "nlp", "\u4e00.txt", "m.tsv", code=1, charset=charset)
+    assert "Cannot load" in run("mine", "\U0001f600", "e.txt", "m.tsv", code=1, charset=charset)
+
+
+# A module that is missing, the command that needs it, and what is said
+MISSING = [
+    ("faiss", "search nlp texts.txt he --index index", "[sbert-search-no-faiss]"),
+    ("faiss", "search nlp index he", "[sbert-search-no-faiss]"),
+    ("faiss", "index vectors index", "[sbert-search-no-faiss]"),
+    ("sklearn", "cluster nlp texts.txt c.tsv --method kmeans --n-clusters 2", "[sbert-search-no-sklearn]"),
+    ("sklearn", "visualize nlp texts.txt m.html --style map --clusters 2", "[sbert-search-no-sklearn]"),
+    ("sklearn", "visualize nlp texts.txt m.html --style map --projection tsne", "[sbert-visual-no-sklearn]"),
+    ("sklearn", "benchmark nlp . --suite sts,transfer", "[sbert-no-sklearn]"),
+    ("sklearn", "benchmark nlp . --suite probing", "[sbert-no-sklearn]"),
+    ("sklearn", "benchmark nlp . --suite learned", "[sbert-no-sklearn]"),
+    ("pyarrow", "encode nlp texts.txt v.parquet", "[sbert-bulk-no-pyarrow]"),
+    ("pyarrow", "mine nlp texts.parquet p.tsv", "[sbert-no-pyarrow]"),
+]
+
+
+@pytest.mark.parametrize(("module", "command", "code"), MISSING)
+def test_a_missing_package_is_named_before_anything_is_encoded(nlp, tmp_path, monkeypatch, module, command, code):
+    (tmp_path / "texts.txt").write_text("he\na dog ran\nfood\n")
+    (tmp_path / "texts.parquet").write_bytes(b"")
+    if "nlp index" in command:
+        run("search", "nlp", "texts.txt", "he", "--index", "index", "--quiet")
+    there = sorted(path.name for path in tmp_path.iterdir())
+    encoded = []
+    monkeypatch.setattr(SentenceBert, "encode", lambda self, texts, **_: encoded.append(texts))
+    monkeypatch.setattr(SentenceBert, "predict", lambda self, docs, **_: encoded.append(docs))
+    monkeypatch.setattr("spacy_sbert.bulk.PartVectors", lambda folder: folder)
+    for name in [name for name in sys.modules if name.partition(".")[0] == module]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, module, None)
+    said = run(*command.split(), "--quiet", code=1)
+    assert code in said and "pip install" in said and encoded == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == there
+
+
+def test_functions_name_it_before_they_read_what_is_encoded(nlp, monkeypatch):
+    from spacy_sbert.search import SpanSearch, VectorIndex
+    from spacy_sbert.visual import render
+
+    def read():
+        raise AssertionError("something was encoded")
+        yield
+
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    monkeypatch.setitem(sys.modules, "sklearn.manifold", None)
+    for work in (
+        lambda: SpanSearch(read(), kind="flat"),
+        lambda: VectorIndex.build(read()),
+        lambda: render(read(), "map", options={"projection": "tsne"}),
+    ):
+        with pytest.raises(ImportError, match="pip install"):
+            work()
