@@ -44,6 +44,7 @@ WARNINGS = [
     "restore-unused",
     "scores-ignored",
     "shared-default-prompt",
+    "torn-records",
     "training-cut",
     "truncated",
     "unknown-batch",

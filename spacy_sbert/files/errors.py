@@ -23,8 +23,29 @@ class Errors(errors.Errors):
     EMPTY_SENTENCE = "{path}, line {line}: {column} is empty. Every column that is read needs text."
     LONG_LINE = "{path}, line {line}: longer than {limit} bytes. Expected a text file with one example a line."
     BAD_GZIP = "{path}, line {line}: the compressed file is damaged ({reason}). Fetch it again."
-    BAD_CSV = (
-        "{path}, line {line}: not comma-separated as expected ({reason}). Check its quotes, or use .tsv or .jsonl."
+    BAD_CSV = "{path}, line {line}: not {kind}-separated as expected ({reason}). Check its quotes, or write .jsonl."
+    TWO_SEPARATORS = (
+        "{path}, line {line}: {given} may both be the separator. Make the first line sep={first} (or the other "
+        "one), or write .jsonl."
+    )
+    DOUBTFUL_QUOTES = (
+        "{path}, line {line}: cannot tell whether the quotes are part of the text ({reason}). Write the table as .csv "
+        "or .jsonl."
+    )
+    WRONG_WIDTH = (
+        "{path}, line {line}: {given} columns, but the first line has {expected}. Quote a text that has the separator "
+        "or a line end in it, or repair the line."
+    )
+    SECOND_HEADER = "{path}, line {line}: the header comes again. Remove the line."
+    REPEATED_COLUMN = "{path}, line {line}: two columns are named '{column}'. Rename one of them."
+    FIRST_ROW_IS_DATA = (
+        "{path}, line {line}: the first row ({given}) looks like data. Read a table without a header with --no-header "
+        "(header = false in Python and configs); if it is the header, name its columns: --members or --column."
+    )
+    NUL = "{path}, line {line}: has a NUL character. Save the file as UTF-8 again, or remove the line."
+    NO_MARK = (
+        "{path}, line {line}: not UTF-8 (it has NUL characters, as UTF-16 has). Save the file as UTF-8, or as UTF-16 "
+        "with a byte order mark."
     )
     BAD_WORD_COUNT = (
         "{path}, line {line}: expected a word, white space and how often it was counted (1 or more), got '{given}'. "
@@ -50,10 +71,10 @@ class Errors(errors.Errors):
         "{path} is read without a header, but a column was named '{given}': expected a number counted from 0, such as "
         '--column 1 or members = ["1", "2"]. To go by names, leave --no-header out, or set header = true.'
     )
-    NO_COLUMN = "{path}, line {line}: expected a column '{column}', got {given}. Check the names and the format."
+    NO_COLUMN = "{path}, line {line}: expected a column '{column}', got {given}. Check the names and the format{hint}."
     NOT_A_TEXT = "{path}, line {line}: expected a text in the column '{column}', got {given!r}. Repair the line."
     BAD_ENCODING = "{path}, line {line}: not UTF-8 ({reason}). Convert the file to UTF-8."
-    BAD_JSON = "{path}, line {line}: expected a JSON object, got {reason}. Repair the line."
+    BAD_JSON = "{path}, line {line}: expected a JSON object, got {reason}. Repair the line{hint}."
     LOCKED = (
         "Another process (number {pid}) writes the same output: it has locked {path}. Wait until it is done, or stop "
         "it."

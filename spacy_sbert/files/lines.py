@@ -1,11 +1,15 @@
 """Text files, read a line or a record at a time, with checks that name file, line and column."""
 
+import codecs
 import csv
 import gzip
+import io
 import unicodedata
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePath
+from typing import BinaryIO, cast
 
 from .errors import Errors
 from .regular import check_input
@@ -13,6 +17,15 @@ from .regular import check_input
 MAX_LINE = 2**24  # bytes; a file without line ends, or an unclosed quote, must not fill the memory
 VECTORS = ".npy"
 BOM = "\ufeff"  # spreadsheets write one before the header
+CHUNK = 2**16
+WIDE = (  # UTF-32 first: its mark begins with that of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+ALIASES = {".json": ".jsonl", ".ndjson": ".jsonl", ".pq": ".parquet", ".tab": ".tsv"}
+SEPARATED = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
 
 
 def is_gzip(path: PurePath) -> bool:
@@ -20,9 +33,15 @@ def is_gzip(path: PurePath) -> bool:
     return path.suffix.lower() == ".gz"
 
 
-def format_suffix(path: PurePath) -> str:
-    """The suffix that says what is in a file: ".tsv" for pairs.tsv and for pairs.tsv.gz."""
+def inner_suffix(path: PurePath) -> str:
+    """Return the suffix in lower case, without .gz: ".json" for A.JSON.gz."""
     return (path.with_suffix("") if is_gzip(path) else path).suffix.lower()
+
+
+def format_suffix(path: PurePath) -> str:
+    """Return the suffix of the format of a file: ".tsv" for pairs.tsv, pairs.tsv.gz and pairs.tab."""
+    suffix = inner_suffix(path)
+    return ALIASES.get(suffix, suffix)
 
 
 def check_texts(path: PurePath) -> None:
@@ -32,40 +51,86 @@ def check_texts(path: PurePath) -> None:
 
 
 def read_lines(path: Path, encoding: str = "utf8") -> Iterator[tuple[int, str]]:
-    """Read a text file, compressed or not, a line at a time.
+    """Read a text file, compressed or not, a line at a time. Lines end in LF, CRLF, or CR if the file has no LF.
 
-    encoding (str): "latin-1" for data sets that are published so.
+    encoding (str): "latin-1" for data sets that are published so. UTF-8 files may be UTF-16 or UTF-32 with a byte order
+        mark, too.
     YIELDS (int, str): the number of the line, from 1, and the line with its line end.
     RAISES (ValueError): for a line that is not in the encoding or longer than 16 MiB, damaged compression, vectors,
         or what is no file.
     """
+    line = 0
+    with open_text(path, lambda: line) as file:
+        wide = wide_encoding(file) if encoding == "utf8" else None
+        if wide:
+            for line, text in _wide_lines(file, wide, path):
+                yield line, text
+            return
+        for raw in _raw_lines(file):
+            line += 1
+            if len(raw) >= MAX_LINE and not raw.endswith((b"\n", b"\r")):
+                raise ValueError(Errors.LONG_LINE.format(path=path, line=line, limit=MAX_LINE))
+            if line == 1 and encoding == "utf8" and b"\0" in raw[:2]:
+                raise ValueError(Errors.NO_MARK.format(path=path, line=line))
+            yield line, _decode(raw, path, line, encoding)
+
+
+def read_chunks(path: Path) -> Iterator[str]:
+    """Read a text file, compressed or not, in pieces of any length. RAISES (ValueError): see read_lines."""
+    line = 0
+    with open_text(path, lambda: line) as file:
+        text = io.TextIOWrapper(file, encoding=wide_encoding(file) or "utf-8-sig", newline="")
+        try:
+            while chunk := text.read(CHUNK):
+                line += chunk.count("\n")
+                yield chunk
+        except UnicodeDecodeError as error:
+            raise ValueError(Errors.BAD_ENCODING.format(path=path, line=line + 1, reason=error.reason)) from error
+
+
+@contextmanager
+def open_text(path: Path, line: Callable[[], int]) -> Iterator[BinaryIO]:
+    """Open a file of text, compressed or not. line (Callable): how many lines were read, for errors."""
     check_texts(path)
     check_input(path)
-    line = 0
     with gzip.open(path, "rb") if is_gzip(path) else path.open("rb") as file:
         try:
-            while raw := file.readline(MAX_LINE):
-                line += 1
-                if len(raw) == MAX_LINE and not raw.endswith(b"\n"):
-                    raise ValueError(Errors.LONG_LINE.format(path=path, line=line, limit=MAX_LINE))
-                yield line, _decode(raw, path, line, encoding)
+            yield cast(BinaryIO, file)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(Errors.BAD_GZIP.format(path=path, line=line + 1, reason=error)) from error
+            raise ValueError(Errors.BAD_GZIP.format(path=path, line=line() + 1, reason=error)) from error
 
 
-def comma_separated(lines: Iterable[str], path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The records of lines of comma-separated columns, that of a blank line without columns; see tables.read_commas.
+def wide_encoding(file: BinaryIO) -> str | None:
+    """Return UTF-16 or UTF-32 if the file begins with its byte order mark, else None."""
+    start = cast(io.BufferedReader, file).peek(4)
+    return next((name for mark, name in WIDE if start.startswith(mark)), None)
+
+
+def is_wide(path: Path) -> bool:
+    """Whether a file is UTF-16 or UTF-32: it begins with a byte order mark."""
+    with open_text(path, lambda: 0) as file:
+        return wide_encoding(file) is not None
+
+
+def separated(
+    lines: Iterable[str], path: Path, delimiter: str = ",", start: int = 0, *, skip_spaces: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """Read the records of separated columns, quoted as in RFC 4180. A blank line is a record without columns.
 
     lines: with their line ends. path (Path): where they are from, for errors.
+    start (int): how many lines are before them. skip_spaces (bool): leave out spaces behind a delimiter.
+    YIELDS (int, list): the number of the line where the record starts, and its columns.
+    RAISES (ValueError): for quotes that do not match, or a column longer than 16 MiB.
     """
-    records = csv.reader(lines, strict=True)
+    records = csv.reader(lines, strict=True, delimiter=delimiter, skipinitialspace=skip_spaces)
     while True:
-        line = records.line_num + 1
+        line = start + records.line_num + 1
         before = csv.field_size_limit(MAX_LINE)  # a setting of all readers of a process: it is put back
         try:
             columns = next(records, None)
         except csv.Error as error:
-            raise ValueError(Errors.BAD_CSV.format(path=path, line=line, reason=error)) from error
+            said = {"kind": SEPARATED.get(delimiter, repr(delimiter)), "reason": error}
+            raise ValueError(Errors.BAD_CSV.format(path=path, line=line, **said)) from error
         finally:
             csv.field_size_limit(before)
         if columns is None:
@@ -99,6 +164,42 @@ def check_label(value: object, column: str, path: Path, line: int) -> str:
 def has_text(text: str) -> bool:
     """Whether there is more than white space, control and format characters, which tokenizers drop."""
     return any(unicodedata.category(character)[0] not in "CZ" for character in text)
+
+
+def _raw_lines(file: BinaryIO) -> Iterator[bytes]:
+    raw = file.readline(MAX_LINE)
+    if b"\r" in raw[:-1] and not raw.endswith(b"\n"):  # the file has no LF in its first 16 MiB
+        yield from _returned_lines(raw, file)
+        return
+    while raw:
+        yield raw
+        raw = file.readline(MAX_LINE)
+
+
+def _returned_lines(rest: bytes, file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a file whose lines end in CR. rest: what was read of it."""
+    while True:
+        *lines, rest = rest.split(b"\r")
+        yield from (line + b"\r" for line in lines)
+        more = file.read(CHUNK)
+        if not more or len(rest) > MAX_LINE:
+            break
+        rest += more
+    if rest:
+        yield rest
+
+
+def _wide_lines(file: BinaryIO, encoding: str, path: Path) -> Iterator[tuple[int, str]]:
+    line = 0
+    text = io.TextIOWrapper(file, encoding=encoding, newline="\n")
+    try:
+        while found := text.readline(MAX_LINE):
+            line += 1
+            if len(found) == MAX_LINE and not found.endswith("\n"):
+                raise ValueError(Errors.LONG_LINE.format(path=path, line=line, limit=MAX_LINE))
+            yield line, found
+    except UnicodeDecodeError as error:  # of a block of several lines
+        raise ValueError(Errors.BAD_ENCODING.format(path=path, line=line + 1, reason=error.reason)) from error
 
 
 def _decode(raw: bytes, path: Path, line: int, encoding: str) -> str:

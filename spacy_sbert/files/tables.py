@@ -1,17 +1,32 @@
 """Tables, read by the names of their columns a record at a time: .csv, .jsonl, .parquet and .tsv."""
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .delimited import DELIMITED, by_name, check_width, find_columns, pick, read_commas, read_delimited, read_tabs
 from .errors import Errors
-from .lines import comma_separated, format_suffix, read_lines
+from .lines import format_suffix
+from .objects import get_field, read_objects
 from .regular import check_input
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
+
+__all__ = [
+    "TABLES",
+    "by_name",
+    "check_width",
+    "column_names",
+    "find_columns",
+    "get_field",
+    "pick",
+    "read_commas",
+    "read_objects",
+    "read_table",
+    "read_tabs",
+]
 
 TABLES = (".csv", ".jsonl", ".parquet", ".tsv")
 BATCH = 1024  # records of a .parquet file that are in memory at once
@@ -21,14 +36,15 @@ Record = tuple[int, Sequence[object]]  # the line, and the columns asked for
 def read_table(path: Path, names: Sequence[str], *, header: bool = True, keep_blank: bool = False) -> Iterator[Record]:
     """Read columns of a table.
 
-    path (Path): .jsonl, .csv (quoted, RFC 4180), .tsv (not quoted), each of them .gz or not, or .parquet.
-    names (Sequence[str]): of the columns or fields. header (bool): whether .csv and .tsv have one; if not, columns are
-        named "0", "1", ...
+    path (Path): .csv, .tsv (or .tab), .txt, .jsonl (or .json, .ndjson), each of them .gz or not, or .parquet. See
+        find_dialect for separators and quotes.
+    names (Sequence[str]): of the columns or fields. header (bool): whether .csv, .tsv and .txt have one; if not,
+        columns are named "0", "1", ...
     keep_blank (bool): whether a blank line is a record of one empty column, and in .jsonl an error; otherwise it is
         passed over.
     YIELDS (int, Sequence): the line where a record starts, in .parquet its number, from 1; and its columns, by names.
-    RAISES (ValueError): for an unknown suffix, a missing column, or what is not such a file; (ImportError): for
-        .parquet without pyarrow.
+    RAISES (ValueError): for an unknown suffix, a missing or repeated column, a record with more or fewer columns than
+        the first, or what is not such a file; (ImportError): for .parquet without pyarrow.
     """
     suffix = format_suffix(path)
     if suffix == ".parquet":
@@ -36,10 +52,8 @@ def read_table(path: Path, names: Sequence[str], *, header: bool = True, keep_bl
     if suffix == ".jsonl":
         objects = read_objects(path, keep_blank=keep_blank)
         return ((line, [get_field(record, name, path, line) for name in names]) for line, record in objects)
-    if suffix not in TABLES:
-        raise ValueError(Errors.UNKNOWN_TABLE.format(path=path, expected=", ".join(TABLES)))
-    read = read_commas if suffix == ".csv" else read_tabs
-    return by_name(read(path, keep_blank=keep_blank), names, path, header=header)
+    _check_delimited(path)
+    return by_name(read_delimited(path, header=header, keep_blank=keep_blank), names, path, header=header)
 
 
 def column_names(path: Path, *, header: bool = True) -> list[str]:
@@ -53,92 +67,14 @@ def column_names(path: Path, *, header: bool = True) -> list[str]:
             return list(file.schema_arrow.names)
     if suffix == ".jsonl":
         return list(next(read_objects(path), (0, {}))[1])
-    if suffix not in TABLES:
-        raise ValueError(Errors.UNKNOWN_TABLE.format(path=path, expected=", ".join(TABLES)))
-    _, first = next((read_commas if suffix == ".csv" else read_tabs)(path), (0, []))
+    _check_delimited(path)
+    _, first = next(read_delimited(path, header=header), (0, []))
     return [name.strip() for name in first] if header else [str(place) for place in range(len(first))]
 
 
-def read_tabs(path: Path, *, keep_blank: bool = False) -> Iterator[tuple[int, list[str]]]:
-    """Read tab-separated columns without quoting.
-
-    keep_blank (bool): see read_table.
-    YIELDS (int, list): the number of the line and its columns.
-    """
-    for line, text in read_lines(path):
-        if keep_blank or text.strip():
-            yield line, text.rstrip("\r\n").split("\t")
-
-
-def read_commas(path: Path, *, keep_blank: bool = False) -> Iterator[tuple[int, list[str]]]:
-    """Read comma-separated columns, quoted where need be (RFC 4180).
-
-    keep_blank (bool): see read_table.
-    YIELDS (int, list): the number of the line where the record starts, and its columns.
-    RAISES (ValueError): for quotes that do not match, or a column longer than 16 MiB.
-    """
-    for line, columns in comma_separated((text for _, text in read_lines(path)), path):
-        if keep_blank or any(column.strip() for column in columns):
-            yield line, columns or [""]
-
-
-def read_objects(path: Path, *, keep_blank: bool = False) -> Iterator[tuple[int, dict[str, object]]]:
-    """Read a JSON object a line.
-
-    keep_blank (bool): see read_table.
-    YIELDS (int, dict): the number of the line and its object.
-    RAISES (ValueError): for a line that is not one.
-    """
-    for line, text in read_lines(path):
-        if not keep_blank and not text.strip():
-            continue
-        try:
-            record = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(Errors.BAD_JSON.format(path=path, line=line, reason=error)) from error
-        if not isinstance(record, dict):
-            raise ValueError(Errors.BAD_JSON.format(path=path, line=line, reason=f"a {type(record).__name__}"))
-        yield line, record
-
-
-def get_field(record: dict[str, object], name: str, path: Path, line: int) -> object:
-    """A field of an object. RAISES (ValueError): if there is none of that name."""
-    if name not in record:
-        raise ValueError(Errors.NO_COLUMN.format(path=path, line=line, column=name, given=", ".join(record)))
-    return record[name]
-
-
-def find_columns(header: Sequence[str], names: Iterable[str], path: Path, line: int) -> list[int]:
-    """Where the columns of these names stand. RAISES (ValueError): if the header does not have all of them."""
-    header = [name.strip() for name in header]
-    for name in names:
-        if name not in header:
-            raise ValueError(Errors.NO_COLUMN.format(path=path, line=line, column=name, given=", ".join(header)))
-    return [header.index(name) for name in names]
-
-
-def pick(record: Sequence[str], columns: Sequence[int], names: Sequence[str], path: Path, line: int) -> list[str]:
-    """The columns of a record that stand in these places. RAISES (ValueError): if the record is too short."""
-    for column, name in zip(columns, names, strict=True):
-        if column >= len(record):
-            raise ValueError(Errors.SHORT_LINE.format(path=path, line=line, column=name, given=len(record)))
-    return [record[column] for column in columns]
-
-
-def by_name(
-    records: Iterator[tuple[int, list[str]]], names: Sequence[str], path: Path, *, header: bool = True
-) -> Iterator[tuple[int, list[str]]]:
-    """Columns by the names in the first record, or without a header by number; see read_table."""
-    if header:
-        line, first = next(records, (0, names))
-        places = find_columns(first, names, path, line)
-    else:
-        for name in names:
-            if not name.isdecimal():
-                raise ValueError(Errors.NOT_A_NUMBER.format(path=path, given=name))
-        places = [int(name) for name in names]
-    for line, record in records:
-        yield line, pick(record, places, names, path, line)
+def _check_delimited(path: Path) -> None:
+    if format_suffix(path) not in DELIMITED:
+        raise ValueError(Errors.UNKNOWN_TABLE.format(path=path, expected=", ".join(TABLES)))
 
 
 def _read_parquet(path: Path, names: Sequence[str]) -> Iterator[Record]:

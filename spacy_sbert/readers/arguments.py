@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..files.lines import check_text, comma_separated
+from ..files.lines import check_text, separated
 from ..files.regular import check_input
 from ..files.tables import by_name, read_tabs
 from .errors import Errors
@@ -108,7 +108,7 @@ def read_arguments(path: Path, layout: str) -> list[ArgumentRow]:
 def _read_records(path: Path) -> Iterator[tuple[int, list[str]]]:
     check_input(path)
     with path.open(encoding="iso-8859-1", newline="") as file:  # which has a character for each byte
-        yield from ((line, columns) for line, columns in comma_separated(file, path) if columns)
+        yield from ((line, columns) for line, columns in separated(file, path) if columns)
 
 
 def _is_number(text: str) -> bool:

@@ -105,3 +105,10 @@ class Errors(errors.Errors):
         "{path}, line {line}: the members {columns} of a triplet are equal, so there is nothing to tell apart. Remove "
         "the line."
     )
+
+
+class Warnings(errors.Warnings):
+    TORN_RECORDS = (
+        "{path}: left out records that do not have {expected} columns ({lines}). A line break or a tab in a question "
+        "splits them: quote the question, or join the lines."
+    )

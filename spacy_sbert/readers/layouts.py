@@ -88,7 +88,7 @@ def check_file(path: Path) -> None:
 
 def _guess(path: Path, columns: Columns) -> str:
     suffix = format_suffix(path)
-    if columns.members and suffix in TABLES:
+    if columns.members and suffix in (*TABLES, ".txt"):
         return TABLE
     if suffix in (".csv", ".tsv"):
         return "sts"

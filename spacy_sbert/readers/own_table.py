@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy
 
 from ..errors.checks import validated
+from ..files.delimited import check_first_row
 from ..files.lines import format_suffix
 from ..files.tables import column_names, read_objects, read_table
 from .bad_lines import BadLines, listed
@@ -71,6 +72,8 @@ def find_table(
         in one message, with their lines; a bad score is one that is no number, or one of few that make the range twice
         as wide as the others have it.
     """
+    if header and not members:
+        check_first_row(path)
     facts = {name: ColumnFacts(name) for name in _names(path, header)}
     for line, record in _records(path, list(facts), header):
         for one, value in zip(facts.values(), record, strict=True):
@@ -96,7 +99,7 @@ def find_table(
 def _names(path: Path, header: bool) -> list[str]:
     """Of all columns; a field of JSON may be missing in the first object."""
     if format_suffix(path) != ".jsonl":
-        return column_names(path, header=header)
+        return [name for name in column_names(path, header=header) if name]
     return list(dict.fromkeys(name for _, record in read_objects(path) for name in record))
 
 

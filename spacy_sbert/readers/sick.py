@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..files.tables import find_columns, pick, read_tabs
+from ..files.tables import check_width, find_columns, pick, read_tabs
 from .nli import check_label
 from .rows import Row, check_members, check_score
 
@@ -18,17 +18,19 @@ def sick_rows(path: Path) -> Iterator[Row]:
     path (Path): tab-separated with a header, which says where sentence_A, sentence_B, relatedness_score (1 to 5) and
         entailment_judgment stand.
     YIELDS (Row): two members, the score scaled from 1..5 to 0..1, and the label in lower case.
-    RAISES (ValueError): for a missing column, a score out of range, an unknown label or an empty sentence.
+    RAISES (ValueError): for a missing column, a line with more or fewer columns than the header, a score out of range,
+        an unknown label or an empty sentence.
     SOURCE: Marelli et al. 2014, SemEval-2014 task 1.
     """
     records = read_tabs(path)
     for line, header in records:
         label = LABELS[1] if LABELS[1] in header else LABELS[0]
         names = (*SENTENCES, SCORE, label)
-        columns = find_columns(header, names, path, line)
+        columns, width = find_columns(header, names, path, line), len(header)
         break
     for line, record in records:
         first, second, score, judgment = pick(record, columns, names, path, line)
+        check_width(record, width, path, line)
         yield Row(
             check_members((first, second), SENTENCES, path, line),
             line,

@@ -57,7 +57,8 @@ def test_columns_by_name_or_number(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text(" b \ta\tc\n1\t2\t3\n4\t5\n")
     assert next(by_name(read_tabs(path), ["a", "b"], path)) == (2, ["2", "1"])
-    assert list(read_table(path, ["1"], header=False)) == [(1, ["a"]), (2, ["2"]), (3, ["5"])]
+    with pytest.raises(ValueError, match="line 3: 2 columns, but the first line has 3"):
+        list(read_table(path, ["1"], header=False))
     with pytest.raises(ValueError, match="line 3: no column 'c', the line has only 2 columns"):
         list(read_table(path, ["c"]))
     with pytest.raises(ValueError, match="expected a number counted from 0"):
@@ -65,7 +66,7 @@ def test_columns_by_name_or_number(tmp_path):
     path.write_text("")
     assert list(read_table(path, ["a"])) == []
     with pytest.raises(ValueError, match=r"ends in one of \.csv, \.jsonl, \.parquet, \.tsv"):
-        read_table(tmp_path / "a.txt", ["a"])
+        read_table(tmp_path / "a.docx", ["a"])
 
 
 def test_a_mark_at_the_beginning_is_no_text(tmp_path):

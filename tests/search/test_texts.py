@@ -9,6 +9,7 @@ import pytest
 import spacy
 
 from spacy_sbert.component.sbert import find_sbert
+from spacy_sbert.files.tables import read_table
 from spacy_sbert.search import (
     VectorIndex,
     communities,
@@ -147,26 +148,12 @@ def test_write_table(tmp_path, name):
         assert json.loads(lines[0]) == {"score": 0.25, "row": 3, "text": "Käse \u2028 a"}
 
 
-def test_any_text_is_written_and_read_back(tmp_path):
-    """As csv has it: quoted where there is a tab, a line end or a quote."""
-    path, rows = (
-        tmp_path / "out.tsv",
-        [
-            ["fine"],
-            ["a\tb"],
-            ["a\nb\r\nc"],
-            ['"a" b'],
-            [
-                'a "b',
-            ],
-            ["a\rb"],
-            ["'"],
-        ],
-    )
-    write_table(path, ("text",), rows)
+def test_tabs_quotes_and_line_ends_are_quoted(tmp_path):
+    path, texts = tmp_path / "out.tsv", ["fine", "a\tb", 'He said "no"', '"All."', "two\r\nlines", "one\rother", ""]
+    write_table(path, ("score", "text"), [(0.5, text) for text in texts])
+    assert [text for _, (text,) in read_table(path, ["text"])] == texts
     with path.open(encoding="utf8", newline="") as file:
-        assert list(csv.reader(file, delimiter="\t", strict=True)) == [["text"], *rows]
-    assert path.read_text(encoding="utf8").startswith('text\nfine\n"a\tb"\n')
+        assert [row["text"] for row in csv.DictReader(file, delimiter="\t", strict=True)] == texts
     write_table(path, ("id", "kept"), [(None, ["x", {"y": 1}]), (2, True)])
     assert path.read_text() == 'id\tkept\n\t"[""x"", {""y"": 1}]"\n2\tTrue\n'
 

@@ -1,0 +1,150 @@
+"""Records of separated columns: .csv, .tsv and tables in .txt."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from .dialects import Dialect, find_dialect
+from .errors import Errors
+from .first_row import is_data
+from .lines import format_suffix, read_lines, separated
+
+NO_HEADER_HINT = "; a table without a header needs --no-header"
+DELIMITED = (".csv", ".tsv", ".txt")
+SAMPLE = 1000  # rows that are compared with the first
+Records = Iterator[tuple[int, list[str]]]
+
+
+def read_delimited(path: Path, *, header: bool = True, keep_blank: bool = False) -> Records:
+    """Read the records of a table, by the separator and the quotes that it has.
+
+    header (bool), keep_blank (bool): see tables.read_table.
+    YIELDS (int, list): the number of the line where a record starts, and its columns.
+    RAISES (ValueError): if separator or quotes can be read in two ways, see find_dialect; for quotes that do not match,
+        a NUL character, or what is not text.
+    """
+    dialect = find_dialect(path, header=header)
+    if dialect.quoted:
+        yield from _quoted(path, dialect, keep_blank=keep_blank)
+    else:
+        yield from _split(path, dialect.delimiter, dialect.start, keep_blank=keep_blank)
+
+
+def read_tabs(path: Path, *, keep_blank: bool = False) -> Records:
+    """Read tab-separated columns without quoting, as the official layouts of many data sets have them.
+
+    keep_blank (bool): see tables.read_table.
+    YIELDS (int, list): the number of the line and its columns.
+    """
+    for line, text in read_lines(path):
+        if keep_blank or text.strip():
+            yield line, text.rstrip("\r\n").split("\t")
+
+
+def read_commas(path: Path, *, keep_blank: bool = False) -> Records:
+    """Read comma-separated columns, quoted where need be (RFC 4180).
+
+    keep_blank (bool): see tables.read_table.
+    YIELDS (int, list): the number of the line where the record starts, and its columns.
+    RAISES (ValueError): for quotes that do not match, or a column longer than 16 MiB.
+    """
+    return _quoted(path, Dialect(","), keep_blank=keep_blank)
+
+
+def by_name(records: Records, names: Sequence[str], path: Path, *, header: bool = True) -> Records:
+    """Read columns by the names in the first record, or without a header by number, see tables.read_table.
+
+    RAISES (ValueError): for a missing or repeated name, or a record that has more or fewer columns than the first.
+    """
+    for name in () if header else names:
+        if not name.isdecimal():
+            raise ValueError(Errors.NOT_A_NUMBER.format(path=path, given=name))
+    line, first = next(records, (1, []))
+    if not first:
+        return
+    if header:
+        places = _places(records, first, names, path, line)
+    else:
+        places = [int(name) for name in names]
+        yield line, pick(first, places, names, path, line)
+    width = len(first)
+    is_table = header and sum(bool(name.strip()) for name in first) > 1
+    for line, record in records:
+        if len(record) != width:
+            pick(record, places, names, path, line)
+            check_width(record, width, path, line)
+        elif is_table and record == first:
+            raise ValueError(Errors.SECOND_HEADER.format(path=path, line=line))
+        yield line, [record[place] for place in places]
+
+
+def find_columns(header: Sequence[str], names: Iterable[str], path: Path, line: int, *, hint: str = "") -> list[int]:
+    """Return the places of columns in a header.
+
+    hint (str): added to the message about a missing name.
+    RAISES (ValueError): if the header does not have all of them, or one of them twice.
+    """
+    header = [name.strip() for name in header]
+    for name in names:
+        if name not in header:
+            said = {"column": name, "given": ", ".join(header), "hint": hint}
+            raise ValueError(Errors.NO_COLUMN.format(path=path, line=line, **said))
+        if header.count(name) > 1:
+            raise ValueError(Errors.REPEATED_COLUMN.format(path=path, line=line, column=name))
+    return [header.index(name) for name in names]
+
+
+def pick(record: Sequence[str], columns: Sequence[int], names: Sequence[str], path: Path, line: int) -> list[str]:
+    """The columns of a record that stand in these places. RAISES (ValueError): if the record is too short."""
+    for column, name in zip(columns, names, strict=True):
+        if column >= len(record):
+            raise ValueError(Errors.SHORT_LINE.format(path=path, line=line, column=name, given=len(record)))
+    return [record[column] for column in columns]
+
+
+def check_width(record: Sequence[str], width: int, path: Path, line: int) -> None:
+    """RAISES (ValueError): if a record has fewer columns than expected, or more of which one is not empty."""
+    if len(record) < width or any(column.strip() for column in record[width:]):
+        raise ValueError(Errors.WRONG_WIDTH.format(path=path, line=line, expected=width, given=len(record)))
+
+
+def check_first_row(path: Path) -> None:
+    """RAISES (ValueError): if the first row of a .csv, .tsv or .txt is data, and not the names of its columns."""
+    if format_suffix(path) not in DELIMITED:
+        return
+    records = read_delimited(path)
+    line, first = next(records, (1, []))
+    _check_first(first, records, path, line)
+
+
+def _places(records: Records, first: list[str], names: Sequence[str], path: Path, line: int) -> list[int]:
+    if not set(names) <= {name.strip() for name in first}:
+        _check_first(first, records, path, line)
+    return find_columns(first, names, path, line, hint=NO_HEADER_HINT)
+
+
+def _check_first(first: list[str], records: Records, path: Path, line: int) -> None:
+    if is_data(first, [record for _, record in islice(records, SAMPLE)]):
+        given = ", ".join(repr(name) for name in first[:3])
+        raise ValueError(Errors.FIRST_ROW_IS_DATA.format(path=path, line=line, given=given))
+
+
+def _lines(path: Path, start: int = 0) -> Iterator[str]:
+    for line, text in islice(read_lines(path), start, None):
+        if "\0" in text:
+            raise ValueError(Errors.NUL.format(path=path, line=line))
+        yield text
+
+
+def _quoted(path: Path, dialect: Dialect, *, keep_blank: bool) -> Records:
+    start = dialect.start
+    lines = _lines(path, start)
+    for line, columns in separated(lines, path, dialect.delimiter, start, skip_spaces=dialect.skip_spaces):
+        if keep_blank or any(column.strip() for column in columns):
+            yield line, columns or [""]
+
+
+def _split(path: Path, delimiter: str, start: int, *, keep_blank: bool) -> Records:
+    for line, text in enumerate(_lines(path, start), start + 1):
+        if keep_blank or text.strip():
+            yield line, text.rstrip("\r\n").split(delimiter)
