@@ -40,8 +40,8 @@ class Sample(NamedTuple):
 class Shape(NamedTuple):
     """The columns of a sample by one delimiter.
 
-    width: of the first record. is_common: whether most others have it, too. is_even: whether all have, and it is 2 or
-    more. is_narrow: whether all records have one column. is_pure: whether all quotes are those of columns.
+    width: of the first record. is_common: whether half of the others have it, too. is_even: whether all have, and it is
+    2 or more. is_narrow: whether all records have one column. is_pure: whether all quotes are those of columns.
     """
 
     width: int
@@ -114,7 +114,7 @@ def _shape(sample: Sample, path: Path, delimiter: str) -> Shape:
         records, is_pure = [line.rstrip("\r\n").split(TAB) for line in sample.lines if line.strip()], True
     records = records or []
     width = len(records[0]) if records else 0
-    is_common = 2 * (sum(len(record) == width for record in records) - 1) > len(records) - 1
+    is_common = 2 * (sum(len(record) == width for record in records) - 1) >= len(records) - 1
     is_narrow = all(len(record) == 1 for record in records)
     return Shape(width, is_common, _is_even(records), is_narrow, is_pure, skip_spaces)
 

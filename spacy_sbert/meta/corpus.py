@@ -7,11 +7,12 @@ from spacy.language import Language
 
 from ..errors.checks import NonNegative, Positive, validated
 from ..files.lines import format_suffix, read_lines
-from ..files.tables import read_objects, read_tabs
+from ..files.tables import read_objects, read_table, read_tabs
 from .errors import Errors
 
 Texts = Callable[[], Iterable[str]]  # a corpus that can be gone through more than once
 MAX_TOKENS = 60
+DELIMITED = (".csv", ".tsv")
 
 
 @validated
@@ -19,7 +20,8 @@ def read_sentences(path: Path, column: Positive | None = None) -> Iterator[str]:
     """Read one sentence a line, without white space around it; blank lines are passed over.
 
     path (Path): UTF-8, gzip-compressed if it ends in .gz; with .jsonl, objects with "text".
-    column (int): which of the columns of a table with tabs between them, from 1; None for the whole line.
+    column (int): which of the columns of a .csv or .tsv, or of lines with tabs between them, from 1; None for the whole
+        line.
     YIELDS (str): sentences.
     RAISES (ValueError): for a line without the column or without "text"; the message names file and line.
     """
@@ -29,6 +31,10 @@ def read_sentences(path: Path, column: Positive | None = None) -> Iterator[str]:
                 raise ValueError(Errors.META_NO_TEXT.format(path=path, line=line, given=str(record)[:50]))
             if text := str(record["text"]).strip():
                 yield text
+        return
+    if column is not None and format_suffix(path) in DELIMITED:
+        records = read_table(path, [str(column - 1)], header=False)
+        yield from (text for _, (cell,) in records if (text := str(cell).strip()))
         return
     place = (column or 1) - 1
     for line, columns in read_tabs(path) if column else ((line, [text]) for line, text in read_lines(path)):

@@ -18,8 +18,10 @@ def test_layouts(tmp_path):
     (tmp_path / "plain.txt").write_text("\ufeffOne. \n\n  Two.\r\n", encoding="utf8")
     assert list(read_sentences(tmp_path / "plain.txt")) == ["One.", "Two."]
     with gzip.open(tmp_path / "table.tsv.gz", "wt", encoding="utf8") as file:
-        file.write("made\tOne.\nmade\t \nmade\tTwo.\tmore\n")
+        file.write("made\tOne.\nmade\t \nmade\tTwo.\t\n")
     assert list(read_sentences(tmp_path / "table.tsv.gz", 2)) == ["One.", "Two."]
+    (tmp_path / "table.csv").write_text('made,"One, two."\nmade,Three.\n', encoding="utf8")
+    assert list(read_sentences(tmp_path / "table.csv", 2)) == ["One, two.", "Three."]
     (tmp_path / "objects.jsonl").write_text('{"text": "One."}\n{"text": " Two.", "id": 1}\n', encoding="utf8")
     assert list(read_sentences(tmp_path / "objects.jsonl")) == ["One.", "Two."]
 
@@ -28,6 +30,7 @@ def test_layouts(tmp_path):
     ("name", "text", "column", "message"),
     [
         ("a.tsv", "made\tOne.\nTwo.\n", 2, "a.tsv.*line 2"),
+        ("a.tsv", "made\tOne.\nmade\tTwo.\tmore\n", 2, "line 2: 3 columns, but the first line has 2"),
         ("a.jsonl", '{"text": "One."}\n{"texts": "Two."}\n', None, 'line 2: expected an object with a string "text"'),
         ("a.jsonl", "One.\n", None, "line 1: expected a JSON object"),
     ],
