@@ -186,5 +186,7 @@ def test_the_rate_is_constant_where_the_config_is_not_filled_in(table):
     assert optimizer.learn_rate == 2e-5
     optimizer.step_schedules()
     assert optimizer.learn_rate == 2e-5
-    with pytest.raises(ValueError, match=r"Cannot use epochs = '1': expected what training has: \$\{training"):
+    with pytest.raises(
+        ValueError, match=r"Cannot use epochs = '1': expected a whole number, as training.max_epochs is"
+    ):
         schedule(PairCorpus(table(9), **COLUMNS), "1", 0)

@@ -26,6 +26,7 @@ MEASURES = {
     "pair_ap": Measure("Average precision of cosine on labelled pairs", "Binary Classification", "Cosine Ap"),
     "nli_acc": Measure("Accuracy of the label of a pair", "Natural Language Inference", "Accuracy"),
     "triplet_acc": Measure("Accuracy of triplets, Euclidean", "Triplet", "Euclidean Accuracy"),
+    "knn_acc": Measure("Accuracy of the nearest text's label, cosine", "Text Classification", "Cosine Knn Accuracy"),
 }
 
 

@@ -1,12 +1,13 @@
 """`python -m spacy sbert convert`: from the official layouts of data sets, and from tables, to .spacy."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Argument, Option
 from wasabi import msg
 
 from .ending import check_new, or_fail
+from .errors import Errors
 from .found_columns import reading_of
 from .group import app
 from .options import Lang, Layout, Limit, Overwrite, Quiet, takes_options
@@ -42,10 +43,23 @@ def convert_cli(
     check_new(output_path, overwrite=overwrite)
     logger.setLevel(logging.INFO)  # says what was skipped
     with or_fail(f"Cannot convert {input_path}"):
-        # Who names the texts may want no gold.
-        reading = layout.reading() if layout.members else reading_of(input_path, layout, shown=not quiet)
-        for edge, given in (("min_score", layout.min_score), ("max_score", layout.max_score)):
-            if given is None:  # the files of a data set have one scale, and each alone may show less of it
-                reading.pop(edge, None)
+        # Texts that are named alone need no gold.
+        is_named = layout.members and not (layout.score or layout.label)
+        reading = layout.reading() if is_named else reading_of(input_path, layout, shown=not quiet)
+        _check_range(input_path, layout, reading)
         count = convert(input_path, output_path, lang=lang, expect=expect, limit=limit, progress=not quiet, **reading)
     msg.good(f"Wrote {count} pairs to {output_path} (one epoch in batches of 16: {-(-count // 16)} steps)")
+
+
+def _check_range(path: Path, layout: Layout, reading: dict[str, Any]) -> None:
+    """RAISES (ValueError): if scores would be scaled by what one file shows of their range.
+
+    The files of a data set have one range, and each of them may show less of it.
+    """
+    low, high = reading.get("min_score", 0.0), reading.get("max_score", 1.0)
+    is_given = layout.min_score is not None or layout.max_score is not None
+    if (low, high) != (0.0, 1.0) and not is_given:
+        raise ValueError(Errors.CONVERT_RANGE.format(path=path, column=reading["score"], low=low, high=high))
+    for edge, given in (("min_score", layout.min_score), ("max_score", layout.max_score)):
+        if given is None:
+            reading.pop(edge, None)

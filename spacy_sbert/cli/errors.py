@@ -50,9 +50,23 @@ class Errors(errors.Errors):
         "{path} has two texts a row ({members}) and no gold to score by, neither a score nor a label. Name its column "
         "by --score or --label, or give a table that has one."
     )
+    EVALUATE_NO_SCORE = (
+        "Nothing can be measured on {path}: {reasons}. Give a file whose gold the pipeline can be scored by."
+    )
     INIT_NO_GOLD = (
         "{path} has no gold to score by, neither a score nor a label: with pairs alone nothing can be measured. Give a "
         "dev table with a column of scores, 0 for pairs that do not belong together and 1 for those that do."
+    )
+    INIT_OTHER_GOLD = (
+        "{train} has scores of 0 and 1 alone, {dev} has others, too: average precision, which is measured in training "
+        "on pairs of 0 and 1, is not defined for them. Give a dev table with scores of 0 and 1."
+    )
+    INIT_ONE_VALUE = (
+        "Nothing can be {what} {path}: {reason}. Give a table with several values, or one without this column."
+    )
+    CONVERT_RANGE = (
+        "The scores of {path} (column '{column}') are in the range {low:g} to {high:g}, and are stored from 0 to 1. "
+        "Give the range of the whole data set: --min-score {low:g} --max-score {high:g}."
     )
     SEARCH_OF_VECTORS = (
         "{corpus} has vectors of its own, so --vectors {vectors} cannot be searched, too. Leave them out, or give the "

@@ -21,6 +21,7 @@ LABELS = {
     "pair_ap": "Average precision",
     "nli_acc": "Accuracy of labels",
     "triplet_acc": "Accuracy of triplets",
+    "knn_acc": "Accuracy of the nearest text's label",
 }
 
 
@@ -38,7 +39,7 @@ def evaluate_cli(
     layout: Layout,
     suites: Annotated[Benchmark, HIDDEN],
 ) -> None:
-    """Score a pipeline on a file of pairs or triplets.
+    """Score a pipeline on a file of pairs, triplets or texts with labels.
 
     On the standard tasks of a folder of data sets, see `benchmark`; for results side by side, see `compare`.
     """
@@ -61,7 +62,7 @@ def evaluate_cli(
 def _evaluate(pipeline: str, data_path: Path, layout: Layout, output: Path | None, loading: Computing) -> None:
     import srsly
 
-    from ..evaluation import evaluate
+    from ..evaluation.examples import evaluate_with_reasons
     from ..files.whole import write_text
 
     nlp, shown = loading.load_answering(pipeline, also_scores=True), loading.shown
@@ -70,10 +71,14 @@ def _evaluate(pipeline: str, data_path: Path, layout: Layout, output: Path | Non
         members = reading.get("members", ())
         if reading.get("format") == TABLE and len(members) == PAIR and not {"score", "label"} & reading.keys():
             fail(Errors.EVALUATE_NO_GOLD.format(path=data_path, members=", ".join(members)))
-        scores = evaluate(nlp, data_path, progress=shown, **reading)
+        scores, reasons = evaluate_with_reasons(nlp, data_path, progress=shown, **reading)
+        if not any(scores[key] is not None for key in LABELS):
+            raise ValueError(Errors.EVALUATE_NO_SCORE.format(path=data_path, reasons="; ".join(reasons)))
     rows = [("Examples", str(scores["pairs"]))]
     rows += [(name, f"{100 * score:.2f}") for key, name in LABELS.items() if (score := scores[key]) is not None]
     msg.table(rows, title="Scores x 100, vectors compared by cosine, triplets by Euclidean distance")
+    if reasons:
+        msg.warn(f"Other scores are not defined: {'; '.join(reasons)}")
     if output is not None:
         with or_fail(f"Cannot write {output}"):
             write_text(output, srsly.json_dumps(scores, indent=2))

@@ -8,12 +8,16 @@ from wasabi import msg
 
 from .options import Layout
 
+COLUMNS, MISSING = {"members", "score", "label"}, "missing"  # of PairCorpus
+
 
 def reading_of(
     path: Path, layout: Layout, scored_as: Mapping[str, Any] | None = None, *, shown: bool
 ) -> dict[str, Any]:
-    """How a file is read: a table as a pipeline was scored in training, if it has these columns, else by what is in it;
-    other layouts as the options say.
+    """Return how a file is read, and print in one line what was chosen.
+
+    A table is read as the pipeline was scored in training if it has these columns, else by what is in it; other layouts
+    as the options say.
 
     path (Path): the file. layout (Layout): the options.
     scored_as (Mapping): the reader in the pipeline's config, if there is one. shown (bool): whether a bar is.
@@ -21,13 +25,18 @@ def reading_of(
     RAISES (ValueError): for a table whose columns cannot be told apart, see find_table.
     """
     from ..errors.progress import ticking
-    from ..files.tables import column_names
-    from ..readers.layouts import TABLE, is_own_table
+    from ..files.lines import format_suffix
+    from ..files.tables import TABLES, column_names
+    from ..readers.layouts import AUTO, TABLE, is_own_table
     from ..readers.own_table import find_table
 
-    if not is_own_table(path, layout.format):
+    is_named = bool(layout.known().keys() & COLUMNS) or not layout.header
+    is_table = layout.format == AUTO and is_named and format_suffix(path) in TABLES
+    if not is_table and not is_own_table(path, layout.format):
+        if layout.format == AUTO and format_suffix(path) in TABLES:
+            msg.info("Layout found: the STS benchmark's, two texts and a score from 0 to 5 in seven columns")
         return layout.reading()
-    own = {name: value for name, value in (scored_as or {}).items() if name in Layout.__dataclass_fields__}
+    own = {name: value for name, value in (scored_as or {}).items() if name in {*Layout.__dataclass_fields__, MISSING}}
     if layout.known() == Layout().known() and own.get("format") == TABLE and own.get("members"):
         wanted = {*own["members"], *(own[gold] for gold in ("score", "label") if own.get(gold))}
         if wanted <= set(column_names(path, header=own.get("header", True))):
@@ -37,5 +46,7 @@ def reading_of(
         found = find_table(path, **layout.known())
     columns = found.columns
     scaled = "" if columns.score is None else f", scores from {columns.min_score:g} to {columns.max_score:g}"
-    msg.info(f"Columns found: {', '.join(columns.names)}{scaled}")
+    unused = f"; not used: {', '.join(found.unused)}" if found.unused else ""
+    skipped = f"; {found.skipped_rows()}" if found.skipped else ""
+    msg.info(f"Columns found: {', '.join(columns.names)}{scaled}{unused}{skipped}")
     return {"format": TABLE, **found.reading()}

@@ -36,6 +36,7 @@ SAID = {  # of a kind of table: what it has, and what is learned of it
     "labelled": ("pairs with labels", "a head is to tell the label of a pair"),
     "positives": ("pairs", "of all second texts in a batch the own one is to be the nearest"),
     "triplets": ("triplets", "the second text is to be nearer to the first than the third, and than others'"),
+    "classes": ("texts with labels", "texts of one label should be nearer to each other than to those of another"),
 }
 
 
@@ -104,7 +105,7 @@ def init_config_cli(
                 epochs=epochs,
             )
             write_text(out, config.to_str(interpolate=False))
-    _say(out, config, train, dev.count)
+    _say(out, config, train, dev)
 
 
 def _tables(train_path: Path, dev_path: Path, told: Told, *, shown: bool) -> "tuple[OwnTable, OwnTable]":
@@ -115,26 +116,40 @@ def _tables(train_path: Path, dev_path: Path, told: Told, *, shown: bool) -> "tu
         from ..readers.own_table import find_table
 
         train = find_table(train_path, **told.known())
-    names = {"members": train.columns.members, "score": train.columns.score, "label": train.columns.label}
+    names: dict[str, Any] = {
+        "members": train.columns.members,
+        "score": train.columns.score,
+        "label": train.columns.label,
+    }
     ends = {"min_score": train.columns.min_score, "max_score": train.columns.max_score}
+    if train.columns.missing:
+        names["missing"] = list(train.columns.missing)
     of_train = told.known() | {key: value for key, value in names.items() if value is not None}
     with ticking(f"Reading {dev_path.name}", shown=shown):
         dev = find_table(dev_path, **(of_train | (ends if train.columns.score is not None else {})))
     if train.kind == "positives" and dev.kind not in ("graded", "binary"):
         fail(Errors.INIT_NO_GOLD.format(path=dev_path))
+    for what, path, table in (("learned from", train_path, train), ("measured on", dev_path, dev)):
+        if reason := table.undefined():
+            fail(Errors.INIT_ONE_VALUE.format(what=what, path=path, reason=reason))
+    if train.kind == "binary" and dev.kind != "binary":
+        fail(Errors.INIT_OTHER_GOLD.format(train=train_path, dev=dev_path))
     return train, dev
 
 
-def _say(out: Path, config: "Config", train: "OwnTable", n_dev: int) -> None:
+def _say(out: Path, config: "Config", train: "OwnTable", dev: "OwnTable") -> None:
     """What was found, what is learned of it and for how long, and the next command."""
     from ..training.own_config import count_steps
 
     what, learned = SAID[train.kind]
     gold = train.columns.score or train.columns.label
     columns = ", ".join((*train.columns.members, *([] if gold is None else [gold])))
-    msg.good(f"Saved {out}: {train.count} {what} ({columns}), scored on {n_dev}")
-    if train.columns.score is not None:
+    msg.good(f"Saved {out}: {train.count} {what} ({columns}), scored on {dev.count}")
+    if (train.columns.min_score, train.columns.max_score) != (0.0, 1.0):
         msg.info(f"Scores are scaled from {train.columns.min_score:g}..{train.columns.max_score:g} to 0..1")
+    for part, table in (("train", train), ("dev", dev)):
+        if table.skipped:
+            msg.info(f"Of {part}, {table.skipped_rows()}")
     if train.unused:
         msg.info(f"Columns not used: {', '.join(train.unused)}")
     msg.info(f"Objective: {learned}")

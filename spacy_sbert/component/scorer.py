@@ -1,5 +1,6 @@
 """What `spacy train` and `python -m spacy sbert evaluate` report."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
 
@@ -15,6 +16,7 @@ from ..training.errors import Errors
 from ..training.members import attribute, gold_value, labels_of, objective_of, predicted_label, predicted_score
 
 Scores = dict[str, float | None]
+BLOCK = 1024  # texts that are compared with all others at once
 
 
 @registry.scorers("spacy-sbert.pair_scorer.v1")
@@ -26,14 +28,16 @@ def make_pair_scorer() -> Callable[..., Scores]:
 def score_pairs(
     examples: Iterable[Example], *, name: str | None = None, spans_key: str = SPANS_KEY, **kwargs: object
 ) -> Scores:
-    """Score graded pairs, labelled pairs and triplets, each kind by its own measure.
+    """Score graded pairs, labelled pairs, triplets and labelled texts, each kind by its own measure.
 
-    examples (Iterable[Example]): those with two members and a gold score, two members and a label, or three members.
+    examples (Iterable[Example]): those with two members and a gold score, two members and a label, three members, or
+        one member and a label.
     name, spans_key: see score_sts.
     RETURNS (dict): sts_spearman and sts_pearson of graded pairs, see score_sts; pair_ap, the average precision of
         cosine where all gold scores are 0 or 1; nli_acc, the fraction of right labels among the pairs that the pipe's
         classification heads labelled; triplet_acc, the fraction of triplets whose anchor is nearer to the positive,
-        Euclidean, than to the negative. From 0 to 1 (correlations from -1); None where there is nothing to measure.
+        Euclidean, than to the negative; knn_acc of labelled texts, see neighbour_accuracy.
+        From 0 to 1 (correlations from -1); None where there is nothing to measure.
         Where examples are of several objectives, each measure also of each alone, such as sts_spearman_sick.
     RAISES (ValueError): see score_sts.
     SOURCE: Reimers and Gurevych 2019, sections 4.1 (Spearman) and 4.4 (triplet accuracy).
@@ -52,7 +56,7 @@ def _measures(examples: Sequence[Example], name: str | None, spans_key: str) -> 
     graded = [eg for eg in pairs if attribute(eg.reference, "score", spans_key) is not None]
     graded = [eg for eg in graded if not isinstance(_noted(eg, name, spans_key), list)]  # those are of labels
     scores = score_sts(graded, name=name, spans_key=spans_key)
-    scores.update(pair_ap=None, nli_acc=None, triplet_acc=None)
+    scores.update(pair_ap=None, nli_acc=None, triplet_acc=None, knn_acc=None)
     gold = numpy.array([gold_value(eg, "score", spans_key) for eg in graded])
     if set(gold.tolist()) == {0.0, 1.0}:
         scores["pair_ap"] = average_precision([_similarity(eg, name, spans_key) for eg in graded], gold)
@@ -60,6 +64,11 @@ def _measures(examples: Sequence[Example], name: str | None, spans_key: str) -> 
     labelled = [value for value in right if value is not None]
     if labelled:
         scores["nli_acc"] = float(numpy.mean(labelled))
+    texts = [eg for eg in examples if len(members(eg.predicted, spans_key)) == 1 and records.find(eg.predicted, name)]
+    texts = [eg for eg in texts if attribute(eg.reference, "label", spans_key) is not None]
+    if texts:
+        vectors = numpy.stack([_vectors(eg, name, spans_key)[0] for eg in texts])
+        scores["knn_acc"] = neighbour_accuracy(vectors, labels_of(texts, spans_key))
     if triplets:
         scores["triplet_acc"] = float(numpy.mean([_is_ordered(eg, name, spans_key) for eg in triplets]))
     return scores
@@ -80,6 +89,32 @@ def average_precision(scores: Sequence[float], relevant: numpy.ndarray) -> float
     precision = found[last] / (last + 1)
     recall = found[last] / found[-1]
     return float(numpy.sum(numpy.diff(recall, prepend=0.0) * precision))
+
+
+def neighbour_accuracy(vectors: numpy.ndarray, labels: Sequence[str]) -> float | None:
+    """Leave-one-out accuracy of a 1-nearest-neighbour classifier, by cosine.
+
+    Each text gets the label of the text that is nearest to it, of equally near ones of the first. Texts whose label no
+    other text has count as neighbours only.
+
+    vectors (float (n, width)): of the texts. labels (Sequence[str]): n of them.
+    RETURNS (float): the fraction of right labels, from 0 to 1; None if there are fewer than two labels, or no label
+        comes twice.
+    """
+    counts = Counter(labels)
+    scored = [i for i, label in enumerate(labels) if counts[label] > 1]
+    if len(counts) < 2 or not scored:
+        return None
+    lengths = numpy.linalg.norm(vectors, axis=1, keepdims=True)
+    units = vectors / numpy.where(lengths > 0, lengths, 1)
+    right = 0
+    for start in range(0, len(scored), BLOCK):
+        rows = scored[start : start + BLOCK]
+        similarities = units[rows] @ units.T
+        similarities[numpy.arange(len(rows)), rows] = -numpy.inf
+        nearest = similarities.argmax(axis=1)
+        right += sum(labels[row] == labels[other] for row, other in zip(rows, nearest.tolist(), strict=True))
+    return right / len(scored)
 
 
 @registry.scorers("spacy-sbert.sts_scorer.v1")

@@ -8,10 +8,15 @@ from spacy.scorer import Scorer
 
 from ..errors.checks import validated
 from ..errors.progress import progress_of
-from ..readers import PairCorpus
+from ..readers import MEASURES, GoldFacts, PairCorpus
 from .errors import Errors
 
-MEASURES = ("sts_spearman", "sts_pearson", "pair_ap", "nli_acc", "triplet_acc")
+MODEL_REASONS = {
+    "sts_spearman": "all similarities are alike",
+    "sts_pearson": "all similarities are alike",
+    "nli_acc": "the pipeline has no head for labels, such as training with spacy-sbert.SoftmaxLoss.v1 gives it",
+    "knn_acc": "no pipe gives vectors to single texts",
+}
 
 
 @runtime_checkable
@@ -24,7 +29,7 @@ class AnswersForDocs(Protocol):
 
 @validated
 def evaluate(nlp: Language, path: str | Path, *, progress: bool = False, **reader: Any) -> dict[str, Any]:
-    """Score a pipeline with an `sbert` pipe on graded pairs, labelled pairs or triplets.
+    """Score a pipeline with an `sbert` pipe on graded pairs, labelled pairs, triplets or labelled texts.
 
     spaCy's own `evaluate` makes the Docs anew and drops their members; this one keeps them.
 
@@ -32,14 +37,25 @@ def evaluate(nlp: Language, path: str | Path, *, progress: bool = False, **reade
     path (str or Path): the examples, see PairCorpus. progress (bool): whether to show progress bars.
     reader: settings of PairCorpus, such as format.
     RETURNS (dict): pairs, the number of examples, and what the pipeline's scorers report of them: sts_spearman and
-        sts_pearson, from -1 to 1, pair_ap, nli_acc and triplet_acc, from 0 to 1; None where not defined.
+        sts_pearson, from -1 to 1, pair_ap, nli_acc, triplet_acc and knn_acc, from 0 to 1; None where not defined.
     RAISES (ValueError): if the file is not what PairCorpus reads, or no pipe scores pairs.
+    """
+    return evaluate_with_reasons(nlp, path, progress=progress, **reader)[0]
+
+
+def evaluate_with_reasons(
+    nlp: Language, path: str | Path, *, progress: bool = False, **reader: Any
+) -> tuple[dict[str, Any], list[str]]:
+    """Score a pipeline, see evaluate, and find out why scores are not defined.
+
+    RETURNS (dict, list[str]): what evaluate returns; the reasons, of gold that the file has, or of the whole file if it
+        has none.
     """
     for _, pipe in nlp.pipeline:
         if isinstance(pipe, AnswersForDocs) and pipe.set_hooks:
             reader["spans_key"] = pipe.spans_key
-    read = PairCorpus(path, **reader)(nlp)
-    examples = list(progress_of(read, desc="Reading", unit="examples", shown=progress))
+    corpus = PairCorpus(path, **reader)
+    examples = list(progress_of(corpus(nlp), desc="Reading", unit="examples", shown=progress))
     # As nlp.evaluate does, which cannot tell how far it is.
     docs = nlp.pipe(example.predicted for example in examples)
     shown = progress_of(docs, total=len(examples), desc="Encoding", unit="examples", shown=progress)
@@ -48,5 +64,12 @@ def evaluate(nlp: Language, path: str | Path, *, progress: bool = False, **reade
     scores = Scorer(nlp=nlp).score(examples)
     if "sts_spearman" not in scores:
         raise ValueError(Errors.NO_SCORES.format(pipes=nlp.pipe_names))
-    found = {key: scores.get(key) for key in MEASURES}
-    return {"pairs": len(examples), **{key: None if score is None else float(score) for key, score in found.items()}}
+    found = {key: None if (score := scores.get(key)) is None else float(score) for key in MEASURES}
+    gold = GoldFacts()
+    for example in examples:
+        gold.add(example.reference, corpus.spans_key)
+    undefined = {**MODEL_REASONS, **gold.undefined()}
+    reasons = gold.relevant({key: undefined[key] for key, score in found.items() if score is None and key in undefined})
+    if not reasons and not any(score is not None for score in found.values()):
+        reasons = ["its examples have no gold: no scores, no labels, no triplets"]
+    return {"pairs": len(examples), **found}, reasons

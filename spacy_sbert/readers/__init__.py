@@ -1,5 +1,6 @@
 """Readers of training data: an example is one Doc, its members stand in doc.spans, gold on the reference alone."""
 
+from ..spans.gold import MEASURES, GoldFacts
 from .convert import convert
 from .corpus import PairCorpus
 from .docs import example_doc, pair_doc
@@ -7,4 +8,14 @@ from .multi import MultiCorpus
 from .sts import read_sts
 from .teacher import TeacherCorpus
 
-__all__ = ["MultiCorpus", "PairCorpus", "TeacherCorpus", "convert", "example_doc", "pair_doc", "read_sts"]
+__all__ = [
+    "MEASURES",
+    "GoldFacts",
+    "MultiCorpus",
+    "PairCorpus",
+    "TeacherCorpus",
+    "convert",
+    "example_doc",
+    "pair_doc",
+    "read_sts",
+]

@@ -2,76 +2,119 @@
 
 import math
 import re
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import cast
 
 from .bad_lines import SAID
+from .column_names import CLASS_NAMES, GOLD_NAMES, LABEL_NAMES, SCORE_NAMES, normalized, only_scores
+from .rows import from_boolean
 
-CLASSES = 20  # the most different values of a column of labels
-SCORE_NAMES = ("score", "similarity", "sim", "rating", "grade", "gold", "gold_score", "relatedness")
-LABEL_NAMES = ("label", "class", "category", "relation", "gold_label", "entailment")
-SPACED = 0.5  # of the values of a column of texts have several words
+CLASSES = 20  # the most different values of a column of labels, unless its name says that it has labels
+MANY = 1000  # different values, beyond which a column has no labels
 MOSTLY = 0.5  # of the cells that are not blank: numbers, of a column of numbers in which some cells are bad
+NEARLY = 0.9  # the same of booleans written as words, in a column whose name says that it holds scores
 NAMES = 2**16  # whole numbers of which none comes twice are names of rows: more need not be in memory
+NO_LABEL, NO_LABEL_NUMBER = "-", -1.0  # as SNLI and its copies mark pairs without a gold label
 COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")  # a number as some languages write it
+LETTERS = re.compile(r"[^\W\d_]+")
+URL = re.compile(r"(https?://|www\.|[\w.+-]+@[\w-]+\.)\S*", re.IGNORECASE)
+MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
+DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
+ABBREVIATED = "jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec|mon|tue|tues|wed|thu|thur|thurs|fri|sat|sun"
+ZONES = "am|pm|utc|gmt|cet|cest|est|edt|pst|pdt|t|z|st|nd|rd|th|h|of|at"
+DATE_WORDS = frozenset(f"{MONTHS}|{DAYS}|{ABBREVIATED}|{ZONES}".split("|"))
+# Chinese characters, kana, Thai, Lao, Myanmar, Khmer, Tibetan: scripts without spaces between words.
+UNSPACED = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uff66-\uff9f]{2}")
 
 
 def as_number(value: object) -> float:
-    """A cell as a number; nan where it is none, or not finite."""
+    """Return a cell as a number; nan if it is none, or not finite. "True" and "yes" are 1, "False" and "no" 0."""
     try:
-        number = float(cast(float, value))
+        number = float(cast(float, from_boolean(value)))
     except (TypeError, ValueError, OverflowError):
         return math.nan
     return number if math.isfinite(number) else math.nan
+
+
+def _is_word(text: str) -> bool:
+    """Whether something between white space has a word in it, and is no URL and no part of a date."""
+    return not URL.match(text) and any(word.lower() not in DATE_WORDS for word in LETTERS.findall(text))
 
 
 @dataclass
 class ColumnFacts:
     """What the cells of a column are.
 
-    count: of its cells. spaced: of those with several words. blank: of those without a value. numbers, low, high: of
-    those that are finite numbers. like_numbers: of those that are numbers, or are with a comma for the point. bad: the
-    first cells that are no numbers, each with its line. values: the different ones, but for blanks, up to one more than
-    a column of labels has.
-    repeats: whether a whole number comes twice, among the first so many.
+    count: number of cells. blank: cells without a value. nested: the line of the first list or object, 0 for none.
+    spaced: cells of several words, or of a script without spaces. worded: cells with a word that is no date, URL or id.
+    numbers, low, high: cells that are finite numbers. like_numbers: cells that are numbers, or are with a comma for the
+    point; booleans written as words do not count. bad: the first cells that are no numbers, each with its line.
+    values: how often each value comes, for up to MANY + 1 values. words: number of words in all cells.
+    repeats: whether a whole number comes twice, among the first NAMES.
     """
 
     name: str
     count: int = 0
     spaced: int = 0
+    worded: int = 0
+    words: int = 0
     blank: int = 0
+    nested: int = 0
     numbers: int = 0
     like_numbers: int = 0
     low: float = math.inf
     high: float = -math.inf
     is_whole: bool = True
     bad: list[tuple[int, object]] = field(default_factory=list)
-    values: set[str] = field(default_factory=set)
+    values: Counter[str] = field(default_factory=Counter)
     repeats: bool = False
     _seen: set[float] = field(default_factory=set)
 
     def add(self, line: int, value: object) -> None:
         """Look at a cell."""
         self.count += 1
-        text = "" if value is None else str(value)
-        self.spaced += len(text.split()) > 1
-        if not text.strip():
+        if value is not None and not isinstance(value, str | int | float):
+            self.nested = self.nested or (line if isinstance(value, list | tuple | Mapping) else 0)
+        text = "" if value is None else str(value).strip()
+        if not text:
             self.blank += 1
-        elif len(self.values) <= CLASSES:
-            self.values.add(text)
+        elif text in self.values or len(self.values) <= MANY:
+            self.values[text] += 1
         number = as_number(value)
         if math.isnan(number):
+            self._add_text(text)
             if len(self.bad) < SAID:
                 self.bad.append((line, value))
             self.like_numbers += bool(COMMA.fullmatch(text))
             return
         self.numbers += 1
-        self.like_numbers += 1
+        self.like_numbers += from_boolean(value) is value or isinstance(value, bool)
         self.is_whole = self.is_whole and number == int(number)
         self.low, self.high = min(self.low, number), max(self.high, number)
         if self.is_whole and not self.repeats and len(self._seen) < NAMES:
             self.repeats = number in self._seen
             self._seen.add(number)
+
+    def _add_text(self, text: str) -> None:
+        words = text.split()
+        self.words += len(words)
+        is_spaced = len(words) > 1 or not (text.isascii() or UNSPACED.search(text) is None)
+        self.spaced += is_spaced
+        if is_spaced or not any(map(str.isdigit, text)):
+            self.worded += any(_is_word(word) for word in words)
+
+    @property
+    def key(self) -> str:
+        """The name as lists of well-known names have it."""
+        return normalized(self.name)
+
+    @property
+    def filled(self) -> int:
+        """The number of cells that are not blank."""
+        return self.count - self.blank
 
     @property
     def is_number(self) -> bool:
@@ -81,28 +124,78 @@ class ColumnFacts:
     @property
     def is_mostly_number(self) -> bool:
         """Whether cells are numbers, but for some that are blank or something else: a slip, or no gold."""
-        return self.like_numbers > MOSTLY * (self.count - self.blank)
+        is_named = self.key in SCORE_NAMES and self.numbers > NEARLY * self.filled
+        return self.is_number or is_named or self.like_numbers > MOSTLY * self.filled
+
+    @property
+    def has_words(self) -> bool:
+        """Whether cells are words: no numbers, dates, URLs, ids, lists or objects."""
+        return not self.nested and not self.is_mostly_number and self.worded > MOSTLY * self.filled
 
     @property
     def is_text(self) -> bool:
-        return not self.is_number and self.spaced >= SPACED * self.count
+        """Whether most cells have several words."""
+        return self.has_words and self.spaced >= MOSTLY * self.count
+
+    @cached_property
+    def missing(self) -> tuple[str, ...]:
+        """The values that mark a row without gold: "-", and -1 beside words or several classes from 0 on.
+
+        -1 beside 0 and 1 alone may be a class: it is taken as missing if it is rarer than both.
+        """
+        if len(self.values) > CLASSES or only_scores(self.key):
+            return ()
+        minus = {value for value in self.values if as_number(value) == NO_LABEL_NUMBER}
+        others = {value: n for value, n in self.values.items() if value not in minus | {NO_LABEL}}
+        found = {NO_LABEL} & self.values.keys() if len(others) > 1 and "+" not in others else set()
+        numbers = [as_number(value) for value in others]
+        if len(others) < 2 or not minus:
+            return tuple(sorted(found))
+        is_words = all(map(math.isnan, numbers))
+        is_classes = all(number >= 0 and number == int(number) for number in numbers if not math.isnan(number))
+        is_classes = is_classes and not any(map(math.isnan, numbers))
+        is_rare = sum(self.values[value] for value in minus) < min(others.values())
+        if is_words or (is_classes and (len(set(numbers)) > 2 or is_rare)):
+            found |= minus
+        return tuple(sorted(found))
+
+    @cached_property
+    def classes(self) -> dict[str, int]:
+        """How often each value comes, without those that mark a missing label."""
+        return {value: n for value, n in self.values.items() if value not in self.missing}
 
     @property
     def is_binary(self) -> bool:
-        return self.is_number and self.is_whole and (self.low, self.high) == (0, 1)
+        """Whether all values are 0 or 1, or booleans."""
+        if len(self.values) > CLASSES or {as_number(value) for value in self.classes} != {0.0, 1.0}:
+            return False
+        return not (self.blank and only_scores(self.key))
+
+    @property
+    def repeats_values(self) -> bool:
+        """Whether there are few different values, each of several examples."""
+        return 0 < len(self.classes) <= CLASSES and sum(self.classes.values()) >= 2 * len(self.classes)
 
     @property
     def is_label(self) -> bool:
-        """Few values, each of several examples; whole numbers only under a name that says so."""
-        few = 1 < len(self.values) <= CLASSES and self.count >= 2 * len(self.values)
-        if self.is_number:
-            return few and self.is_whole and not self.is_binary and self.name.lower() in LABEL_NAMES
-        if self.is_mostly_number:
-            return few and self.name.lower() in LABEL_NAMES
-        return few and not self.is_text
+        """Whether there are few values, each of several examples.
+
+        Whole numbers, more values than 20, and values that come once are labels only under a name that says so.
+        """
+        if self.nested or self.is_binary or not self.classes:
+            return False
+        is_named = self.key in LABEL_NAMES
+        few, n_classes = self.repeats_values, len(self.classes)
+        if is_named and len(self.values) <= MANY:
+            is_few = n_classes <= CLASSES and self.key in CLASS_NAMES and not self.is_text
+            few = few or is_few or sum(self.classes.values()) >= 2 * n_classes
+        numbers = [as_number(value) for value in self.classes]
+        if any(map(math.isnan, numbers)) and not self.is_mostly_number:
+            return few and (is_named or n_classes > 1)
+        return few and is_named and all(math.isnan(number) or number == int(number) for number in numbers)
 
     @property
     def is_score(self) -> bool:
         """Numbers that are no names of rows, which are whole and differ; some may be bad, which is to be repaired."""
-        is_name = self.is_whole and not self.repeats and self.count > 1 and self.name.lower() not in SCORE_NAMES
-        return self.is_mostly_number and not self.is_label and not is_name
+        is_name = self.is_whole and not self.repeats and self.count > 1 and self.key not in GOLD_NAMES
+        return self.is_binary or (self.is_mostly_number and not self.is_label and not is_name)

@@ -32,6 +32,7 @@ def convert(
     min_score: float = 0.0,
     max_score: float = 1.0,
     header: bool = True,
+    missing: Sequence[str] | None = None,
     limit: NonNegative = 0,
     progress: bool = False,
 ) -> int:
@@ -43,7 +44,7 @@ def convert(
     input_path (Path): the file, see PairCorpus. output_path (Path): the .spacy file to write.
     lang (str): the language whose tokenizer makes the Docs.
     expect (int): how many examples there must be, None for any number above zero.
-    format, members, score, label, min_score, max_score, header, limit: see PairCorpus.
+    format, members, score, label, min_score, max_score, header, missing, limit: see PairCorpus.
     progress (bool): whether to show progress bars.
     RETURNS (int): the number of examples written.
     RAISES (ValueError): if a line is not what it should be, or their number not as expected; nothing is written then.
@@ -51,7 +52,7 @@ def convert(
     """
     if output_path.suffix != ".spacy":
         raise ValueError(Errors.NOT_SPACY.format(path=output_path))
-    columns = Columns(tuple(members or ()), score, label, min_score, max_score, header)
+    columns = Columns(tuple(members or ()), score, label, min_score, max_score, header, tuple(missing or ()))
     docs = _read_docs(input_path, spacy.blank(lang), format, columns, limit, progress)
     if expect is not None and len(docs) != expect:
         raise ValueError(Errors.WRONG_COUNT.format(path=input_path, given=len(docs), expected=expect))

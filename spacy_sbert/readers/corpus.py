@@ -40,6 +40,8 @@ class PairCorpus:
     score, label (str): for tables, the columns of gold, None where there is none.
     min_score, max_score (float): for tables, what is scaled to 0..1.
     header (bool): for tables, whether .csv and .tsv have one; without, columns are named "0", "1", ...
+    missing (list[str]): for tables, the values of score or label that mark rows without gold, such as "-1", "-" and ""
+        for a blank cell. These rows are skipped, and their number is logged.
     shuffle_buffer (int): shuffle through a buffer of so many examples, 0 for the order of the files. Each call of the
         reader (spaCy makes one an epoch where max_epochs = -1) has another order, and each run the same orders.
     seed (int): of the shuffling.
@@ -60,6 +62,7 @@ class PairCorpus:
         min_score: float = 0.0,
         max_score: float = 1.0,
         header: bool = True,
+        missing: list[str] | None = None,
         shuffle_buffer: NonNegative = 0,
         seed: int = 0,
     ):
@@ -68,7 +71,7 @@ class PairCorpus:
             raise ValueError(Errors.NO_PATH)
         self.spans_key = spans_key
         self.limit = limit
-        self.columns = Columns(tuple(members or ()), score, label, min_score, max_score, header)
+        self.columns = Columns(tuple(members or ()), score, label, min_score, max_score, header, tuple(missing or ()))
         self.files = [(file, find_format(file, format, self.columns)) for file in map(Path, paths)]
         self.shuffle_buffer = shuffle_buffer
         self.seed = seed

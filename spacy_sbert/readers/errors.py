@@ -33,14 +33,24 @@ class Errors(errors.Errors):
         "got {given}. For a table with other columns, set format and members, or have 'python -m spacy sbert "
         "init-config' make a config."
     )
+    STS_HEADER = (
+        "{path}, line {line}: the layout of the STS benchmark has no header, got '{given}'. Leave --format out, or "
+        "give --format table: columns are then found by their names."
+    )
     NOT_BINARY = "{path}, line {line}: expected 0 or 1 in the column '{column}', got '{given}'. Repair the line."
     TABLE_NO_PAIR = (
         "Cannot tell which columns of {path} are the texts: those of several words are {given}, of {columns}. Name "
-        "two, or three of triplets: --members first,second."
+        "two, or three of triplets: --members first,second. Of a text and its class name both: --members text --label "
+        "category."
     )
     TABLE_MANY_GOLD = (
         "Cannot tell which column of {path} is the gold: numbers are in {scores}; labels in {labels}. Name one: "
-        "--score COLUMN or --label COLUMN."
+        "{options}."
+    )
+    TABLE_AMBIGUOUS = "{path} can be read in {count} ways. Give the options of the right one:\n{readings}"
+    TABLE_NESTED = (
+        "{path}, line {line}: the field '{column}' holds a list or an object, which is not read. Write a row for each "
+        "of its texts, or name the columns of the texts without it: --members first,second."
     )
     TABLE_BAD_LINES = "{path} has lines with {count} kinds of faults:\n{said}"
     TABLE_NOT_A_NUMBER = (

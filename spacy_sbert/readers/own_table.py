@@ -1,7 +1,7 @@
 """A table of one's own: which columns are the texts, which is the gold, and what can be learned from them."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,11 +14,10 @@ from ..files.tables import column_names, read_objects, read_table
 from .bad_lines import BadLines, listed
 from .column_facts import ColumnFacts, as_number
 from .errors import Errors
-from .table import Columns, table_row
+from .roles import RANGES, SINGLE, TRIPLET, Given, find_roles
+from .table import Columns, shown_values, table_row
 
-Kind = Literal["graded", "binary", "labelled", "positives", "triplets"]
-PAIR, TRIPLET = 2, 3
-RANGES = ((0.0, 1.0), (1.0, 5.0), (0.0, 5.0), (-1.0, 1.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
+Kind = Literal["graded", "binary", "labelled", "positives", "triplets", "classes"]
 FEW = 100  # a score of so many, or one of a smaller table, is not to decide the range
 LEAST = 10  # scores, of which one is few
 WIDER = 2.0  # times the range of the others: what few scores must not make of it
@@ -30,13 +29,29 @@ class OwnTable:
 
     columns (Columns): which of its columns hold what. count (int): of its examples. unused: its other columns.
     kind (str): "graded", pairs with scores; "binary", pairs with scores of 0 or 1; "labelled", pairs with labels;
-        "positives", pairs alone; "triplets".
+        "positives", pairs alone; "triplets"; "classes", single texts with labels.
+    skipped (int): rows without gold. gold (dict): how often each value of the gold comes, up to 1,000 values.
     """
 
     columns: Columns
     kind: Kind
     count: int
     unused: tuple[str, ...] = ()
+    skipped: int = 0
+    gold: Mapping[str, int] = field(default_factory=dict)
+
+    def undefined(self) -> str | None:
+        """Return why nothing can be measured or learned by the gold, None if it can: there are two values at least."""
+        column = self.columns.score or self.columns.label
+        if column is not None and len(self.gold) == 1:
+            return f"all values in its column '{column}' are '{next(iter(self.gold))}'"
+        if self.kind == "classes" and max(self.gold.values(), default=0) == 1:
+            return f"no label in its column '{column}' comes twice"
+        return None
+
+    def skipped_rows(self) -> str:
+        """Return how many rows were skipped, and by which values of their gold."""
+        return f"{self.skipped} rows without gold ({shown_values(self.columns.missing)}) are skipped"
 
     def reading(self) -> dict[str, Any]:
         """The columns as PairCorpus takes them, but for what it has by default."""
@@ -45,6 +60,7 @@ class OwnTable:
         if columns.score is not None:
             found |= {"min_score": columns.min_score, "max_score": columns.max_score}
         found |= {} if columns.header else {"header": False}
+        found |= {"missing": list(columns.missing)} if columns.missing else {}
         return {name: value for name, value in found.items() if value is not None}
 
 
@@ -58,15 +74,19 @@ def find_table(
     min_score: float | None = None,
     max_score: float | None = None,
     header: bool = True,
+    missing: Sequence[str] | None = None,
 ) -> OwnTable:
     """Read a whole table, and find out what it has.
 
-    Texts are the columns most of whose values have several words; a label has at most 20 values; a score is another
-    number. Scores are scaled from the first of 0..1, 1..5, 0..5, -1..1, 1..10, 0..10 and 0..100 that holds all of them.
+    Columns are known by options, by well-known names, and else by content, see find_roles. Rows without gold ("-", a
+    blank label, -1 beside other classes) are skipped.
+
+    Scores are scaled from the first of 0..1, 1..5, 0..5, -1..1, 1..10, 0..10 and 0..100 that holds all of them.
 
     path (Path): see PairCorpus.
     members (list[str]), score, label (str), min_score, max_score (float): columns and range, where they are known.
     header (bool): whether .csv and .tsv have one.
+    missing (list[str]): values that mark rows without gold, beside those that are found.
     RETURNS (OwnTable): what it has.
     RAISES (ValueError): if columns cannot be told apart, and which options name them; for bad rows, all kinds of them
         in one message, with their lines; a bad score is one that is no number, or one of few that make the range twice
@@ -78,22 +98,28 @@ def find_table(
     for line, record in _records(path, list(facts), header):
         for one, value in zip(facts.values(), record, strict=True):
             one.add(line, value)
-    texts = list(members) if members else [name for name, one in facts.items() if one.is_text]
-    others = [one for name, one in facts.items() if name not in texts]
-    if len(texts) not in (PAIR, TRIPLET):
-        found = ", ".join(texts) or "none"
-        raise ValueError(Errors.TABLE_NO_PAIR.format(path=path, given=found, columns=", ".join(facts)))
-    if score is None and label is None and len(texts) == PAIR:
-        score, label = _gold(path, others)
-    graded = facts.get(score) if score is not None else None
+    has_range = min_score is not None or max_score is not None
+    roles = find_roles(path, facts, Given(tuple(members or ()), score, label, has_range), header=header)
+    gold = facts.get(roles.score or roles.label or "")
+    marks = tuple(dict.fromkeys((*(missing or ()), *_missing(gold, roles.label is not None))))
+    graded = facts.get(roles.score) if roles.score is not None else None
     bad = BadLines(path)
-    columns = _scaled(path, Columns(tuple(texts), score, label, header=header), graded, (min_score, max_score), bad)
-    count = _count(path, columns, bad)
+    columns = Columns(roles.members, roles.score, roles.label, header=header, missing=marks)
+    columns = _scaled(path, columns, graded, (min_score, max_score), bad)
+    count, skipped = _count(path, columns, bad)
     bad.check()
     if not count:
         raise ValueError(Errors.TABLE_EMPTY.format(path=path))
     unused = tuple(name for name in facts if name not in columns.names)
-    return OwnTable(columns, _kind(texts, graded, label), count, unused)
+    values = {} if gold is None else {value: n for value, n in gold.values.items() if value not in marks}
+    return OwnTable(columns, _kind(roles.members, graded, roles.label), count, unused, skipped, values)
+
+
+def _missing(gold: ColumnFacts | None, is_label: bool) -> tuple[str, ...]:
+    """The values that mark rows without gold, of labels and of scores of 0 and 1."""
+    if gold is None or not (is_label or gold.is_binary):
+        return ()
+    return (*gold.missing, *([""] if gold.blank else []))
 
 
 def _names(path: Path, header: bool) -> list[str]:
@@ -110,17 +136,8 @@ def _records(path: Path, names: Sequence[str], header: bool) -> Iterator[tuple[i
     return ((line, [record.get(name) for name in names]) for line, record in read_objects(path))
 
 
-def _gold(path: Path, columns: Sequence[ColumnFacts]) -> tuple[str | None, str | None]:
-    """The names of the columns of score and label, of which there is one at most."""
-    scores, labels = [one.name for one in columns if one.is_score], [one.name for one in columns if one.is_label]
-    if len(scores) + len(labels) > 1:
-        found = {kind: ", ".join(names) or "none" for kind, names in (("scores", scores), ("labels", labels))}
-        raise ValueError(Errors.TABLE_MANY_GOLD.format(path=path, **found))
-    return next(iter(scores), None), next(iter(labels), None)
-
-
 def _check_numbers(path: Path, score: ColumnFacts) -> None:
-    if score.is_number:
+    if score.is_number or score.is_binary:
         return
     line, value = score.bad[0]
     count = score.count - score.numbers
@@ -143,16 +160,19 @@ def _scaled(
         return replace(columns, score=None)
 
 
-def _count(path: Path, columns: Columns, bad: BadLines) -> int:
-    """How many rows there are; what is wrong in them is noted."""
-    count = 0
+def _count(path: Path, columns: Columns, bad: BadLines) -> tuple[int, int]:
+    """How many rows there are, and how many without gold; what is wrong in them is noted."""
+    count = skipped = 0
     for record in read_table(path, columns.names, header=columns.header):
+        if columns.is_missing(record):
+            skipped += 1
+            continue
         count += 1
         try:
             table_row(record, columns, path)
         except ValueError as error:
             bad.add(error, record[0])
-    return count
+    return count, skipped
 
 
 def _range(
@@ -160,6 +180,8 @@ def _range(
 ) -> tuple[float, float]:
     if score is None or not score.numbers:  # which reading the rows reports
         return (0.0 if low is None else low), (1.0 if high is None else high)
+    if score.is_binary and low is None and high is None:
+        return 0.0, 1.0
     if low is None or high is None:
         _check_outliers(path, score.name, lambda: _scores(path, score.name, header), low, high)
     found = _known_range(score.low, score.high)
@@ -209,6 +231,8 @@ def _check_outliers(
 def _kind(texts: Sequence[str], score: ColumnFacts | None, label: str | None) -> Kind:
     if len(texts) == TRIPLET:
         return "triplets"
+    if len(texts) == SINGLE:
+        return "classes"
     if label is not None:
         return "labelled"
     if score is None:

@@ -10,6 +10,7 @@ from ..files.lines import check_text
 from .errors import Errors
 
 TRIPLET = 3
+BOOLEANS = {"true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0, "false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0}
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,11 @@ class Row:
     line: int
     score: float | None = None
     label: str | None = None
+
+
+def from_boolean(value: object) -> object:
+    """Return a boolean that is written as a word, such as "True" or "no", as 1 or 0; other values as they are."""
+    return BOOLEANS.get(value.strip().lower(), value) if isinstance(value, str) else value
 
 
 def check_members(texts: Sequence[object], names: Sequence[str], path: Path, line: int) -> tuple[str, ...]:

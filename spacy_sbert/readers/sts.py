@@ -1,10 +1,12 @@
 """The official layout of the STS benchmark."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..files.lines import format_suffix
+from ..files.lines import format_suffix, has_text
 from ..files.tables import read_tabs
+from .column_names import GOLD_NAMES, normalized
 from .errors import Errors
 from .rows import Row, check_members, check_score
 
@@ -12,6 +14,7 @@ STS_COLUMNS = 7  # genre, file, year, id, score, sentence1, sentence2; some line
 SCORE = 4  # the place of the score
 STS_MAX_SCORE = 5.0
 SENTENCES = ("sentence1", "sentence2")
+YEAR = re.compile(r"(19|20)\d\d")
 Pair = tuple[str, str, float]
 
 
@@ -20,21 +23,36 @@ def sts_rows(path: Path) -> Iterator[Row]:
     for line, columns in read_tabs(path):
         if len(columns) < STS_COLUMNS:
             raise ValueError(Errors.MISSING_COLUMN.format(path=path, line=line, given=len(columns)))
+        if line == 1 and is_header(columns):
+            raise ValueError(Errors.STS_HEADER.format(path=path, line=line, given=", ".join(columns)))
         score = check_score(columns[SCORE], 0.0, STS_MAX_SCORE, path, line, "score")
         yield Row(check_members(columns[5:7], SENTENCES, path, line), line, score=score)
 
 
 def starts_as_sts(path: Path) -> bool:
-    """Whether the first line of a .csv or .tsv has the columns of the STS benchmark; a .tsv then a number in the fifth.
+    """Whether the first line of a .csv or .tsv is one of the STS benchmark: a year, a score from 0 to 5, two texts.
 
-    A file without lines does, too: there are no columns of its own.
+    Years are such as 2012test and 2017; some files leave them blank. In a .csv any tab-separated line of so many
+    columns is one, unless it is a header. A file without lines is one, too: there are no columns of its own.
     """
     _, columns = next(read_tabs(path), (0, None))
     if columns is None:
         return True
     if len(columns) < STS_COLUMNS:
         return False
-    return format_suffix(path) == ".csv" or columns[SCORE].strip().replace(".", "", 1).isdecimal()
+    if format_suffix(path) == ".csv":
+        return not is_header(columns)
+    try:
+        is_score = 0 <= float(columns[SCORE]) <= STS_MAX_SCORE
+    except ValueError:
+        return False
+    is_year = bool(YEAR.match(columns[2].strip())) or not columns[2].strip()
+    return is_score and is_year and all(map(has_text, columns[5:7]))
+
+
+def is_header(columns: list[str]) -> bool:
+    """Whether the first line of a file has the names of columns: "score" or the like in the place of the score."""
+    return normalized(columns[SCORE]) in GOLD_NAMES or {normalized(name) for name in columns} >= {*SENTENCES}
 
 
 def read_sts(path: Path) -> Iterator[Pair]:

@@ -110,6 +110,10 @@ class Errors(errors.Errors):
         "The config has no section [training]; it has: {given}. Write one with 'python -m spacy sbert init-config', or "
         "complete it with 'python -m spacy init fill-config'."
     )
+    SCORES_NOT_DEFINED = (
+        "Training could not tell better weights from worse: on [{corpus}] no score of [training.score_weights] is "
+        "defined. {reasons}. Give weight to another score, or another dev corpus."
+    )
     NO_SUCH_SETTING = (
         "[{section}] has no setting '{given}', which would be ignored: expected {expected}. Correct its name."
     )

@@ -30,8 +30,10 @@ from .errors import Errors
 from .improving import Progress, train_while_improving
 from .ranks import Ranks
 from .together import together
+from .weighted_scores import check_weighted_scores
 
 DIR_CHECKPOINT = "checkpoint"
+PROGRESS_LOGGER = "spacy-sbert.ProgressLogger.v1"
 SETTINGS = (  # of [training], which spaCy's loop takes as they are
     "dropout",
     "accumulate_gradient",
@@ -69,13 +71,13 @@ def train(nlp: Language, output: Path | None, ranks: Ranks, checkpoints: Checkpo
     found = find_checkpoint(output, checkpoints, ranks)
     config = nlp.config.interpolate()
     training = _begin(config, ranks)
+    if config["training"]["logger"].get("@loggers") != PROGRESS_LOGGER:  # which checks by itself
+        check_weighted_scores(nlp)
     train_corpus, dev_corpus = resolve_dot_names(config, [training["train_corpus"], training["dev_corpus"]])
     optimizer, frozen = training["optimizer"], training["frozen_components"]
     epochs = Epochs(nlp, train_corpus, training["batcher"], training["max_epochs"])
     progress = Progress() if found is None else load_checkpoint(found, nlp, optimizer, epochs, ranks)
     begun, written = progress.step, output if ranks.is_first else None
-    if found is None:
-        clean_output_dir(written)
     save = partial(_save, nlp, written, optimizer, create_before_to_disk_callback(training["before_to_disk"]))
     with together(nlp, ranks):
         evaluate = create_evaluation_callback(nlp, dev_corpus, training["score_weights"])
@@ -84,6 +86,8 @@ def train(nlp: Language, output: Path | None, ranks: Ranks, checkpoints: Checkpo
         with nlp.select_pipes(disable=frozen):
             logger = training["logger"] if ranks.is_first else _silent
             log, finish = logger(nlp, sys.stdout, sys.stderr)
+        if found is None:
+            clean_output_dir(written)
         try:
             for info, is_best in steps:
                 if is_best is not None:

@@ -29,17 +29,19 @@ class Objective:
 CONTRASTIVE = {"@layers": "spacy-sbert.OnlineContrastiveLoss.v1", "distance": "cosine", "margin": 0.5}
 RANKING = {"@layers": "spacy-sbert.MultipleNegativesRankingLoss.v1", "scale": 20.0}
 SOFTMAX = {"@layers": "spacy-sbert.SoftmaxLoss.v1", "learn_rate_factor": 50.0}
+BATCH_HARD = {"@layers": "spacy-sbert.BatchHardTripletLoss.v1", "distance": "euclidean", "margin": 1.0}
 OBJECTIVES = {  # by the kind of the table
     "graded": Objective({"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}, "sts_spearman", 16, {}),
     "binary": Objective(CONTRASTIVE, "pair_ap", 32, {}),
     "labelled": Objective(SOFTMAX, "nli_acc", 16, {"normalize": False}),  # as configs/nli.cfg
     "positives": Objective(RANKING, "pair_ap", 32, {}),
     "triplets": Objective(RANKING, "triplet_acc", 32, {}),
+    "classes": Objective(BATCH_HARD, "knn_acc", 64, {}),  # large batches, as several texts of a class must meet in one
 }
 MEASURES = {kind: objective.measure for kind, objective in OBJECTIVES.items()}  # of what is scored
 
 
-Kind = Literal["graded", "binary", "labelled", "positives", "triplets"]
+Kind = Literal["graded", "binary", "labelled", "positives", "triplets", "classes"]
 
 
 @validated

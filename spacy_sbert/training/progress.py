@@ -16,6 +16,7 @@ from ..files.whole import writing
 from .errors import Notes
 from .log_file import append_to_log
 from .steps import epoch_steps
+from .weighted_scores import check_weighted_scores
 
 
 class Info(TypedDict):
@@ -44,7 +45,8 @@ def progress_logger(progress_bar: bool = True, output_file: str | Path | None = 
         left in each row.
     output_file (str or Path): a file that gets a line for each evaluation: a row of a table if it ends in .csv, else
         JSON; an existing one is continued.
-    RETURNS (Callable): what `training.logger` is to be.
+    RETURNS (Callable): what `training.logger` is to be. It raises ValueError before the first step if no weighted score
+        is defined for the dev corpus, see check_weighted_scores.
     """
 
     def setup(nlp: Language, stdout: IO = sys.stdout, stderr: IO = sys.stderr) -> tuple[LogStep, Callable[[], None]]:
@@ -59,6 +61,7 @@ class TrainingLog:
 
     def __init__(self, nlp: Language, stdout: IO, stderr: IO, progress_bar: bool, output_file: Path | None):
         training = nlp.config.interpolate()["training"]
+        check_weighted_scores(nlp)
         trained = [(name, pipe) for name, pipe in nlp.pipeline if getattr(pipe, "is_trainable", False)]
         # What a shared encoder reports as its loss is the size of the gradient that it got.
         self.sources = {name for name, pipe in trained if hasattr(pipe, "listener_map")}

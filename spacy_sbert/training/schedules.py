@@ -12,6 +12,12 @@ from .batchers import AnyBatcher
 from .errors import Errors
 from .steps import steps_of_rate
 
+EXPECTED = {  # of the settings of linear_warmup.v2
+    "epochs": "a whole number, as training.max_epochs is",
+    "max_steps": "a whole number, as training.max_steps is",
+    "corpus": "a corpus, such as ${corpora.train}",
+    "batcher": "a batcher, such as ${training.batcher}",
+}
 VARIABLE = re.compile(r"\$\{.+\}")  # the name of another setting, in a config
 
 
@@ -75,7 +81,7 @@ def linear_warmup_of_epochs(
     """
     for name, value in {"epochs": epochs, "max_steps": max_steps, "corpus": corpus, "batcher": batcher}.items():
         if isinstance(value, str) and not VARIABLE.fullmatch(value):
-            raise ValueError(bad_setting(name, value, "what training has: ${training.max_epochs}, ${corpora.train}"))
+            raise ValueError(bad_setting(name, value, EXPECTED[name]))
     if isinstance(epochs, str) or isinstance(max_steps, str) or isinstance(corpus, str) or isinstance(batcher, str):
         return repeat(initial_rate)
     return linear_warmup(initial_rate, steps_of_rate(epochs, max_steps, corpus, batcher), warmup, start_step)

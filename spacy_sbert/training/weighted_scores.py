@@ -1,0 +1,65 @@
+"""Whether the gold of the dev corpus allows the scores by which training keeps the best weights."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from spacy.language import Language
+from spacy.util import resolve_dot_names
+
+from ..spans.gold import MEASURES, GoldFacts
+from .errors import Errors
+from .objectives import needs_labels
+
+OWN = "spacy-sbert."  # the beginning of the names of readers that are looked at
+
+
+def check_weighted_scores(nlp: Language) -> None:
+    """Refuse a training whose scores would be 0 at each evaluation, so that the first weights were kept as the best.
+
+    The dev corpus is read if it is one of this package, and if no other component is scored.
+
+    nlp (Language): initialised, with the config of the training.
+    RAISES (ValueError): if no score that has a weight is defined, with the reason for each; what the reader raises.
+    """
+    config = nlp.config.interpolate()
+    training = config["training"]
+    weighted = {name: _measure(name) for name, weight in training["score_weights"].items() if weight}
+    if not weighted or None in weighted.values() or not _is_own(config, training["dev_corpus"]):
+        return
+    (corpus,) = resolve_dot_names(config, [training["dev_corpus"]])
+    facts = {pipe.spans_key: GoldFacts() for _, pipe in nlp.pipeline if hasattr(pipe, "spans_key")}
+    for example in corpus(nlp):
+        for key, gold in facts.items():
+            gold.add(example.reference, key)
+    reasons: dict[str, str] = {}
+    for gold in facts.values():
+        undefined = gold.undefined()
+        if gold.pair_labels and not any(_labels_pairs(pipe) for _, pipe in nlp.pipeline):
+            undefined["nli_acc"] = "no pipe learns labels of pairs"
+        if not all(measure in undefined for measure in weighted.values()):
+            return
+        reasons |= {name: undefined[measure] for name, measure in weighted.items() if measure is not None}
+    if reasons:
+        said = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+        raise ValueError(Errors.SCORES_NOT_DEFINED.format(corpus=training["dev_corpus"], reasons=said))
+
+
+def _measure(name: str) -> str | None:
+    """The measure that a score is, alone or of one of several objectives or pipes; None for other scores."""
+    return next((measure for measure in MEASURES if f"_{measure}_" in f"_{name}_"), None)
+
+
+def _is_own(config: Mapping[str, Any], name: str) -> bool:
+    block: Any = config
+    for part in name.split("."):
+        block = block.get(part, {})
+    return str(block.get("@readers", "")).startswith(OWN)
+
+
+def _labels_pairs(pipe: object) -> bool:
+    """Whether a pipe may give labels to pairs: one that has a loss is asked, others are believed."""
+    model: Any = getattr(pipe, "model", None)
+    if not hasattr(pipe, "spans_key") or not hasattr(model, "maybe_get_ref"):
+        return False
+    loss = model.maybe_get_ref("loss")
+    return needs_labels(loss) if loss is not None else not hasattr(pipe, "loss_weight")
