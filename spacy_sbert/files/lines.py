@@ -158,6 +158,8 @@ def check_text(text: object, column: str, path: Path, line: int) -> str:
 
 def check_label(value: object, column: str, path: Path, line: int) -> str:
     """A label, which may be a whole number. RAISES (ValueError): see check_text."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     return check_text(str(value) if isinstance(value, int) else value, column, path, line)
 
 

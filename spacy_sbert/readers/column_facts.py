@@ -50,6 +50,7 @@ class ColumnFacts:
 
     count: number of cells. blank: cells without a value. nested: the line of the first list or object, 0 for none.
     spaced: cells of several words, or of a script without spaces. worded: cells with a word that is no date, URL or id.
+    odd: cells that are a date or a URL.
     numbers, low, high: cells that are finite numbers. like_numbers: cells that are numbers, or are with a comma for the
     point; booleans written as words do not count. bad: the first cells that are no numbers, each with its line.
     values: how often each value comes, for up to MANY + 1 values. words: number of words in all cells.
@@ -61,6 +62,7 @@ class ColumnFacts:
     spaced: int = 0
     worded: int = 0
     words: int = 0
+    odd: int = 0
     blank: int = 0
     nested: int = 0
     numbers: int = 0
@@ -103,8 +105,9 @@ class ColumnFacts:
         self.words += len(words)
         is_spaced = len(words) > 1 or not (text.isascii() or UNSPACED.search(text) is None)
         self.spaced += is_spaced
-        if is_spaced or not any(map(str.isdigit, text)):
-            self.worded += any(_is_word(word) for word in words)
+        is_worded, has_digits = any(_is_word(word) for word in words), any(map(str.isdigit, text))
+        self.worded += is_worded and (is_spaced or not has_digits)
+        self.odd += bool(URL.match(text)) or (not is_worded and has_digits and not text.isalnum())
 
     @property
     def key(self) -> str:
@@ -182,7 +185,7 @@ class ColumnFacts:
 
         Whole numbers, more values than 20, and values that come once are labels only under a name that says so.
         """
-        if self.nested or self.is_binary or not self.classes:
+        if self.nested or self.is_binary or not self.classes or self.odd > MOSTLY * self.filled:
             return False
         is_named = self.key in LABEL_NAMES
         few, n_classes = self.repeats_values, len(self.classes)

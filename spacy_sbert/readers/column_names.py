@@ -37,9 +37,8 @@ OTHERS = _names(
     clicks shares count counts freq frequency n length len size tokens words chars characters rank ranking position pos1
     page line offset start end price cost age version author user username annotator worker source dataset corpus domain
     lang language locale country city url link website file filename path weight confidence probability prob duration
-    hours minutes seconds"""
+    hours minutes seconds at"""
 )
-OTHER_ENDS = _names("id ids idx index year date time at count counts votes likes views length len size rank")
 OTHER_STARTS = _names("num n nr id count created updated")
 
 PAIRS = (  # the first text, the second
@@ -98,7 +97,7 @@ def is_other(name: str) -> bool:
     if normalized(name) in OTHERS:
         return True
     words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
-    return len(words) > 1 and (words[-1] in OTHER_ENDS or words[0] in OTHER_STARTS)
+    return len(words) > 1 and (words[-1] in OTHERS or words[0] in OTHER_STARTS)
 
 
 def find_triplets(names: Sequence[str]) -> list[tuple[str, str, str]]:

@@ -138,6 +138,8 @@ def _fill(path: Path, texts: Sequence[ColumnFacts], worded: Sequence[ColumnFacts
         other = next(one for one in spaced if one not in texts)
         single = Roles((texts[0].name,), label=gold.label or other.name)
         raise _ambiguous(path, [Roles(tuple(one.name for one in spaced), label=gold.label), single])
+    if gold.score is not None and not spaced and len(words) < PAIR:
+        words = [one for one in worded if not is_other(one.name)]
     if len(spaced) == SINGLE and len(words) == SINGLE and gold.score is not None:
         return [one for one in worded if one in spaced or one in words]
     return spaced or (words if len(words) <= PAIR else [])

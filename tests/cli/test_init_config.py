@@ -195,9 +195,9 @@ def test_scores_of_a_table_of_commas_are_not_labels(tmp_path):
 
 
 def test_whole_scores_of_many_values_are_not_names_of_rows(tmp_path):
-    path = write(tmp_path / "own.csv", ("one", "two", "mine"), graded_rows(scores=[2 * i for i in range(50)]))
+    path = write(tmp_path / "own.csv", ("one", "two", "grade"), graded_rows(scores=[2 * i for i in range(50)]))
     found = find_table(path)
-    assert (found.kind, found.columns.score, found.columns.max_score) == ("graded", "mine", 100)
+    assert (found.kind, found.columns.score, found.columns.max_score) == ("graded", "grade", 100)
     path = write(tmp_path / "ids.csv", ("one", "two", "id"), [(*texts(60 + i)[:2], i) for i in range(60)])
     found = find_table(path)
     assert (found.kind, found.unused) == ("positives", ("id",))
@@ -250,7 +250,8 @@ def test_a_score_just_below_the_range(tmp_path, scores, end):
     assert "Scores are scaled from -" in run("init-config", path, path, "--out", tmp_path / "x.cfg", *options)
     repaired = write(tmp_path / "repaired.csv", ("one", "two", "sim"), with_score(rows, 33, 0))
     said = run("init-config", repaired, repaired, "--out", tmp_path / "y.cfg")
-    assert f"Scores are scaled from 0..{end}" in said
+    assert ("Scores are scaled from 0..5 to 0..1" in said) is (end == 5) and "0..1 to 0..1" not in said
+    assert load_config(tmp_path / "y.cfg")["corpora"]["train"]["max_score"] == end
 
 
 def test_all_that_is_wrong_is_said_at_once(tmp_path):

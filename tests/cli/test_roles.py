@@ -1,0 +1,206 @@
+"""Commands that find out what a table has: what they choose, and what they refuse before anything is encoded."""
+
+import csv
+import json
+import random
+
+import numpy
+import pytest
+import spacy
+from spacy.cli.train import train
+from spacy.util import load_config
+from typer.testing import CliRunner
+
+from spacy_sbert.cli import app
+from spacy_sbert.readers import PairCorpus, convert
+from spacy_sbert.training.own_config import own_config
+
+WORDS = ["the", "cat", "sat", "on", "a", "mat", "dog", "ran", "he", "man", "food", "is"]
+RANDOM = random.Random(0)
+
+
+def run(*arguments, code=0):
+    found = CliRunner().invoke(app, [*map(str, arguments), *([] if arguments[0] == "train" else ["-q"])])
+    assert found.exit_code == code, found.output
+    return " ".join(found.output.split())
+
+
+def text(i=0):
+    return " ".join(RANDOM.sample(WORDS, 5))
+
+
+def write(path, header, *columns, n=40):
+    with path.open("w", newline="", encoding="utf8") as file:
+        csv.writer(file).writerows([header, *([column(i) for column in columns] for i in range(n))])
+    return path
+
+
+@pytest.fixture(scope="module")
+def pipeline(make_nlp, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("roles") / "nlp"
+    make_nlp().to_disk(folder)
+    return folder
+
+
+def test_what_was_chosen_stands_in_one_line(tmp_path, pipeline):
+    header = ("question1", "question2", "created_at", "is_duplicate")
+    path = write(tmp_path / "d.csv", header, text, text, lambda i: f"2024-03-04 12:10:{i:02d}", lambda i: i % 2)
+    found = "question1, question2, is_duplicate"
+    line = f"Columns found: {found}, scores from 0 to 1; not used: created_at"
+    assert line in run("evaluate", pipeline, path)
+    assert line in run("convert", path, tmp_path / "d.spacy")
+    said = run("init-config", path, path, "-o", tmp_path / "d.cfg")
+    assert f"40 pairs with scores of 0 and 1 ({found})" in said and "Columns not used: created_at" in said
+    assert "scaled" not in said  # from 0..1 to 0..1
+
+
+def test_commands_agree_about_rows_without_gold(tmp_path, pipeline):
+    path = write(tmp_path / "n.csv", ("premise", "hypothesis", "label"), text, text, lambda i: [-1, 0, 1, 2][i % 4])
+    marked = "10 rows without gold (-1) are skipped"
+    assert marked in run("init-config", path, path, "-o", tmp_path / "n.cfg")
+    corpora = load_config(tmp_path / "n.cfg")["corpora"]
+    assert corpora["train"]["missing"] == corpora["dev"]["missing"] == ["-1"]
+    for options in ((), ("--members", "premise,hypothesis", "--label", "label")):
+        said = run("convert", path, tmp_path / "n.spacy", "--overwrite", *options)
+        assert marked in said and "Wrote 30 pairs" in said
+        labels = {
+            eg.reference.spans["sbert"].attrs["label"] for eg in PairCorpus(tmp_path / "n.spacy")(spacy.blank("en"))
+        }
+        assert labels == {"0", "1", "2"}
+    said = run("evaluate", pipeline, path, code=1)  # labels without a head
+    assert marked in said and "[sbert-evaluate-no-score]" in said and "no head for labels" in said
+
+
+@pytest.mark.parametrize("command", ["evaluate", "convert", "init-config"])
+def test_every_command_shows_the_readings_that_fit(tmp_path, pipeline, command):
+    path = write(tmp_path / "y.csv", ("a", "b", "karma"), text, text, lambda i: 3 * i % 37)
+    arguments = {"evaluate": (pipeline, path), "convert": (path, tmp_path / "y.spacy")}
+    arguments["init-config"] = (path, path, "-o", tmp_path / "y.cfg")
+    said = run(command, *arguments[command], code=1)
+    assert "--members a,b --score karma (pairs with scores) --members a,b (pairs alone)" in said
+    assert not (tmp_path / "y.cfg").exists() and not (tmp_path / "y.spacy").exists()
+
+
+def test_seven_columns_are_not_always_the_sts_benchmark(tmp_path, pipeline):
+    rows = [
+        "7\tnews\ta b\tc d\t3\tDT NN a1\tDT NN b1",
+        "8\tnews\tc\td\t1\tNN VB a2\tIN DT b2",
+        "9\tnews\te\tf\t4\tPRP a3\tb3",
+    ]
+    path = tmp_path / "seven.tsv"
+    path.write_text("\n".join(rows) + "\n")
+    said = run("evaluate", pipeline, path, code=1)
+    assert "STS" not in said
+    said = run("evaluate", pipeline, path, "--no-header", "--members", "5,6", code=1)
+    assert "[sbert-evaluate-no-gold]" in said
+    said = run("evaluate", pipeline, path, "--no-header", "--members", "5,6", "--score", "4")
+    assert "Columns found: 5, 6, 4, scores from 1 to 5; not used: 0, 1, 2, 3" in said and "Spearman" in said
+    sts = tmp_path / "sts.tsv"
+    sts.write_text("main-news\tMSR\t2012test\t01\t4.5\tA man.\tHe ran.\n\t\t\t\t1.0\tA cat.\tThe mat.\n")
+    assert "Layout found: the STS benchmark's" in run("evaluate", pipeline, sts)
+
+
+def test_a_header_of_the_sts_benchmark_is_named(tmp_path, pipeline):
+    path = tmp_path / "sts.tsv"
+    path.write_text("genre\tfile\tyear\tid\tscore\tsentence1\tsentence2\nn\tf\t2012\t1\t4\ta cat\tthe dog\n")
+    said = run("evaluate", pipeline, path, "-f", "sts", code=1)
+    assert "has no header" in said and "Repair" not in said and "--format table" in said
+
+
+def test_the_range_of_a_converted_table_is_asked_for(tmp_path):
+    path = write(tmp_path / "f.csv", ("a", "b", "score"), text, text, lambda i: 4.8 if i % 2 else 0.2)
+    said = run("convert", path, tmp_path / "f.spacy", code=1)
+    assert "[sbert-convert-range]" in said and "expected a score from 0 to 1" not in said
+    run("convert", path, tmp_path / "f.spacy", *said[said.index("--min-score") :].rstrip(".").split())
+    scores = [eg.reference.spans["sbert"].attrs["score"] for eg in PairCorpus(tmp_path / "f.spacy")(spacy.blank("en"))]
+    assert scores == pytest.approx([0.04, 0.96] * 20)
+
+
+# Texts and classes
+
+
+def test_a_table_of_texts_and_classes_is_trained_and_scored(tmp_path, tiny_bert, pipeline):
+    path = write(tmp_path / "c.csv", ("text", "category"), text, lambda i: f"class_{i % 3}")
+    options = ("--encoder", tiny_bert, "--epochs", 1)
+    assert "40 texts with labels (text, category)" in run("init-config", path, path, "-o", tmp_path / "c.cfg", *options)
+    config = load_config(tmp_path / "c.cfg")
+    assert config["components"]["sbert"]["loss"]["@layers"] == "spacy-sbert.BatchHardTripletLoss.v1"
+    assert [name for name, weight in config["training"]["score_weights"].items() if weight] == ["knn_acc"]
+    train(tmp_path / "c.cfg", tmp_path / "trained", overrides={"training.logger.progress_bar": False})
+    nlp = spacy.load(tmp_path / "trained/model-best")
+    assert 0 < nlp.meta["performance"]["knn_acc"] < 1
+    run("evaluate", pipeline, path, "--members", "text", "--label", "category", "-o", tmp_path / "c.json")
+    scores = json.loads((tmp_path / "c.json").read_text())
+    nlp = spacy.load(pipeline)
+    with path.open(newline="") as file:
+        texts, labels = zip(*[row.values() for row in csv.DictReader(file)], strict=True)
+    vectors = numpy.stack([nlp(text).vector for text in texts])
+    vectors /= numpy.linalg.norm(vectors, axis=1, keepdims=True)
+    nearest = (vectors @ vectors.T - 9 * numpy.eye(40)).argmax(axis=1)
+    assert scores["knn_acc"] == pytest.approx(numpy.mean([labels[i] == labels[k] for i, k in enumerate(nearest)]))
+    assert scores["pairs"] == 40 and scores["sts_spearman"] is None
+
+
+# Scores that are not defined
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ((text, text, lambda i: 1), "all gold scores are 1"),
+        ((text, text, lambda i: 0.25), "all gold scores are 0.25"),
+        ((text, lambda i: "card"), "all labels of texts are 'card'"),
+    ],
+)
+def test_gold_of_one_value_measures_nothing(tmp_path, pipeline, columns, reason):
+    header = ("a", "b", "score") if len(columns) == 3 else ("text", "category")
+    path = write(tmp_path / "const.csv", header, *columns)
+    said = run("evaluate", pipeline, path, "-o", tmp_path / "s.json", code=1)
+    assert "[sbert-evaluate-no-score]" in said and reason in said and not (tmp_path / "s.json").exists()
+    assert "[sbert-init-one-value]" in run("init-config", path, path, "-o", tmp_path / "x.cfg", code=1)
+    if len(columns) == 3:  # what other files of examples say
+        convert(path, tmp_path / "c.spacy", format="table", members=["a", "b"], score="score")
+        assert reason in run("evaluate", pipeline, tmp_path / "c.spacy", code=1)
+        convert(path, tmp_path / "p.spacy", format="table", members=["a", "b"])
+        assert "its examples have no gold" in run("evaluate", pipeline, tmp_path / "p.spacy", code=1)
+
+
+def test_what_is_defined_is_shown_and_why_the_rest_is_not(tmp_path, pipeline):
+    columns = (text, text, lambda i: i % 5, lambda i: "NEUTRAL")
+    header = ("sentence_A", "sentence_B", "relatedness_score", "entailment_judgment")
+    path = write(tmp_path / "sick.csv", header, *columns)
+    options = ("--members", "sentence_A,sentence_B", "--score", header[2], "--label", header[3])
+    said = run("evaluate", pipeline, path, *options, "-o", tmp_path / "s.json")
+    assert "Spearman" in said and "Other scores are not defined: the pipeline has no head for labels" in said
+    assert json.loads((tmp_path / "s.json").read_text())["sts_spearman"] is not None
+
+
+def test_gold_of_another_kind_is_refused_before_training(tmp_path, tiny_bert):
+    binary = write(tmp_path / "bin.csv", ("a", "b", "score"), text, text, lambda i: i % 2)
+    graded = write(tmp_path / "graded.csv", ("a", "b", "score"), text, text, lambda i: i / 40)
+    said = run("init-config", binary, graded, "-o", tmp_path / "b.cfg", code=1)
+    assert "[sbert-init-other-gold]" in said and not (tmp_path / "b.cfg").exists()
+    reading = {"members": ["a", "b"], "score": "score"}
+    paths = {"path": str(binary), **reading}, {"path": str(graded), **reading}
+    config = own_config(*paths, kind="binary", count=40, encoder=str(tiny_bert), epochs=1)
+    config["training"]["logger"]["progress_bar"] = False
+    config.to_disk(tmp_path / "b.cfg")
+    wanted = "[sbert-scores-not-defined]", "pair_ap: the scores are not 0 and 1 alone"
+    said = run("train", tmp_path / "b.cfg", "--output", tmp_path / "out", code=1)
+    assert all(part in said for part in wanted) and not (tmp_path / "out/model-best").exists()
+    with pytest.raises(ValueError, match=r"pair_ap: the scores are not 0 and 1 alone") as caught:
+        train(tmp_path / "b.cfg", tmp_path / "stock")
+    assert wanted[0] in str(caught.value) and not (tmp_path / "stock/model-best").exists()
+    config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v1"}
+    config.to_disk(tmp_path / "c.cfg")
+    assert wanted[0] in run("train", tmp_path / "c.cfg", "--output", tmp_path / "out", code=1)
+    config["training"]["score_weights"]["sts_spearman"] = 1.0  # one that is defined
+    config.to_disk(tmp_path / "d.cfg")
+    assert "Training ended after step 1" in run("train", tmp_path / "d.cfg", "--output", tmp_path / "out")
+
+
+def test_a_number_of_steps_in_words_is_named(tmp_path, tiny_bert):
+    path = write(tmp_path / "bin.csv", ("a", "b", "score"), text, text, lambda i: i % 2)
+    run("init-config", path, path, "-o", tmp_path / "b.cfg", "--encoder", tiny_bert)
+    said = run("train", tmp_path / "b.cfg", "--training.max_steps", "two", code=1)
+    assert "max_steps = 'two': expected a whole number" in said and "corpora" not in said
