@@ -151,7 +151,7 @@ class ColumnFacts:
         minus = {value for value in self.values if as_number(value) == NO_LABEL_NUMBER}
         others = {value: n for value, n in self.values.items() if value not in minus | {NO_LABEL}}
         found = {NO_LABEL} & self.values.keys() if len(others) > 1 and "+" not in others else set()
-        numbers = [as_number(value) for value in others]
+        numbers = [math.nan if from_boolean(value) is not value else as_number(value) for value in others]
         if len(others) < 2 or not minus:
             return tuple(sorted(found))
         is_words = all(map(math.isnan, numbers))

@@ -209,7 +209,7 @@ def _with(members: Sequence[str], one: ColumnFacts) -> Roles:
 def _check_single(path: Path, facts: Mapping[str, ColumnFacts], members: tuple[str, ...], gold: Roles) -> Roles:
     """A text and its class: the label may be binary, and is the score if it was found by its name."""
     named = [name for name in (gold.label, gold.score) if name is not None]
-    if gold.label is None and not any(facts[name].is_binary or facts[name].is_label for name in named):
+    if gold.label is None and not any(facts[name].is_binary or facts[name].is_label for name in named if name in facts):
         raise _no_pair(path, facts, members)
     return Roles(members, label=named[0])
 

@@ -11,6 +11,7 @@ from .errors import Errors
 
 TRIPLET = 3
 BOOLEANS = {"true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0, "false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0}
+LONGEST = 9  # characters of one of these with white space around it
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,9 @@ class Row:
 
 def from_boolean(value: object) -> object:
     """Return a boolean that is written as a word, such as "True" or "no", as 1 or 0; other values as they are."""
-    return BOOLEANS.get(value.strip().lower(), value) if isinstance(value, str) else value
+    if not isinstance(value, str) or len(value) > LONGEST:
+        return value
+    return BOOLEANS.get(value.strip().lower(), value)
 
 
 def check_members(texts: Sequence[object], names: Sequence[str], path: Path, line: int) -> tuple[str, ...]:

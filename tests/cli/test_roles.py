@@ -17,6 +17,7 @@ from spacy_sbert.training.own_config import own_config
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "dog", "ran", "he", "man", "food", "is"]
 RANDOM = random.Random(0)
+NLP = spacy.blank("en")
 
 
 def run(*arguments, code=0):
@@ -36,10 +37,15 @@ def write(path, header, *columns, n=40):
 
 
 @pytest.fixture(scope="module")
-def pipeline(make_nlp, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("roles") / "nlp"
-    make_nlp().to_disk(folder)
-    return folder
+def loaded(make_nlp):
+    return make_nlp()
+
+
+@pytest.fixture
+def pipeline(loaded, monkeypatch):
+    """What `evaluate` is given; loaded once."""
+    monkeypatch.setattr("spacy_sbert.bulk.pipe.load_pipeline", lambda name: loaded)
+    return "nlp"
 
 
 def test_what_was_chosen_stands_in_one_line(tmp_path, pipeline):
@@ -63,9 +69,7 @@ def test_commands_agree_about_rows_without_gold(tmp_path, pipeline):
     for options in ((), ("--members", "premise,hypothesis", "--label", "label")):
         said = run("convert", path, tmp_path / "n.spacy", "--overwrite", *options)
         assert marked in said and "Wrote 30 pairs" in said
-        labels = {
-            eg.reference.spans["sbert"].attrs["label"] for eg in PairCorpus(tmp_path / "n.spacy")(spacy.blank("en"))
-        }
+        labels = {eg.reference.spans["sbert"].attrs["label"] for eg in PairCorpus(tmp_path / "n.spacy")(NLP)}
         assert labels == {"0", "1", "2"}
     said = run("evaluate", pipeline, path, code=1)  # labels without a head
     assert marked in said and "[sbert-evaluate-no-score]" in said and "no head for labels" in said
@@ -112,14 +116,14 @@ def test_the_range_of_a_converted_table_is_asked_for(tmp_path):
     said = run("convert", path, tmp_path / "f.spacy", code=1)
     assert "[sbert-convert-range]" in said and "expected a score from 0 to 1" not in said
     run("convert", path, tmp_path / "f.spacy", *said[said.index("--min-score") :].rstrip(".").split())
-    scores = [eg.reference.spans["sbert"].attrs["score"] for eg in PairCorpus(tmp_path / "f.spacy")(spacy.blank("en"))]
+    scores = [eg.reference.spans["sbert"].attrs["score"] for eg in PairCorpus(tmp_path / "f.spacy")(NLP)]
     assert scores == pytest.approx([0.04, 0.96] * 20)
 
 
 # Texts and classes
 
 
-def test_a_table_of_texts_and_classes_is_trained_and_scored(tmp_path, tiny_bert, pipeline):
+def test_a_table_of_texts_and_classes_is_trained_and_scored(tmp_path, tiny_bert, pipeline, loaded):
     path = write(tmp_path / "c.csv", ("text", "category"), text, lambda i: f"class_{i % 3}")
     options = ("--encoder", tiny_bert, "--epochs", 1)
     assert "40 texts with labels (text, category)" in run("init-config", path, path, "-o", tmp_path / "c.cfg", *options)
@@ -131,10 +135,9 @@ def test_a_table_of_texts_and_classes_is_trained_and_scored(tmp_path, tiny_bert,
     assert 0 < nlp.meta["performance"]["knn_acc"] < 1
     run("evaluate", pipeline, path, "--members", "text", "--label", "category", "-o", tmp_path / "c.json")
     scores = json.loads((tmp_path / "c.json").read_text())
-    nlp = spacy.load(pipeline)
     with path.open(newline="") as file:
         texts, labels = zip(*[row.values() for row in csv.DictReader(file)], strict=True)
-    vectors = numpy.stack([nlp(text).vector for text in texts])
+    vectors = numpy.stack([loaded(text).vector for text in texts])
     vectors /= numpy.linalg.norm(vectors, axis=1, keepdims=True)
     nearest = (vectors @ vectors.T - 9 * numpy.eye(40)).argmax(axis=1)
     assert scores["knn_acc"] == pytest.approx(numpy.mean([labels[i] == labels[k] for i, k in enumerate(nearest)]))
