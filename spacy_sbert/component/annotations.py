@@ -24,15 +24,17 @@ def on_cpu(scores: Sequence[EncodedDoc]) -> Sequence[EncodedDoc]:
     return [replace(encoded, vectors=vectors[start:end]) for encoded, (start, end) in parts]
 
 
-def make_record(doc: Doc, encoded: EncodedDoc, *, set_hooks: bool) -> Record:
+def make_record(doc: Doc, encoded: EncodedDoc, *, set_hooks: bool, fingerprint: str = "") -> Record:
     """The record of a Doc: NumPy arrays and scalars, places in characters, see records.
 
     doc (Doc): the Doc that was encoded.
     encoded (EncodedDoc): its rows, on whatever device.
     set_hooks (bool): whether the pipe answers `doc.vector`.
+    fingerprint (str): of the encoder; "" if it is not known.
     RETURNS (dict): rows int32 (rows, 2), vectors float32 (rows, width), has_text bool (rows,), width, pooling,
         normalize, set_hooks, truncated; text, if it is known; with token vectors also states float32 (wordpieces,
-        width), special tokens left out, and characters int32 (wordpieces, 2); with a dense layer dense, which is True.
+        width), special tokens left out, and characters int32 (wordpieces, 2); with a dense layer dense, which is True;
+        fingerprint, if it is known and there are rows.
     """
     rows, places = encoded.rows, encoded.rows.characters
     if places is None:  # of a model that was asked without the pipe
@@ -49,6 +51,8 @@ def make_record(doc: Doc, encoded: EncodedDoc, *, set_hooks: bool) -> Record:
     }
     if encoded.text is not None and rows.spans[0].tolist() == [0, len(doc)]:
         record["text"] = encoded.text  # a Doc puts it together anew each time
+    if fingerprint and len(rows.spans):
+        record["fingerprint"] = fingerprint
     if encoded.dense:
         record["dense"] = True
     if encoded.wordpieces is not None:

@@ -22,6 +22,7 @@ from ..training.pipe import PairPipe
 from ..vectors.encoded import EncodedDoc
 from . import upstream
 from .errors import Errors, Warnings
+from .fingerprint import PipeFingerprint
 from .heads import find_heads, probabilities_of
 from .notices import Notices
 from .text_pipe import TextPipe
@@ -136,6 +137,7 @@ class SentenceBert(PairPipe, TextPipe):
         self._expects_pairs = self._accumulates = False
         self._notices = Notices(name)
         self._in_pipeline = InPipeline()
+        self._fingerprint = PipeFingerprint()
         upstream.cache_transformers(self.model, loss)
         extensions.install_for_pipe(name)
         pipes.register(self)

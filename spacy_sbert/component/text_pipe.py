@@ -33,6 +33,7 @@ from ..vectors.token_texts import TokenTextEncoder
 from .ahead import predict_ahead
 from .annotations import make_record, on_cpu
 from .errors import Errors
+from .fingerprint import PipeFingerprint
 from .heads import find_heads, label_pairs
 from .notices import Notices
 from .sentences import late_sentences
@@ -51,6 +52,7 @@ class TextPipe(Similarities, SealedPipe):
     spans_key: str
     _notices: Notices
     _in_pipeline: InPipeline
+    _fingerprint: PipeFingerprint
 
     def __call__(
         self, doc: Doc, *, prompt_name: str | None = None, prompt: str | None = None, truncate_dim: int | None = None
@@ -171,9 +173,10 @@ class TextPipe(Similarities, SealedPipe):
         extensions.install_for_pipe(self.name)  # the pipe may have got another name since it was made
         shared = bool(find_listeners(self.model))
         pipes.register(self)  # or be a copy
+        fingerprint = self._fingerprint.of_batch(self, docs, scores)
         for doc, encoded in zip(docs, on_cpu(scores), strict=True):
             self._notices.of_vectors(doc, encoded, shared=shared)
-            record = make_record(doc, encoded, set_hooks=self.set_hooks)
+            record = make_record(doc, encoded, set_hooks=self.set_hooks, fingerprint=fingerprint)
             records.store(doc, self.name, record)
             if self.set_hooks:
                 hooks.install(doc)
@@ -182,6 +185,13 @@ class TextPipe(Similarities, SealedPipe):
         if late is not None:
             self._notices.once(late)
         label_pairs(find_heads(self.model), docs, scores, self.spans_key, self.name)
+
+    def fingerprint(self, *, load: bool = True) -> str:
+        """Return a short fingerprint of the encoder: 12 hexadecimal digits, as records carry it.
+
+        load (bool): whether to load the encoder, if it is not; without it there is none: "".
+        """
+        return self._fingerprint.of_pipe(self, load=load)
 
     @overload
     def encode(self, texts: Iterable[str], *, convert_to_tensor: Literal[True], **options: Any) -> torch.Tensor: ...

@@ -202,6 +202,40 @@ def find_docs_reader(nlp: Language, name: str, model: Model) -> tuple[Model, Mod
     return encoder, None if listener is None else find_tok2vec(nlp, name, listener).model
 
 
+def encoding_models(nlp: Language | None, name: str, model: Model, settings: object = None) -> list[Model]:
+    """Return the models that make the states for a pipe: its own encoder, and the component that it listens to.
+
+    nlp (Language): the pipeline of the pipe, None if it is in none. settings (object): the FolderSettings that the
+        states came with, which tell whose they are; None if they came without.
+    RETURNS (list[Model]): empty if the component is not known: a sourced pipe may listen to that of another pipeline.
+    """
+    encoder = model.get_ref("encoder")
+    if encoder.has_ref("reader"):
+        reader = encoder.get_ref("reader")
+        listener = reader.listener if isinstance(reader, TokenEncoder) else None
+        if listener is None:
+            return [reader]
+        heard = None if nlp is None else _nearest(nlp, name, listener, _is_curated_pipe)
+        heard = heard or (None if nlp is None else _nearest(nlp, name, listener, _is_tok2vec))
+        return [] if heard is None else [reader, heard.model]
+    source = encoder.layers[0]
+    if not isinstance(source, SentenceListener) or upstream_name(source) is None:
+        return [source]
+    pipe = None if nlp is None else _nearest(nlp, name, source, _is_transformer)
+    found = [one for one in (None if pipe is None else pipe.model, source.transformer) if one is not None]
+    if settings is not None:
+        found = [one for one in found if isinstance(one, RowTransformer) and one.shim.settings is settings]
+    return found[:1]
+
+
+def follow_replaced(nlp: Language, name: str, model: Model) -> None:
+    """Listen to the transformer that now stands before a pipe, if another one was put in its place."""
+    for listener in find_listeners(model):
+        pipe = _nearest(nlp, name, listener, _is_transformer)
+        if pipe is not None and listener.transformer is not None and pipe.model is not listener.transformer:
+            _hear(nlp, listener, pipe, model, model.maybe_get_ref("loss"))
+
+
 def reads_docs(model: Model) -> bool:
     """Whether the encoder of a pipe reads the tokens of Docs, not texts: a token-to-vector model, or a curated
     transformer, heard or of its own."""

@@ -125,6 +125,15 @@ class TransformerShim(SteppingShim):
         """These ranges, None until they are found; the encoder is loaded."""
         return self._inference.calibration(self.network)
 
+    def generation(self, *, refresh: bool = False) -> object:
+        """Return an object that is replaced when the weights change.
+
+        refresh (bool): whether to look at the weights now; without it, as they were when they last encoded.
+        """
+        if refresh:
+            self.inference_engine()
+        return self._inference.generation(self.network)
+
     @property
     def arithmetic(self) -> str:
         """That of training: "float32", "bfloat16" or "float16"."""

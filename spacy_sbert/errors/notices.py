@@ -1,9 +1,23 @@
 """What a pipe says of its work: each thing once, and of many cut texts how many."""
 
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Generic, Protocol, TypeVar
+
+# Packages whose lines tell nobody where to look: this one, and those that call it.
+INNER = ("spacy_sbert", "spacy", "spacy_transformers", "spacy_curated_transformers", "thinc", "srsly", "contextlib")
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line that called into this package or spaCy, however deep below it the warning is raised."""
+    level = 1
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in INNER:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 class Cuts(Protocol):
@@ -35,10 +49,10 @@ class Notices(Generic[CutsT]):
         self._said.add(what)
         return is_new
 
-    def once(self, message: str, *, stacklevel: int = 3) -> None:
+    def once(self, message: str) -> None:
         """Warn, unless that was said before."""
         if self.is_new(message):
-            warnings.warn(message, stacklevel=stacklevel)
+            warn(message)
 
     @contextmanager
     def one_for_cuts(self) -> Iterator[None]:
@@ -48,4 +62,4 @@ class Notices(Generic[CutsT]):
         finally:
             cuts, self.cuts = self.cuts, self._new_cuts()
             if cuts.count:
-                warnings.warn(cuts.message, stacklevel=4)
+                warn(cuts.message)

@@ -4,13 +4,13 @@ Nothing in spaCy tells a new Doc of what it receives, so hooks cannot come back 
 record that is read (`Doc.from_bytes`, `DocBin.get_docs`, `nlp.pipe(n_process=2)`) or moved (`Doc.from_docs`).
 """
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 import srsly
 
+from ..errors.notices import warn
 from .errors import Warnings
 
 _are_restored: ContextVar[bool] = ContextVar("are_restored", default=False)
@@ -28,7 +28,7 @@ def decode(obj: dict[object, object], chain: Callable[[dict[object, object]], ob
     chain (Callable): the next decoder. RETURNS: what that makes of it.
     """
     if "set_hooks" in obj and obj["set_hooks"] and "vectors" in obj:
-        _warn(Warnings.ARRIVED, stacklevel=6)  # the caller of srsly.msgpack_loads
+        _warn(Warnings.ARRIVED)
     return obj if chain is None else chain(obj)
 
 
@@ -36,7 +36,7 @@ class Place(int):
     """A character of a Doc, in the key of a record; `Doc.from_docs` alone adds to it."""
 
     def __add__(self, offset: int) -> "Place":
-        _warn(Warnings.JOINED, stacklevel=3)
+        _warn(Warnings.JOINED)
         return Place(int(self) + offset)
 
     def __sub__(self, offset: int) -> "Place":
@@ -54,7 +54,7 @@ def are_restored() -> Iterator[None]:
         _are_restored.reset(token)
 
 
-def _warn(message: str, *, stacklevel: int) -> None:
+def _warn(message: str) -> None:
     if message not in _said and not _are_restored.get():
         _said.add(message)
-        warnings.warn(message, stacklevel=stacklevel)
+        warn(message)

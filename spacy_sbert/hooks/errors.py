@@ -58,9 +58,18 @@ class Errors(errors.Errors):
     )
     SEARCH_QUERY = "Cannot search for {given}: expected a str, a Doc, a Span, or where it says so a vector."
     SEARCH_NO_PIPE = (
-        "Cannot encode a query given as str: no living 'sbert' pipe named '{name}' shares the vocab of this Doc, which "
-        "came without its pipeline, or is of another kind of pipe. Give the query as a Doc, nlp(query), or read Docs "
-        "with the vocab of the loaded pipeline: doc_bin.get_docs(nlp.vocab)."
+        "Cannot encode a query given as str: no pipe in memory has the encoder that made the vectors of this Doc "
+        "(pipe '{name}'{encoder}). Load its pipeline and give the query as a Doc, nlp(query); if the pipe was replaced "
+        "or trained since, process the text again: nlp(doc.text)."
+    )
+    NO_SENTENCE_VECTOR = (
+        "A {given} has no sentence vector: expected a Doc, Span or Token that an 'sbert' pipe has processed, such as "
+        "nlp(text)."
+    )
+    STATIC_WIDTH = (
+        "Cannot compare a {kind} of {ours} numbers with a Lexeme's static vector of {theirs}: the vocab of the {kind} "
+        "has no such vectors. With set_hooks = false in the config of the 'sbert' pipe, spaCy compares static vectors, "
+        "and doc._.sbert_similarity sentence vectors."
     )
     SEARCH_IN_CONTEXT = (
         "The sentence '{text}' has no vector of its own: the encoder had no row of it, so that it would be pooled "
@@ -75,33 +84,30 @@ class Warnings(errors.Warnings):
     """Of warnings and the log."""
 
     ARRIVED = (
-        "Docs with sentence vectors were read from bytes, a DocBin or another process (n_process), without their "
-        "hooks: until spacy_sbert.restore(doc) is called, doc.vector and similarity are spaCy's defaults, such as the "
-        "mean of doc.tensor or of static vectors. Call it for each Doc, or for all: spacy_sbert.restore(docs) of a "
-        "list, for doc in spacy_sbert.restore(docs) of a stream such as nlp.pipe."
+        "Docs arrived without hooks (bytes, DocBin, n_process): doc.vector and similarity are spaCy's own. Call "
+        "spacy_sbert.restore(doc), restore(list_of_docs), or loop over restore(nlp.pipe(...))."
     )
     JOINED = (
-        "Docs with sentence vectors were joined by Doc.from_docs, without their hooks: until spacy_sbert.restore(doc) "
-        "is called, doc.vector and similarity are spaCy's defaults, such as the mean of doc.tensor or of static "
-        "vectors."
+        "Doc.from_docs joined Docs without their hooks: doc.vector and similarity are spaCy's own. Call "
+        "spacy_sbert.restore(doc)."
     )
     RESTORE_UNUSED = (
-        "Nothing was restored: spacy_sbert.restore was given a stream (an iterator), whose Docs are restored as they "
-        "are taken from its result, and none was taken. Write for doc in spacy_sbert.restore(docs), or make a list "
-        "first: docs = list(docs), spacy_sbert.restore(docs)."
+        "Nothing was restored: the result of spacy_sbert.restore(stream) was not read. Loop over it, or restore a "
+        "list: spacy_sbert.restore(list(docs))."
     )
     POOLED_IN_CONTEXT = (
-        "The vector of a Span was pooled from its wordpieces in the context of its Doc: Spans of one Doc look more "
-        "alike than they are. For what Spans say by themselves, take "
-        'spacy_sbert.find_sbert(nlp, "{name}").encode([span.text, ...]); sentences are encoded by themselves with '
-        '[components.{name}.model.get_spans] unit = "doc+sent" (of the component "transformer" where that is shared) '
-        "and sentence boundaries set before the encoder. The pipe '{name}' says this once."
+        "A Span is pooled in the context of its Doc. For its text alone: "
+        'find_sbert(nlp, "{name}").encode(spans); for sentences: [components.{name}.model.get_spans] (or that of the '
+        'shared transformer) unit = "doc+sent".'
+    )
+    OTHER_ENCODER = (
+        "Compared vectors of two encoders, which have no common meaning ({ours}; {theirs}). Process both texts with "
+        "the same pipeline."
     )
     MOST_SIMILAR_UNPREFIXED = (
         "_.most_similar is now called _.sbert_most_similar, with the name of the pipe before it. The old name will go."
     )
     BEHIND_LIMIT = (
-        "A Span or Token lies wholly or partly behind the encoder's limit, where its Doc was cut: it has no vector, or "
-        'that of its beginning alone. Set overflow = "windows" in the encoder\'s config; sentences are encoded by '
-        "themselves with unit = \"doc+sent\". The pipe '{name}' says this once."
+        "A Span or Token lies behind the encoder's limit, where its Doc was cut: its vector is missing or incomplete. "
+        'Set overflow = "windows" or unit = "doc+sent" in the config of the encoder of \'{name}\'.'
     )

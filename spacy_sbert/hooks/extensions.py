@@ -1,4 +1,4 @@
-"""What Docs, Spans and Tokens have under `._.`: `sbert_vector`, `sbert_most_similar` and `sbert_truncated`."""
+"""Extension attributes: `sbert_vector`, `sbert_similarity`, `sbert_most_similar` and `sbert_truncated`."""
 
 import warnings
 from collections.abc import Callable, Iterable
@@ -9,7 +9,7 @@ from spacy.tokens import Doc, Span, Token
 from ..errors.habits import refuse
 from . import records
 from .errors import Warnings
-from .hooks import Piece, doc_of, vector
+from .hooks import Piece, doc_of, sentence_similarity, vector
 from .most_similar import Query, SimilarSpan, most_similar
 
 OUR_WAY = {
@@ -26,6 +26,7 @@ def install(pipe: str = "sbert") -> None:
     no pipe is called "sbert".
     """
     _set((Doc, Span, Token), f"{pipe}_vector", getter=partial(_vector, pipe))
+    _set((Doc, Span, Token), f"{pipe}_similarity", method=partial(_similarity, pipe))
     _set((Doc, Span), f"{pipe}_most_similar", method=partial(_most_similar, pipe))
     _set((Doc,), "sbert_truncated", getter=is_truncated)
 
@@ -57,6 +58,10 @@ def most_similar_unprefixed(
 
 def _vector(pipe: str, obj: Piece) -> object:
     return vector(obj, _answering(pipe, doc_of(obj)))
+
+
+def _similarity(pipe: str, obj: Piece, other: Piece) -> float:
+    return sentence_similarity(obj, other, _answering(pipe, doc_of(obj)))
 
 
 def _most_similar(

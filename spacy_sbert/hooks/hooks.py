@@ -7,12 +7,15 @@ and `Span.as_doc`, which hands the same hooks to a new Doc, needs nothing more.
 from typing import cast
 
 import numpy
+from spacy.errors import Warnings as SpacyWarnings
 from spacy.lexeme import Lexeme
 from spacy.tokens import Doc, Span, Token
 from thinc.util import to_numpy
 
+from ..errors.notices import warn
 from ..similarity import cosine, lengths
 from . import records
+from .encoders import SPACY, Encoder, check_one_encoder
 from .errors import Errors
 
 Piece = Doc | Span | Token
@@ -60,15 +63,91 @@ def similarity(ours: Piece, theirs: object) -> float:
 
     cos(u, v) = (u / ||u||) . (v / ||v||), and 0.0 where either has no text.
 
+    A Lexeme has a static vector: one of another width is compared with the static vector of the other side, as spaCy
+    does without hooks. Vectors of two encoders are compared with a warning.
+
     RETURNS (float): the similarity, from -1 to 1.
     RAISES (ValueError): if either side has no vectors, or the two have unequal width.
     """
-    u, v = vector(ours), vector_of(theirs)
+    if isinstance(theirs, Lexeme) and theirs.has_vector and len(theirs.vector) != _width(ours):
+        return _static_similarity(ours, theirs)
+    return _similarity(ours, theirs, None)
+
+
+def sentence_similarity(ours: Piece, theirs: Piece, name: str | None = None) -> float:
+    """Return the cosine similarity of the sentence vectors of two Docs, Spans or Tokens, whatever answers `similarity`.
+
+    name (str): the pipe whose vectors are compared; by default the one that answers `doc.vector`.
+    RAISES (TypeError): if the other side is something else. (ValueError): if either side has no sentence vector, or the
+        two have unequal width.
+    """
+    if not isinstance(theirs, Piece):
+        raise TypeError(Errors.NO_SENTENCE_VECTOR.format(given=type(theirs).__name__))
+    doc = doc_of(theirs)
+    if not records.names(doc) and not _is_detached(doc):
+        raise ValueError(Errors.NO_VECTORS.format(kind=type(theirs).__name__, which=""))
+    return _similarity(ours, theirs, name)
+
+
+def _similarity(ours: Piece, theirs: object, name: str | None) -> float:
+    u = vector(ours, name)
+    encoders = encoders_of(ours, name)
+    name = name_in(theirs, name, encoders)
+    v = vector_of(theirs, name)
     if not u.any() or not v.any():
         return 0.0
     if u.shape != v.shape:
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=u.shape[0], theirs=v.shape[0]))
+    check_one_encoder(encoders, encoders_of(theirs, name))
     return float(numpy.clip(float(cosine(u[None], v[None])[0]), -1.0, 1.0))  # rounding may go beyond
+
+
+def _width(obj: Piece) -> int:
+    found = records.find(doc_of(obj))
+    return found[0].data["width"] if found else len(vector(obj))
+
+
+def _static_similarity(ours: Piece, lexeme: Lexeme) -> float:
+    """Return what spaCy does without hooks: the cosine of the mean static vector of the tokens and that of a Lexeme.
+
+    RAISES (ValueError): if the vocab of the tokens has no such vectors.
+    """
+    vocab, theirs = doc_of(ours).vocab, to_numpy(lexeme.vector)
+    if vocab.vectors_length != len(theirs):
+        widths = {"ours": _width(ours), "theirs": len(theirs)}
+        raise ValueError(Errors.STATIC_WIDTH.format(kind=type(ours).__name__, **widths))
+    tokens = [ours] if isinstance(ours, Token) else list(ours)
+    vectors = numpy.array([to_numpy(vocab.get_vector(token.orth)) for token in tokens], dtype="float32")
+    if not vectors.any() or not theirs.any():
+        warn(SpacyWarnings.W008.format(obj=type(ours).__name__))
+        return 0.0
+    return float(cosine(vectors.mean(axis=0)[None], theirs[None])[0])
+
+
+def encoders_of(obj: object, name: str | None = None) -> set[Encoder]:
+    """Return the encoders that made the vector that vector_of gives: none if they are not known.
+
+    RAISES (ValueError): if a part of a Doc that was joined has no vector.
+    """
+    if not isinstance(obj, Piece):
+        return {Encoder(SPACY)}
+    found = records.find(doc_of(obj), name)
+    if found:
+        return records.encoders_at(obj, found)
+    return set() if _is_detached(doc_of(obj)) else {Encoder(SPACY)}
+
+
+def name_in(other: object, name: str | None, encoders: set[Encoder]) -> str | None:
+    """Return the name of the pipe whose vectors of another Doc, Span or Token are to be compared with those of a pipe.
+
+    name (str): of that pipe. encoders (set[Encoder]): its encoder.
+    RETURNS (str): this name, or that of a pipe with the same encoder; None for the one that answers `doc.vector`.
+    """
+    if name is None or not isinstance(other, Piece) or records.find(doc_of(other), name):
+        return name
+    doc = doc_of(other)
+    same = [one for one in records.names(doc) if records.encoders_at(other, records.find(doc, one)) & encoders]
+    return same[-1] if same else None if name == "sbert" else name
 
 
 def vector_of(other: object, name: str | None = None) -> numpy.ndarray:
@@ -84,6 +163,9 @@ def vector_of(other: object, name: str | None = None) -> numpy.ndarray:
             return vector(other, name)
         if not other.has_vector:
             raise ValueError(Errors.NO_VECTORS.format(kind=type(other).__name__, which=""))
+        if name is not None and records.names(doc):
+            which = f" of a pipe named '{name}'"
+            raise ValueError(Errors.NO_VECTORS.format(kind=type(other).__name__, which=which))
     elif not getattr(other, "has_vector", False):
         raise ValueError(Errors.NOT_COMPARABLE.format(given=f"a {type(other).__name__} without a vector"))
     return to_numpy(cast(Lexeme, other).vector)

@@ -9,8 +9,9 @@ from spacy.tokens import Doc, Span
 from ..errors.checks import Positive, validated
 from ..similarity import cosine
 from . import records
+from .encoders import Encoder, check_one_encoder
 from .errors import Errors
-from .hooks import vector_of
+from .hooks import encoders_of, name_in, vector_of
 from .pipes import find_pipe
 
 Query = str | Doc | Span
@@ -48,7 +49,7 @@ def most_similar(
         which = "" if name is None else f" of a pipe named '{name}'"
         raise ValueError(Errors.NO_VECTORS.format(kind=type(text).__name__, which=which))
     spans, vectors = with_vectors(_rows(text, name), name)
-    wanted = query_vector(query, doc, prompt_name, name)
+    wanted = query_vector(query, text, prompt_name, name)
     if not spans:
         return []
     rows = numpy.stack(vectors)
@@ -58,10 +59,12 @@ def most_similar(
     return [SimilarSpan(spans[i], float(scores[i])) for i in numpy.argsort(-scores, kind="stable")[:k]]
 
 
-def query_vector(query: Query, doc: Doc, prompt_name: str | None = None, name: str | None = None) -> numpy.ndarray:
-    """The vector of a query that is to be compared with the vectors of a Doc.
+def query_vector(
+    query: Query, text: Doc | Span, prompt_name: str | None = None, name: str | None = None
+) -> numpy.ndarray:
+    """The vector of a query that is to be compared with the vectors of a Doc or Span.
 
-    query (str, Doc or Span): a str is encoded by the living pipe that the Doc's vectors are of.
+    query (str, Doc or Span): a str is encoded by the pipe that made those, or one with the same encoder.
     prompt_name (str): the encoder's prompt for a str; by default that of its config.
     name (str): the pipe that made those; by default that which answers `doc.vector`.
     RETURNS (float32 (width,)).
@@ -69,29 +72,44 @@ def query_vector(query: Query, doc: Doc, prompt_name: str | None = None, name: s
     """
     if not isinstance(query, str | Doc | Span):
         raise TypeError(Errors.SEARCH_QUERY.format(given=repr(query)[:50]))
-    vector = _encoded(query, doc, prompt_name, name) if isinstance(query, str) else vector_of(query, name)
+    encoders = encoders_of(text, name)
+    if isinstance(query, str):
+        vector = _encoded(query, text, prompt_name, name, encoders)
+    else:
+        name = name_in(query, name, encoders)
+        vector = vector_of(query, name)
+        check_one_encoder(encoders, encoders_of(query, name))
     if not vector.any():
         raise ValueError(Errors.SEARCH_EMPTY_QUERY.format(query="the query"))
     return vector
 
 
 def with_vectors(spans: Iterable[Span], name: str | None = None) -> tuple[list[Span], list[numpy.ndarray]]:
-    """The Spans that have a vector, and their vectors, float32 (width,) each.
+    """The Spans that have a vector, and their vectors, float32 (width,) each. Warns if they are of two encoders.
 
     RAISES (ValueError): if a Doc carries no vectors, or none for one of its Spans.
     """
     found = [(span, vector_of(span, name)) for span in spans]
+    docs = {id(span.doc): span for span, _ in found}
+    check_one_encoder(*(encoders_of(span, name) for span in docs.values()))
     return [span for span, vector in found if vector.any()], [vector for _, vector in found if vector.any()]
 
 
-def _encoded(query: str, doc: Doc, prompt_name: str | None, name: str | None) -> numpy.ndarray:
+def _encoded(
+    query: str, text: Doc | Span, prompt_name: str | None, name: str | None, encoders: set[Encoder]
+) -> numpy.ndarray:
+    doc = text.doc if isinstance(text, Span) else text
     found = records.find(doc, name)
     if not found:
         raise ValueError(Errors.NO_VECTORS.format(kind="Doc", which=""))
-    pipe = find_pipe(doc.vocab, found[0].name)
+    check_one_encoder(encoders)
+    fingerprint = min(encoders, default="")
+    pipe = find_pipe(doc.vocab, found[0].name, fingerprint)
     if pipe is None:
-        raise ValueError(Errors.SEARCH_NO_PIPE.format(name=found[0].name))
-    return pipe.encode([query], prompt_name=prompt_name)[0]
+        encoder = f", encoder {fingerprint}" if fingerprint else ""
+        raise ValueError(Errors.SEARCH_NO_PIPE.format(name=found[0].name, encoder=encoder))
+    vector = pipe.encode([query], prompt_name=prompt_name)[0]
+    return vector[: found[0].data["width"]] if fingerprint else vector  # a call may have kept fewer dimensions
 
 
 def sentences(text: Doc | Span, name: str | None = None) -> list[Span]:

@@ -11,6 +11,7 @@ class Record(TypedDict, total=False):
 
     rows: int32 (rows, 2). vectors: float32 (rows, width). has_text: bool (rows,). text: what it was made of.
     pooling, normalize: how vectors were made; of a meta-embedding combined_by, its pipe, in their place.
+    fingerprint: of the encoder; records of earlier versions have none.
     truncated: whether a row was cut. dense: True with a dense layer.
     states: float32 (wordpieces, width), special tokens left out, and characters, int32 (wordpieces, 2): with token
         vectors.
@@ -26,6 +27,7 @@ class Record(TypedDict, total=False):
     pooling: str
     normalize: bool
     combined_by: str
+    fingerprint: str
     dense: bool
     states: numpy.ndarray
     characters: numpy.ndarray

@@ -7,15 +7,16 @@ cut or joined, parts tells what a record still answers for. Its values are NumPy
 and pickle know.
 """
 
-import warnings
 from collections.abc import Callable, Iterator
 from typing import cast
 
 import numpy
 from spacy.tokens import Doc, Span, Token
 
+from ..errors.notices import warn
 from ..spans import trimmed
 from .arrivals import Place
+from .encoders import Encoder, check_one_encoder, encoders_of
 from .errors import Errors, Warnings
 from .parts import Part, parts_of
 from .pipes import find_pipe
@@ -114,6 +115,19 @@ def token_vector(token: Token, records: list[PlacedRecord], dense: Dense | None 
     return _stretch_vector(token, token.idx, token.idx + len(token), records, dense)
 
 
+def encoders_at(obj: Doc | Span | Token, records: list[PlacedRecord]) -> set[Encoder]:
+    """Return the encoders that made the vectors of a Doc, Span or Token: more than one only if it is joined of several.
+
+    RAISES (ValueError): if a part of it has no vector.
+    """
+    doc = obj if isinstance(obj, Doc) else obj.doc
+    found = parts_of(doc, records)
+    if isinstance(obj, Token):
+        return encoders_of(part.record for part in found.over(obj.idx, obj.idx + len(obj)))
+    start, end = (0, len(found.text)) if isinstance(obj, Doc) else (obj.start_char, obj.end_char)
+    return encoders_of(part.record for part in found.over(start, end))
+
+
 def rows_of(doc: Doc, records: list[PlacedRecord]) -> tuple[numpy.ndarray, numpy.ndarray]:
     """The rows that stand in a Doc, in the order of its text, and which of them have text.
 
@@ -192,13 +206,17 @@ def _standing(part: Part, text: str) -> numpy.ndarray:
 
 
 def _check_one_kind(records: list[PlacedRecord]) -> None:
-    """RAISES (ValueError): if records that are to be averaged are not of one width and pooling."""
+    """Check records that are averaged, and warn if they are of two encoders.
+
+    RAISES (ValueError): if they are not of one width and pooling.
+    """
     widths = sorted({record.data["width"] for record in records})
     if len(widths) > 1:
         raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=widths[0], theirs=widths[-1]))
     kinds = sorted({_kind(record.data) for record in records})
     if len(kinds) > 1:
         raise ValueError(Errors.UNEQUAL_KINDS.format(ours=kinds[0], theirs=kinds[-1]))
+    check_one_encoder(encoders_of(records))
 
 
 def _kind(data: Record) -> str:
@@ -244,6 +262,6 @@ def _notify(doc: Doc, name: str, message: str) -> None:
     """Warn once for each living pipe; of vectors whose pipe is gone, as often as the filters of warnings say."""
     pipe = find_pipe(doc.vocab, name)
     if pipe is None:
-        warnings.warn(message.format(name=name), stacklevel=2)
+        warn(message.format(name=name))
     else:
         pipe.notify(message.format(name=name))

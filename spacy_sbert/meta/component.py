@@ -19,12 +19,14 @@ from ..errors.notices import Notices
 from ..files.sealed_states import check_parts
 from ..hooks import extensions, hooks, pipes, records
 from ..hooks.in_pipeline import InPipeline
+from ..hooks.pipes import LivingPipe
 from ..hooks.placed import Record
 from ..spans import SPANS_KEY, members
 from ..vectors.cuts import CutCounter
 from .corpus import MAX_TOKENS, ShortSentences, read_sentences
 from .errors import Errors, Warnings
 from .estimator import MetaEmbedding
+from .fingerprint import MetaFingerprint
 from .fit_pipe import fit_pipe
 from .members import Function, FunctionMember, Member, PipeMember, Rows, Saveable, learner
 from .methods import estimator_from_bytes, estimator_to_bytes, make_estimator
@@ -124,6 +126,7 @@ class SentenceMeta(MetaTexts, Pipe):
         self.spans_key = spans_key
         self._in_pipeline = InPipeline()
         self._notices = Notices(CutCounter)
+        self._fingerprint = MetaFingerprint()
         extensions.install_for_pipe(name)
         pipes.register(self)
 
@@ -166,7 +169,7 @@ class SentenceMeta(MetaTexts, Pipe):
         end = 0
         for doc, of_doc in zip(docs, rows, strict=True):
             start, end = end, end + len(of_doc.places)
-            records.store(doc, self.name, self._record(of_doc, vectors[start:end]))
+            records.store(doc, self.name, self._record(of_doc, vectors[start:end], self._fingerprint_of(doc)))
             if self.set_hooks:
                 hooks.install(doc)
 
@@ -186,8 +189,8 @@ class SentenceMeta(MetaTexts, Pipe):
         places = numpy.array([[start, end]] if start < end else [], dtype="int32").reshape(-1, 2)
         return Rows(places, numpy.ones(len(places), dtype=bool), False)
 
-    def _record(self, rows: Rows, vectors: numpy.ndarray) -> Record:
-        return {
+    def _record(self, rows: Rows, vectors: numpy.ndarray, fingerprint: str) -> Record:
+        record: Record = {
             "rows": rows.places,
             "vectors": vectors,
             "has_text": rows.has_text,
@@ -196,6 +199,29 @@ class SentenceMeta(MetaTexts, Pipe):
             "set_hooks": self.set_hooks,
             "truncated": rows.truncated,
         }
+        if fingerprint and len(vectors):
+            record["fingerprint"] = fingerprint
+        return record
+
+    def fingerprint(self, *, load: bool = True) -> str:
+        """Return a short fingerprint of the estimator and its members; "" if that of a member is not known.
+
+        load (bool): whether to load encoders that are not loaded.
+        """
+        nlp = self._in_pipeline.nlp
+        pipes = {} if nlp is None else dict(nlp.components)
+        found = {}
+        for member in self.members:
+            if isinstance(member, PipeMember):
+                pipe = pipes.get(member.name)
+                found[member.name] = pipe.fingerprint(load=load) if isinstance(pipe, LivingPipe) else ""
+        return self._fingerprint.of(self.estimator, self.members, found)
+
+    def _fingerprint_of(self, doc: Doc) -> str:
+        """Return the fingerprint of what combined the members' vectors of a Doc."""
+        pipes = [member for member in self.members if isinstance(member, PipeMember)]
+        found = {member.name: "+".join(sorted(records.encoders_of(member.found(doc)))) for member in pipes}
+        return self._fingerprint.of(self.estimator, self.members, found)
 
     @validated
     def initialize(

@@ -118,7 +118,7 @@ class Ranking:
         """The scores, float32 (n, outputs)."""
         found = self.model.predict(pairs)
         if pairs and self.model.shim.has_new_head:
-            self._notices.once(Warnings.RERANKER_NEW_HEAD.format(name=self.name), stacklevel=4)
+            self._notices.once(Warnings.RERANKER_NEW_HEAD.format(name=self.name))
         cuts = self._notices.cuts
         cuts.count, cuts.total, cuts.limit = cuts.count + found.n_cut, cuts.total + len(pairs), self._limit
         bad = numpy.flatnonzero(~numpy.isfinite(to_numpy(found.logits)).all(axis=1))

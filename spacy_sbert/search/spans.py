@@ -98,7 +98,7 @@ class SpanSearch:
         RETURNS (list[SimilarSpan]): each has `span`, which knows its `doc`, `start_char` and `end_char`, and `score`.
         RAISES (TypeError, ValueError): if the query is something else, or has no vector or another width.
         """
-        vector = query if isinstance(query, numpy.ndarray) else query_vector(query, self.spans[0].doc, prompt_name)
+        vector = query if isinstance(query, numpy.ndarray) else query_vector(query, self.spans[0], prompt_name)
         queries, k = numpy.asarray(vector)[None], min(k, len(self.spans))
         best = nearest(queries, self.vectors, k=k) if self.index is None else self.index.search(queries, k=k)
         return [SimilarSpan(self.spans[i], float(score)) for score, i in zip(*(part[0] for part in best), strict=True)]

@@ -84,6 +84,8 @@ class InferenceCache:
 
     def __init__(self, calibration: Calibration | None = None) -> None:
         self._made: tuple[Any, Engine] | None = None
+        self._generation = object()
+        self._seen: list[int] | None = None
         self._calibrated: tuple[list[int] | None, Calibration | None] = None, calibration
         self._calibrating = Lock()
 
@@ -105,7 +107,16 @@ class InferenceCache:
         made = self._made  # another thread may drop it
         if made is None or made[0] != key:
             made = self._made = key, _make(model, precision, calibration)
+            self._generation = object()
         return made[1]
+
+    def generation(self, model: Network) -> object:
+        """Return an object that is replaced when the weights change: `is` tells whether they are still the same."""
+        if self._made is None:  # what encodes did not look at them
+            versions = _versions(model)
+            if versions != self._seen:
+                self._seen, self._generation = versions, object()
+        return self._generation
 
     def _of_int8(self, model: Network, wordpieces: Wordpieces | None) -> Calibration | None:
         if not is_packable(model) or model.device.type != "cpu":
@@ -138,7 +149,7 @@ class InferenceCache:
 
     def drop(self, calibration: Calibration | None = None) -> None:
         """Forget what was made: the weights are about to change, or did; calibration (Calibration): of the new ones."""
-        self._made, self._calibrated = None, (None, calibration)
+        self._made, self._calibrated, self._generation = None, (None, calibration), object()
 
     def __reduce__(self) -> tuple[type, tuple[Calibration | None]]:
         """Nothing else of it is pickled or copied."""

@@ -1,0 +1,269 @@
+"""A short fingerprint of what made a vector: weights, wordpieces and pooling. Every record on a Doc carries it.
+
+Equal fingerprints mean comparable vectors: neither arithmetic (precision, device), nor where the encoder was loaded
+from, nor prompts, length limits and normalisation are part of it. Unlike encoder_digest it takes only milliseconds: of
+a large tensor it reads evenly spaced rows. A training step changes all rows, except those of word embeddings.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy
+import torch
+from spacy.vocab import Vocab
+from spacy_transformers.layers import TransformerModel
+from thinc.api import Model
+from thinc.util import to_numpy
+
+from ..encoder.curated import upstream_name
+from ..encoder.engine.private_torch import version_of
+from ..encoder.transformer import RowTransformer
+from ..encoder.wordpieces import lower_case
+from .identity import PROBE, config_state
+from .sentence_pooling import SentencePooling
+
+LENGTH = 12  # hexadecimal digits
+N_READ = 2**15  # numbers of a tensor, at most
+N_TOKENS = 512  # of a vocabulary
+N_WATCHED = 8  # parameters of another package's network
+STATIC_VECTORS = ("static_vectors", "word_vectors")  # layers that read those of the vocab
+
+
+class _Watch(Protocol):
+    """Knows whether weights are still those that were read."""
+
+    def holds(self) -> bool: ...
+
+
+class Fingerprint:
+    """The fingerprint of one encoder, computed again when its weights have changed. A copy starts without it."""
+
+    def __init__(self) -> None:
+        self._known: _Known | None = None
+
+    def __reduce__(self) -> tuple[type, tuple]:
+        return type(self), ()
+
+    def of(self, models: Sequence[Model], pooling: SentencePooling, vocab: Vocab, *, refresh: bool = False) -> str:
+        """Return the fingerprint of an encoder whose weights are loaded.
+
+        models (Sequence[Model]): what makes the states: the encoder, and the component that it listens to.
+        pooling (SentencePooling): what makes vectors of them. vocab (Vocab): of the Docs, for its static vectors.
+        refresh (bool): whether a transformer must look for changes of its weights now; after encoding it has.
+        """
+        parts = [*models, *([] if pooling.dense is None else [pooling.dense])]
+        for shim in _row_shims(models) if refresh else ():
+            shim.generation(refresh=True)
+        known = self._known
+        if known is None or not known.holds(parts, vocab):
+            known = self._known = _Known.of(parts, vocab, _digest(models, pooling, vocab))
+        return known.fingerprint
+
+
+def _digest(models: Sequence[Model], pooling: SentencePooling, vocab: Vocab) -> str:
+    parts = [json.dumps([pooling.pooling_name, _width(models, pooling)]).encode(), *_model_parts(models)]
+    parts += _layer_parts([] if pooling.dense is None else [pooling.dense])
+    parts += [_sums([("vectors", vocab.vectors.data)])] if _reads_static(models) else []
+    return combined(*parts)
+
+
+def _width(models: Sequence[Model], pooling: SentencePooling) -> int:
+    """Return the width of the vectors, or to which they are truncated where that of the states is not known."""
+    settings = next((shim.settings for shim in _row_shims(models)), None)
+    nodes = [node for model in models for node in (model, *model.layers)]
+    hidden = next((node.get_dim("nO") for node in nodes if node.has_dim("nO")), None)
+    return pooling.truncate_dim if hidden is None else pooling.width(hidden, settings)
+
+
+def combined(*parts: str | bytes) -> str:
+    """Return the fingerprint of what several parts make together."""
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(hashlib.sha256(part.encode("utf8") if isinstance(part, str) else part).digest())
+    return found.hexdigest()[:LENGTH]
+
+
+def _model_parts(models: Sequence[Model]) -> Iterator[bytes]:
+    transformers = [node for model in models for node in model.walk() if isinstance(node, TransformerModel)]
+    if not transformers:
+        yield from _layer_parts(models)
+        return
+    shim: Any = transformers[0].layers[0].shims[0]
+    network, tokenizer = shim._model, shim._hfmodel.tokenizer
+    lowercase = isinstance(transformers[0], RowTransformer) and bool(shim.settings and shim.settings.lowercase)
+    yield json.dumps(config_state(network.config), sort_keys=True).encode()
+    yield json.dumps(_tokenizer_probe(tokenizer, getattr(network.config, "vocab_size", 0), lowercase)).encode()
+    yield _sums(_tensors(network))
+
+
+def _tokenizer_probe(tokenizer: Any, n_ids: int, lowercase: bool) -> object:
+    """Return what a tokenizer makes of a few words, and evenly spaced tokens of its vocabulary."""
+    words = [word for text in (PROBE, PROBE.upper()) for word in text.split()]
+    words = [lower_case(word) if lowercase else word for word in words]
+    if tokenizer.is_fast:  # asked itself: that of Hugging Face would change how it cuts and pads
+        encodings = [tokenizer.backend_tokenizer.encode(word) for word in words]
+        ids = [[i for i, mask in zip(e.ids, e.attention_mask, strict=True) if mask] for e in encodings]
+    else:
+        ids = [tokenizer.encode(word, verbose=False) for word in words]
+        n_ids = min(n_ids, len(tokenizer))
+    return [tokenizer.convert_ids_to_tokens(list(range(0, n_ids, n_ids // N_TOKENS + 1))), ids]
+
+
+def _tensors(network: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the weights that states depend on. A pooler is left out: folders without one draw it anew each time."""
+    parameters = dict(network.named_parameters())
+    for name, tensor in sorted(network.state_dict().items()):
+        if not name.startswith("pooler.") and (name in parameters or tensor.is_floating_point()):
+            yield name, tensor
+
+
+def _layer_parts(models: Iterable[Model]) -> Iterator[bytes]:
+    """Yield the settings and weights of layers; those around others, and listeners, compute nothing themselves."""
+    for node in (node for model in models for node in model.walk()):
+        settings = {**getattr(node._func, "keywords", {}), **node.attrs}
+        kept = [(key, value) for key, value in sorted(settings.items()) if _is_plain(value) and "drop" not in key]
+        if upstream_name(node) is not None or (node.layers and not (node.param_names or node.shims or kept)):
+            continue
+        yield repr([node.name, kept]).encode()
+        yield _sums([(name, node.get_param(name)) for name in node.param_names if node.has_param(name)])
+        for shim in node.shims:
+            yield _sums(_tensors(shim._model))
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, list | tuple | dict):
+        return all(map(_is_plain, value.values() if isinstance(value, dict) else value))
+    return value is None or isinstance(value, str | int | float)
+
+
+def _sums(arrays: Iterable[tuple[str, Any]]) -> bytes:
+    """Return the names and shapes of arrays, and the sum of the bits of each column, which does not depend on order."""
+    names, sums = [], [b""]
+    for name, array in arrays:
+        names.append(f"{name} {tuple(array.shape)};")
+        if 0 in array.shape:
+            continue
+        rows = _sampled(array)
+        bits = rows.view("int64" if rows.shape[1] % 2 == 0 else "int32")
+        sums.append(bits.sum(axis=0, dtype="int64").tobytes())
+    return "".join(names).encode() + b"".join(sums)
+
+
+def _sampled(array: Any) -> numpy.ndarray:
+    """Return evenly spaced rows of a NumPy, CuPy or PyTorch array: float32 (n, width)."""
+    rows = array.reshape(len(array), -1) if array.ndim > 1 else array.reshape(1, -1)
+    rows = rows[:: rows.shape[0] * rows.shape[1] // N_READ + 1]
+    if isinstance(rows, torch.Tensor):
+        rows = rows.detach().float().cpu().numpy()
+    rows = to_numpy(rows).astype("float32", copy=False)
+    return rows if rows.strides[-1] == rows.itemsize else numpy.ascontiguousarray(rows)
+
+
+# Whether weights have changed since they were read
+
+
+@dataclass
+class _WatchedShim:
+    """A transformer of this package, which tells when its weights change."""
+
+    shim: Any
+    generation: object
+
+    def holds(self) -> bool:
+        return self.shim.generation() is self.generation
+
+
+@dataclass
+class _WatchedArray:
+    """An array that an optimizer of Thinc replaces, or changes in place: one of its numbers tells."""
+
+    array: Any
+    place: int
+    number: float
+
+    @classmethod
+    def of(cls, array: Any) -> "_WatchedArray":
+        place = int(array.size) // 2
+        return cls(array, place, float(array.reshape(-1)[place]) if array.size else 0.0)
+
+    def holds(self) -> bool:
+        return not self.array.size or float(self.array.item(self.place)) == self.number
+
+
+@dataclass
+class _WatchedParam:
+    """A parameter of a Thinc model."""
+
+    node: Model
+    name: str
+    array: _WatchedArray
+
+    def holds(self) -> bool:
+        return self.node.get_param(self.name) is self.array.array and self.array.holds()
+
+
+@dataclass
+class _WatchedTensor:
+    """A parameter of a PyTorch network inside of a Thinc model, which optimizers change through NumPy or CuPy."""
+
+    tensor: torch.Tensor
+    state: tuple[int, int, float]
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> "_WatchedTensor":
+        return cls(tensor, _state_of(tensor))
+
+    def holds(self) -> bool:
+        return _state_of(self.tensor) == self.state
+
+
+def _state_of(tensor: torch.Tensor) -> tuple[int, int, float]:
+    flat = tensor.detach().reshape(-1)
+    return tensor.data_ptr(), version_of(tensor), float(flat[len(flat) // 2])
+
+
+@dataclass
+class _Known:
+    """A fingerprint, and what it was computed of. vectors: the vocab's, if a layer reads them."""
+
+    parts: list[Model]
+    vectors: _WatchedArray | None
+    watches: list[_Watch]
+    fingerprint: str
+
+    @classmethod
+    def of(cls, parts: list[Model], vocab: Vocab, fingerprint: str) -> "_Known":
+        vectors = _WatchedArray.of(vocab.vectors.data) if _reads_static(parts) else None
+        return cls(parts, vectors, [watch for part in parts for watch in _watches(part)], fingerprint)
+
+    def holds(self, parts: list[Model], vocab: Vocab) -> bool:
+        if len(parts) != len(self.parts) or any(a is not b for a, b in zip(parts, self.parts, strict=True)):
+            return False
+        if self.vectors is not None and not (self.vectors.array is vocab.vectors.data and self.vectors.holds()):
+            return False
+        return all(watch.holds() for watch in self.watches)
+
+
+def _row_shims(models: Iterable[Model]) -> list[Any]:
+    return [node.shim for model in models for node in model.walk() if isinstance(node, RowTransformer)]
+
+
+def _reads_static(models: Iterable[Model]) -> bool:
+    return any(node.name in STATIC_VECTORS for model in models for node in model.walk())
+
+
+def _watches(model: Model) -> Iterator[_Watch]:
+    if isinstance(model, RowTransformer):
+        yield _WatchedShim(model.shim, model.shim.generation())
+        return
+    for layer in model.layers:
+        yield from _watches(layer)
+    for name in model.param_names:
+        if model.has_param(name):
+            yield _WatchedParam(model, name, _WatchedArray.of(model.get_param(name)))
+    for shim in model.shims:
+        tensors = list(shim._model.parameters())
+        yield from map(_WatchedTensor.of, tensors[:: len(tensors) // N_WATCHED + 1])
