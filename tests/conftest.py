@@ -55,6 +55,18 @@ def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def other_bert(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the tiny BERT with other weights."""
+    folder = shutil.copytree(tiny_bert, tmp_path_factory.mktemp("other") / "bert")
+    model = BertModel.from_pretrained(folder)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight += 0.3 * torch.sin(torch.arange(weight.numel(), dtype=torch.float32)).view_as(weight)
+    model.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def make_nlp(tiny_bert: Path) -> Callable[..., Language]:
     """Build a pipeline: an encoder of its own, or one that shares the pipeline's transformer."""
 

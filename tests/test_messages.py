@@ -34,6 +34,7 @@ WARNINGS = [
     "no-words",
     "nothing-to-learn",
     "old-call",
+    "other-encoder",
     "other-pooling",
     "part-of-batch",
     "pooled-in-context",

@@ -2,13 +2,17 @@
 
 import gc
 
+import numpy
 import pytest
 import spacy
 from pipelines import ENCODERS
 from spacy.tokens import Doc, DocBin, Span
 from srsly import cloudpickle
+from thinc.api import Adam
 
+from spacy_sbert import find_sbert
 from spacy_sbert.hooks import extensions, pipes
+from spacy_sbert.search import SpanSearch, collect_spans
 from spacy_sbert.similarity import cosine
 
 TEXT = "A man is eating food. The cat sat on the mat. \n He cannot go. The dog ran fast."
@@ -97,9 +101,110 @@ def test_docs_from_disk_find_their_pipeline(nlp):
     (doc,) = DocBin().from_bytes(data).get_docs(nlp.vocab)
     assert_found(doc._.sbert_most_similar("the dog"), by_similarity(nlp(TEXT), nlp("the dog"), 3))
     (alone,) = DocBin().from_bytes(data).get_docs(spacy.blank("en").vocab)
-    with pytest.raises(ValueError, match="no living 'sbert' pipe named 'sbert' shares the vocab"):
+    for query in ("the dog", nlp("the dog")):  # the pipe with the same encoder, whatever the vocab
+        assert_found(alone._.sbert_most_similar(query), by_similarity(nlp(TEXT), nlp("the dog"), 3))
+
+
+def test_docs_whose_pipeline_is_gone_say_so(make_nlp):
+    nlp = make_nlp(unit="doc+sent", model={"pooling": "weightedmean"})
+    doc = nlp(TEXT)
+    data, fingerprint = DocBin(docs=[doc], store_user_data=True).to_bytes(), find_sbert(nlp).fingerprint()
+    (alone,) = DocBin().from_bytes(data).get_docs(spacy.blank("en").vocab)
+    del nlp, doc
+    gc.collect()
+    with pytest.raises(
+        ValueError, match=f"no pipe in memory has the encoder .*'sbert', encoder {fingerprint}.*nlp.query"
+    ):
         alone._.sbert_most_similar("the dog")
-    assert_found(alone._.sbert_most_similar(nlp("the dog")), by_similarity(nlp(TEXT), nlp("the dog"), 3))
+    nlp = make_nlp(unit="doc+sent", model={"pooling": "weightedmean"})  # not loaded yet
+    (given,) = DocBin().from_bytes(data).get_docs(nlp.vocab)
+    assert_found(given._.sbert_most_similar("the dog"), by_similarity(nlp(TEXT), nlp("the dog"), 3))
+
+
+def other_pooling(nlp, pooling="cls"):
+    return {"model": {**nlp.config["components"]["sbert"]["model"], "pooling": pooling}}
+
+
+def test_a_query_is_encoded_by_the_encoder_of_the_doc(make_nlp, tiny_bert, nlp):
+    """Not by another pipe of the same name and vocab, whenever that was made or at work."""
+    doc, expected = nlp(TEXT), by_similarity(nlp(TEXT), nlp("the dog"), 3)
+    other = spacy.blank("en", vocab=nlp.vocab)
+    other.add_pipe("sentencizer")
+    other.add_pipe("sbert", config=other_pooling(nlp))
+    assert_found(doc._.sbert_most_similar("the dog"), expected)  # not loaded yet
+    theirs = other(TEXT)
+    assert_found(doc._.sbert_most_similar("the dog"), expected)
+    assert_found(SpanSearch(collect_spans(doc)).search("the dog", k=3), expected)
+    assert_found(theirs._.sbert_most_similar("the dog"), by_similarity(theirs, other("the dog"), 3))
+    nlp.rename_pipe("sbert", "renamed")
+    assert_found(nlp(TEXT)._.sbert_most_similar("the dog"), expected)
+
+
+def test_after_a_pipe_was_replaced(make_nlp):
+    nlp = make_nlp(unit="doc+sent", model={"pooling": "cls+mean"})
+    doc, expected = nlp(TEXT), by_similarity(nlp(TEXT), nlp("the dog"), 3)
+    replaced = nlp.get_pipe("sbert")
+    nlp.replace_pipe("sbert", "sbert", config=other_pooling(nlp, "mean+cls"))
+    nlp("a dog")
+    assert_found(doc._.sbert_most_similar("the dog"), expected)  # the pipe is still there
+    del replaced
+    gc.collect()
+    with pytest.raises(ValueError, match="no pipe in memory has the encoder"):
+        doc._.sbert_most_similar("the dog")
+
+
+def test_after_a_shared_transformer_was_replaced(make_nlp, other_bert):
+    nlp = make_nlp("shared", unit="doc+sent")
+    before = nlp(TEXT)
+    config = {"model": {**nlp.config["components"]["transformer"]["model"], "name": str(other_bert)}}
+    nlp.replace_pipe("transformer", "transformer", config=config)
+    doc = nlp(TEXT)
+    assert_found(doc._.sbert_most_similar("the dog"), by_similarity(doc, nlp("the dog"), 3))
+    assert numpy.allclose(find_sbert(nlp).encode([TEXT])[0], doc.vector, atol=1e-5)
+    assert not numpy.allclose(before.vector, doc.vector, atol=1e-3)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_a_sourced_pipe(make_nlp, encoder):
+    nlp = make_nlp(encoder, unit="doc+sent")
+    other = spacy.blank("en")
+    for name in nlp.pipe_names:
+        other.add_pipe(name, source=nlp)
+    doc = other(TEXT)
+    assert_found(doc._.sbert_most_similar("the dog"), by_similarity(doc, nlp("the dog"), 3))
+    renamed = spacy.blank("en")
+    for name in nlp.pipe_names:
+        renamed.add_pipe(name, name="mine" if name == "sbert" else name, source=nlp)
+    doc = renamed(TEXT)
+    assert_found(doc._.sbert_most_similar("the dog"), by_similarity(doc, renamed("the dog"), 3))
+
+
+def test_a_sourced_pipe_on_another_transformer_is_not_asked(make_nlp, other_bert):
+    """Its own pipeline's transformer did not make the vectors."""
+    nlp, other = make_nlp("shared", unit="doc+sent"), make_nlp("shared", name=other_bert, unit="doc+sent")
+    other.remove_pipe("sbert")
+    other.add_pipe("sbert", source=nlp)
+    doc = other(TEXT)
+    with pytest.raises(ValueError, match="no pipe in memory has the encoder"):
+        doc._.sbert_most_similar("the dog")
+
+
+def test_after_training_the_query_is_refused(make_nlp, examples):
+    nlp = make_nlp(unit="doc+sent")
+    before = nlp(TEXT)
+    pairs = examples(nlp)
+    nlp.initialize(lambda: pairs)
+    nlp.update(pairs, sgd=Adam(0.01))
+    with pytest.raises(ValueError, match=r"trained since, process the text again: nlp\(doc.text\)"):
+        before._.sbert_most_similar("the dog")
+    after = nlp(TEXT)
+    assert_found(after._.sbert_most_similar("the dog"), by_similarity(after, nlp("the dog"), 3))
+
+
+def test_a_doc_with_fewer_dimensions(nlp):
+    cut = {"component_cfg": {"sbert": {"truncate_dim": 8}}}
+    doc = nlp(TEXT, **cut)
+    assert_found(doc._.sbert_most_similar("the dog"), by_similarity(doc, nlp("the dog", **cut), 3))
 
 
 def test_rows_are_enough(make_nlp):

@@ -251,6 +251,7 @@ class SentenceBert(PairPipe, TextPipe):
     def finish_update(self, sgd: Optimizer) -> None:
         """Update the weights; a head may have a learning rate of its own."""
         finish_update(self.model, sgd)
+        self._fingerprint.forget()
 
     def _answers(self, examples: list[Example]) -> bool:
         found = (record.name for example in examples for record in records.find(example.predicted))

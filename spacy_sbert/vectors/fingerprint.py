@@ -2,7 +2,7 @@
 
 Equal fingerprints mean comparable vectors: neither arithmetic (precision, device), nor where the encoder was loaded
 from, nor prompts, length limits and normalisation are part of it. Unlike encoder_digest it takes only milliseconds: of
-a large tensor it reads evenly spaced rows. A training step changes all rows, except those of word embeddings.
+the tensors of a transformer it reads evenly spaced rows. A training step changes all of them but word embeddings.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from .identity import PROBE, config_state
 from .sentence_pooling import SentencePooling
 
 LENGTH = 12  # hexadecimal digits
-N_READ = 2**15  # numbers of a tensor, at most
+N_READ = 2**15  # numbers of a tensor of PyTorch, at most
 N_TOKENS = 512  # of a vocabulary
 N_WATCHED = 8  # parameters of another package's network
 STATIC_VECTORS = ("static_vectors", "word_vectors")  # layers that read those of the vocab
@@ -61,6 +61,10 @@ class Fingerprint:
         if known is None or not known.holds(parts, vocab):
             known = self._known = _Known.of(parts, vocab, _digest(models, pooling, vocab))
         return known.fingerprint
+
+    def forget(self) -> None:
+        """Compute it again when it is asked for next: weights have changed."""
+        self._known = None
 
 
 def _digest(models: Sequence[Model], pooling: SentencePooling, vocab: Vocab) -> str:
@@ -153,11 +157,10 @@ def _sums(arrays: Iterable[tuple[str, Any]]) -> bytes:
 
 
 def _sampled(array: Any) -> numpy.ndarray:
-    """Return evenly spaced rows of a NumPy, CuPy or PyTorch array: float32 (n, width)."""
+    """Return evenly spaced rows of a PyTorch tensor, or all of a NumPy or CuPy array: float32 (n, width)."""
     rows = array.reshape(len(array), -1) if array.ndim > 1 else array.reshape(1, -1)
-    rows = rows[:: rows.shape[0] * rows.shape[1] // N_READ + 1]
     if isinstance(rows, torch.Tensor):
-        rows = rows.detach().float().cpu().numpy()
+        rows = rows[:: rows.shape[0] * rows.shape[1] // N_READ + 1].detach().float().cpu().numpy()
     rows = to_numpy(rows).astype("float32", copy=False)
     return rows if rows.strides[-1] == rows.itemsize else numpy.ascontiguousarray(rows)
 

@@ -1,0 +1,329 @@
+"""The fingerprint in each record: who has the same, what changes it, and comparisons across encoders."""
+
+import pickle
+import shutil
+import warnings
+
+import numpy
+import pytest
+import spacy
+import torch
+from pipelines import ENCODERS, HOLDER
+from spacy.tokens import Doc, DocBin
+from spacy.training import Example
+from thinc.api import SGD, Adam
+
+from spacy_sbert import find_sbert, restore
+from spacy_sbert.hooks import encoders
+from spacy_sbert.hooks.records import find, names
+from spacy_sbert.search import SpanSearch, collect_spans
+from spacy_sbert.similarity import cosine
+
+TEXT = "A man is eating food. The cat sat on the mat."
+DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 16, "activation": "tanh"}
+CODE = r"\[sbert-other-encoder\]"
+
+
+@pytest.fixture(autouse=True)
+def nothing_warned(monkeypatch):
+    monkeypatch.setattr(encoders, "_warned", set())
+
+
+def of(doc, name=None):
+    """The fingerprint in the record of a Doc."""
+    (record,) = find(doc, name)
+    return record.data["fingerprint"]
+
+
+def caught(do):
+    """What a call returns, and its warnings of other encoders."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        given = do()
+    return given, [one for one in found if str(one.message).startswith("[sbert-other-encoder]")]
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_same_after_saving_copying_and_use(make_nlp, encoder, tmp_path):
+    nlp = make_nlp(encoder)
+    first = of(nlp(TEXT))
+    assert len(first) == 12 and int(first, 16) >= 0
+    assert [of(doc) for doc in nlp.pipe([TEXT, "a dog"])] == [first] * 2
+    assert find_sbert(nlp).fingerprint() == first
+    nlp.to_disk(tmp_path)
+    loaded, same = spacy.load(tmp_path), make_nlp(encoder)
+    same.from_bytes(nlp.to_bytes())
+    copies = [] if encoder == "curated" else [pickle.loads(pickle.dumps(nlp))]  # which spaCy cannot pickle
+    for one in (loaded, same, *copies):
+        assert one in copies or find_sbert(one).fingerprint() == first
+        assert caught(lambda one=one: one(TEXT).similarity(nlp(TEXT)))[1] == []
+    assert of(loaded(TEXT)) == of(same(TEXT)) == first
+    assert "fingerprint" not in find(nlp(""))[0].data
+
+
+def test_what_leaves_vectors_comparable_leaves_the_fingerprint(make_nlp, tiny_bert, tmp_path):
+    nlp = make_nlp()
+    first = of(nlp(TEXT))
+    folder = shutil.copytree(tiny_bert, tmp_path / "elsewhere")
+    (folder / "pytorch_model.txt").write_text("a note")
+    prompts = {"prompts": {"query": "a query: "}, "default_prompt_name": "query"}
+    same = [{"name": str(folder)}, {"precision": "bfloat16"}, {"precision": "reference"}, {"normalize": True}, prompts]
+    same += [{"truncate_dim": 16}, {"overflow": "windows"}, {"max_batch_items": 64}]
+    for model in same:
+        assert of(make_nlp(model=model)(TEXT)) == first, model
+    assert of(make_nlp("shared")(TEXT)) == of(make_nlp(unit="sent")("a dog. a cat.")) == first
+    shared = make_nlp("shared")
+    shared.replace_listeners("transformer", "sbert", ["model.tok2vec"])
+    assert of(shared(TEXT)) == first
+    stock = {"@architectures": "spacy-transformers.TransformerModel.v3", "name": str(tiny_bert)}
+    stock["get_spans"] = {"@span_getters": "spacy-transformers.doc_spans.v1"}
+    nlp = spacy.blank("en")
+    nlp.add_pipe("transformer", config={"model": stock})
+    nlp.add_pipe("sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}})
+    nlp.initialize()
+    assert of(nlp(TEXT)) == first
+
+
+def test_what_makes_other_vectors_changes_it(make_nlp, other_bert, tiny_bert, tmp_path):
+    cased = shutil.copytree(tiny_bert, tmp_path / "cased")
+    (cased / "sentence_bert_config.json").write_text('{"do_lower_case": false, "max_seq_length": 24}')
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        text = (cased / name).read_text(encoding="utf8")
+        changed = text.replace('"lowercase": true', '"lowercase": false')
+        (cased / name).write_text(changed.replace('"do_lower_case": true', '"do_lower_case": false'), encoding="utf8")
+    layers = {"transformer_config": {"num_hidden_layers": 1}}
+    models = [{}, {"pooling": "cls"}, {"pooling": "max"}, {"truncate_dim": 8}, {"name": str(other_bert)}, layers]
+    models += [{"dense": DENSE}, {"name": str(cased)}]
+    found = []
+    for model in models:
+        nlp = make_nlp(model=model)
+        if "dense" in model:
+            nlp.initialize()
+        found.append(of(nlp("a dog")))
+    found += [of(make_nlp(encoder)("a dog")) for encoder in ("tokens", "static")]
+    assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("optimizer", [Adam, SGD])
+def test_a_step_of_training_changes_it(make_nlp, examples, encoder, optimizer):
+    nlp = make_nlp(encoder)
+    pairs = examples(nlp)
+    nlp.initialize(lambda: pairs) if encoder != "curated" else find_sbert(nlp).initialize(lambda: pairs, nlp=nlp)
+    before = nlp(TEXT)
+    for _ in range(2):  # a component that is shared learns by the second
+        nlp.update(pairs, sgd=optimizer(0.01))
+    after = nlp(TEXT)
+    assert of(before) != of(after) == find_sbert(nlp).fingerprint()
+    assert len(caught(lambda: before.similarity(after))[1]) == 1
+
+
+@pytest.mark.parametrize("encoder", ["shared", "listening", "curated"])
+def test_training_the_shared_component_alone_changes_it(make_nlp, encoder):
+    nlp = make_nlp(encoder)
+    before = of(nlp(TEXT))
+    upstream = nlp.get_pipe(HOLDER[encoder])
+    for node in upstream.model.walk():
+        for name in node.param_names:
+            if node.has_param(name):
+                node.set_grad(name, node.get_param(name) * 0 + 1)
+        for shim in node.shims:
+            for weight in shim._model.parameters():
+                weight.grad = torch.ones_like(weight)
+    upstream.finish_update(SGD(0.01))
+    assert of(nlp(TEXT)) != before
+
+
+def test_averages_in_an_evaluation_are_another_encoder(make_nlp):
+    nlp = make_nlp()
+    before = of(nlp(TEXT))
+    shim = find_sbert(nlp).model.get_ref("encoder").get_ref("transformer").shim
+    params = {(shim.id, key): value.numpy() + 1 for key, value in shim.network.state_dict().items() if "weight" in key}
+    with nlp.use_params(params):
+        assert of(nlp(TEXT)) != before
+    assert of(nlp(TEXT)) == before
+
+
+def test_it_is_not_computed_for_each_doc(make_nlp, examples, monkeypatch):
+    from spacy_sbert.vectors import fingerprint
+
+    done = []
+    digest = fingerprint._digest
+    monkeypatch.setattr(fingerprint, "_digest", lambda *given: done.append(1) or digest(*given))
+    for encoder in ENCODERS:
+        nlp = make_nlp(encoder)
+        done.clear()
+        list(nlp.pipe([TEXT] * 5, batch_size=2)), nlp(TEXT), nlp("a dog")
+        assert done == [1], encoder
+    nlp = make_nlp()
+    pairs = examples(nlp)
+    nlp.initialize(lambda: pairs)
+    done.clear()
+    for _ in range(2):
+        nlp.update(pairs, sgd=Adam(0.01))
+        nlp.evaluate([Example(nlp.make_doc(pair.text), pair.reference) for pair in pairs * 2], batch_size=1)
+    assert done == [1, 1]
+
+
+def test_a_comparison_across_encoders_warns_once(make_nlp, other_bert):
+    nlp, other, third = make_nlp(unit="doc+sent"), make_nlp(name=other_bert), make_nlp(model={"pooling": "cls"})
+    doc, theirs = nlp(TEXT), other(TEXT)
+    expected = float(cosine(doc.vector[None], theirs.vector[None])[0])
+    joined = spacy.blank("en", vocab=nlp.vocab)
+    joined.add_pipe("sbert", config={"model": {"name": str(other_bert)}})
+    given, warned = caught(lambda: doc.similarity(theirs))
+    assert given == pytest.approx(expected, abs=1e-6) and len(warned) == 1
+    assert of(doc) in str(warned[0].message) and of(theirs) in str(warned[0].message)
+    assert warned[0].filename == __file__
+    again = [
+        lambda: theirs.similarity(doc),
+        lambda: doc[0:2].similarity(theirs[1]),
+        lambda: nlp("a").similarity(theirs),
+    ]
+    assert [caught(do)[1] for do in again] == [[], [], []]
+    assert len(caught(lambda: doc[1].similarity(third(TEXT)[1]))[1]) == 1
+    for do in (
+        lambda: doc[1:3].similarity(theirs[1:3]),
+        lambda: doc._.sbert_similarity(theirs),
+        lambda: doc._.sbert_most_similar(theirs),
+        lambda: SpanSearch(collect_spans(doc, "sent")).search(theirs),
+        lambda: SpanSearch([*collect_spans(doc, "sent"), theirs[:]]),
+        lambda: restore(Doc.from_docs([doc, joined("a cat.")])).vector,
+    ):
+        encoders._warned.clear()
+        assert len(caught(do)[1]) == 1
+    assert [one.vector.any() for one in (doc, theirs)] == [True, True]
+
+
+def test_one_encoder_never_warns(make_nlp, tmp_path):
+    nlp = make_nlp(unit="doc+sent", model={"prompts": {"query": "a query: "}})
+    doc = nlp(TEXT)
+    (stored,) = (
+        DocBin().from_bytes(DocBin(docs=[doc], store_user_data=True).to_bytes()).get_docs(spacy.blank("en").vocab)
+    )
+    prompted = nlp(TEXT, component_cfg={"sbert": {"prompt_name": "query"}})
+    others = [stored, restore(stored), doc.copy(), pickle.loads(pickle.dumps(doc)), prompted, nlp(""), doc[:4].as_doc()]
+    others += [make_nlp()(TEXT), make_nlp("shared")(TEXT), doc[1:4].as_doc(copy_user_data=True)]
+    for other in others:
+        assert caught(lambda other=other: (doc.similarity(other), doc[1].similarity(other)))[1] == []
+    assert of(stored) == of(doc)
+
+
+def test_records_of_earlier_versions_compare_without_a_warning(make_nlp, other_bert):
+    nlp, other = make_nlp(unit="doc+sent"), make_nlp(name=other_bert)
+    doc = nlp(TEXT)
+    expected = [one.score for one in doc._.sbert_most_similar("the dog")]
+    (data,) = doc.user_data.values()
+    del data["fingerprint"]
+    (stored,) = DocBin().from_bytes(DocBin(docs=[doc], store_user_data=True).to_bytes()).get_docs(nlp.vocab)
+    assert [one.score for one in stored._.sbert_most_similar("the dog")] == expected
+    assert caught(lambda: (restore(stored).similarity(other(TEXT)), stored.similarity(nlp(TEXT))))[1] == []
+
+
+def test_vectors_of_spacy_are_another_encoder(make_nlp):
+    nlp, plain = make_nlp(), spacy.blank("en")
+    plain.vocab.reset_vectors(width=16)
+    plain.vocab.set_vector("dog", numpy.ones(16, dtype="float32"))
+    doc, theirs = nlp("a dog"), plain("a dog")
+    given, warned = caught(lambda: doc.similarity(theirs))
+    assert len(warned) == 1 and "spaCy's own vectors" in str(warned[0].message)
+    assert given == pytest.approx(float(cosine(doc.vector[None], theirs.vector[None])[0]), abs=1e-6)
+
+
+def test_a_meta_embedding_has_one_of_its_members(make_nlp, tiny_bert, other_bert):
+    def make(second, **config):
+        nlp = make_nlp(unit="doc+sent")
+        nlp.add_pipe("sbert", name="other", config={"model": {"name": str(second)}})
+        nlp.add_pipe("sbert_meta", config=config)
+        return nlp
+
+    nlp, same = make(tiny_bert), make(tiny_bert)
+    docs = [
+        one(TEXT)
+        for one in (nlp, same, make(other_bert), make(tiny_bert, method="avg"), make(tiny_bert, normalize=False))
+    ]
+    found = [of(doc, "sbert_meta") for doc in docs]
+    assert found[0] == found[1] == nlp.get_pipe("sbert_meta").fingerprint() and len(set(found)) == 4
+    assert make(tiny_bert).get_pipe("sbert_meta").fingerprint() == found[0]  # before its first use
+    assert len(caught(lambda: docs[0].similarity(docs[2]))[1]) == 1
+    assert caught(lambda: docs[0].similarity(docs[1]))[1] == []
+    expected = [one.score for one in docs[0]._.sbert_meta_most_similar(nlp("the dog"))]
+    assert [one.score for one in docs[0]._.sbert_meta_most_similar("the dog")] == pytest.approx(expected, abs=1e-6)
+
+
+# `_.sbert_similarity`
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_sbert_similarity_without_hooks(make_nlp, encoder):
+    quiet, hooked = make_nlp(encoder, set_hooks=False), make_nlp(encoder)
+    a, b = (nlp(TEXT) for nlp in (quiet, hooked))
+    for ours, theirs in ((a, b), (a[1:4], b[1:4]), (a[1], b[1])):
+        for other, expected in ((a[6:9], b[6:9]), (a[7], b[7]), (a, b)):
+            assert ours._.sbert_similarity(other) == pytest.approx(theirs.similarity(expected), abs=1e-6)
+    assert a._.sbert_similarity(quiet(" ")) == 0.0
+    (stored,) = DocBin().from_bytes(DocBin(docs=[a], store_user_data=True).to_bytes()).get_docs(quiet.vocab)
+    assert stored._.sbert_similarity(a) == pytest.approx(1)
+
+
+def test_sbert_similarity_refuses_what_has_no_sentence_vector(make_nlp):
+    doc = make_nlp()(TEXT)
+    doc.vocab.reset_vectors(width=16)
+    doc.vocab.set_vector("dog", numpy.ones(16, dtype="float32"))
+    for given in ("a dog", doc.vocab["dog"], doc.vector, None):
+        with pytest.raises(TypeError, match=rf"A {type(given).__name__} has no sentence vector"):
+            doc._.sbert_similarity(given)
+    for plain in (spacy.blank("en")("a dog"), spacy.blank("en", vocab=doc.vocab)("a dog")):
+        with pytest.raises(ValueError, match="carries no sentence vectors"):
+            doc._.sbert_similarity(plain)
+        with pytest.raises(ValueError, match="carries no sentence vectors"):
+            plain._.sbert_similarity(doc)
+
+
+def test_similarity_by_the_name_of_a_pipe(make_nlp, tiny_bert):
+    nlp = make_nlp()
+    nlp.add_pipe("sbert", name="other", config={"model": {"name": str(tiny_bert), "pooling": "cls"}})
+    a, b = nlp(TEXT), nlp("the dog")
+    assert names(a) == ["sbert", "other"]
+    for name, pipe in nlp.pipeline:
+        vectors = pipe.encode([TEXT, "the dog"])
+        expected = float(cosine(vectors[:1], vectors[1:])[0])
+        assert getattr(a._, f"{name}_similarity")(b) == pytest.approx(expected, abs=1e-6)
+    renamed = spacy.blank("en")
+    renamed.add_pipe("sbert", name="mine", config={"model": {"name": str(tiny_bert), "pooling": "cls"}})
+    assert a._.other_similarity(renamed(TEXT)) == pytest.approx(1)  # the same encoder under another name
+    with pytest.raises(ValueError, match="of a pipe named 'other'"):
+        a._.other_similarity(make_nlp()(TEXT))
+
+
+# Lexemes
+
+
+@pytest.fixture(scope="module")
+def static(make_nlp):
+    """A pipeline whose vocab has static vectors, as that of en_core_web_md, and one without our pipe."""
+    nlp = make_nlp(unit="doc+sent")
+    draw = numpy.random.default_rng(0)
+    nlp.vocab.reset_vectors(width=300)
+    for word in ("man", "food", "cat", "shop"):
+        nlp.vocab.set_vector(word, draw.normal(size=300).astype("float32"))
+    return nlp, spacy.blank("en", vocab=nlp.vocab)
+
+
+@pytest.mark.filterwarnings("ignore:.*W008")
+def test_lexemes_are_compared_as_spacy_does(static):
+    nlp, plain = static
+    doc, expected = nlp(TEXT), plain(TEXT)
+    for word in ("shop", "man", "cat"):
+        lexeme = nlp.vocab[word]
+        for part in (slice(0, 6), slice(1, 2), slice(2, 4), slice(0, len(doc))):
+            assert doc[part].similarity(lexeme) == pytest.approx(expected[part].similarity(lexeme), abs=1e-6)
+        assert doc.similarity(lexeme) == pytest.approx(expected.similarity(lexeme), abs=1e-6)
+        for ours, theirs in zip(doc, expected, strict=True):
+            assert ours.similarity(lexeme) == pytest.approx(theirs.similarity(lexeme), abs=1e-6)
+    assert doc[1].similarity(nlp.vocab["man"]) == pytest.approx(1) and doc.vector.shape == (16,)
+
+
+def test_a_lexeme_of_another_vocab_is_refused_with_a_way_out(make_nlp, static):
+    with pytest.raises(ValueError, match=r"static vector of 300: .*set_hooks = false"):
+        make_nlp()(TEXT)[1].similarity(static[0].vocab["shop"])
