@@ -190,7 +190,7 @@ def test_a_sourced_pipe_on_another_transformer_is_not_asked(make_nlp, other_bert
 
 
 def test_after_training_the_query_is_refused(make_nlp, examples):
-    nlp = make_nlp(unit="doc+sent")
+    nlp = make_nlp(unit="doc+sent", model={"pooling": "lasttoken"})
     before = nlp(TEXT)
     pairs = examples(nlp)
     nlp.initialize(lambda: pairs)
