@@ -26,7 +26,7 @@ from .identity import PROBE, config_state
 from .sentence_pooling import SentencePooling
 
 LENGTH = 12  # hexadecimal digits
-N_READ = 2**15  # numbers of a tensor of PyTorch, at most
+N_READ = 2**13  # numbers of a tensor of PyTorch, at most
 N_TOKENS = 512  # of a vocabulary
 N_WATCHED = 8  # parameters of another package's network
 STATIC_VECTORS = ("static_vectors", "word_vectors")  # layers that read those of the vocab
@@ -118,9 +118,9 @@ def _tokenizer_probe(tokenizer: Any, n_ids: int, lowercase: bool) -> object:
 
 def _tensors(network: Any) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield the weights that states depend on. A pooler is left out: folders without one draw it anew each time."""
-    parameters = dict(network.named_parameters())
-    for name, tensor in sorted(network.state_dict().items()):
-        if not name.startswith("pooler.") and (name in parameters or tensor.is_floating_point()):
+    tensors = dict([*network.named_parameters(), *network.named_buffers()])
+    for name, tensor in sorted(tensors.items()):
+        if not name.startswith("pooler.") and tensor.is_floating_point():
             yield name, tensor
 
 
