@@ -15,6 +15,7 @@ from thinc.util import to_numpy
 
 from ..encoder.transformer import RowTransformer
 from ..errors.checks import NonNegative, Positive, Processes, Width, validated
+from ..errors.texts import Text
 from ..files.sealed_states import SealedPipe
 from ..hooks import extensions, hooks, pipes, records
 from ..hooks.in_pipeline import InPipeline
@@ -194,12 +195,12 @@ class TextPipe(Similarities, SealedPipe):
         return self._fingerprint.of_pipe(self, load=load)
 
     @overload
-    def encode(self, texts: Iterable[str], *, convert_to_tensor: Literal[True], **options: Any) -> torch.Tensor: ...
+    def encode(self, texts: Iterable[Text], *, convert_to_tensor: Literal[True], **options: Any) -> torch.Tensor: ...
 
     @overload
     def encode(
         self,
-        texts: Iterable[str],
+        texts: Iterable[Text],
         *,
         window: int = ...,
         progress: bool = ...,
@@ -221,7 +222,7 @@ class TextPipe(Similarities, SealedPipe):
     @validated
     def encode(
         self,
-        texts: Iterable[str],
+        texts: Iterable[Text],
         *,
         window: Positive = 4096,
         progress: bool = False,
@@ -235,7 +236,8 @@ class TextPipe(Similarities, SealedPipe):
         """The vectors of texts without Docs, for bulk work: that of each text is the one that `nlp(text).vector` is
         where the row is the whole Doc.
 
-        texts (Iterable[str]): n texts, from wherever; they are read window by window.
+        texts (Iterable): n texts, Docs or Spans; a column of pandas, polars, pyarrow or NumPy, or a table of one. Of a
+            Doc or Span its text is encoded, without context. Iterators are read window by window.
         window (int): texts that are sorted, packed and encoded together.
         progress (bool): whether to show a progress bar.
         n_process (int): processes to work in; each loads the encoder. As with all that spawns, the main module must be
@@ -265,7 +267,7 @@ class TextPipe(Similarities, SealedPipe):
         return theirs.form(vectors)
 
     @validated
-    def calibrate(self, texts: Iterable[str]) -> None:
+    def calibrate(self, texts: Iterable[Text]) -> None:
         """Find the ranges by which `precision = "int8"` rounds what linear layers are given, and which of them bear it;
         they are saved with the pipeline, until training changes the weights.
 
@@ -273,7 +275,7 @@ class TextPipe(Similarities, SealedPipe):
         at least 0.99 to those that are not rounded. Without a call, the first texts with 2048 wordpieces that are
         encoded at once are taken, and until then nothing is rounded.
 
-        texts (Iterable[str]): some hundred, like those that will be encoded.
+        texts (Iterable): some hundred, like those that will be encoded.
         RAISES (TypeError, ValueError): if what is given is not text, or no text, or the encoder is not one that is
             rounded: BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA, DistilBERT and MPNet are.
         """

@@ -72,6 +72,22 @@ class Errors(Messages):
         "position {position}. Decode the bytes it comes from as UTF-8, or replace it: "
         "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')."
     )
+    NOT_TEXTS = (
+        "Cannot encode {given}: expected several texts in an order, such as a list of str. Put a single text into a "
+        "list; of a dict give list(texts.values())."
+    )
+    NOT_STR = "Cannot encode text number {number}, {given}: expected str, got {kind}."
+    MISSING_TEXT = (
+        "Cannot encode text number {number}{label}: it is missing ({given}). Leave it out, or fill it: "
+        'df["text"].dropna() or df["text"].fillna("") of pandas.'
+    )
+    SEVERAL_COLUMNS = (
+        'Cannot encode a table of {given}: expected one column of texts. Choose it by its name, such as df["text"].'
+    )
+    SEVERAL_DIMENSIONS = (
+        "Cannot encode an array of shape {given}: expected shape (n,) or (n, 1). Choose one column of texts, such as "
+        'array[:, 0], or df["text"] of a table.'
+    )
     NOT_ROWS = (
         "Cannot search {name} of shape {given}: expected a float array of shape (n, width), a vector a row, such as "
         "numpy.stack([doc.vector for doc in docs])."

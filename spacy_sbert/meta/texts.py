@@ -1,6 +1,6 @@
 """What an `sbert_meta` pipe answers of texts, and of Docs and their parts, as `sbert` does."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy
@@ -10,11 +10,11 @@ from thinc.api import get_current_ops
 from ..errors.checks import Positive, validated
 from ..errors.notices import Notices
 from ..errors.progress import progress_of
+from ..errors.texts import Text, checked_texts
 from ..hooks import hooks
 from ..hooks.in_pipeline import InPipeline
 from ..similarity.similarities import Similarities
 from ..vectors.cuts import CutCounter
-from ..vectors.texts import checked_texts
 from .errors import Errors
 from .estimator import MetaEmbedding
 from .habits import MetaHabits
@@ -38,12 +38,12 @@ class MetaTexts(Similarities):
         self._notices.once(message)
 
     @overload
-    def encode(self, texts: Iterable[str], *, convert_to_tensor: Literal[True], **options: Any) -> "torch.Tensor": ...
+    def encode(self, texts: Iterable[Text], *, convert_to_tensor: Literal[True], **options: Any) -> "torch.Tensor": ...
 
     @overload
     def encode(
         self,
-        texts: Iterable[str],
+        texts: Iterable[Text],
         *,
         window: int = ...,
         progress: bool = ...,
@@ -61,7 +61,7 @@ class MetaTexts(Similarities):
     @validated
     def encode(
         self,
-        texts: Iterable[str],
+        texts: Iterable[Text],
         *,
         window: Positive = 1000,
         progress: bool = False,
@@ -72,7 +72,7 @@ class MetaTexts(Similarities):
 
         The members, which may be any functions of Docs, are given Docs that do not stay.
 
-        texts (Iterable[str]): n texts, from wherever; they are read window by window.
+        texts (Iterable): n texts, see SentenceBert.encode.
         window (int): texts that are worked on together. progress (bool): whether to show a progress bar.
         prompt_name (None): the members have their own. habits: as of SentenceBert.encode.
         RETURNS (float32 (n, width)): in the order of the texts; zeros for a text that has none.
@@ -84,7 +84,7 @@ class MetaTexts(Similarities):
         nlp = self._in_pipeline.nlp
         if nlp is None or self.name not in nlp.pipe_names:
             raise ValueError(Errors.META_NOT_IN_PIPELINE.format(name=self.name))
-        names, total = nlp.pipe_names, len(texts) if isinstance(texts, Sequence) else None
+        names, total = nlp.pipe_names, len(texts) if isinstance(texts, Sized) else None
         with nlp.select_pipes(enable=names[: names.index(self.name) + 1]):
             docs = nlp.pipe(checked_texts(texts), batch_size=theirs.window(window))
             shown = progress or bool(theirs.show_progress_bar)

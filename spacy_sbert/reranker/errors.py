@@ -27,7 +27,10 @@ class Errors(errors.Errors):
         "Cannot score pair number {number}, {given}: expected two texts (str, Doc or Span), such as (query, passage). "
         "Put a single pair into a list."
     )
-    RERANKER_NO_PAIRS = "Cannot score {given}: expected several pairs of texts, such as a list of (query, passage)."
+    RERANKER_NO_PAIRS = (
+        "Cannot score {given}: expected several pairs of texts in an order, such as a list of (query, passage), or of "
+        'two columns of a table zip(df["query"], df["passage"]).'
+    )
     RERANKER_PREDICT = (
         "predict of '{name}' scores Docs that are pairs, as every pipe of spaCy does with Docs, got {given}. To score "
         "pairs of texts, as CrossEncoder.predict of sentence-transformers does, call score_pairs(pairs)."

@@ -1,22 +1,22 @@
 """What an `sbert_reranker` pipe does with texts: scores of pairs, and ranks."""
 
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Iterable, Sized
 from typing import Any, Literal, NoReturn, overload
 
 import numpy
 import torch
-from spacy.tokens import Doc, Span
 from thinc.util import to_numpy
 
 from ..errors.checks import Positive, check
 from ..errors.habits import devices, not_ours, refuse
 from ..errors.notices import Notices
 from ..errors.progress import progress_bar
+from ..errors.texts import NOT_SEVERAL, Text, one_column
 from .cross_encoder import CrossEncoder
 from .cuts import PairCuts
 from .errors import Errors, Warnings
 from .habits import RANK_DONE, RANK_WAY, Activation, ScoreHabits
-from .texts import WINDOW, Ranked, Text, TextT, read_windows
+from .texts import WINDOW, Ranked, TextT, read_windows
 from .tokenizer import Pair
 
 
@@ -86,7 +86,7 @@ class Ranking:
         """Order texts by how well they answer a query.
 
         query (str, Doc or Span): stands first in every pair.
-        texts (Iterable): str, Docs or Spans, such as those that a search found.
+        texts (Iterable): str, Docs or Spans, such as those that a search found, or a column, see SentenceBert.encode.
         k (int): how many to return, by default all. progress (bool): as of score_pairs.
         show_progress_bar, activation_fn, top_k, batch_size, return_documents, device: as in `CrossEncoder.rank` of
             sentence-transformers. Of fewer than top_k texts all are returned; each result has its text.
@@ -133,6 +133,6 @@ class Ranking:
 
 
 def _checked(texts: Iterable[TextT]) -> list[TextT]:
-    if isinstance(texts, (str, bytes, Mapping, Doc, Span)) or not isinstance(texts, Iterable):
+    if isinstance(texts, NOT_SEVERAL):
         raise TypeError(Errors.RERANKER_ONE_TEXT.format(given=repr(texts)[:100]))
-    return list(texts)
+    return list(one_column(texts))

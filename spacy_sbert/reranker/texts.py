@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Generic, TypeVar
 
-from spacy.tokens import Doc, Span
-
 from ..errors.checks import check_text, shown
+from ..errors.texts import NOT_SEVERAL, Text, column_names, text_of
 from .errors import Errors
 from .tokenizer import Pair
 
-Text = str | Doc | Span
 TextT = TypeVar("TextT", bound=Text)
 WINDOW = 4096  # pairs that are tokenised and sorted together
 
@@ -30,8 +28,8 @@ class Ranked(Generic[TextT]):
 
 def read_windows(pairs: Iterable[tuple[Text, Text]], size: int = WINDOW) -> Iterator[list[Pair]]:
     """The texts of pairs, so many at a time. RAISES (TypeError): if one is not a pair of texts."""
-    if not isinstance(pairs, Iterable):
-        raise TypeError(Errors.RERANKER_NO_PAIRS.format(given=shown(pairs)))
+    if not isinstance(pairs, Iterable) or isinstance(pairs, NOT_SEVERAL) or column_names(pairs) is not None:
+        raise TypeError(Errors.RERANKER_NO_PAIRS.format(given=" ".join(shown(pairs).split())))
     stream = (_texts_of(pair, number) for number, pair in enumerate(pairs))
     while window := list(islice(stream, size)):
         yield window
@@ -40,7 +38,7 @@ def read_windows(pairs: Iterable[tuple[Text, Text]], size: int = WINDOW) -> Iter
 def _texts_of(pair: object, number: int) -> Pair:
     if not (isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(text, Text) for text in pair)):
         raise TypeError(Errors.RERANKER_NO_PAIR.format(number=number, given=repr(pair)[:100]))
-    first, second = (text if isinstance(text, str) else text.text for text in pair)
+    first, second = map(text_of, pair)
     check_text(first, f"the first text of pair number {number}")
     check_text(second, f"the second text of pair number {number}")
     return first, second

@@ -1,14 +1,15 @@
 """A saved index of vectors through FAISS, for collections that exact search is too slow for."""
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy
 from numpy.typing import ArrayLike
 
 from ..errors.checks import Positive, check, validated
+from ..errors.texts import one_column
 from ..similarity import unit_length
 from ..similarity.rows import check_count, checked
 from .blocks import check_widths, slices
@@ -258,5 +259,12 @@ def _rows(texts: Sequence[str] | None, ids: Sequence[str | int] | None) -> list[
         return None
     if texts is not None and ids is not None and len(texts) != len(ids):
         raise ValueError(Errors.SEARCH_ROW_COUNT.format(given=len(ids), expected=len(texts)))
-    n = len(texts if texts is not None else ids or ())
-    return [IndexRow(texts[i] if texts is not None else None, ids[i] if ids is not None else None) for i in range(n)]
+    count = len(texts if texts is not None else ids)  # type: ignore[arg-type]
+    nothing = repeat(None, count)
+    columns = [nothing if column is None else map(_plain, one_column(column)) for column in (texts, ids)]
+    return [IndexRow(*row) for row in zip(*columns, strict=True)]
+
+
+def _plain(item: Any) -> Any:
+    """Return the Python value of a NumPy scalar, and other values as they are."""
+    return item.item() if isinstance(item, numpy.generic) else item

@@ -24,8 +24,6 @@ class Errors(errors.Errors):
         "max_batch_items = {given} has no meaning for a token-to-vector model, a table of wordpieces or a "
         "curated_transformer, which takes a window of texts at once: leave it out, or set window."
     )
-    NOT_TEXTS = "Cannot encode {given}: expected several texts, such as a list of str. Put a single text into a list."
-    NOT_STR = "Cannot encode text number {number}, {given}: expected str, got {kind}."
     BULK_NO_GPU = "There is no GPU {given}: {count} were found. Correct --gpu-ids, or leave it out to use the CPU."
     WORKERS_ENDED = (
         "One of {n_process} processes that encode ended by itself: what it said stands above. Each imports the main "

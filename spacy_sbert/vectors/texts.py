@@ -1,10 +1,9 @@
 """Many texts to one array of vectors: window by window, in this process or in several."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any
 
 import numpy
 import torch
@@ -18,8 +17,9 @@ from ..encoder.rows import RowStates, rows_of_texts
 from ..encoder.states import States
 from ..encoder.transformer import RowTransformer, load
 from ..encoder.wordpieces import Wordpieces
-from ..errors.checks import Positive, Processes, check, check_text
+from ..errors.checks import Positive, Processes, check
 from ..errors.progress import progress_bar
+from ..errors.texts import Text, checked_texts
 from .call import AS_CONFIGURED, Call
 from .cuts import CutCounter
 from .errors import Errors
@@ -66,7 +66,7 @@ class TextEncoder:
         """Load the weights, unless they are."""
         load(self.transformer)
 
-    def calibrate(self, texts: Iterable[str]) -> None:
+    def calibrate(self, texts: Iterable[Text]) -> None:
         """Find the ranges by which "int8" rounds, see SentenceBert.calibrate."""
         given = list(checked_texts(texts))
         if not given:
@@ -112,7 +112,7 @@ def _counted(passes: Iterable[States], row_of: numpy.ndarray, moved: Moved) -> I
 
 def encode_all(
     encoder: TextsEncoder,
-    texts: Iterable[str],
+    texts: Iterable[Text],
     *,
     window: int,
     progress: bool,
@@ -125,8 +125,9 @@ def encode_all(
     cuts (CutCounter): is told of texts that were cut.
     The others, and what it raises: see SentenceBert.encode.
     """
+    total = len(texts) if isinstance(texts, Sized) else None
+    texts = checked_texts(texts)
     parts = [numpy.zeros((0, encoder.width), dtype="float32")]
-    total = len(texts) if isinstance(texts, Sequence) else None
     with progress_bar(total, shown=progress, unit="texts") as bar:
         for vectors, n_cut in encode_windows(
             encoder, texts, window=window, n_process=n_process, gpu_ids=gpu_ids, moved=bar.update
@@ -146,7 +147,7 @@ def check_gpus(gpu_ids: Sequence[int]) -> None:
 
 def encode_windows(
     encoder: TextsEncoder,
-    texts: Iterable[str],
+    texts: Iterable[Text],
     *,
     window: int,
     n_process: int,
@@ -169,21 +170,6 @@ def encode_windows(
     if in_turn:
         return _encode(encoder, windows, moved)
     return encode_in_processes(encoder, windows, n_workers, gpu_ids, moved)
-
-
-def checked_texts(texts: Iterable[str]) -> Iterator[str]:
-    """The texts, each checked when it is read. RAISES (TypeError): if they are none, a single one at once."""
-    if isinstance(texts, (str, bytes, Mapping)) or not isinstance(texts, Iterable):
-        raise TypeError(Errors.NOT_TEXTS.format(given=repr(texts)[:50]))
-    return _checked(texts)
-
-
-def _checked(texts: Iterable[Any]) -> Iterator[str]:
-    for number, text in enumerate(texts, start=1):
-        if not isinstance(text, str):
-            raise TypeError(Errors.NOT_STR.format(number=number, given=repr(text)[:50], kind=type(text).__name__))
-        check_text(text, f"text number {number}")
-        yield text
 
 
 def _encode(encoder: TextsEncoder, windows: Iterable[list[str]], moved: Moved) -> Iterator[Encoded]:
