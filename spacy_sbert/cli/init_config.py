@@ -91,6 +91,7 @@ def init_config_cli(
         train, dev = _tables(train_path, dev_path, told, shown=not quiet)
 
         with ticking("Writing", shown=not quiet):
+            from ..files.saved_config import config_text
             from ..files.whole import write_text
             from ..training.own_config import own_config
 
@@ -104,7 +105,7 @@ def init_config_cli(
                 lang=lang,
                 epochs=epochs,
             )
-            write_text(out, config.to_str(interpolate=False))
+            write_text(out, config_text(config))
     _say(out, config, train, dev)
 
 

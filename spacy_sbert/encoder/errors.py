@@ -46,6 +46,11 @@ class Errors(errors.Errors):
         "config, prompts = "
         '{{"{given}": "..."}}, or give the text itself as prompt in place of prompt_name.'
     )
+    PROMPT_NOT_SAVED = (
+        "Cannot save the prompt {name!r} = {given!r} in a config: expected a name without ':', '=' and line "
+        "breaks, nor '#', ';', '[' or white space at its ends, and a text without '${{', which begins a variable. "
+        "Give such a prompt with each call, encode(texts, prompt=...)."
+    )
     PROMPT_WINDOWS = (
         'include_prompt = false and overflow = "windows" do not go together: only the first window of a text begins '
         'with the prompt. Set overflow = "truncate".'
@@ -83,6 +88,10 @@ class Errors(errors.Errors):
     NOT_ROUNDED = (
         "An encoder of class {given} is not calibrated: int8 is for the linear layers of BERT, RoBERTa, XLM-RoBERTa, "
         "CamemBERT, ELECTRA, DistilBERT and MPNet, without adapters. Others encode as with precision = 'auto'."
+    )
+    OTHER_ENCODER = (
+        "The saved transformer is '{saved}', and its config names '{given}', which would be ignored. Leave the name as "
+        "it was saved; to use another encoder, make a new pipe with nlp.add_pipe."
     )
     BAD_STATE = "The saved encoder is damaged: {reason}. Save the pipeline again, or load the encoder by its name."
     REMOTE_CODE = (

@@ -20,6 +20,11 @@ class Prompts:
     default_name: str | None = None
     include: bool = True
 
+    def __post_init__(self) -> None:
+        for name, prompt in self.own.items():
+            if "${" in prompt or not _is_key(name):
+                raise ValueError(Errors.PROMPT_NOT_SAVED.format(name=name, given=prompt))
+
     def find(self, settings: FolderSettings, name: str | None = None) -> str:
         """The prompt of a name, or the default one.
 
@@ -36,3 +41,8 @@ class Prompts:
             message = Errors.UNKNOWN_DEFAULT_PROMPT if by_folder else Errors.UNKNOWN_PROMPT
             raise ValueError(message.format(given=wanted, expected=", ".join(f"'{one}'" for one in known) or "none"))
         return known[wanted]
+
+
+def _is_key(name: str) -> bool:
+    """True if a config reads the name as it was written."""
+    return name == name.strip() and name[:1] not in ("", *"#;[") and not any(one in name for one in ":=\n")

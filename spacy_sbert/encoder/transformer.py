@@ -1,5 +1,6 @@
 """A transformer over rows of Docs: a drop-in for the TransformerModel of spacy-transformers."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
@@ -142,6 +143,14 @@ class RowTransformer(Configured, SealedModel, TransformerModel):
     def prompt(self, prompt: str | None = None) -> str:
         """What is put before texts: the prompt that is given, or else the default one of the config or the folder."""
         return self.prompts.find(self.shim.load()) if prompt is None else prompt
+
+    def from_bytes(self, bytes_data: bytes) -> "RowTransformer":
+        """Load what to_bytes gave, in a pipe that has no other model. RAISES (ValueError): if the name is another's."""
+        super().from_bytes(bytes_data)
+        saved, given = self.attrs["name"], self.shim.name
+        if re.sub(r"\$+", "$", saved) != re.sub(r"\$+", "$", given):  # spaCy reads each "$" doubled
+            raise ValueError(Errors.OTHER_ENCODER.format(saved=saved, given=given))
+        return self
 
     def to_dict(self) -> dict:
         """The model's state; loads the weights first, so that its width is saved with them."""

@@ -58,6 +58,13 @@ class Errors(errors.Errors):
     UNKNOWN_TEXTS = (
         "Cannot read texts from {path}: expected a name that ends in one of {expected}, all but .parquet also .gz."
     )
+    CONFIG_VARIABLE = (
+        "Cannot write {given!r} to a config, where '${{' begins a variable. Rename the file, folder or column."
+    )
+    SETTING_IGNORED = (
+        "Cannot load '{name}' with {setting} = {given!r}: its saved weights are those of {saved!r}. Leave the setting "
+        "as it was saved; to use another encoder, make a new pipe with nlp.add_pipe."
+    )
     VECTORS_NOT_TEXTS = (
         "{path} is a file of vectors: expected a file of texts here. Give the texts that the vectors are of; search, "
         "mine, cluster and visualize take the vectors, too: --vectors {path}."

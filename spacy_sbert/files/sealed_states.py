@@ -1,16 +1,17 @@
 """Saved states that end in their SHA-256, by which damage is noticed before a byte of them is used."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import srsly
 from spacy.pipeline import TrainablePipe
 from thinc.api import Model
 
 from .errors import Errors
+from .saved_config import KEPT, SETTLED, check_settled, kept_config, restore_config, settled
 
 MARK = b"SHA-256:"
 LENGTH = len(MARK) + hashlib.sha256().digest_size
@@ -65,23 +66,54 @@ class SealedModel(Model[InT, OutT]):
 
 
 class SealedPipe(TrainablePipe):
-    """A pipe of a SealedModel, which says which file is damaged."""
+    """A pipe of a SealedModel, which says which file is damaged, and is loaded with the config that it was saved with.
+
+    _in_pipeline: holds the pipeline that it is in, as nlp.
+    """
+
+    _in_pipeline: Any
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """Return the state of the pipe."""
+        self._keep_config()
+        return super().to_bytes(exclude=exclude)
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Write the state of the pipe to a folder."""
+        self._keep_config()
+        super().to_disk(path, exclude=exclude)
+
+    def _keep_config(self) -> None:
+        self.cfg.pop(KEPT, None)
+        self.cfg[SETTLED] = settled(self._in_pipeline.nlp, self)
+        kept = kept_config(self._in_pipeline.nlp, self)
+        if kept is not None:
+            self.cfg[KEPT] = kept
+
+    def _restore_config(self, cfg: Mapping[str, Any]) -> None:
+        made = restore_config(self._in_pipeline.nlp, self, cfg[KEPT]) if KEPT in cfg else self
+        if made is not self:
+            vars(self).update(vars(made))
+            self.model, self.scorer = made.model, made.scorer
 
     def from_bytes(self: PipeT, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> PipeT:
         """Load the pipe from what to_bytes gave. RAISES (ValueError): if the bytes are damaged."""
         parts = check_parts(bytes_data, ("cfg", "model"), exclude)
         if "cfg" in parts:
-            _check_object("cfg", parts["cfg"])
+            self._restore_config(_check_object("cfg", parts["cfg"]))
         return super().from_bytes(bytes_data, exclude=exclude)
 
     def from_disk(self: PipeT, path: str | Path, *, exclude: Iterable[str] = ()) -> PipeT:
         """Load the pipe from a folder that to_disk wrote.
 
-        RAISES (ValueError): naming the file that is missing, empty, cut or damaged.
+        RAISES (ValueError): naming the file that is missing, empty, cut or damaged, or a setting that was overridden
+            and that the weights decide.
         """
         folder = Path(path)
         with naming(folder / "cfg"):
-            _check_object_in(folder / "cfg")
+            cfg = _check_object_in(folder / "cfg")
+        self._restore_config(cfg)
+        check_settled(self._in_pipeline.nlp, self, cfg.get(SETTLED, {}))
         with naming(folder / "model"):
             super().from_disk(folder, exclude=exclude)
         return self
@@ -119,19 +151,19 @@ def check_parts(data: bytes, names: Iterable[str], exclude: Iterable[str]) -> di
     return parts
 
 
-def _check_object_in(file: Path) -> None:
+def _check_object_in(file: Path) -> dict[str, Any]:
     """spaCy takes a missing one for an empty one, and older versions of spaCy write none."""
-    if file.exists():
-        _check_object("it", file.read_bytes())
+    return _check_object("it", file.read_bytes()) if file.exists() else {}
 
 
-def _check_object(name: str, data: bytes | str) -> None:
+def _check_object(name: str, data: bytes | str) -> dict[str, Any]:
     try:
         found = srsly.json_loads(data)
     except ValueError as error:
         raise Damaged(f"{name} is not JSON: {error}") from error
     if not isinstance(found, dict):
         raise Damaged(f"{name} is not a JSON object but {type(found).__name__}")
+    return found
 
 
 def _whole_fellow(file: Path) -> Path | None:

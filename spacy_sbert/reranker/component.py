@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NoReturn, cast
 
@@ -17,6 +18,7 @@ from ..errors.checks import Name, Positive, shown, validated
 from ..errors.notices import Notices
 from ..files.sealed_states import SealedPipe
 from ..hooks import records
+from ..hooks.in_pipeline import InPipeline
 from ..spans import SPANS_KEY, members
 from ..training.members import batch_size_of
 from ..training.pipe import PairPipe, Scores
@@ -55,7 +57,9 @@ def make_sbert_reranker(
     nlp: Language, name: str, model: Model, objective: str, scorer: Callable[..., Scores] | None, spans_key: Name
 ) -> "SentenceReranker":
     """Build the `sbert_reranker` pipe, see SentenceReranker."""
-    return SentenceReranker(nlp.vocab, model, name, objective=objective, scorer=scorer, spans_key=spans_key)
+    pipe = SentenceReranker(nlp.vocab, model, name, objective=objective, scorer=scorer, spans_key=spans_key)
+    pipe._in_pipeline.nlp = nlp
+    return pipe
 
 
 class SentenceReranker(Ranking, PairPipe, SealedPipe):
@@ -95,6 +99,7 @@ class SentenceReranker(Ranking, PairPipe, SealedPipe):
         self.spans_key = spans_key
         self.cfg: dict[str, object] = {}
         self._notices = Notices(PairCuts)
+        self._in_pipeline = InPipeline()
         install_extension(name)
 
     def __repr__(self) -> str:
@@ -165,21 +170,28 @@ class SentenceReranker(Ranking, PairPipe, SealedPipe):
         the same labels, stays.
 
         nlp (Language): whose training.seed decides the weights of a new head.
-        labels (list[str]): of the classification objective; by default those of the examples.
+        labels (list[str]): of the classification objective; by default those of the examples. Without labels and pairs
+            a head that was trained stays, whatever the objective.
         checkpoint (str or Path): a trained pipeline whose reranker of the same name training goes on from, whatever
             its objective: network and tokenizer are its, and the name in the config of the model is not looked for.
         RAISES (OSError, ValueError): if encoder or checkpoint are not found, the checkpoint has no such reranker, or
-            there is but one label.
+            there is but one label, or n_outputs in the config of the model does not fit the objective.
         """
         validate_get_examples(get_examples, "SentenceReranker.initialize")
         shim = self.model.shim
         if checkpoint is not None:
             shim.from_bytes(state_of(checkpoint, self.name))
         self.model.initialize()
+        n_outputs = shim.config.num_labels  # without labels and pairs
+        pairs = (example for example in get_examples() if self._pair(example.predicted) is not None)
+        first = next(pairs, None)
         if labels is None:
-            pairs = (example for example in get_examples() if self._pair(example.predicted) is not None)
-            labels = self.objective.labels_of(pairs, self.spans_key)
-        n_outputs = self.objective.n_outputs(labels, shim.config.num_labels)
+            labels = [] if first is None else self.objective.labels_of(chain([first], pairs), self.spans_key)
+        if labels or first is not None:
+            n_outputs = self.objective.n_outputs(labels, n_outputs)
+        if shim.n_outputs not in (0, n_outputs):
+            told = {"objective": self.objective.name, "given": shim.n_outputs, "expected": n_outputs}
+            raise ValueError(Errors.RERANKER_OTHER_OUTPUTS.format(**told))
         if shim.has_new_head or n_outputs != shim.config.num_labels or set(labels) - set(shim.labels):
             seed = 0 if nlp is None else nlp.config.interpolate()["training"]["seed"]
             shim.make_head(n_outputs, labels, seed or 0)

@@ -52,6 +52,11 @@ class Errors(errors.Errors):
         'The cross-encoder has {given} outputs, which do not fit the objective "{objective}". Call nlp.initialize '
         'before training, with examples that carry labels for "classification", or set n_outputs.'
     )
+    RERANKER_OTHER_OUTPUTS = (
+        'The objective "{objective}" needs {expected} outputs with these examples, and the config of the cross-encoder '
+        "says n_outputs = {given}. Set n_outputs = 0, which follows the objective, or choose another objective: scores "
+        'are learned by "regression", labels by "classification".'
+    )
     RERANKER_UNKNOWN_LABEL = (
         "The label '{given}' is unknown to the reranker, which has outputs for {known}. Correct the example, or "
         "initialize the pipe with all labels, from the examples or from [initialize.components.sbert_reranker] labels."

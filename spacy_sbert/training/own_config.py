@@ -9,6 +9,7 @@ import spacy
 from thinc.api import Config
 
 from ..errors.checks import Name, Positive, validated
+from ..files.saved_config import check_value
 
 LONG = 20_000  # examples of which one epoch is enough, as in the paper
 LOOKS = 10  # at the scores, in all epochs
@@ -70,6 +71,8 @@ def own_config(
         that is random.
     RETURNS (Config): not interpolated.
     """
+    for value in (train["path"], dev["path"], encoder or "", *_columns(train), *_columns(dev)):
+        check_value(str(value))
     objective, measure = OBJECTIVES[kind], MEASURES[scored or kind]
     nlp = spacy.blank(lang)
     model = {**objective.model, **({} if encoder is None else {"name": encoder})}
@@ -98,6 +101,11 @@ def own_config(
         "score_weights": dict.fromkeys(nlp.get_pipe_meta("sbert").default_score_weights or {}) | {measure: 1.0},
     }
     return config
+
+
+def _columns(reading: Mapping[str, Any]) -> list[str]:
+    """Return the names of the columns that a reader is given."""
+    return [*(reading.get("members") or ()), *(reading.get(key) or "" for key in ("score", "label"))]
 
 
 def count_steps(count: int, batch_size: int, epochs: int) -> int:

@@ -1,0 +1,198 @@
+"""What a config holds comes back from a saved pipeline as it was, however often it is saved."""
+
+import shutil
+from pathlib import Path
+
+import numpy
+import pytest
+import spacy
+from pipelines import make_example
+from spacy.cli.train import train
+from spacy.language import Language
+from spacy.util import load_config
+from thinc.api import Config
+from typer.testing import CliRunner
+
+from spacy_sbert.cli import app
+from spacy_sbert.component.upstream import find_transformer
+from spacy_sbert.encoder.prompts import Prompts
+
+PROMPTS = ["cost in $: ", "$", "$$", "$a $$$ $", " leading and trailing ", "100% \"quoted\" 'single'", "two\nlines\r\n"]
+PROMPTS += [
+    "a: b = c # d ; e",
+    "é 中 \u2028 \U0001f600",
+    "back\\slash \\u0024 \\n",
+    "1",
+    "true",
+    "null",
+    "[1]",
+    "%(name)s",
+]
+PROMPTS += ["$}", "{$}", "[section]", "'single'", "", "\t"]
+NAMES = ["q", "a$", "$$", "a#b", "a;b", "a.b", "a b", "${a}", "Q", '"a"', "é", "1"]
+
+
+def again(nlp: Language, path, **config) -> Language:
+    nlp.to_disk(path)
+    return spacy.load(path, config=config)
+
+
+def run(*arguments, code=0) -> str:
+    found = CliRunner().invoke(app, list(map(str, arguments)))
+    assert found.exit_code == code, found.output
+    return " ".join(found.output.split())
+
+
+def prompts_of(nlp: Language) -> dict[str, str]:
+    return dict(find_transformer("sbert", nlp.get_pipe("sbert").model).prompts.own)
+
+
+@pytest.mark.parametrize("way", ["disk", "bytes"])
+def test_prompts_come_back(make_nlp, tmp_path, way):
+    prompts = {f"p{i}": prompt for i, prompt in enumerate(PROMPTS)} | dict.fromkeys(NAMES, "the $ cat: ")
+    nlp = make_nlp(model={"prompts": prompts, "default_prompt_name": "a$"})
+    vectors = nlp.get_pipe("sbert").encode(["a dog", "he ran"])
+    for turn in range(3):
+        if way == "disk":
+            nlp = again(nlp, tmp_path / str(turn))
+        else:
+            nlp = spacy.util.load_model_from_config(nlp.config).from_bytes(nlp.to_bytes())
+        assert prompts_of(nlp) == prompts
+        model = nlp.config["components"]["sbert"]["model"]
+        assert model["prompts"] == prompts and model["default_prompt_name"] == "a$"
+        assert numpy.array_equal(nlp.get_pipe("sbert").encode(["a dog", "he ran"]), vectors)
+
+
+def test_an_override_is_honoured(make_nlp, tmp_path):
+    nlp = make_nlp(model={"prompts": {"q": "$: ", "p": "$$"}, "default_prompt_name": "q"})
+    loaded = again(nlp, tmp_path / "a", **{"components.sbert.model.prompts.q": "the cat: "})
+    assert prompts_of(loaded) == {"q": "the cat: ", "p": "$$"}
+    expected = make_nlp(model={"prompts": {"q": "the cat: "}, "default_prompt_name": "q"})("a dog").vector
+    assert numpy.array_equal(loaded("a dog").vector, expected)
+    assert prompts_of(again(loaded, tmp_path / "b")) == {"q": "the cat: ", "p": "$$"}
+    other = again(nlp, tmp_path / "c", **{"components.sbert.model.default_prompt_name": "p"})
+    assert prompts_of(other) == {"q": "$: ", "p": "$$"}
+
+
+def test_a_prompt_that_comes_from_a_variable(make_nlp, tmp_path):
+    config = make_nlp(model={"prompts": {"q": "x"}}).config
+    config["variables"] = {"sign": "$: "}
+    config["components"]["sbert"]["model"]["prompts"]["q"] = "${variables.sign}"
+    nlp = spacy.util.load_model_from_config(Config(config, is_interpolated=False))
+    assert prompts_of(nlp) == {"q": "$: "}
+    assert prompts_of(again(again(nlp, tmp_path / "a"), tmp_path / "b")) == {"q": "$: "}
+
+
+def test_keys_of_spans_come_back(tiny_bert, tmp_path):
+    spans = {"@span_getters": "spacy-sbert.sentence_spans.v1", "spans_key": "pair $"}
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert), "get_spans": spans}, "spans_key": "pair $"})
+    nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert)}, "spans_key": "pair $"})
+    for turn in range(2):
+        nlp = again(nlp, tmp_path / str(turn))
+        assert [pipe.spans_key for _, pipe in nlp.pipeline] == ["pair $", "pair $"]
+        doc = nlp.make_doc("a dog ran")
+        doc.spans["pair $"] = [doc[:1], doc[1:]]
+        doc = nlp.get_pipe("sbert")(doc)
+        assert len(doc.user_data) and doc.spans["pair $"].attrs is not None
+
+
+def test_an_encoder_in_a_folder_with_the_sign(tiny_bert, tmp_path):
+    folder = tmp_path / "$ models $$"
+    folder.symlink_to(tiny_bert)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"name": str(folder)}})
+    vector = nlp("a dog").vector
+    for turn in range(2):
+        nlp = again(nlp, tmp_path / str(turn))
+        assert nlp.config["components"]["sbert"]["model"]["name"] == str(folder)
+        assert numpy.array_equal(nlp("a dog").vector, vector)
+
+
+def test_others_share_a_transformer_in_such_a_folder(make_nlp, tiny_bert, tmp_path):
+    folder = tmp_path / "$ models"
+    folder.symlink_to(tiny_bert)
+    nlp = make_nlp("shared", name=folder)
+    vector = nlp("a dog").vector
+    for turn in range(2):
+        nlp = again(nlp, tmp_path / str(turn))
+        assert numpy.array_equal(nlp("a dog").vector, vector)
+
+
+LOST = ["", "a\nb", "a:b", "a=b", "#a", ";a", "[a]", " a", "a "]  # names that a config reads otherwise, or not at all
+
+
+@pytest.mark.parametrize("prompts", [{"q": "${a.b}: "}, {"q": "a ${"}, *({name: "a"} for name in LOST)], ids=str)
+def test_what_no_config_can_hold_is_refused_at_once(prompts):
+    with pytest.raises(ValueError, match=r"encode\(texts, prompt=...\)"):
+        Prompts(prompts)
+
+
+def test_columns_and_files_with_the_sign(tiny_bert, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"the cat {i},a mat {i},{i % 2}" for i in range(8)]
+    Path("$.csv").write_text("\n".join(["name ($),$$ title,score", *rows]))
+    folder = tmp_path / "$ models"
+    folder.symlink_to(tiny_bert)
+    run("init-config", "$.csv", "$.csv", "-o", "x.cfg", "-q", "--encoder", folder, "--epochs", 1)
+    for interpolate in (False, True):
+        config = load_config("x.cfg", interpolate=interpolate).interpolate()
+        assert config["paths"]["train"] == "$.csv" and config["corpora"]["dev"]["members"] == ["name ($)", "$$ title"]
+        assert config["components"]["sbert"]["model"]["name"] == str(folder)
+    train("x.cfg", output_path="out")
+    nlp = spacy.load("out/model-last")
+    for turn in range(2):
+        assert nlp.config["corpora"]["dev"]["members"] == ["name ($)", "$$ title"]
+        assert nlp.config["paths"]["train"] == "$.csv"
+        assert nlp.config["components"]["sbert"]["model"]["name"] == str(folder)
+        nlp = again(nlp, str(turn))
+    run("evaluate", "out/model-last", "$.csv", "-q")
+    Path("${a}.csv").write_text("\n".join(["name ($),$$ title,score", *rows]))
+    message = run("init-config", "${a}.csv", "$.csv", "-o", "y.cfg", "-q", code=1)
+    assert "begins a variable. Rename the file" in message and not Path("y.cfg").exists()
+
+
+# Overrides
+
+
+@pytest.mark.parametrize(
+    ("encoder", "setting"),
+    [
+        ("own", "components.sbert.model.name"),
+        ("shared", "components.transformer.model.name"),
+        ("static", "components.sbert.model.name"),
+    ],
+)
+def test_another_name_of_a_saved_encoder_is_refused(make_nlp, tmp_path, encoder, setting):
+    make_nlp(encoder).to_disk(tmp_path)
+    with pytest.raises(ValueError, match=r"'/no'.*to use another encoder, make a new pipe"):
+        spacy.load(tmp_path, config={setting: "/no"})
+
+
+def test_a_folder_that_is_gone_is_not_needed(tiny_bert, tmp_path):
+    folder = shutil.copytree(tiny_bert, tmp_path / "bert")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"name": str(folder)}})
+    nlp.to_disk(tmp_path / "nlp")
+    shutil.rmtree(folder)
+    assert numpy.array_equal(spacy.load(tmp_path / "nlp")("a dog").vector, nlp("a dog").vector)
+    same = spacy.load(tmp_path / "nlp", config={"components.sbert.model.name": str(folder)})
+    assert numpy.array_equal(same("a dog").vector, nlp("a dog").vector)
+
+
+@pytest.mark.filterwarnings("ignore:.*reranker-new-head")
+def test_outputs_of_a_reranker(tiny_bert, tmp_path):
+    nlp = spacy.blank("en")
+    reranker = nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert), "n_outputs": 3}})
+    nlp.initialize()
+    scores = reranker.score_pairs([("a", "b"), ("a dog", "the cat")])
+    assert scores.shape == (2, 3)
+    pairs = [make_example(nlp, "a man", "the dog"), make_example(nlp, "a", "b")]
+    with pytest.raises(ValueError, match=r'"regression" needs 1 outputs.*n_outputs = 3\. Set n_outputs = 0'):
+        nlp.initialize(lambda: pairs)
+    nlp.to_disk(tmp_path)
+    for name, value in (("n_outputs", 2), ("name", "/no")):
+        with pytest.raises(ValueError, match="to use another encoder"):
+            spacy.load(tmp_path, config={f"components.sbert_reranker.model.{name}": value})
+    loaded = spacy.load(tmp_path).get_pipe("sbert_reranker")
+    assert numpy.array_equal(loaded.score_pairs([("a", "b"), ("a dog", "the cat")]), scores)
