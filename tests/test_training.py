@@ -1,5 +1,7 @@
 """From pairs to gradient: it is the right one, it reaches the encoder, and three pairs can be learned by heart."""
 
+import warnings
+
 import numpy
 import pytest
 import torch
@@ -128,6 +130,25 @@ def test_batch_without_pairs(make_nlp):
         losses = nlp.update([Example(doc, doc.copy())], sgd=nlp.create_optimizer())
     assert losses == {"sbert": 0.0}
     assert all(numpy.array_equal(before[key], value) for key, value in weights(nlp, "sbert").items())
+
+
+@pytest.mark.parametrize("on_reference", [True, False])
+def test_a_batch_without_pairs_tells_where_they_are(make_nlp, on_reference):
+    nlp = make_nlp()
+    nlp.initialize()
+    pair = make_example(nlp, "the cat sat", "a dog ran")
+    example = Example(nlp.make_doc(pair.reference.text), pair.reference if on_reference else nlp.make_doc("a dog"))
+    with pytest.warns(UserWarning, match="sbert-nothing-to-learn.*frozen_components") as seen:
+        nlp.update([example], sgd=False)
+    assert ("example.reference has them" in str(seen[0].message)) == on_reference
+
+
+def test_a_pipe_without_a_loss_needs_no_pairs(make_nlp):
+    nlp = make_nlp(loss=None)
+    nlp.initialize()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert nlp.update([Example(nlp.make_doc("a dog"), nlp.make_doc("a dog"))], sgd=False) == {"sbert": 0.0}
 
 
 def test_docs_without_pairs_do_not_change_the_loss(make_nlp, examples):

@@ -119,6 +119,7 @@ class Warnings(errors.Warnings):
         "scores: CosineSimilarityLoss, CoSENTLoss, AnglELoss, or of scores 0 and 1 OnlineContrastiveLoss."
     )
     NOTHING_TO_LEARN = (
-        "The 'sbert' pipe '{name}' got a training batch without pairs and learned nothing from it: expected Docs with "
-        "their members in doc.spans['{key}']. spaCy's own Corpus drops them; use spacy-sbert.PairCorpus.v1 as reader."
+        "The 'sbert' pipe '{name}' got a training batch without pairs and learned nothing from it: example.predicted "
+        "has no members in doc.spans['{key}']{found}. Read pairs with spacy-sbert.PairCorpus.v1. If the pipe should "
+        "not learn, list it in [training] frozen_components, or in exclude of nlp.update."
     )

@@ -12,6 +12,7 @@ from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 from thinc.util import to_numpy
 
+from ..encoder.resolve import warn_if_missing
 from ..errors.checks import Name, NonNegativeFloat, validated
 from ..hooks import extensions, hooks, pipes, records
 from ..hooks.in_pipeline import InPipeline, find_in
@@ -72,6 +73,8 @@ def make_sbert(
     spans_key: Name,
 ) -> "SentenceBert":
     """Build the `sbert` pipe, see SentenceBert."""
+    for encoder in upstream.names_of_encoders(model):
+        warn_if_missing(nlp, name, encoder)
     upstream.follow_upstream(nlp, model, loss)
     pipe = SentenceBert(
         nlp.vocab,
@@ -199,8 +202,9 @@ class SentenceBert(PairPipe, TextPipe):
             return losses  # a shared transformer returns before it hands out its output, too
         learning = [example for example in examples if self.learns_from(example)]
         self._expects_pairs = self._expects_pairs or bool(learning)
-        if not self._expects_pairs:
-            self._notices.once(Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key))
+        if not self._expects_pairs and self.model.maybe_get_ref("loss") is not None:
+            found = self._found_members(examples)
+            self._notices.once(Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key, found=found))
         # What is heard has encoded the others, too, and waits for their gradient.
         if not upstream.shares_encoder(self.model):
             examples = learning

@@ -282,6 +282,13 @@ class TextPipe(Similarities, SealedPipe):
         find_transformer(self.name, self.model)  # or says why there is none
         cast(TextEncoder, self.text_encoder()).calibrate(texts)
 
+    def load(self) -> None:
+        """Load the encoder, which is otherwise loaded with the first text.
+
+        RAISES (OSError, ValueError): if it is not found, or damaged.
+        """
+        self.text_encoder().load()
+
     @property
     def width(self) -> int:
         """The number of dimensions of the vectors; loads the encoder."""

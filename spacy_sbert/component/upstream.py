@@ -32,6 +32,13 @@ def find_listeners(model: Model) -> list[SentenceListener]:
     return [node for node in model.walk() if isinstance(node, SentenceListener) and upstream_name(node) is not None]
 
 
+def names_of_encoders(model: Model) -> list[str]:
+    """Return the names under which the encoders in the model tree of a pipe are looked for."""
+    nodes = list(model.walk())
+    own = [node.shim.name for node in nodes if isinstance(node, RowTransformer)]
+    return own + [node.source for node in nodes if isinstance(node, WordpieceTable)]
+
+
 def shares_encoder(model: Model) -> bool:
     """Whether the encoder of a pipe hears another component, which waits for the gradient of every Doc."""
     return any(upstream_name(node) is not None for node in model.walk())

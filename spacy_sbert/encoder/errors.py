@@ -176,3 +176,16 @@ class Errors(errors.Errors):
         "The thread '{other}' is training this encoder: it has begun a step, and awaits its gradient. Train it in "
         "one thread at a time; another may use it meanwhile (nlp, nlp.pipe, encode)."
     )
+
+
+class Warnings(errors.Warnings):
+    """Of warnings and the log."""
+
+    SLOW_BFLOAT16 = (
+        'precision = "bfloat16" is several times slower than "float32" on this CPU, which has no arithmetic for it '
+        '(AVX-512 BF16 or AMX). Set precision = "auto", which chooses by the device.'
+    )
+    ENCODER_MISSING = (
+        "The encoder '{name}' of the pipe '{pipe}' cannot be found: {reason}. {near}Correct the name, or the first "
+        "text fails; nlp.initialize() and the pipe's load() tell where it was looked for."
+    )

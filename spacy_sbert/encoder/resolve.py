@@ -1,16 +1,18 @@
 """Where the name of an encoder is looked for: a folder, the hub's cache, an installed package, the hub."""
 
-import importlib.util
 import os
+import warnings
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import huggingface_hub
 from huggingface_hub.errors import HFValidationError
 from safetensors import SafetensorError, safe_open
+from spacy.language import Language
 
 from ..files.digests import file_digest
-from .errors import Errors
+from .errors import Errors, Warnings
 from .names import cached_names, full_names, nearest_name
 from .settings import static_module, transformer_folder
 
@@ -59,6 +61,36 @@ def find_local(name: str) -> Path | None:
     return next((folder for one in full_names(name) if (folder := _in_cache(one) or _in_package(one))), None)
 
 
+def warn_if_missing(nlp: Language, pipe: str, name: str) -> None:
+    """Warn if the encoder of a new pipe can be found nowhere; the weights of a saved pipeline are about to be loaded.
+
+    nlp (Language): the pipeline, which does not have the pipe yet. pipe (str), name (str): of the pipe and the encoder.
+    """
+    is_saved = pipe in nlp._meta.get("components", ())  # of meta.json, which spacy.load reads first
+    reason = None if is_saved else _why_missing(name)
+    if reason is not None:
+        near = nearest_name(name, known_names())
+        told = {"pipe": pipe, "name": name, "reason": reason, "near": f"Did you mean '{near}'? " if near else ""}
+        warnings.warn(Warnings.ENCODER_MISSING.format(**told), stacklevel=2)
+
+
+def _why_missing(name: str) -> str | None:
+    """Return why nothing can be found under a name, without reading weights or asking the hub; None if it may be."""
+    if Path(name).is_dir():
+        return None
+    if Path(name).is_file():
+        return "it is a file, not a folder"
+    try:
+        huggingface_hub.utils.validate_repo_id(name)
+    except HFValidationError:
+        return f"{os.path.abspath(name)} is not a folder, and no encoder on the hub can have this name"
+    full = full_names(name)
+    is_here = any(one in cached_names() or (one in PACKAGES and find_spec(PACKAGES[one].module)) for one in full)
+    if huggingface_hub.constants.HF_HUB_OFFLINE and not is_here:
+        return "it is not on this machine, and HF_HUB_OFFLINE is set"
+    return None
+
+
 def check_folder(folder: Path) -> Path:
     """The folder itself, if config.json and weights are in it (or in the part that modules.json points to); that of a
     static encoder is checked when it is read."""
@@ -94,7 +126,7 @@ def _in_cache(name: str) -> Path | None:
 
 def _in_package(name: str) -> Path | None:
     package = PACKAGES.get(name)
-    spec = importlib.util.find_spec(package.module) if package else None
+    spec = find_spec(package.module) if package else None
     if package is None or spec is None or not spec.submodule_search_locations:
         return None
     folder = check_folder(Path(spec.submodule_search_locations[0]) / package.folder)

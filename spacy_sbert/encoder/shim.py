@@ -22,7 +22,7 @@ from . import loading
 from .engine.calibration import CALIBRATION_FILE, Calibration, read_calibration
 from .engine.forward import Forward, autocast, cached_forward, plain_forward
 from .engine.fused_adam import can_fuse, update_fused
-from .engine.inference import InferenceCache, Padded, resolve_precision
+from .engine.inference import InferenceCache, Padded, resolve_precision, warn_of_slow
 from .engine.runner import Engine
 from .engine.twins import Twins
 from .errors import Errors
@@ -290,6 +290,7 @@ class TransformerShim(SteppingShim):
         self._inference.drop(read_calibration(folder, transformer) if is_saved else None)
         self._steps = Steps()
         self._prepare_training()
+        warn_of_slow(self.precision, self.device.type)
         self.settings = replace(settings, max_length=limit)  # last: now it is loaded
 
     def _load_transformer(self, source: loading.Source, config: Any) -> Network:

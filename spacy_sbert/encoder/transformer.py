@@ -192,7 +192,8 @@ def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfor
         return UnpaddedBatch(nested, unpadded), lambda d_output: docs
     batch, align = shared.padded(encoder.wordpiece_tokenizer)
     if not is_train:
-        output = shim.whole_output(_hugging_face_inputs(batch, shim.device))
+        with_types = shared.wordpieces.type_ids is not None  # some models take none, and zeros mean the same
+        output = shim.whole_output(_hugging_face_inputs(batch, shim.device, with_types=with_types))
         return PaddedRows(spans=nested, wordpieces=batch, model_output=output, align=align), lambda d_output: docs
     with encoder.states(shared.wordpieces, True) as (states, backprop_states):
         padded, backprop_padded = pad_states(shared.wordpieces, states, encoder.get_dim("nO"), shim.device)
@@ -205,9 +206,9 @@ def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransfor
     return PaddedRows(spans=nested, wordpieces=batch, model_output=output, align=align), backprop
 
 
-def _hugging_face_inputs(batch: WordpieceBatch, device: torch.device) -> dict[str, torch.Tensor]:
+def _hugging_face_inputs(batch: WordpieceBatch, device: torch.device, *, with_types: bool) -> dict[str, torch.Tensor]:
     """What a Hugging Face model takes of a padded batch."""
     inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
-    if batch.token_type_ids is not None:
+    if with_types and batch.token_type_ids is not None:
         inputs["token_type_ids"] = batch.token_type_ids
     return {key: xp2torch(cast(Floats2d, value), device=device) for key, value in inputs.items()}

@@ -14,6 +14,7 @@ from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 
+from ..encoder.resolve import warn_if_missing
 from ..errors.checks import Name, Positive, shown, validated
 from ..errors.notices import Notices
 from ..files.sealed_states import SealedPipe
@@ -57,6 +58,8 @@ def make_sbert_reranker(
     nlp: Language, name: str, model: Model, objective: str, scorer: Callable[..., Scores] | None, spans_key: Name
 ) -> "SentenceReranker":
     """Build the `sbert_reranker` pipe, see SentenceReranker."""
+    if isinstance(model, CrossEncoder):
+        warn_if_missing(nlp, name, model.shim.name)
     pipe = SentenceReranker(nlp.vocab, model, name, objective=objective, scorer=scorer, spans_key=spans_key)
     pipe._in_pipeline.nlp = nlp
     return pipe
@@ -212,7 +215,9 @@ class SentenceReranker(Ranking, PairPipe, SealedPipe):
         examples, losses = self._received(examples, losses)
         learning = self._scored(examples)
         if not learning:
-            self._notices.once(Warnings.RERANKER_NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key))
+            found = self._found_members(examples)
+            told = {"name": self.name, "key": self.spans_key, "found": found}
+            self._notices.once(Warnings.RERANKER_NOTHING_TO_LEARN.format(**told))
             return losses
         set_dropout_rate(self.model, drop)
         pairs = [cast(Pair, self._pair(example.predicted)) for example in learning]

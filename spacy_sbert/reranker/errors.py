@@ -86,6 +86,7 @@ class Warnings(errors.Warnings):
         "(configs/reranker.cfg). To use one that is trained, set its name in the config of the model."
     )
     RERANKER_NOTHING_TO_LEARN = (
-        "'{name}' got a training batch without pairs and learned nothing from it: expected Docs with two members in "
-        "doc.spans['{key}'], as spacy-sbert.PairCorpus.v1 reads them."
+        "'{name}' got a training batch without pairs and learned nothing from it: example.predicted has no two members "
+        "in doc.spans['{key}']{found}. Read pairs with spacy-sbert.PairCorpus.v1. If the pipe should not learn, list "
+        "it in [training] frozen_components, or in exclude of nlp.update."
     )

@@ -114,6 +114,13 @@ class Ranking:
         order = numpy.argsort(-scores, kind="stable")[: k or top_k].tolist()
         return [Ranked(texts[i], float(scores[i]), i) for i in order]
 
+    def load(self) -> None:
+        """Load the cross-encoder, which is otherwise loaded with the first pair.
+
+        RAISES (OSError, ValueError): if it is not found, or damaged.
+        """
+        self.model.shim.load()
+
     def _score_window(self, pairs: list[Pair], habits: ScoreHabits) -> numpy.ndarray:
         """The scores, float32 (n, outputs)."""
         found = self.model.predict(pairs)

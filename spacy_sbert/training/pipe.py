@@ -43,6 +43,11 @@ class PairPipe:
         """Whether an example has members."""
         return bool(members(example.predicted, self.spans_key))
 
+    def _found_members(self, examples: Iterable[Example]) -> str:
+        """Return where else members are, if no predicted Doc has them, for a message."""
+        on_reference = any(members(example.reference, self.spans_key) for example in examples)
+        return " (example.reference has them: make the predicted Doc by reference.copy())" if on_reference else ""
+
     def _scored(self, examples: list[Example]) -> list[Example]:
         """The examples that are scored."""
         return examples

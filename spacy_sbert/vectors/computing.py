@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from thinc.api import CupyOps
 
-from ..encoder.engine.inference import resolve_precision
+from ..encoder.engine.inference import resolve_precision, warn_of_slow
 from ..encoder.engine.runner import CPU_BUDGET, GPU_BUDGET
 from ..encoder.options import PRECISIONS, REFERENCE, Precision
 from ..encoder.transformer import RowTransformer, load
@@ -32,7 +32,11 @@ def set_precision(encoder: TextsEncoder, precision: str, gpu_ids: Sequence[int])
             raise ValueError(Errors.TOKEN_PRECISION.format(given=precision))
         return
     shim = load(encoder.transformer)
-    shim.precision = resolve_precision(precision, "cuda" if gpu_ids else shim.device.type)
+    device = "cuda" if gpu_ids else shim.device.type
+    resolved = resolve_precision(precision, device)
+    if resolved != shim.precision:
+        warn_of_slow(resolved, device)
+    shim.precision = resolved
 
 
 def budget_of(transformer: RowTransformer, given: int, gpu_ids: Sequence[int]) -> int:

@@ -1,5 +1,6 @@
 """The encoder as it is when nobody trains: packed or in half precision, and made anew when its weights change."""
 
+import warnings
 from copy import deepcopy
 from dataclasses import dataclass
 from threading import Lock
@@ -8,7 +9,7 @@ from typing import Any
 import numpy
 import torch
 
-from ..errors import Errors
+from ..errors import Errors, Warnings
 from ..hugging_face import Network
 from ..options import INT8, REFERENCE
 from ..wordpieces import Wordpieces
@@ -18,7 +19,13 @@ from .int8_bert import int8_bert
 from .layout import padded_inputs
 from .packed_bert import PackedBert, is_packable
 from .passes import Pass, padded_passes, reference_passes
-from .private_torch import has_bfloat16_arithmetic, has_int8_product, uses_amx, version_of
+from .private_torch import (
+    has_bfloat16_arithmetic,
+    has_int8_product,
+    lacks_bfloat16_arithmetic,
+    uses_amx,
+    version_of,
+)
 from .runner import Engine
 
 ENOUGH = 2048  # wordpieces that a calibration by itself wants
@@ -41,6 +48,12 @@ def resolve_precision(precision: str, device: str) -> str:
     if device == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
     return "bfloat16" if device == "cpu" and has_bfloat16_arithmetic() else "float32"
+
+
+def warn_of_slow(precision: str, device: str) -> None:
+    """Warn if a precision takes longer than float32 on this device."""
+    if precision == "bfloat16" and device == "cpu" and lacks_bfloat16_arithmetic():
+        warnings.warn(Warnings.SLOW_BFLOAT16, stacklevel=2)
 
 
 @dataclass(frozen=True)

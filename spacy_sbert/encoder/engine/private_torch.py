@@ -102,6 +102,12 @@ def has_bfloat16_arithmetic() -> bool:
     return any(getattr(torch.cpu, check, lambda: False)() for check in checks)
 
 
+def lacks_bfloat16_arithmetic() -> bool:
+    """True if this is an x86 CPU that computes in float32 what is asked for in bfloat16, as far as PyTorch says."""
+    is_x86 = platform.machine().lower() in ("x86_64", "amd64", "i386", "i686")
+    return is_x86 and hasattr(torch.cpu, "_is_avx512_bf16_supported") and not has_bfloat16_arithmetic()
+
+
 def version_of(weight: torch.Tensor) -> int:
     """How often a tensor was changed in place; 0 where PyTorch does not count."""
     return getattr(weight, "_version", 0)

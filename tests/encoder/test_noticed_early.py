@@ -1,0 +1,136 @@
+"""What would fail, or be slow, at the first text is noticed before: names of encoders, and arithmetic."""
+
+import platform
+import shutil
+import warnings
+
+import numpy
+import pytest
+import spacy
+import torch
+from transformers import AutoTokenizer, ModernBertConfig, ModernBertModel
+
+from spacy_sbert.encoder.engine import inference, private_torch
+from spacy_sbert.vectors.computing import set_precision
+
+IMPOSSIBLE = [
+    "/no/such/folder",
+    "./nowhere",
+    "../nowhere",
+    "~/bert",
+    "a/b/c",
+    "a b",
+    "org/",
+    "org/a:b",
+    "C:\\bert",
+    "a--b",
+]
+
+
+def add(factory, name, model=None):
+    nlp = spacy.blank("en")
+    nlp.add_pipe(factory, config={"model": {"name": str(name), **(model or {})}})
+    return nlp
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_a_name_that_cannot_be_found(name):
+    with pytest.warns(UserWarning, match=r"sbert-encoder-missing.*is not a folder, and no encoder on the hub"):
+        nlp = add("sbert", name)
+    with pytest.raises(OSError, match="was found in none of the four places"):
+        nlp.get_pipe("sbert").load()
+
+
+@pytest.mark.parametrize("factory", ["sbert", "sbert_reranker"])
+def test_each_pipe_tells(tmp_path, factory):
+    with pytest.warns(UserWarning, match="'/no' of the pipe '.*' cannot be found"):
+        nlp = add(factory, "/no")
+    for work in (nlp.initialize, nlp.get_pipe(factory).load):
+        with pytest.raises(OSError, match="was found in none"):
+            work()
+    with pytest.warns(UserWarning, match="cannot be found"):
+        add("sbert", "/no", {"@architectures": "spacy-sbert.StaticSentenceEncoder.v1"})
+    (tmp_path / "model.bin").write_bytes(b"")
+    with pytest.warns(UserWarning, match="it is a file, not a folder"):
+        add(factory, tmp_path / "model.bin")
+
+
+def test_a_name_near_a_known_one():
+    with pytest.warns(
+        UserWarning, match="HF_HUB_OFFLINE is set. Did you mean 'sentence-transformers/all-MiniLM-L6-v2'"
+    ):
+        add("sbert", "all-MiniLM-L6-v3")
+
+
+def test_names_that_may_be_found(tiny_bert, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in (tiny_bert, "org/some-encoder", "some-encoder", "all-MiniLM-L6-v2"):
+            add("sbert", name)
+
+
+def test_a_saved_pipeline_needs_no_folder(tiny_bert, tmp_path):
+    folder = shutil.copytree(tiny_bert, tmp_path / "bert")
+    nlp = add("sbert", folder)
+    nlp.add_pipe("sbert_reranker", config={"model": {"name": str(folder)}})
+    nlp.to_disk(tmp_path / "nlp")
+    shutil.rmtree(folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loaded = spacy.load(tmp_path / "nlp")
+        loaded.get_pipe("sbert").load()
+    assert numpy.array_equal(loaded("a dog").vector, nlp("a dog").vector)
+
+
+def test_load(tiny_bert):
+    for encoder in ("sbert", "sbert_reranker"):
+        pipe = add(encoder, tiny_bert).get_pipe(encoder)
+        shim = next(shim for node in pipe.model.walk() for shim in node.shims)
+        assert not shim.is_loaded and pipe.load() is None and shim.is_loaded
+
+
+@pytest.mark.parametrize(
+    ("machine", "amx", "warned"), [("x86_64", False, True), ("AMD64", True, False), ("aarch64", False, False)]
+)
+def test_bfloat16_without_its_arithmetic(tiny_bert, monkeypatch, machine, amx, warned):
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False, raising=False)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx, raising=False)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        sbert = add("sbert", tiny_bert, {"precision": "bfloat16"}).get_pipe("sbert")
+        sbert.encode(["a dog"])
+        sbert.encode(["a dog"])
+        other = add("sbert", tiny_bert).get_pipe("sbert").text_encoder()
+        set_precision(other, "bfloat16", [])
+        set_precision(other, "auto", [])
+        add("sbert", tiny_bert, {"precision": "auto"}).get_pipe("sbert").load()
+    slow = [str(one.message) for one in seen if "slow-bfloat16" in str(one.message)]
+    assert len(slow) == (2 if warned else 0) and all('precision = "auto"' in message for message in slow)
+    assert private_torch.lacks_bfloat16_arithmetic() is warned
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        inference.warn_of_slow("bfloat16", "cuda")
+
+
+@pytest.fixture(scope="module")
+def modern_bert(tiny_bert, tmp_path_factory):
+    """A ModernBERT, which takes no token_type_ids, with a tokenizer that gives them."""
+    folder = tmp_path_factory.mktemp("modern") / "bert"
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    tokenizer.save_pretrained(folder)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    torch.manual_seed(0)
+    config = ModernBertConfig(vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id, **sizes)
+    ModernBertModel(config).save_pretrained(folder)
+    return folder
+
+
+def test_a_shared_model_that_takes_no_type_ids(make_nlp, modern_bert):
+    texts = ["a dog ran fast", "the cat", ""]
+    own, shared = (make_nlp(encoder, name=modern_bert) for encoder in ("own", "shared"))
+    expected = [doc.vector for doc in own.pipe(texts)]
+    found = [doc.vector for doc in shared.pipe(texts)]
+    assert numpy.allclose(found, expected, atol=1e-6) and numpy.abs(found[0]).sum() > 0
+    assert numpy.allclose(shared.get_pipe("sbert").encode(texts), expected, atol=1e-6)
