@@ -89,7 +89,7 @@ class Errors(errors.Errors):
         "An encoder of class {given} is not calibrated: int8 is for the linear layers of BERT, RoBERTa, XLM-RoBERTa, "
         "CamemBERT, ELECTRA, DistilBERT and MPNet, without adapters. Others encode as with precision = 'auto'."
     )
-    OTHER_ENCODER = (
+    SAVED_OTHER_NAME = (
         "The saved transformer is '{saved}', and its config names '{given}', which would be ignored. Leave the name as "
         "it was saved; to use another encoder, make a new pipe with nlp.add_pipe."
     )

@@ -149,7 +149,7 @@ class RowTransformer(Configured, SealedModel, TransformerModel):
         super().from_bytes(bytes_data)
         saved, given = self.attrs["name"], self.shim.name
         if re.sub(r"\$+", "$", saved) != re.sub(r"\$+", "$", given):  # spaCy reads each "$" doubled
-            raise ValueError(Errors.OTHER_ENCODER.format(saved=saved, given=given))
+            raise ValueError(Errors.SAVED_OTHER_NAME.format(saved=saved, given=given))
         return self
 
     def to_dict(self) -> dict:
