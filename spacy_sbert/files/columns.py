@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from .delimited import read_delimited
 from .lines import format_suffix
-from .tables import column_names, read_commas, read_objects, read_table, read_tabs
+from .tables import column_names, read_objects, read_table
 
 Columns = dict[str, object]  # a row of a table
 
@@ -24,7 +25,7 @@ def read_columns(path: Path, *, header: bool = True) -> Iterator[Columns]:
     if suffix == ".parquet":
         yield from (dict(zip(names, record, strict=True)) for _, record in read_table(path, names))
         return
-    records = (read_commas if suffix == ".csv" else read_tabs)(path, keep_blank=True)
+    records = read_delimited(path, header=header, keep_blank=True)
     if header:
         next(records, None)
     for _, record in records:

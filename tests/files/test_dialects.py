@@ -7,6 +7,7 @@ import tracemalloc
 
 import pytest
 
+from spacy_sbert.files.columns import read_columns
 from spacy_sbert.files.first_row import is_data
 from spacy_sbert.files.lines import read_lines
 from spacy_sbert.files.tables import column_names, read_table
@@ -99,6 +100,21 @@ def test_what_is_refused_by_line(write, name, text, message):
 )
 def test_what_is_read(write, name, text, expected):
     assert texts(write(name, text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.tsv", 'id\ttext\n1\t"one\ntwo ""x"""\n2\tthree\n'),
+        ("a.csv", "id;text;\n1;one, two;\n2;three;\n"),
+        ("a.csv", "sep=|\nid|text\n1|one, two\n2|three\n"),
+        ("a.json", '[{"id": "1", "text": "one"}, {"id": "2", "text": "two"}]'),
+    ],
+)
+def test_results_keep_the_columns_of_the_same_rows(write, name, text):
+    path = write(name, text)
+    rows = list(read_columns(path))
+    assert [row["text"] for row in rows] == texts(path) and [row["id"] for row in rows] == ["1", "2"]
 
 
 def test_utf16_and_members_of_gzip(write):
