@@ -42,10 +42,12 @@ def loaded(make_nlp):
 
 
 @pytest.fixture
-def pipeline(loaded, monkeypatch):
-    """What `evaluate` is given; loaded once."""
-    monkeypatch.setattr("spacy_sbert.bulk.pipe.load_pipeline", lambda name: loaded)
-    return "nlp"
+def pipeline(loaded, tmp_path, monkeypatch):
+    """The folder that `evaluate` is given, which stands for a pipeline that was loaded once."""
+    monkeypatch.setattr("spacy_sbert.cli.loading.Computing.load_answering", lambda *args, **settings: loaded)
+    folder = tmp_path / "nlp"
+    folder.mkdir()
+    return folder
 
 
 def test_what_was_chosen_stands_in_one_line(tmp_path, pipeline):
