@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 class Drawing:
     """How a picture is drawn; None as its style has it."""
 
-    projection: Annotated[str | None, Option("--projection", help="How a map is projected: pca or tsne.")] = None
+    projection: Annotated[
+        str | None,
+        Option(
+            "--projection", help="How a map is projected: pca or tsne. By default tsne, if scikit-learn is installed."
+        ),
+    ] = None
     seed: Seed = None
     terms: Annotated[
         bool | None, Option("--terms/--no-terms", help="Name the labels of a map by the words of their texts.")

@@ -16,13 +16,17 @@ DARK_LABELS = ("#6fb7f2", "#ff9f5a", "#4fd0a5", "#ee9bcb", "#e6cf5c", "#b7a9ff",
 
 
 def step(value: float, low: float, high: float) -> int:
-    """The step of the colour of a similarity: round(STEPS value / max(-low, high)), from 0 if low is not negative.
+    """Return the step of the colour of a similarity: round(STEPS value / max(-low, high)) if low < 0 < high.
+
+    If no end is negative, step 0 is low and STEPS is high; if no end is positive, -STEPS is low and 0 is high.
 
     value (float): a similarity; beyond the ends, the colour is that of the end. low, high (float): the ends.
     RETURNS (int): from -STEPS to STEPS.
     """
-    share = value / max(-low, high) if low < 0 else (value - low) / (high - low)
-    return round(STEPS * max(-1.0 if low < 0 else 0.0, min(1.0, share)))
+    value = min(high, max(low, value))
+    if low < 0 < high:
+        return round(STEPS * value / max(-low, high))
+    return round(STEPS * (value - (low if low >= 0 else high)) / (high - low))
 
 
 def scale(stops: Sequence[str]) -> list[str]:

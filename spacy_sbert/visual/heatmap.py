@@ -9,7 +9,7 @@ from spacy.tokens import Doc, Span
 from ..errors.checks import validated
 from ..similarity import unit_length
 from .errors import Errors
-from .matrix import Head, check_range, cosines_of, hundredths, shown_tokens, steps, table
+from .matrix import Head, check_range, cosines_of, hundredths, range_of, shown_tokens, steps, table
 from .order import ORDERS, Order, similarity_order
 from .picture import Picture
 from .rows import Text, as_rows, language, row_vector, token_vectors, unit_rows
@@ -26,8 +26,8 @@ def heatmap(
     *,
     columns: Text | Iterable[Text] | None = None,
     tokens: bool = True,
-    low: float = -1.0,
-    high: float = 1.0,
+    low: float | None = None,
+    high: float | None = None,
     title: str | None = None,
     order: Order | None = None,
 ) -> Picture:
@@ -38,7 +38,8 @@ def heatmap(
     docs (Doc, Span or Iterable of them): the rows. columns: the columns; by default the same texts.
     tokens (bool): whether to colour the tokens of two texts by their similarity to the other text, if the pipeline
         keeps vectors of tokens.
-    low, high (float): the similarities of the outermost colours; a narrow range tells close similarities apart.
+    low, high (float): the similarities of the outermost colours. By default the lowest and the highest in the picture,
+        without those of texts to themselves; if only one is given, the other is -1 or 1.
     title (str): above the picture.
     order (str): "similarity", each side in the order of its dendrogram, see similarity_order, or "given"; by default
         as given for the sentences of a single Doc or Span and where there are columns, else by similarity.
@@ -54,6 +55,8 @@ def heatmap(
     u = unit_rows(map(row_vector, rows, count()))
     v = u if columns is None else unit_rows(map(row_vector, others, count()))
     cosines = cosines_of(u, v)
+    told_apart = cosines[~numpy.eye(len(rows), dtype=bool)] if columns is None else cosines
+    low, high = range_of(told_apart, low, high)
     if tokens:
         _check_tokens(rows, others, columns is None)
     down, across = (similarity_order(cosines_of(side, side)) if by_similarity else range(len(side)) for side in (u, v))

@@ -72,6 +72,25 @@ def buttons(names: Sequence[str], group: Sequence[int]) -> list[dict[str, object
     ]
 
 
+def together(group: Sequence[int], places: Sequence[tuple[float, float]]) -> list[tuple[int, float, float]]:
+    """Return the groups whose points keep together, the largest first, each with the middle of its points.
+
+    places: of the points, in pixels.
+    """
+    points, of = numpy.array(places), numpy.array(group)
+    found: list[tuple[int, float, float]] = []
+    for place, _ in Counter(group).most_common():
+        middle = numpy.median(points[of == place], axis=0)
+        if _keeps_together(points - middle, of == place):
+            found.append((place, float(middle[0]), float(middle[1])))
+    return found
+
+
+def shortened(name: str) -> str:
+    """Return a name as it is on the map."""
+    return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
+
+
 def on_map(
     names: Sequence[str],
     group: Sequence[int],
@@ -83,18 +102,15 @@ def on_map(
 
     places: of the points, in pixels. field: its left, top, right and bottom, between which names stand.
     """
-    points, of = numpy.array(places), numpy.array(group)
+    points = numpy.array(places)
     left, top, right, bottom = field
     taken: list[tuple[float, float, float]] = []
     found: list[Markup] = []
-    for place, _ in Counter(group).most_common() if names else ():
-        middle = numpy.median(points[of == place], axis=0)
-        if not _keeps_together(points - middle, of == place):
-            continue
-        name = names[place] if len(names[place]) <= LONGEST else names[place][: LONGEST - 1] + "…"
+    for place, x, middle in together(group, places) if names else ():
+        name = shortened(names[place])
         half = LETTER * len(name) / 2
-        x = min(max(float(middle[0]), left + half), right - half)
-        heights = [min(max(float(middle[1]) + move, top + LINE), bottom - LINE) for move in MOVES]
+        x = min(max(x, left + half), right - half)
+        heights = [min(max(middle + move, top + LINE), bottom - LINE) for move in MOVES]
         free = [y for y in heights if _is_free(taken, x, half, y)]
         if free:
             y = min(free, key=lambda y: _covered(points, x, half, y))

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 AXES = 2
 PERPLEXITY = 30.0
 FEW = 200  # points, for which t-SNE needs no approximation
+MOST_TSNE = 5000  # points that t-SNE places: about half a minute on two cores
+NEIGHBOURS = 5  # among which each further point is placed
+BLOCK = 1000  # points whose neighbours are looked for at once
 
 
 def pca(vectors: ArrayLike) -> tuple[numpy.ndarray, numpy.ndarray]:
@@ -52,6 +55,9 @@ def import_tsne() -> "type[TSNE]":
 def tsne(vectors: ArrayLike, *, seed: int = 0) -> numpy.ndarray:
     """t-SNE of vectors of length 1, from their principal components on. Neighbours stay close; distances are lost.
 
+    Of more than 5,000 vectors a random sample of 5,000 is projected. Each of the others is placed, axis by axis, at the
+    median of the 5 most similar of the sample.
+
     vectors (float array of shape (n, width), NumPy or CuPy): a vector a row. seed (int): of what is random.
     RETURNS (float64 array of shape (n, 2)): the points.
     RAISES (ValueError): as pca. RAISES (ImportError): if scikit-learn is not installed.
@@ -59,9 +65,34 @@ def tsne(vectors: ArrayLike, *, seed: int = 0) -> numpy.ndarray:
         Tree-Based Algorithms (more than 200 vectors). Perplexity 30, or (n - 1) / 3 if that is less.
     """
     model_of = import_tsne()
-    points = pca(vectors)[0]
+    rows = unit_length(checked(vectors, "vectors", "float64"))
+    if len(rows) > MOST_TSNE:
+        return _from_sample(rows, seed)
+    points = pca(rows)[0]
     start = 1e-4 * points / points[:, 0].std()  # as scikit-learn scales its own, which is not exact
     method = "exact" if len(points) <= FEW else "barnes_hut"
     perplexity = min(PERPLEXITY, (len(points) - 1) / 3)
     model = model_of(AXES, perplexity=perplexity, init=start, method=method, random_state=seed)
-    return model.fit_transform(unit_length(checked(vectors, "vectors", "float64"))).astype("float64")
+    return model.fit_transform(rows).astype("float64")
+
+
+def has_tsne() -> bool:
+    """Return True if scikit-learn is installed."""
+    try:
+        import_tsne()
+    except ImportError:
+        return False
+    return True
+
+
+def _from_sample(rows: numpy.ndarray, seed: int) -> numpy.ndarray:
+    """Return t-SNE's points of a sample of rows, and those of the other rows among their neighbours in it."""
+    order = numpy.random.default_rng(seed).permutation(len(rows))
+    chosen, others = numpy.sort(order[:MOST_TSNE]), numpy.sort(order[MOST_TSNE:])
+    points = numpy.zeros((len(rows), AXES))
+    points[chosen] = tsne(rows[chosen], seed=seed)
+    for start in range(0, len(others), BLOCK):
+        block = others[start : start + BLOCK]
+        nearest = numpy.argpartition(-(rows[block] @ rows[chosen].T), NEIGHBOURS - 1, axis=1)[:, :NEIGHBOURS]
+        points[block] = numpy.median(points[chosen[nearest]], axis=1)
+    return points

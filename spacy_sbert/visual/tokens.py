@@ -8,7 +8,7 @@ import numpy
 from ..errors.checks import validated
 from ..similarity import cosine
 from .errors import Errors
-from .matrix import Head, cells, check_range, cosines_of, hundredths, legend, shown_tokens, steps
+from .matrix import Head, cells, check_range, cosines_of, hundredths, legend, range_of, shown_tokens, steps
 from .picture import Picture
 from .rows import Text, as_rows, language, row_vector, token_vectors, unit_rows
 
@@ -22,13 +22,16 @@ LEFT_OUT = "{count} tokens without a vector are left out: white space, or beyond
 
 
 @validated
-def tokens(docs: Text | Iterable[Text], *, low: float = -1.0, high: float = 1.0, title: str | None = None) -> Picture:
+def tokens(
+    docs: Text | Iterable[Text], *, low: float | None = None, high: float | None = None, title: str | None = None
+) -> Picture:
     """Draw the cosine similarity of each token of a text to each token of another, by their vectors in their texts.
 
     cos(u, v) = (u / ||u||) . (v / ||v||), in float64
 
     docs (Iterable of Doc or Span): two texts, the rows and the columns; or one Doc or Span that has two sentences.
-    low, high (float): the similarities of the outermost colours; a narrow range tells close similarities apart.
+    low, high (float): the similarities of the outermost colours. By default the lowest and the highest in the picture;
+        if only one is given, the other is -1 or 1.
     title (str): above the picture.
     RETURNS (Picture): a table.
     RAISES (ValueError): unless there are two texts with vectors of tokens, 128 at most in each; or if vectors are of
@@ -40,6 +43,7 @@ def tokens(docs: Text | Iterable[Text], *, low: float = -1.0, high: float = 1.0,
         raise ValueError(Errors.VISUAL_NOT_TWO.format(given=len(texts) if len(texts) < 3 else "3 or more"))
     (rows, u), (columns, v) = (_vectors(text, number) for number, text in enumerate(texts))
     cosines = cosines_of(u, v)
+    low, high = range_of(cosines, low, high)
     whole = cosine(*(row_vector(text, number)[None].astype("float64") for number, text in enumerate(texts)))
     left_out = sum(map(len, texts)) - len(rows) - len(columns)
     said = "" if not left_out else ONE_LEFT_OUT if left_out == 1 else LEFT_OUT.format(count=left_out)

@@ -32,7 +32,9 @@ def test_numbers_are_the_cosines(make_nlp):
     numpy.testing.assert_allclose(exact, cosines, atol=5.1e-5)
     numpy.testing.assert_allclose(written, cosines, atol=5.1e-3)
     assert exact[1] == round(docs[0].similarity(docs[1]), 4)
-    assert [one["class"] for one in attributes] == [f"v{step(value, -1, 1) + STEPS}" for value in cosines]
+    others = cosines[~numpy.eye(4, dtype=bool).ravel()]
+    low, high = numpy.floor(100 * others.min()) / 100, numpy.ceil(100 * others.max()) / 100
+    assert [one["class"] for one in attributes] == [f"v{step(value, low, high) + STEPS}" for value in cosines]
     assert [one["tabindex"] for one in attributes] == ["0"] + ["-1"] * 15
     assert attributes[1]["aria-label"] == f"{exact[1]:.4f}, texts 1 and 2"
 
@@ -116,6 +118,48 @@ def test_colours_of_a_narrow_range():
     classes = [values["class"] for values in cells(page)[2][:3]]
     assert classes == [f"v{2 * STEPS}", f"v{STEPS + round(STEPS * (numpy.cos(0.7) - 0.6) / 0.4)}", f"v{STEPS}"]
     assert 'aria-label="Colours from 0.6 to 1"' in page and "<span>0.8</span>" in page
+
+
+def on_a_circle(*angles):
+    return [made(f"Text {angle}.", [numpy.cos(angle), numpy.sin(angle)]) for angle in angles]
+
+
+def test_colours_span_the_similarities_of_different_texts():
+    """Those of a text to itself are 1 and do not count."""
+    page = visual.render(on_a_circle(0.0, 0.2, 0.5), options={"order": "given"})
+    (same, near, far), classes = cells(page)[0][:3], [one["class"] for one in cells(page)[2]]
+    assert (same, near, far) == (1.0, 0.98, 0.88)
+    low, high = 0.87, 0.99  # cos 0.5 and cos 0.2 in whole hundredths
+    assert 'aria-label="Colours from 0.87 to 0.99"' in page and "<span>0.93</span>" in page
+    assert classes[1] == f"v{STEPS + round(STEPS * (numpy.cos(0.2) - low) / (high - low))}" and classes[0] == "v40"
+    assert classes[2] == f"v{STEPS + round(STEPS * (numpy.cos(0.5) - low) / (high - low))}" == "v21"
+    assert "the further from 0.87." in page and "striped" not in page.partition("</p>")[0].partition("</style>")[2]
+    assert data_of(page)["steps"][187] == STEPS and data_of(page)["steps"][199] == 2 * STEPS
+
+
+def test_zero_keeps_its_colour_where_similarities_have_both_signs():
+    page = visual.render(on_a_circle(0.0, 1.2, 1.8), options={"order": "given"})
+    assert 'aria-label="Colours from -0.23 to 0.83"' in page  # cos 1.8 and cos 0.6
+    bar = [values["class"] for tag, values in read(page).elements if tag == "i"]
+    assert bar == [f"v{place}" for place in range(STEPS - 6, 2 * STEPS + 1)]  # 6 = round(20 x 0.23 / 0.83)
+    assert '<div style="left: 21.7%"><span>0</span></div>' in page and "striped and from the right, below 0." in page
+
+
+def test_colours_where_all_are_negative():
+    rows, columns = on_a_circle(0.0), on_a_circle(2.0, 2.5, 3.0)
+    page = visual.render(rows, options={"columns": columns})
+    assert 'aria-label="Colours from -0.99 to -0.41"' in page and "the further from -0.41; striped" in page
+    assert [one["class"] for one in cells(page)[2]] == ["v20", "v7", "v0"]
+
+
+@pytest.mark.parametrize("angles", [(0.0, 0.8), (0.5, 0.5, 0.5), (0.0, 0.001, 0.002)])
+def test_differences_below_a_hundredth_are_not_stretched(angles):
+    assert 'aria-label="Colours from -1 to 1"' in visual.render(on_a_circle(*angles))
+
+
+@pytest.mark.parametrize(("options", "ends"), [({"low": 0.5}, "0.5 to 1"), ({"high": 0.9}, "-1 to 0.9")])
+def test_one_end_of_the_colours(options, ends):
+    assert f'aria-label="Colours from {ends}"' in visual.render(on_a_circle(0.0, 0.2, 0.5), options=options)
 
 
 def test_a_zero_vector_is_similar_to_nothing():

@@ -4,6 +4,7 @@ import numpy
 import pytest
 
 from spacy_sbert.similarity import unit_length
+from spacy_sbert.visual import projection
 from spacy_sbert.visual.projection import pca, tsne
 
 RNG = numpy.random.default_rng(0)
@@ -73,3 +74,17 @@ def test_tsne_of_few(n):
     pytest.importorskip("sklearn")
     points = tsne(RNG.normal(size=(n, 4)))
     assert points.shape == (n, 2) and numpy.isfinite(points).all()
+
+
+def test_tsne_of_many_projects_a_sample(monkeypatch):
+    """The others are placed among their neighbours, and none of them changes what the sample looks like."""
+    pytest.importorskip("sklearn")
+    monkeypatch.setattr(projection, "MOST_TSNE", 40)
+    group = numpy.arange(60) % 2
+    vectors = numpy.eye(4)[group] + RNG.normal(scale=0.05, size=(60, 4))
+    points = tsne(vectors, seed=1)
+    chosen = numpy.sort(numpy.random.default_rng(1).permutation(60)[:40])
+    numpy.testing.assert_array_equal(points[chosen], tsne(unit_length(vectors)[chosen], seed=1))
+    middles = numpy.stack([points[chosen][group[chosen] == one].mean(axis=0) for one in (0, 1)])
+    nearest = numpy.linalg.norm(points[:, None] - middles, axis=2).argmin(axis=1)
+    numpy.testing.assert_array_equal(nearest, group)

@@ -7,7 +7,7 @@ import pytest
 from made_pages import NLP, data_of, made, read
 
 from spacy_sbert import visual
-from spacy_sbert.visual import scatter
+from spacy_sbert.visual import projection, scatter
 from spacy_sbert.visual.marks import MOST_LABELS, kind, outline
 from spacy_sbert.visual.projection import pca
 
@@ -131,3 +131,70 @@ def test_outlines_do_not_cover_the_points_of_a_dense_map(monkeypatch):
     monkeypatch.setattr(scatter, "DENSE", len(DOCS) - 1)
     page = visual.render(DOCS, "map")
     assert 'class="points dense c0"' in page and ".points.dense { stroke: none; }" in page
+
+
+@pytest.fixture
+def of_many(monkeypatch):
+    """Those of a dozen texts are enough here."""
+    monkeypatch.setattr(scatter, "LEAST_TSNE", len(DOCS))
+
+
+def test_tsne_is_the_default(of_many):
+    pytest.importorskip("sklearn")
+    page = visual.render(DOCS, "map")
+    assert data_of(page)["places"] == data_of(visual.render(DOCS, "map", options={"projection": "tsne"}))["places"]
+    assert "Projection: t-SNE, seed 0." in page and "principal component" not in page
+    few = visual.render(DOCS[1:], "map")
+    assert "Projection: principal components (PCA)." in few and "t-SNE" not in few
+
+
+def test_pca_is_the_default_without_scikit_learn(of_many, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "sklearn.manifold", None)
+    page = visual.render(DOCS, "map")
+    assert data_of(page)["places"] == data_of(visual.render(DOCS, "map", options={"projection": "pca"}))["places"]
+    assert "Projection: principal components (PCA)." in page
+
+
+def test_a_map_without_axes_has_their_room(of_many):
+    pytest.importorskip("sklearn")
+    left, _, _, bottom = data_of(visual.render(DOCS, "map"))["frame"]
+    axes = data_of(visual.render(DOCS, "map", options={"projection": "pca"}))["frame"]
+    assert left < axes[0] and bottom > axes[3]
+
+
+def test_a_sample_is_told(of_many, monkeypatch):
+    pytest.importorskip("sklearn")
+    assert "at random" not in visual.render(DOCS, "map")
+    for module in (scatter, projection):
+        monkeypatch.setattr(module, "MOST_TSNE", 10)
+    assert "t-SNE placed 10 of the texts, chosen at random" in visual.render(DOCS, "map")
+
+
+def test_points_are_the_more_translucent_the_more_there_are():
+    found = [scatter.opacity(count) for count in (2, 300, 1000, 5000, 20_000)]
+    assert found[0] == found[1] == 0.85 and found == sorted(found, reverse=True) and found[3] < 0.5 and found[-1] >= 0.3
+    page = visual.render(DOCS, "map")
+    assert 'style="--opacity: 0.85"' in page and data_of(page)["opacity"] == 0.85
+
+
+def test_translucent_points_of_a_label_add_up(monkeypatch):
+    """A path paints each place once: neighbours in the order of texts are in different paths."""
+    monkeypatch.setattr(scatter, "DENSE", len(DOCS) - 1)
+    page = visual.render(DOCS, "map", options={"labels": ["a", "b"] * 6})
+    paths = re.findall(r'class="points dense (c\d)" d="(.*?)"', page)
+    assert [name for name, _ in paths] == ["c0", "c1"] * scatter.LAYERS
+    found = {
+        name: [one for kind, path in paths if kind == name for one in re.findall(r"M(\S+ [\d.]+)m", path)]
+        for name in ("c0", "c1")
+    }
+    places = [f"{x:g} {y:g}" for x, y in data_of(page)["places"]]
+    assert sorted(found["c0"]) == sorted(places[::2]) and sorted(found["c1"]) == sorted(places[1::2])
+    assert max(path.count("M") for _, path in paths) < 6
+
+
+def test_names_on_a_map_are_those_of_groups_that_keep_together():
+    docs = [made(f"Text {n}.", [1, n / 100, 0] if n < 5 else [n / 100, 1, 0]) for n in range(10)]
+    data = data_of(visual.render(docs, "map", options={"labels": ["a" * 40] * 5 + ["b"] * 5}))
+    assert [(name, group) for name, group, _, _ in data["middles"]] == [("a" * 31 + "…", 0), ("b", 1)]
+    assert data["names"] == ["a" * 40, "b"]
+    assert data_of(visual.render(docs, "map"))["middles"] == []
