@@ -82,7 +82,7 @@
   });
   drawing.querySelectorAll("text.group").forEach((element) => element.remove());
   const names = data.middles.map(([name, group, x, y]) => {
-    const element = document.createElementNS("http://www.w3.org/2000/svg", "text");
+    const element = document.createElementNS(drawing.namespaceURI, "text");
     element.setAttribute("class", "group");
     element.setAttribute("text-anchor", "middle");
     drawing.insertBefore(element, ring);
