@@ -18,9 +18,13 @@ def pages() -> list[Path]:
 
 def linked(page: Path) -> set[Path]:
     """The files of the repository that a page links to, or shows, and that are no pages: they are copied."""
-    targets = re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf8"))
+    targets = re.findall(r"(?:\]\(|src=\"|srcset=\")([^)#\s\"]+)", page.read_text(encoding="utf8"))
     local = {(page.parent / unquote(target)).resolve() for target in targets if not re.match(r"\w+:", target)}
-    return {path for path in local if path.is_file() and path.is_relative_to(ROOT) and path.suffix != ".md"}
+    found = {path for path in local if path.is_file() and path.is_relative_to(ROOT) and path.suffix != ".md"}
+    for path in [path for path in found if path.suffix == ".html"]:
+        links = re.findall(r'href="([^"#:]+)', path.read_text(encoding="utf8"))
+        found |= {target for target in (path.parent / unquote(link) for link in links) if target.is_file()}
+    return found
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

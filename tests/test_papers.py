@@ -1,6 +1,7 @@
 """docs/papers.md says what is saved, and its plots draw it."""
 
 import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,21 @@ def test_page_says_what_is_saved(page):
     text = page.PAGE.read_text(encoding="utf8")
     assert len(page.BLOCK.findall(text)) > 5
     assert page.filled(text) == text, "python benchmarks/papers/page.py writes it anew"
-    assert page.drawn(text) == (page.HERE / "papers.html").read_text(encoding="utf8")
+    paths = [page.HERE / page.INDEX, *(page.HERE / page.FOLDER).glob("*.html")]
+    saved = {path.relative_to(page.HERE).as_posix(): path.read_text(encoding="utf8") for path in paths}
+    assert page.drawn(text) == saved
+
+
+def test_a_page_for_each_section(page):
+    """None is larger than a phone loads at once, the index leads to each, and each leads back."""
+    pages = page.drawn(page.PAGE.read_text(encoding="utf8"))
+    index = pages.pop(page.INDEX)
+    assert re.findall(r'href="([^"#]+)"', index) == list(pages) and len(pages) > 15
+    assert index.count("<h2>") == 3 and "<table" not in index
+    for path, text in pages.items():
+        assert f'<a href="../{page.INDEX}">All tables</a>' in text and len(text) < 60_000, path
+        assert text.count("<table") == text.count('<div class="wide"') > 0
+    assert sum(text.count("<table") for text in pages.values()) > 20
 
 
 def test_a_changed_figure_is_noticed(page, monkeypatch, tmp_path):
@@ -27,7 +42,7 @@ def test_a_changed_figure_is_noticed(page, monkeypatch, tmp_path):
     text = "# Title\n<!-- table some.md, plot score -->\n| stale |\n<!-- end -->\nafter\n"
     filled = page.filled(text)
     assert "stale" not in filled and "| a\\|b | 1.25 ± 0.5 |\n| c | - |\n<!-- end -->\nafter" in filled
-    drawn = page.drawn(filled)
+    drawn = page.drawn(filled)["pages/title.html"]
     assert "a|b" in drawn and "Title: score" in drawn and ">1.25<" in drawn
 
 
@@ -36,6 +51,7 @@ def test_several_tables_in_a_file(page, monkeypatch, tmp_path):
     tables = "| what | n |\n|---|---|\n| one | 7 |\n", "| what | score |\n|---|---|\n| two | 1.25 |\n"
     (tmp_path / "some.md").write_text("\n".join([*tables, "Said of both.\n"]), encoding="utf8")
     monkeypatch.setattr(page, "RESULTS", tmp_path)
-    drawn = page.drawn(page.filled("# Title\n<!-- table some.md, plot score -->\n<!-- end -->\n"))
+    pages = page.drawn(page.filled("# Title\n<!-- table some.md, plot score -->\n<!-- end -->\n"))
+    drawn = pages["pages/title.html"]
     assert drawn.count("<table") == 2 and drawn.count("Said of both.") == 1
     assert drawn.count("<figure") == 1 and "Title: score" in drawn and ">two<" in drawn and ">one<" in drawn

@@ -1,4 +1,4 @@
-"""Put the saved tables into docs/papers.md, and draw them: benchmarks/papers/papers.html.
+"""Put the saved tables into docs/papers.md, and draw them: benchmarks/papers/papers.html and a page for each section.
 
     python benchmarks/papers/page.py            after the results have changed
     python benchmarks/papers/page.py --check    whether the page says what was saved
@@ -9,6 +9,7 @@ with `<!-- table FILE, plot COLUMN -->` the figures of that column are drawn, to
 
 import argparse
 import re
+from html import escape
 from pathlib import Path
 
 from spacy_sbert.render.document import Document, Table
@@ -18,9 +19,11 @@ from spacy_sbert.render.plots import Bar, Plot, bars
 HERE = Path(__file__).parent
 PAGE = HERE.parent.parent / "docs" / "papers.md"
 RESULTS = HERE / "results"
+INDEX, FOLDER = "papers.html", "pages"  # the page that lists the others, and their folder
+CONTENTS = '<nav aria-label="Contents"><ul>'  # in every page
 BLOCK = re.compile(r"<!-- table (?P<file>[^\s,]+)(?:, plot (?P<column>[^>]+?))? -->\n(?P<body>.*?)<!-- end -->", re.S)
 TABLE = re.compile(r"(?P<lines>(?:^\|.*\n)+)(?P<notes>(?:^(?!\|).*\n)*)", re.M)  # notes: until the next one
-HEADING = re.compile(r"^#+ (.+)$", re.M)
+HEADING = re.compile(r"^(#+) (.+)$", re.M)
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 CELLS = re.compile(r"(?<!\\)\|")  # a bar that is escaped ends no cell
 
@@ -35,19 +38,47 @@ def filled(page: str) -> str:
     return BLOCK.sub(block, page)
 
 
-def drawn(page: str) -> str:
-    """All tables of the page and their plots, as HTML."""
-    tables, plots = [], []
+def drawn(page: str) -> dict[str, str]:
+    """Return HTML pages by their paths from benchmarks/papers: one for each section with tables, and their index."""
+    sections: dict[str, dict[str, str]] = {}  # by paper, the path of each section's page
+    tables: dict[str, list[Table]] = {}
+    plots: dict[str, list[Plot]] = {}
     for found in BLOCK.finditer(page):
-        title = HEADING.findall(page, 0, found.start())[-1]
+        headings = HEADING.findall(page, 0, found.start())
+        title = headings[-1][1]
+        paper = next((words for marks, words in reversed(headings) if len(marks) <= 2), title)
+        path = sections.setdefault(paper, {}).setdefault(title, f"{FOLDER}/{_slug(title)}.html")
         for part in TABLE.finditer(found["body"]):
             columns, _, *rows = map(_cells, part["lines"].splitlines())
             texts = 1 + max((i for row in rows for i, cell in enumerate(row) if not _is_figure(cell)), default=0)
             notes = " ".join(part["notes"].split())
-            tables.append(Table(title, columns, rows, notes or found["file"], min(texts, len(columns))))
+            table = Table(title, columns, rows, notes or found["file"], min(texts, len(columns)))
+            tables.setdefault(path, []).append(table)
             if found["column"] in columns:
-                plots.append(_plot(title, found["column"], columns, rows, texts))
-    return html(Document("The papers' tables", [], tables, []), plots)
+                plots.setdefault(path, []).append(_plot(title, found["column"], columns, rows, texts))
+    pages = {INDEX: _index(sections)}
+    for paper, paths in sections.items():
+        for title, path in paths.items():
+            made = html(Document(title, [paper], tables[path], []), plots.get(path, []))
+            pages[path] = made.replace(CONTENTS, f'{CONTENTS}\n<li><a href="../{INDEX}">All tables</a></li>')
+    return pages
+
+
+def _index(sections: dict[str, dict[str, str]]) -> str:
+    """Return the page that links to those of all sections."""
+    parts = []
+    for paper, paths in sections.items():
+        links = "".join(f'<li><a href="{path}">{escape(title)}</a></li>\n' for title, path in paths.items())
+        parts.append(f"<h2>{escape(paper)}</h2>\n<ul>\n{links}</ul>\n")
+    empty = html(
+        Document("The papers' tables", ["Each section of docs/papers.md that has tables, with plots."], [], [])
+    )
+    start, end = empty.index(CONTENTS), empty.index("</nav>") + len("</nav>")
+    return empty[:start] + "".join(parts) + empty[end:]
+
+
+def _slug(title: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 
 def _plot(title: str, column: str, columns: list[str], rows: list[list[str]], texts: int) -> Plot:
@@ -80,7 +111,13 @@ def main() -> None:
             raise SystemExit(f"{PAGE} does not say what is saved: python benchmarks/papers/page.py writes it anew.")
         return
     PAGE.write_text(made, encoding="utf8")
-    (HERE / "papers.html").write_text(drawn(made), encoding="utf8")
+    pages = drawn(made)
+    for path in (HERE / FOLDER).glob("*.html"):
+        if path.relative_to(HERE).as_posix() not in pages:
+            path.unlink()
+    for name, text in pages.items():
+        (HERE / name).parent.mkdir(exist_ok=True)
+        (HERE / name).write_text(text, encoding="utf8")
 
 
 if __name__ == "__main__":
