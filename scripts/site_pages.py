@@ -30,7 +30,7 @@ def linked(page: Path) -> set[Path]:
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Put the pages, under their paths in the repository, in place of what mkdocs found in its own folder."""
     for file in list(files):
-        if file.src_dir == config.docs_dir and file.is_documentation_page():
+        if file.src_dir == config.docs_dir and (file.is_documentation_page() or file.src_uri.startswith("images/")):
             files.remove(file)
     found = pages()
     for path in [*found, *sorted({target for page in found for target in linked(page)})]:

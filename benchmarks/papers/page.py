@@ -9,6 +9,7 @@ with `<!-- table FILE, plot COLUMN -->` the figures of that column are drawn, to
 
 import argparse
 import re
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -59,7 +60,7 @@ def drawn(page: str) -> dict[str, str]:
     pages = {INDEX: _index(sections)}
     for paper, paths in sections.items():
         for title, path in paths.items():
-            made = html(Document(title, [paper], tables[path], []), plots.get(path, []))
+            made = html(Document(title, [paper], _numbered(tables[path]), []), plots.get(path, []))
             pages[path] = made.replace(CONTENTS, f'{CONTENTS}\n<li><a href="../{INDEX}">All tables</a></li>')
     return pages
 
@@ -75,6 +76,13 @@ def _index(sections: dict[str, dict[str, str]]) -> str:
     )
     start, end = empty.index(CONTENTS), empty.index("</nav>") + len("</nav>")
     return empty[:start] + "".join(parts) + empty[end:]
+
+
+def _numbered(tables: list[Table]) -> list[Table]:
+    """Return the tables of a page, which have the same title, with their numbers if there are several."""
+    if len(tables) == 1:
+        return tables
+    return [replace(table, title=f"{table.title} ({number})") for number, table in enumerate(tables, 1)]
 
 
 def _slug(title: str) -> str:
