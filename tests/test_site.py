@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -101,6 +102,67 @@ def test_nothing_is_fetched_from_elsewhere(built: tuple[Path, str], pages: dict[
     assert not re.search(r"googleapis|gstatic|unpkg|jsdelivr", "".join(page.text for page in pages.values()))
     for sheet in built[0].rglob("*.css"):
         assert not re.search(r"(@import|url\()\s*[\"']?(https?:)?//", sheet.read_text(encoding="utf8")), sheet
+
+
+def test_pictures_are_shown(built: tuple[Path, str], pages: dict[Path, Page]):
+    """A map and a heat map, for light and for dark screens, at the same place in the repository and on the site."""
+    for page in (ROOT / "README.md", ROOT / "docs" / "pictures.md"):
+        path = html_of(built[0], page)
+        for text in (page.read_text(encoding="utf8"), pages[path].text):
+            found = re.findall(
+                r"<source media=\"\(prefers-color-scheme: dark\)\" srcset=\"(.*?)\">\s*<img src=\"(.*?)\"", text
+            )
+            kinds = {(Path(dark).name, Path(light).name) for dark, light in found}
+            assert kinds == {(f"{kind}-dark.png", f"{kind}-light.png") for kind in ("map", "heatmap")}
+            for name in (name for pair in found for name in pair):
+                shown = page.parent / name
+                assert (path.parent / name).read_bytes() == shown.read_bytes() and shown.stat().st_size < 150_000
+
+
+def test_pages_of_tables_are_copied_with_their_index(built: tuple[Path, str]):
+    index = built[0] / "benchmarks" / "papers" / "papers.html"
+    links = re.findall(r'href="([^"#]+)"', index.read_text(encoding="utf8"))
+    assert len(links) > 15 and all((index.parent / link).is_file() for link in links)
+
+
+def test_search_needs_no_server(built: tuple[Path, str], pages: dict[Path, Page]):
+    assert (built[0] / "search" / "search_index.js").read_text(encoding="utf8").startswith("var __index = {")
+    for page in pages.values():
+        assert [link for link in page.fetched if "iframe-worker" in link]
+    assert (built[0] / "iframe-worker.js").is_file()
+
+
+SEARCH = """<script>
+addEventListener("load", async () => {
+  const pause = () => new Promise((done) => setTimeout(done, 200));
+  const query = document.querySelector('[data-md-component="search-query"]');
+  document.querySelector('[data-md-toggle="search"]').click();
+  query.focus();
+  query.value = "t-SNE";
+  const found = () => [...document.querySelectorAll(".md-search-result__link")].map((one) => one.href);
+  for (let time = 0; time < 100 && !found().length; time++) {
+    query.dispatchEvent(new KeyboardEvent("keyup", { bubbles: true }));
+    await pause();
+  }
+  const bar = document.querySelector('[data-md-component="search"]');
+  document.body.dataset.found = `${getComputedStyle(bar).display} ${found().join(" ")}`;
+});
+</script></body>"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["index.html", "docs/pictures.html"])
+def test_search_from_a_disk(built: tuple[Path, str], tmp_path: Path, name: str):
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if not browser:
+        pytest.skip("needs chromium on the PATH")
+    file = (built[0] / name).with_name("searched.html")
+    file.write_text((built[0] / name).read_text(encoding="utf8").replace("</body>", SEARCH), encoding="utf8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", f"--user-data-dir={tmp_path}"]
+    command = [browser, *options, "--virtual-time-budget=30000", "--dump-dom", file.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    display, *links = re.search(r'<body[^>]* data-found="(.*?)"', done.stdout)[1].split()
+    assert display == "block" and any("/docs/pictures.html" in link for link in links)
 
 
 def test_no_markup_is_left_as_text(pages: dict[Path, Page]):
