@@ -41,7 +41,7 @@
       write("", columns[0], cell.parentNode.rowIndex - 1, j);
     } else {
       const coloured = data.rows[i].cosines || columns[j].cosines;
-      add(panel, "small", coloured ? " tokens by their similarity to the other text" : "");
+      add(panel, "small", coloured ? ` tokens by their similarity to the other text, from ${data.range}` : "");
       write(i + 1, data.rows[i], j);
       write(j + 1, columns[j], i);
     }

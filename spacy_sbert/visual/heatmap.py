@@ -1,7 +1,8 @@
 """The heat map: the similarity of every two texts, and of their tokens to the other text."""
 
 from collections.abc import Iterable, Sequence
-from itertools import count
+from itertools import chain, count
+from typing import Any
 
 import numpy
 from spacy.tokens import Doc, Span
@@ -17,6 +18,7 @@ from .rows import Text, as_rows, language, row_vector, token_vectors, unit_rows
 MOST = 64  # texts on a side: more cells than can be read
 MOST_NUMBERS = 10**6  # similarities of tokens, about 3 MB of the page
 HINT = "Point at a cell, or move between cells with the arrow keys, to read both texts."
+ShownText = dict[str, Any]  # its tokens and their cosines
 ORDERED = "Similar texts stand side by side; the numbers are those of the given order."
 
 
@@ -39,7 +41,7 @@ def heatmap(
     tokens (bool): whether to colour the tokens of two texts by their similarity to the other text, if the pipeline
         keeps vectors of tokens.
     low, high (float): the similarities of the outermost colours. By default the lowest and the highest in the picture,
-        without those of texts to themselves; if only one is given, the other is -1 or 1.
+        without those of texts to themselves, and for tokens theirs; if only one is given, the other is -1 or 1.
     title (str): above the picture.
     order (str): "similarity", each side in the order of its dendrogram, see similarity_order, or "given"; by default
         as given for the sentences of a single Doc or Span and where there are columns, else by similarity.
@@ -56,7 +58,7 @@ def heatmap(
     v = u if columns is None else unit_rows(map(row_vector, others, count()))
     cosines = cosines_of(u, v)
     told_apart = cosines[~numpy.eye(len(rows), dtype=bool)] if columns is None else cosines
-    low, high = range_of(told_apart, low, high)
+    ends = range_of(told_apart, low, high)
     if tokens:
         _check_tokens(rows, others, columns is None)
     down, across = (similarity_order(cosines_of(side, side)) if by_similarity else range(len(side)) for side in (u, v))
@@ -66,12 +68,13 @@ def heatmap(
         title=title or f"Cosine similarity of {counts} texts",
         note=f"{ORDERED} {HINT}" if by_similarity else HINT,
         lang=language(rows[0]),
-        drawn=table(_heads(rows, down), _heads(others, across), cosines[numpy.ix_(down, across)], low, high),
-        data={
-            "rows": _texts(rows, v if tokens else None),
-            "columns": None if columns is None else _texts(others, u if tokens else None),
-            "steps": steps(low, high),
-        },
+        drawn=table(_heads(rows, down), _heads(others, across), cosines[numpy.ix_(down, across)], *ends),
+        data=_data(
+            _texts(rows, v if tokens else None),
+            None if columns is None else _texts(others, u if tokens else None),
+            low,
+            high,
+        ),
     )
 
 
@@ -102,7 +105,7 @@ def _heads(texts: Sequence[Text], order: Iterable[int]) -> list[Head]:
     return [{"place": place, "number": place + 1, "label": " ".join(texts[place].text.split())} for place in order]
 
 
-def _texts(rows: Sequence[Text], others: numpy.ndarray | None) -> list[dict[str, object]]:
+def _texts(rows: Sequence[Text], others: numpy.ndarray | None) -> list[ShownText]:
     """What the script shows of each text: its tokens, and how similar they are to each of the other side."""
     return [
         {
@@ -111,6 +114,15 @@ def _texts(rows: Sequence[Text], others: numpy.ndarray | None) -> list[dict[str,
         }
         for row in rows
     ]
+
+
+def _data(
+    rows: list[ShownText], columns: list[ShownText] | None, low: float | None, high: float | None
+) -> dict[str, object]:
+    """Return what the script shows. Tokens have a range of their own, as theirs may be lower."""
+    found = (values for text in rows + (columns or []) for values in text["cosines"] or () if values)
+    ends = range_of(numpy.fromiter(chain.from_iterable(found), "float64") / 100, low, high)
+    return {"rows": rows, "columns": columns, "steps": steps(*ends), "range": " to ".join(f"{end:g}" for end in ends)}
 
 
 def _token_cosines(vectors: list[numpy.ndarray | None], others: numpy.ndarray) -> list[list[int] | None] | None:

@@ -52,6 +52,7 @@ def test_a_cell_shows_both_texts_and_their_tokens(make_nlp, tmp_path):
       const panel = document.querySelector(".pair"), spans = [...panel.querySelectorAll("span")];
       put("lines", [...panel.querySelectorAll("p")].map((line) => line.textContent).join("|"));
       put("score", panel.querySelector("strong").textContent);
+      put("said", panel.querySelector("small").textContent);
       put("classes", spans.map((span) => span.className).join(" "));
       put("images", document.images.length);
       put("here", [...document.querySelectorAll("th.here b")].map((one) => one.textContent).sort().join());
@@ -67,7 +68,8 @@ def test_a_cell_shows_both_texts_and_their_tokens(make_nlp, tmp_path):
     rows = data_of(page)["rows"]
     cosines = [found[1] for found in rows[0]["cosines"] if found] + [found[0] for found in rows[1]["cosines"]]
     assert 0 < len(cosines) < len(docs[0]) + len(docs[1])  # the limit of the encoder left tokens without vectors
-    assert kept(dom, "classes").split() == [f"v{round(STEPS * cosine / 100) + STEPS}" for cosine in cosines]
+    assert kept(dom, "classes").split() == [f"v{data_of(page)['steps'][cosine + 100]}" for cosine in cosines]
+    assert f"from {data_of(page)['range']}" in kept(dom, "said")
     assert kept(dom, "here") == "1,2"
     assert kept(dom, "focused") == "1.0000, texts 2 and 2" and kept(dom, "after") == "1.0000"
 
@@ -291,3 +293,101 @@ def test_colours_follow_the_theme_of_a_notebook(tmp_path):
     dom = act(page, script, tmp_path)
     assert kept(dom, "count") == f"{2 * STEPS + 2},{2 * STEPS + 2}"  # the figure's own is another
     assert kept(dom, "pages") == "rgb(255, 255, 255) rgb(20, 23, 29)"
+
+
+FRAMED = """
+  const frame = document.createElement("iframe");
+  frame.style.cssText = "width: WIDTHpx; height: 844px; border: 0";
+  frame.srcdoc = PAGE;
+  frame.onload = () => {
+    const inner = frame.contentDocument, plot = inner.querySelector(".plot"), drawing = plot.querySelector("svg");
+    const tip = plot.querySelector(".tip"), size = drawing.getBoundingClientRect(), scale = size.width / 760;
+    const data = JSON.parse(inner.querySelector('script[type="application/json"]').textContent);
+    const send = (type, [x, y], more) => drawing.dispatchEvent(new frame.contentWindow.PointerEvent(type, {
+      clientX: size.left + x * scale, clientY: size.top + y * scale, bubbles: true, ...more }));
+    SCRIPT
+    put("done", "true");
+  };
+  document.body.replaceChildren(frame);
+"""
+LONG = "Words that go on and on, until the text fills a phone. " * 12
+GROUPS = [
+    made(LONG if n % 2 else f"Text {n}.", [n % 5 == k for k in range(5)] + [n / 40, n % 7 / 20]) for n in range(40)
+]
+NAMES = ["a rather long name of a label", "WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW", "名" * 32, "b", "c and d"]
+
+
+def in_frame(width, script, tmp_path):
+    """The document after a script that knows a map of groups in a window of this width."""
+    labels = [NAMES[number % 5] for number in range(40)]
+    page = visual.render(GROUPS, "map", page=True, options={"labels": labels, "projection": "pca"})
+    quoted = json.dumps(page).replace("<", "\\u003c")
+    script = FRAMED.replace("WIDTH", str(width)).replace("SCRIPT", script).replace("PAGE", quoted)
+    dom = act("<!doctype html><body></body>", script, tmp_path)
+    assert kept(dom, "done") == "true"
+    return dom
+
+
+@pytest.mark.parametrize("width", [390, 560, 960])
+def test_a_text_covers_less_than_a_third_of_the_map(width, tmp_path):
+    script = """
+      const shares = [], out = [];
+      data.places.forEach((place, number) => {
+        send("pointermove", place);
+        if (tip.hidden) return;
+        const box = tip.getBoundingClientRect();
+        const across = Math.min(box.right, size.right) - Math.max(box.left, size.left);
+        const down = Math.min(box.bottom, size.bottom) - Math.max(box.top, size.top);
+        shares.push(Math.max(0, across) * Math.max(0, down) / (size.width * size.height));
+        if (box.left < 0 || box.top < 0 || box.right > frame.clientWidth || box.bottom > frame.clientHeight)
+          out.push(number);
+      });
+      put("most", Math.max(...shares));
+      put("count", shares.length);
+      put("out", out.join());
+    """
+    dom = in_frame(width, script, tmp_path)
+    assert 0 <= float(kept(dom, "most")) < 1 / 3 and int(kept(dom, "count")) >= 35 and kept(dom, "out") == ""
+
+
+@pytest.mark.parametrize("width", [390, 960])
+def test_names_of_groups_can_be_read_at_every_width(width, tmp_path):
+    script = """
+      const look = () => {
+        const names = [...drawing.querySelectorAll("text.group")].filter(
+          (one) => one.getAttribute("visibility") !== "hidden");
+        const boxes = names.map((one) => one.getBoundingClientRect());
+        const apart = boxes.every((a, place) => boxes.slice(place + 1).every((b) =>
+          a.right <= b.left || b.right <= a.left || a.bottom <= b.top + 4 || b.bottom <= a.top + 4));
+        const whole = boxes.every((a) => a.left >= size.left && a.right <= size.right && a.top >= size.top - 1
+          && a.bottom <= size.bottom + 1);
+        const least = Math.min(...names.map((one) => parseFloat(frame.contentWindow.getComputedStyle(one).fontSize)));
+        return [names.length, apart, whole, least * scale];
+      };
+      put("begin", look().join());
+      plot.querySelector(".zoom button").click();
+      put("zoomed", look().join());
+      inner.querySelectorAll(".labels button")[1].click();
+      plot.querySelectorAll(".zoom button")[2].click();
+      put("alone", look()[0]);
+    """
+    dom = in_frame(width, script, tmp_path)
+    for name in ("begin", "zoomed"):
+        count, apart, whole, font = kept(dom, name).split(",")
+        assert (apart, whole) == ("true", "true") and float(font) >= 12.5, name
+        assert name == "zoomed" or int(count) >= 3
+    assert kept(dom, "alone") == "1"
+
+
+def test_a_tap_leaves_the_text(tmp_path):
+    """A finger that is lifted is over nothing, which a browser says as that it left."""
+    script = """
+      const [x, y] = data.places[0], touch = { pointerType: "touch", pointerId: 3 };
+      for (const type of ["pointerdown", "pointerup", "pointerleave"]) send(type, [x, y], touch);
+      put("tapped", tip.hidden);
+      put("text", tip.textContent);
+      inner.body.dispatchEvent(new frame.contentWindow.PointerEvent("pointerdown", { bubbles: true }));
+      put("elsewhere", tip.hidden);
+    """
+    dom = in_frame(390, script, tmp_path)
+    assert kept(dom, "tapped") == "false" and "Text 0." in kept(dom, "text") and kept(dom, "elsewhere") == "true"

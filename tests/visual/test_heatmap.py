@@ -67,7 +67,12 @@ def test_tokens_are_compared_with_the_other_text(make_nlp):
         assert "".join(text["tokens"]) == doc.text and len(text["tokens"]) == len(doc)
         expected = expected_cosines([token.vector for token in doc], [other.vector for other in docs])
         numpy.testing.assert_allclose(numpy.ravel(text["cosines"]), 100 * expected, atol=0.501)
-    assert data["steps"][0] == 0 and data["steps"][100] == STEPS and data["steps"][200] == 2 * STEPS
+    found = [cosine for text in data["rows"] for cosine in numpy.ravel(text["cosines"])]
+    low, high = min(found) / 100, max(found) / 100
+    assert data["range"] == f"{low:g} to {high:g}"
+    assert data["steps"] == [step(value / 100, low, high) + STEPS for value in range(-100, 101)]
+    given = data_of(visual.render(docs, options={"low": -1.0, "high": 1.0}))["steps"]
+    assert (given[0], given[100], given[200]) == (0, STEPS, 2 * STEPS)
 
 
 def test_tokens_of_two_collections(make_nlp):
@@ -134,7 +139,6 @@ def test_colours_span_the_similarities_of_different_texts():
     assert classes[1] == f"v{STEPS + round(STEPS * (numpy.cos(0.2) - low) / (high - low))}" and classes[0] == "v40"
     assert classes[2] == f"v{STEPS + round(STEPS * (numpy.cos(0.5) - low) / (high - low))}" == "v21"
     assert "the further from 0.87." in page and "striped" not in page.partition("</p>")[0].partition("</style>")[2]
-    assert data_of(page)["steps"][187] == STEPS and data_of(page)["steps"][199] == 2 * STEPS
 
 
 def test_zero_keeps_its_colour_where_similarities_have_both_signs():
