@@ -194,6 +194,8 @@ def _is_hub_name(name: str) -> bool:
 
 def _objectives(block: Json, name: str = "") -> Iterator[str]:
     """The loss layers of a config with their settings; a layer comes before those inside it."""
+    if block.get("@layers") == "spacy-sbert.LossByName.v1":
+        block = {"@layers": block["name"], **block["settings"]}
     plain = {key: value for key, value in block.items() if key != "@layers" and not isinstance(value, dict)}
     settings = ", ".join(f"{key} = {value}" for key, value in plain.items())
     if "@layers" in block:

@@ -57,7 +57,8 @@ class Errors(errors.Errors):
     )
     BAD_LOSS = (
         "The loss of the 'sbert' pipe '{name}' is not a loss layer: expected a registered layer such as "
-        "spacy-sbert.CosineSimilarityLoss.v1, got the Thinc model '{given}'."
+        "spacy-sbert.CosineSimilarityLoss.v1, got {given}. A loss of your own is a registered function that returns a "
+        "spacy_sbert.losses.LossLayer: see docs/own-loss.md."
     )
     NO_LOSS = (
         "The 'sbert' pipe '{name}' was built without a loss (loss = null) and cannot be trained. Set one in its "

@@ -27,7 +27,7 @@ from .fingerprint import PipeFingerprint
 from .heads import find_heads, probabilities_of
 from .notices import Notices
 from .text_pipe import TextPipe
-from .with_loss import finish_update, with_loss
+from .with_loss import finish_update, save_loss_by_name, with_loss
 
 DEFAULT_CONFIG = {
     "model": {
@@ -65,7 +65,7 @@ def make_sbert(
     nlp: Language,
     name: str,
     model: Model[list[Doc], list[EncodedDoc]],
-    loss: Model | None,
+    loss: object,  # checked below, with a message of its own
     loss_weight: NonNegativeFloat,
     scorer: Callable | None,
     set_hooks: bool,
@@ -75,6 +75,7 @@ def make_sbert(
     """Build the `sbert` pipe, see SentenceBert."""
     for encoder in upstream.names_of_encoders(model):
         warn_if_missing(nlp, name, encoder)
+    loss = _checked_loss(name, loss)
     upstream.follow_upstream(nlp, model, loss)
     pipe = SentenceBert(
         nlp.vocab,
@@ -97,7 +98,7 @@ class SentenceBert(PairPipe, TextPipe):
     vocab (Vocab): the pipeline's.
     model (Model): a sentence encoder, from Docs to one EncodedDoc each.
     name (str): the pipe's name, under which its vectors are stored.
-    loss (Model): the training objective, None for a pipe that is not trained.
+    loss (LossLayer): the training objective, None for a pipe that is not trained.
     loss_weight (float): factor on the loss and its gradient, to balance them with those of other components.
     scorer (Callable): what to report of pairs.
     set_hooks (bool): whether `doc.vector` and `similarity` answer with this pipe's vectors. Of several pipes the last
@@ -116,7 +117,7 @@ class SentenceBert(PairPipe, TextPipe):
         model: Model[list[Doc], list[EncodedDoc]],
         name: str = "sbert",
         *,
-        loss: Model | None = None,
+        loss: object = None,
         loss_weight: NonNegativeFloat = 1.0,
         scorer: Callable | None = None,
         set_hooks: bool = True,
@@ -125,8 +126,7 @@ class SentenceBert(PairPipe, TextPipe):
     ):
         if not model.has_ref("pooling"):
             raise ValueError(Errors.NOT_AN_ENCODER.format(name=name, given=model.name))
-        if loss is not None and not isinstance(loss, LossLayer):
-            raise ValueError(Errors.BAD_LOSS.format(name=name, given=loss.name))
+        loss = _checked_loss(name, loss)
         upstream.check_spans_key(name, model, spans_key)
         self.vocab = vocab
         self.model = with_loss(model, loss)
@@ -173,6 +173,7 @@ class SentenceBert(PairPipe, TextPipe):
         if nlp is not None:
             self._accumulates = nlp.config["training"]["accumulate_gradient"] != 1
             upstream.prepare_upstream(nlp, self.name, self.model, examples, self.spans_key)
+            save_loss_by_name(nlp, self)
         self.model.initialize(X=self._sample(examples))
         if loss is not None and needs_width(loss):
             width = upstream.vector_width(nlp, self.name, self.model)
@@ -220,6 +221,7 @@ class SentenceBert(PairPipe, TextPipe):
             self.finish_update(sgd)
         for objective, value in found.by_objective.items():
             losses[self.name] += value
+            self.loss_seen += value
             if objective:
                 key = f"{self.name}_{objective}"
                 losses[key] = losses.get(key, 0.0) + value
@@ -293,6 +295,14 @@ class SentenceBert(PairPipe, TextPipe):
         vectors = [self.model.ops.asarray2f(cast(Any, hooks.vector(text, self.name)[None])) for text in (first, second)]
         probabilities = to_numpy(probabilities_of(head, *vectors))[0]
         return dict(zip(head.attrs["labels"], probabilities.tolist(), strict=True))
+
+
+def _checked_loss(name: str, loss: object) -> LossLayer | None:
+    """RAISES (ValueError): if a loss is not a loss layer."""
+    if loss is not None and not isinstance(loss, LossLayer):
+        given = f"the Thinc model '{loss.name}'" if isinstance(loss, Model) else repr(loss)
+        raise ValueError(Errors.BAD_LOSS.format(name=name, given=given))
+    return loss
 
 
 def find_sbert(nlp: Language, name: str | None = None) -> SentenceBert:

@@ -4,12 +4,14 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
+from spacy.language import Language
 from spacy.tokens import Doc
 from thinc.api import Model, Optimizer
 
 from ..encoder.shim import TransformerShim
 from ..encoder.wordpiece_table import WordpieceTable
 from ..files.sealed_states import SealedModel
+from ..losses.by_name import saved_by_name
 from ..vectors.encoded import EncodedDoc
 from .shown import shown
 
@@ -66,3 +68,15 @@ def finish_update(model: Model, optimizer: Optimizer) -> None:
                 node.set_param(name, param)
                 # Thinc would keep zeros: Adam's momentum would move a head without examples all the same.
                 del node._params._grads[key]
+
+
+def save_loss_by_name(nlp: Language, pipe: object) -> None:
+    """Replace a loss of the user's own by LossByName in the config of a pipe.
+
+    The saved pipeline can then be loaded in a process that does not import the code of the loss.
+    """
+    for name, found in nlp.components:
+        if found is pipe:
+            blocks = nlp.config.interpolate()["components"][name]
+            config = nlp.get_pipe_config(name)
+            config["loss"] = saved_by_name(config["loss"], blocks["loss"])

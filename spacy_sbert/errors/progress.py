@@ -5,11 +5,12 @@ import sys
 from collections.abc import Iterable, Iterator, Sized
 from contextlib import ExitStack, contextmanager
 from threading import Event, Thread
-from typing import TypeVar
+from typing import Any, TextIO, TypeVar
 
 from tqdm import tqdm
 
 SECONDS = 1.0  # between two ticks
+LINE_SECONDS = 30.0  # between two lines in a log file
 ONE_STEP = "{l_bar}{bar}| {elapsed}"  # where nothing is counted
 ONE_STEP_BEGUN = "{desc}:   0%|          | "  # as tqdm has it
 APART = """
@@ -38,6 +39,8 @@ def progress_bar(
 ) -> Iterator[tqdm]:
     """A bar that is drawn anew every second, with the time that went by, even if nothing moves it on.
 
+    Where standard error is a file or a pipe, such as a log file, the bar is a line every 30 seconds instead.
+
     total (int): how many steps there are, if that is known; initial (int): how many of them are done.
     shown (bool): whether there is a bar; None for one on a terminal alone.
     unit, desc (str): what is counted, and what is done. leave (bool): whether the bar stays when all is done.
@@ -45,19 +48,53 @@ def progress_bar(
     YIELDS (tqdm): whose update(n) moves it on.
     """
     disable = None if shown is None else not shown
-    settings = {"desc": desc, "unit": f" {unit}", "leave": leave, "disable": disable, "bar_format": layout}
+    settings: dict[str, Any] = {
+        "desc": desc,
+        "unit": f" {unit}",
+        "leave": leave,
+        "disable": disable,
+        "bar_format": layout,
+    }
+    seconds = SECONDS
+    if shown and _is_log():
+        seconds = LINE_SECONDS
+        settings |= {"file": _Lines(sys.stderr), "mininterval": seconds, "maxinterval": seconds}
     with tqdm(total=total, initial=initial, **settings) as bar:
         if bar.disable:
             yield bar
             return
         ended = Event()
-        ticker = Thread(target=_tick, args=(bar, ended), name="progress", daemon=True)
+        ticker = Thread(target=_tick, args=(bar, ended, seconds), name="progress", daemon=True)
         ticker.start()
         try:
             yield bar
         finally:
             ended.set()
             ticker.join()
+
+
+class _Lines:
+    """A file in which each drawing of a bar is a line of its own."""
+
+    def __init__(self, file: TextIO):
+        self._file = file
+        self._last = ""
+        self.encoding = file.encoding
+
+    def write(self, text: str) -> None:
+        line = text.strip()
+        if line and line != self._last:
+            self._last = line
+            self._file.write(f"{line}\n")
+
+    def flush(self) -> None:
+        self._file.flush()
+
+
+def _is_log() -> bool:
+    """Whether standard error is that of the process, and no terminal: a notebook's is its own, and shows bars."""
+    own = sys.__stderr__
+    return own is not None and sys.stderr is own and not own.isatty()
 
 
 def progress_of(
@@ -98,7 +135,7 @@ def ticking(desc: str, *, shown: bool | None, alone: bool = False) -> Iterator[N
 @contextmanager
 def _drawn_apart(desc: str) -> Iterator[None]:
     """Another process draws the bar of ticking every second, until its standard input ends: also if this one dies."""
-    if not sys.executable or sys.stderr is not sys.__stderr__:  # where it would not write, such as in a notebook
+    if not sys.executable or sys.stderr is not sys.__stderr__ or _is_log():  # where it would not write, or not draw
         yield
         return
     command = [sys.executable, "-I", "-c", APART, ONE_STEP_BEGUN.format(desc=desc), str(SECONDS)]
@@ -107,6 +144,6 @@ def _drawn_apart(desc: str) -> Iterator[None]:
         other.communicate()
 
 
-def _tick(bar: tqdm, ended: Event) -> None:
-    while not ended.wait(SECONDS):
+def _tick(bar: tqdm, ended: Event, seconds: float) -> None:
+    while not ended.wait(seconds):
         bar.refresh()

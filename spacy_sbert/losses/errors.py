@@ -64,8 +64,26 @@ class Errors(errors.Errors):
     )
     NOT_A_LOSS = (
         "The loss '{loss}' is built of loss layers, such as spacy-sbert.CosineSimilarityLoss.v1, got {given}. Set "
-        "@layers to one of them in {setting}."
+        "@layers to one of them in {setting}, or to a function of yours that returns a spacy_sbert.losses.LossLayer."
     )
     NESTED_OBJECTIVES = (
         "The loss '{loss}' cannot hold '{given}', which has objectives of its own. Make '{given}' the outermost loss."
+    )
+    NOT_A_LOSS_LAYER = "Expected a loss layer (spacy_sbert.losses.LossLayer), got {given}."
+    LOSS_NOT_A_NUMBER = (
+        "The forward function of the loss '{loss}' returned {given} as the loss of a batch. Expected a float, such as "
+        "float(losses.mean())."
+    )
+    GRADIENT_SHAPES = (
+        "The backprop of the loss '{loss}' returned gradients of the shapes {given}. Expected a list with one array a "
+        "member, of the shape of the member: {expected}."
+    )
+    WRONG_GRADIENT = (
+        "The gradient of the loss '{loss}' is wrong for {what} at [{place}]: backprop returns {given}, finite "
+        "differences give {expected}. Correct the backprop. If the loss has a kink near this point, try other members."
+    )
+    LOSS_NOT_REGISTERED = (
+        "Cannot train with the loss '{name}': no function of this name is registered in this process, and the saved "
+        "pipeline was loaded without it. Import the module that registers it before you load the pipeline, or give its "
+        "file with --code."
     )

@@ -229,6 +229,7 @@ class SentenceReranker(Ranking, PairPipe, SealedPipe):
         if sgd not in (None, False):
             self.finish_update(sgd)
         losses[self.name] += loss
+        self.loss_seen += loss
         return losses
 
     def get_loss(self, examples: Iterable[Example], scores: PairLogits) -> tuple[float, Floats2d]:

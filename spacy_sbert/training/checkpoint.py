@@ -151,7 +151,7 @@ def load_checkpoint(path: Path, nlp: Language, optimizer: Optimizer, epochs: Epo
     epochs.content = state.content
     begun = python_state(BEGUN, arrays)
     epochs.go_on(state.epoch, state.taken, arrays[ORDER], begun, lambda: set_random_states(drawn))
-    return Progress(state.step, list(state.results), dict(state.losses), state.words, state.seconds)
+    return Progress(state.step, state.epoch, list(state.results), dict(state.losses), state.words, state.seconds)
 
 
 def _settings(nlp: Language) -> dict[str, str]:

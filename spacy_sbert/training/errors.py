@@ -136,6 +136,7 @@ class Notes(errors.Messages):
     """Of the log."""
 
     NOT_EVALUATED = (
-        "Steps after the last evaluation: {steps}. model-last has their weights, model-best has not. The last step is "
-        "evaluated where training.eval_frequency divides its number, which is counted from 0."
+        "Steps after the last evaluation: {steps}. model-last has their weights, model-best has not. 'spacy train' "
+        "evaluates every training.eval_frequency steps only; 'spacy sbert train' takes the same config, and always "
+        "evaluates the last step."
     )

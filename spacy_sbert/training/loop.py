@@ -107,7 +107,7 @@ def train(nlp: Language, output: Path | None, ranks: Ranks, checkpoints: Checkpo
         remove_checkpoints(written / DIR_CHECKPOINT)  # the training is over
     why = (
         f", as no score was better for {training['patience']}"
-        if progress.is_patience_over(training["patience"])
+        if progress.is_patience_over(training["patience"], training["eval_frequency"])
         else ""
     )
     score, step = progress.best

@@ -10,7 +10,7 @@ from thinc.api import Model, Ops
 from thinc.types import Floats2d
 
 from ..errors.checks import Name
-from ..losses.parts.layer import LossLayer
+from ..losses.parts.layer import LossLayer, check_outputs
 from ..spans import members
 from ..vectors.encoded import EncodedDoc
 from .errors import Errors
@@ -96,10 +96,12 @@ def batch_loss(
         knows_batch &= all(batch_size_of(example, spans_key, default=0) for example in group)
         value, backprop = loss({name: inputs} if name else inputs, True)
         d_loss = backprop(factor * share)
-        values[name] = (value[name] if name else value) * factor * share
+        own_value, d_members = (value[name], d_loss[name]) if name else (value, d_loss)
+        check_outputs(layer, inputs[0], own_value, d_members)
+        values[name] = own_value * factor * share
         if not math.isfinite(values[name]):
             raise ValueError(Errors.LOSS_NOT_FINITE.format(loss=layer.name, text=group[0].reference.text[:50]))
-        for place, d_member in zip(places, d_loss[name] if name else d_loss, strict=True):
+        for place, d_member in zip(places, d_members, strict=True):
             found.gradient[place] = d_member
     return BatchLoss(values, found.of_docs(), is_part, knows_batch, unlike)
 
@@ -132,8 +134,8 @@ def initialize_objectives(
                 raise ValueError(Errors.SINGLE_CLASS.format(loss=layer.name, given=found[0]))
             if found:  # none: nlp.initialize() without a corpus
                 layer.initialize(X=(inputs, found))
-        elif layer.gold == "vector" and own:
-            layer.initialize(X=(inputs, gold_values(own[:1], "vector", ops, spans_key)))
+        elif own and (layer.gold == "vector" or any(node.param_names for node in layer.walk())):
+            layer.initialize(X=(inputs, gold_values(own[:1], layer.gold, ops, spans_key)))
 
 
 def _by_objective(loss: Model, examples: Sequence[Example], spans_key: str) -> dict[str, list[int]]:

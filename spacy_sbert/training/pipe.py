@@ -15,7 +15,7 @@ class PairPipe:
     """A pipe whose examples stand in doc.spans[spans_key].
 
     scorer (Callable): what to report of pairs; None for nothing.
-    examples_seen (int): in training, for reporting speed.
+    examples_seen (int), loss_seen (float): in training, for reporting speed, and the sum of the loss.
     takes_peers (bool): whether it can learn from a batch of which other processes have a part.
     peers (Peers): in training, those processes.
     """
@@ -25,6 +25,7 @@ class PairPipe:
     spans_key: str
     scorer: Callable[..., Scores] | None
     examples_seen = 0
+    loss_seen = 0.0
     takes_peers = False
     peers: Peers = ALONE
 

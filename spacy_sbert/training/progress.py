@@ -15,6 +15,7 @@ from ..errors.checks import validated
 from ..files.whole import writing
 from .errors import Notes
 from .log_file import append_to_log
+from .pipe import PairPipe
 from .steps import epoch_steps
 from .weighted_scores import check_weighted_scores
 
@@ -33,6 +34,7 @@ Row = dict[str, float | str]
 LogStep = Callable[[Info | None], None]
 Setup = Callable[[Language, IO, IO], tuple[LogStep, Callable[[], None]]]
 WIDTH = 12  # of a column
+SECONDS = 30.0  # between two lines in a log file
 UNKNOWN = "-"  # of one step alone, most of whose time an evaluation took, no speed can be told
 
 
@@ -41,8 +43,8 @@ UNKNOWN = "-"  # of one step alone, most of whose time an evaluation took, no sp
 def progress_logger(progress_bar: bool = True, output_file: str | Path | None = None) -> Setup:
     """Log as spaCy's ConsoleLogger does, with the loss of each objective and the speed of training.
 
-    progress_bar (bool): whether to show the steps, the examples a second and the time left, on a terminal; and the time
-        left in each row.
+    progress_bar (bool): whether to show the steps, the examples a second and the time left between evaluations: in a
+        bar on a terminal, else in a line every 30 seconds; and the time left in each row.
     output_file (str or Path): a file that gets a line for each evaluation: a row of a table if it ends in .csv, else
         JSON; an existing one is continued.
     RETURNS (Callable): what `training.logger` is to be. It raises ValueError before the first step if no weighted score
@@ -57,7 +59,7 @@ def progress_logger(progress_bar: bool = True, output_file: str | Path | None = 
 
 
 class TrainingLog:
-    """Writes one row for each evaluation, and a progress bar between them; see progress_logger."""
+    """Writes one row for each evaluation, and a progress bar or lines between them; see progress_logger."""
 
     def __init__(self, nlp: Language, stdout: IO, stderr: IO, progress_bar: bool, output_file: Path | None):
         training = nlp.config.interpolate()["training"]
@@ -66,9 +68,10 @@ class TrainingLog:
         # What a shared encoder reports as its loss is the size of the gradient that it got.
         self.sources = {name for name, pipe in trained if hasattr(pipe, "listener_map")}
         self.pipes = [name for name, _ in trained if name not in self.sources]
-        self.counters = [pipe for _, pipe in nlp.pipeline if hasattr(pipe, "examples_seen")]
+        pipes: list[object] = [pipe for _, pipe in nlp.pipeline]
+        self.counters = [pipe for pipe in pipes if isinstance(pipe, PairPipe)]
         self.weights = [name for name, weight in training["score_weights"].items() if weight is not None]
-        self.stdout = stdout
+        self.stdout, self.stderr = stdout, stderr
         self.columns: list[str] = []
         self.output_file = output_file
         if output_file is not None:
@@ -77,11 +80,14 @@ class TrainingLog:
         self.seen = self._examples_seen()
         self.started = perf_counter()
         self.taken = 0  # steps since then
+        self.done: int | None = None  # steps in all, which the first evaluation tells
         self.unscored = 0  # steps since the last evaluation
         self.total = _count_steps(nlp) if progress_bar else None
         # disable=None: no bar where the output is not a terminal
         disable = None if progress_bar else True
         self.bar = tqdm(total=self.total, disable=disable, leave=False, file=stderr, unit="step")
+        self.has_lines = progress_bar and self.bar.disable
+        self._note_line()
 
     def step(self, info: Info | None) -> None:
         """Count a step; with the result of an evaluation, write it.
@@ -97,7 +103,11 @@ class TrainingLog:
             self.bar.set_postfix_str(f"{self._rate():.1f} examples/s")
         self.unscored = self.unscored + 1 if info is None else 0
         if info is None:
+            self.done = None if self.done is None else self.done + 1
+            if self.has_lines and perf_counter() - self.line_at >= SECONDS:
+                self._write_line()
             return
+        self.done = info["step"] + 1
         losses = {name: float(info["losses"].get(name, 0.0)) for name in self.pipes}
         more = (key for key in info["losses"] if key not in losses and key not in self.sources)
         losses |= {key: float(info["losses"][key]) for key in more}
@@ -132,6 +142,25 @@ class TrainingLog:
         with self.bar.external_write_mode(file=self.stdout):
             self.stdout.write("\n".join(lines) + "\n")
             self.stdout.flush()
+        self._note_line()
+
+    def _write_line(self) -> None:
+        """Write how far the training is, and the mean loss of a step since the last line."""
+        steps = f"Step {self.done}" if self.done is not None else f"{self.taken} steps since the checkpoint"
+        parts = [f"{steps} of {self.total}" if self.done is not None and self.total is not None else steps]
+        for pipe in [pipe for pipe in self.counters if pipe.name in self.pipes]:
+            loss = (pipe.loss_seen - self.loss_at[pipe.name]) / (self.taken - self.taken_at)
+            parts.append(f"loss {pipe.name} {loss:.4g}")
+        parts.append(f"{self._rate():.1f} examples/s")
+        if self.done is not None and self.total is not None:
+            parts.append(f"{self._left(self.total - self.done)} left")
+        self.stderr.write(", ".join(parts) + "\n")
+        self.stderr.flush()
+        self._note_line()
+
+    def _note_line(self) -> None:
+        self.line_at, self.taken_at = perf_counter(), self.taken
+        self.loss_at = {pipe.name: pipe.loss_seen for pipe in self.counters}
 
     def _rate(self) -> float:
         """Examples a second since the start, evaluations included."""

@@ -1,7 +1,8 @@
 """What all loss layers are: a Thinc Model of members and gold values, with a float as output."""
 
 from collections.abc import Callable, Mapping, Sequence, Sized
-from typing import Literal, TypeVar
+from numbers import Real
+from typing import Any, Literal, TypeVar
 
 from thinc.api import Model
 from thinc.types import Floats2d
@@ -18,10 +19,12 @@ ChoiceT = TypeVar("ChoiceT")
 
 
 class LossLayer(Configured[InT, OutT]):
-    """A Model that says what it takes.
+    """A Thinc Model for a training objective, with the kind of examples that it takes.
 
     name (str): the name of the loss.
-    forward (Callable): takes the Model, (members, gold) and is_train; returns the loss and its backprop.
+    forward (Callable): takes the Model, (members, gold) and is_train; returns the loss, a float, and its backprop.
+        members: a list of arrays, float (n, width), one a member. gold: n gold values. backprop takes d_loss, a factor,
+        and returns the gradient of the loss by each member, times d_loss.
     n_members (Sequence[int]): how many members an example may have.
     gold (str): the kind of gold value, None | "score" | "label" | "vector" | "text".
     whole_batch (bool): whether the loss of a batch is more than the mean over its examples, so that a batch that is
@@ -61,6 +64,20 @@ class LossLayer(Configured[InT, OutT]):
         self.score_range = score_range
         self.learn_rate_factor = learn_rate_factor
         self.mini_batch_size = mini_batch_size
+
+
+def check_outputs(model: LossLayer, members: Sequence[Any], value: object, gradients: Any) -> None:
+    """Refuse a loss that is no number, and gradients that do not have the shapes of the members.
+
+    RAISES (ValueError): as said.
+    """
+    if not isinstance(value, Real):
+        given = f"{type(value).__name__}{tuple(getattr(value, 'shape', ()))}"
+        raise ValueError(Errors.LOSS_NOT_A_NUMBER.format(loss=model.name, given=given))
+    given_shapes = [getattr(gradient, "shape", None) for gradient in gradients] if gradients is not None else []
+    shapes = [member.shape for member in members]
+    if given_shapes != shapes:
+        raise ValueError(Errors.GRADIENT_SHAPES.format(loss=model.name, given=given_shapes, expected=shapes))
 
 
 def check_inputs(model: LossLayer, members: Sequence[Sized], *gold_lengths: int) -> None:

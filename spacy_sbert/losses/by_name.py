@@ -1,0 +1,58 @@
+"""A loss that is looked up by its name, and is needed in training only."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from spacy.util import registry
+from thinc.api import Model
+
+from ..errors.checks import Name, Positive, validated
+from .errors import Errors
+from .parts.layer import LossLayer
+
+BY_NAME = "spacy-sbert.LossByName.v1"
+
+
+@registry.layers("spacy-sbert.LossByName.v1")
+@validated
+def LossByName(name: Name, settings: dict[str, object] | None = None, n_layers: Positive = 1) -> Model[Any, float]:
+    """The loss of a registered function, or, where none has this name, a layer that cannot be trained.
+
+    A pipeline that was trained with a loss of the user's own is saved with this in its place, see saved_by_name. So it
+    can be loaded and used without the code of the loss.
+
+    name (str): of the function in registry.layers. settings (dict): its arguments.
+    n_layers (int): how many nodes the Model of the loss has, by which Thinc recognizes what it saved.
+    RAISES (ValueError): if it is trained, and no function of this name is registered.
+    """
+    if registry.has("layers", name):
+        return registry.resolve({"loss": {"@layers": name, **(settings or {})}})["loss"]
+    forward = partial(_unavailable, name=name)
+    parts: list[Model] = [Model(name, forward) for _ in range(n_layers - 1)]
+    return LossLayer(name, forward, layers=parts, n_members=[1, 2, 3], gold=None)
+
+
+def _unavailable(model: Model, inputs: object, is_train: bool, *, name: str) -> Any:
+    raise ValueError(Errors.LOSS_NOT_REGISTERED.format(name=name))
+
+
+def saved_by_name(block: Any, interpolated: Any) -> Any:
+    """Return the block of a config with LossByName in place of each function that no installed package provides.
+
+    Losses with parameters stay as they are: without their code these could not be loaded.
+
+    block (dict): of the loss, or anything in it. interpolated (dict): the same without variables.
+    """
+    if not isinstance(block, Mapping):
+        return block
+    replaced = {key: saved_by_name(value, interpolated[key]) for key, value in block.items()}
+    name = block.get("@layers")
+    layers: Any = registry.layers
+    if name is None or "*" in block or layers.get_entry_point(name) is not None:
+        return replaced
+    nodes = list(registry.resolve({"loss": interpolated})["loss"].walk())
+    if any(node.param_names or node.shims or node.dim_names or node.ref_names for node in nodes):
+        return replaced
+    settings = {key: value for key, value in replaced.items() if key != "@layers"}
+    return {"@layers": BY_NAME, "name": name, "settings": settings, "n_layers": len(nodes)}
