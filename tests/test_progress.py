@@ -76,6 +76,78 @@ def test_a_row_tells_the_time_left(make_nlp, monkeypatch):
     assert first.split()[:4] == ["0", "0", "-", "-"] and second.split()[:4] == ["0", "4", "4", "01:12"]
 
 
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_a_log_file_gets_a_line_every_half_minute(make_nlp, monkeypatch):
+    """Of the step, the mean loss since the last line or row, the speed and the time left; whole lines, no bar."""
+    clock, stderr = Clock(), io.StringIO()
+    monkeypatch.setattr("spacy_sbert.training.progress.perf_counter", clock)
+    nlp, stdout, log, close = make(make_nlp, stderr)
+    nlp.config["training"]["max_steps"] = 1000
+    log.__self__.total = 1000
+    pipe = nlp.get_pipe("sbert")
+
+    def step(info=None):
+        clock.now += 4
+        pipe.examples_seen += 8
+        pipe.loss_seen += 0.25
+        log(info)
+
+    step(info_of({"sbert": 0.25}, step=0))
+    for _ in range(20):
+        step()
+    lines = stderr.getvalue().splitlines()
+    assert lines == [
+        "Step 9 of 1000, loss sbert 0.25, 2.0 examples/s, 1:06:04 left",
+        "Step 17 of 1000, loss sbert 0.25, 2.0 examples/s, 1:05:32 left",
+    ]
+    step(info_of({"sbert": 0.25}, step=21))  # a row is a line, too
+    for _ in range(8):
+        step()
+    close()
+    assert [line.split(",")[0] for line in stderr.getvalue().splitlines()[2:]] == ["Step 30 of 1000"]
+    assert "\r" not in stderr.getvalue() + stdout.getvalue()
+
+
+def test_lines_of_a_training_that_goes_on(make_nlp, monkeypatch):
+    """Which step it is, the first evaluation tells."""
+    clock, stderr = Clock(), io.StringIO()
+    monkeypatch.setattr("spacy_sbert.training.progress.perf_counter", clock)
+    _, _, log, close = make(make_nlp, stderr)
+    for info in (None, None, info_of({"sbert": 1.0}, step=6), None):
+        clock.now += 31
+        log(info)
+    close()
+    firsts = [line.split(",")[0] for line in stderr.getvalue().splitlines()]
+    assert firsts == ["1 steps since the checkpoint", "2 steps since the checkpoint", "Step 8 of 10"]
+
+
+@pytest.mark.parametrize("stderr", [io.StringIO(), Terminal()])
+def test_no_lines_without_a_bar_or_on_a_terminal(make_nlp, monkeypatch, stderr):
+    clock = Clock()
+    monkeypatch.setattr("spacy_sbert.training.progress.perf_counter", clock)
+    _, _, log, close = make(make_nlp, stderr, progress_bar=stderr.isatty())
+    for _ in range(3):
+        clock.now += 100
+        log(None)
+    close()
+    assert "since the checkpoint" not in stderr.getvalue() and ("\r" in stderr.getvalue()) is stderr.isatty()
+
+
+def test_what_spacy_train_does_not_score_is_said(make_nlp):
+    _, stdout, log, close = make(make_nlp, io.StringIO())
+    log(info_of({"sbert": 1.0}, step=4))
+    log(None)
+    close()
+    said = " ".join(stdout.getvalue().split())
+    assert "Steps after the last evaluation: 1." in said and "'spacy sbert train' takes the same config" in said
+
+
 def test_no_end_no_time_left(make_nlp):
     nlp = make_nlp()
     nlp.config["training"].update(max_steps=0, max_epochs=0)

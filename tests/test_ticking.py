@@ -1,5 +1,7 @@
 """Bars that tick: what takes longer than two seconds shows that it goes on; what is told to be quiet is silent."""
 
+import io
+import os
 import re
 import subprocess
 import sys
@@ -286,15 +288,52 @@ with progress.ticking("Clustering", shown="shown" in sys.argv, alone=True):
 """
 
 
+def read(terminal):
+    """What was written on a terminal, "" at its end."""
+    try:
+        return os.read(terminal, 2**16).decode("utf8", "replace")
+    except OSError:  # as Linux ends it
+        return ""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a terminal")
 @pytest.mark.parametrize("arguments", [["shown"], ["shown", "fails"], []])
 def test_a_bar_ticks_where_no_thread_can(arguments):
     """As SciPy's linkage and linear algebra: the drawing of another process, which ends with the work."""
-    done = subprocess.run([sys.executable, "-c", HOLDS, *arguments], capture_output=True, timeout=60)
-    said = done.stderr.decode("utf8")
+    termios = pytest.importorskip("termios")
+    shown, terminal = os.openpty()
+    termios.tcsetwinsize(terminal, (24, 60))
+    done = subprocess.run([sys.executable, "-c", HOLDS, *arguments], stderr=terminal, timeout=60)
+    os.close(terminal)
+    said = "".join(iter(partial(read, shown), "")).replace("\r\n", "\n")
+    os.close(shown)
     began = said.count("\rClustering:   0%|          | 00:0")
     assert (began > 5) == ("shown" in arguments) and (done.returncode == 0) == ("fails" not in arguments)
     assert ("KeyError" in said) == ("fails" in arguments)
-    assert said.endswith("Clustering: 100%|██████████| 00:00\n") or arguments != ["shown"]
+    assert re.search(r"Clustering: 100%\|█+\| 00:0\d *\n$", said) or arguments != ["shown"]
+
+
+@pytest.mark.parametrize("leave", [True, False])
+def test_a_log_file_gets_lines(monkeypatch, leave):
+    """Half a minute stands between two of them, and no carriage return: a bar would be drawn anew every second."""
+    log = io.TextIOWrapper(io.BytesIO(), encoding="utf8")
+    monkeypatch.setattr(sys, "stderr", log)
+    monkeypatch.setattr(sys, "__stderr__", log)
+    assert 10 <= progress.LINE_SECONDS <= 60
+    monkeypatch.setattr(progress, "LINE_SECONDS", SLOW)
+    monkeypatch.setattr(progress, "SECONDS", 0.01)
+    with progress_bar(8, shown=True, unit="steps", desc="Waiting", leave=leave) as bar:
+        for _ in range(8):
+            time.sleep(SLOW / 4)
+            bar.update()
+    with progress.ticking("Loading", shown=True, alone=True):
+        pass
+    log.flush()
+    lines = log.buffer.getvalue().decode("utf8").split("\n")
+    assert "\r" not in "".join(lines) and lines[-1] == ""
+    assert lines[0].startswith("Waiting:   0%|") and 4 <= len(lines) <= 16
+    assert any("8/8" in line for line in lines) or not leave
+    assert lines[-2].startswith("Loading: 100%")
 
 
 def test_what_holds_python_is_drawn_apart(make_nlp, tmp_path, monkeypatch):
