@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import srsly
+from keyword_packages import stand_in_for_missing
 from thinc.api import Config
 from typer.main import get_command
 
@@ -24,6 +25,7 @@ def blocks(page, language):
 @pytest.mark.usefixtures("en_core_web_sm")
 def test_python_blocks(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    stand_in_for_missing(monkeypatch)  # of what no extra installs
     assert blocks(page, "python")
     namespace: dict = {}
     for block in blocks(page, "python"):

@@ -3,6 +3,7 @@ import pytest
 from pipelines import PAIRS, make_example
 from scipy.stats import pearsonr, spearmanr
 from spacy.training import Example
+from spacy.training.loop import create_evaluation_callback
 
 from spacy_sbert.component.scorer import average_precision, score_pairs, score_sts
 from spacy_sbert.readers import example_doc
@@ -151,3 +152,24 @@ def test_each_kind_of_example_has_its_measure(make_nlp):
 
 def test_nothing_to_score(make_nlp):
     assert set(score_pairs([]).values()) == {None}
+
+
+@pytest.mark.parametrize(
+    ("score", "message"),
+    [
+        (
+            lambda examples, **_: {"a": examples[0].reference.spans["sbert"].attrs["gold"]},
+            "looked up 'gold', .*'score'",
+        ),
+        (lambda examples, **_: {"a": examples[0].reference.cats["yes"]}, "looked up 'yes'"),
+        (lambda examples, **_: 0.5, r"returned float. Expected a dict .* such as \{'my_accuracy'"),
+        (lambda examples, **_: None, "returned NoneType"),
+    ],
+)
+def test_what_is_wrong_in_a_scorer_of_ones_own_is_said(scored, score, message):
+    """As spaCy takes any KeyError for that of a component without weights, E900."""
+    nlp, examples = scored(PAIRS)
+    nlp.get_pipe("sbert").scorer = score
+    evaluate = create_evaluation_callback(nlp, lambda nlp: examples, {"a": 1.0})
+    with pytest.raises(ValueError, match=message):
+        evaluate()

@@ -130,6 +130,15 @@ class Errors(errors.Errors):
         "The optimizer has moments of a parameter that is in no component of the pipeline ('{given}' of the layer "
         "number {number}), so that a checkpoint could not give them back: train it without --checkpoint-every."
     )
+    SCORER_KEY = (
+        "The scorer of the pipe '{name}' looked up {given}, and there is no such key. Members are in "
+        "example.predicted.spans['{key}'], gold values in example.reference.spans['{key}'].attrs under 'score', "
+        "'label' and 'objective': see docs/own-loss.md."
+    )
+    SCORER_NO_DICT = (
+        "The scorer of the pipe '{name}' returned {given}. Expected a dict of scores by name, such as "
+        "{{'my_accuracy': 0.5}}, with the names in [training.score_weights]."
+    )
 
 
 class Notes(errors.Messages):

@@ -6,6 +6,7 @@ from spacy.training import Example, validate_examples
 from thinc.api import Model
 
 from ..spans import members
+from .errors import Errors
 from .peers import ALONE, Peers
 
 Scores = dict[str, float | None]
@@ -33,11 +34,17 @@ class PairPipe:
         """Score the pairs among the examples with the pipe's scorer.
 
         RETURNS (dict): the scores; under the pipe's name if another pipe answers `doc.vector`.
+        RAISES (ValueError): if the scorer returns no dict, or raises a KeyError, which spaCy would report as E900.
         """
         if self.scorer is None:
             return {}
         examples = self._scored(list(examples))
-        scores = self.scorer(examples, name=self.name, spans_key=self.spans_key, **kwargs)
+        try:
+            scores = self.scorer(examples, name=self.name, spans_key=self.spans_key, **kwargs)
+        except KeyError as error:
+            raise ValueError(Errors.SCORER_KEY.format(name=self.name, given=error, key=self.spans_key)) from error
+        if not isinstance(scores, dict):
+            raise ValueError(Errors.SCORER_NO_DICT.format(name=self.name, given=type(scores).__name__))
         return scores if self._answers(examples) else {f"{self.name}_{key}": value for key, value in scores.items()}
 
     def learns_from(self, example: Example) -> bool:

@@ -1,0 +1,48 @@
+"""The recipe of docs/keywords.md gives KeyBERT and BERTopic the vectors of the pipe, also of a shared transformer."""
+
+import re
+from pathlib import Path
+
+import numpy
+import pytest
+from keyword_packages import stand_in_for_missing
+
+PAGE = Path(__file__).parent.parent / "docs" / "keywords.md"
+TEXTS = ["A man is eating food.", "The dog ran fast.", "He cannot go.", "The cat sat on the mat."]
+
+
+@pytest.fixture
+def recipe(make_nlp, monkeypatch):
+    """What the page defines, with a small pipeline in the place of its own."""
+    stand_in_for_missing(monkeypatch)
+
+    def recipe(encoder):
+        nlp = make_nlp(encoder)
+        monkeypatch.setattr("spacy.blank", lambda lang: nlp)
+        monkeypatch.setattr(nlp, "add_pipe", lambda name: nlp.get_pipe(name))
+        namespace = {}
+        for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf8"), re.DOTALL):
+            exec(compile(block, PAGE.name, "exec"), namespace)
+        return nlp, namespace
+
+    return recipe
+
+
+@pytest.mark.parametrize("encoder", ["own", "shared", "static"])
+def test_embedders_give_the_vectors_of_the_pipe(recipe, encoder):
+    nlp, namespace = recipe(encoder)
+    expected = numpy.stack([nlp(text).vector for text in TEXTS])
+    for name in ("SbertEmbedder", "SbertTopicEmbedder"):
+        embedder = namespace[name](nlp.get_pipe("sbert"))
+        for texts in (TEXTS, numpy.array(TEXTS, dtype=object), numpy.array(TEXTS)):  # words come as an array
+            assert numpy.allclose(embedder.embed(texts), expected, atol=1e-5)
+    if encoder == "shared":
+        pooler = numpy.stack([numpy.ravel(nlp(text)._.trf_data.tensors[-1])[: expected.shape[1]] for text in TEXTS])
+        assert not numpy.allclose(pooler, expected, atol=1e-2)  # which KeyBERT(model=nlp) reads
+
+
+def test_topics_are_found_by_the_vectors_of_the_pipe(recipe):
+    _, namespace = recipe("shared")
+    if not hasattr(namespace["BERTopic"], "get_topic_info"):  # BERTopic itself needs more texts than these
+        topics = namespace["find_topics"](TEXTS)[1]
+        assert len(topics) == len(TEXTS) and set(topics) == {0, 1}
