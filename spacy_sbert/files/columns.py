@@ -14,7 +14,7 @@ def read_columns(path: Path, *, header: bool = True) -> Iterator[Columns]:
     """Read every row of a table with all its columns, in the order of read_text_rows.
 
     path (Path), header (bool): see read_table.
-    YIELDS (dict): the values by name; a short row of .csv or .tsv has fewer.
+    YIELDS (dict): the values by name; a blank line of .csv or .tsv has one.
     RAISES (ValueError): as read_table.
     """
     suffix = format_suffix(path)

@@ -130,14 +130,13 @@ def test_a_column_that_is_not_there(nlp):
         assert "expected a column 'number', got sku, cluster, body, note" in said
 
 
-def test_short_rows_and_blank_lines_are_as_without_columns(nlp, tmp_path):
-    (tmp_path / "b.csv").write_text("text,more\na dog ran,x\n\nhe\nfood,y\n", encoding="utf8")
+def test_tables_are_read_as_everywhere(nlp, tmp_path):
+    """By their separator, and refused by line where a row does not fit the header."""
+    (tmp_path / "b.csv").write_text('text;more\na dog ran;"x; y"\nhe;z\n', encoding="utf8")
     run("cluster", "nlp", "b.csv", "c.tsv", "-m", "hierarchical", "-n", 2, "--quiet")
-    assert [(row["row"], row["text"], row["more"]) for row in read("c.tsv")] == [
-        ("0", "a dog ran", "x"),
-        ("2", "he", ""),
-        ("3", "food", "y"),
-    ]
+    assert [(row["text"], row["more"]) for row in read("c.tsv")] == [("a dog ran", "x; y"), ("he", "z")]
+    (tmp_path / "b.csv").write_text("text,more\na dog ran,x\nhe\n", encoding="utf8")
+    assert "b.csv, line 3" in run("cluster", "nlp", "b.csv", "d.tsv", "--quiet", code=1)
 
 
 def test_texts_with_line_ends_are_written(nlp, tmp_path):
