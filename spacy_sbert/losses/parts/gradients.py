@@ -71,7 +71,7 @@ def _compare(loss: Model, what: str, given: Any, expected: numpy.ndarray, tolera
     error = numpy.abs(given - expected)
     if (error <= tolerance * largest).all():  # False for NaN
         return
-    place = numpy.unravel_index(numpy.nan_to_num(error, nan=numpy.inf).argmax(), error.shape)
+    place = numpy.unravel_index(numpy.where(numpy.isnan(error), numpy.inf, error).argmax(), error.shape)
     numbers = {"given": f"{given[place]:.6g}", "expected": f"{expected[place]:.6g}"}
     where = ", ".join(str(int(index)) for index in place)
     raise ValueError(Errors.WRONG_GRADIENT.format(loss=loss.name, what=what, place=where, **numbers))
