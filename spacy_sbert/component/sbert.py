@@ -204,8 +204,8 @@ class SentenceBert(PairPipe, TextPipe):
         learning = [example for example in examples if self.learns_from(example)]
         self._expects_pairs = self._expects_pairs or bool(learning)
         if not self._expects_pairs and self.model.maybe_get_ref("loss") is not None:
-            found = self._found_members(examples)
-            self._notices.once(Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key, found=found))
+            elsewhere = self._found_members(examples)
+            self._notices.once(Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key, found=elsewhere))
         # What is heard has encoded the others, too, and waits for their gradient.
         if not upstream.shares_encoder(self.model):
             examples = learning

@@ -1,9 +1,9 @@
 """Where the name of an encoder is looked for: a folder, the hub's cache, an installed package, the hub."""
 
+import importlib.util
 import os
 import warnings
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import huggingface_hub
@@ -85,7 +85,9 @@ def _why_missing(name: str) -> str | None:
     except HFValidationError:
         return f"{os.path.abspath(name)} is not a folder, and no encoder on the hub can have this name"
     full = full_names(name)
-    is_here = any(one in cached_names() or (one in PACKAGES and find_spec(PACKAGES[one].module)) for one in full)
+    is_here = any(
+        one in cached_names() or (one in PACKAGES and importlib.util.find_spec(PACKAGES[one].module)) for one in full
+    )
     if huggingface_hub.constants.HF_HUB_OFFLINE and not is_here:
         return "it is not on this machine, and HF_HUB_OFFLINE is set"
     return None
@@ -126,7 +128,7 @@ def _in_cache(name: str) -> Path | None:
 
 def _in_package(name: str) -> Path | None:
     package = PACKAGES.get(name)
-    spec = find_spec(package.module) if package else None
+    spec = importlib.util.find_spec(package.module) if package else None
     if package is None or spec is None or not spec.submodule_search_locations:
         return None
     folder = check_folder(Path(spec.submodule_search_locations[0]) / package.folder)

@@ -93,8 +93,9 @@ class SealedPipe(TrainablePipe):
     def _restore_config(self, cfg: Mapping[str, Any]) -> None:
         made = restore_config(self._in_pipeline.nlp, self, cfg[KEPT]) if KEPT in cfg else self
         if made is not self:
-            vars(self).update(vars(made))
-            self.model, self.scorer = made.model, made.scorer
+            self.__dict__.update(made.__dict__)
+            for attribute in ("model", "scorer"):  # which spaCy keeps elsewhere
+                setattr(self, attribute, getattr(made, attribute))
 
     def from_bytes(self: PipeT, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> PipeT:
         """Load the pipe from what to_bytes gave. RAISES (ValueError): if the bytes are damaged."""

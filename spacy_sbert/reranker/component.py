@@ -215,8 +215,8 @@ class SentenceReranker(Ranking, PairPipe, SealedPipe):
         examples, losses = self._received(examples, losses)
         learning = self._scored(examples)
         if not learning:
-            found = self._found_members(examples)
-            told = {"name": self.name, "key": self.spans_key, "found": found}
+            elsewhere = self._found_members(examples)
+            told = {"name": self.name, "key": self.spans_key, "found": elsewhere}
             self._notices.once(Warnings.RERANKER_NOTHING_TO_LEARN.format(**told))
             return losses
         set_dropout_rate(self.model, drop)
