@@ -1,0 +1,171 @@
+"""The recipes of docs/ on a tiny encoder: their blocks give the right values, and pin what the project pins."""
+
+import asyncio
+import pickle
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy
+import pytest
+import srsly
+from sklearn.base import clone
+
+from spacy_sbert import find_sbert, load_pipe
+
+ROOT = Path(__file__).parent.parent
+TEXTS = ["a man is eating food", "the cat sat on the mat", "", "someone is having a meal"]
+Namespace = dict[str, Any]
+Run = Callable[[str, list[str]], Namespace]
+
+
+def text(name: str) -> str:
+    return (ROOT / "docs" / f"{name}.md").read_text(encoding="utf8")
+
+
+def blocks(name: str, language: str = "python") -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", text(name), re.DOTALL)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tiny_bert: Path) -> Run:
+    """Run blocks of a page as a module, whose classes can be pickled, with a tiny encoder as the default one."""
+
+    def run(name: str, blocks: list[str]) -> Namespace:
+        module = ModuleType(f"page_{name.replace('-', '_')}")
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        monkeypatch.chdir(tmp_path)
+        for block in blocks:
+            tiny = block.replace("all-MiniLM-L6-v2", str(tiny_bert))
+            tiny = tiny.replace('add_pipe("sbert")', f'add_pipe("sbert", config={{"model": {{"name": {str(tiny_bert)!r}}}}})')
+            exec(compile(tiny, f"{name}.md", "exec"), module.__dict__)
+        return module.__dict__
+
+    return run
+
+
+def test_the_service_answers_with_the_vectors_of_its_encoder(run, tiny_bert):
+    testclient = pytest.importorskip("fastapi.testclient")
+    found = run("service", blocks("service")[:1])
+    with testclient.TestClient(found["app"]) as client:
+        answer = client.post("/encode", json={"texts": TEXTS})
+        expected = load_pipe(str(tiny_bert)).encode(TEXTS)
+        assert answer.status_code == 200 and numpy.array_equal(numpy.float32(answer.json()), expected)
+        for sentence in found["ANSWERS"]:
+            ((score, nearest),) = client.post("/search", json={"query": sentence}).json()
+            assert nearest == sentence and score == pytest.approx(1.0, abs=1e-6)
+        assert len(client.post("/search", json={"query": TEXTS[0], "k": 10}).json()) == len(found["ANSWERS"])
+        assert client.post("/search", json={"query": " "}).json() == []
+
+
+@pytest.mark.parametrize(
+    ("address", "body"),
+    [
+        ("encode", b'{"texts": ["half \\ud83d"]}'),
+        ("encode", b'{"texts": []}'),
+        ("encode", b'{"texts": "no list"}'),
+        ("encode", b'{"texts": ["' + b"a" * 5001 + b'"]}'),
+        ("search", b'{"query": "half \\ud83d"}'),
+        ("search", b'{"query": "a", "k": 0}'),
+        ("search", b"{"),
+    ],
+)
+def test_the_service_refuses_what_cannot_be_encoded(run, address, body):
+    testclient = pytest.importorskip("fastapi.testclient")
+    found = run("service", blocks("service")[:1])
+    with testclient.TestClient(found["app"]) as client:
+        answer = client.post(f"/{address}", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422 and len(answer.content) < 500 and answer.json()["detail"][0]["msg"]
+
+
+def test_batches_of_the_service_give_each_request_its_own_vector(run, tiny_bert):
+    pytest.importorskip("fastapi")
+    found = run("service", [blocks("service")[0], *blocks("service")[-1].split("\n\n\nasync def main")[:1]])
+    texts = [f"a man is eating {'food ' * (i % 7)}" for i in range(100)]
+    calls: list[int] = []
+
+    class Counting:
+        encoder = load_pipe(str(tiny_bert))
+
+        def encode(self, texts: list[str]) -> numpy.ndarray:
+            calls.append(len(texts))
+            return self.encoder.encode(texts)
+
+    async def main() -> list[Any]:
+        batches = found["Batches"](Counting(), size=32)
+        worker = asyncio.create_task(batches.run())
+        vectors = await asyncio.gather(*map(batches.encode, texts))
+        failed = await asyncio.gather(*map(batches.encode, [1, "the cat"]), return_exceptions=True)
+        vectors.append(await batches.encode("the cat"))
+        worker.cancel()
+        return [vectors, failed]
+
+    vectors, failed = asyncio.run(main())
+    assert numpy.allclose(vectors, Counting.encoder.encode([*texts, "the cat"]), atol=1e-6)
+    assert calls[:4] == [32, 32, 32, 4] and all(isinstance(one, Exception) for one in failed)
+
+
+def test_the_dockerfile_pins_the_torch_of_the_constraints_and_checks_its_encoder(capsys):
+    pinned = re.findall(r"^torch==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    for name in ("containers", "../README"):
+        assert set(re.findall(r"torch==([\d.]+)", text(name))) == set(pinned), name
+    (dockerfile,) = blocks("containers", "dockerfile")
+    (check,) = re.findall(r"^RUN python -c '(.*)'$", dockerfile, re.MULTILINE)
+    exec(check, {})
+    assert "HF_HUB_OFFLINE=1" in dockerfile and dockerfile.index("ENV HF_HUB_OFFLINE") < dockerfile.index("RUN python")
+
+
+def test_the_readme_names_the_digest_that_is_checked():
+    from spacy_sbert.encoder.resolve import PACKAGES
+
+    (package,) = PACKAGES.values()
+    readme = (ROOT / "README.md").read_text(encoding="utf8")
+    assert package.sha256 in readme and package.distribution in readme
+
+
+@pytest.fixture
+def frames(run) -> Namespace:
+    return run("data-frames", blocks("data-frames"))
+
+
+def test_sentence_vectors_in_scikit_learn(frames, tiny_bert):
+    step = frames["SentenceVectors"](str(tiny_bert)).fit(TEXTS)
+    expected = load_pipe(str(tiny_bert)).encode(TEXTS)
+    assert numpy.array_equal(step.transform(TEXTS), expected)
+    data = pickle.dumps(step)
+    assert len(data) < 1000 and numpy.array_equal(pickle.loads(data).transform(TEXTS), expected)
+    assert numpy.array_equal(clone(step).fit_transform(TEXTS), expected)
+    model, frame = frames["model"], frames["frame"]
+    shuffled = frame.iloc[[3, 0, 2, 1]]
+    assert numpy.array_equal(pickle.loads(pickle.dumps(model)).predict(shuffled), model.predict(frame)[[3, 0, 2, 1]])
+    frames["columns"].set_output(transform="pandas")
+    table = frames["columns"].fit_transform(shuffled)
+    assert table.index.tolist() == [3, 0, 2, 1] and list(table)[:2] == ["text__v0", "text__v1"]
+    assert numpy.allclose(table.iloc[:, :-1], step.transform(shuffled["text"]), atol=1e-6)
+
+
+def test_rows_of_data_frames_keep_their_vectors(frames):
+    frame, sbert = frames["frame"], frames["sbert"]
+    for row, vector in zip(frames["joined"].itertuples(index=False), frame["vector"], strict=True):
+        assert numpy.allclose(row[4:], sbert.encode([row.text])[0], atol=1e-6)
+        assert numpy.allclose(vector, sbert.encode([row.text])[0], atol=1e-6)
+    assert frames["found"]["score"].is_monotonic_decreasing and set(frames["found"]["id"]) <= set(frame["id"])
+
+
+def test_few_shot_classes_learn_and_reach_the_docs(run):
+    found = run("few-shot", blocks("few-shot"))
+    trained, classes = found["trained"], found["classes"]
+    doc = trained("the cat sat on the mat")
+    assert sorted(doc.cats) == ["cards", "parcels"] and sum(doc.cats.values()) == pytest.approx(1.0)
+    vector = find_sbert(trained).encode([doc.text])
+    assert [*doc.cats.values()] == pytest.approx(classes.predict_proba(vector)[0].tolist(), abs=1e-6)
+    assert not numpy.allclose(find_sbert(found["nlp"]).encode(TEXTS[:1]), find_sbert(trained).encode(TEXTS[:1]))
+
+
+def test_figures_of_few_shot_classes_are_those_of_the_report():
+    report = srsly.read_json(ROOT / "benchmarks" / "few_shot" / "banking77.json")
+    for figure in report["means"].values():
+        assert f"{figure:.1f}" in text("few-shot")
