@@ -1,6 +1,6 @@
 """Accuracy of classes from a few labelled texts each: on the vectors as published, and after the batch-hard objective.
 
-python benchmarks/few_shot/run.py DATA/intents/banking77_train.csv --per-class 8 --seeds 1,2,3
+python benchmarks/few_shot/run.py DATA/intents/banking77_train.csv --seeds 1,2,3
 """
 
 import argparse
@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--per-class", type=int, default=8)
     parser.add_argument("--n-test", type=int, default=2000)
     parser.add_argument("--seeds", default="1,2,3")
-    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--size", type=int, default=128, help="texts in a batch")
     parser.add_argument("--learn-rate", type=float, default=2e-5)
     parser.add_argument("--margin", type=float, default=1.0)
