@@ -172,5 +172,5 @@ def test_pairs_and_texts_of_a_reranker(tiny_bert):
 def test_texts_and_ids_of_an_index_are_read_by_position():
     pytest.importorskip("faiss")
     index = VectorIndex.build(numpy.eye(3, dtype="float32"), texts=Column(TEXTS, [2, 0, 1]), ids=numpy.arange(3) + 7)
-    assert [tuple(row) for row in index.rows] == list(zip(TEXTS, [7, 8, 9], strict=True))
+    assert [(row.text, row.id) for row in index.rows] == list(zip(TEXTS, [7, 8, 9], strict=True))
     assert all(type(row.id) is int for row in index.rows)
