@@ -13,6 +13,7 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from thinc.util import to_numpy
 
+from ..encoder.resolve import check_name
 from ..encoder.transformer import RowTransformer
 from ..errors.checks import NonNegative, Positive, Processes, Width, validated
 from ..errors.texts import Text
@@ -308,16 +309,23 @@ class TextPipe(Similarities, SealedPipe):
     def text_encoder(
         self, *, prompt_name: str | None = None, prompt: str | None = None, truncate_dim: int | None = None
     ) -> TextsEncoder:
-        """What encodes texts without Docs, for encode_windows and the like; for the settings see predict.
+        """Return the encoder of texts without Docs, for encode_windows and the like; for the settings see predict.
 
-        RAISES (ValueError): as encode.
+        It is loaded with the first text, or by its `load`.
+
+        RAISES (ValueError): as encode. (OSError): if the name of the encoder can be found nowhere.
         """
         call = self._call(prompt_name, prompt, truncate_dim)
         pooling, table = cast(SentencePooling, self.model.get_ref("pooling")), find_table(self.model)
         if table is not None:
+            if not table.attrs["tokenizer"]:
+                check_name(table.source)
             return StaticTextEncoder(table, pooling, call)
         if not reads_docs(self.model):
-            return TextEncoder(find_transformer(self.name, self.model), pooling, call)
+            transformer = find_transformer(self.name, self.model)
+            if not transformer.shim.is_loaded:
+                check_name(transformer.shim.name)
+            return TextEncoder(transformer, pooling, call)
         nlp = self._in_pipeline.nlp
         if nlp is None:
             raise ValueError(Errors.NO_TOKENIZER.format(name=self.name))

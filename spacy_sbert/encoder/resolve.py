@@ -74,6 +74,15 @@ def warn_if_missing(nlp: Language, pipe: str, name: str) -> None:
         warnings.warn(Warnings.ENCODER_MISSING.format(**told), stacklevel=2)
 
 
+def check_name(name: str) -> None:
+    """Refuse the name of an encoder that can be found nowhere, without reading weights or asking the hub.
+
+    RAISES (OSError): as resolve.
+    """
+    if _why_missing(name) is not None:
+        resolve(name)
+
+
 def _why_missing(name: str) -> str | None:
     """Return why nothing can be found under a name, without reading weights or asking the hub; None if it may be."""
     if Path(name).is_dir():

@@ -37,8 +37,9 @@ def add(factory, name, model=None):
 def test_a_name_that_cannot_be_found(name):
     with pytest.warns(UserWarning, match=r"sbert-encoder-missing.*is not a folder, and no encoder on the hub"):
         nlp = add("sbert", name)
-    with pytest.raises(OSError, match="was found in none of the four places"):
-        nlp.get_pipe("sbert").load()
+    for work in (nlp.get_pipe("sbert").load, nlp.get_pipe("sbert").text_encoder):
+        with pytest.raises(OSError, match="was found in none of the four places"):
+            work()
 
 
 @pytest.mark.parametrize("factory", ["sbert", "sbert_reranker"])
@@ -49,7 +50,9 @@ def test_each_pipe_tells(tmp_path, factory):
         with pytest.raises(OSError, match="was found in none"):
             work()
     with pytest.warns(UserWarning, match="cannot be found"):
-        add("sbert", "/no", {"@architectures": "spacy-sbert.StaticSentenceEncoder.v1"})
+        static = add("sbert", "/no", {"@architectures": "spacy-sbert.StaticSentenceEncoder.v1"})
+    with pytest.raises(OSError, match="was found in none"):
+        static.get_pipe("sbert").text_encoder()
     (tmp_path / "model.bin").write_bytes(b"")
     with pytest.warns(UserWarning, match="it is a file, not a folder"):
         add(factory, tmp_path / "model.bin")
