@@ -111,7 +111,7 @@ def test_polars():
         (["a", None], "text number 2: it is missing"),
         ([numpy.float32("nan")], "text number 1: it is missing"),
     ],
-    ids=str,
+    ids=lambda given: given if isinstance(given, str) else type(given).__name__,
 )
 def test_what_is_no_sequence_of_texts(given, message):
     with pytest.raises(TypeError, match=message):
