@@ -38,6 +38,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, tiny_bert: Path) -> Iterator[R
         "all-MiniLM-L6-v2": str(tiny_bert),
         'add_pipe("sbert")': f'add_pipe("sbert", config={{{model}}})',
         'add_pipe("sbert", config={"loss"': f'add_pipe("sbert", config={{{model}, "loss"',
+        "few_shot_classes": "tiny_few_shot_classes",  # spaCy refuses a second component of one name
     }
 
     def run(name: str, blocks: list[str]) -> Namespace:
