@@ -39,7 +39,7 @@ def evaluate_cli(
     layout: Layout,
     suites: Annotated[Benchmark, HIDDEN],
 ) -> None:
-    """Score a pipeline on a file of pairs, triplets or texts with labels.
+    """Score a pipeline on pairs, triplets or texts with labels.
 
     On the standard tasks of a folder of data sets, see `benchmark`; for results side by side, see `compare`.
     """

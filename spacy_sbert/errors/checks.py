@@ -250,6 +250,8 @@ def _expected(annotation: Any) -> tuple[str, Fits]:
         )
     if isinstance(origin, type) and issubclass(origin, Model):
         return "a Thinc model", lambda given: isinstance(given, Model)
+    if isinstance(origin, type) and issubclass(origin, tuple) and hasattr(origin, "_fields"):  # a NamedTuple
+        return f"a {origin.__name__}", lambda given: isinstance(given, origin)
     name = "" if annotation is Any else f"a {getattr(origin, '__name__', origin)}"
     return KINDS.get(origin, (name, lambda given: True))  # what is not known is left to the function
 

@@ -94,4 +94,9 @@ def _label_of(texts: Any) -> Callable[[int], str]:
     index: Any = getattr(texts, "index", None)
     if callable(index) or not hasattr(index, "__getitem__"):
         return lambda i: ""
-    return lambda i: f" (index {shown(index[i])})"
+
+    def label(i: int) -> str:
+        key = index[i]
+        return f" (index {shown(key.item() if hasattr(key, 'item') else key)})"  # a number of NumPy's
+
+    return label

@@ -239,7 +239,7 @@ def test_an_encoder_is_scored_before_any_training(folder, tiny_bert):
     done = run("evaluate", tiny_bert, folder / "own.csv", "-o", folder / "before.json")
     assert done.exit_code == 0 and json.loads((folder / "before.json").read_text())["pairs"] == 40, done.output
     done = run("evaluate", "no-such-thing", folder / "own.csv")
-    assert done.exit_code == 1 and "Cannot evaluate no-such-thing" in done.output and "own.csv" not in done.output
+    assert done.exit_code == 1 and "Cannot load no-such-thing" in done.output and "own.csv" not in done.output
 
 
 def test_a_table_without_gold_is_refused(folder, monkeypatch):

@@ -170,7 +170,7 @@ def calls(nlp, folder):
         "readers.convert.convert": (
             readers.convert,
             {"input_path": pairs, "output_path": folder / "out.spacy"},
-            {"max_score": {"one and a half", *MANY}, "members": {"none", "list"}},
+            {"max_score": {"one and a half", *MANY}, "members": {"none", "list"}, "missing": {"list"}},
         ),
         "readers.docs.example_doc": (readers.example_doc, {"nlp": nlp, "members": ["a", "b"]}, {"spans_key": LATER}),
         "readers.docs.pair_doc": (
