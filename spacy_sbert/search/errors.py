@@ -13,6 +13,10 @@ class Errors(errors.Errors):
         "The index holds {given} vectors, but there are {expected} Spans with a vector. Give the Spans that it was "
         "built of, in their order."
     )
+    SEARCH_OTHER_SPANS = (
+        "The index holds other vectors than the Spans: none of the first ones is in it (best similarity {given:.2f}). "
+        "Build it again of these Spans."
+    )
     SEARCH_BAD_COSINE = "Cannot use the threshold {given}: expected a cosine similarity from -1 to 1."
     SEARCH_NO_SKLEARN = "k-means needs scikit-learn. Install it: pip install 'spacy-sbert[search]'."
     SEARCH_NO_FAISS = "An index needs FAISS. Install it: pip install 'spacy-sbert[search]'."

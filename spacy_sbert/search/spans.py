@@ -15,6 +15,7 @@ from .index_folder import BuiltKind, import_faiss
 from .nearest import nearest
 from .shown_index import shown_index
 
+SAMPLE, SAME = 8, 0.9  # Spans that are looked for, and the cosine that one of them has with itself, approximated
 NamedUnit = Annotated[Literal["doc", "sent", "noun_chunks", "ents"], Named()]
 Unit = NamedUnit | Callable[[Doc], Iterable[Span]]
 UNITS: dict[str, Callable[[Doc], Iterable[Span]]] = {
@@ -56,7 +57,8 @@ class SpanSearch:
         space alone, are left out.
     kind (str): "exact", or the kind of a FAISS index, see VectorIndex.build.
     index (VectorIndex): one of the same Spans, such as was saved, in place of a new one.
-    RAISES (ValueError): if a Doc carries no vectors, no Span has one, widths differ, or the index is of other Spans.
+    RAISES (ValueError): if a Doc carries no vectors, no Span has one, widths differ, or the index is of other Spans or
+        another encoder.
     """
 
     @validated
@@ -73,6 +75,8 @@ class SpanSearch:
         if index is not None and len(index) != len(self.spans):
             raise ValueError(Errors.SEARCH_SPAN_COUNT.format(given=len(index), expected=len(self.spans)))
         self.vectors = numpy.stack(vectors)  # (spans, width)
+        if index is not None:
+            _check_index(index, self.vectors)
         self.index = VectorIndex.build(self.vectors, kind=kind) if index is None and kind != "exact" else index
 
     def __len__(self) -> int:
@@ -102,3 +106,13 @@ class SpanSearch:
         queries, k = numpy.asarray(vector)[None], min(k, len(self.spans))
         best = nearest(queries, self.vectors, k=k) if self.index is None else self.index.search(queries, k=k)
         return [SimilarSpan(self.spans[i], float(score)) for score, i in zip(*(part[0] for part in best), strict=True)]
+
+
+def _check_index(index: VectorIndex, vectors: numpy.ndarray) -> None:
+    """Refuse an index of other vectors: in one of the same vectors, Spans find themselves.
+
+    RAISES (ValueError): if none of the first Spans does.
+    """
+    best, _ = index.search(vectors[:SAMPLE], k=1)
+    if best.max() < SAME:
+        raise ValueError(Errors.SEARCH_OTHER_SPANS.format(given=float(best.max())))

@@ -80,6 +80,10 @@ def test_a_saved_index_of_the_same_spans(docs, tmp_path):
     assert [one.span for one in found] == [one.span for one in expected]
     with pytest.raises(ValueError, match="The index holds 5 vectors, but there are 4 Spans"):
         SpanSearch(spans[1:], index=VectorIndex.load(tmp_path))
+    with pytest.raises(ValueError, match=r"sbert-search-other-spans.*best similarity 0\.0"):
+        other = numpy.zeros_like(spans[0].vector)
+        other[numpy.abs(spans[0].vector).argmin()] = 1.0
+        SpanSearch(spans[:1], index=VectorIndex.build(other[None]))
 
 
 def test_refused(make_nlp, docs):
