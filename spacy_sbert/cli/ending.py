@@ -11,6 +11,8 @@ from wasabi import msg
 
 from .errors import Errors
 
+NO_FUNCTION, NAMES = "[E893]", "Available names"  # of spaCy
+
 
 def fail(title: str, text: str = "") -> NoReturn:
     """Say what is wrong, and end the command.
@@ -31,7 +33,10 @@ def or_fail(title: str, *also: type[Exception]) -> Iterator[None]:
     try:
         yield
     except kinds as error:
-        fail(title, str(error))
+        text = str(error)
+        if NO_FUNCTION in text:  # and then all names that there are
+            text = f"{text.partition(NAMES)[0].strip()} Give the file of a function of your own with --code."
+        fail(title, text)
 
 
 def check_new(path: Path | None, *, overwrite: bool) -> None:

@@ -53,6 +53,10 @@ class Errors(errors.Errors):
     EVALUATE_NO_SCORE = (
         "Nothing can be measured on {path}: {reasons}. Give a file whose gold the pipeline can be scored by."
     )
+    INIT_STS = (
+        "{path} has the layout of the STS benchmark, which needs no config of its own: train with configs/sts.cfg. For "
+        "one of the columns' own, name them: --no-header --members 5,6 --score 4."
+    )
     INIT_NO_GOLD = (
         "{path} has no gold to score by, neither a score nor a label: with pairs alone nothing can be measured. Give a "
         "dev table with a column of scores, 0 for pairs that do not belong together and 1 for those that do."

@@ -69,7 +69,8 @@ def fit_meta_cli(
     from ..meta.fitting import fit_meta, set_method
     from .errors import Warnings
 
-    pipe, quiet = loading.pipe_name or DEFAULT_PIPE, loading.quiet
+    pipe = DEFAULT_PIPE if loading.pipe_name is None else loading.pipe_name
+    quiet = loading.quiet
     with or_fail(f"Cannot fit {pipeline}"):
         options = dict(_parse(text) for text in option or [])
         nlp = loading.load(pipeline)

@@ -8,7 +8,7 @@ from wasabi import msg
 
 from .options import Layout
 
-COLUMNS, MISSING = {"members", "score", "label"}, "missing"  # of PairCorpus
+MISSING = "missing"  # of PairCorpus
 
 
 def reading_of(
@@ -30,9 +30,7 @@ def reading_of(
     from ..readers.layouts import AUTO, TABLE, is_own_table
     from ..readers.own_table import find_table
 
-    is_named = bool(layout.known().keys() & COLUMNS) or not layout.header
-    is_table = layout.format == AUTO and is_named and format_suffix(path) in TABLES
-    if not is_table and not is_own_table(path, layout.format):
+    if not _has_named_columns(path, layout) and not is_own_table(path, layout.format):
         if layout.format == AUTO and format_suffix(path) in TABLES:
             msg.info("Layout found: the STS benchmark's, two texts and a score from 0 to 5 in seven columns")
         return layout.reading()
@@ -50,3 +48,20 @@ def reading_of(
     skipped = f"; {found.skipped_rows()}" if found.skipped else ""
     msg.info(f"Columns found: {', '.join(columns.names)}{scaled}{unused}{skipped}")
     return {"format": TABLE, **found.reading()}
+
+
+def _has_named_columns(path: Path, layout: Layout) -> bool:
+    """Return whether a file is a table as it has a column that an option names, or as --no-header says."""
+    from ..files.delimited import read_delimited
+    from ..files.lines import format_suffix
+    from ..files.tables import DELIMITED
+    from ..readers.layouts import AUTO
+
+    if layout.format != AUTO or format_suffix(path) not in DELIMITED:
+        return False
+    if not layout.header:
+        return True
+    known = layout.known()
+    names = {*known.get("members", ()), *(known[gold] for gold in ("score", "label") if gold in known)}
+    _, first = next(read_delimited(path, header=False), (0, []))
+    return bool(names & {name.strip() for name in first})

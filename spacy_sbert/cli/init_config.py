@@ -112,7 +112,12 @@ def init_config_cli(
 def _tables(train_path: Path, dev_path: Path, told: Told, *, shown: bool) -> "tuple[OwnTable, OwnTable]":
     """What both tables have; the second is read by the columns and the range of the first."""
     from ..errors.progress import ticking
+    from ..files.lines import format_suffix
+    from ..readers.sts import starts_as_sts
 
+    is_tabs = format_suffix(train_path) in (".csv", ".tsv") and train_path.stat().st_size > 0
+    if told.members is None and told.header and is_tabs and starts_as_sts(train_path):
+        fail(Errors.INIT_STS.format(path=train_path))
     with ticking(f"Reading {train_path.name}", shown=shown):
         from ..readers.own_table import find_table
 

@@ -209,3 +209,21 @@ def test_a_number_of_steps_in_words_is_named(tmp_path, tiny_bert):
     run("init-config", path, path, "-o", tmp_path / "b.cfg", "--encoder", tiny_bert)
     said = run("train", tmp_path / "b.cfg", "--training.max_steps", "two", code=1)
     assert "max_steps = 'two': expected a whole number" in said and "corpora" not in said
+
+
+def test_the_layout_of_the_sts_benchmark_has_a_config_of_its_own(tmp_path):
+    path, out = tmp_path / "sts.tsv", tmp_path / "x.cfg"
+    path.write_text("".join(f"news\tMSR\t2012test\t{i}\t{i % 5}.0\t{text()}\t{text()}\n" for i in range(20)))
+    assert "[sbert-init-sts]" in run("init-config", path, path, "--output", out, code=1)
+    named = ("--no-header", "--members", "5,6", "--score", "4")
+    assert "20 pairs with scores (5, 6, 4)" in run("init-config", path, path, "--output", out, *named)
+
+
+def test_a_loss_whose_code_is_missing(tmp_path):
+    path, out = write(tmp_path / "a.csv", ["a", "b", "score"], text, text, lambda i: i % 5), tmp_path / "a.cfg"
+    run("init-config", path, path, "--output", out)
+    config = out.read_text()
+    out.write_text(config.replace("spacy-sbert.CosineSimilarityLoss.v1", "nobody.v1"))
+    assert "nobody.v1" in out.read_text()
+    said = run("train", out, code=1)
+    assert "'nobody.v1'" in said and "with --code." in said and "CosineSimilarityLoss" not in said

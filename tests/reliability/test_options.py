@@ -18,6 +18,12 @@ COMMANDS = typer.main.get_command(app).commands
 VALUES = ["", "abc", "-1", "0", "1.5", "nan", "inf", "-inf", "1000000000", "1" + 30 * "0", "true", "a,b", "\udcff"]
 MANY = {"1000000000"}  # which no file here reaches; the other one has more than 64 bits
 ANY = set(VALUES) - {"\udcff"}
+PAIRS = [
+    ("A man.", "The mat."),
+    ("The cat sat.", "A meal."),
+    ("He ran.", "The dog ran fast."),
+    ("Food.", "Eating food."),
+]
 LARGE = {*MANY, "1" + 30 * "0"}  # finite, as scores and similarities are
 # What is right, by option, or by command and option: with the reason
 ALLOWED = {
@@ -113,7 +119,8 @@ def folder(make_two, tiny_bert, tmp_path_factory):
     made = tmp_path_factory.mktemp("options")
     make_two.to_disk(made / "nlp")
     (made / "corpus.txt").write_text("\n".join(["A man is eating.", "The dog ran fast.", "He cannot go."] * 12))
-    (made / "pairs.csv").write_text("".join(f"a\tb\tc\td\t{i}.0\tOne {i}.\tTwo {i}.\n" for i in range(4)))
+    rows = "".join(f"genre\tfile\tyear\tid\t{i}.0\t{one}\t{two}\n" for i, (one, two) in enumerate(PAIRS))
+    (made / "pairs.csv").write_text(rows)
     (made / "own.csv").write_text("first,second,score\n" + "".join(f"one {i},two {i},{i % 5}.5\n" for i in range(9)))
     (made / "data").mkdir()
     (made / "texts").mkdir()
