@@ -133,7 +133,12 @@ def result(command, output):
     return [round(float(number), 3) for number in re.findall(r"-?\d\.\d\d+", text)] or text
 
 
-@pytest.mark.parametrize("command", sorted(RUNS))
+LONG = ("benchmark", "distill-static", "fit-meta")
+
+
+@pytest.mark.parametrize(
+    "command", [pytest.param(c, marks=pytest.mark.slow if c in LONG else ()) for c in sorted(RUNS)]
+)
 def test_code_pipe_and_name(inside, command):
     """Code is imported before loading; the results of a pipe are those of its encoder, given by its name."""
     if command in ("card", "evaluate", "search"):  # all load by one function

@@ -162,7 +162,9 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow if "wrapping" in kind else ()) for kind in LOSSES]
+)
 def test_a_trained_pipeline_is_used_without_the_code_of_its_loss(make_nlp, registered, tmp_path, kind):
     nlp = make_nlp(loss=LOSSES[kind])
     examples = [make_example(nlp, *pair) for pair in PAIRS]

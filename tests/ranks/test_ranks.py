@@ -94,6 +94,7 @@ def test_two_ranks_learn_what_one_does(trained, encoder, loss):
     assert all(numpy.array_equal(first[key], second[key]) for key in first)
 
 
+@pytest.mark.slow  # what would be learned without the exchange that test_two_ranks_learn_what_one_does holds
 @pytest.mark.parametrize("encoder", ["own", "shared"])
 def test_without_the_others_vectors_they_learn_something_else(make_nlp, tmp_path, encoder):
     """The control of the test above: it must see whether vectors are gathered."""
