@@ -187,7 +187,7 @@ def test_a_damaged_checkpoint_is_refused(broken, file):
         ({"paths.train": "assets/entities-train.iob"}, "entities-train.iob"),
         (
             {"corpora.train.format": "table", "corpora.train.members": ["a", "b"]},
-            "line 1: expected a column 'a'",
+            "line 1: the first row ('sample', 'train', '2026') looks like data",
         ),
         ({"components.transformer.model.name": "no/such-encoder"}, "[sbert-encoder-not-found]"),
         ({"paths.train": os.devnull}, "/dev/null"),

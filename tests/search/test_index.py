@@ -71,7 +71,7 @@ def test_saved_and_loaded(indexes, kind, tmp_path):
     for ours, theirs in zip(loaded.search(QUERIES, k=7), indexes[kind].search(QUERIES, k=7), strict=True):
         assert numpy.array_equal(ours, theirs)
     assert (loaded.kind, loaded.width, loaded.encoder, len(loaded)) == (kind, 24, ENCODER, 2000)
-    assert loaded.rows[1999] == ("text 1999\n\ud800", 1999)
+    assert loaded.rows[1999] == ("text 1999\n\ud800", 1999, None)
     said = json.loads((folder / "index.json").read_text())
     assert (said["count"], said["width"], said["encoder"]["name"]) == (2000, 24, "model-a")
 
