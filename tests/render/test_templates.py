@@ -51,7 +51,7 @@ from spacy_sbert.render.html import html
 from spacy_sbert.visual.picture import Picture
 assert ".zip" in html.__code__.co_filename, html.__code__.co_filename
 assert "<h1>A</h1>" in html(Document("A", [], [], []))
-drawn = {"columns": [], "rows": [], "bar": [], "marks": ["0"]}
+drawn = {"columns": [], "rows": [], "bar": [], "marks": [("0", 0.0)], "zero": "0", "below": False}
 assert "pointerover" in Picture("visual/heatmap.html", "A", "B", "en", drawn, {}).page()
 """
     path = {"PYTHONPATH": str(tmp_path / "package.zip")}
