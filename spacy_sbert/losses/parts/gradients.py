@@ -13,7 +13,12 @@ SMALL = 1e-4  # a gradient of this size or less is compared by the absolute diff
 
 
 def check_gradient(
-    loss: LossLayer, members: Sequence[Any], gold: Any = None, *, step: float = 1e-6, tolerance: float = 1e-4
+    loss: LossLayer,
+    members: Sequence[Any] | numpy.ndarray,
+    gold: Any = None,
+    *,
+    step: float = 1e-6,
+    tolerance: float = 1e-4,
 ) -> None:
     """Compare what the backprop of a loss returns with central finite differences of its value, in float64.
 
