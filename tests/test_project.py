@@ -70,23 +70,23 @@ def test_a_table_to_score_on_is_checked_before_training(project, tiny_bert):
     use_tiny_bert(project, tiny_bert)
     pairs = list(read_sts(project / "assets" / "pairs-dev.csv"))[:30]
     rows = [f"{first.replace(',', '')},{second.replace(',', '')},{5 * score},{score}" for first, second, score in pairs]
-    (project / "my.csv").write_text("\n".join(["left,right,same,other", *rows]), encoding="utf8")
+    (project / "my.csv").write_text("\n".join(["left,right,mine,other", *rows]), encoding="utf8")
     done = run(project, "train", "--vars.dev", "my.csv")
-    assert done.returncode == 1 and "numbers are in same, other" in " ".join(done.stdout.split())
-    (project / "bad.csv").write_text("\n".join(["left,right,same,other", *rows[:9], "a b,c d,?,1", *rows]))
-    done = run(project, "train", "--vars.dev", "bad.csv", "--vars.score", "same")
+    assert done.returncode == 1 and "numbers are in mine, other" in " ".join(done.stdout.split())
+    (project / "bad.csv").write_text("\n".join(["left,right,mine,other", *rows[:9], "a b,c d,?,1", *rows]))
+    done = run(project, "train", "--vars.dev", "bad.csv", "--vars.score", "mine")
     assert done.returncode == 1 and "bad.csv, line 11: expected a number" in " ".join(done.stdout.split())
     assert not (project / "training").exists() or not any((project / "training").iterdir())
     labelled = [
         f"{first.replace(',', '')},{second.replace(',', '')},{'nyu'[i % 3]},{i % 2}"
         for i, (first, second, _) in enumerate(pairs)
     ]
-    (project / "labels.csv").write_text("\n".join(["left,right,kind,same", *labelled]), encoding="utf8")
+    (project / "labels.csv").write_text("\n".join(["left,right,kind,mine", *labelled]), encoding="utf8")
     done = run(project, "check", "--vars.dev", "labels.csv")
     assert done.returncode == 1 and "labels in kind" in " ".join(done.stdout.split())
     done = succeed(project, "check", "--vars.dev", "labels.csv", "--vars.label", "kind")
     assert "Columns found: left, right, kind" in done.stdout and "30 examples" in done.stdout
-    succeed(project, "train", "--vars.dev", "my.csv", "--vars.score", "same", "--vars.members", "left,right")
+    succeed(project, "train", "--vars.dev", "my.csv", "--vars.score", "mine", "--vars.members", "left,right")
     assert json.loads((project / "metrics" / "after.json").read_text())["pairs"] == 30
 
 
