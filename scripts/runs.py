@@ -158,11 +158,13 @@ def trained(folder: Path, settings: Settings, config: Path, args: argparse.Names
 
 
 def common_overrides(config: Path, args: argparse.Namespace) -> Overrides:
-    """What a config is told in every training."""
+    """Return the settings of every training: the last weights are kept, so no score has a weight."""
+    weights = load_config(config)["training"]["score_weights"]
     given: Overrides = {
         **model_overrides(config, args),
         "corpora.train.limit": args.limit,
         "corpora.dev.limit": 1,  # spaCy wants to score something; nothing is selected by it
+        **{f"training.score_weights.{name}": None for name in weights},
         "training.eval_frequency": 1_000_000,
         "training.logger.progress_bar": False,
     }
