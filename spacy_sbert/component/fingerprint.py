@@ -52,7 +52,9 @@ class PipeFingerprint(Fingerprint):
 
     def _of(self, pipe: EncodingPipe, models: list[Model], vocab: Vocab, *, refresh: bool = False) -> str:
         pooling = cast(SentencePooling, pipe.model.get_ref("pooling"))
-        return self.of(models, pooling, vocab, refresh=refresh) if models else ""
+        own = list(pipe.model.walk())
+        upstream = [model for model in models if not any(model is node for node in own)]
+        return self.of(models, pooling, vocab, upstream=upstream, refresh=refresh) if models else ""
 
 
 def _are_loaded(models: Iterable[Model]) -> bool:

@@ -1,8 +1,10 @@
 """Configs that spaCy reads again as they were: it writes `$` doubled, and reads it as it is written."""
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import srsly
 from spacy.language import Language
 from thinc.api import Config
 
@@ -34,12 +36,24 @@ def kept_config(nlp: Language | None, pipe: object) -> dict[str, Any] | None:
     name = _name_in(nlp, pipe)
     if nlp is None or name is None:
         return None
-    config = _config_of(nlp, name)
-    sections = {
-        key: section for key, section in nlp.config.items() if key not in OTHERS and as_read(section) != section
-    }
-    changes = as_read(config) != config
-    return {"pipe": config if changes else None, "sections": sections} if changes or sections else None
+    config = _changed_by_reading(_config_of(nlp, name))
+    others = {key: _changed_by_reading(section) for key, section in nlp.config.items() if key not in OTHERS}
+    sections = {key: section for key, section in others.items() if section}
+    return {"pipe": config or None, "sections": sections} if config or sections else None
+
+
+def _changed_by_reading(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what spaCy would read as something else, in its blocks."""
+    plain = srsly.json_loads(srsly.json_dumps(config))  # tuples are lists in both
+    return _differences(plain, as_read(plain))
+
+
+def _differences(config: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, Any]:
+    if config.keys() != read.keys():
+        return dict(config)
+    found = {key: value for key, value in config.items() if value != read[key]}
+    blocks = {key for key, value in found.items() if isinstance(value, dict) and isinstance(read[key], dict)}
+    return {key: _differences(value, read[key]) if key in blocks else value for key, value in found.items()}
 
 
 def restore_config(nlp: Language | None, pipe: object, kept: Mapping[str, Any]) -> Any:
@@ -61,18 +75,26 @@ def restore_config(nlp: Language | None, pipe: object, kept: Mapping[str, Any]) 
     return nlp.create_pipe(nlp.get_pipe_meta(name).factory, name, config=settings)
 
 
-def settled(nlp: Language | None, pipe: object) -> dict[str, Any]:
-    """Return the settings of a pipe's model that its weights decide, by their names in the config."""
+def settled(nlp: Language | None, pipe: object) -> dict[str, str]:
+    """Return digests of the settings of a pipe's model that its weights decide, by their names in the config."""
+    return {setting: _digest(value) for setting, value in _settled(nlp, pipe).items()}
+
+
+def check_settled(nlp: Language | None, pipe: object, saved: Mapping[str, str]) -> None:
+    """RAISES (ValueError): if the config has other settings than those that the saved weights were made with."""
+    for setting, given in _settled(nlp, pipe).items():
+        if _digest(given) != saved.get(setting, _digest(given)):
+            raise ValueError(Errors.SETTING_IGNORED.format(name=_name_in(nlp, pipe), setting=setting, given=given))
+
+
+def _settled(nlp: Language | None, pipe: object) -> dict[str, Any]:
     name = _name_in(nlp, pipe)
     return {} if nlp is None or name is None else dict(_decided(_config_of(nlp, name).get("model"), "model"))
 
 
-def check_settled(nlp: Language | None, pipe: object, saved: Mapping[str, Any]) -> None:
-    """RAISES (ValueError): if the config has other settings than those that the saved weights were made with."""
-    for setting, given in settled(nlp, pipe).items():
-        if given != saved.get(setting, given):
-            told = {"setting": setting, "given": given, "saved": saved[setting]}
-            raise ValueError(Errors.SETTING_IGNORED.format(name=_name_in(nlp, pipe), **told))
+def _digest(value: object) -> str:
+    """Return the digest of a setting: a name may be a path, which is nobody else's business."""
+    return hashlib.sha256(str(value).encode("utf8", "surrogatepass")).hexdigest()[:12]
 
 
 def _decided(block: Any, path: str) -> Iterator[tuple[str, Any]]:

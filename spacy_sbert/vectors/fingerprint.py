@@ -7,16 +7,17 @@ the tensors of a transformer it reads evenly spaced rows. A training step change
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import numpy
 import torch
 from spacy.vocab import Vocab
 from spacy_transformers.layers import TransformerModel
 from thinc.api import Model
-from thinc.util import to_numpy
+from thinc.util import get_array_module, to_numpy
 
 from ..encoder.curated import upstream_name
 from ..encoder.engine.private_torch import version_of
@@ -28,14 +29,8 @@ from .sentence_pooling import SentencePooling
 LENGTH = 12  # hexadecimal digits
 N_READ = 2**13  # numbers of a tensor of PyTorch, at most
 N_TOKENS = 512  # of a vocabulary
-N_WATCHED = 8  # parameters of another package's network
+N_WATCHED = 8  # parameters of another package's network, at most
 STATIC_VECTORS = ("static_vectors", "word_vectors")  # layers that read those of the vocab
-
-
-class _Watch(Protocol):
-    """Knows whether weights are still those that were read."""
-
-    def holds(self) -> bool: ...
 
 
 class Fingerprint:
@@ -47,11 +42,21 @@ class Fingerprint:
     def __reduce__(self) -> tuple[type, tuple]:
         return type(self), ()
 
-    def of(self, models: Sequence[Model], pooling: SentencePooling, vocab: Vocab, *, refresh: bool = False) -> str:
+    def of(
+        self,
+        models: Sequence[Model],
+        pooling: SentencePooling,
+        vocab: Vocab,
+        *,
+        upstream: Sequence[Model] = (),
+        refresh: bool = False,
+    ) -> str:
         """Return the fingerprint of an encoder whose weights are loaded.
 
         models (Sequence[Model]): what makes the states: the encoder, and the component that it listens to.
         pooling (SentencePooling): what makes vectors of them. vocab (Vocab): of the Docs, for its static vectors.
+        upstream (Sequence[Model]): those of the models that other components train. Forget the fingerprint when the
+            others are trained: on a GPU they are not looked into.
         refresh (bool): whether a transformer must look for changes of its weights now; after encoding it has.
         """
         parts = [*models, *([] if pooling.dense is None else [pooling.dense])]
@@ -59,7 +64,7 @@ class Fingerprint:
             shim.generation(refresh=True)
         known = self._known
         if known is None or not known.holds(parts, vocab):
-            known = self._known = _Known.of(parts, vocab, _digest(models, pooling, vocab))
+            known = self._known = _Known.of(parts, upstream, vocab, _digest(models, pooling, vocab))
         return known.fingerprint
 
     def forget(self) -> None:
@@ -169,85 +174,45 @@ def _sampled(array: Any) -> numpy.ndarray:
 
 
 @dataclass
-class _WatchedShim:
-    """A transformer of this package, which tells when its weights change."""
-
-    shim: Any
-    generation: object
-
-    def holds(self) -> bool:
-        return self.shim.generation() is self.generation
-
-
-@dataclass
-class _WatchedArray:
-    """An array that an optimizer of Thinc replaces, or changes in place: one of its numbers tells."""
-
-    array: Any
-    place: int
-    number: float
-
-    @classmethod
-    def of(cls, array: Any) -> "_WatchedArray":
-        place = int(array.size) // 2
-        return cls(array, place, float(array.reshape(-1)[place]) if array.size else 0.0)
-
-    def holds(self) -> bool:
-        return not self.array.size or float(self.array.item(self.place)) == self.number
-
-
-@dataclass
-class _WatchedParam:
-    """A parameter of a Thinc model."""
-
-    node: Model
-    name: str
-    array: _WatchedArray
-
-    def holds(self) -> bool:
-        return self.node.get_param(self.name) is self.array.array and self.array.holds()
-
-
-@dataclass
-class _WatchedTensor:
-    """A parameter of a PyTorch network inside of a Thinc model, which optimizers change through NumPy or CuPy."""
-
-    tensor: torch.Tensor
-    state: tuple[int, int, float]
-
-    @classmethod
-    def of(cls, tensor: torch.Tensor) -> "_WatchedTensor":
-        return cls(tensor, _state_of(tensor))
-
-    def holds(self) -> bool:
-        return _state_of(self.tensor) == self.state
-
-
-def _state_of(tensor: torch.Tensor) -> tuple[int, int, float]:
-    flat = tensor.detach().reshape(-1)
-    return tensor.data_ptr(), version_of(tensor), float(flat[len(flat) // 2])
-
-
-@dataclass
 class _Known:
-    """A fingerprint, and what it was computed of. vectors: the vocab's, if a layer reads them."""
+    """A fingerprint, and what it was computed of.
+
+    parts (list[Model]): the models. vectors: those of the vocab, None if no layer reads them. generations: what each
+    transformer of this package told of its weights, by its shim. arrays: where the other weights stand, and what stood
+    there. read: those that are looked into, since an optimizer of Thinc changes arrays in place. state: what was seen.
+    """
 
     parts: list[Model]
-    vectors: _WatchedArray | None
-    watches: list[_Watch]
+    vectors: Any
+    generations: list[tuple[Any, object]]
+    arrays: list[tuple[Callable[[], Any], Any]]
+    read: list[Any]
+    state: list[object]
     fingerprint: str
 
     @classmethod
-    def of(cls, parts: list[Model], vocab: Vocab, fingerprint: str) -> "_Known":
-        vectors = _WatchedArray.of(vocab.vectors.data) if _reads_static(parts) else None
-        return cls(parts, vectors, [watch for part in parts for watch in _watches(part)], fingerprint)
+    def of(cls, parts: list[Model], upstream: Sequence[Model], vocab: Vocab, fingerprint: str) -> "_Known":
+        """Return what is known now. Of a GPU only upstream weights are looked into: that waits for the device."""
+        vectors = vocab.vectors.data if _reads_static(parts) else None
+        arrays, read = [], [] if vectors is None else [vectors]
+        for part in parts:
+            for find in _finders(part):
+                array = find()
+                arrays.append((find, array))
+                if part in upstream or not _on_gpu(array):
+                    read.append(array)
+        generations = [(shim, shim.generation()) for shim in _row_shims(parts)]
+        return cls(parts, vectors, generations, arrays, read, _state_of(read), fingerprint)
 
     def holds(self, parts: list[Model], vocab: Vocab) -> bool:
+        """Return whether the weights are those that were read."""
         if len(parts) != len(self.parts) or any(a is not b for a, b in zip(parts, self.parts, strict=True)):
             return False
-        if self.vectors is not None and not (self.vectors.array is vocab.vectors.data and self.vectors.holds()):
+        if self.vectors is not None and self.vectors is not vocab.vectors.data:
             return False
-        return all(watch.holds() for watch in self.watches)
+        if any(shim.generation() is not known for shim, known in self.generations):
+            return False
+        return all(find() is array for find, array in self.arrays) and _state_of(self.read) == self.state
 
 
 def _row_shims(models: Iterable[Model]) -> list[Any]:
@@ -258,15 +223,39 @@ def _reads_static(models: Iterable[Model]) -> bool:
     return any(node.name in STATIC_VECTORS for model in models for node in model.walk())
 
 
-def _watches(model: Model) -> Iterator[_Watch]:
+def _finders(model: Model) -> Iterator[Callable[[], Any]]:
+    """Yield what finds the weights of a model, but for those of this package's transformers."""
     if isinstance(model, RowTransformer):
-        yield _WatchedShim(model.shim, model.shim.generation())
         return
     for layer in model.layers:
-        yield from _watches(layer)
+        yield from _finders(layer)
     for name in model.param_names:
         if model.has_param(name):
-            yield _WatchedParam(model, name, _WatchedArray.of(model.get_param(name)))
+            yield partial(model.get_param, name)
     for shim in model.shims:
-        tensors = list(shim._model.parameters())
-        yield from map(_WatchedTensor.of, tensors[:: len(tensors) // N_WATCHED + 1])
+        tensors = dict(shim._model.named_parameters())
+        for name in list(tensors)[:: len(tensors) // N_WATCHED + 1]:
+            yield partial(shim._model.get_parameter, name)
+
+
+def _on_gpu(array: Any) -> bool:
+    return array.device.type != "cpu" if isinstance(array, torch.Tensor) else not isinstance(array, numpy.ndarray)
+
+
+def _state_of(arrays: Iterable[Any]) -> list[object]:
+    """Return one number of each array; those of a GPU come together. Of tensors also where they are, and a version."""
+    found: list[object] = []
+    together: dict[tuple[type, str], list[Any]] = {}
+    for array in arrays:
+        if isinstance(array, torch.Tensor):
+            found.append((array.data_ptr(), version_of(array)))
+            array = array.detach().float()
+        flat = array.reshape(-1)
+        middle = len(flat) // 2
+        together.setdefault((type(flat), str(flat.device)), []).append(flat[middle : middle + 1])
+    for (kind, _), numbers in together.items():
+        if issubclass(kind, torch.Tensor):
+            found += torch.cat(numbers).tolist()
+        else:
+            found += to_numpy(get_array_module(numbers[0]).concatenate(numbers)).tolist()
+    return found

@@ -84,6 +84,7 @@ GIVEN = {  # what must be given
     "corpus": PairCorpus(PAIRS),
     "teacher": "en_teacher",
     "path": "pairs.csv",
+    "name": "my-package.MyLoss.v1",
     "pooling": reduce_mean(),
     "tok2vec": sentence_listener(),
     "get_spans": sentence_spans(),
