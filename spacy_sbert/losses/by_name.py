@@ -2,21 +2,23 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 from spacy.util import registry
 from thinc.api import Model
 
-from ..errors.checks import Name, Positive, validated
+from ..errors.checks import Name, Range, validated
 from .errors import Errors
 from .parts.layer import LossLayer
 
 BY_NAME = "spacy-sbert.LossByName.v1"
+MOST_LAYERS = 1000
+Layers = Annotated[int, Range(1, MOST_LAYERS)]
 
 
 @registry.layers("spacy-sbert.LossByName.v1")
 @validated
-def LossByName(name: Name, settings: dict[str, object] | None = None, n_layers: Positive = 1) -> Model[Any, float]:
+def LossByName(name: Name, settings: dict[str, object] | None = None, n_layers: Layers = 1) -> Model[Any, float]:
     """The loss of a registered function, or, where none has this name, a layer that cannot be trained.
 
     A pipeline that was trained with a loss of the user's own is saved with this in its place, see saved_by_name. So it
@@ -52,7 +54,9 @@ def saved_by_name(block: Any, interpolated: Any) -> Any:
     if name is None or "*" in block or layers.get_entry_point(name) is not None:
         return replaced
     nodes = list(registry.resolve({"loss": interpolated})["loss"].walk())
-    if any(node.param_names or node.shims or node.dim_names or node.ref_names for node in nodes):
+    if len(nodes) > MOST_LAYERS or any(
+        node.param_names or node.shims or node.dim_names or node.ref_names for node in nodes
+    ):
         return replaced
     settings = {key: value for key, value in replaced.items() if key != "@layers"}
     return {"@layers": BY_NAME, "name": name, "settings": settings, "n_layers": len(nodes)}

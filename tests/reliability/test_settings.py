@@ -58,6 +58,7 @@ ALONE = {  # and all that is right, whatever annotation and default say
     "spacy-sbert.PairCorpus.v1 path": set(),  # None stands for what the command line is to give
     "spacy-sbert.NgramHashEmbed.v1 seed": {"zero", "billion"},  # of 32 bits
     "spacy-sbert.NgramHashEmbed.v1 ngram_size": {"zero"},  # words alone
+    "spacy-sbert.LossByName.v1 settings": {"none", "dict", "dict of things"},  # for code that may not be there
     "spacy-sbert.MultiTaskLoss.v1 weights": {"none", "dict"},  # objectives that are not named have 1
     **{f"{pipe} {block}": {"dict"} for pipe, block in (("sbert", "model"), ("sbert_reranker", "model"))},  # the default
     "sbert loss": {"none", "dict"},  # no training; the default
