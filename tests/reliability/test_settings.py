@@ -53,6 +53,7 @@ ALLOWED = {
     **{key: {"dict", "dict of things"} for key in ("tokenizer_config", "transformer_config")},  # read with the folder
     "frozen": {"list"},  # nothing
     "members": {"list"},  # no columns are named
+    "missing": {"list"},  # no label stands for none
 }
 ALONE = {  # and all that is right, whatever annotation and default say
     "spacy-sbert.PairCorpus.v1 path": set(),  # None stands for what the command line is to give
