@@ -20,8 +20,8 @@ class Errors(errors.Errors):
     )
     BAD_FORMAT = "Unknown format '{given}': expected one of {expected}."
     UNUSED_COLUMNS = (
-        "{path} is read as '{format}', which has fixed columns, but columns were named: {given}. Set format = "
-        '"table", or leave members, score and label out.'
+        "{path} is read as '{format}', which has fixed columns and scores, but these are set for a table: {given}. Set "
+        'format = "table", or leave them out.'
     )
     NO_MEMBER_COLUMNS = (
         "{path} is read as a table, but no columns of texts were named. Set members, such as "

@@ -43,8 +43,8 @@ def find_format(path: Path, format: str, columns: Columns) -> str:
         return SPACY
     if format == AUTO:
         format = _guess(path, columns)
-    if format != TABLE and columns.names:
-        raise ValueError(Errors.UNUSED_COLUMNS.format(path=path, given=", ".join(columns.names), format=format))
+    if format != TABLE and columns.given:
+        raise ValueError(Errors.UNUSED_COLUMNS.format(path=path, given=", ".join(columns.given), format=format))
     return format
 
 

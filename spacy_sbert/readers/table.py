@@ -33,6 +33,12 @@ class Columns:
         """All columns that are read: members, score, label."""
         return (*self.members, *(name for name in (self.score, self.label) if name is not None))
 
+    @property
+    def given(self) -> tuple[str, ...]:
+        """All that is set: names of columns, and other settings that are not the default."""
+        own = ("min_score", "max_score", "header", "missing")
+        return (*self.names, *(name for name in own if getattr(self, name) != getattr(Columns, name)))
+
     def is_missing(self, record: Record) -> bool:
         """Whether the score or the label of a row is one of the values that mark a row without gold."""
         gold = record[1][len(self.members) :] if self.missing else ()
