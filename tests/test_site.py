@@ -81,6 +81,11 @@ def test_every_page_is_in_the_navigation(built: tuple[Path, str], pages: dict[Pa
     assert [path.name for path in pages if path.resolve() not in listed] == []
 
 
+def test_the_scheme_is_that_of_the_system_until_the_reader_chooses(pages: dict[Path, Page]):
+    for page in pages.values():
+        assert re.findall(r'data-md-color-media="(.*?)"', page.text)[0] == "(prefers-color-scheme)"
+
+
 def test_links_and_anchors_of_the_site_resolve(pages: dict[Path, Page]):
     dead, seen = [], 0
     for path, page in pages.items():
