@@ -80,6 +80,9 @@ def cluster_cli(
     msg.info(
         f"{len({row[0] for row in rows} - {NO_CLUSTER})} clusters of {len(rows) - alone} texts; {alone} are in none"
     )
+    blank = found.read.rows[-1] + 1 - len(rows) if rows else 0
+    if blank:
+        msg.warn(f"Rows without text, which are left out: {blank}", 'The column "row" has the numbers of the others.')
     if 2 * alone > len(rows):
         msg.warn("Most texts are in no cluster", "A lower --threshold, or a smaller --min-size, takes in more.")
 

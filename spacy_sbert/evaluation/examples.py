@@ -5,6 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from spacy.language import Language
 from spacy.scorer import Scorer
+from spacy.training import Example
 
 from ..errors.checks import validated
 from ..errors.progress import progress_of
@@ -37,7 +38,8 @@ def evaluate(nlp: Language, path: str | Path, *, progress: bool = False, **reade
     path (str or Path): the examples, see PairCorpus. progress (bool): whether to show progress bars.
     reader: settings of PairCorpus, such as format.
     RETURNS (dict): pairs, the number of examples, and what the pipeline's scorers report of them: sts_spearman and
-        sts_pearson, from -1 to 1, pair_ap, nli_acc, triplet_acc and knn_acc, from 0 to 1; None where not defined.
+        sts_pearson, from -1 to 1, pair_ap, nli_acc, triplet_acc and knn_acc, from 0 to 1; None where not defined. Of a
+        scorer of the user's own, also the numbers that it gives.
     RAISES (ValueError): if the file is not what PairCorpus reads, or no pipe scores pairs.
     """
     return evaluate_with_reasons(nlp, path, progress=progress, **reader)[0]
@@ -62,9 +64,10 @@ def evaluate_with_reasons(
     for example, doc in zip(examples, shown, strict=True):
         example.predicted = doc
     scores = Scorer(nlp=nlp).score(examples)
-    if "sts_spearman" not in scores:
+    own = {} if "sts_spearman" in scores else _own_scores(nlp, examples)
+    if "sts_spearman" not in scores and not own:
         raise ValueError(Errors.NO_SCORES.format(pipes=nlp.pipe_names))
-    found = {key: None if (score := scores.get(key)) is None else float(score) for key in MEASURES}
+    found = {key: None if (score := scores.get(key)) is None else float(score) for key in MEASURES} | own
     gold = GoldFacts()
     for example in examples:
         gold.add(example.reference, corpus.spans_key)
@@ -73,3 +76,10 @@ def evaluate_with_reasons(
     if not reasons and not any(score is not None for score in found.values()):
         reasons = ["its examples have no gold: no scores, no labels, no triplets"]
     return {"pairs": len(examples), **found}, reasons
+
+
+def _own_scores(nlp: Language, examples: list[Example]) -> dict[str, float | None]:
+    """Return the numbers that a scorer of the user's own gives, in place of that of this package."""
+    pipes: list[Any] = [pipe for _, pipe in nlp.pipeline if isinstance(pipe, AnswersForDocs)]
+    scores = {key: score for pipe in pipes for key, score in pipe.score(examples).items()}
+    return {key: score for key, score in scores.items() if score is None or isinstance(score, int | float)}

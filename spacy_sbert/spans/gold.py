@@ -67,7 +67,9 @@ class GoldFacts:
         if not self.scores:
             return NO_PAIRS
         ((score, n),) = self.scores.items()
-        return f"all gold scores are {score:g}" if n > 1 else "there is one pair with a score"
+        if n == 1:
+            return "there is one pair with a score"
+        return f"all gold scores are {score:g} (of 0 to 1, as they are scaled)"
 
     def _undefined_neighbours(self) -> str:
         if not self.text_labels:

@@ -121,6 +121,15 @@ class Errors(errors.Errors):
         "[components.{pipe}] has name = '{given}', which would be ignored: a component is called as its section is, "
         "and the encoder stands in its model. Set name in [components.{pipe}.model] (--components.{pipe}.model.name)."
     )
+    BESIDE_SOURCE = (
+        "[components.{pipe}] has a source and also {settings}, which spaCy would ignore. Load {source} with the "
+        'setting, spacy.load("{source}", config={{"components.{pipe}.{first}": ...}}), save it, and give that folder '
+        "as source."
+    )
+    NOT_SCORED = (
+        "Training could not tell better weights from worse: no score of [training.score_weights] ({weighted}) is among "
+        "those of the pipeline: {found}. Give weight to one of these."
+    )
     OUTPUT_NOT_WRITABLE = (
         "Cannot save to --output {path}: {there} {reason}. Expected a folder that can be written to, or a new one: "
         "give --output another name."

@@ -44,6 +44,18 @@ def check_weighted_scores(nlp: Language) -> None:
         raise ValueError(Errors.SCORES_NOT_DEFINED.format(corpus=training["dev_corpus"], reasons=said))
 
 
+def check_scored(weights: Mapping[str, float | None], scores: Mapping[str, Any]) -> None:
+    """Refuse to go on after an evaluation without any score that has a weight.
+
+    weights (dict): of [training.score_weights]. scores (dict): what the pipeline returned.
+    RAISES (ValueError): naming both.
+    """
+    weighted = [name for name, weight in weights.items() if weight]
+    if weighted and not any(name in scores for name in weighted):
+        known = ", ".join(name for name, score in scores.items() if score is None or isinstance(score, int | float))
+        raise ValueError(Errors.NOT_SCORED.format(weighted=", ".join(weighted), found=known or "none"))
+
+
 def _measure(name: str) -> str | None:
     """The measure that a score is, alone or of one of several objectives or pipes; None for other scores."""
     return next((measure for measure in MEASURES if f"_{measure}_" in f"_{name}_"), None)
