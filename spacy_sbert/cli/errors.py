@@ -68,6 +68,10 @@ class Errors(errors.Errors):
     INIT_ONE_VALUE = (
         "Nothing can be {what} {path}: {reason}. Give a table with several values, or one without this column."
     )
+    INIT_OTHER_LABELS = (
+        "{dev} has the labels {given}, and {train} has none of them: {known}. Spell them alike, or give another dev "
+        "table."
+    )
     CONVERT_RANGE = (
         "The scores of {path} (column '{column}') are in the range {low:g} to {high:g}, and are stored from 0 to 1. "
         "Give the range of the whole data set: --min-score {low:g} --max-score {high:g}."
@@ -91,6 +95,10 @@ class Warnings(errors.Warnings):
     """Of warnings and the log."""
 
     OLD_CALL = "'{old}' is now the command 'python -m spacy sbert {new}', with the same options. This call still works."
+    UNKNOWN_INIT_LABELS = (
+        "{count} examples of {dev} have labels that {train} does not have: {given}. They count as wrong: correct or "
+        "remove them."
+    )
 
 
 class Notes(errors.Messages):

@@ -1,5 +1,6 @@
 """Evaluation of a pipeline on a file of examples."""
 
+import warnings
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -9,9 +10,10 @@ from spacy.training import Example
 
 from ..errors.checks import validated
 from ..errors.progress import progress_of
-from ..readers import MEASURES, GoldFacts, PairCorpus
-from .errors import Errors
+from ..readers import MEASURES, GoldFacts, PairCorpus, listed_labels
+from .errors import Errors, Warnings
 
+OTHER_LABELS = "the labels of the pairs are {given}, and the pipeline has none of them: {known}"
 MODEL_REASONS = {
     "sts_spearman": "all similarities are alike",
     "sts_pearson": "all similarities are alike",
@@ -72,6 +74,8 @@ def evaluate_with_reasons(
     for example in examples:
         gold.add(example.reference, corpus.spans_key)
     undefined = {**MODEL_REASONS, **gold.undefined()}
+    if found["nli_acc"] is not None and (reason := _other_labels(nlp, path, gold)):
+        found["nli_acc"], undefined["nli_acc"] = None, reason
     reasons = gold.relevant({key: undefined[key] for key, score in found.items() if score is None and key in undefined})
     if not reasons and not any(score is not None for score in found.values()):
         reasons = ["its examples have no gold: no scores, no labels, no triplets"]
@@ -83,3 +87,17 @@ def _own_scores(nlp: Language, examples: list[Example]) -> dict[str, float | Non
     pipes: list[Any] = [pipe for _, pipe in nlp.pipeline if isinstance(pipe, AnswersForDocs)]
     scores = {key: score for pipe in pipes for key, score in pipe.score(examples).items()}
     return {key: score for key, score in scores.items() if score is None or isinstance(score, int | float)}
+
+
+def _other_labels(nlp: Language, path: str | Path, gold: GoldFacts) -> str | None:
+    """The reason if the pipeline knows none of the labels of pairs; a warning if it knows some of them."""
+    known = {label for _, pipe in nlp.pipeline if hasattr(pipe, "spans_key") for label in getattr(pipe, "labels", ())}
+    unknown = [label for label in gold.pair_labels if label not in known]
+    given = {"given": listed_labels(unknown), "known": listed_labels(sorted(known))}
+    if not known or not unknown:
+        return None
+    if len(unknown) == len(gold.pair_labels):
+        return OTHER_LABELS.format(**given)
+    count = sum(gold.pair_labels[label] for label in unknown)
+    warnings.warn(Warnings.UNKNOWN_EVALUATE_LABELS.format(path=path, count=count, **given), stacklevel=3)
+    return None

@@ -1,5 +1,6 @@
 """A table of one's own: which columns are the texts, which is the gold, and what can be learned from them."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,10 +10,10 @@ import numpy
 
 from ..errors.checks import validated
 from ..files.delimited import check_first_row
-from ..files.lines import format_suffix
+from ..files.lines import format_suffix, plain_label
 from ..files.tables import column_names, read_objects, read_table
 from .bad_lines import BadLines, listed
-from .column_facts import ColumnFacts, as_number
+from .column_facts import MANY, ColumnFacts, as_number
 from .errors import Errors
 from .roles import RANGES, SINGLE, TRIPLET, Given, find_roles
 from .table import Columns, shown_values, table_row
@@ -43,11 +44,20 @@ class OwnTable:
     def undefined(self) -> str | None:
         """Return why nothing can be measured or learned by the gold, None if it can: there are two values at least."""
         column = self.columns.score or self.columns.label
-        if column is not None and len(self.gold) == 1:
-            return f"all values in its column '{column}' are '{next(iter(self.gold))}'"
-        if self.kind == "classes" and max(self.gold.values(), default=0) == 1:
+        gold = self.labels() or self.gold
+        if column is not None and len(gold) == 1:
+            return f"all values in its column '{column}' are '{next(iter(gold))}'"
+        if self.kind == "classes" and max(gold.values(), default=0) == 1:
             return f"no label in its column '{column}' comes twice"
         return None
+
+    def labels(self) -> Counter[str]:
+        """Return how often each label comes, as the reader spells it; none of a score, or of more than 1,000 labels."""
+        found: Counter[str] = Counter()
+        if self.columns.label is not None and len(self.gold) <= MANY:
+            for value, n in self.gold.items():
+                found[plain_label(value)] += n
+        return found
 
     def skipped_rows(self) -> str:
         """Return how many rows were skipped, and by which values of their gold."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from spacy.util import logger
 
-from ..files.lines import check_label
+from ..files.lines import check_label, plain_label
 from ..files.tables import Record, read_table
 from .errors import Errors
 from .rows import Row, check_members, check_score, from_boolean
@@ -42,7 +42,8 @@ class Columns:
     def is_missing(self, record: Record) -> bool:
         """Whether the score or the label of a row is one of the values that mark a row without gold."""
         gold = record[1][len(self.members) :] if self.missing else ()
-        return any(("" if value is None else str(value).strip()) in self.missing for value in gold)
+        marks = {*map(plain_label, self.missing)}
+        return any(("" if value is None else plain_label(str(value).strip())) in marks for value in gold)
 
 
 def table_rows(path: Path, columns: Columns) -> Iterator[Row]:

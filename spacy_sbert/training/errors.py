@@ -114,6 +114,10 @@ class Errors(errors.Errors):
         "Training could not tell better weights from worse: on [{corpus}] no score of [training.score_weights] is "
         "defined. {reasons}. Give weight to another score, or another dev corpus."
     )
+    OTHER_DEV_LABELS = (
+        "[{corpus}] has the labels {given}, and the training examples have none of them: {known}. Spell them alike, or "
+        "give another dev corpus."
+    )
     NO_SUCH_SETTING = (
         "[{section}] has no setting '{given}', which would be ignored: expected {expected}. Correct its name."
     )
@@ -157,4 +161,13 @@ class Notes(errors.Messages):
         "Steps after the last evaluation: {steps}. model-last has their weights, model-best has not. 'spacy train' "
         "evaluates every training.eval_frequency steps only; 'spacy sbert train' takes the same config, and always "
         "evaluates the last step."
+    )
+
+
+class Warnings(errors.Warnings):
+    """Of warnings and the log."""
+
+    UNKNOWN_DEV_LABELS = (
+        "{count} examples of [{corpus}] have labels that no training example has ({given}; known are {known}). They "
+        "count as wrong: correct or remove them."
     )

@@ -227,3 +227,57 @@ def test_a_loss_whose_code_is_missing(tmp_path):
     assert "nobody.v1" in out.read_text()
     said = run("train", out, code=1)
     assert "'nobody.v1'" in said and "with --code." in said and "CosineSimilarityLoss" not in said
+
+
+# Labels of train and dev
+
+
+NLI = ("entailment", "neutral", "contradiction")
+
+
+def labelled(path, *labels):
+    return write(path, ("premise", "hypothesis", "label"), text, text, lambda i: labels[i % len(labels)])
+
+
+@pytest.mark.parametrize("written", [("0.0", "1.0", "2.0"), ("0.00", "1", "2.0")])
+def test_a_label_is_the_same_with_and_without_decimals(tmp_path, written):
+    paths = labelled(tmp_path / "train.csv", 0, 1, 2), labelled(tmp_path / "dev.csv", *written)
+    assert "40 pairs with labels" in run("init-config", *paths, "-o", tmp_path / "x.cfg")
+    reading = {
+        name: value for name, value in load_config(tmp_path / "x.cfg")["corpora"]["dev"].items() if name[0] != "@"
+    }
+    found = [
+        [
+            example.reference.spans["sbert"].attrs["label"]
+            for example in PairCorpus(**reading | {"path": str(path)})(NLP)
+        ]
+        for path in paths
+    ]
+    assert found[0] == found[1] == (["0", "1", "2"] * 14)[:40]
+    rows = "".join(json.dumps({"a": "x y", "b": "y z", "label": label}) + "\n" for label in (2.0, "2.0", 2, "2", "2.5"))
+    (tmp_path / "j.jsonl").write_text(rows)
+    corpus = PairCorpus(tmp_path / "j.jsonl", members=["a", "b"], label="label")
+    assert [eg.reference.spans["sbert"].attrs["label"] for eg in corpus(NLP)] == ["2", "2", "2", "2", "2.5"]
+
+
+def test_labels_that_training_does_not_know_are_refused(tmp_path, tiny_bert):
+    short = labelled(tmp_path / "short.csv", "E", "N", "C")
+    path = labelled(tmp_path / "train.csv", *NLI)
+    said = run("init-config", path, short, "-o", tmp_path / "x.cfg", "--encoder", tiny_bert, code=1)
+    assert "[sbert-init-other-labels]" in said and not (tmp_path / "x.cfg").exists()
+    assert "'E', 'N', 'C'" in said and all(f"'{label}'" in said for label in NLI)
+    some = labelled(tmp_path / "some.csv", *NLI, "unsure")
+    options = ("--encoder", tiny_bert, "--epochs", 1)
+    said = run("init-config", path, some, "-o", tmp_path / "x.cfg", *options)
+    assert "[sbert-unknown-init-labels] 10 examples" in said and "does not have: 'unsure'." in said
+    said = run("train", tmp_path / "x.cfg", "-o", tmp_path / "out", "--paths.dev", short, code=1)
+    assert "[sbert-other-dev-labels]" in said and "'E', 'N', 'C'" in said and "'neutral'" in said
+    assert not (tmp_path / "out/model-best").exists()
+    with pytest.warns(
+        UserWarning, match=r"\[sbert-unknown-dev-labels\] 10 examples of \[corpora.dev\].*'unsure'; known"
+    ):
+        run("train", tmp_path / "x.cfg", "-o", tmp_path / "out", "--training.logger.progress_bar", "false")
+    said = run("evaluate", tmp_path / "out/model-best", short, code=1)
+    assert "[sbert-evaluate-no-score]" in said and "'E', 'N', 'C'" in said and "'neutral'" in said
+    with pytest.warns(UserWarning, match=r"\[sbert-unknown-evaluate-labels\] 10 examples of .*some.csv.*'unsure'"):
+        assert "Accuracy of labels" in run("evaluate", tmp_path / "out/model-best", some)
