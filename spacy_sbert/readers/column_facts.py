@@ -17,7 +17,10 @@ MANY = 1000  # different values, beyond which a column has no labels
 MOSTLY = 0.5  # of the cells that are not blank: numbers, of a column of numbers in which some cells are bad
 NEARLY = 0.9  # the same of booleans written as words, in a column whose name says that it holds scores
 NAMES = 2**16  # whole numbers of which none comes twice are names of rows: more need not be in memory
-NO_LABEL, NO_LABEL_NUMBER = "-", -1.0  # as SNLI and its copies mark pairs without a gold label
+NO_LABEL_NUMBER = -1.0  # as SNLI and its copies mark pairs without a gold label
+# As spreadsheets, pandas, R and databases write a missing value, in lower case; "none" beside numbers alone.
+NOT_GIVEN = frozenset(("-", "--", "---", "?", "na", "n/a", "#n/a", "#na", "<na>", "null", "nan", "\\n"))
+NONE = "none"
 COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")  # a number as some languages write it
 LETTERS = re.compile(r"[^\W\d_]+")
 URL = re.compile(r"(https?://|www\.|[\w.+-]+@[\w-]+\.)\S*", re.IGNORECASE)
@@ -37,6 +40,11 @@ def as_number(value: object) -> float:
     except (TypeError, ValueError, OverflowError):
         return math.nan
     return number if math.isfinite(number) else math.nan
+
+
+def _as_class(value: str) -> float:
+    """Return a class that is written as a number; nan for words, of which "yes" is one here."""
+    return math.nan if from_boolean(value) is not value else as_number(value)
 
 
 def _is_word(text: str) -> bool:
@@ -87,7 +95,8 @@ class ColumnFacts:
             self.values[text] += 1
         number = as_number(value)
         if math.isnan(number):
-            self._add_text(text)
+            if text.lower() not in NOT_GIVEN:
+                self._add_text(text)
             if len(self.bad) < SAID:
                 self.bad.append((line, value))
             self.like_numbers += bool(COMMA.fullmatch(text))
@@ -142,25 +151,34 @@ class ColumnFacts:
 
     @cached_property
     def missing(self) -> tuple[str, ...]:
-        """The values that mark a row without gold: "-", and -1 beside words or several classes from 0 on.
+        """The values that mark a row without gold: "-", "NA" and the like, and -1 beside words or classes from 0 on.
 
-        -1 beside 0 and 1 alone may be a class: it is taken as missing if it is rarer than both.
+        -1 beside 0 and 1 alone may be a class: it is taken as missing if it is rarer than both. "None" is a class beside
+        words, and all marks are where another value has no letter or digit, such as "+" and "-".
         """
-        if len(self.values) > CLASSES or only_scores(self.key):
+        if len(self.values) > (MANY if self.key in LABEL_NAMES else CLASSES) or only_scores(self.key):
             return ()
         minus = {value for value in self.values if as_number(value) == NO_LABEL_NUMBER}
-        others = {value: n for value, n in self.values.items() if value not in minus | {NO_LABEL}}
-        found = {NO_LABEL} & self.values.keys() if len(others) > 1 and "+" not in others else set()
-        numbers = [math.nan if from_boolean(value) is not value else as_number(value) for value in others]
-        if len(others) < 2 or not minus:
-            return tuple(sorted(found))
-        is_words = all(map(math.isnan, numbers))
-        is_classes = all(number >= 0 and number == int(number) for number in numbers if not math.isnan(number))
-        is_classes = is_classes and not any(map(math.isnan, numbers))
+        marks = {value for value in self.values if value.lower() in NOT_GIVEN}
+        others = {value: n for value, n in self.values.items() if value not in minus | marks}
+        none = {value for value in others if value.lower() == NONE}
+        if none and not any(map(math.isnan, map(_as_class, others.keys() - none))):
+            marks |= none
+            others = {value: n for value, n in others.items() if value not in none}
+        is_signs = any(not any(map(str.isalnum, value)) for value in others)
+        if len(others) < 2 or is_signs:
+            return ()
+        return tuple(sorted(marks | (minus if self._is_minus_missing(minus, others) else set())))
+
+    def _is_minus_missing(self, minus: set[str], others: Mapping[str, int]) -> bool:
+        """Whether -1 marks a row without gold. others: how often each value comes that may be a class."""
+        numbers = [_as_class(value) for value in others]
+        if not minus or all(map(math.isnan, numbers)):
+            return bool(minus)
+        if not all(number >= 0 and number.is_integer() for number in numbers):  # nan is not
+            return False
         is_rare = sum(self.values[value] for value in minus) < min(others.values())
-        if is_words or (is_classes and (len(set(numbers)) > 2 or is_rare)):
-            found |= minus
-        return tuple(sorted(found))
+        return len(set(numbers)) > 2 or is_rare
 
     @cached_property
     def classes(self) -> dict[str, int]:

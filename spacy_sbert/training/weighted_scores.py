@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from spacy.language import Language
 from spacy.util import resolve_dot_names
@@ -28,7 +28,7 @@ def check_weighted_scores(nlp: Language) -> None:
     training = config["training"]
     weighted = {name: _measure(name) for name, weight in training["score_weights"].items() if weight}
     has_measures = bool(weighted) and None not in weighted.values()
-    heads = {name: known for name, pipe in nlp.pipeline if (known := _labels_of(pipe))}
+    heads = [(known, pipe) for _, pipe in nlp.pipeline if (known := _labels_of(pipe))]
     if not (has_measures or heads) or not _is_own(config, training["dev_corpus"]):
         return
     (corpus,) = resolve_dot_names(config, [training["dev_corpus"]])
@@ -36,8 +36,8 @@ def check_weighted_scores(nlp: Language) -> None:
     for example in corpus(nlp):
         for key, gold in facts.items():
             gold.add(example.reference, key)
-    for name, known in heads.items():
-        _check_labels(known, facts[nlp.get_pipe(name).spans_key], training["dev_corpus"])
+    for known, pipe in heads:
+        _check_labels(known, facts[cast(Any, pipe).spans_key], training["dev_corpus"])
     if has_measures:
         _check_measures(nlp, weighted, facts.values(), training["dev_corpus"])
 
@@ -62,7 +62,7 @@ def _check_measures(
 def _check_labels(heads: Mapping[str, Sequence[str]], gold: GoldFacts, dev_corpus: str) -> None:
     """Compare the labels of the dev corpus, of each objective, with those that its classifier learned."""
     for objective, labels in gold.objective_labels.items():
-        known = heads.get(objective) or heads.get("")
+        known = heads.get(objective) or heads.get("") or []
         unknown = [label for label in labels if label not in known] if known else []
         if not unknown:
             continue

@@ -172,6 +172,15 @@ MISSING = {  # values, those that mark no gold, kind
     "0 and 1, or blank": ((0, 1, 0, 1, ""), ("",), "binary"),
     "against, neutral, for": ((-1, 0, 1), (), "labelled"),
     "plus and minus": (("+", "-"), (), "labelled"),
+    "three signs": (("+", "-", "?"), (), "labelled"),
+    "pandas": ((1.0, 0.0, "NA"), ("NA",), "binary"),
+    "pandas, mostly blank": ((1, 0, "nan", "nan", "NaN", "nan"), ("NaN", "nan"), "binary"),
+    "spreadsheets": ((*NLI, "#N/A", "N/A", "n/a"), ("#N/A", "N/A", "n/a"), "labelled"),
+    "databases": ((0, 1, 2, "NULL", "null", "\\N"), ("NULL", "\\N", "null"), "labelled"),
+    "questions": ((*NLI, "?", "--"), ("--", "?"), "labelled"),
+    "None beside numbers": ((0.0, 1.0, 2.0, "None"), ("None",), "labelled"),
+    "None beside 0 and 1": ((0, 1, "None", "-1"), ("None",), "labelled"),
+    "none beside words": (("favor", "against", "none"), (), "labelled"),
 }
 
 
