@@ -59,7 +59,7 @@ class Errors(errors.Errors):
     )
     INIT_NO_GOLD = (
         "{path} has no gold to score by, neither a score nor a label: with pairs alone nothing can be measured. Give a "
-        "dev table with a column of scores, 0 for pairs that do not belong together and 1 for those that do."
+        "dev table with a column 'score', 0 for pairs that do not belong together and 1 for those that do."
     )
     INIT_OTHER_GOLD = (
         "{train} has scores of 0 and 1 alone, {dev} has others, too: average precision, which is measured in training "

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import cast
 
 from .bad_lines import SAID
-from .column_names import CLASS_NAMES, GOLD_NAMES, LABEL_NAMES, SCORE_NAMES, normalized, only_scores
+from .column_names import CLASS_NAMES, GOLD_NAMES, LABEL_NAMES, SCORE_NAMES, gold_key, normalized, only_scores
 from .rows import from_boolean
 
 CLASSES = 20  # the most different values of a column of labels, unless its name says that it has labels
@@ -123,6 +123,11 @@ class ColumnFacts:
         """The name as lists of well-known names have it."""
         return normalized(self.name)
 
+    @cached_property
+    def gold_key(self) -> str:
+        """The well-known name of gold that the name is, or is made of; else the same as key."""
+        return gold_key(self.name)
+
     @property
     def filled(self) -> int:
         """The number of cells that are not blank."""
@@ -136,7 +141,7 @@ class ColumnFacts:
     @property
     def is_mostly_number(self) -> bool:
         """Whether cells are numbers, but for some that are blank or something else: a slip, or no gold."""
-        is_named = self.key in SCORE_NAMES and self.numbers > NEARLY * self.filled
+        is_named = self.gold_key in SCORE_NAMES and self.numbers > NEARLY * self.filled
         return self.is_number or is_named or self.like_numbers > MOSTLY * self.filled
 
     @property
@@ -153,10 +158,10 @@ class ColumnFacts:
     def missing(self) -> tuple[str, ...]:
         """The values that mark a row without gold: "-", "NA" and the like, and -1 beside words or classes from 0 on.
 
-        -1 beside 0 and 1 alone may be a class: it is taken as missing if it is rarer than both. "None" is a class beside
-        words, and all marks are where another value has no letter or digit, such as "+" and "-".
+        -1 beside 0 and 1 alone may be a class: it is taken as missing if it is rarer than both. "None" is a class
+        beside words, and so are all marks where another value has no letter or digit, such as "+" and "-".
         """
-        if len(self.values) > (MANY if self.key in LABEL_NAMES else CLASSES) or only_scores(self.key):
+        if len(self.values) > (MANY if self.gold_key in LABEL_NAMES else CLASSES) or only_scores(self.gold_key):
             return ()
         minus = {value for value in self.values if as_number(value) == NO_LABEL_NUMBER}
         marks = {value for value in self.values if value.lower() in NOT_GIVEN}
@@ -190,12 +195,17 @@ class ColumnFacts:
         """Whether all values are 0 or 1, or booleans."""
         if len(self.values) > CLASSES or {as_number(value) for value in self.classes} != {0.0, 1.0}:
             return False
-        return not (self.blank and only_scores(self.key))
+        return not (self.blank and only_scores(self.gold_key))
 
     @property
     def repeats_values(self) -> bool:
         """Whether there are few different values, each of several examples."""
         return 0 < len(self.classes) <= CLASSES and sum(self.classes.values()) >= 2 * len(self.classes)
+
+    @property
+    def may_be_class(self) -> bool:
+        """Whether the values may be the classes of single texts: a label, 0 and 1, or few numbers."""
+        return self.is_label or self.is_binary or (self.is_mostly_number and self.repeats_values)
 
     @property
     def is_label(self) -> bool:
@@ -205,10 +215,10 @@ class ColumnFacts:
         """
         if self.nested or self.is_binary or not self.classes or self.odd > MOSTLY * self.filled:
             return False
-        is_named = self.key in LABEL_NAMES
+        is_named = self.gold_key in LABEL_NAMES
         few, n_classes = self.repeats_values, len(self.classes)
         if is_named and len(self.values) <= MANY:
-            is_few = n_classes <= CLASSES and self.key in CLASS_NAMES and not self.is_text
+            is_few = n_classes <= CLASSES and self.gold_key in CLASS_NAMES and not self.is_text
             few = few or is_few or sum(self.classes.values()) >= 2 * n_classes
         numbers = [as_number(value) for value in self.classes]
         if any(map(math.isnan, numbers)) and not self.is_mostly_number:
@@ -218,5 +228,5 @@ class ColumnFacts:
     @property
     def is_score(self) -> bool:
         """Numbers that are no names of rows, which are whole and differ; some may be bad, which is to be repaired."""
-        is_name = self.is_whole and not self.repeats and self.count > 1 and self.key not in GOLD_NAMES
+        is_name = self.is_whole and not self.repeats and self.count > 1 and self.gold_key not in GOLD_NAMES
         return self.is_binary or (self.is_mostly_number and not self.is_label and not is_name)

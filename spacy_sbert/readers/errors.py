@@ -47,6 +47,10 @@ class Errors(errors.Errors):
         "Cannot tell which column of {path} is the gold: numbers are in {scores}; labels in {labels}. Name one: "
         "{options}."
     )
+    TABLE_FAR_GOLD = (
+        "By its name the column '{column}' of {path} is larger the less alike texts are, so it is no score. Leave it "
+        "out with {alone}, or give {gold} if larger is more alike."
+    )
     TABLE_AMBIGUOUS = "{path} can be read in {count} ways. Give the options of the right one:\n{readings}"
     TABLE_NESTED = (
         "{path}, line {line}: the field '{column}' holds a list or an object, which is not read. Write a row for each "

@@ -88,8 +88,8 @@ def find_table(
 ) -> OwnTable:
     """Read a whole table, and find out what it has.
 
-    Columns are known by options, by well-known names, and else by content, see find_roles. Rows without gold ("-", a
-    blank label, -1 beside other classes) are skipped.
+    Columns are known by options, by well-known names, and else by content, see find_roles. Rows without gold ("-",
+    "NA", a blank label, -1 beside other classes) are skipped.
 
     Scores are scaled from the first of 0..1, 1..5, 0..5, -1..1, 1..10, 0..10 and 0..100 that holds all of them.
 
