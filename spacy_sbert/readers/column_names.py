@@ -58,7 +58,7 @@ KINDS = _names(
 FAR = _names(
     """distance distances dist dissimilarity dissimilar unsimilar difference differences different differs diff
     unrelated unrelatedness mismatch mismatched mismatches nonmatch contradiction contradictory contradicts divergence
-    disagreement distanz abstand unterschied verschieden unähnlich unähnlichkeit
+    disagreement levenshtein euclidean distanz abstand unterschied verschieden unähnlich unähnlichkeit
     距离 差异 不同 不相似"""
 )
 NEGATIONS = _names("not non no isnt never un dis nicht kein")

@@ -182,7 +182,8 @@ def test_a_number_of_another_name_is_not_taken_as_gold(tmp_path, name, numbers):
 @pytest.mark.parametrize(
     "name",
     ["distance", "cos_dist", "cosinedistance", "dissimilarity", "dissimilarity_score", "is_different", "isDifferent",
-     "not_duplicate", "notduplicate", "is_not_similar", "unrelated", "difference", "contradiction", "no_match"],
+     "not_duplicate", "notduplicate", "is_not_similar", "unrelated", "difference", "contradiction", "no_match",
+     "Levenshtein"],
 )  # fmt: skip
 def test_a_distance_is_not_taken_as_gold(tmp_path, name):
     path = write(tmp_path, ("a", "b", name), pair(cycle(0, 1)))
