@@ -110,6 +110,13 @@ def test_what_no_config_can_hold_is_refused_at_once(prompts):
         Prompts(prompts)
 
 
+@pytest.mark.parametrize("name", ["${q}", "${a.b}", "a${"])
+def test_a_default_prompt_name_that_no_config_can_hold(name):
+    with pytest.raises(ValueError, match=r"default_prompt_name = .*encode\(texts, prompt_name=...\)"):
+        Prompts({name: "the cat: "}, name)
+    assert Prompts({name: "the cat: "}).own == {name: "the cat: "}
+
+
 def test_columns_and_files_with_the_sign(tiny_bert, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = [f"the cat {i},a mat {i},{i % 2}" for i in range(8)]
