@@ -41,7 +41,7 @@ def read_table(path: Path, names: Sequence[str], *, header: bool = True, keep_bl
     names (Sequence[str]): of the columns or fields. header (bool): whether .csv, .tsv and .txt have one; if not,
         columns are named "0", "1", ...
     keep_blank (bool): whether a blank line is a record of one empty column, and in .jsonl an error; otherwise it is
-        passed over.
+        passed over, as those at the end of the file, unless it has one column.
     YIELDS (int, Sequence): the line where a record starts, in .parquet its number, from 1; and its columns, by names.
     RAISES (ValueError): for an unknown suffix, a missing or repeated column, a record with more or fewer columns than
         the first, or what is not such a file; (ImportError): for .parquet without pyarrow.
