@@ -132,7 +132,7 @@ def check_first_row(path: Path) -> None:
 
 
 def _check_row_names(records: Records, width: int, path: Path) -> Records:
-    """Return the records. RAISES (ValueError): if a column without a name, of names of rows, may come before the others.
+    """Return the records. RAISES (ValueError): if a column without a name, of names of rows, may come before others.
 
     R writes such tables: all rows are longer than the header by one. Where the last column is empty in all of them,
     there may as well be a separator at their ends.
