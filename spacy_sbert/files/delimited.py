@@ -122,13 +122,17 @@ def check_width(record: Sequence[str], width: int, path: Path, line: int) -> Non
         raise ValueError(Errors.WRONG_WIDTH.format(path=path, line=line, expected=width, given=len(record)))
 
 
-def check_first_row(path: Path) -> None:
-    """RAISES (ValueError): if the first row of a .csv, .tsv or .txt is data, and not the names of its columns."""
+def check_first_row(path: Path, names: Sequence[str] = ()) -> None:
+    """RAISES (ValueError): if the first row of a .csv, .tsv or .txt is data, and not the names of its columns.
+
+    names (Sequence[str]): some of the columns, if they are known; a row that has one is a header.
+    """
     if format_suffix(path) not in DELIMITED:
         return
     records = read_delimited(path)
     line, first = next(records, (1, []))
-    _check_first(first, records, path, line)
+    if not {*names} & {name.strip() for name in first}:
+        _check_first(first, records, path, line)
 
 
 def _check_row_names(records: Records, width: int, path: Path) -> Records:
@@ -143,7 +147,7 @@ def _check_row_names(records: Records, width: int, path: Path) -> Records:
     ahead = [first, *islice(records, SAMPLE)]
     names = [record[0] for _, record in ahead]
     is_longer = all(len(record) == width + 1 and not record[-1].strip() for _, record in ahead)
-    if is_longer and len(set(names)) == len(names):
+    if is_longer and len(set(names)) == len(names) > 1:
         raise ValueError(Errors.ROW_NAMES.format(path=path, line=first[0], given=width + 1, expected=width))
     return chain(ahead, records)
 

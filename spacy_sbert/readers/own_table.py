@@ -103,7 +103,7 @@ def find_table(
         as wide as the others have it.
     """
     if header and not members:
-        check_first_row(path)
+        check_first_row(path, [name for name in (score, label) if name is not None])
     facts = {name: ColumnFacts(name) for name in _names(path, header)}
     for line, record in _records(path, list(facts), header):
         for one, value in zip(facts.values(), record, strict=True):

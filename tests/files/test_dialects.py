@@ -186,6 +186,11 @@ HEADERS = [
     "Text of the first sentence,Text of the other one,Score (0 to 5)",
     ",text",
     "a,b",
+    "First phrase,Second phrase",
+    "Product,Matching product,verdict",
+    "car,automobile",
+    "\u53e5\u5b50\u4e00,\u53e5\u5b50\u4e8c",
+    "\u7532,\u4e59",
 ]
 BELOW = {
     "sentence1,sentence2,score": ["A man eats.,A man dines.,4.8", "It rains.,A dog barks.,0.2"],
@@ -202,6 +207,11 @@ BELOW = {
     "Text of the first sentence,Text of the other one,Score (0 to 5)": ["A man.,A man.,4.8", "It rains.,A dog.,0.2"],
     ",text": ["0,A man eats.", "1,It rains now."],
     "a,b": ["A man 1,B man 1", "A man 2,B man 2"],
+    "First phrase,Second phrase": ["red car,crimson car", "blue sky,azure sky"],
+    "Product,Matching product,verdict": ["red car,crimson car,yes", "blue sky,azure sky,no"],
+    "car,automobile": ["sky,air", "dog,hound"],
+    "\u53e5\u5b50\u4e00,\u53e5\u5b50\u4e8c": ["\u7ea2\u8272\u7684\u8f66,\u6df1\u7ea2", "\u84dd\u8272\u7684,\u5929"],
+    "\u7532,\u4e59": ["\u7ea2\u8272\u7684\u8f66,\u6df1\u7ea2\u8272", "\u84dd\u8272\u7684,\u5929\u7a7a\u5f88\u84dd"],
 }
 DATA = [
     ["A man eats food.,A man eats.,4.8", "A dog barks.,It rains now.,0.2", "She sings well.,She sings songs.,3.9"],
@@ -222,6 +232,13 @@ DATA = [
         "\u5929\u5728\u4e0b\u96e8\u3002,\u72d7\u5728\u53eb\u3002",
     ],
     ["A man eats.", "It rains now."],
+    ["red car,crimson car", "blue sky,azure sky", "old dog,aged dog"],
+    ["a red car,a crimson car", "a blue sky,one azure sky"],
+    ["red car,crimson car,yes", "blue sky,azure sky,no", "old dog,young cat,no"],
+    ["Red Car,Crimson Car,same", "Blue Sky,Azure Sky,same", "Old Dog,Young Cat,other"],
+    ["car,auto,no", "sky,air,yes", "dog,cat,yes"],
+    ["car,auto", "auto,vehicle", "car,vehicle"],
+    ["\u7ea2\u8272\u7684\u8f66,\u6df1\u7ea2\u8272\u7684\u8f66", "\u84dd\u8272\u7684\u5929,\u5929\u7a7a\u5f88\u84dd"],
 ]
 
 
