@@ -50,6 +50,10 @@ class Errors(errors.Errors):
         "{path} has two texts a row ({members}) and no gold to score by, neither a score nor a label. Name its column "
         "by --score or --label, or give a table that has one."
     )
+    EVALUATE_NO_HEADER = (
+        "The pipeline was trained on tables without a header, and {path} has one, or other columns. If its columns are "
+        "the same, give {options}; otherwise name them with --members and --score or --label."
+    )
     EVALUATE_NO_SCORE = (
         "Nothing can be measured on {path}: {reasons}. Give a file whose gold the pipeline can be scored by."
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from .dialects import Dialect, find_dialect
 from .errors import Errors
-from .first_row import is_data
+from .first_row import is_data, is_header
 from .lines import BOM, format_suffix, read_lines, separated
 
 NO_HEADER_HINT = "; a table without a header needs --no-header"
@@ -166,6 +166,13 @@ def _header(record: Sequence[str]) -> list[str]:
     while names and not names[-1]:
         names.pop()
     return names
+
+
+def has_header(path: Path) -> bool:
+    """Whether the first row of a .csv, .tsv or .txt has the names of its columns beyond doubt."""
+    records = read_delimited(path, header=False)
+    _, first = next(records, (1, []))
+    return is_header(first, [record for _, record in islice(records, SAMPLE)])
 
 
 def _places(records: Records, first: list[str], names: Sequence[str], path: Path, line: int) -> list[int]:

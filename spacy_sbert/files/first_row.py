@@ -60,6 +60,18 @@ def is_data(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     return not numeric and not any(map(_is_named, names)) and _is_alike(names, columns)
 
 
+def is_header(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first row has a common name of a column, or another name over numbers."""
+    rows = [row for row in rows if len(row) >= len(first)]
+    names = [name.strip() for name in first]
+    columns = [[row[place].strip() for row in rows] for place in range(len(first))]
+    is_over = any(
+        name and not _is_number(name) and _are_numbers(cells) for name, cells in zip(names, columns, strict=True)
+    )
+    is_named = any(map(_is_named, names)) and not any(map(_is_sentence, names))
+    return is_over or (is_named and not is_data(first, rows))
+
+
 def _is_alike(names: Sequence[str], columns: Sequence[Sequence[str]]) -> bool:
     """Return whether words or phrases of the first row are as those below it."""
     filled = [[cell for cell in cells if cell] for cells in columns]

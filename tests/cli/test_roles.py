@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
 from spacy_sbert.readers import PairCorpus, convert
+from spacy_sbert.readers.own_table import find_table
 from spacy_sbert.training.own_config import own_config
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "dog", "ran", "he", "man", "food", "is"]
@@ -281,3 +282,53 @@ def test_labels_that_training_does_not_know_are_refused(tmp_path, tiny_bert):
     assert "[sbert-evaluate-no-score]" in said and "'E', 'N', 'C'" in said and "'neutral'" in said
     with pytest.warns(UserWarning, match=r"\[sbert-unknown-evaluate-labels\] 10 examples of .*some.csv.*'unsure'"):
         assert "Accuracy of labels" in run("evaluate", tmp_path / "out/model-best", some)
+
+
+# A pipeline is scored by the columns of its training, and each file has its own header, range and missing labels
+
+
+@pytest.fixture
+def scored_as(loaded, pipeline, monkeypatch):
+    """Give the pipeline the reader that it was scored by in training, of columns with these names."""
+
+    def give(path, **options):
+        dev = {"@readers": "spacy-sbert.PairCorpus.v1", "path": str(path), "format": "table"}
+        dev |= find_table(path, **options).reading()
+        monkeypatch.setitem(loaded.config["corpora"], "dev", dev)
+
+    return give
+
+
+def test_each_file_has_its_own_missing_labels_and_range(tmp_path, pipeline, scored_as):
+    header = ("one", "two", "relation")
+    scored_as(write(tmp_path / "dev.csv", header, text, text, lambda i: ["x", "y", "z"][i % 3]))
+    for mark in ("-", "-1"):
+        path = write(tmp_path / "own.csv", header, text, text, lambda i, mark=mark: ["x", "y", "z", mark][i % 4])
+        said = run("evaluate", pipeline, path, code=1)  # as it has no head for labels
+        assert f"Columns as in its training: one, two, relation; 10 rows without gold ({mark}) are skipped" in said
+    scored_as(write(tmp_path / "dev.csv", ("one", "two", "mine"), text, text, lambda i: i % 11 / 2))
+    said = run("evaluate", pipeline, write(tmp_path / "own.csv", ("one", "two", "mine"), text, text, lambda i: i % 2))
+    assert "Columns as in its training: one, two, mine, scores from 0 to 1" in said and "Average precision" in said
+
+
+def test_columns_without_names_are_those_of_the_training_or_asked_for(tmp_path, pipeline, scored_as):
+    header, rows = ("mine", "yours", "gold"), [(text(), text(), i % 7 / 2) for i in range(30)]
+    table(tmp_path / "dev.csv", rows)
+    scored_as(tmp_path / "dev.csv", header=False)
+    said = run("evaluate", pipeline, table(tmp_path / "same.csv", rows[:20]))
+    assert "Columns as in its training: 0, 1, 2, scores from 0 to 5" in said and "Examples 20" in said
+    others = {
+        "header.csv": [header, *rows],
+        "id.csv": [(10 + i, *row) for i, row in enumerate(rows)],
+        "words.csv": [("First", "Second", "Kind"), *((*row[:2], "xy"[i % 2]) for i, row in enumerate(rows))],
+        "turned.csv": [(score, *row) for *row, score in rows],
+    }
+    for name, own in others.items():
+        said = run("evaluate", pipeline, table(tmp_path / name, own), code=1)
+        assert "[sbert-evaluate-no-header]" in said and "--no-header --members 0,1 --score 2" in said, name
+
+
+def table(path, rows):
+    with path.open("w", newline="", encoding="utf8") as file:
+        csv.writer(file).writerows(rows)
+    return path
