@@ -68,6 +68,10 @@ class Errors(errors.Errors):
         "{whole_high:g}. Repair the line, to {end:g} if it is just beyond that end; if it is right, give the range: "
         "--min-score {whole_low:g} --max-score {whole_high:g}."
     )
+    MISSING_LABELS = (
+        "{path}: values of the column '{column}' mark rows without a label ({given}), and would be learned as labels. "
+        "Set missing = {setting} in [{block}], or missing = [] if they are labels."
+    )
     TABLE_EMPTY = "{path} holds no examples. Give a table with a row for each."
     BAD_DOCBIN = (
         "{path} cannot be read ({reason}): expected a .spacy file. Make it with 'python -m spacy sbert convert'."

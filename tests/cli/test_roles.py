@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
 from spacy_sbert.readers import PairCorpus, convert
+from spacy_sbert.readers.missing_labels import check_missing_labels
 from spacy_sbert.readers.own_table import find_table
 from spacy_sbert.training.own_config import own_config
 
@@ -332,3 +333,22 @@ def table(path, rows):
     with path.open("w", newline="", encoding="utf8") as file:
         csv.writer(file).writerows(rows)
     return path
+
+
+def test_labels_that_mark_rows_without_gold_are_said_before_training(tmp_path, tiny_bert):
+    header, config = ("premise", "hypothesis", "label"), tmp_path / "n.cfg"
+    path = write(tmp_path / "n.csv", header, text, text, lambda i: i % 3)
+    run("init-config", path, path, "-o", config, "--encoder", tiny_bert, "--epochs", 1)
+    other = write(tmp_path / "o.csv", header, text, text, lambda i: [0, 1, 2, -1, "-"][i % 5])
+    for part in ("train", "dev"):
+        settings = [f"--corpora.{part}.path", other]
+        said = run("train", config, *settings, code=1)
+        assert "o.csv: values of the column 'label' mark rows without a label (-, -1)" in said, said
+        assert f'Set missing = ["-", "-1"] in [corpora.{part}]' in said
+    corpora = load_config(config)["corpora"]
+    assert check_missing_labels(corpora) is None
+    corpora["train"]["path"] = str(other)
+    for missing in (["-", "-1"], []):
+        assert check_missing_labels({"train": corpora["train"] | {"missing": missing}}) is None
+    with pytest.raises(ValueError, match=r"missing = \["-", "-1"\] in \[corpora.train.corpora.nli\]"):
+        check_missing_labels({"train": {"corpora": {"nli": corpora["train"] | {"missing": ["-"]}}}})
