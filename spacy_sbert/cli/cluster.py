@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast
 from typer import Option
 from wasabi import msg
 
-from .ending import or_fail
+from .ending import check_columns, or_fail
 from .group import app
 from .on_texts import Corpus, How, Table, check_table, run, with_ids, write
 from .options import Pipeline, Seed, Vectors, given, takes_options
@@ -63,6 +63,7 @@ def cluster_cli(
     columns of a table are kept.
     """
     check_table(output, overwrite=how.overwrite)
+    check_columns(corpus, how.column, header=how.header)
 
     from ..errors.progress import ticking
     from ..search.texts import NO_CLUSTER, check_method, cluster_texts

@@ -19,6 +19,10 @@ class Errors(errors.Errors):
     ENCODE_NO_INPUT = (
         "There is no file or folder {path}: expected texts, as `encode INPUT OUTPUT` or `encode PIPELINE INPUT OUTPUT`."
     )
+    NO_COLUMNS_IN_TEXT = (
+        "{path} has a text a line, and no columns: leave {options} out. If it is a table, give it a name that ends in "
+        ".csv or .tsv."
+    )
     ENCODE_PATHS = (
         "Cannot tell what {given} is: expected `encode INPUT OUTPUT --pipeline PIPELINE` or `encode PIPELINE INPUT "
         "OUTPUT`, with the pipeline once."

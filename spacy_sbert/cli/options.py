@@ -33,7 +33,10 @@ Overwrite = Annotated[bool, Option("--overwrite", help="Replace the output if it
 Gpu = Annotated[int, Option("--gpu-id", "-g", help=GPU, min=-1)]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Show no progress bar.")]
 Lang = Annotated[str, Option("--lang", "-l", help="The language whose tokenizer makes the Docs.")]
-Column = Annotated[str, Option("--column", "-c", help="The column or JSON field of the texts.")]
+COLUMN = "text"  # by default
+Column = Annotated[
+    str | None, Option("--column", "-c", help="The column or JSON field of the texts.", show_default=COLUMN)
+]
 Header = Annotated[bool, Option(" /--no-header", help=HEADER, show_default=False)]
 Precision = Annotated[
     str | None,

@@ -350,5 +350,5 @@ def test_labels_that_mark_rows_without_gold_are_said_before_training(tmp_path, t
     corpora["train"]["path"] = str(other)
     for missing in (["-", "-1"], []):
         assert check_missing_labels({"train": corpora["train"] | {"missing": missing}}) is None
-    with pytest.raises(ValueError, match=r"missing = \["-", "-1"\] in \[corpora.train.corpora.nli\]"):
+    with pytest.raises(ValueError, match=r'missing = \["-", "-1"\] in \[corpora.train.corpora.nli\]'):
         check_missing_labels({"train": {"corpora": {"nli": corpora["train"] | {"missing": ["-"]}}}})
