@@ -19,6 +19,10 @@ class Errors(errors.Errors):
     ENCODE_NO_INPUT = (
         "There is no file or folder {path}: expected texts, as `encode INPUT OUTPUT` or `encode PIPELINE INPUT OUTPUT`."
     )
+    BAD_MEMBERS = (
+        "Cannot read --members {given} ({reason}): expected names with commas between. Put a name that has a comma in "
+        """quotes: --members '"q,r",text2'."""
+    )
     NO_COLUMNS_IN_TEXT = (
         "{path} has a text a line, and no columns: leave {options} out. If it is a table, give it a name that ends in "
         ".csv or .tsv."

@@ -21,7 +21,7 @@ from .options import (
     Quiet,
     Score,
     given,
-    listed,
+    listed_columns,
     takes_options,
 )
 
@@ -53,7 +53,7 @@ class Told:
 
     def known(self) -> dict[str, Any]:
         """As find_table takes them."""
-        return given(self) | {"members": None if self.members is None else listed(self.members)}
+        return given(self) | {"members": None if self.members is None else listed_columns(self.members)}
 
 
 @app.command("init-config")

@@ -352,3 +352,12 @@ def test_labels_that_mark_rows_without_gold_are_said_before_training(tmp_path, t
         assert check_missing_labels({"train": corpora["train"] | {"missing": missing}}) is None
     with pytest.raises(ValueError, match=r'missing = \["-", "-1"\] in \[corpora.train.corpora.nli\]'):
         check_missing_labels({"train": {"corpora": {"nli": corpora["train"] | {"missing": ["-"]}}}})
+
+
+def test_a_column_with_a_comma_in_its_name(tmp_path, pipeline):
+    path = write(tmp_path / "own.csv", ("q,r", "text2", "mine"), text, text, lambda i: i % 2)
+    said = run("evaluate", pipeline, path, "--members", '"q,r", text2', "--score", "mine")
+    assert "Columns found: q,r, text2, mine" in said
+    said = run("init-config", path, path, "-o", tmp_path / "x.cfg", "--members", '"q,r",text2', "--score", "mine")
+    assert load_config(tmp_path / "x.cfg")["corpora"]["train"]["members"] == ["q,r", "text2"]
+    assert "[sbert-bad-members]" in run("evaluate", pipeline, path, "--members", '"q,r" text2', code=2)
