@@ -86,6 +86,8 @@ class ColumnFacts:
     def add(self, line: int, value: object) -> None:
         """Look at a cell."""
         self.count += 1
+        if isinstance(value, float) and math.isnan(value):  # as pandas has missing values
+            value = None
         if value is not None and not isinstance(value, str | int | float):
             self.nested = self.nested or (line if isinstance(value, list | tuple | Mapping) else 0)
         text = "" if value is None else str(value).strip()

@@ -72,6 +72,10 @@ class Errors(errors.Errors):
         "{path}: values of the column '{column}' mark rows without a label ({given}), and would be learned as labels. "
         "Set missing = {setting} in [{block}], or missing = [] if they are labels."
     )
+    TABLE_NO_GOLD = (
+        "{path}: the column '{column}' has no gold in any of {count} rows: all are blank or '-'. Fill it, or name the "
+        "columns to read without it: --members first,second."
+    )
     TABLE_EMPTY = "{path} holds no examples. Give a table with a row for each."
     BAD_DOCBIN = (
         "{path} cannot be read ({reason}): expected a .spacy file. Make it with 'python -m spacy sbert convert'."

@@ -14,6 +14,10 @@ from ..files.lines import format_suffix, plain_label
 from ..files.tables import column_names, read_objects, read_table
 from .bad_lines import BadLines, listed
 from .column_facts import MANY, ColumnFacts, as_number
+
+
+from .column_facts import NO_LABEL, ColumnFacts, as_number
+from .column_names import CLASS_NAMES, SCORE_NAMES
 from .errors import Errors
 from .roles import RANGES, SINGLE, TRIPLET, Given, find_roles
 from .table import Columns, shown_values, table_row
@@ -108,9 +112,19 @@ def find_table(
     for line, record in _records(path, list(facts), header):
         for one, value in zip(facts.values(), record, strict=True):
             one.add(line, value)
+    blank = [] if members or score or label else [one for one in facts.values() if _is_blank_gold(one)]
     has_range = min_score is not None or max_score is not None
-    roles = find_roles(path, facts, Given(tuple(members or ()), score, label, has_range), header=header)
+    try:
+        roles = find_roles(path, facts, Given(tuple(members or ()), score, label, has_range), header=header)
+    except ValueError as error:
+        if blank:
+            raise _no_gold(path, blank[0]) from error
+        raise
     gold = facts.get(roles.score or roles.label or "")
+    if gold is not None and gold.count and not {*gold.values} - {NO_LABEL}:
+        raise _no_gold(path, gold)
+    if gold is None and blank and len(roles.members) < TRIPLET:
+        raise _no_gold(path, blank[0])
     marks = tuple(dict.fromkeys((*(missing or ()), *_missing(gold, roles.label is not None))))
     graded = facts.get(roles.score) if roles.score is not None else None
     bad = BadLines(path)
@@ -123,6 +137,15 @@ def find_table(
     unused = tuple(name for name in facts if name not in columns.names)
     values = {} if gold is None else {value: n for value, n in gold.values.items() if value not in marks}
     return OwnTable(columns, _kind(roles.members, graded, roles.label), count, unused, skipped, values)
+
+
+def _is_blank_gold(facts: ColumnFacts) -> bool:
+    """Whether a column has the name of gold, and no value but those that mark a row without gold."""
+    return facts.key in CLASS_NAMES | SCORE_NAMES and facts.count > 0 and not {*facts.values} - {NO_LABEL}
+
+
+def _no_gold(path: Path, facts: ColumnFacts) -> ValueError:
+    return ValueError(Errors.TABLE_NO_GOLD.format(path=path, column=facts.name, count=facts.count))
 
 
 def _missing(gold: ColumnFacts | None, is_label: bool) -> tuple[str, ...]:
@@ -173,7 +196,7 @@ def _scaled(
 def _count(path: Path, columns: Columns, bad: BadLines) -> tuple[int, int]:
     """How many rows there are, and how many without gold; what is wrong in them is noted."""
     count = skipped = 0
-    for record in read_table(path, columns.names, header=columns.header):
+    for record in read_table(path, columns.names, header=columns.header, optional=columns.optional):
         if columns.is_missing(record):
             skipped += 1
             continue

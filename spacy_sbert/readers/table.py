@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 
 from spacy.util import logger
@@ -45,6 +46,18 @@ class Columns:
         marks = {*map(plain_label, self.missing)}
         return any(("" if value is None else plain_label(str(value).strip())) in marks for value in gold)
 
+        return any(("" if _is_none(value) else str(value).strip()) in self.missing for value in gold)
+
+    @property
+    def optional(self) -> tuple[str, ...]:
+        """The columns of gold that an object of JSON may leave out: a blank cell marks a row without gold."""
+        return self.names[len(self.members) :] if "" in self.missing else ()
+
+
+def _is_none(value: object) -> bool:
+    """Whether a cell has no value; pandas writes NaN for it."""
+    return value is None or (isinstance(value, float) and isnan(value))
+
 
 def table_rows(path: Path, columns: Columns) -> Iterator[Row]:
     """Read a table by the names of its columns.
@@ -61,7 +74,7 @@ def table_rows(path: Path, columns: Columns) -> Iterator[Row]:
     if not columns.members:
         raise ValueError(Errors.NO_MEMBER_COLUMNS.format(path=path))
     skipped = 0
-    for record in read_table(path, columns.names, header=columns.header):
+    for record in read_table(path, columns.names, header=columns.header, optional=columns.optional):
         if columns.is_missing(record):
             skipped += 1
             continue

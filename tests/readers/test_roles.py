@@ -368,3 +368,34 @@ def test_columns_without_names_are_told_by_content(tmp_path):
     assert roles(find_table(path, header=False)) == ("binary", ("1", "2"), "0")
     path = write(tmp_path, (text(), text(), 0.5), lambda i: (text(), text(), i % 5 + 0.5))
     assert roles(find_table(path, header=False)) == ("graded", ("0", "1"), "2")
+
+
+# Rows without gold
+
+
+def test_a_table_whose_labels_are_all_missing(tmp_path):
+    for row in (pair(cycle("")), pair(cycle("-")), pair(cycle("", "-")), lambda i: (text(), text(), " ")):
+        for name, options in (("label", {}), ("gold_label", {}), ("kind", {"members": ["a", "b"], "label": "kind"})):
+            path = write(tmp_path, ("a", "b", name), row)
+            with pytest.raises(ValueError, match=rf"\[sbert-table-no-gold\].*'{name}' has no gold in any of 60 rows"):
+                find_table(path, **options)
+    path = write(tmp_path, ("a", "b", "label"), pair(cycle("")))
+    assert find_table(path, members=["a", "b"]).kind == "positives"
+    path = write(tmp_path, ("a", "b", "label", "score"), pair(cycle(""), cycle(0.5, 0.2)))
+    assert find_table(path).columns.score == "score"
+
+
+@pytest.mark.parametrize("none", [None, float("nan"), "left out"])
+@pytest.mark.parametrize("values", [("x", "y"), (0, 1)], ids=["label", "score"])
+def test_objects_without_a_label_are_rows_without_gold(tmp_path, values, none):
+    path = tmp_path / "own.jsonl"
+    rows = [{"gold": value, "a": text(), "b": text()} for value in [none, *values * 20]]
+    rows = [{name: value for name, value in row.items() if value != "left out"} for row in rows]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = find_table(path)
+    assert (found.count, found.skipped, found.columns.missing) == (40, 1, ("",)) and len(found.gold) == 2
+    assert len(list(PairCorpus(path, format="table", **found.reading())(NLP))) == 40
+    with pytest.raises(ValueError, match=r"line 1: .*'gold'"):
+        list(PairCorpus(path, format="table", **(found.reading() | {"missing": ["-"]}))(NLP))
+    with pytest.raises(ValueError, match="line 1: expected a column 'glod'"):
+        list(PairCorpus(path, format="table", members=["a", "b"], label="glod", missing=[""])(NLP))
