@@ -13,10 +13,7 @@ from ..files.delimited import check_first_row
 from ..files.lines import format_suffix, plain_label
 from ..files.tables import column_names, read_objects, read_table
 from .bad_lines import BadLines, listed
-from .column_facts import MANY, ColumnFacts, as_number
-
-
-from .column_facts import NO_LABEL, ColumnFacts, as_number
+from .column_facts import MANY, NOT_GIVEN, ColumnFacts, as_number
 from .column_names import CLASS_NAMES, SCORE_NAMES
 from .errors import Errors
 from .roles import RANGES, SINGLE, TRIPLET, Given, find_roles
@@ -121,7 +118,7 @@ def find_table(
             raise _no_gold(path, blank[0]) from error
         raise
     gold = facts.get(roles.score or roles.label or "")
-    if gold is not None and gold.count and not {*gold.values} - {NO_LABEL}:
+    if gold is not None and _has_no_value(gold):
         raise _no_gold(path, gold)
     if gold is None and blank and len(roles.members) < TRIPLET:
         raise _no_gold(path, blank[0])
@@ -141,7 +138,11 @@ def find_table(
 
 def _is_blank_gold(facts: ColumnFacts) -> bool:
     """Whether a column has the name of gold, and no value but those that mark a row without gold."""
-    return facts.key in CLASS_NAMES | SCORE_NAMES and facts.count > 0 and not {*facts.values} - {NO_LABEL}
+    return facts.gold_key in CLASS_NAMES | SCORE_NAMES and _has_no_value(facts)
+
+
+def _has_no_value(facts: ColumnFacts) -> bool:
+    return facts.count > 0 and not {value.lower() for value in facts.values} - NOT_GIVEN
 
 
 def _no_gold(path: Path, facts: ColumnFacts) -> ValueError:

@@ -44,9 +44,7 @@ class Columns:
         """Whether the score or the label of a row is one of the values that mark a row without gold."""
         gold = record[1][len(self.members) :] if self.missing else ()
         marks = {*map(plain_label, self.missing)}
-        return any(("" if value is None else plain_label(str(value).strip())) in marks for value in gold)
-
-        return any(("" if _is_none(value) else str(value).strip()) in self.missing for value in gold)
+        return any(("" if _is_none(value) else plain_label(str(value).strip())) in marks for value in gold)
 
     @property
     def optional(self) -> tuple[str, ...]:
