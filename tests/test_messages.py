@@ -51,6 +51,7 @@ WARNINGS = [
     "training-cut",
     "truncated",
     "unknown-batch",
+    "unknown-settings",
 ]
 
 

@@ -27,6 +27,7 @@ from .config_values import check_config
 from .errors import Errors
 from .hugging_face import Network, Tokenizer
 from .settings import read_json, read_object, unexpected
+from .versions import check_causal, check_honoured, load_fast, reads_as_fast, warn_of_unknown
 
 T = TypeVar("T")
 AutoClass = type[AutoModel] | type[AutoModelForSequenceClassification]
@@ -83,6 +84,8 @@ def load_config(source: Source) -> PretrainedConfig:
     if plain.is_encoder_decoder:
         raise ValueError(Errors.ENCODER_DECODER.format(name=source.name, kind=plain.model_type))
     check_config(raw, plain, lambda key, given, expected: unexpected(file, key, given, expected))
+    check_honoured(file, raw, plain)
+    warn_of_unknown(file, raw, plain)
     known = {key for key in dir(plain) if not key.startswith("_") and not callable(getattr(type(plain), key, None))}
     _check_known("transformer_config", settings, known | set(plain.attribute_map) | {"attn_implementation"})
     check_config(settings, plain, lambda key, given, expected: _bad("transformer_config", key, given, expected))
@@ -109,8 +112,13 @@ def load_tokenizer(source: Source) -> Tokenizer:
 
 
 def _tokenizer_of(source: Source, settings: Mapping[str, Any]) -> Tokenizer:
+    raw = read_object(source.folder / "tokenizer_config.json")
+
     def load() -> Tokenizer:
-        tokenizer = AutoTokenizer.from_pretrained(**source.options, **settings)
+        if reads_as_fast(raw):
+            tokenizer = load_fast(source.folder, settings)
+        else:
+            tokenizer = AutoTokenizer.from_pretrained(**source.options, **settings)
         tokenizer("a")
         return tokenizer
 
@@ -187,9 +195,11 @@ def load_weights(
     """
     try:
         own = None if source.trust else own_class(auto_class, config)
-        return (own or auto_class).from_pretrained(**source.options, config=config, output_loading_info=True)
+        found = (own or auto_class).from_pretrained(**source.options, config=config, output_loading_info=True)
     except Exception as error:  # whatever config and weights lead to
         raise _unfit(source, _told(error)) from error
+    check_causal(source.config_file, read_object(source.config_file), found[0])
+    return found
 
 
 def own_class(auto_class: AutoClass, config: PretrainedConfig) -> Any:
