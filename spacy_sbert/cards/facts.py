@@ -14,8 +14,14 @@ from thinc.api import Model
 
 from ..component.sbert import SentenceBert
 from ..component.shown import rounding_of
-from ..component.upstream import find_listeners, find_table, find_transformer, find_upstream, reads_docs
-from ..encoder.transformer import is_transformer
+from ..component.upstream import (
+    find_listeners,
+    find_table,
+    find_transformer,
+    find_upstream,
+    reads_docs,
+    transformer_name,
+)
 from ..errors.checks import validated
 from ..hooks import records
 from .data import Corpus, read_corpora
@@ -176,9 +182,7 @@ def _base_model(nlp: Language, pipe: SentenceBert, model: Json) -> str:
         return str(model["tok2vec"]["@architectures"])
     if find_table(pipe.model) is not None:
         return str(model["name"])
-    heard = [listener.transformer for listener in listeners]
-    nodes = [node for node in heard if node is not None] or pipe.model.walk()
-    return str(next(node for node in nodes if is_transformer(node)).attrs["name"])
+    return transformer_name(pipe.model)
 
 
 def _is_hub_name(name: str) -> bool:

@@ -38,6 +38,12 @@ def names_of_encoders(model: Model) -> list[str]:
     return own + [node.source for node in nodes if isinstance(node, WordpieceTable)]
 
 
+def transformer_name(model: Model) -> str:
+    """Return the name of the transformer of a pipe, its own or the one it shares, of whatever package."""
+    heard = [listener.transformer for listener in find_listeners(model) if listener.transformer is not None]
+    return str(next(node for node in heard or model.walk() if is_transformer(node)).attrs["name"])
+
+
 def shares_encoder(model: Model) -> bool:
     """Whether the encoder of a pipe hears another component, which waits for the gradient of every Doc."""
     return any(upstream_name(node) is not None for node in model.walk())
