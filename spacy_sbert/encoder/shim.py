@@ -273,7 +273,8 @@ class TransformerShim(SteppingShim):
             folder, of_transformer, name=settings.name, asked=self.options.trust_remote_code, is_saved=is_saved
         )
         source = loading.Source(folder, settings.name, of_tokenizer, of_transformer, trust)
-        tokenizer, config = loading.load_tokenizer(source), loading.load_config(source)
+        config = loading.load_config(source)  # which version 5 reads with the tokenizer, too
+        tokenizer = loading.load_tokenizer(source)
         transformer = self._load_transformer(source, config)
         loading.check_vocabulary(source, tokenizer, transformer)
         loading.try_once(source, transformer, tokenizer, self._trial)

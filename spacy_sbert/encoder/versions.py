@@ -3,12 +3,14 @@
 import inspect
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import transformers
 from packaging.version import InvalidVersion, Version
 from transformers import PreTrainedTokenizerFast
+from transformers.utils import logging
 
 from .errors import Errors, Warnings
 from .hugging_face import Network, Tokenizer
@@ -63,6 +65,18 @@ def warn_of_unknown(file: Path, raw: Mapping[str, Any], config: Any) -> None:
         written, names = raw["transformers_version"], ", ".join(unknown)
         text = Warnings.UNKNOWN_SETTINGS.format(file=file, names=names, written=written, installed=INSTALLED)
         warnings.warn(text, stacklevel=2)
+
+
+@contextmanager
+def without_bars() -> Iterator[None]:
+    """Load weights without the bar that version 5 draws for each model."""
+    drawn = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if drawn:
+            logging.enable_progress_bar()
 
 
 def reads_as_fast(raw: Mapping[str, Any]) -> bool:

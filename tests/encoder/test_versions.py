@@ -3,6 +3,7 @@
 import json
 import shutil
 import warnings
+from contextlib import contextmanager
 
 import numpy
 import pytest
@@ -11,7 +12,7 @@ import torch
 from packaging.version import Version
 from transformers import BertTokenizerFast, Gemma3TextConfig, Gemma3TextModel, Qwen3Config, Qwen3Model
 
-from spacy_sbert.encoder.versions import INSTALLED, ROPE_SINCE
+from spacy_sbert.encoder.versions import INSTALLED
 
 SIZES = {
     "hidden_size": 16,
@@ -24,7 +25,6 @@ SIZES = {
     "pad_token_id": 0,
 }
 TEXTS = ["a man is eating food", "the cat sat on the mat", "someone"]
-BEFORE_5 = pytest.mark.skipif(INSTALLED >= ROPE_SINCE, reason="transformers 4 ignores it, 5 does not")
 
 
 @pytest.fixture
@@ -69,30 +69,35 @@ def states_of(folder, model_class, **settings):
     return numpy.stack(found)
 
 
-# Settings that a version ignores
+# Settings that some versions ignore
 
 
-@pytest.mark.skipif(Version("4.56.2") <= INSTALLED, reason="done by later versions")
-@pytest.mark.parametrize("given", [True, "all"])
-def test_attention_both_ways_is_not_read_as_causal(make_folder, given):
-    folder = make_folder(Gemma3TextModel, Gemma3TextConfig, use_bidirectional_attention=given)
-    with pytest.raises(ValueError, match=rf"use_bidirectional_attention = {given}.*{INSTALLED}.*4\.56\.2 or later"):
-        text_encoder(folder)
+@contextmanager
+def refused_before(version, message):
+    """Expect an error that names what is needed, or, from this version on, none."""
+    if Version(version) <= INSTALLED:
+        yield
+        return
+    with pytest.raises(ValueError, match=rf"{message}.* {INSTALLED} ignores.*transformers {version} or later"):
+        yield
 
 
-@pytest.mark.skipif(Version("4.56.2") > INSTALLED, reason="refused by earlier versions")
-def test_attention_both_ways_is_done(make_folder):
+def test_attention_both_ways_is_not_read_as_causal(make_folder):
     folder = make_folder(Gemma3TextModel, Gemma3TextConfig)
     causal = text_encoder(folder, pooling="cls").encode(TEXTS)
     change(folder / "config.json", use_bidirectional_attention=True)
-    assert abs(text_encoder(folder, pooling="cls").encode(TEXTS) - causal).max() > 1e-3  # the first sees the others
+    with refused_before("4.56.2", "use_bidirectional_attention = True"):
+        found = text_encoder(folder, pooling="cls").encode(TEXTS)
+        assert abs(found - causal).max() > 1e-3  # the first sees the others
 
 
-@pytest.mark.skipif(Version("5.2") <= INSTALLED, reason="done by later versions")
 def test_attention_that_is_not_causal_is_not_read_as_causal(make_folder):
-    folder = make_folder(Qwen3Model, Qwen3Config, is_causal=False)
-    with pytest.raises(ValueError, match=r"is_causal = False.*5\.2 or later"):
-        text_encoder(folder)
+    folder = make_folder(Qwen3Model, Qwen3Config)
+    causal = text_encoder(folder, pooling="cls").encode(TEXTS)
+    change(folder / "config.json", is_causal=False)
+    with refused_before("5.2", "is_causal = False"):
+        found = text_encoder(folder, pooling="cls").encode(TEXTS)
+        assert abs(found - causal).max() > 1e-3
 
 
 def test_an_encoder_that_is_never_causal_may_say_so(tiny_bert, tmp_path):
@@ -101,27 +106,28 @@ def test_an_encoder_that_is_never_causal_may_say_so(tiny_bert, tmp_path):
     assert numpy.array_equal(text_encoder(folder).encode(TEXTS), text_encoder(tiny_bert).encode(TEXTS))
 
 
-@BEFORE_5
 @pytest.mark.parametrize(
     "rope",
     [
         {"rope_theta": 1_000_000.0, "rope_type": "default"},
-        {"rope_theta": 10_000.0, "rope_type": "yarn", "factor": 4.0},
-        {"full_attention": {"rope_theta": 160_000.0, "rope_type": "default"}},
+        {"rope_theta": 10_000.0, "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16},
     ],
 )
 def test_rotary_positions_of_version_5_are_not_ignored(make_folder, rope):
-    folder = make_folder(Qwen3Model, Qwen3Config, rope_parameters=rope, rope_theta=...)
-    with pytest.raises(ValueError, match=r"asks for rope_parameters = .*Install transformers 5\.0 or later"):
-        text_encoder(folder)
+    folder = make_folder(Qwen3Model, Qwen3Config)
+    plain = text_encoder(folder, pooling="lasttoken").encode(TEXTS)
+    change(folder / "config.json", rope_parameters=rope, rope_theta=..., rope_scaling=...)
+    with refused_before("5.0", "rope_parameters = "):
+        found = text_encoder(folder, pooling="lasttoken", normalize=False).encode(TEXTS)
+        assert abs(text_encoder(folder, pooling="lasttoken").encode(TEXTS) - plain).max() > 1e-6
+        assert numpy.allclose(found, states_of(folder, Qwen3Model), atol=1e-6)
 
 
-@BEFORE_5
 @pytest.mark.parametrize("theta", [..., 1_000_000.0])
 def test_rotary_positions_that_are_known_are_read(make_folder, theta):
     """Those of the default, and those that are written for version 4, too."""
     rope = {"rope_theta": 10_000.0 if theta is ... else theta, "rope_type": "default"}
-    folder = make_folder(Qwen3Model, Qwen3Config, rope_parameters=rope, rope_theta=theta)
+    folder = make_folder(Qwen3Model, Qwen3Config, rope_parameters=rope, rope_theta=theta, rope_scaling=...)
     expected = states_of(folder, Qwen3Model)
     found = text_encoder(folder, pooling="lasttoken", normalize=False).encode(TEXTS)
     assert numpy.allclose(found, expected, atol=1e-6)
