@@ -17,6 +17,7 @@ import torch
 from killing import command, killed_at, run, typed
 from thinc.api import Config
 
+from spacy_sbert.training.config_checks import check_config
 from spacy_sbert.training.improving import Progress
 from spacy_sbert.training.random_states import random_states, set_random_states
 
@@ -207,6 +208,16 @@ def test_a_damaged_checkpoint_is_refused(broken, file):
 )
 def test_what_is_wrong_in_a_training_is_said_without_a_traceback(config_of, tmp_path, setting, said):
     assert said in refused(config_of("sts", **(EPOCHS | setting)), tmp_path / "out")
+
+
+def test_settings_beside_a_source_are_refused():
+    block = {"source": "en_mine", "loss": {"@layers": "mine.v1"}, "replace_listeners": ["model.tok2vec"]}
+    with pytest.raises(
+        ValueError, match=r"a source and also loss, .*Load en_mine with .*\"components\.sbert\.loss\": "
+    ):
+        check_config({"training": {}, "components": {"sbert": block}})
+    del block["loss"]
+    check_config({"training": {}, "components": {"sbert": block | {"component": "other"}}})
 
 
 @pytest.mark.parametrize(

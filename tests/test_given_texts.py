@@ -123,6 +123,8 @@ def test_each_function_takes_columns(make_nlp):
     expected = sbert.encode(TEXTS)
     for given in (Frame({"text": TEXTS}, "cab"), pyarrow.table({"text": TEXTS}), numpy.array(TEXTS)[:, None]):
         assert numpy.array_equal(sbert.encode(given), expected)
+    with pytest.raises(TypeError, match=r"an array of shape \(\)"):
+        sbert.encode(numpy.array("a dog"))
     with pytest.raises(TypeError, match="2 columns"):
         sbert.encode(Frame({"text": TEXTS, "other": TEXTS}))
     with pytest.raises(TypeError, match="2 columns"):

@@ -51,6 +51,9 @@ WARNINGS = [
     "training-cut",
     "truncated",
     "unknown-batch",
+    "unknown-dev-labels",
+    "unknown-evaluate-labels",
+    "unknown-init-labels",
     "unknown-settings",
 ]
 

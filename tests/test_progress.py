@@ -158,6 +158,21 @@ def test_no_end_no_time_left(make_nlp):
     assert "ex/s" in stdout.getvalue() and "left" not in stdout.getvalue()
 
 
+@pytest.mark.parametrize(
+    ("weights", "is_refused"), [({"sts_spearman": 1.0}, False), ({"mine": 1.0}, True), ({}, False)]
+)
+def test_an_evaluation_without_a_weighted_score_ends_the_training(make_nlp, weights, is_refused):
+    nlp = make_nlp()
+    nlp.config["training"]["score_weights"] = {"sts_spearman": None, "sts_pearson": None, **weights}
+    log, close = progress_logger()(nlp, io.StringIO(), io.StringIO())
+    if is_refused:
+        with pytest.raises(ValueError, match=r"no score of \[training.score_weights\] \(mine\) .*: sts_spearman\."):
+            log(info_of({"sbert": 1.0}))
+    else:
+        log(info_of({"sbert": 1.0}))
+    close()
+
+
 def test_bar_shows_speed_and_time_left(make_nlp):
     stderr = Terminal()
     nlp, _, log, close = make(make_nlp, stderr)

@@ -59,6 +59,7 @@ def test_the_service_answers_with_the_vectors_of_its_encoder(run, tiny_bert):
     testclient = pytest.importorskip("fastapi.testclient")
     found = run("service", blocks("service")[:1])
     with testclient.TestClient(found["app"]) as client:
+        assert client.get("/health").json() == {"status": "ok"}
         answer = client.post("/encode", json={"texts": TEXTS})
         expected = load_pipe(str(tiny_bert)).encode(TEXTS)
         assert answer.status_code == 200 and numpy.array_equal(numpy.float32(answer.json()), expected)
@@ -123,6 +124,8 @@ def test_the_dockerfile_pins_the_torch_of_the_constraints_and_checks_its_encoder
     (dockerfile,) = blocks("containers", "dockerfile")
     (check,) = re.findall(r"^RUN python -c '(.*)'$", dockerfile, re.MULTILINE)
     assert run("containers", [check])["nlp"].pipe_names == ["sbert"]
+    (address,) = re.findall(r"^  CMD python .*http://localhost:8000(/\w+)", dockerfile, re.MULTILINE)
+    assert f'@app.get("{address}")' in text("service") and "EXPOSE 8000" in dockerfile
     assert "HF_HUB_OFFLINE=1" in dockerfile and dockerfile.index("ENV HF_HUB_OFFLINE") < dockerfile.index("RUN python")
 
 

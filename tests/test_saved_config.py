@@ -110,10 +110,17 @@ def test_what_no_config_can_hold_is_refused_at_once(prompts):
         Prompts(prompts)
 
 
+@pytest.mark.parametrize("name", ["${q}", "${a.b}", "a${"])
+def test_a_default_prompt_name_that_no_config_can_hold(name):
+    with pytest.raises(ValueError, match=r"default_prompt_name = .*encode\(texts, prompt_name=...\)"):
+        Prompts({name: "the cat: "}, name)
+    assert Prompts({name: "the cat: "}).own == {name: "the cat: "}
+
+
 def test_columns_and_files_with_the_sign(tiny_bert, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = [f"the cat {i},a mat {i},{i % 2}" for i in range(8)]
-    Path("$.csv").write_text("\n".join(["name ($),$$ title,score", *rows]))
+    Path("$.csv").write_text("\n".join(["name ($),$$ title,similarity", *rows]))
     folder = tmp_path / "$ models"
     folder.symlink_to(tiny_bert)
     run("init-config", "$.csv", "$.csv", "-o", "x.cfg", "-q", "--encoder", folder, "--epochs", 1)
@@ -128,7 +135,7 @@ def test_columns_and_files_with_the_sign(tiny_bert, tmp_path, monkeypatch):
         assert one.config["paths"]["train"] == "$.csv"
         assert one.config["components"]["sbert"]["model"]["name"] == str(folder)
     run("evaluate", "out/model-last", "$.csv", "-q")
-    Path("${a}.csv").write_text("\n".join(["name ($),$$ title,score", *rows]))
+    Path("${a}.csv").write_text("\n".join(["name ($),$$ title,similarity", *rows]))
     message = run("init-config", "${a}.csv", "$.csv", "-o", "y.cfg", "-q", code=1)
     assert "begins a variable. Rename the file" in message and not Path("y.cfg").exists()
 

@@ -88,6 +88,21 @@ def test_evaluate_follows_the_pipes_key(make_nlp, tmp_path):
     assert scores == evaluate(make_nlp(), path) and scores["sts_spearman"] is not None
 
 
+def test_evaluate_takes_a_scorer_of_ones_own(make_nlp, tmp_path):
+    from spacy_sbert.evaluation import evaluate
+
+    path = tmp_path / "pairs.csv"
+    path.write_text("".join(f"a\tb\tc\td\t{5 * s}\t{u}\t{v}\n" for u, v, s in PAIRS), encoding="utf8")
+    nlp = make_nlp()
+    nlp.get_pipe("sbert").scorer = lambda examples, **_: {"n": len(examples), "none": None, "of_each": {"a": 1}}
+    found = evaluate(nlp, path)
+    assert (found["pairs"], found["n"], found["none"], found["sts_spearman"]) == (len(PAIRS), len(PAIRS), None, None)
+    assert "of_each" not in found
+    nlp.remove_pipe("sbert")
+    with pytest.raises(ValueError, match="no 'sbert' pipe that scores pairs"):
+        evaluate(nlp, path)
+
+
 def test_each_pipe_scores_its_own_vectors(scored, tiny_bert):
     nlp, examples = scored(PAIRS)
     nlp.add_pipe("sbert", name="cls", config={"model": {"name": str(tiny_bert), "pooling": "cls"}})

@@ -81,6 +81,16 @@ def test_every_page_is_in_the_navigation(built: tuple[Path, str], pages: dict[Pa
     assert [path.name for path in pages if path.resolve() not in listed] == []
 
 
+def test_a_page_of_benchmarks_has_its_name_in_the_navigation(pages: dict[Path, Page], built: tuple[Path, str]):
+    text = pages[built[0] / "index.html"].text
+    assert re.search(r'<a href="benchmarks/index.html" class="md-nav__link">\s*<span[^>]*>\s*Benchmarks\s', text)
+
+
+def test_the_scheme_is_that_of_the_system_until_the_reader_chooses(pages: dict[Path, Page]):
+    for page in pages.values():
+        assert re.findall(r'data-md-color-media="(.*?)"', page.text)[0] == "(prefers-color-scheme)"
+
+
 def test_links_and_anchors_of_the_site_resolve(pages: dict[Path, Page]):
     dead, seen = [], 0
     for path, page in pages.items():

@@ -25,7 +25,7 @@ CONTENTS = '<nav aria-label="Contents"><ul>'  # in every page
 BLOCK = re.compile(r"<!-- table (?P<file>[^\s,]+)(?:, plot (?P<column>[^>]+?))? -->\n(?P<body>.*?)<!-- end -->", re.S)
 TABLE = re.compile(r"(?P<lines>(?:^\|.*\n)+)(?P<notes>(?:^(?!\|).*\n)*)", re.M)  # notes: until the next one
 HEADING = re.compile(r"^(#+) (.+)$", re.M)
-NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 CELLS = re.compile(r"(?<!\\)\|")  # a bar that is escaped ends no cell
 
 

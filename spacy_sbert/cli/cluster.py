@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast
 from typer import Option
 from wasabi import msg
 
-from .ending import or_fail
+from .ending import check_columns, or_fail
 from .group import app
 from .on_texts import Corpus, How, Table, check_table, run, with_ids, write
 from .options import Pipeline, Seed, Vectors, given, takes_options
@@ -63,6 +63,7 @@ def cluster_cli(
     columns of a table are kept.
     """
     check_table(output, overwrite=how.overwrite)
+    check_columns(corpus, how.column, header=how.header)
 
     from ..errors.progress import ticking
     from ..search.texts import NO_CLUSTER, check_method, cluster_texts
@@ -80,6 +81,9 @@ def cluster_cli(
     msg.info(
         f"{len({row[0] for row in rows} - {NO_CLUSTER})} clusters of {len(rows) - alone} texts; {alone} are in none"
     )
+    blank = found.read.rows[-1] + 1 - len(rows) if rows else 0
+    if blank:
+        msg.warn(f"Rows without text, which are left out: {blank}", 'The column "row" has the numbers of the others.')
     if 2 * alone > len(rows):
         msg.warn("Most texts are in no cluster", "A lower --threshold, or a smaller --min-size, takes in more.")
 

@@ -1,13 +1,13 @@
 """`python -m spacy sbert encode`: from a file of texts to a file of vectors."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
 from typer import Argument, BadParameter, Exit, Option
 from wasabi import msg
 
-from .ending import fail, or_fail
+from .ending import check_columns, fail, or_fail
 from .errors import Errors
 from .group import app
 from .loading import Computing, WithFormerName, check_pipeline
@@ -46,7 +46,7 @@ class Running(WithFormerName, Computing):
 class Encoding:
     """Which texts of a file become which vectors, and how."""
 
-    column: Column = "text"
+    column: Column = None
     header: Header = True
     id_column: IdColumn = None
     with_text: Annotated[bool, Option("--with-text", help="Write the texts into a .parquet output, too.")] = False
@@ -127,6 +127,7 @@ def encode_cli(
     if not Path(source).exists():
         fail(f"Cannot encode {source}", Errors.ENCODE_NO_INPUT.format(path=source))
 
+    check_columns(Path(source), encoding.column, header=encoding.header)
     if running.pipeline is not None:
         check_pipeline(running.pipeline)
 
@@ -140,12 +141,12 @@ def encode_cli(
                 from ..bulk.run import check_given
 
                 known = Options.__dataclass_fields__
-                asked = {name: value for name, value in asdict(encoding).items() if name in known}
+                asked = {name: value for name, value in given(encoding).items() if name in known}
                 check_given(Path(source), Path(target), Options(**asked), overwrite=encoding.overwrite)
                 pipe = load_pipe(
                     running.pipeline, name=running.pipe_name, precision=cast(Any, running.precision), gpu_ids=gpus
                 )
-            report = encode_file(pipe, source, target, gpu_ids=gpus, progress=bar, **asdict(encoding))
+            report = encode_file(pipe, source, target, gpu_ids=gpus, progress=bar, **given(encoding))
     except KeyboardInterrupt:
         msg.warn("Stopped", "Run the same command again to go on.")
         raise Exit(130) from None
@@ -183,7 +184,7 @@ def encode_folder(source: str, target: str, running: Running, encoding: Encoding
     """Encode the files of a folder, and end with 1 if one of them could not be."""
     from ..bulk.dataset import encode_dataset
 
-    options = asdict(encoding)
+    options = given(encoding)
     if options.pop("overwrite"):
         fail(Errors.BULK_OF_FILES.format(option="--overwrite", path=source))
     try:

@@ -58,6 +58,16 @@ def check_corpus(path: Path) -> Path:
     return path
 
 
+def check_columns(path: Path, column: str | None, *, header: bool) -> None:
+    """End the command where columns are named of a file with a text a line. column (str): None if it was not given."""
+    from ..files.lines import format_suffix
+
+    options = {"--column": column is not None, "--no-header": not header}
+    asked = [option for option, is_given in options.items() if is_given]
+    if asked and format_suffix(path) == ".txt":
+        fail(Errors.NO_COLUMNS_IN_TEXT.format(path=path, options=" and ".join(asked)))
+
+
 def _printable(text: str) -> str:
     return text.encode("utf8", "backslashreplace").decode("utf8")
 

@@ -19,6 +19,14 @@ class Errors(errors.Errors):
     ENCODE_NO_INPUT = (
         "There is no file or folder {path}: expected texts, as `encode INPUT OUTPUT` or `encode PIPELINE INPUT OUTPUT`."
     )
+    BAD_MEMBERS = (
+        "Cannot read --members {given} ({reason}): expected names with commas between. Put a name that has a comma in "
+        """quotes: --members '"q,r",text2'."""
+    )
+    NO_COLUMNS_IN_TEXT = (
+        "{path} has a text a line, and no columns: leave {options} out. If it is a table, give it a name that ends in "
+        ".csv or .tsv."
+    )
     ENCODE_PATHS = (
         "Cannot tell what {given} is: expected `encode INPUT OUTPUT --pipeline PIPELINE` or `encode PIPELINE INPUT "
         "OUTPUT`, with the pipeline once."
@@ -50,6 +58,10 @@ class Errors(errors.Errors):
         "{path} has two texts a row ({members}) and no gold to score by, neither a score nor a label. Name its column "
         "by --score or --label, or give a table that has one."
     )
+    EVALUATE_NO_HEADER = (
+        "The pipeline was trained on tables without a header, and {path} has one, or other columns. If its columns are "
+        "the same, give {options}; otherwise name them with --members and --score or --label."
+    )
     EVALUATE_NO_SCORE = (
         "Nothing can be measured on {path}: {reasons}. Give a file whose gold the pipeline can be scored by."
     )
@@ -59,7 +71,7 @@ class Errors(errors.Errors):
     )
     INIT_NO_GOLD = (
         "{path} has no gold to score by, neither a score nor a label: with pairs alone nothing can be measured. Give a "
-        "dev table with a column of scores, 0 for pairs that do not belong together and 1 for those that do."
+        "dev table with a column 'score', 0 for pairs that do not belong together and 1 for those that do."
     )
     INIT_OTHER_GOLD = (
         "{train} has scores of 0 and 1 alone, {dev} has others, too: average precision, which is measured in training "
@@ -67,6 +79,10 @@ class Errors(errors.Errors):
     )
     INIT_ONE_VALUE = (
         "Nothing can be {what} {path}: {reason}. Give a table with several values, or one without this column."
+    )
+    INIT_OTHER_LABELS = (
+        "{dev} has the labels {given}, and {train} has none of them: {known}. Spell them alike, or give another dev "
+        "table."
     )
     CONVERT_RANGE = (
         "The scores of {path} (column '{column}') are in the range {low:g} to {high:g}, and are stored from 0 to 1. "
@@ -91,6 +107,10 @@ class Warnings(errors.Warnings):
     """Of warnings and the log."""
 
     OLD_CALL = "'{old}' is now the command 'python -m spacy sbert {new}', with the same options. This call still works."
+    UNKNOWN_INIT_LABELS = (
+        "{count} examples of {dev} have labels that {train} does not have: {given}. They count as wrong: correct or "
+        "remove them."
+    )
 
 
 class Notes(errors.Messages):

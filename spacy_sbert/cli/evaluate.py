@@ -72,12 +72,13 @@ def _evaluate(pipeline: str, data_path: Path, layout: Layout, output: Path | Non
         if reading.get("format") == TABLE and len(members) == PAIR and not {"score", "label"} & reading.keys():
             fail(Errors.EVALUATE_NO_GOLD.format(path=data_path, members=", ".join(members)))
         scores, reasons = evaluate_with_reasons(nlp, data_path, progress=shown, **reading)
-        if not any(scores[key] is not None for key in LABELS):
+        measured = {key: score for key, score in scores.items() if key != "pairs" and score is not None}
+        if not measured:
             raise ValueError(Errors.EVALUATE_NO_SCORE.format(path=data_path, reasons="; ".join(reasons)))
     rows = [("Examples", str(scores["pairs"]))]
-    rows += [(name, f"{100 * score:.2f}") for key, name in LABELS.items() if (score := scores[key]) is not None]
+    rows += [(LABELS.get(key, key), f"{100 * score:.2f}") for key, score in measured.items()]
     msg.table(rows, title="Scores x 100, vectors compared by cosine, triplets by Euclidean distance")
-    if reasons:
+    if reasons and measured.keys() <= LABELS.keys():
         msg.warn(f"Other scores are not defined: {'; '.join(reasons)}")
     if output is not None:
         with or_fail(f"Cannot write {output}"):

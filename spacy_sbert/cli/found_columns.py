@@ -6,9 +6,10 @@ from typing import Any
 
 from wasabi import msg
 
+from .errors import Errors
 from .options import Layout
 
-MISSING = "missing"  # of PairCorpus
+GOLDS = ("score", "label")
 
 
 def reading_of(
@@ -16,17 +17,18 @@ def reading_of(
 ) -> dict[str, Any]:
     """Return how a file is read, and print in one line what was chosen.
 
-    A table is read as the pipeline was scored in training if it has these columns, else by what is in it; other layouts
-    as the options say.
+    A table is read by the columns that the pipeline was scored by in training if it has them, else by what is in it;
+    its header, range of scores and missing labels are its own. Other layouts are read as the options say.
 
     path (Path): the file. layout (Layout): the options.
     scored_as (Mapping): the reader in the pipeline's config, if there is one. shown (bool): whether a bar is.
     RETURNS (dict): settings of PairCorpus.
-    RAISES (ValueError): for a table whose columns cannot be told apart, see find_table.
+    RAISES (ValueError): for a table whose columns cannot be told apart, see find_table; without a header, for one whose
+        columns may be others than those in training.
     """
     from ..errors.progress import ticking
     from ..files.lines import format_suffix
-    from ..files.tables import TABLES, column_names
+    from ..files.tables import TABLES
     from ..readers.layouts import AUTO, TABLE, is_own_table
     from ..readers.own_table import find_table
 
@@ -34,20 +36,51 @@ def reading_of(
         if layout.format == AUTO and format_suffix(path) in TABLES:
             msg.info("Layout found: the STS benchmark's, two texts and a score from 0 to 5 in seven columns")
         return layout.reading()
-    own = {name: value for name, value in (scored_as or {}).items() if name in {*Layout.__dataclass_fields__, MISSING}}
-    if layout.known() == Layout().known() and own.get("format") == TABLE and own.get("members"):
-        wanted = {*own["members"], *(own[gold] for gold in ("score", "label") if own.get(gold))}
-        if wanted <= set(column_names(path, header=own.get("header", True))):
-            msg.info(f"Columns as in its training: {', '.join(own['members'])}")
-            return own
+    own = _columns_of(scored_as or {}) if layout.known() == Layout().known() else {}
+    said = "Columns as in its training" if own and _has_columns(path, own) else "Columns found"
     with ticking("Finding the columns", shown=shown):
-        found = find_table(path, **layout.known())
+        found = find_table(path, **(layout.known() if said == "Columns found" else own))
     columns = found.columns
     scaled = "" if columns.score is None else f", scores from {columns.min_score:g} to {columns.max_score:g}"
     unused = f"; not used: {', '.join(found.unused)}" if found.unused else ""
     skipped = f"; {found.skipped_rows()}" if found.skipped else ""
-    msg.info(f"Columns found: {', '.join(columns.names)}{scaled}{unused}{skipped}")
+    msg.info(f"{said}: {', '.join(columns.names)}{scaled}{unused}{skipped}")
     return {"format": TABLE, **found.reading()}
+
+
+def _columns_of(scored_as: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a reader of tables, as find_table takes them; none if it reads others."""
+    if scored_as.get("format") != "table" or not scored_as.get("members"):
+        return {}
+    golds = {name: scored_as[name] for name in GOLDS if scored_as.get(name)}
+    return {"members": list(scored_as["members"]), "header": scored_as.get("header", True), **golds}
+
+
+def _has_columns(path: Path, own: Mapping[str, Any]) -> bool:
+    """Return whether a table has the columns that the pipeline was scored by in training.
+
+    RAISES (ValueError): if these are without names, and the table has a header, or may have others in their places.
+    """
+    from ..files.delimited import has_header
+    from ..files.lines import format_suffix
+    from ..files.tables import DELIMITED, column_names
+    from ..readers.own_table import find_table
+
+    wanted = [*own["members"], *(own[gold] for gold in GOLDS if gold in own)]
+    if own["header"] or format_suffix(path) not in DELIMITED:
+        return {*wanted} <= {*column_names(path)}
+    names = column_names(path, header=False)
+    try:
+        found = find_table(path, header=False).columns
+    except ValueError:  # it cannot be told from what is in it: they are the same if there are no others
+        is_same = {*names} == {*wanted}
+    else:
+        is_same = {*found.members} == {*own["members"]} and {*found.names} == {*wanted}
+    if not is_same or has_header(path):
+        gold = "".join(f" --{name} {own[name]}" for name in GOLDS if name in own)
+        options = f"--no-header --members {','.join(own['members'])}{gold}"
+        raise ValueError(Errors.EVALUATE_NO_HEADER.format(path=path, options=options))
+    return True
 
 
 def _has_named_columns(path: Path, layout: Layout) -> bool:

@@ -8,7 +8,7 @@ from typer import Argument, Option
 from wasabi import msg
 
 from .ending import check_new, fail, or_fail
-from .errors import Errors
+from .errors import Errors, Warnings
 from .group import app
 from .options import (
     MAX_SCORE,
@@ -21,7 +21,7 @@ from .options import (
     Quiet,
     Score,
     given,
-    listed,
+    listed_columns,
     takes_options,
 )
 
@@ -53,7 +53,7 @@ class Told:
 
     def known(self) -> dict[str, Any]:
         """As find_table takes them."""
-        return given(self) | {"members": None if self.members is None else listed(self.members)}
+        return given(self) | {"members": None if self.members is None else listed_columns(self.members)}
 
 
 @app.command("init-config")
@@ -140,7 +140,23 @@ def _tables(train_path: Path, dev_path: Path, told: Told, *, shown: bool) -> "tu
             fail(Errors.INIT_ONE_VALUE.format(what=what, path=path, reason=reason))
     if train.kind == "binary" and dev.kind != "binary":
         fail(Errors.INIT_OTHER_GOLD.format(train=train_path, dev=dev_path))
+    if train.kind == "labelled":
+        _check_labels(train_path, dev_path, train, dev)
     return train, dev
+
+
+def _check_labels(train_path: Path, dev_path: Path, train: "OwnTable", dev: "OwnTable") -> None:
+    """Compare the labels of pairs: a classifier gives only those that it has learned."""
+    from ..readers import listed_labels
+
+    known, labels = train.labels(), dev.labels()
+    unknown = [label for label in labels if label not in known] if known else []
+    named = {"train": train_path, "dev": dev_path, "given": listed_labels(unknown)}
+    if unknown and len(unknown) == len(labels):
+        fail(Errors.INIT_OTHER_LABELS.format(known=listed_labels(known), **named))
+    if unknown:
+        count = sum(labels[label] for label in unknown)
+        msg.warn(Warnings.UNKNOWN_INIT_LABELS.format(count=count, **named))
 
 
 def _say(out: Path, config: "Config", train: "OwnTable", dev: "OwnTable") -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Option
 from wasabi import msg
 
-from .ending import fail
+from .ending import check_columns, fail
 from .errors import Errors
 from .group import app
 from .on_texts import Corpus, How, Table, check_table, run, with_ids, write
@@ -40,6 +40,7 @@ def mine_cli(
     --min-score 0.9 one row for each text that has a duplicate, with the number of its group.
     """
     check_table(output, overwrite=how.overwrite)
+    check_columns(corpus, how.column, header=how.header)
     if groups and (min_score is None or k is not None):
         fail(Errors.MINE_GROUPS)
 

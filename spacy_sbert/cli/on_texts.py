@@ -10,7 +10,7 @@ from wasabi import msg
 
 from .ending import check_corpus, check_new, or_fail
 from .loading import Computing, WithFormerName, check_pipeline
-from .options import TEXTS, Column, Header, IdColumn, Overwrite
+from .options import COLUMN, TEXTS, Column, Header, IdColumn, Overwrite
 
 Corpus = Annotated[Path, Argument(help=TEXTS, exists=True, dir_okay=False, callback=check_corpus)]
 Table = Annotated[Path, Argument(help="The .tsv or .jsonl file to write.")]
@@ -21,7 +21,7 @@ class How(WithFormerName, Computing):
     """Which pipe encodes which texts of the file, and where."""
 
     name: Annotated[str | None, Option("--name", hidden=True)] = None
-    column: Column = "text"
+    column: Column = None
     id_column: IdColumn = None
     header: Header = True
     overwrite: Overwrite = False
@@ -60,17 +60,18 @@ def run(
     others (bool): whether the other columns of a table are read, too.
     """
     check_pipeline(pipeline)
+    column = how.column or COLUMN
 
     from ..search.corpus import read_corpus
 
     with or_fail(f"Cannot take the vectors in {vectors}"):
-        stored = None if vectors is None else vectors_of(vectors, corpus, how.column, header=how.header)
+        stored = None if vectors is None else vectors_of(vectors, corpus, column, header=how.header)
     settings: dict[str, Any] = {"progress": how.shown}
     with or_fail(f"Cannot work on {corpus}"):
         if not corpus.is_dir():
             settings["read"] = read_corpus(
                 corpus,
-                how.column,
+                column,
                 id_column=how.id_column,
                 header=how.header,
                 others=others,

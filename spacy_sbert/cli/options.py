@@ -1,5 +1,6 @@
 """Options that belong together, as dataclasses: a command takes one object in place of a parameter for each of them."""
 
+import csv
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import asdict, dataclass, fields, is_dataclass
@@ -8,7 +9,9 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
-from typer import Argument, Option
+from typer import Argument, BadParameter, Option
+
+from .errors import Errors
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -33,7 +36,10 @@ Overwrite = Annotated[bool, Option("--overwrite", help="Replace the output if it
 Gpu = Annotated[int, Option("--gpu-id", "-g", help=GPU, min=-1)]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Show no progress bar.")]
 Lang = Annotated[str, Option("--lang", "-l", help="The language whose tokenizer makes the Docs.")]
-Column = Annotated[str, Option("--column", "-c", help="The column or JSON field of the texts.")]
+COLUMN = "text"  # by default
+Column = Annotated[
+    str | None, Option("--column", "-c", help="The column or JSON field of the texts.", show_default=COLUMN)
+]
 Header = Annotated[bool, Option(" /--no-header", help=HEADER, show_default=False)]
 Precision = Annotated[
     str | None,
@@ -67,7 +73,7 @@ class Layout:
     def reading(self) -> dict[str, Any]:
         """The options that were given, as PairCorpus takes them; an empty name is none."""
         said = {name: value for name, value in given(self).items() if value != ""}
-        return said | ({"members": listed(self.members)} if self.members else {})
+        return said | ({"members": listed_columns(self.members)} if self.members else {})
 
     def known(self) -> dict[str, Any]:
         """The same as find_table takes them."""
@@ -141,6 +147,15 @@ class Benchmark:
 def listed(given: str) -> tuple[str, ...]:
     """The names in a list with commas."""
     return tuple(name.strip() for name in given.split(",") if name.strip())
+
+
+def listed_columns(given: str) -> tuple[str, ...]:
+    """The names of columns in a list with commas; a name that has one is in quotes. RAISES (BadParameter)."""
+    try:
+        names = next(csv.reader([given], skipinitialspace=True, strict=True), [])
+    except csv.Error as error:
+        raise BadParameter(Errors.BAD_MEMBERS.format(given=given, reason=error)) from error
+    return tuple(name.strip() for name in names if name.strip())
 
 
 def given(options: "DataclassInstance") -> dict[str, Any]:

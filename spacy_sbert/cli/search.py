@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from typer import Argument, Option, get_text_stream
 from wasabi import msg
 
-from .ending import check_corpus, fail, or_fail
+from .ending import check_columns, check_corpus, fail, or_fail
 from .errors import Errors
 from .group import app
 from .on_texts import How, check_table, run, write
@@ -73,6 +73,7 @@ def search_cli(
     """
     work: Callable[..., Any]
     check_table(output, overwrite=how.overwrite)
+    check_columns(corpus, how.column, header=how.header)
     queries = [*(queries or []), *(_read_queries(queries_path) if queries_path is not None else [])]
     if not queries:
         fail(Errors.NO_QUERY)

@@ -45,6 +45,7 @@ def train_cli(
     from spacy.training.initialize import init_nlp
     from spacy.util import load_config, logger
 
+    from ..readers.missing_labels import check_missing_labels
     from ..training.checkpoint import latest
     from ..training.config_checks import check_config, check_output, check_overrides
     from ..training.loop import DIR_CHECKPOINT, Checkpoints, find_checkpoint, train
@@ -69,6 +70,7 @@ def train_cli(
                     check_overrides(load_config(config, interpolate=False), overrides)
                     settings = load_config(config, overrides, interpolate=False)
                     check_config(settings)
+                    check_missing_labels(settings.interpolate().get("corpora", {}))
                     nlp = init_nlp(settings, use_gpu=ranks.gpu_id)
                 ended = train(nlp, output, ranks, checkpoints)
         except RankLost as error:

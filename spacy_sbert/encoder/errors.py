@@ -59,6 +59,10 @@ class Errors(errors.Errors):
         "breaks, nor '#', ';', '[' or white space at its ends, and a text without '${{', which begins a variable. "
         "Give such a prompt with each call, encode(texts, prompt=...)."
     )
+    DEFAULT_PROMPT_NOT_SAVED = (
+        "Cannot save default_prompt_name = {given!r} in a config, where '${{' begins a variable. Rename the prompt, or "
+        "give its name with each call, encode(texts, prompt_name=...)."
+    )
     PROMPT_WINDOWS = (
         'include_prompt = false and overflow = "windows" do not go together: only the first window of a text begins '
         'with the prompt. Set overflow = "truncate".'

@@ -24,6 +24,8 @@ class Prompts:
         for name, prompt in self.own.items():
             if "${" in prompt or not _is_key(name):
                 raise ValueError(Errors.PROMPT_NOT_SAVED.format(name=name, given=prompt))
+        if "${" in (self.default_name or ""):
+            raise ValueError(Errors.DEFAULT_PROMPT_NOT_SAVED.format(given=self.default_name))
 
     def find(self, settings: FolderSettings, name: str | None = None) -> str:
         """The prompt of a name, or the default one.

@@ -90,3 +90,12 @@ class Errors(errors.Errors):
         "The task '{task}' gave a batch with {given}, but no text: a pipeline encodes only texts. Choose tasks whose "
         "modality is text."
     )
+
+
+class Warnings(errors.Warnings):
+    """Of warnings and the log."""
+
+    UNKNOWN_EVALUATE_LABELS = (
+        "{count} examples of {path} have labels that the pipeline does not know ({given}; known are {known}). They "
+        "count as wrong: correct or remove them."
+    )

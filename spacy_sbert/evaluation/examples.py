@@ -1,16 +1,19 @@
 """Evaluation of a pipeline on a file of examples."""
 
+import warnings
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from spacy.language import Language
 from spacy.scorer import Scorer
+from spacy.training import Example
 
 from ..errors.checks import validated
 from ..errors.progress import progress_of
-from ..readers import MEASURES, GoldFacts, PairCorpus
-from .errors import Errors
+from ..readers import MEASURES, GoldFacts, PairCorpus, listed_labels
+from .errors import Errors, Warnings
 
+OTHER_LABELS = "the labels of the pairs are {given}, and the pipeline has none of them: {known}"
 MODEL_REASONS = {
     "sts_spearman": "all similarities are alike",
     "sts_pearson": "all similarities are alike",
@@ -37,7 +40,8 @@ def evaluate(nlp: Language, path: str | Path, *, progress: bool = False, **reade
     path (str or Path): the examples, see PairCorpus. progress (bool): whether to show progress bars.
     reader: settings of PairCorpus, such as format.
     RETURNS (dict): pairs, the number of examples, and what the pipeline's scorers report of them: sts_spearman and
-        sts_pearson, from -1 to 1, pair_ap, nli_acc, triplet_acc and knn_acc, from 0 to 1; None where not defined.
+        sts_pearson, from -1 to 1, pair_ap, nli_acc, triplet_acc and knn_acc, from 0 to 1; None where not defined. Of a
+        scorer of the user's own, also the numbers that it gives.
     RAISES (ValueError): if the file is not what PairCorpus reads, or no pipe scores pairs.
     """
     return evaluate_with_reasons(nlp, path, progress=progress, **reader)[0]
@@ -62,14 +66,38 @@ def evaluate_with_reasons(
     for example, doc in zip(examples, shown, strict=True):
         example.predicted = doc
     scores = Scorer(nlp=nlp).score(examples)
-    if "sts_spearman" not in scores:
+    own = {} if "sts_spearman" in scores else _own_scores(nlp, examples)
+    if "sts_spearman" not in scores and not own:
         raise ValueError(Errors.NO_SCORES.format(pipes=nlp.pipe_names))
-    found = {key: None if (score := scores.get(key)) is None else float(score) for key in MEASURES}
+    found = {key: None if (score := scores.get(key)) is None else float(score) for key in MEASURES} | own
     gold = GoldFacts()
     for example in examples:
         gold.add(example.reference, corpus.spans_key)
     undefined = {**MODEL_REASONS, **gold.undefined()}
+    if found["nli_acc"] is not None and (reason := _other_labels(nlp, path, gold)):
+        found["nli_acc"], undefined["nli_acc"] = None, reason
     reasons = gold.relevant({key: undefined[key] for key, score in found.items() if score is None and key in undefined})
     if not reasons and not any(score is not None for score in found.values()):
         reasons = ["its examples have no gold: no scores, no labels, no triplets"]
     return {"pairs": len(examples), **found}, reasons
+
+
+def _own_scores(nlp: Language, examples: list[Example]) -> dict[str, float | None]:
+    """Return the numbers that a scorer of the user's own gives, in place of that of this package."""
+    pipes: list[Any] = [pipe for _, pipe in nlp.pipeline if isinstance(pipe, AnswersForDocs)]
+    scores = {key: score for pipe in pipes for key, score in pipe.score(examples).items()}
+    return {key: score for key, score in scores.items() if score is None or isinstance(score, int | float)}
+
+
+def _other_labels(nlp: Language, path: str | Path, gold: GoldFacts) -> str | None:
+    """The reason if the pipeline knows none of the labels of pairs; a warning if it knows some of them."""
+    known = {label for _, pipe in nlp.pipeline if hasattr(pipe, "spans_key") for label in getattr(pipe, "labels", ())}
+    unknown = [label for label in gold.pair_labels if label not in known]
+    given = {"given": listed_labels(unknown), "known": listed_labels(sorted(known))}
+    if not known or not unknown:
+        return None
+    if len(unknown) == len(gold.pair_labels):
+        return OTHER_LABELS.format(**given)
+    count = sum(gold.pair_labels[label] for label in unknown)
+    warnings.warn(Warnings.UNKNOWN_EVALUATE_LABELS.format(path=path, count=count, **given), stacklevel=3)
+    return None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from .delimited import read_delimited
+from .delimited import read_delimited, without_blank_end
 from .lines import format_suffix
 from .tables import column_names, read_objects, read_table
 
@@ -14,7 +14,7 @@ def read_columns(path: Path, *, header: bool = True) -> Iterator[Columns]:
     """Read every row of a table with all its columns, in the order of read_text_rows.
 
     path (Path), header (bool): see read_table.
-    YIELDS (dict): the values by name; a blank line of .csv or .tsv has one.
+    YIELDS (dict): the values by name; a blank line of .csv or .tsv has one, and those at the end are left out.
     RAISES (ValueError): as read_table.
     """
     suffix = format_suffix(path)
@@ -28,7 +28,7 @@ def read_columns(path: Path, *, header: bool = True) -> Iterator[Columns]:
     records = read_delimited(path, header=header, keep_blank=True)
     if header:
         next(records, None)
-    for _, record in records:
+    for _, record in without_blank_end(records) if len(names) > 1 else records:
         yield dict(zip(names, record, strict=False))
 
 

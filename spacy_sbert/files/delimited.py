@@ -1,13 +1,13 @@
 """Records of separated columns: .csv, .tsv and tables in .txt."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from .dialects import Dialect, find_dialect
 from .errors import Errors
-from .first_row import is_data
-from .lines import format_suffix, read_lines, separated
+from .first_row import is_data, is_header
+from .lines import BOM, format_suffix, read_lines, separated
 
 NO_HEADER_HINT = "; a table without a header needs --no-header"
 DELIMITED = (".csv", ".tsv", ".txt")
@@ -54,7 +54,8 @@ def read_commas(path: Path, *, keep_blank: bool = False) -> Records:
 def by_name(records: Records, names: Sequence[str], path: Path, *, header: bool = True) -> Records:
     """Read columns by the names in the first record, or without a header by number, see tables.read_table.
 
-    RAISES (ValueError): for a missing or repeated name, or a record that has more or fewer columns than the first.
+    RAISES (ValueError): for a missing or repeated name, a record that has more or fewer columns than the first, or a
+        second header.
     """
     for name in () if header else names:
         if not name.isdecimal():
@@ -68,14 +69,27 @@ def by_name(records: Records, names: Sequence[str], path: Path, *, header: bool 
         places = [int(name) for name in names]
         yield line, pick(first, places, names, path, line)
     width = len(first)
-    is_table = header and sum(bool(name.strip()) for name in first) > 1
-    for line, record in records:
+    if header:
+        records = _check_row_names(records, width, path)
+    for line, record in without_blank_end(records) if width > 1 else records:
         if len(record) != width:
             pick(record, places, names, path, line)
             check_width(record, width, path, line)
-        elif is_table and record == first:
+        if header and _is_same_header(record, first):
             raise ValueError(Errors.SECOND_HEADER.format(path=path, line=line))
         yield line, [record[place] for place in places]
+
+
+def without_blank_end(records: Records) -> Records:
+    """Leave out the blank lines behind the last record."""
+    blank: list[tuple[int, list[str]]] = []
+    for line, record in records:
+        if len(record) == 1 and not record[0].strip():
+            blank.append((line, record))
+            continue
+        yield from blank
+        blank.clear()
+        yield line, record
 
 
 def find_columns(header: Sequence[str], names: Iterable[str], path: Path, line: int, *, hint: str = "") -> list[int]:
@@ -108,13 +122,57 @@ def check_width(record: Sequence[str], width: int, path: Path, line: int) -> Non
         raise ValueError(Errors.WRONG_WIDTH.format(path=path, line=line, expected=width, given=len(record)))
 
 
-def check_first_row(path: Path) -> None:
-    """RAISES (ValueError): if the first row of a .csv, .tsv or .txt is data, and not the names of its columns."""
+def check_first_row(path: Path, names: Sequence[str] = ()) -> None:
+    """RAISES (ValueError): if the first row of a .csv, .tsv or .txt is data, and not the names of its columns.
+
+    names (Sequence[str]): some of the columns, if they are known; a row that has one is a header.
+    """
     if format_suffix(path) not in DELIMITED:
         return
     records = read_delimited(path)
     line, first = next(records, (1, []))
-    _check_first(first, records, path, line)
+    if not {*names} & {name.strip() for name in first}:
+        _check_first(first, records, path, line)
+
+
+def _check_row_names(records: Records, width: int, path: Path) -> Records:
+    """Return the records. RAISES (ValueError): if a column without a name, of names of rows, may come before others.
+
+    R writes such tables: all rows are longer than the header by one. Where the last column is empty in all of them,
+    there may as well be a separator at their ends.
+    """
+    first = next(records, None)
+    if first is None or len(first[1]) != width + 1:
+        return records if first is None else chain([first], records)
+    ahead = [first, *islice(records, SAMPLE)]
+    names = [record[0] for _, record in ahead]
+    is_longer = all(len(record) == width + 1 and not record[-1].strip() for _, record in ahead)
+    if is_longer and len(set(names)) == len(names) > 1:
+        raise ValueError(Errors.ROW_NAMES.format(path=path, line=first[0], given=width + 1, expected=width))
+    return chain(ahead, records)
+
+
+def _is_same_header(record: Sequence[str], first: Sequence[str]) -> bool:
+    """Return whether a record is the header again; of one column only if it is written the same."""
+    named, again = _header(first), _header(record)
+    if len(named) == 1:
+        return again == named
+    return len(named) > 1 and [name.lower() for name in again] == [name.lower() for name in named]
+
+
+def _header(record: Sequence[str]) -> list[str]:
+    """Return the names of a header, without blank ones at its end."""
+    names = [name.strip().lstrip(BOM).strip(' "') for name in record]
+    while names and not names[-1]:
+        names.pop()
+    return names
+
+
+def has_header(path: Path) -> bool:
+    """Whether the first row of a .csv, .tsv or .txt has the names of its columns beyond doubt."""
+    records = read_delimited(path, header=False)
+    _, first = next(records, (1, []))
+    return is_header(first, [record for _, record in islice(records, SAMPLE)])
 
 
 def _places(records: Records, first: list[str], names: Sequence[str], path: Path, line: int) -> list[int]:

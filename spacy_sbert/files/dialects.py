@@ -12,6 +12,7 @@ from .lines import SEPARATED, format_suffix, is_wide, read_lines, separated
 from .quotes import IN_QUOTES, is_quoted
 
 DIRECTIVE = re.compile(r"sep=(.)\s*", re.IGNORECASE)  # Excel writes and reads it as the first line
+RULE = re.compile(r"\s*[|+]?[\s:]*-{2,}[:\s]*([|+][\s:]*-{2,}[:\s]*)*[|+]?\s*")  # as Markdown draws a table
 SAMPLE_LINES, SAMPLE_CHARACTERS = 200, 2**18
 TAB = "\t"
 
@@ -60,9 +61,10 @@ def find_dialect(path: Path, *, header: bool = True) -> Dialect:
     Columns are quoted, but with tabs only if all quotes balance, see is_quoted.
 
     header (bool): whether the first line names the columns.
-    RAISES (ValueError): if two separators fit, or quotes can be read in two ways.
+    RAISES (ValueError): if two separators fit, quotes can be read in two ways, or the table is drawn, as in Markdown.
     """
     sample = _sample(path)
+    _check_drawn(path, sample.lines)
     directive = DIRECTIVE.fullmatch(sample.lines[0]) if sample.lines else None
     if directive is not None:
         return Dialect(directive[1], start=1)
@@ -84,6 +86,14 @@ def _sample(path: Path) -> Sample:
         lines.append(text)
         size += len(text)
     return Sample(lines, False)
+
+
+def _check_drawn(path: Path, lines: Sequence[str]) -> None:
+    """RAISES (ValueError): if the header has pipes, and a rule of hyphens and pipes is above or below it."""
+    first = [(line, text) for line, text in enumerate(lines, 1) if text.strip() and not text.startswith("#")][:2]
+    for (_, header), (_, rule) in (first, first[::-1]) if len(first) > 1 else ():
+        if "|" in header and re.search(r"[|+]", rule) and RULE.fullmatch(rule):
+            raise ValueError(Errors.DRAWN_TABLE.format(path=path, line=first[0][0]))
 
 
 def _separator(path: Path, sample: Sample, preferred: str, *, header: bool) -> tuple[str, bool]:

@@ -24,6 +24,10 @@ class Errors(errors.Errors):
     LONG_LINE = "{path}, line {line}: longer than {limit} bytes. Expected a text file with one example a line."
     BAD_GZIP = "{path}, line {line}: the compressed file is damaged ({reason}). Fetch it again."
     BAD_CSV = "{path}, line {line}: not {kind}-separated as expected ({reason}). Check its quotes, or write .jsonl."
+    DRAWN_TABLE = (
+        "{path}, line {line}: a table in Markdown, or one that is drawn with hyphens and pipes. Save it as .csv, .tsv "
+        "or .jsonl."
+    )
     TWO_SEPARATORS = (
         "{path}, line {line}: {given} may both be the separator. Make the first line sep={first} (or the other "
         "one), or write .jsonl."
@@ -36,7 +40,11 @@ class Errors(errors.Errors):
         "{path}, line {line}: {given} columns, but the first line has {expected}. Quote a text that has the separator "
         "or a line end in it, or repair the line."
     )
-    SECOND_HEADER = "{path}, line {line}: the header comes again. Remove the line."
+    SECOND_HEADER = "{path}, line {line}: the header comes again. Remove the line, or rename the columns in the header."
+    ROW_NAMES = (
+        "{path}, line {line}: {given} columns as in all rows, but the header has {expected}. Name the first column in "
+        "the header, or remove the separators at the ends of the rows."
+    )
     REPEATED_COLUMN = "{path}, line {line}: two columns are named '{column}'. Rename one of them."
     FIRST_ROW_IS_DATA = (
         "{path}, line {line}: the first row ({given}) looks like data. Read a table without a header with --no-header "

@@ -4,6 +4,7 @@ import codecs
 import csv
 import gzip
 import io
+import re
 import unicodedata
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -25,6 +26,8 @@ WIDE = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 ALIASES = {".json": ".jsonl", ".ndjson": ".jsonl", ".pq": ".parquet", ".tab": ".tsv"}
+WHOLE = re.compile(r"(-?[0-9]+)\.0+")  # as pandas writes whole numbers of a column with blank cells
+LONGEST_WHOLE = 30  # characters of such a number
 SEPARATED = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
 
 
@@ -157,10 +160,15 @@ def check_text(text: object, column: str, path: Path, line: int) -> str:
 
 
 def check_label(value: object, column: str, path: Path, line: int) -> str:
-    """A label, which may be a whole number. RAISES (ValueError): see check_text."""
+    """A label, which may be a whole number: 1, 1.0, "1" and "1.0" are one. RAISES (ValueError): see check_text."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return check_text(str(value) if isinstance(value, int) else value, column, path, line)
+    return plain_label(check_text(str(value) if isinstance(value, int) else value, column, path, line))
+
+
+def plain_label(text: str) -> str:
+    """Return a label without the decimals of a whole number: "1" for "1.0" and "1.00"."""
+    return str(int(found[1])) if len(text) <= LONGEST_WHOLE and (found := WHOLE.fullmatch(text)) else text
 
 
 def has_text(text: str) -> bool:

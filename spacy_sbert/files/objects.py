@@ -38,9 +38,12 @@ def read_objects(path: Path, *, keep_blank: bool = False) -> Iterator[tuple[int,
     if inner_suffix(path) == ".json" and _starts_array(path):
         yield from _read_array(path)
         return
-    for line, text in read_lines(path):
-        if not keep_blank and not text.strip():
+    blank: tuple[int, str] | None = None  # the first blank line, which is none at the end of the file
+    for number, found in read_lines(path):
+        if not found.strip():
+            blank = blank or (number, found)
             continue
+        line, text = blank if keep_blank and blank else (number, found)
         try:
             record = DECODER.decode(text)
         except (ValueError, RecursionError) as error:

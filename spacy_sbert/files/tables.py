@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .delimited import DELIMITED, by_name, check_width, find_columns, pick, read_commas, read_delimited, read_tabs
 from .errors import Errors
 from .lines import format_suffix
-from .objects import get_field, read_objects
+from .objects import Object, get_field, read_objects
 from .regular import check_input
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ BATCH = 1024  # records of a .parquet file that are in memory at once
 Record = tuple[int, Sequence[object]]  # the line, and the columns asked for
 
 
-def read_table(path: Path, names: Sequence[str], *, header: bool = True, keep_blank: bool = False) -> Iterator[Record]:
+def read_table(
+    path: Path, names: Sequence[str], *, header: bool = True, keep_blank: bool = False, optional: Sequence[str] = ()
+) -> Iterator[Record]:
     """Read columns of a table.
 
     path (Path): .csv, .tsv (or .tab), .txt, .jsonl (or .json, .ndjson), each of them .gz or not, or .parquet. See
@@ -41,7 +43,8 @@ def read_table(path: Path, names: Sequence[str], *, header: bool = True, keep_bl
     names (Sequence[str]): of the columns or fields. header (bool): whether .csv, .tsv and .txt have one; if not,
         columns are named "0", "1", ...
     keep_blank (bool): whether a blank line is a record of one empty column, and in .jsonl an error; otherwise it is
-        passed over.
+        passed over, as those at the end of the file, unless it has one column.
+    optional (Sequence[str]): those of the names that objects in .jsonl may leave out, but not all of them.
     YIELDS (int, Sequence): the line where a record starts, in .parquet its number, from 1; and its columns, by names.
     RAISES (ValueError): for an unknown suffix, a missing or repeated column, a record with more or fewer columns than
         the first, or what is not such a file; (ImportError): for .parquet without pyarrow.
@@ -50,8 +53,7 @@ def read_table(path: Path, names: Sequence[str], *, header: bool = True, keep_bl
     if suffix == ".parquet":
         return _read_parquet(path, names)
     if suffix == ".jsonl":
-        objects = read_objects(path, keep_blank=keep_blank)
-        return ((line, [get_field(record, name, path, line) for name in names]) for line, record in objects)
+        return _read_fields(path, names, optional, keep_blank=keep_blank)
     _check_delimited(path)
     return by_name(read_delimited(path, header=header, keep_blank=keep_blank), names, path, header=header)
 
@@ -70,6 +72,17 @@ def column_names(path: Path, *, header: bool = True) -> list[str]:
     _check_delimited(path)
     _, first = next(read_delimited(path, header=header), (0, []))
     return [name.strip() for name in first] if header else [str(place) for place in range(len(first))]
+
+
+def _read_fields(path: Path, names: Sequence[str], optional: Sequence[str], *, keep_blank: bool) -> Iterator[Record]:
+    """Yield fields of objects; None for an optional one that an object leaves out."""
+    unseen, first = {*optional}, list[tuple[int, Object]]()
+    for line, record in read_objects(path, keep_blank=keep_blank):
+        first = first or [(line, record)]
+        unseen -= record.keys()
+        yield line, [record.get(name) if name in optional else get_field(record, name, path, line) for name in names]
+    for line, record in first if unseen else ():
+        get_field(record, sorted(unseen)[0], path, line)  # raises
 
 
 def _check_delimited(path: Path) -> None:

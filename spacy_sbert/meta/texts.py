@@ -84,9 +84,10 @@ class MetaTexts(Similarities):
         nlp = self._in_pipeline.nlp
         if nlp is None or self.name not in nlp.pipe_names:
             raise ValueError(Errors.META_NOT_IN_PIPELINE.format(name=self.name))
-        names, total = nlp.pipe_names, len(texts) if isinstance(texts, Sized) else None
+        names, checked = nlp.pipe_names, checked_texts(texts)
+        total = len(texts) if isinstance(texts, Sized) else None
         with nlp.select_pipes(enable=names[: names.index(self.name) + 1]):
-            docs = nlp.pipe(checked_texts(texts), batch_size=theirs.window(window))
+            docs = nlp.pipe(checked, batch_size=theirs.window(window))
             shown = progress or bool(theirs.show_progress_bar)
             rows = [hooks.vector(doc, self.name) for doc in progress_of(docs, total=total, shown=shown, unit="texts")]
             vectors = numpy.array(rows or [hooks.vector(nlp(""), self.name)], dtype="float32")  # which has the width

@@ -1,6 +1,6 @@
 """Readers of training data: an example is one Doc, its members stand in doc.spans, gold on the reference alone."""
 
-from ..spans.gold import MEASURES, GoldFacts
+from ..spans.gold import MEASURES, GoldFacts, listed_labels
 from .convert import convert
 from .corpus import PairCorpus
 from .docs import example_doc, pair_doc
@@ -16,6 +16,7 @@ __all__ = [
     "TeacherCorpus",
     "convert",
     "example_doc",
+    "listed_labels",
     "pair_doc",
     "read_sts",
 ]

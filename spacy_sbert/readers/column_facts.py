@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import cast
 
 from .bad_lines import SAID
-from .column_names import CLASS_NAMES, GOLD_NAMES, LABEL_NAMES, SCORE_NAMES, normalized, only_scores
+from .column_names import CLASS_NAMES, GOLD_NAMES, LABEL_NAMES, SCORE_NAMES, gold_key, normalized, only_scores
 from .rows import from_boolean
 
 CLASSES = 20  # the most different values of a column of labels, unless its name says that it has labels
@@ -17,7 +17,10 @@ MANY = 1000  # different values, beyond which a column has no labels
 MOSTLY = 0.5  # of the cells that are not blank: numbers, of a column of numbers in which some cells are bad
 NEARLY = 0.9  # the same of booleans written as words, in a column whose name says that it holds scores
 NAMES = 2**16  # whole numbers of which none comes twice are names of rows: more need not be in memory
-NO_LABEL, NO_LABEL_NUMBER = "-", -1.0  # as SNLI and its copies mark pairs without a gold label
+NO_LABEL_NUMBER = -1.0  # as SNLI and its copies mark pairs without a gold label
+# As spreadsheets, pandas, R and databases write a missing value, in lower case; "none" beside numbers alone.
+NOT_GIVEN = frozenset(("-", "--", "---", "?", "na", "n/a", "#n/a", "#na", "<na>", "null", "nan", "\\n"))
+NONE = "none"
 COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")  # a number as some languages write it
 LETTERS = re.compile(r"[^\W\d_]+")
 URL = re.compile(r"(https?://|www\.|[\w.+-]+@[\w-]+\.)\S*", re.IGNORECASE)
@@ -37,6 +40,11 @@ def as_number(value: object) -> float:
     except (TypeError, ValueError, OverflowError):
         return math.nan
     return number if math.isfinite(number) else math.nan
+
+
+def _as_class(value: str) -> float:
+    """Return a class that is written as a number; nan for words, of which "yes" is one here."""
+    return math.nan if from_boolean(value) is not value else as_number(value)
 
 
 def _is_word(text: str) -> bool:
@@ -78,6 +86,8 @@ class ColumnFacts:
     def add(self, line: int, value: object) -> None:
         """Look at a cell."""
         self.count += 1
+        if isinstance(value, float) and math.isnan(value):  # as pandas has missing values
+            value = None
         if value is not None and not isinstance(value, str | int | float):
             self.nested = self.nested or (line if isinstance(value, list | tuple | Mapping) else 0)
         text = "" if value is None else str(value).strip()
@@ -87,7 +97,8 @@ class ColumnFacts:
             self.values[text] += 1
         number = as_number(value)
         if math.isnan(number):
-            self._add_text(text)
+            if text.lower() not in NOT_GIVEN:
+                self._add_text(text)
             if len(self.bad) < SAID:
                 self.bad.append((line, value))
             self.like_numbers += bool(COMMA.fullmatch(text))
@@ -114,6 +125,11 @@ class ColumnFacts:
         """The name as lists of well-known names have it."""
         return normalized(self.name)
 
+    @cached_property
+    def gold_key(self) -> str:
+        """The well-known name of gold that the name is, or is made of; else the same as key."""
+        return gold_key(self.name)
+
     @property
     def filled(self) -> int:
         """The number of cells that are not blank."""
@@ -127,7 +143,7 @@ class ColumnFacts:
     @property
     def is_mostly_number(self) -> bool:
         """Whether cells are numbers, but for some that are blank or something else: a slip, or no gold."""
-        is_named = self.key in SCORE_NAMES and self.numbers > NEARLY * self.filled
+        is_named = self.gold_key in SCORE_NAMES and self.numbers > NEARLY * self.filled
         return self.is_number or is_named or self.like_numbers > MOSTLY * self.filled
 
     @property
@@ -142,25 +158,34 @@ class ColumnFacts:
 
     @cached_property
     def missing(self) -> tuple[str, ...]:
-        """The values that mark a row without gold: "-", and -1 beside words or several classes from 0 on.
+        """The values that mark a row without gold: "-", "NA" and the like, and -1 beside words or classes from 0 on.
 
-        -1 beside 0 and 1 alone may be a class: it is taken as missing if it is rarer than both.
+        -1 beside 0 and 1 alone may be a class: it is taken as missing if it is rarer than both. "None" is a class
+        beside words, and so are all marks where another value has no letter or digit, such as "+" and "-".
         """
-        if len(self.values) > CLASSES or only_scores(self.key):
+        if len(self.values) > (MANY if self.gold_key in LABEL_NAMES else CLASSES) or only_scores(self.gold_key):
             return ()
         minus = {value for value in self.values if as_number(value) == NO_LABEL_NUMBER}
-        others = {value: n for value, n in self.values.items() if value not in minus | {NO_LABEL}}
-        found = {NO_LABEL} & self.values.keys() if len(others) > 1 and "+" not in others else set()
-        numbers = [math.nan if from_boolean(value) is not value else as_number(value) for value in others]
-        if len(others) < 2 or not minus:
-            return tuple(sorted(found))
-        is_words = all(map(math.isnan, numbers))
-        is_classes = all(number >= 0 and number == int(number) for number in numbers if not math.isnan(number))
-        is_classes = is_classes and not any(map(math.isnan, numbers))
+        marks = {value for value in self.values if value.lower() in NOT_GIVEN}
+        others = {value: n for value, n in self.values.items() if value not in minus | marks}
+        none = {value for value in others if value.lower() == NONE}
+        if none and not any(map(math.isnan, map(_as_class, others.keys() - none))):
+            marks |= none
+            others = {value: n for value, n in others.items() if value not in none}
+        is_signs = any(not any(map(str.isalnum, value)) for value in others)
+        if len(others) < 2 or is_signs:
+            return ()
+        return tuple(sorted(marks | (minus if self._is_minus_missing(minus, others) else set())))
+
+    def _is_minus_missing(self, minus: set[str], others: Mapping[str, int]) -> bool:
+        """Whether -1 marks a row without gold. others: how often each value comes that may be a class."""
+        numbers = [_as_class(value) for value in others]
+        if not minus or all(map(math.isnan, numbers)):
+            return bool(minus)
+        if not all(number >= 0 and number.is_integer() for number in numbers):  # nan is not
+            return False
         is_rare = sum(self.values[value] for value in minus) < min(others.values())
-        if is_words or (is_classes and (len(set(numbers)) > 2 or is_rare)):
-            found |= minus
-        return tuple(sorted(found))
+        return len(set(numbers)) > 2 or is_rare
 
     @cached_property
     def classes(self) -> dict[str, int]:
@@ -172,12 +197,17 @@ class ColumnFacts:
         """Whether all values are 0 or 1, or booleans."""
         if len(self.values) > CLASSES or {as_number(value) for value in self.classes} != {0.0, 1.0}:
             return False
-        return not (self.blank and only_scores(self.key))
+        return not (self.blank and only_scores(self.gold_key))
 
     @property
     def repeats_values(self) -> bool:
         """Whether there are few different values, each of several examples."""
         return 0 < len(self.classes) <= CLASSES and sum(self.classes.values()) >= 2 * len(self.classes)
+
+    @property
+    def may_be_class(self) -> bool:
+        """Whether the values may be the classes of single texts: a label, 0 and 1, or few numbers."""
+        return self.is_label or self.is_binary or (self.is_mostly_number and self.repeats_values)
 
     @property
     def is_label(self) -> bool:
@@ -187,10 +217,10 @@ class ColumnFacts:
         """
         if self.nested or self.is_binary or not self.classes or self.odd > MOSTLY * self.filled:
             return False
-        is_named = self.key in LABEL_NAMES
+        is_named = self.gold_key in LABEL_NAMES
         few, n_classes = self.repeats_values, len(self.classes)
         if is_named and len(self.values) <= MANY:
-            is_few = n_classes <= CLASSES and self.key in CLASS_NAMES and not self.is_text
+            is_few = n_classes <= CLASSES and self.gold_key in CLASS_NAMES and not self.is_text
             few = few or is_few or sum(self.classes.values()) >= 2 * n_classes
         numbers = [as_number(value) for value in self.classes]
         if any(map(math.isnan, numbers)) and not self.is_mostly_number:
@@ -200,5 +230,5 @@ class ColumnFacts:
     @property
     def is_score(self) -> bool:
         """Numbers that are no names of rows, which are whole and differ; some may be bad, which is to be repaired."""
-        is_name = self.is_whole and not self.repeats and self.count > 1 and self.key not in GOLD_NAMES
+        is_name = self.is_whole and not self.repeats and self.count > 1 and self.gold_key not in GOLD_NAMES
         return self.is_binary or (self.is_mostly_number and not self.is_label and not is_name)

@@ -12,24 +12,58 @@ def _names(listed: str) -> tuple[str, ...]:
 GRADES = _names(
     """score scores goldscore similarity sim similarityscore simscore semanticsimilarity cosinesimilarity rating grade
     relatedness relatednessscore relevance relevancescore stsscore sts humanscore meanscore avgscore averagescore
-    similarityrating"""
+    similarityrating semanticrelatedness semsim cossim cosinesim simlex qrel qrels ähnlichkeit aehnlichkeit relevanz
+    bewertung punktzahl 相似度 相似性 相似度得分 分数 得分
+    评分 相关性 相关度"""
 )
 BINARY = _names(
     """isduplicate duplicate duplicated isdup dup isparaphrase paraphrase ismatch match matched matches same issame
-    issimilar similar isrelevant relevant quality isentailment equivalent isequivalent related isrelated"""
+    issimilar similar isrelevant relevant quality isentailment equivalent isequivalent related isrelated
+    duplicates isduplicated isduplicatequestion paraphrases paraphrased entails isentailed isequal
+    iscorrect correct isanswer isselected duplikat istduplikat 是否相似 是否重复"""
 )
 LABELS = _names(
     """label labels relation entailment entailmentlabel entailmentjudgment entailmentjudgement judgment judgement
-    nlilabel class"""
+    nlilabel class classlabel verdict stance annotation etikett klasse 标签 类别 标注"""
 )
 GOLD = _names("gold goldlabel goldscore goldstandard")  # before all others
-FIELDS = _names("category categories topic intent genre tag labeltext labelname classname target type")  # of one text
+# Of one text.
+FIELDS = _names("category categories topic intent genre tag labeltext labelname classname target type kategorie thema")
+NUMBERED = _names("target y")  # gold of pairs where they hold numbers
 TIERS = (GOLD, (*GRADES, *BINARY, *LABELS), FIELDS)
 GOLD_NAMES = frozenset(name for tier in TIERS for name in tier)
 ONLY_SCORES = frozenset(GRADES)
 SCORE_NAMES = frozenset((*GRADES, *BINARY))
 CLASS_NAMES = frozenset(("goldlabel", *LABELS))  # whose values are classes, be there ever so few rows
-LABEL_NAMES = CLASS_NAMES | {*FIELDS}
+LABEL_NAMES = CLASS_NAMES | {*FIELDS, *NUMBERED}
+
+# Words that names of gold are made of, such as avg_similarity_score and finalLabel: what it is, and what kind of it.
+WORDS = {
+    "score": _names(
+        """score scores similarity similarities sim rating ratings grade grades relatedness relevance sts gold
+        ähnlichkeit"""
+    ),
+    "duplicate": _names(
+        """duplicate duplicates duplicated dup paraphrase paraphrases match matches matched same similar related
+        relevant equivalent equivalence entails"""
+    ),
+    "label": _names("label labels class relation entailment nli judgment judgement judgments verdict stance"),
+}
+KINDS = _names(
+    """mean avg average median final true manual human expert annotated annotation annotations majority overall norm
+    normalized normalised scaled raw semantic textual text sentence pair pairs question cosine cos is are the has value
+    level binary standard meaning flag graded degree of"""
+)
+# Names of numbers that are larger the less alike texts are.
+FAR = _names(
+    """distance distances dist dissimilarity dissimilar unsimilar difference differences different differs diff
+    unrelated unrelatedness mismatch mismatched mismatches nonmatch contradiction contradictory contradicts divergence
+    disagreement levenshtein euclidean distanz abstand unterschied verschieden unähnlich unähnlichkeit
+    距离 差异 不同 不相似"""
+)
+NEGATIONS = _names("not non no isnt never un dis nicht kein")
+OF_PAIRS = re.compile("simil|relat|duplic|paraphras|match|same|equiv|entail|relevan|ähnlich|duplikat|相似|重复|相关")
+OF_PAIRS_SHORT = frozenset(_names("sim dup nli sts semsim cossim cosinesim simscore isdup stsscore nlilabel"))
 
 OTHERS = _names(
     """id ids uid guid uuid idx index no nr number num row rowid year month day date datetime time timestamp created
@@ -66,8 +100,54 @@ PAIRS = (  # the first text, the second
     ("claim", "evidence"),
     ("left", "right"),
     ("first", "second"),
+    ("x", "y"),
+    ("q", "a"),
+    ("t", "h"),
+    ("text", "hypothesis"),
+    ("claim", "sentence"),
+    ("claim", "passage"),
+    ("tweet", "reply"),
+    ("post", "reply"),
+    ("src", "mt"),
+    ("mt", "ref"),
+    ("original", "paraphrase"),
+    ("original", "paraphrased"),
+    ("original", "rewrite"),
+    ("original", "rewritten"),
+    ("original", "simplified"),
+    ("complex", "simple"),
+    ("normal", "simple"),
+    ("reference", "candidate"),
+    ("reference", "hypothesis"),
+    ("reference", "prediction"),
+    ("query", "doc"),
+    ("question", "doc"),
+    ("question", "context"),
+    ("context", "response"),
+    ("prompt", "completion"),
+    ("instruction", "response"),
 )
-HEADINGS, BODIES = _names("title headline subject heading"), _names("text body content description abstract article")
+HEADINGS = _names("title headline subject heading")
+# Words by which two names differ that are otherwise the same, such as left_text and right_text.
+PLACES = (
+    ("1", "2"),
+    ("a", "b"),
+    ("one", "two"),
+    ("first", "second"),
+    ("left", "right"),
+    ("source", "target"),
+    ("src", "tgt"),
+    ("ltable", "rtable"),
+    ("original", "paraphrase"),
+    ("original", "paraphrased"),
+)
+NEXT = {"1": "3", "a": "c", "one": "three", "first": "third"}  # by the first of them, a third, which makes no pair
+SENTENCES = _names("sentence sent s text t question q string utterance phrase tweet str x")  # stems of pairs
+LEADS = _names("context instruction goal topic post story passage document")  # what several texts may be about
+ASIDES = _names(
+    """explanation explanations rationale reason reasoning comment comments note notes remark remarks justification
+    feedback evidence"""
+)
 POSITIVES_ALONE = (("anchor", "positive"), ("query", "positive"), ("query", "pos"), ("question", "positive"))
 ANCHORS = _names("anchor query question q sentence text sent0 premise source input prompt a")
 POSITIVES = _names(
@@ -92,11 +172,45 @@ def only_scores(key: str) -> bool:
     return key in ONLY_SCORES
 
 
+def gold_key(name: str) -> str:
+    """Return the well-known name of gold that a name is, or is made of: "score" for avg_sim; else it, normalized."""
+    key = normalized(name)
+    if key in GOLD_NAMES or is_far(name):
+        return key
+    found = ""
+    for word in words_of(name):
+        kind = next((kind for kind, words in WORDS.items() if word in words), "")
+        if not kind and word not in KINDS:
+            return key
+        found = kind or found
+    return found or key
+
+
+def words_of(name: str) -> list[str]:
+    """Return the words of a name in lower case: of isDuplicate, is and duplicate. Digits are left out."""
+    return re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
+
+
+def is_far(name: str) -> bool:
+    """Whether numbers under a name are larger the less alike texts are: a distance, or a negation of what is gold."""
+    words, key = words_of(name), normalized(name).removeprefix("is")
+    if any(word in FAR for word in words) or key.removesuffix("score").endswith(FAR):
+        return True
+    gold = {*SCORE_NAMES, *(word for listed in WORDS.values() for word in listed)}
+    is_negated = any(word in NEGATIONS for word in words[:-1]) and any(word in gold for word in words)
+    return is_negated or any(key.startswith(start) and key.removeprefix(start) in gold for start in NEGATIONS)
+
+
+def is_of_pairs(name: str) -> bool:
+    """Whether gold of this name is of two texts, such as a similarity; a label or a rating may be of one, too."""
+    return bool(OF_PAIRS.search(normalized(name))) or not OF_PAIRS_SHORT.isdisjoint([normalized(name), *words_of(name)])
+
+
 def is_other(name: str) -> bool:
     """Whether a column of this name is neither text nor gold: an id, a year, a fold, a count, a source."""
     if normalized(name) in OTHERS:
         return True
-    words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
+    words = words_of(name)
     return len(words) > 1 and (words[-1] in OTHERS or words[0] in OTHER_STARTS)
 
 
@@ -121,7 +235,37 @@ def find_pairs(names: Sequence[str]) -> list[tuple[str, str]]:
             is_longer = stem + third in keys or (first == "1" and stem + "0" in keys)
             if stem + second in keys and not is_longer:
                 found.append((keys[stem + first], keys[stem + second]))
+    parts = {tuple(_parts(name)): name for name in names}
+    for words, name in parts.items():
+        for i, word in enumerate(words):
+            for first, second in PLACES:
+                same, more = ((*words[:i], place, *words[i + 1 :]) for place in (second, NEXT.get(first, "")))
+                if word == first and same in parts and more not in parts:
+                    found.append((name, parts[same]))
     return list(dict.fromkeys(found))
+
+
+def is_aside(name: str) -> bool:
+    """Whether texts under a name are about other columns, such as an explanation of the gold, or an author."""
+    return is_other(name) or normalized(name).rstrip("0123456789") in ASIDES
+
+
+def is_numbered(pair: Sequence[str]) -> bool:
+    """Whether the names of a pair say no more than first and second."""
+    names = tuple(map(normalized, pair))
+    return names not in PAIRS or names in PLACES
+
+
+def may_be_member(name: str, pair: Sequence[str]) -> bool:
+    """Whether another column of texts may belong to a numbered pair, as a question does to answer1 and answer2."""
+    if is_aside(name):
+        return False
+    key = normalized(name)
+    first, second = map(normalized, pair)
+    ends = [first.removesuffix(a) for a, b, _ in SERIES if first.endswith(a) and second.endswith(b)]
+    stem = "".join(word for word in _parts(pair[0]) if word in _parts(pair[1])) or next(iter(ends), "")
+    is_lead = key in (*ANCHORS, *LEADS) or any(key == names[0] for names in PAIRS)
+    return is_lead or stem not in ("", *SENTENCES)
 
 
 def find_series(names: Sequence[str]) -> tuple[str, ...]:
@@ -135,6 +279,11 @@ def find_series(names: Sequence[str]) -> tuple[str, ...]:
         stems = [key.removesuffix(ends[0]) for key in keys if key.endswith(ends[0])]
         found += [tuple(keys[stem + end] for end in ends) for stem in stems if all(stem + end in keys for end in ends)]
     return found[0] if len(found) == 1 else ()
+
+
+def _parts(name: str) -> list[str]:
+    """The words and numbers of a name, in lower case."""
+    return re.findall(r"[^\W\d_]+|\d+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
 
 
 def is_series(names: Sequence[str]) -> bool:

@@ -47,6 +47,10 @@ class Errors(errors.Errors):
         "Cannot tell which column of {path} is the gold: numbers are in {scores}; labels in {labels}. Name one: "
         "{options}."
     )
+    TABLE_FAR_GOLD = (
+        "By its name the column '{column}' of {path} is larger the less alike texts are, so it is no score. Leave it "
+        "out with {alone}, or give {gold} if larger is more alike."
+    )
     TABLE_AMBIGUOUS = "{path} can be read in {count} ways. Give the options of the right one:\n{readings}"
     TABLE_NESTED = (
         "{path}, line {line}: the field '{column}' holds a list or an object, which is not read. Write a row for each "
@@ -63,6 +67,14 @@ class Errors(errors.Errors):
         "of {all} are outside of {low:g} to {high:g} ({lines}), and all would be scaled from {whole_low:g} to "
         "{whole_high:g}. Repair the line, to {end:g} if it is just beyond that end; if it is right, give the range: "
         "--min-score {whole_low:g} --max-score {whole_high:g}."
+    )
+    MISSING_LABELS = (
+        "{path}: values of the column '{column}' mark rows without a label ({given}), and would be learned as labels. "
+        "Set missing = {setting} in [{block}], or missing = [] if they are labels."
+    )
+    TABLE_NO_GOLD = (
+        "{path}: the column '{column}' has no gold in any of {count} rows: all are blank or '-'. Fill it, or name the "
+        "columns to read without it: --members first,second."
     )
     TABLE_EMPTY = "{path} holds no examples. Give a table with a row for each."
     BAD_DOCBIN = (

@@ -1,5 +1,6 @@
 """A table of one's own: which columns are the texts, which is the gold, and what can be learned from them."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,10 +10,11 @@ import numpy
 
 from ..errors.checks import validated
 from ..files.delimited import check_first_row
-from ..files.lines import format_suffix
+from ..files.lines import format_suffix, plain_label
 from ..files.tables import column_names, read_objects, read_table
 from .bad_lines import BadLines, listed
-from .column_facts import ColumnFacts, as_number
+from .column_facts import MANY, NOT_GIVEN, ColumnFacts, as_number
+from .column_names import CLASS_NAMES, SCORE_NAMES
 from .errors import Errors
 from .roles import RANGES, SINGLE, TRIPLET, Given, find_roles
 from .table import Columns, shown_values, table_row
@@ -43,11 +45,20 @@ class OwnTable:
     def undefined(self) -> str | None:
         """Return why nothing can be measured or learned by the gold, None if it can: there are two values at least."""
         column = self.columns.score or self.columns.label
-        if column is not None and len(self.gold) == 1:
-            return f"all values in its column '{column}' are '{next(iter(self.gold))}'"
-        if self.kind == "classes" and max(self.gold.values(), default=0) == 1:
+        gold = self.labels() or self.gold
+        if column is not None and len(gold) == 1:
+            return f"all values in its column '{column}' are '{next(iter(gold))}'"
+        if self.kind == "classes" and max(gold.values(), default=0) == 1:
             return f"no label in its column '{column}' comes twice"
         return None
+
+    def labels(self) -> Counter[str]:
+        """Return how often each label comes, as the reader spells it; none of a score, or of more than 1,000 labels."""
+        found: Counter[str] = Counter()
+        if self.columns.label is not None and len(self.gold) <= MANY:
+            for value, n in self.gold.items():
+                found[plain_label(value)] += n
+        return found
 
     def skipped_rows(self) -> str:
         """Return how many rows were skipped, and by which values of their gold."""
@@ -78,8 +89,8 @@ def find_table(
 ) -> OwnTable:
     """Read a whole table, and find out what it has.
 
-    Columns are known by options, by well-known names, and else by content, see find_roles. Rows without gold ("-", a
-    blank label, -1 beside other classes) are skipped.
+    Columns are known by options, by well-known names, and else by content, see find_roles. Rows without gold ("-",
+    "NA", a blank label, -1 beside other classes) are skipped.
 
     Scores are scaled from the first of 0..1, 1..5, 0..5, -1..1, 1..10, 0..10 and 0..100 that holds all of them.
 
@@ -93,14 +104,24 @@ def find_table(
         as wide as the others have it.
     """
     if header and not members:
-        check_first_row(path)
+        check_first_row(path, [name for name in (score, label) if name is not None])
     facts = {name: ColumnFacts(name) for name in _names(path, header)}
     for line, record in _records(path, list(facts), header):
         for one, value in zip(facts.values(), record, strict=True):
             one.add(line, value)
+    blank = [] if members or score or label else [one for one in facts.values() if _is_blank_gold(one)]
     has_range = min_score is not None or max_score is not None
-    roles = find_roles(path, facts, Given(tuple(members or ()), score, label, has_range), header=header)
+    try:
+        roles = find_roles(path, facts, Given(tuple(members or ()), score, label, has_range), header=header)
+    except ValueError as error:
+        if blank:
+            raise _no_gold(path, blank[0]) from error
+        raise
     gold = facts.get(roles.score or roles.label or "")
+    if gold is not None and _has_no_value(gold):
+        raise _no_gold(path, gold)
+    if gold is None and blank and len(roles.members) < TRIPLET:
+        raise _no_gold(path, blank[0])
     marks = tuple(dict.fromkeys((*(missing or ()), *_missing(gold, roles.label is not None))))
     graded = facts.get(roles.score) if roles.score is not None else None
     bad = BadLines(path)
@@ -113,6 +134,19 @@ def find_table(
     unused = tuple(name for name in facts if name not in columns.names)
     values = {} if gold is None else {value: n for value, n in gold.values.items() if value not in marks}
     return OwnTable(columns, _kind(roles.members, graded, roles.label), count, unused, skipped, values)
+
+
+def _is_blank_gold(facts: ColumnFacts) -> bool:
+    """Whether a column has the name of gold, and no value but those that mark a row without gold."""
+    return facts.gold_key in CLASS_NAMES | SCORE_NAMES and _has_no_value(facts)
+
+
+def _has_no_value(facts: ColumnFacts) -> bool:
+    return facts.count > 0 and not {value.lower() for value in facts.values} - NOT_GIVEN
+
+
+def _no_gold(path: Path, facts: ColumnFacts) -> ValueError:
+    return ValueError(Errors.TABLE_NO_GOLD.format(path=path, column=facts.name, count=facts.count))
 
 
 def _missing(gold: ColumnFacts | None, is_label: bool) -> tuple[str, ...]:
@@ -163,7 +197,7 @@ def _scaled(
 def _count(path: Path, columns: Columns, bad: BadLines) -> tuple[int, int]:
     """How many rows there are, and how many without gold; what is wrong in them is noted."""
     count = skipped = 0
-    for record in read_table(path, columns.names, header=columns.header):
+    for record in read_table(path, columns.names, header=columns.header, optional=columns.optional):
         if columns.is_missing(record):
             skipped += 1
             continue

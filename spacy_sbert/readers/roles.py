@@ -6,17 +6,23 @@ from pathlib import Path
 
 from .column_facts import ColumnFacts
 from .column_names import (
-    BODIES,
     FIELDS,
+    GOLD_NAMES,
     HEADINGS,
     LISTED,
+    NUMBERED,
     POSITIVES_ALONE,
     TIERS,
     find_pairs,
     find_series,
     find_triplets,
+    is_aside,
+    is_far,
+    is_numbered,
+    is_of_pairs,
     is_other,
     is_series,
+    may_be_member,
     normalized,
 )
 from .errors import Errors
@@ -75,14 +81,14 @@ def find_roles(path: Path, facts: Mapping[str, ColumnFacts], given: Given, *, he
         raise _no_pair(path, facts, members)
     if len(members) == TRIPLET:
         return Roles(members, given.score, given.label)
+    if header and not given.members and given.score is None and (gold.score or gold.label):
+        _check_document(path, facts, members, gold)
     if gold.score is None and gold.label is None:
-        gold = _other_gold(path, [one for one in left if one.name not in members], members, given)
+        rest = [one for one in left if one.name not in members]
+        gold = _other_gold(path, facts, rest, members, given, header=header)
     if len(members) == SINGLE:
         return _check_single(path, facts, members, gold)
-    found = Roles(members, gold.score, gold.label)
-    if found.label is not None and not given.members and given.label is None:
-        _check_document(path, found)
-    return found
+    return Roles(members, gold.score, gold.label)
 
 
 def _check_nested(path: Path, facts: Mapping[str, ColumnFacts], given: Given) -> None:
@@ -111,8 +117,11 @@ def _find_members(
     if len(pairs) > 1:
         raise _ambiguous(path, [Roles(pair, gold.score, gold.label) for pair in pairs])
     if pairs:
-        return pairs[0]
+        return _check_pair(path, facts, worded, pairs[0], gold)
     series = find_series(names) if header else ()
+    more = [one.name for one in worded if one.is_text and not one.repeats_values and not is_aside(one.name)]
+    if series and not {*more} <= {*series}:
+        raise _no_pair(path, facts, list(dict.fromkeys((*series, *more))))
     texts = [one for one in worded if one.is_text and (one.name in series if series else not one.repeats_values)]
     if len(texts) < PAIR:
         texts = _fill(path, texts, worded, gold)
@@ -121,10 +130,35 @@ def _find_members(
         short, *_, long = sorted(one.words / max(one.filled, 1) for one in texts)
         is_alike = (is_series(found) or not header) and short >= ALIKE * long
         if gold.score is not None or gold.label is not None or not is_alike:
-            raise _ambiguous(path, [Roles(found[:PAIR], gold.score, gold.label), Roles(found)])
+            readings = [Roles(found[:PAIR], gold.score, gold.label), Roles(found)]
+            raise _ambiguous(path, [*readings, *_single_readings(facts, found, gold, columns)])
     if not found or len(found) > TRIPLET:
         raise _no_pair(path, facts, found)
     return found
+
+
+def _check_pair(
+    path: Path, facts: Mapping[str, ColumnFacts], worded: Sequence[ColumnFacts], pair: tuple[str, ...], gold: Roles
+) -> tuple[str, ...]:
+    """A pair that names tell, or the one text of it, if the other is its label.
+
+    RAISES (ValueError): if names tell as much of another reading: a third text that a numbered pair belongs to, or a
+        second one of few values, which may be the label of the first.
+    """
+    first, second = (facts[name] for name in pair)
+    label, text = (first, second) if first.is_label and not first.is_text else (second, first)
+    has_gold = gold.score is not None or gold.label is not None
+    if not has_gold and label.is_label and not label.is_text and text.is_text and not text.repeats_values:
+        if is_numbered(pair):
+            return (text.name,)
+        raise _ambiguous(path, [Roles(pair), Roles((text.name,), label=label.name)])
+    of_pairs = any(is_of_pairs(name) for name in (gold.score, gold.label) if name is not None)
+    others = [one for one in worded if one.name not in pair and one.is_text and not one.repeats_values]
+    more = [one.name for one in others if is_numbered(pair) and not of_pairs and may_be_member(one.name, pair)]
+    if more:
+        triplet = (more[0], *pair)
+        raise _ambiguous(path, [Roles(pair, gold.score, gold.label), Roles(triplet), Roles(triplet[:PAIR])])
+    return pair
 
 
 def _fill(path: Path, texts: Sequence[ColumnFacts], worded: Sequence[ColumnFacts], gold: Roles) -> list[ColumnFacts]:
@@ -150,15 +184,17 @@ def _fill(path: Path, texts: Sequence[ColumnFacts], worded: Sequence[ColumnFacts
 
 def _named_gold(path: Path, columns: Sequence[ColumnFacts], given: Given, facts: Mapping[str, ColumnFacts]) -> Roles:
     """The gold by its name: of the first tier of names that has one. A category or the like is of single texts."""
-    for tier in TIERS:
-        if tier is FIELDS and (len(given.members) == PAIR or (not given.members and _has_pair(facts))):
-            break
-        found = [one for one in columns if one.key in tier and not one.nested and (one.is_score or one.is_label)]
-        if len(found) > 1:
-            raise _many_gold(path, found)
-        if found:
-            return _gold_of(found[0])
-    return Roles(())
+    golds = [one for one in columns if not one.nested and (one.is_score or one.is_label)]
+    made = [one for one in golds if one.key not in GOLD_NAMES and one.gold_key in GOLD_NAMES]
+    found = next((found for tier in TIERS[:-1] if (found := [one for one in golds if one.key in tier])), made)
+    is_single = len(given.members) == SINGLE or (not given.members and not _has_pair(facts))
+    if not found:
+        found = [
+            one for one in golds if one.key in FIELDS and (is_single or (one.key in NUMBERED and one.is_mostly_number))
+        ]
+    if len(found) > 1:
+        raise _many_gold(path, found)
+    return _gold_of(found[0]) if found else Roles(())
 
 
 def _has_pair(facts: Mapping[str, ColumnFacts]) -> bool:
@@ -167,10 +203,20 @@ def _has_pair(facts: Mapping[str, ColumnFacts]) -> bool:
     return len(texts) > 1 or bool(find_pairs([one.name for one in facts.values() if one.has_words]))
 
 
-def _other_gold(path: Path, columns: Sequence[ColumnFacts], members: Sequence[str], given: Given) -> Roles:
-    """The gold by its content, if one column may be it and the table says no more.
+def _other_gold(
+    path: Path,
+    facts: Mapping[str, ColumnFacts],
+    columns: Sequence[ColumnFacts],
+    members: Sequence[str],
+    given: Given,
+    *,
+    header: bool,
+) -> Roles:
+    """The gold of single texts, or of a table without names, by its content; of pairs that have names there is none.
 
     Where options name the texts, columns in doubt are left out.
+
+    RAISES (ValueError): if there is a column that may be the gold of pairs, and its name says no more.
     """
     is_pair = len(members) == PAIR
     if is_pair and tuple(map(normalized, members)) in POSITIVES_ALONE:
@@ -178,14 +224,18 @@ def _other_gold(path: Path, columns: Sequence[ColumnFacts], members: Sequence[st
     golds = [one for one in columns if not one.nested and not is_other(one.name) and (one.is_score or one.is_label)]
     if not is_pair:
         golds = [one for one in golds if one.is_label or one.is_binary]
-    clear = [one for one in golds if _is_clear(one, given)]
+    named = [one for one in golds if is_pair and one.key in NUMBERED and one.is_mostly_number]
+    near = [one for one in golds if not (is_pair and is_far(one.name))]
+    clear = named if is_pair and header and not given.has_range else [one for one in near if _is_clear(one, given)]
     if given.members:
-        golds = clear
-    if len(golds) > 1:
-        raise _many_gold(path, golds)
-    if golds and golds != clear:
-        raise _ambiguous(path, [_with(members, golds[0]), Roles(tuple(members))])
-    return _gold_of(golds[0], is_pair=is_pair) if golds else Roles(())
+        golds = near = clear
+    if golds and not near:
+        raise _far_gold(path, golds[0], members)
+    if len(near) > 1:
+        raise _many_gold(path, near)
+    if near and near != clear:
+        raise _ambiguous(path, _gold_readings(facts, members, near[0]))
+    return _gold_of(near[0], is_pair=is_pair) if near else Roles(())
 
 
 def _is_clear(one: ColumnFacts, given: Given) -> bool:
@@ -201,9 +251,27 @@ def _gold_of(one: ColumnFacts, *, is_pair: bool = True) -> Roles:
     return Roles((), label=one.name) if one.is_label or not is_pair else Roles((), score=one.name)
 
 
-def _with(members: Sequence[str], one: ColumnFacts) -> Roles:
+def _gold_readings(facts: Mapping[str, ColumnFacts], members: Sequence[str], one: ColumnFacts) -> list[Roles]:
+    """A pair with its gold, alone, and a text of it with its label: as far as each fits."""
     gold = _gold_of(one)
-    return Roles(tuple(members), gold.score, gold.label)
+    readings = [Roles(tuple(members), gold.score, gold.label), Roles(tuple(members))]
+    if gold.score is not None and one.may_be_class and not one.is_binary:
+        readings.insert(1, Roles(tuple(members), label=one.name))
+    return readings + ([] if find_pairs(members) else _single_readings(facts, members, gold))
+
+
+def _single_readings(
+    facts: Mapping[str, ColumnFacts], members: Sequence[str], gold: Roles, columns: Sequence[ColumnFacts] = ()
+) -> list[Roles]:
+    """The longest text with its label: the gold, if it may be one, or the only other column that may be."""
+    others = [one.name for one in columns if one.name not in members and not one.nested and not is_other(one.name)]
+    names = [name for name in (gold.label, gold.score) if name is not None] or others
+    labels = [name for name in names if name in facts and facts[name].may_be_class]
+    if len(labels) != 1:
+        return []
+    sizes = {member: facts[member].words / max(facts[member].filled, 1) for member in members}
+    text = max(members, key=lambda member: (normalized(member) not in HEADINGS, sizes[member]))
+    return [Roles((text,), label=labels[0])]
 
 
 def _check_single(path: Path, facts: Mapping[str, ColumnFacts], members: tuple[str, ...], gold: Roles) -> Roles:
@@ -214,11 +282,13 @@ def _check_single(path: Path, facts: Mapping[str, ColumnFacts], members: tuple[s
     return Roles(members, label=named[0])
 
 
-def _check_document(path: Path, found: Roles) -> None:
-    """RAISES (ValueError): if a pair with a label may be the title and the text of one document, which has a class."""
-    heading, body = sorted(found.members, key=lambda name: normalized(name) not in HEADINGS)
-    if normalized(heading) in HEADINGS and normalized(body) in BODIES:
-        raise _ambiguous(path, [found, Roles((body,), label=found.label)])
+def _check_document(path: Path, facts: Mapping[str, ColumnFacts], members: Sequence[str], gold: Roles) -> None:
+    """RAISES (ValueError): if two columns whose names make no pair may be parts of a document that has a class."""
+    name = gold.label or gold.score or ""
+    if len(members) != PAIR or find_pairs(members) or is_of_pairs(name):
+        return
+    if singles := _single_readings(facts, members, gold):
+        raise _ambiguous(path, [Roles(tuple(members), gold.score, gold.label), *singles])
 
 
 # Errors
@@ -238,6 +308,12 @@ def _many_gold(path: Path, found: Sequence[ColumnFacts]) -> ValueError:
     named = {"scores": ", ".join(scores) or "none", "labels": ", ".join(labels) or "none"}
     options = [f"--score {_quoted(name)}" for name in scores] + [f"--label {_quoted(name)}" for name in labels]
     return ValueError(Errors.TABLE_MANY_GOLD.format(path=path, **named, options=" or ".join(options)))
+
+
+def _far_gold(path: Path, one: ColumnFacts, members: Sequence[str]) -> ValueError:
+    options = f"--members {_quoted(','.join(members))}", f"--score {_quoted(one.name)}"
+    named = dict(zip(("alone", "gold"), options, strict=True))
+    return ValueError(Errors.TABLE_FAR_GOLD.format(path=path, column=one.name, **named))
 
 
 def _ambiguous(path: Path, readings: Sequence[Roles]) -> ValueError:

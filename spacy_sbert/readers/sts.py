@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterator
+from itertools import islice
+from math import inf
 from pathlib import Path
 
 from ..files.lines import format_suffix, has_text
@@ -13,6 +15,7 @@ from .rows import Row, check_members, check_score
 STS_COLUMNS = 7  # genre, file, year, id, score, sentence1, sentence2; some lines carry licence columns behind them
 SCORE = 4  # the place of the score
 STS_MAX_SCORE = 5.0
+FIRST = 5  # lines that tell whether a file is of the STS benchmark
 SENTENCES = ("sentence1", "sentence2")
 YEAR = re.compile(r"(19|20)\d\d")
 Pair = tuple[str, str, float]
@@ -30,24 +33,32 @@ def sts_rows(path: Path) -> Iterator[Row]:
 
 
 def starts_as_sts(path: Path) -> bool:
-    """Whether the first line of a .csv or .tsv is one of the STS benchmark: a year, a score from 0 to 5, two texts.
+    """Whether most of the first lines of a .csv or .tsv are of the STS benchmark, and the first of all is no header.
 
-    Years are such as 2012test and 2017; some files leave them blank. In a .csv any tab-separated line of so many
-    columns is one, unless it is a header. A file without lines is one, too: there are no columns of its own.
+    They have a score from 0 to 5 and two texts, and in a .tsv a year, such as 2012test and 2017; some files leave it
+    blank. A file without lines is one, too: there are no columns of its own.
     """
-    _, columns = next(read_tabs(path), (0, None))
-    if columns is None:
+    first = [columns for _, columns in islice(read_tabs(path), FIRST)]
+    if not first:
         return True
-    if len(columns) < STS_COLUMNS:
+    if len(first[0]) < STS_COLUMNS or is_header(first[0]):
         return False
-    if format_suffix(path) == ".csv":
-        return not is_header(columns)
+    return 2 * sum(_is_pair(columns, with_year=format_suffix(path) == ".tsv") for columns in first) > len(first)
+
+
+def _is_pair(columns: list[str], *, with_year: bool) -> bool:
+    if len(columns) < STS_COLUMNS or not _is_number(columns[SCORE], STS_MAX_SCORE):
+        return False
+    if with_year and columns[2].strip() and not YEAR.match(columns[2].strip()):
+        return False
+    return all(has_text(text) and not _is_number(text) for text in columns[5:7])
+
+
+def _is_number(text: str, most: float = inf) -> bool:
     try:
-        is_score = 0 <= float(columns[SCORE]) <= STS_MAX_SCORE
+        return 0 <= float(text) <= most
     except ValueError:
         return False
-    is_year = bool(YEAR.match(columns[2].strip())) or not columns[2].strip()
-    return is_score and is_year and all(map(has_text, columns[5:7]))
 
 
 def is_header(columns: list[str]) -> bool:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 
 from spacy.util import logger
 
-from ..files.lines import check_label
+from ..files.lines import check_label, plain_label
 from ..files.tables import Record, read_table
 from .errors import Errors
 from .rows import Row, check_members, check_score, from_boolean
@@ -42,7 +43,18 @@ class Columns:
     def is_missing(self, record: Record) -> bool:
         """Whether the score or the label of a row is one of the values that mark a row without gold."""
         gold = record[1][len(self.members) :] if self.missing else ()
-        return any(("" if value is None else str(value).strip()) in self.missing for value in gold)
+        marks = {*map(plain_label, self.missing)}
+        return any(("" if _is_none(value) else plain_label(str(value).strip())) in marks for value in gold)
+
+    @property
+    def optional(self) -> tuple[str, ...]:
+        """The columns of gold that an object of JSON may leave out: a blank cell marks a row without gold."""
+        return self.names[len(self.members) :] if "" in self.missing else ()
+
+
+def _is_none(value: object) -> bool:
+    """Whether a cell has no value; pandas writes NaN for it."""
+    return value is None or (isinstance(value, float) and isnan(value))
 
 
 def table_rows(path: Path, columns: Columns) -> Iterator[Row]:
@@ -60,7 +72,7 @@ def table_rows(path: Path, columns: Columns) -> Iterator[Row]:
     if not columns.members:
         raise ValueError(Errors.NO_MEMBER_COLUMNS.format(path=path))
     skipped = 0
-    for record in read_table(path, columns.names, header=columns.header):
+    for record in read_table(path, columns.names, header=columns.header, optional=columns.optional):
         if columns.is_missing(record):
             skipped += 1
             continue

@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 
 from spacy.tokens import Doc
 
+from .objectives import OBJECTIVE
+
 MEASURES = ("sts_spearman", "sts_pearson", "pair_ap", "nli_acc", "triplet_acc", "knn_acc")
 FEW = 3  # different scores that need be known
+SHOWN = 10  # labels that a message names
 NO_PAIRS = "there are no pairs with scores"
 
 
@@ -16,13 +19,14 @@ class GoldFacts:
     """What the gold of some examples is.
 
     count: number of examples. triplets: those of three members. scores: of pairs, how often each of the first few
-    comes. pair_labels, text_labels: how often each label of pairs, and of single texts, comes.
+    comes. objective_labels: how often each label of pairs comes, by the objective of the pairs, "" where none is noted.
+    text_labels: how often each label of single texts comes.
     """
 
     count: int = 0
     triplets: int = 0
     scores: Counter[float] = field(default_factory=Counter)
-    pair_labels: Counter[str] = field(default_factory=Counter)
+    objective_labels: dict[str, Counter[str]] = field(default_factory=dict)
     text_labels: Counter[str] = field(default_factory=Counter)
 
     def add(self, reference: Doc, spans_key: str) -> None:
@@ -36,7 +40,15 @@ class GoldFacts:
         if n_members == 2 and score is not None and (score in self.scores or len(self.scores) < FEW):
             self.scores[score] += 1
         if label is not None and n_members < 3:
-            (self.pair_labels if n_members == 2 else self.text_labels)[label] += 1
+            objective = group.attrs.get(OBJECTIVE) or ""
+            of_pairs = n_members == 2
+            labels = self.objective_labels.setdefault(objective, Counter()) if of_pairs else self.text_labels
+            labels[label] += 1
+
+    @property
+    def pair_labels(self) -> Counter[str]:
+        """How often each label of pairs comes."""
+        return sum(self.objective_labels.values(), Counter())
 
     def undefined(self) -> dict[str, str]:
         """Return the measures that this gold does not allow, each with the reason."""
@@ -67,7 +79,9 @@ class GoldFacts:
         if not self.scores:
             return NO_PAIRS
         ((score, n),) = self.scores.items()
-        return f"all gold scores are {score:g}" if n > 1 else "there is one pair with a score"
+        if n == 1:
+            return "there is one pair with a score"
+        return f"all gold scores are {score:g} (of 0 to 1, as they are scaled)"
 
     def _undefined_neighbours(self) -> str:
         if not self.text_labels:
@@ -75,6 +89,13 @@ class GoldFacts:
         if len(self.text_labels) == 1:
             return f"all labels of texts are '{next(iter(self.text_labels))}'"
         return "no label of the texts comes twice"
+
+
+def listed_labels(labels: Iterable[str]) -> str:
+    """Return the first labels as messages show them."""
+    listed = list(labels)
+    more = f" and {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""
+    return ", ".join(f"'{label}'" for label in listed[:SHOWN]) + more
 
 
 def gold_facts(references: Iterable[Doc], spans_key: str) -> GoldFacts:

@@ -12,6 +12,7 @@ from .errors import Errors
 
 SECTIONS: dict[str, Any] = {"nlp": ConfigSchemaNlp, "training": ConfigSchemaTraining, "initialize": ConfigSchemaInit}
 
+WITH_SOURCE = ("source", "component", "replace_listeners")  # what spaCy reads of a component with a source
 NAMED = ("paths", "system", "corpora", "components")  # sections whose names a config chooses
 
 
@@ -19,8 +20,8 @@ def check_config(config: Mapping[str, Any]) -> None:
     """Refuse a config with a setting that would have no effect.
 
     config (Config): to train by.
-    RAISES (ValueError): for one without [training], an unknown setting of [nlp], [training] or [initialize], or a
-        component with a `name`, which spaCy has from its section.
+    RAISES (ValueError): for one without [training], an unknown setting of [nlp], [training] or [initialize], a
+        component with a `name`, which spaCy has from its section, or with settings beside a `source`.
     """
     if "training" not in config:
         raise ValueError(Errors.NO_TRAINING_SECTION.format(given=", ".join(config) or "none"))
@@ -34,6 +35,11 @@ def check_config(config: Mapping[str, Any]) -> None:
     for name, block in config.get("components", {}).items():
         if isinstance(block, Mapping) and "name" in block:
             raise ValueError(Errors.NAME_OF_PIPE.format(pipe=name, given=block["name"]))
+        if isinstance(block, Mapping) and "source" in block and "factory" not in block:
+            beside = [key for key in block if key not in WITH_SOURCE]
+            if beside:
+                given = {"pipe": name, "settings": ", ".join(beside), "source": block["source"]}
+                raise ValueError(Errors.BESIDE_SOURCE.format(first=beside[0], **given))
 
 
 def check_overrides(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> None:

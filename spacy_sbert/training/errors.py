@@ -114,12 +114,25 @@ class Errors(errors.Errors):
         "Training could not tell better weights from worse: on [{corpus}] no score of [training.score_weights] is "
         "defined. {reasons}. Give weight to another score, or another dev corpus."
     )
+    OTHER_DEV_LABELS = (
+        "[{corpus}] has the labels {given}, and the training examples have none of them: {known}. Spell them alike, or "
+        "give another dev corpus."
+    )
     NO_SUCH_SETTING = (
         "[{section}] has no setting '{given}', which would be ignored: expected {expected}. Correct its name."
     )
     NAME_OF_PIPE = (
         "[components.{pipe}] has name = '{given}', which would be ignored: a component is called as its section is, "
         "and the encoder stands in its model. Set name in [components.{pipe}.model] (--components.{pipe}.model.name)."
+    )
+    BESIDE_SOURCE = (
+        "[components.{pipe}] has a source and also {settings}, which spaCy would ignore. Load {source} with the "
+        'setting, spacy.load("{source}", config={{"components.{pipe}.{first}": ...}}), save it, and give that folder '
+        "as source."
+    )
+    NOT_SCORED = (
+        "Training could not tell better weights from worse: no score of [training.score_weights] ({weighted}) is among "
+        "those of the pipeline: {found}. Give weight to one of these."
     )
     OUTPUT_NOT_WRITABLE = (
         "Cannot save to --output {path}: {there} {reason}. Expected a folder that can be written to, or a new one: "
@@ -148,4 +161,13 @@ class Notes(errors.Messages):
         "Steps after the last evaluation: {steps}. model-last has their weights, model-best has not. 'spacy train' "
         "evaluates every training.eval_frequency steps only; 'spacy sbert train' takes the same config, and always "
         "evaluates the last step."
+    )
+
+
+class Warnings(errors.Warnings):
+    """Of warnings and the log."""
+
+    UNKNOWN_DEV_LABELS = (
+        "{count} examples of [{corpus}] have labels that no training example has ({given}; known are {known}). They "
+        "count as wrong: correct or remove them."
     )

@@ -30,7 +30,7 @@ from .errors import Errors
 from .improving import Progress, train_while_improving
 from .ranks import Ranks
 from .together import together
-from .weighted_scores import check_weighted_scores
+from .weighted_scores import check_scored, check_weighted_scores
 
 DIR_CHECKPOINT = "checkpoint"
 PROGRESS_LOGGER = "spacy-sbert.ProgressLogger.v1"
@@ -91,6 +91,7 @@ def train(nlp: Language, output: Path | None, ranks: Ranks, checkpoints: Checkpo
         try:
             for info, is_best in steps:
                 if is_best is not None:
+                    check_scored(training["score_weights"], info["other_scores"])
                     with nlp.select_pipes(disable=frozen):
                         update_meta(training, nlp, info)
                     save(is_best)

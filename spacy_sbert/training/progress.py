@@ -17,7 +17,7 @@ from .errors import Notes
 from .log_file import append_to_log
 from .pipe import PairPipe
 from .steps import epoch_steps
-from .weighted_scores import check_weighted_scores
+from .weighted_scores import check_scored, check_weighted_scores
 
 
 class Info(TypedDict):
@@ -70,7 +70,8 @@ class TrainingLog:
         self.pipes = [name for name, _ in trained if name not in self.sources]
         pipes: list[object] = [pipe for _, pipe in nlp.pipeline]
         self.counters = [pipe for pipe in pipes if isinstance(pipe, PairPipe)]
-        self.weights = [name for name, weight in training["score_weights"].items() if weight is not None]
+        self.score_weights = training["score_weights"]
+        self.weights = [name for name, weight in self.score_weights.items() if weight is not None]
         self.stdout, self.stderr = stdout, stderr
         self.columns: list[str] = []
         self.output_file = output_file
@@ -107,6 +108,7 @@ class TrainingLog:
             if self.has_lines and perf_counter() - self.line_at >= SECONDS:
                 self._write_line()
             return
+        check_scored(self.score_weights, info["other_scores"])
         self.done = info["step"] + 1
         losses = {name: float(info["losses"].get(name, 0.0)) for name in self.pipes}
         more = (key for key in info["losses"] if key not in losses and key not in self.sources)

@@ -125,8 +125,8 @@ def encode_all(
     cuts (CutCounter): is told of texts that were cut.
     The others, and what it raises: see SentenceBert.encode.
     """
-    total = len(texts) if isinstance(texts, Sized) else None
-    texts = checked_texts(texts)
+    given, texts = texts, checked_texts(texts)
+    total = len(given) if isinstance(given, Sized) else None
     parts = [numpy.zeros((0, encoder.width), dtype="float32")]
     with progress_bar(total, shown=progress, unit="texts") as bar:
         for vectors, n_cut in encode_windows(

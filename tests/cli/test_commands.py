@@ -69,11 +69,12 @@ def test_convert_says_what_it_skipped(tmp_path):
 
 def test_convert_names_file_and_line(tmp_path):
     bad = tmp_path / "bad.csv"
-    bad.write_text("a\tb\tc\td\tfive\ts\tt\n")
+    good = "a\tb\tc\td\t5\ts\tt\n"
+    bad.write_text(f"{good}a\tb\tc\td\tfive\ts\tt\n{good}")
     done = run("sbert", "convert", bad, tmp_path / "out.spacy")
     assert done.returncode == 1
     flat = " ".join((done.stdout + done.stderr).split())
-    assert "line 1: expected a score from 0 to 5, got 'five'" in flat and "Traceback" not in flat
+    assert "line 2: expected a score from 0 to 5, got 'five'" in flat and "Traceback" not in flat
 
 
 def test_convert_a_table(tmp_path):

@@ -189,7 +189,9 @@ def test_scores_of_a_table_of_commas_are_not_labels(tmp_path):
     with pytest.raises(ValueError, match=r"line 2: expected a number.*'0,5' \(60 of its 60"):
         find_table(path)
     rows = graded_rows(scores=["12", "24a", "12b"])  # codes, of which a third are numbers
-    assert find_table(write(tmp_path / "codes.csv", ("one", "two", "code"), rows)).kind == "labelled"
+    with pytest.raises(ValueError, match=r"--label code \(pairs with labels\)\n .*pairs alone"):
+        find_table(write(tmp_path / "codes.csv", ("one", "two", "code"), rows))
+    assert find_table(write(tmp_path / "codes.csv", ("one", "two", "verdict"), rows)).kind == "labelled"
     rows = graded_rows(scores=[1, 2, "none"])  # mostly numbers, under a name that says what they are
     assert find_table(write(tmp_path / "labels.csv", ("one", "two", "label"), rows)).kind == "labelled"
 

@@ -23,6 +23,13 @@ WRONG = {
     "another table": (["cluster", "nope", "texts.txt", "out.csv"], "[sbert-search-bad-output]"),
     "taken picture": (["visualize", "nope", "texts.txt", "out.tsv"], "[sbert-output-exists]"),
     "no texts": (["encode", "none.txt", "out.npy"], "[sbert-encode-no-input]"),
+    "a column of lines": (["encode", "texts.txt", "out.npy", "-c", "text"], "no columns: leave --column out"),
+    "a header of lines": (["search", "nlp", "texts.txt", "a dog", "--no-header"], "leave --no-header out"),
+    "columns of lines": (
+        ["cluster", "nlp", "texts.txt", "new.tsv", "-c", "a", "--no-header"],
+        "leave --column and --no-header out",
+    ),
+    "a column to mine": (["mine", "nlp", "texts.txt", "new.tsv", "-c", "0"], "[sbert-no-columns-in-text]"),
     "no output": (["encode", "nope", "texts.txt"], "There is no OUTPUT beside nope and texts.txt"),
     "no output of a folder": (["encode", "folder", "texts.parquet"], "no OUTPUT beside folder and texts.parquet"),
     "vectors to search": (["search", "nope", "vectors.npy", "a dog"], "--vectors vectors.npy"),
@@ -45,6 +52,7 @@ def folder(tmp_path, monkeypatch):
     for name in ("texts.txt", "texts.parquet", "out.tsv", "vectors.npy"):
         (tmp_path / name).write_text("a dog\n")
     (tmp_path / "folder").mkdir()
+    (tmp_path / "nlp").mkdir()
     return tmp_path
 
 
@@ -57,7 +65,7 @@ def test_before_anything_is_imported(folder):
         flat = " ".join(output.replace("│", " ").split())
         assert code in (1, 2) and expected in flat, (name, flat)
     assert not set(HEAVY) & set(modules)
-    assert sorted(os.listdir(folder)) == ["folder", "out.tsv", "texts.parquet", "texts.txt", "vectors.npy"]
+    assert sorted(os.listdir(folder)) == ["folder", "nlp", "out.tsv", "texts.parquet", "texts.txt", "vectors.npy"]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
 from spacy_sbert.readers import PairCorpus, convert
+from spacy_sbert.readers.missing_labels import check_missing_labels
+from spacy_sbert.readers.own_table import find_table
 from spacy_sbert.training.own_config import own_config
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "dog", "ran", "he", "man", "food", "is"]
@@ -227,3 +229,135 @@ def test_a_loss_whose_code_is_missing(tmp_path):
     assert "nobody.v1" in out.read_text()
     said = run("train", out, code=1)
     assert "'nobody.v1'" in said and "with --code." in said and "CosineSimilarityLoss" not in said
+
+
+# Labels of train and dev
+
+
+NLI = ("entailment", "neutral", "contradiction")
+
+
+def labelled(path, *labels):
+    return write(path, ("premise", "hypothesis", "label"), text, text, lambda i: labels[i % len(labels)])
+
+
+@pytest.mark.parametrize("written", [("0.0", "1.0", "2.0"), ("0.00", "1", "2.0")])
+def test_a_label_is_the_same_with_and_without_decimals(tmp_path, written):
+    paths = labelled(tmp_path / "train.csv", 0, 1, 2), labelled(tmp_path / "dev.csv", *written)
+    assert "40 pairs with labels" in run("init-config", *paths, "-o", tmp_path / "x.cfg")
+    reading = {
+        name: value for name, value in load_config(tmp_path / "x.cfg")["corpora"]["dev"].items() if name[0] != "@"
+    }
+    found = [
+        [
+            example.reference.spans["sbert"].attrs["label"]
+            for example in PairCorpus(**reading | {"path": str(path)})(NLP)
+        ]
+        for path in paths
+    ]
+    assert found[0] == found[1] == (["0", "1", "2"] * 14)[:40]
+    rows = "".join(json.dumps({"a": "x y", "b": "y z", "label": label}) + "\n" for label in (2.0, "2.0", 2, "2", "2.5"))
+    (tmp_path / "j.jsonl").write_text(rows)
+    corpus = PairCorpus(tmp_path / "j.jsonl", members=["a", "b"], label="label")
+    assert [eg.reference.spans["sbert"].attrs["label"] for eg in corpus(NLP)] == ["2", "2", "2", "2", "2.5"]
+
+
+def test_labels_that_training_does_not_know_are_refused(tmp_path, tiny_bert):
+    short = labelled(tmp_path / "short.csv", "E", "N", "C")
+    path = labelled(tmp_path / "train.csv", *NLI)
+    said = run("init-config", path, short, "-o", tmp_path / "x.cfg", "--encoder", tiny_bert, code=1)
+    assert "[sbert-init-other-labels]" in said and not (tmp_path / "x.cfg").exists()
+    assert "'E', 'N', 'C'" in said and all(f"'{label}'" in said for label in NLI)
+    some = labelled(tmp_path / "some.csv", *NLI, "unsure")
+    options = ("--encoder", tiny_bert, "--epochs", 1)
+    said = run("init-config", path, some, "-o", tmp_path / "x.cfg", *options)
+    assert "[sbert-unknown-init-labels] 10 examples" in said and "does not have: 'unsure'." in said
+    said = run("train", tmp_path / "x.cfg", "-o", tmp_path / "out", "--paths.dev", short, code=1)
+    assert "[sbert-other-dev-labels]" in said and "'E', 'N', 'C'" in said and "'neutral'" in said
+    assert not (tmp_path / "out/model-best").exists()
+    with pytest.warns(
+        UserWarning, match=r"\[sbert-unknown-dev-labels\] 10 examples of \[corpora.dev\].*'unsure'; known"
+    ):
+        run("train", tmp_path / "x.cfg", "-o", tmp_path / "out", "--training.logger.progress_bar", "false")
+    said = run("evaluate", tmp_path / "out/model-best", short, code=1)
+    assert "[sbert-evaluate-no-score]" in said and "'E', 'N', 'C'" in said and "'neutral'" in said
+    with pytest.warns(UserWarning, match=r"\[sbert-unknown-evaluate-labels\] 10 examples of .*some.csv.*'unsure'"):
+        assert "Accuracy of labels" in run("evaluate", tmp_path / "out/model-best", some)
+
+
+# A pipeline is scored by the columns of its training, and each file has its own header, range and missing labels
+
+
+@pytest.fixture
+def scored_as(loaded, pipeline, monkeypatch):
+    """Give the pipeline the reader that it was scored by in training, of columns with these names."""
+
+    def give(path, **options):
+        dev = {"@readers": "spacy-sbert.PairCorpus.v1", "path": str(path), "format": "table"}
+        dev |= find_table(path, **options).reading()
+        monkeypatch.setitem(loaded.config["corpora"], "dev", dev)
+
+    return give
+
+
+def test_each_file_has_its_own_missing_labels_and_range(tmp_path, pipeline, scored_as):
+    header = ("one", "two", "relation")
+    scored_as(write(tmp_path / "dev.csv", header, text, text, lambda i: ["x", "y", "z"][i % 3]))
+    for mark in ("-", "-1"):
+        path = write(tmp_path / "own.csv", header, text, text, lambda i, mark=mark: ["x", "y", "z", mark][i % 4])
+        said = run("evaluate", pipeline, path, code=1)  # as it has no head for labels
+        assert f"Columns as in its training: one, two, relation; 10 rows without gold ({mark}) are skipped" in said
+    scored_as(write(tmp_path / "dev.csv", ("one", "two", "mine"), text, text, lambda i: i % 11 / 2))
+    said = run("evaluate", pipeline, write(tmp_path / "own.csv", ("one", "two", "mine"), text, text, lambda i: i % 2))
+    assert "Columns as in its training: one, two, mine, scores from 0 to 1" in said and "Average precision" in said
+
+
+def test_columns_without_names_are_those_of_the_training_or_asked_for(tmp_path, pipeline, scored_as):
+    header, rows = ("mine", "yours", "gold"), [(text(), text(), i % 7 / 2) for i in range(30)]
+    table(tmp_path / "dev.csv", rows)
+    scored_as(tmp_path / "dev.csv", header=False)
+    said = run("evaluate", pipeline, table(tmp_path / "same.csv", rows[:20]))
+    assert "Columns as in its training: 0, 1, 2, scores from 0 to 5" in said and "Examples 20" in said
+    others = {
+        "header.csv": [header, *rows],
+        "id.csv": [(10 + i, *row) for i, row in enumerate(rows)],
+        "words.csv": [("First", "Second", "Kind"), *((*row[:2], "xy"[i % 2]) for i, row in enumerate(rows))],
+        "turned.csv": [(score, *row) for *row, score in rows],
+    }
+    for name, own in others.items():
+        said = run("evaluate", pipeline, table(tmp_path / name, own), code=1)
+        assert "[sbert-evaluate-no-header]" in said and "--no-header --members 0,1 --score 2" in said, name
+
+
+def table(path, rows):
+    with path.open("w", newline="", encoding="utf8") as file:
+        csv.writer(file).writerows(rows)
+    return path
+
+
+def test_labels_that_mark_rows_without_gold_are_said_before_training(tmp_path, tiny_bert):
+    header, config = ("premise", "hypothesis", "label"), tmp_path / "n.cfg"
+    path = write(tmp_path / "n.csv", header, text, text, lambda i: i % 3)
+    run("init-config", path, path, "-o", config, "--encoder", tiny_bert, "--epochs", 1)
+    other = write(tmp_path / "o.csv", header, text, text, lambda i: [0, 1, 2, -1, "-"][i % 5])
+    for part in ("train", "dev"):
+        settings = [f"--corpora.{part}.path", other]
+        said = run("train", config, *settings, code=1)
+        assert "o.csv: values of the column 'label' mark rows without a label (-, -1)" in said, said
+        assert f'Set missing = ["-", "-1"] in [corpora.{part}]' in said
+    corpora = load_config(config)["corpora"]
+    assert check_missing_labels(corpora) is None
+    corpora["train"]["path"] = str(other)
+    for missing in (["-", "-1"], []):
+        assert check_missing_labels({"train": corpora["train"] | {"missing": missing}}) is None
+    with pytest.raises(ValueError, match=r'missing = \["-", "-1"\] in \[corpora.train.corpora.nli\]'):
+        check_missing_labels({"train": {"corpora": {"nli": corpora["train"] | {"missing": ["-"]}}}})
+
+
+def test_a_column_with_a_comma_in_its_name(tmp_path, pipeline):
+    path = write(tmp_path / "own.csv", ("q,r", "text2", "mine"), text, text, lambda i: i % 2)
+    said = run("evaluate", pipeline, path, "--members", '"q,r", text2', "--score", "mine")
+    assert "Columns found: q,r, text2, mine" in said
+    said = run("init-config", path, path, "-o", tmp_path / "x.cfg", "--members", '"q,r",text2', "--score", "mine")
+    assert load_config(tmp_path / "x.cfg")["corpora"]["train"]["members"] == ["q,r", "text2"]
+    assert "[sbert-bad-members]" in run("evaluate", pipeline, path, "--members", '"q,r" text2', code=2)

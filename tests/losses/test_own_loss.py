@@ -201,6 +201,21 @@ def test_a_pipeline_that_was_loaded_without_the_code_is_saved_for_training(make_
     assert describe(found).encoders[0].objectives == ("own.v1 (weight = 0.5, wrong = )",)
 
 
+def test_a_saved_pipeline_gets_another_loss(make_nlp, registered, tmp_path):
+    nlp = make_nlp()
+    examples = [make_example(nlp, *pair) for pair in PAIRS]
+    nlp.initialize(lambda: examples)
+    before = nlp.update(examples, sgd=False)["sbert"]
+    nlp.to_disk(tmp_path / "first")
+    spacy.load(tmp_path / "first", config={"components.sbert.loss": OWN}).to_disk(tmp_path / "start")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", source=spacy.load(tmp_path / "start"))
+    found = nlp.update([make_example(nlp, *pair) for pair in PAIRS], sgd=False)["sbert"]
+    expected = make_nlp(loss=OWN)
+    expected.initialize(lambda: examples)
+    assert found == pytest.approx(expected.update(examples, sgd=False)["sbert"]) and found != pytest.approx(before)
+
+
 def test_weights_of_a_loss_need_its_code(make_nlp, registered, tmp_path):
     """They could not be kept without it. spaCy's message names the function."""
     nlp = make_nlp(loss={"@layers": "weight.v1"})

@@ -219,7 +219,8 @@ def test_tables_are_read_as_they_were_meant_or_refused_by_line(tmp_path):
             if suffix != ".txt":
                 assert [row.text for row in read_text_rows(path, TextColumns(wanted))] == expected, said
         except ValueError as error:
-            assert f"{path}, line " in str(error) and is_doubtful(writer, names), f"{error}\n{said}"
+            is_header = names in rows and len(names) == 1  # which may be that of a second file
+            assert f"{path}, line " in str(error) and (is_header or is_doubtful(writer, names)), f"{error}\n{said}"
             refused[writer.__name__] += 1
         path.unlink()
     assert refused.total() <= 0.02 * TABLES, refused

@@ -67,7 +67,22 @@ FOUND = {
     "labels beside gold labels": (("s1", "s2", "label1", "gold_label"), pair(cycle(*NLI), cycle(*NLI)), "labelled"),
     "few rows": (("premise", "hypothesis", "label"), pair(cycle(0, 1, 2)), "labelled"),
     "words": (("one", "two", "verdict"), pair(cycle("supports", "refutes")), "labelled"),
-    "a fraction": (("one", "two", "mine"), pair(lambda i: i / 60), "graded"),
+    "a fraction": (("one", "two", "sim"), pair(lambda i: i / 60), "graded"),
+    "two words": (("left_text", "right_text", "humanScore"), pair(lambda i: i / 60), "graded"),
+    "classes of a compound": (("first sentence", "second sentence", "final_label"), pair(cycle(0, 1, 2)), "labelled"),
+    "a distance beside it": (
+        ("a", "b", "cos_dist", "relatedness_score"),
+        pair(lambda i: i / 60, cycle(1, 4)),
+        "graded",
+    ),
+    "a target": (("text_a", "text_b", "target"), pair(cycle(0, 1)), "binary"),
+    "columns of Python": (("x1", "x2", "y"), pair(cycle(0, 1)), "binary"),
+    "German": (("satz1", "satz2", "Ähnlichkeit"), pair(cycle(0.5, 1, 4)), "graded"),
+    "Chinese": (("sentence1", "sentence2", "相似度"), pair(cycle(0, 1)), "binary"),
+    "an original": (("original", "paraphrase", "label"), pair(cycle(0, 1)), "binary"),
+    "gold of two texts": (("search term", "product", "relevance"), pair(cycle(1, 2, 3)), "graded"),
+    "fractions are no classes": (("foo", "bar", "rating"), pair(lambda i: i / 60), "graded"),
+    "an aside": (("q1", "q2", "explanation", "label"), pair(lambda i: text(), cycle(0, 1)), "binary"),
 }
 
 
@@ -117,6 +132,11 @@ def test_what_is_neither_text_nor_gold_is_not_used(tmp_path, header, column):
         ),
         (("title", "text", "label"), pair(cycle("x", "y")), ["title,text --label label", "text --label label (texts"]),
         (
+            ("keyword", "location", "text", "target"),
+            lambda i: (text(2), text(2), text(), i % 2),
+            ["keyword,location --score target", "keyword,location,text (triplets)", "text --label target (texts"],
+        ),
+        (
             ("query", "pos", "neg_1", "neg_2"),
             lambda i: [text() for _ in range(4)],
             ["pos,neg_1", "pos,neg_2", "y,pos ("],
@@ -140,6 +160,105 @@ def test_readings_that_both_fit_are_shown(tmp_path, header, row, readings):
         members = tuple(given.pop("members").split(","))
         table = find_table(path, members=members, **given)
         assert roles(table)[1:] == (members, given.get("score") or given.get("label"))
+
+
+NUMBERS = {"0 and 1": cycle(0, 1), "fractions": lambda i: i / 60, "whole": cycle(1, 2, 3)}
+
+
+@pytest.mark.parametrize("numbers", NUMBERS)
+@pytest.mark.parametrize("name", ["X", "karma", "is_weekend", "bm25_score", "sentiment", "Target2"])
+def test_a_number_of_another_name_is_not_taken_as_gold(tmp_path, name, numbers):
+    path = write(tmp_path, ("a", "b", name), pair(NUMBERS[numbers]))
+    with pytest.raises(ValueError, match=r"\[sbert-table-ambiguous\]") as caught:
+        find_table(path)
+    assert f"--members a,b --score {name} (pairs with scores)" in str(caught.value)
+    assert "--members a,b (pairs alone)" in str(caught.value)
+    assert ("--label" in str(caught.value)) is (numbers == "whole")
+    table = find_table(path, members=("a", "b"))
+    assert roles(table) == ("positives", ("a", "b"), None) and table.unused == (name,)
+    assert roles(find_table(path, score=name)) == ("binary" if numbers == "0 and 1" else "graded", ("a", "b"), name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["distance", "cos_dist", "cosinedistance", "dissimilarity", "dissimilarity_score", "is_different", "isDifferent",
+     "not_duplicate", "notduplicate", "is_not_similar", "unrelated", "difference", "contradiction", "no_match",
+     "Levenshtein"],
+)  # fmt: skip
+def test_a_distance_is_not_taken_as_gold(tmp_path, name):
+    path = write(tmp_path, ("a", "b", name), pair(cycle(0, 1)))
+    with pytest.raises(ValueError, match=rf"\[sbert-table-far-gold\] .*'{name}' .* is larger the less alike") as caught:
+        find_table(path)
+    assert f"with --members a,b, or give --score {name} if" in str(caught.value)
+    assert roles(find_table(path, members=("a", "b")))[2] is None
+    assert roles(find_table(path, score=name)) == ("binary", ("a", "b"), name)
+    path = write(tmp_path, ("a", "b", "score", name), pair(cycle(0.5, 1), cycle(0.5, 0)))
+    assert roles(find_table(path)) == ("graded", ("a", "b"), "score")
+
+
+@pytest.mark.parametrize(
+    ("header", "given"),
+    [
+        (("text1", "text2", "text3", "text4"), "text1, text2, text3, text4"),
+        (("a", "b", "c", "d"), "a, b, c, d"),
+        (("q1", "q2", "q3", "q4", "q5"), "q1, q2, q3, q4, q5"),
+        (("question", "option_a", "option_b", "option_c"), "option_a, option_b, option_c, question"),
+        (("passage", "s1", "s2", "s3"), "s1, s2, s3, passage"),
+    ],
+)
+def test_a_series_with_further_texts_is_not_cut(tmp_path, header, given):
+    path = write(tmp_path, header, lambda i: [text() for _ in header])
+    with pytest.raises(ValueError, match=rf"\[sbert-table-no-pair\] .* are {given}, of"):
+        find_table(path)
+    assert roles(find_table(path, members=header[:3]))[1] == header[:3]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [("question", "answer1", "answer2"), ("prompt", "response_a", "response_b"), ("goal", "sol1", "sol2"),
+     ("context", "sentence1", "sentence2"), ("query", "left_doc", "right_doc")],
+)  # fmt: skip
+def test_a_numbered_pair_with_a_further_text_is_asked_about(tmp_path, header):
+    for names, kind in (((), "(pairs alone)"), (("label",), "--score label (pairs with scores)")):
+        path = write(tmp_path, (*header, *names), lambda i: [text() for _ in header] + [i % 2] * len(names))  # noqa: B023
+        with pytest.raises(ValueError, match=r"\[sbert-table-ambiguous\]") as caught:
+            find_table(path)
+        assert f"--members {','.join(header[1:])} {kind}" in str(caught.value)
+        assert f"--members {','.join(header)} (triplets)" in str(caught.value)
+
+
+def test_a_label_is_no_text_of_a_numbered_pair(tmp_path):
+    path = write(tmp_path, ("v1", "v2"), lambda i: ("ham" if i % 3 else "spam", text()))
+    assert roles(find_table(path)) == ("classes", ("v2",), "v1")
+    path = write(tmp_path, ("question", "answer"), lambda i: (text(), "Paris" if i % 3 else "Rome"))
+    with pytest.raises(ValueError, match=r"question,answer \(pairs alone\)\n  --members question --label answer"):
+        find_table(path)
+
+
+@pytest.mark.parametrize(
+    ("header", "values", "body"),
+    [
+        (("text", "author_name", "label"), cycle(0, 1), "text"),
+        (("text", "explanation", "label"), cycle("good", "bad"), "text"),
+        (("text", "text_clean", "label"), cycle(0, 1, 2), "text"),
+        (("tweet", "user_name", "hate"), cycle(0, 1), "tweet"),
+        (("title", "review", "rating"), cycle(1, 2, 3, 4, 5), "review"),
+        (("review", "summary", "rating"), cycle(1, 2, 3, 4, 5), "review"),
+        (("subject", "message", "spam"), cycle(0, 1), "message"),
+        (("subject", "message", "category"), cycle("spam", "ham"), "message"),
+        (("foo", "bar", "gold_score"), cycle(1, 2, 3), "foo"),
+        (("title", "review", "rating"), cycle(1.5, 4.5, 4, 5), "review"),
+    ],
+)
+def test_two_texts_whose_names_make_no_pair_are_asked_about(tmp_path, header, values, body):
+    sizes = [9 if name == body else 4 for name in header[:2]]
+    path = write(tmp_path, header, lambda i: (*map(text, sizes), values(i)))
+    with pytest.raises(ValueError, match=r"\[sbert-table-ambiguous\]") as caught:
+        find_table(path)
+    assert f"--members {header[0]},{header[1]} --" in str(caught.value)
+    assert f"--members {body} --label {header[2]} (texts with labels)" in str(caught.value)
+    assert roles(find_table(path, members=(body,), label=header[2])) == ("classes", (body,), header[2])
+    assert roles(find_table(path, members=header[:2], label=header[2])) == ("labelled", header[:2], header[2])
 
 
 @pytest.mark.parametrize(
@@ -172,6 +291,15 @@ MISSING = {  # values, those that mark no gold, kind
     "0 and 1, or blank": ((0, 1, 0, 1, ""), ("",), "binary"),
     "against, neutral, for": ((-1, 0, 1), (), "labelled"),
     "plus and minus": (("+", "-"), (), "labelled"),
+    "three signs": (("+", "-", "?"), (), "labelled"),
+    "pandas": ((1.0, 0.0, "NA"), ("NA",), "binary"),
+    "pandas, mostly blank": ((1, 0, "nan", "nan", "NaN", "nan"), ("NaN", "nan"), "binary"),
+    "spreadsheets": ((*NLI, "#N/A", "N/A", "n/a"), ("#N/A", "N/A", "n/a"), "labelled"),
+    "databases": ((0, 1, 2, "NULL", "null", "\\N"), ("NULL", "\\N", "null"), "labelled"),
+    "questions": ((*NLI, "?", "--"), ("--", "?"), "labelled"),
+    "None beside numbers": ((0.0, 1.0, 2.0, "None"), ("None",), "labelled"),
+    "None beside 0 and 1": ((0, 1, "None", "-1"), ("None",), "labelled"),
+    "none beside words": (("favor", "against", "none"), (), "labelled"),
 }
 
 
@@ -240,3 +368,34 @@ def test_columns_without_names_are_told_by_content(tmp_path):
     assert roles(find_table(path, header=False)) == ("binary", ("1", "2"), "0")
     path = write(tmp_path, (text(), text(), 0.5), lambda i: (text(), text(), i % 5 + 0.5))
     assert roles(find_table(path, header=False)) == ("graded", ("0", "1"), "2")
+
+
+# Rows without gold
+
+
+def test_a_table_whose_labels_are_all_missing(tmp_path):
+    for row in (pair(cycle("")), pair(cycle("-")), pair(cycle("", "-")), lambda i: (text(), text(), " ")):
+        for name, options in (("label", {}), ("gold_label", {}), ("kind", {"members": ["a", "b"], "label": "kind"})):
+            path = write(tmp_path, ("a", "b", name), row)
+            with pytest.raises(ValueError, match=rf"\[sbert-table-no-gold\].*'{name}' has no gold in any of 60 rows"):
+                find_table(path, **options)
+    path = write(tmp_path, ("a", "b", "label"), pair(cycle("")))
+    assert find_table(path, members=["a", "b"]).kind == "positives"
+    path = write(tmp_path, ("a", "b", "label", "score"), pair(cycle(""), cycle(0.5, 0.2)))
+    assert find_table(path).columns.score == "score"
+
+
+@pytest.mark.parametrize("none", [None, float("nan"), "left out"])
+@pytest.mark.parametrize("values", [("x", "y"), (0, 1)], ids=["label", "score"])
+def test_objects_without_a_label_are_rows_without_gold(tmp_path, values, none):
+    path = tmp_path / "own.jsonl"
+    rows = [{"gold": value, "a": text(), "b": text()} for value in [none, *values * 20]]
+    rows = [{name: value for name, value in row.items() if value != "left out"} for row in rows]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = find_table(path)
+    assert (found.count, found.skipped, found.columns.missing) == (40, 1, ("",)) and len(found.gold) == 2
+    assert len(list(PairCorpus(path, format="table", **found.reading())(NLP))) == 40
+    with pytest.raises(ValueError, match=r"line 1: .*'gold'"):
+        list(PairCorpus(path, format="table", **(found.reading() | {"missing": ["-"]}))(NLP))
+    with pytest.raises(ValueError, match="line 1: expected a column 'glod'"):
+        list(PairCorpus(path, format="table", members=["a", "b"], label="glod", missing=[""])(NLP))

@@ -1,7 +1,9 @@
 import pytest
 import spacy
+from pipelines import real_data
 
 from spacy_sbert.readers import PairCorpus, convert, pair_doc, read_sts
+from spacy_sbert.readers.sts import starts_as_sts
 
 LINES = [
     "main-captions\tMSRvid\t2012test\t0001\t5.000\tA plane is taking off.\tAn air plane is taking off.",
@@ -46,6 +48,22 @@ def test_pair_doc_keeps_texts_whatever_stands_between():
     for first, second in [("a b", "c"), ("(x)", ")y("), ("a  b", "c \n d"), ("end.", "Next")]:
         doc = pair_doc(nlp, first, second, 0.5)
         assert [span.text for span in doc.spans["sbert"]] == [first, second]
+
+
+@pytest.mark.parametrize("name", ["pairs.csv", "pairs.tsv"])
+def test_seven_columns_that_are_others(write, name):
+    """Rows of this layout have a score from 0 to 5 and two texts; one with another score is said by its line."""
+    rows = ["a\tb\t2017\tx1\tnoun\tA man.\tA boy.", "a\tb\t2017\tx2\t2\tA dog.\t17", "a\tb\t2017\tx3\t9\tA.\tB c."]
+    assert not starts_as_sts(write(*rows, name=name)) and not starts_as_sts(write(rows[2], name=name))
+    assert starts_as_sts(write(*LINES, name=name)) and starts_as_sts(write(*LINES, rows[0], name=name))
+    assert starts_as_sts(write(rows[0], *LINES, name=name)), "sts_rows names the bad line"
+    assert not starts_as_sts(write(*LINES[:1], *rows, name=name)) and starts_as_sts(write(name=name))
+
+
+@pytest.mark.parametrize("part", ["train", "dev"])
+def test_the_sts_benchmark(part):
+    path = real_data() / "sts/STSBenchmark" / f"sts-{part}.csv"
+    assert starts_as_sts(path) and next(read_sts(path))[2] == 1.0
 
 
 def test_limit(write):
