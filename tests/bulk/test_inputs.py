@@ -81,7 +81,7 @@ def test_a_line_of_a_megabyte(sbert, write_texts, tmp_path, name):
     [
         ("a.txt", b"one\ntw\xff\n", r"a\.txt, line 2: not UTF-8"),
         ("a.jsonl", b'{"text": "one"}\n{"text": "two"\n', r"a\.jsonl, line 2: expected a JSON object"),
-        ("a.jsonl", b'{"text": "one"}\n\n', r"a\.jsonl, line 2: expected a JSON object"),
+        ("a.jsonl", b'{"text": "one"}\n\n{"text": "two"}\n', r"a\.jsonl, line 2: expected a JSON object"),
         ("a.jsonl", b'["text"]\n', r"line 1: expected a JSON object, got a list"),
         ("a.jsonl", b'{"text": "one"}\n{"id": 3}\n', r"line 2: expected a column 'text', got id"),
         ("a.jsonl", b'{"text": 3.5}\n', r"line 1: expected a text in the column 'text', got 3\.5"),
@@ -89,7 +89,7 @@ def test_a_line_of_a_megabyte(sbert, write_texts, tmp_path, name):
         ("a.csv", b'text\none\n"two\n', r"a\.csv, line 3: not comma-separated as expected"),
         ("a.csv", b'text\n"one\n" two\n', r"a\.csv, line 2: not comma-separated as expected"),
         ("a.csv", b"id,text\n1,one\n2\n", r"line 3: no column 'text', the line has only 1 columns"),
-        ("a.tsv", b"id\ttext\n1\tone\n\n", r"line 3: no column 'text', the line has only 1 columns"),
+        ("a.tsv", b"id\ttext\n1\tone\n\n2\ttwo\n", r"line 3: no column 'text', the line has only 1 columns"),
         ("a.tsv", b"id\tsentence\n1\tone\n", r"line 1: expected a column 'text', got id, sentence"),
         ("a.parquet", b"PAR1", r"a\.parquet, record 1: cannot be read as \.parquet"),
         ("a.txt.gz", gzip.compress(b"one\ntwo\n" * 99, mtime=0)[:-9], r"the compressed file is damaged"),
