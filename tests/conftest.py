@@ -33,10 +33,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the cases of a shared transformer, and skip what needs spacy-transformers where that is not installed."""
     for item in items:
         given = getattr(item, "callspec", None)
-        if given is not None and any(value == "shared" for value in given.params.values()):
+        if given is not None and "shared" in filter(_is_name, given.params.values()):
             item.add_marker("spacy_transformers")
         if item.get_closest_marker("spacy_transformers") and not is_installed():
             item.add_marker(pytest.mark.skip(reason="spacy-transformers is not installed"))
+
+
+def _is_name(given: object) -> bool:
+    return isinstance(given, str)
 
 
 @pytest.fixture(scope="session")
