@@ -3,16 +3,12 @@
 from collections.abc import Iterable
 from functools import partial
 
-import catalogue
 from spacy.tokens import Doc, Span
 from spacy.util import registry
 
 from ..errors import Errors
 from ..errors.checks import Name, validated
 from . import SPANS_KEY, SpanGetter, members
-
-if not hasattr(registry, "span_getters"):  # which spacy-transformers creates, too
-    registry.span_getters = catalogue.create("spacy", "span_getters", entry_points=True)  # type: ignore[attr-defined]
 
 UNITS = ("doc", "sent", "doc+sent")
 
