@@ -53,6 +53,11 @@ class SentenceListener(Configured, Model):
         """The width, None if nobody knows it yet: a copy of a curated transformer that is built around it asks."""
         return super().get_dim(name) if self.has_dim(name) else None  # type: ignore[return-value]
 
+    @classmethod
+    def get_batch_id(cls, docs: list[Doc]) -> int:
+        """Return the number of a batch, as a transformer computes it."""
+        return sum(token.orth for doc in docs for token in doc)
+
     def receive(self, batch_id: int | None, outputs: Heard | None, backprop: Callable | None) -> None:
         """Take what a transformer hands out in training; of several the last counts."""
         self.attrs[STATE] = HandedOut()  # where a curated one leaves it
@@ -74,7 +79,7 @@ class SentenceListener(Configured, Model):
 
         RAISES (ValueError): if that was for other Docs.
         """
-        if self._batch_id != sum(token.orth for doc in docs for token in doc):  # as spaCy's components number a batch
+        if self._batch_id != self.get_batch_id(docs):
             raise ValueError(Errors.OTHER_BATCH.format(name=self.upstream_name))
         return cast(Heard, self._outputs), cast(Callable, self._backprop)
 
