@@ -34,6 +34,7 @@ from .settings import FolderSettings, read_settings, transformer_folder
 from .states import Backprop, States
 from .stepping import SteppingShim
 from .steps import Steps
+from .versions import without_bars
 from .weights import check_architecture, check_weights
 from .weights_lock import WeightsLock, loading_lock
 from .wordpieces import Wordpieces
@@ -189,7 +190,7 @@ class TransformerShim(SteppingShim):
         """Write config, weights as safetensors and tokenizer to a folder, as Hugging Face lays them out."""
         self.load()
         self._settle()
-        with writing_to(folder), self.weights.reading():
+        with writing_to(folder), self.weights.reading(), without_bars():
             self._hfmodel.transformer.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
             save_tokenizer(self._hfmodel.tokenizer, self._hfmodel.vocab_file_contents, folder)
 

@@ -16,6 +16,7 @@ from .errors import Errors, Warnings
 from .hugging_face import Network, Tokenizer
 
 INSTALLED = Version(transformers.__version__)
+DTYPE = "dtype" if INSTALLED.major >= 5 else "torch_dtype"  # the argument of from_pretrained and its like
 # The first version that computes as these settings of a config.json ask; earlier ones ignore them.
 BIDIRECTIONAL, BIDIRECTIONAL_SINCE = "use_bidirectional_attention", Version("4.56.2")  # of Gemma 3
 CAUSAL, CAUSAL_SINCE = "is_causal", Version("5.2")
@@ -69,7 +70,7 @@ def warn_of_unknown(file: Path, raw: Mapping[str, Any], config: Any) -> None:
 
 @contextmanager
 def without_bars() -> Iterator[None]:
-    """Load weights without the bar that version 5 draws for each model."""
+    """Load or save weights without the bar that version 5 draws for each model."""
     drawn = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
