@@ -18,8 +18,8 @@ from ..encoder.loading import Source, load_weights
 from ..encoder.options import INT8, PRECISIONS, REFERENCE, TransformerOptions
 from ..encoder.saved import SETTINGS_FILE
 from ..encoder.shim import TransformerShim
-from ..encoder.weights import check_architecture, check_weights
 from ..encoder.versions import DTYPE
+from ..encoder.weights import check_architecture, check_weights
 from ..encoder.wordpieces import Wordpieces
 from .activation import forget_activation, note_activation
 from .errors import Errors
