@@ -15,7 +15,7 @@ from .engine.packed_bert import is_packable
 from .engine.runner import run
 from .errors import Errors
 from .forks import use_one_thread_in_forks
-from .hugging_face import Tokenizer
+from .hugging_face import Network, Tokenizer
 from .options import REFERENCE, TransformerOptions
 from .prompts import Prompts
 from .rows import RowStates, read_spans
@@ -73,6 +73,16 @@ class RowTransformer(Configured, SealedModel, Model):
     @property
     def shim(self) -> TransformerShim:
         return self.layers[0].shims[0]  # type: ignore[return-value]
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The Hugging Face tokenizer, None until it is loaded."""
+        return self.shim.tokenizer
+
+    @property
+    def transformer(self) -> Network:
+        """The Hugging Face model, None until it is loaded."""
+        return self.shim.network
 
     @contextmanager
     def states(self, wordpieces: Wordpieces, is_train: bool) -> Iterator[tuple[Iterable[States], Backprop]]:
