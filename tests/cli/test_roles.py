@@ -307,7 +307,8 @@ def test_each_file_has_its_own_missing_labels_and_range(tmp_path, pipeline, scor
         path = write(tmp_path / "own.csv", header, text, text, lambda i, mark=mark: ["x", "y", "z", mark][i % 4])
         said = run("evaluate", pipeline, path, code=1)  # as it has no head for labels
         assert f"Columns as in its training: one, two, relation; 10 rows without gold ({mark}) are skipped" in said
-    scored_as(write(tmp_path / "dev.csv", ("one", "two", "mine"), text, text, lambda i: i % 11 / 2))
+    path = write(tmp_path / "dev.csv", ("one", "two", "mine"), text, text, lambda i: i % 11 / 2)
+    scored_as(path, score="mine")
     said = run("evaluate", pipeline, write(tmp_path / "own.csv", ("one", "two", "mine"), text, text, lambda i: i % 2))
     assert "Columns as in its training: one, two, mine, scores from 0 to 1" in said and "Average precision" in said
 
