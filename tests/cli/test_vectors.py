@@ -140,7 +140,10 @@ def test_they_are_refused_where_they_are_not_of_the_texts(corpus, make_nlp):
     shorter.write_text("\n".join(TEXTS[:-1]) + "\n")
     said = run("mine", nlp, shorter, other.with_suffix(".tsv"), "--vectors", vectors, code=1)
     assert f"The {len(TEXTS)} vectors in {vectors} are of other texts than the {len(TEXTS) - 1} of {shorter}" in said
-    said = run("mine", nlp, corpus, other.with_suffix(".tsv"), "--vectors", vectors, "--column", "body", code=1)
+    table, of_table = corpus.with_name("table.csv"), corpus.with_name("table.npy")
+    table.write_text("".join(f'"{text}","{text}"\n' for text in ("text", *TEXTS)).replace('"text"\n', '"body"\n', 1))
+    run("encode", table, of_table, "--pipeline", nlp, "--quiet")
+    said = run("mine", nlp, table, other.with_suffix(".tsv"), "--vectors", of_table, "--column", "body", code=1)
     assert "column was text, now body" in said
     make_nlp(model={"pooling": "max"}).to_disk(corpus.parent / "max")
     said = run("mine", corpus.parent / "max", corpus, other.with_suffix(".tsv"), "--vectors", vectors, code=1)
