@@ -1,5 +1,6 @@
 # make demo   train, evaluate, package and install on the shipped sample (about 4 minutes)
 # make test   lint, check types and run all tests
+# make test-latest   all tests but those that need spacy-transformers, with the newest transformers
 # make reliability   every counted case, see docs/reliability.md
 # make site   the pages as a site, in site/: open site/index.html, or serve it with python -m http.server -d site
 # make slow   the tests that take longer: one epoch on STSb, a package in a fresh environment
@@ -21,7 +22,7 @@ GPU_EXTRA ?= gpu
 SPEED := benchmarks/speed
 GPU_RESULTS := $(SPEED)/results/gpu
 
-.PHONY: install demo test reliability site slow gpu clean
+.PHONY: install demo test test-latest reliability site slow gpu clean
 
 install: $(VENV)/.installed
 
@@ -38,6 +39,18 @@ test: install
 	$(RUN) ruff format --check .
 	$(RUN) mypy
 	OMP_NUM_THREADS=1 $(RUN) pytest -n $(JOBS) --dist worksteal -m "not slow and not gpu" $(STUCK)
+
+# An environment of its own: spacy-transformers holds transformers back.
+LATEST_VENV := .latest
+LATEST := $(LATEST_VENV)/bin/python -m
+
+$(LATEST_VENV)/.installed: setup.cfg pyproject.toml constraints-latest.txt
+	$(PYTHON) -m venv $(LATEST_VENV)
+	$(LATEST) pip install --quiet --constraint constraints-latest.txt --editable ".[test,docs]" build setuptools
+	touch $@
+
+test-latest: $(LATEST_VENV)/.installed
+	OMP_NUM_THREADS=1 $(LATEST) pytest -n $(JOBS) --dist worksteal -m "not slow and not gpu" -rs $(STUCK)
 
 reliability: install
 	mkdir -p metrics
@@ -64,4 +77,4 @@ gpu: $(GPU_VENV)/.installed
 		--output $(GPU_RESULTS)/suite.json
 
 clean:
-	rm -rf $(VENV) $(GPU_VENV) build corpus metrics packages site training *.egg-info
+	rm -rf $(VENV) $(LATEST_VENV) $(GPU_VENV) build corpus metrics packages site training *.egg-info

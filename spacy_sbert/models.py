@@ -5,14 +5,13 @@ from typing import Any, Literal
 
 from spacy.tokens import Doc
 from spacy.util import SimpleFrozenDict, registry
-from spacy_transformers.data_classes import FullTransformerBatch
-from spacy_transformers.layers import TransformerModel, split_trf_batch, trfs2arrays
 from thinc.api import Model, chain
 from thinc.types import Floats2d, Ragged
 
 from .encoder.listener import Heard, SentenceListener, with_own_listener
 from .encoder.options import TransformerOptions, takes_options
 from .encoder.prompts import Prompts
+from .encoder.spacy_transformers import check_installed, is_a, is_installed
 from .encoder.token_encoder import TokenEncoder
 from .encoder.transformer import RowTransformer
 from .encoder.wordpiece_table import WordpieceTable
@@ -105,7 +104,12 @@ def shared_sentence_encoder(
     RAISES (ValueError): for an unknown pooling or normalize, a negative truncate_dim, or a listener that hears more
         layers than the last.
     """
-    source = chain(tok2vec, split_trf_batch()) if isinstance(tok2vec, TransformerModel) else with_own_listener(tok2vec)
+    if is_a(tok2vec, "TransformerModel"):  # a copy, in place of the listener to it
+        from spacy_transformers.layers import split_trf_batch
+
+        source: Model = chain(tok2vec, split_trf_batch())
+    else:
+        source = with_own_listener(tok2vec)
     return listening_encoder(source, _pooling(pooling, normalize, dense, truncate_dim), get_spans)
 
 
@@ -168,10 +172,16 @@ def static_sentence_encoder(
 def sentence_listener(grad_factor: NonNegativeFloat = 1.0, upstream: Name = "*") -> Model[list[Doc], Heard]:
     """Listen to a `transformer` or `curated_transformer` component that stands earlier in the pipeline.
 
+    A `transformer` needs spacy-transformers.
+
     grad_factor (float): factor on the gradient that goes to the transformer; 0 keeps it as it is.
     upstream (str): the component's name, "*" for any.
     """
-    return SentenceListener(upstream, grad_factor)
+    if not is_installed():  # then it can be a curated transformer alone
+        return SentenceListener(upstream, grad_factor)
+    from .encoder.shared_transformer import TransformerSentenceListener
+
+    return TransformerSentenceListener(upstream, grad_factor)
 
 
 @registry.architectures("spacy-sbert.TransformerModel.v1")
@@ -182,7 +192,7 @@ def transformer_model(
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
     *,
     options: TransformerOptions,
-) -> Model[list[Doc], FullTransformerBatch]:
+) -> Model[list[Doc], Any]:
     """The model of a `transformer` component whose output a sentence encoder can share: a drop-in for
     spacy-transformers.TransformerModel.v3, with the same output.
 
@@ -190,8 +200,13 @@ def transformer_model(
         spacy-sbert.SentenceEncoder.v1.
     get_spans (Callable): which stretches of a Doc are rows; spacy-sbert.sentence_spans.v1 for sentence vectors.
     tokenizer_config, transformer_config, mixed_precision, grad_scaler_config: as in spacy-transformers.
+    RETURNS (Model): from Docs to a FullTransformerBatch.
+    RAISES (ImportError): if spacy-transformers is not installed.
     """
-    return RowTransformer(name, get_spans, options)
+    check_installed("spacy-sbert.TransformerModel.v1")
+    from .encoder.shared_transformer import SharedTransformer
+
+    return SharedTransformer(name, get_spans, options)
 
 
 @registry.architectures("spacy-sbert.Tok2VecTransformer.v1")
@@ -211,8 +226,14 @@ def tok2vec_transformer(
     pooling (Model): from the wordpieces of each token to its vector.
     grad_factor (float): factor on the gradient that goes to the transformer.
     The others: see spacy-sbert.TransformerModel.v1.
+    RAISES (ImportError): if spacy-transformers is not installed.
     """
-    transformer = RowTransformer(name, get_spans, options)
+    check_installed("spacy-sbert.Tok2VecTransformer.v1")
+    from spacy_transformers.layers import split_trf_batch, trfs2arrays
+
+    from .encoder.shared_transformer import SharedTransformer
+
+    transformer = SharedTransformer(name, get_spans, options)
     # A chain in a chain, as replacing the listener leaves it: saved weights are matched by position.
     return chain(chain(transformer, split_trf_batch()), trfs2arrays(pooling, grad_factor))
 

@@ -18,6 +18,8 @@ from spacy.training import Example
 from thinc.api import fix_random_seed
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
+from spacy_sbert.encoder.spacy_transformers import is_installed
+
 WORDS = ["a", "man", "is", "eating", "food", "someone", "having", "meal", "the", "cat", "sat", "on", "mat", "he", "can"]
 WORDS += ["##not", "go", "##ing", "dog", "ran", "fast"]
 
@@ -25,6 +27,20 @@ WORDS += ["##not", "go", "##ing", "dog", "ran", "fast"]
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--counts", help="a file for the counted cases of tests/reliability, as JSON")
     parser.addoption("--gpu-id", type=int, default=0, help="of tests/gpu; -1 tries them out on the CPU")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the cases of a shared transformer, and skip what needs spacy-transformers where that is not installed."""
+    for item in items:
+        given = getattr(item, "callspec", None)
+        if given is not None and "shared" in filter(_is_name, given.params.values()):
+            item.add_marker("spacy_transformers")
+        if item.get_closest_marker("spacy_transformers") and not is_installed():
+            item.add_marker(pytest.mark.skip(reason="spacy-transformers is not installed"))
+
+
+def _is_name(given: object) -> bool:
+    return isinstance(given, str)
 
 
 @pytest.fixture(scope="session")

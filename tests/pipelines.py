@@ -12,6 +12,7 @@ from spacy.training import Example
 from spacy.util import registry
 from thinc.util import to_numpy
 
+from spacy_sbert.encoder.spacy_transformers import is_installed
 from spacy_sbert.readers import pair_doc
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
@@ -20,6 +21,7 @@ TOKENS = ("tokens", "listening")  # a tok2vec of its own, or that of the pipelin
 WHOLE_DOCS = (*TOKENS, "curated")  # which read the tokens of whole Docs: beside these a shared curated_transformer
 OTHERS = (*WHOLE_DOCS, "static")  # without a transformer of this package
 ENCODERS = (*TRANSFORMERS, *OTHERS)
+INSTALLED = ENCODERS if is_installed() else tuple(encoder for encoder in ENCODERS if encoder != "shared")
 HOLDER = {"own": "sbert", "shared": "transformer", "tokens": "sbert", "listening": "tok2vec", "curated": "transformer"}
 HOLDER |= {"static": "sbert"}
 CURATED = "spacy-curated-transformers."

@@ -54,6 +54,7 @@ WARNINGS = [
     "unknown-dev-labels",
     "unknown-evaluate-labels",
     "unknown-init-labels",
+    "unknown-settings",
 ]
 
 

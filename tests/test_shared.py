@@ -6,6 +6,7 @@ import spacy
 from pipelines import TRANSFORMERS, make_example, weights
 from spacy.language import Language
 from spacy.training import Example
+from spacy.util import registry
 
 TEXT = "A man is eating food. He cannot go."
 SHARED = {"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}}
@@ -312,3 +313,21 @@ class Spy:
 
     def update(self, examples, *, drop=0.0, sgd=None, losses=None):
         self.seen.extend(example.predicted.vector for example in examples)
+
+
+@pytest.mark.parametrize("architecture", ["TransformerModel", "Tok2VecTransformer"])
+def test_without_spacy_transformers(monkeypatch, architecture):
+    monkeypatch.setattr("spacy_sbert.encoder.spacy_transformers.is_installed", lambda: False)
+    block = {"@architectures": f"spacy-sbert.{architecture}.v1"}
+    block |= {"pooling": {"@layers": "reduce_mean.v1"}} if architecture == "Tok2VecTransformer" else {}
+    message = rf'spacy-sbert\.{architecture}\.v1 needs .* pip install "spacy-sbert\[transformers\]"'
+    with pytest.raises(ImportError, match=message):
+        registry.resolve({"model": block})
+
+
+def test_a_listener_without_spacy_transformers_says_how_to_install_it(monkeypatch):
+    monkeypatch.setattr("spacy_sbert.component.upstream.is_installed", lambda: False)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}})
+    with pytest.raises(ValueError, match=r'after pip install "spacy-sbert\[transformers\]", or use'):
+        nlp.initialize()

@@ -10,12 +10,18 @@ from typing import Any, Protocol, runtime_checkable
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
 from spacy.language import Language
-from spacy_transformers.layers import TransformerModel
 from thinc.api import Model
 
 from ..component.sbert import SentenceBert
 from ..component.shown import rounding_of
-from ..component.upstream import find_listeners, find_table, find_transformer, find_upstream, reads_docs
+from ..component.upstream import (
+    find_listeners,
+    find_table,
+    find_transformer,
+    find_upstream,
+    reads_docs,
+    transformer_name,
+)
 from ..errors.checks import validated
 from ..hooks import records
 from .data import Corpus, read_corpora
@@ -176,9 +182,7 @@ def _base_model(nlp: Language, pipe: SentenceBert, model: Json) -> str:
         return str(model["tok2vec"]["@architectures"])
     if find_table(pipe.model) is not None:
         return str(model["name"])
-    heard = [listener.transformer for listener in listeners]
-    transformer = next(node for node in heard or pipe.model.walk() if isinstance(node, TransformerModel))
-    return str(transformer.attrs["name"])
+    return transformer_name(pipe.model)
 
 
 def _is_hub_name(name: str) -> bool:

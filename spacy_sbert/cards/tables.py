@@ -61,4 +61,4 @@ def score_section(facts: PipelineFacts) -> Iterator[str]:
 def versions_text() -> str:
     """The versions of the packages that the card was written with."""
     found = versions()
-    return ", ".join(f"{name} {found[name]}" for name in PACKAGES)
+    return ", ".join(f"{name} {found[name]}" for name in PACKAGES if name in found)

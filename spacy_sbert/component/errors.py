@@ -34,8 +34,10 @@ class Errors(errors.Errors):
         "no 'curated_transformer', "
         '(upstream = "{upstream}") stands before it; the pipeline is {pipes}. Add one before it: '
         'nlp.add_pipe("transformer", before="{name}", config={{"model": {{"@architectures": '
-        '"spacy-sbert.TransformerModel.v1"}}}}), or use spacy-sbert.SentenceEncoder.v1, which has its own encoder.'
+        '"spacy-sbert.TransformerModel.v1"}}}}){install}, or use spacy-sbert.SentenceEncoder.v1, which has its own '
+        "encoder."
     )
+    WITH_SPACY_TRANSFORMERS = ' after pip install "spacy-sbert[transformers]"'
     NO_TOK2VEC = (
         "The 'sbert' pipe '{name}' listens to a '{kind}' component (upstream = '{upstream}'), and none stands before "
         "it; the pipeline is {pipes}. Add one before it, nlp.add_pipe('{kind}', before='{name}'), correct upstream, "

@@ -5,9 +5,9 @@ from typing import Any, Protocol, cast
 
 from spacy.tokens import Doc
 from spacy.vocab import Vocab
-from spacy_transformers.layers import TransformerModel
 from thinc.api import Model
 
+from ..encoder.transformer import is_transformer
 from ..encoder.wordpiece_table import WordpieceTable
 from ..hooks.in_pipeline import InPipeline
 from ..vectors.encoded import EncodedDoc
@@ -60,7 +60,7 @@ class PipeFingerprint(Fingerprint):
 def _are_loaded(models: Iterable[Model]) -> bool:
     nodes = [node for model in models for node in model.walk()]
     tables = [node for node in nodes if isinstance(node, WordpieceTable)]
-    transformers = [node for node in nodes if isinstance(node, TransformerModel)]
+    transformers = [node for node in nodes if is_transformer(node)]
     return all(table.attrs["tokenizer"] for table in tables) and all(
         transformer.layers[0].shims[0]._model is not None for transformer in transformers
     )

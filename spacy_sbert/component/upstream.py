@@ -7,8 +7,6 @@ from spacy.language import Language
 from spacy.pipeline import TrainablePipe
 from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.training import Example
-from spacy_transformers.layers import TransformerModel
-from spacy_transformers.pipeline_component import Transformer
 from thinc.api import Model
 
 from ..encoder.curated import ALL_LAYERS, SENTINEL, is_curated, mend_training, upstream_name
@@ -16,8 +14,9 @@ from ..encoder.listener import SentenceListener
 from ..encoder.names import nearest_name
 from ..encoder.resolve import find_local, known_names
 from ..encoder.settings import read_settings
+from ..encoder.spacy_transformers import is_a, is_installed
 from ..encoder.token_encoder import TokenEncoder
-from ..encoder.transformer import RowTransformer
+from ..encoder.transformer import RowTransformer, is_transformer
 from ..encoder.wordpiece_table import WordpieceTable
 from ..spans import SpanGetter, members
 from ..spans.sentence_spans import spans_key_of
@@ -39,6 +38,12 @@ def names_of_encoders(model: Model) -> list[str]:
     return own + [node.source for node in nodes if isinstance(node, WordpieceTable)]
 
 
+def transformer_name(model: Model) -> str:
+    """Return the name of the transformer of a pipe, its own or the one it shares, of whatever package."""
+    heard = [listener.transformer for listener in find_listeners(model) if listener.transformer is not None]
+    return str(next(node for node in heard or model.walk() if is_transformer(node)).attrs["name"])
+
+
 def shares_encoder(model: Model) -> bool:
     """Whether the encoder of a pipe hears another component, which waits for the gradient of every Doc."""
     return any(upstream_name(node) is not None for node in model.walk())
@@ -51,13 +56,14 @@ def find_upstream(nlp: Language, name: str, listener: SentenceListener) -> Train
     """
     found = _nearest(nlp, name, listener, _is_transformer)
     if found is None:
-        pipes = nlp.component_names
-        raise ValueError(Errors.NO_UPSTREAM.format(name=name, upstream=listener.upstream_name, pipes=pipes))
+        given = {"upstream": listener.upstream_name, "pipes": nlp.component_names}
+        install = "" if is_installed() else Errors.WITH_SPACY_TRANSFORMERS
+        raise ValueError(Errors.NO_UPSTREAM.format(name=name, install=install, **given))
     return found
 
 
 def _is_transformer(pipe: object) -> bool:
-    return isinstance(pipe, Transformer) or _is_curated_pipe(pipe)
+    return is_a(pipe, "Transformer") or _is_curated_pipe(pipe)
 
 
 def _is_curated_pipe(pipe: object) -> bool:
@@ -276,10 +282,13 @@ def vector_width(nlp: Language | None, name: str, model: Model) -> int:
         if not encoder.has_dim("nO"):  # frozen: spaCy leaves it out when it initialises a pipeline
             encoder.initialize()
     else:
-        kinds = TransformerModel, TokenEncoder, WordpieceTable
-        encoder = cast(Model, next(node for node in model.walk() if isinstance(node, kinds) or is_curated(node)))
+        encoder = next(node for node in model.walk() if _is_encoder(node))
     settings = encoder.shim.settings if isinstance(encoder, RowTransformer) else None
     return cast(SentencePooling, model.get_ref("pooling")).width(encoder.get_dim("nO"), settings)
+
+
+def _is_encoder(node: Model) -> bool:
+    return isinstance(node, TokenEncoder | WordpieceTable) or is_transformer(node) or is_curated(node)
 
 
 def _follow_folder(nlp: Language, upstream: TrainablePipe, model: Model) -> None:

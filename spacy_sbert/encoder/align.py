@@ -6,7 +6,7 @@ from typing import Any, cast
 import numpy
 from spacy.attrs import IDX, LENGTH
 from spacy.tokens import Doc, Span
-from spacy_transformers.align import get_alignment
+from spacy_alignments.tokenizations import get_alignments
 from thinc.types import Ragged
 
 from .engine.windows import spread
@@ -16,8 +16,8 @@ from .wordpieces import Wordpieces, WordpieceTokenizer
 def align_offsets(spans: list[Span], doc_of: list[int], offsets: numpy.ndarray, span_of: numpy.ndarray) -> Ragged:
     """Align tokens with wordpieces by the characters that both cover.
 
-    Does what spacy_transformers.align.get_alignment_via_offset_mapping does, for all rows at once: a wordpiece belongs
-    to every token of its Span of which it covers a character, the space behind a token counting as its own.
+    A wordpiece belongs to every token of its Span of which it covers a character, the space behind a token counting as
+    its own. That is what get_alignment_via_offset_mapping of spacy-transformers does, for all rows at once.
 
     spans (list[Span]): the Spans that were encoded, in the order of their Docs.
     doc_of (list[int]): the Doc of each Span, as numbers that ascend: a Doc may be in a batch twice.
@@ -61,7 +61,7 @@ def align_wordpieces(
         return align_offsets(spans, doc_of, wordpieces.offsets, span_of)
     kept = numpy.flatnonzero(~wordpieces.special)
     borders = numpy.searchsorted(span_of[kept], numpy.arange(1, len(spans)))
-    return align_texts(spans, tokenizer.pieces_of(texts), numpy.split(kept, borders))
+    return align_texts(spans, doc_of, tokenizer.pieces_of(texts), numpy.split(kept, borders))
 
 
 def _doc_positions(spans: list[Span], doc_of: list[int]) -> tuple[list[int], int]:
@@ -75,26 +75,24 @@ def _doc_positions(spans: list[Span], doc_of: list[int]) -> tuple[list[int], int
     return [positions[number] for number in doc_of], total
 
 
-def align_texts(spans: list[Span], pieces: list[list[str]], places: list[numpy.ndarray]) -> Ragged:
+def align_texts(spans: list[Span], doc_of: list[int], pieces: list[list[str]], places: list[numpy.ndarray]) -> Ragged:
     """Align tokens with the wordpieces of a slow tokenizer, which does not say what characters they cover.
 
-    spans (list[Span]): the Spans that were encoded, in the order of their Docs.
+    spans (list[Span]), doc_of (list[int]): see align_offsets.
     pieces (list[list[str]]): all wordpieces of each Span, special tokens left out, before it was cut.
     places (list[int64 (kept pieces,)]): the indices of the wordpieces that were kept.
     RETURNS (Ragged of int32): as align_offsets.
-    SOURCE: the alignment by text is that of spacy_transformers.align.get_alignment.
+    SOURCE: spacy-alignments, which spacy-transformers aligns with, too.
     """
-    align = get_alignment(spans, pieces)
-    place_of = [
-        numpy.pad(kept, (0, len(all_of) - len(kept)), constant_values=-1)
-        for kept, all_of in zip(places, pieces, strict=True)
-    ]
-    counts = numpy.asarray(align.lengths)
-    tokens = numpy.repeat(numpy.arange(len(counts)), counts)
-    found = numpy.concatenate(place_of)[numpy.asarray(align.dataXd).reshape(-1)]
-    tokens, found = tokens[found >= 0], found[found >= 0]
+    positions, n_tokens = _doc_positions(spans, doc_of)
+    pieces_of: list[set[int]] = [set() for _ in range(n_tokens)]
+    for span, position, own, kept in zip(spans, positions, pieces, places, strict=True):
+        of_tokens, _ = get_alignments([token.text for token in span], own)
+        for token, found in zip(span, of_tokens, strict=True):
+            pieces_of[position + token.i].update(int(kept[piece]) for piece in found if piece < len(kept))
     return Ragged(
-        cast(Any, found.astype("int32")), cast(Any, numpy.bincount(tokens, minlength=len(counts)).astype("int32"))
+        cast(Any, numpy.array([piece for own in pieces_of for piece in sorted(own)], dtype="int32")),
+        cast(Any, numpy.array([len(own) for own in pieces_of], dtype="int32")),
     )
 
 

@@ -7,6 +7,14 @@ class Errors(errors.Errors):
     """Of exceptions."""
 
     HELD_SHIM = "The node 'hf-pytorch' holds the weights of a transformer. Call the transformer, which it is part of."
+    NO_SPACY_TRANSFORMERS = (
+        "{needed_by} needs the package spacy-transformers, which is not installed. Install it with pip install "
+        '"spacy-sbert[transformers]", or use spacy-sbert.SentenceEncoder.v1, whose transformer is its own.'
+    )
+    OTHER_BATCH = (
+        "The transformer (upstream = '{name}') handed out the output of another batch of Docs. Put it directly into "
+        "the pipeline that is trained, before the sentence encoder."
+    )
     NO_TOK2VEC_OUTPUT = (
         "The Doc '{text}' carries no output of a 'tok2vec' component (doc.tensor is empty), to which the sentence "
         "encoder listens. Process it with the whole pipeline: nlp(text), with 'tok2vec' before the encoder and enabled."
@@ -134,6 +142,10 @@ class Errors(errors.Errors):
         "damaged, or not whole. Get the encoder anew."
     )
     BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
+    SETTING_NOT_HONOURED = (
+        "{file} asks for {setting} = {given}, which transformers {installed} ignores: its vectors would be others. "
+        "Install transformers {needed} or later."
+    )
     UNKNOWN_KEY = (
         "Unknown key '{given}' in {setting}, which Transformers would ignore{near}. Correct it in the config of the "
         "model, or leave it out."
@@ -185,6 +197,10 @@ class Errors(errors.Errors):
 class Warnings(errors.Warnings):
     """Of warnings and the log."""
 
+    UNKNOWN_SETTINGS = (
+        "{file} was written by transformers {written} and has settings that {installed} does not know: {names}. The "
+        "vectors may be others; install transformers {written} or later."
+    )
     SLOW_BFLOAT16 = (
         'precision = "bfloat16" is several times slower than "float32" on this CPU, which has no arithmetic for it '
         '(AVX-512 BF16 or AMX). Set precision = "auto", which chooses by the device.'

@@ -11,7 +11,7 @@ from spacy.util import minibatch
 from spacy_transformers.data_classes import TransformerData
 from thinc.types import Ragged
 from thinc.util import get_array_module, to_numpy
-from transformers.file_utils import ModelOutput
+from transformers.utils import ModelOutput
 
 from .align import piece_characters
 from .padded import RowBatch

@@ -1,12 +1,10 @@
-"""The sentence encoder's ear on a transformer that the pipeline shares."""
+"""The layer of a sentence encoder that takes the output of a transformer which the pipeline shares."""
 
 from collections.abc import Callable
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from spacy.tokens import Doc
 from spacy.util import replace_model_node
-from spacy_transformers.data_classes import TransformerData
-from spacy_transformers.layers.listener import TransformerListener
 from thinc.api import Model
 from thinc.types import Ragged
 
@@ -24,12 +22,13 @@ from .curated import (
 )
 from .errors import Errors
 from .forks import use_one_thread_in_forks
+from .spacy_transformers import is_a
 
-# Of each Doc: padded rows of a transformer of spacy-transformers, or the wordpieces of a curated one
-Heard: TypeAlias = list[TransformerData] | list[Ragged]
+# Of each Doc: a TransformerData of spacy-transformers, or the wordpieces of a curated transformer, a Ragged
+Heard: TypeAlias = list[Any]
 
 
-class SentenceListener(Configured, TransformerListener):
+class SentenceListener(Configured, Model):
     """A listener to whichever transformer stands before its pipe, of spacy-transformers or spacy-curated-transformers.
 
     It never makes up output: where the transformer left none, it says so.
@@ -41,9 +40,11 @@ class SentenceListener(Configured, TransformerListener):
     name = "sentence-listener"
 
     def __init__(self, upstream_name: str, grad_factor: float):
-        TransformerListener.__init__(self, upstream_name)
-        self._func = forward
-        self.attrs.update(listener_attrs(upstream_name))
+        Model.__init__(self, self.name, forward, dims={"nO": None}, attrs=listener_attrs(upstream_name))
+        self.upstream_name = upstream_name
+        self._batch_id: int | None = None
+        self._outputs: Heard | None = None
+        self._backprop: Callable | None = None
         self.transformer: Model | None = None  # the transformer's model, once the pipeline is known
         self.grad_factor = grad_factor  # no attr: those are saved, and would win over the config when loaded
         use_one_thread_in_forks()
@@ -52,10 +53,15 @@ class SentenceListener(Configured, TransformerListener):
         """The width, None if nobody knows it yet: a copy of a curated transformer that is built around it asks."""
         return super().get_dim(name) if self.has_dim(name) else None  # type: ignore[return-value]
 
+    @classmethod
+    def get_batch_id(cls, docs: list[Doc]) -> int:
+        """Return the number of a batch, as a transformer computes it."""
+        return sum(token.orth for doc in docs for token in doc)
+
     def receive(self, batch_id: int | None, outputs: Heard | None, backprop: Callable | None) -> None:
         """Take what a transformer hands out in training; of several the last counts."""
         self.attrs[STATE] = HandedOut()  # where a curated one leaves it
-        super().receive(batch_id, outputs, backprop)
+        self._batch_id, self._outputs, self._backprop = batch_id, outputs, backprop
 
     def forget(self) -> None:
         """Drop what was handed out."""
@@ -68,14 +74,22 @@ class SentenceListener(Configured, TransformerListener):
             self.receive(handed.batch_id, handed.outputs.last_hidden_layer_states, handed.backprop_last_layer)
         return self._batch_id is not None
 
+    def received(self, docs: list[Doc]) -> tuple[Heard, Callable]:
+        """Return what a transformer handed out for Docs, and what takes its gradient.
+
+        RAISES (ValueError): if that was for other Docs.
+        """
+        if self._batch_id != self.get_batch_id(docs):
+            raise ValueError(Errors.OTHER_BATCH.format(name=self.upstream_name))
+        return cast(Heard, self._outputs), cast(Callable, self._backprop)
+
 
 def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[Heard, Callable]:
     listener = cast(SentenceListener, model)
     if not listener.has_received() or (not is_train and listener.attrs[READS_DOCS]):
         # No gradient: the transformer is frozen, or in use.
         return cast(Heard, [_output_of(doc) for doc in docs]), lambda d_heard: []
-    listener.verify_inputs(docs)
-    outputs, upstream = cast(Heard, listener._outputs), cast(Callable, listener._backprop)
+    outputs, upstream = listener.received(docs)
 
     def backprop(d_heard: Heard) -> object:
         for d_doc in d_heard:
@@ -92,9 +106,9 @@ def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[Heard, Calla
     return outputs, backprop
 
 
-def _output_of(doc: Doc) -> TransformerData | Ragged:
+def _output_of(doc: Doc) -> Any:
     data = output_of(doc)
-    return data if isinstance(data, TransformerData) else pieces_of(doc)
+    return data if is_a(data, "TransformerData") else pieces_of(doc)
 
 
 def with_own_listener(model: Model) -> Model:

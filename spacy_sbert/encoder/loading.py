@@ -13,6 +13,7 @@ import tokenizers
 import torch
 import transformers
 from transformers import (
+    CONFIG_MAPPING,
     MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
     MODEL_MAPPING,
     AutoConfig,
@@ -27,6 +28,7 @@ from .config_values import check_config
 from .errors import Errors
 from .hugging_face import Network, Tokenizer
 from .settings import read_json, read_object, unexpected
+from .versions import check_causal, check_honoured, load_fast, reads_as_fast, warn_of_unknown, without_bars
 
 T = TypeVar("T")
 AutoClass = type[AutoModel] | type[AutoModelForSequenceClassification]
@@ -37,7 +39,12 @@ TOKENIZER_KEYS = {  # of from_pretrained, and what each tokenizer takes beside t
     *("use_fast", "from_slow", "tokenizer_type", "subfolder", "revision", "cache_dir", "force_download"),
     *("local_files_only", "token", "proxies", "model_max_length", "max_len", "padding_side", "truncation_side"),
     *("chat_template", "model_input_names", "clean_up_tokenization_spaces", "split_special_tokens"),
-    *("extra_special_tokens", "name_or_path", *PreTrainedTokenizerBase.SPECIAL_TOKENS_ATTRIBUTES),
+    *(
+        "additional_special_tokens",
+        "extra_special_tokens",
+        "name_or_path",
+        *PreTrainedTokenizerBase.SPECIAL_TOKENS_ATTRIBUTES,
+    ),
 }
 
 
@@ -76,13 +83,23 @@ def load_config(source: Source) -> PretrainedConfig:
     """
     file, settings = source.config_file, dict(source.transformer_config)
     raw = read_object(file)
+    is_known = raw.get("model_type") in CONFIG_MAPPING
+    if is_known:  # version 5 checks types, too, in other words
+        check_config(
+            raw,
+            CONFIG_MAPPING[raw["model_type"]](),
+            lambda key, given, expected: unexpected(file, key, given, expected),
+        )
     try:
         plain = AutoConfig.from_pretrained(**source.options)
     except Exception as error:  # whatever its values lead to
         raise ValueError(Errors.BAD_FOLDER_FILE.format(file=file, reason=_told(error))) from error
     if plain.is_encoder_decoder:
         raise ValueError(Errors.ENCODER_DECODER.format(name=source.name, kind=plain.model_type))
-    check_config(raw, plain, lambda key, given, expected: unexpected(file, key, given, expected))
+    if not is_known:
+        check_config(raw, plain, lambda key, given, expected: unexpected(file, key, given, expected))
+    check_honoured(file, raw, plain)
+    warn_of_unknown(file, raw, plain)
     known = {key for key in dir(plain) if not key.startswith("_") and not callable(getattr(type(plain), key, None))}
     _check_known("transformer_config", settings, known | set(plain.attribute_map) | {"attn_implementation"})
     check_config(settings, plain, lambda key, given, expected: _bad("transformer_config", key, given, expected))
@@ -109,8 +126,13 @@ def load_tokenizer(source: Source) -> Tokenizer:
 
 
 def _tokenizer_of(source: Source, settings: Mapping[str, Any]) -> Tokenizer:
+    raw = read_object(source.folder / "tokenizer_config.json")
+
     def load() -> Tokenizer:
-        tokenizer = AutoTokenizer.from_pretrained(**source.options, **settings)
+        if reads_as_fast(raw):
+            tokenizer = load_fast(source.folder, settings)
+        else:
+            tokenizer = AutoTokenizer.from_pretrained(**source.options, **settings)
         tokenizer("a")
         return tokenizer
 
@@ -187,9 +209,12 @@ def load_weights(
     """
     try:
         own = None if source.trust else own_class(auto_class, config)
-        return (own or auto_class).from_pretrained(**source.options, config=config, output_loading_info=True)
+        with without_bars():
+            found = (own or auto_class).from_pretrained(**source.options, config=config, output_loading_info=True)
     except Exception as error:  # whatever config and weights lead to
         raise _unfit(source, _told(error)) from error
+    check_causal(source.config_file, read_object(source.config_file), found[0])
+    return found
 
 
 def own_class(auto_class: AutoClass, config: PretrainedConfig) -> Any:

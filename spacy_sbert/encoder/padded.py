@@ -14,7 +14,7 @@ from spacy.tokens import Span
 from spacy_transformers.data_classes import FullTransformerBatch, TransformerData, WordpieceBatch
 from thinc.api import torch2xp, xp2torch
 from thinc.types import Ragged
-from transformers.file_utils import ModelOutput
+from transformers.utils import ModelOutput
 
 from .align import align_wordpieces
 from .engine.windows import spread

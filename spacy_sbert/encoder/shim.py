@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from spacy.util import SimpleFrozenDict
-from spacy_transformers.data_classes import HFObjects
-from thinc.api import Optimizer, get_torch_default_device, xp2torch
+from thinc.api import Optimizer, PyTorchGradScaler, get_torch_default_device, xp2torch
 from thinc.shims.shim import Shim
 from thinc.types import Floats2d
 from transformers import AutoModel
-from transformers.file_utils import ModelOutput
+from transformers.utils import ModelOutput
 
 from ..errors.checks import NonNegative, check
 from . import loading
@@ -27,7 +25,7 @@ from .engine.runner import Engine
 from .engine.twins import Twins
 from .errors import Errors
 from .freezing import freeze
-from .hugging_face import Network, Tokenizer
+from .hugging_face import HuggingFaceObjects, Network, Tokenizer
 from .options import INT8, REFERENCE, TransformerOptions
 from .remote_code import may_run
 from .resolve import resolve
@@ -36,6 +34,7 @@ from .settings import FolderSettings, read_settings, transformer_folder
 from .states import Backprop, States
 from .stepping import SteppingShim
 from .steps import Steps
+from .versions import without_bars
 from .weights import check_architecture, check_weights
 from .weights_lock import WeightsLock, loading_lock
 from .wordpieces import Wordpieces
@@ -62,9 +61,10 @@ class TransformerShim(SteppingShim):
         self.settings: FolderSettings | None = None
         self._inference, self._twins = InferenceCache(), Twins()
         self._steps, self.weights = Steps(), WeightsLock()
-        configs = dict(options.tokenizer_config), dict(options.transformer_config)
-        objects, scaler = HFObjects(None, None, None, *configs), dict(options.grad_scaler_config)
-        super().__init__(objects, mixed_precision=self.precision == "float16", grad_scaler_config=scaler)
+        self._hfmodel = HuggingFaceObjects()
+        in_half = self.precision == "float16"
+        scaler = PyTorchGradScaler(**{"enabled": in_half, **options.grad_scaler_config})
+        super().__init__(None, mixed_precision=in_half, grad_scaler=scaler)
 
     def __repr__(self) -> str:
         state = f"on {self.device}" if self.is_loaded else "not loaded yet"
@@ -190,7 +190,7 @@ class TransformerShim(SteppingShim):
         """Write config, weights as safetensors and tokenizer to a folder, as Hugging Face lays them out."""
         self.load()
         self._settle()
-        with writing_to(folder), self.weights.reading():
+        with writing_to(folder), self.weights.reading(), without_bars():
             self._hfmodel.transformer.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
             save_tokenizer(self._hfmodel.tokenizer, self._hfmodel.vocab_file_contents, folder)
 
@@ -206,8 +206,6 @@ class TransformerShim(SteppingShim):
                     self._load_folder(Path(folder), read_state(bytes_data, Path(folder)), is_saved=True)
             except ValueError as error:  # nobody knows the folder by that name
                 raise ValueError(str(error).replace(folder, "<the saved encoder>")) from error
-        self._hfmodel._init_tokenizer_config = SimpleFrozenDict()  # as in spacy-transformers: these are done with
-        self._hfmodel._init_transformer_config = SimpleFrozenDict()
         return self
 
     def copy(self) -> "TransformerShim":
@@ -276,7 +274,8 @@ class TransformerShim(SteppingShim):
             folder, of_transformer, name=settings.name, asked=self.options.trust_remote_code, is_saved=is_saved
         )
         source = loading.Source(folder, settings.name, of_tokenizer, of_transformer, trust)
-        tokenizer, config = loading.load_tokenizer(source), loading.load_config(source)
+        config = loading.load_config(source)  # which version 5 reads with the tokenizer, too
+        tokenizer = loading.load_tokenizer(source)
         transformer = self._load_transformer(source, config)
         loading.check_vocabulary(source, tokenizer, transformer)
         loading.try_once(source, transformer, tokenizer, self._trial)

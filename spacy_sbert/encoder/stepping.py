@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import cast
 
 import torch
-from spacy_transformers.layers.hf_shim import HFShim
-from thinc.api import Optimizer
+from thinc.api import Optimizer, PyTorchShim
 
 from .steps import Awaited, Steps
 from .weights_lock import WeightsLock
@@ -13,7 +12,7 @@ from .weights_lock import WeightsLock
 Backward = Callable[[list[torch.Tensor]], None]  # adds to the gradients of the parameters
 
 
-class SteppingShim(HFShim):
+class SteppingShim(PyTorchShim):
     """Carries out a step of training: forward pass, gradient, update, in this order, whoever asks in another.
 
     See Steps; the update itself, `_update`, is that of a subclass.

@@ -1,17 +1,12 @@
-"""A transformer over rows of Docs: a drop-in for the TransformerModel of spacy-transformers."""
+"""A transformer over rows of Docs."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
-import torch
 from spacy.tokens import Doc
-from spacy_transformers.data_classes import FullTransformerBatch, WordpieceBatch
-from spacy_transformers.layers import TransformerModel
-from thinc.api import Model, xp2torch
-from thinc.types import Floats2d
-from transformers.modeling_outputs import BaseModelOutputWithPooling
+from thinc.api import Model
 
 from ..errors.configured import Configured
 from ..files.sealed_states import SealedModel
@@ -20,23 +15,21 @@ from .engine.packed_bert import is_packable
 from .engine.runner import run
 from .errors import Errors
 from .forks import use_one_thread_in_forks
-from .hugging_face import Tokenizer
+from .hugging_face import Network, Tokenizer
 from .options import REFERENCE, TransformerOptions
-from .padded import PaddedRows, pad_states, read_shared
 from .prompts import Prompts
-from .replace_listeners import replace_listener, replace_listener_cfg
 from .rows import RowStates, read_spans
 from .shim import TransformerShim
+from .spacy_transformers import is_a
 from .states import Backprop, States, no_gradient
-from .unpadded import Unpadded, UnpaddedBatch
 from .wordpieces import Wordpieces, WordpieceTokenizer
 
 
-class RowTransformer(Configured, SealedModel, TransformerModel):
+class RowTransformer(Configured, SealedModel, Model):
     """Encode the rows of Docs with a Hugging Face encoder that is loaded on first use.
 
-    Beyond the model of spacy-transformers it looks a name up in installed packages too, knows the length limit that
-    the encoder was trained for, and cuts a row that is too long so that it keeps its final special token.
+    It looks a name up in installed packages too, knows the length limit that the encoder was trained for, and cuts a
+    row that is too long so that it keeps its final special token.
 
     name (str): a folder or a name, see resolve.
     get_spans (Callable): from Docs to the Spans that are its rows.
@@ -66,7 +59,7 @@ class RowTransformer(Configured, SealedModel, TransformerModel):
         Model.__init__(
             self,
             "transformer",
-            forward,
+            _is_held,
             init=init,
             layers=[holder],
             dims={"nO": None},
@@ -74,14 +67,22 @@ class RowTransformer(Configured, SealedModel, TransformerModel):
                 "get_spans": get_spans,
                 "name": name,
                 "has_transformer": False,
-                "replace_listener": replace_listener,
-                "replace_listener_cfg": replace_listener_cfg,
             },
         )
 
     @property
     def shim(self) -> TransformerShim:
         return self.layers[0].shims[0]  # type: ignore[return-value]
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The Hugging Face tokenizer, None until it is loaded."""
+        return self.shim.tokenizer
+
+    @property
+    def transformer(self) -> Network:
+        """The Hugging Face model, None until it is loaded."""
+        return self.shim.network
 
     @contextmanager
     def states(self, wordpieces: Wordpieces, is_train: bool) -> Iterator[tuple[Iterable[States], Backprop]]:
@@ -158,8 +159,13 @@ class RowTransformer(Configured, SealedModel, TransformerModel):
         return super().to_dict()
 
 
+def is_transformer(node: Model) -> bool:
+    """Return whether a layer is a transformer, of this package or of spacy-transformers."""
+    return isinstance(node, RowTransformer) or is_a(node, "TransformerModel")
+
+
 def _is_held(model: Model, X: object, is_train: bool) -> tuple[object, Callable]:
-    """The shim is asked itself, see RowTransformer.states."""
+    """The encoder is asked itself, see RowTransformer.read."""
     raise NotImplementedError(Errors.HELD_SHIM)
 
 
@@ -175,40 +181,3 @@ def load(model: Model) -> TransformerShim:
         model.set_dim("nO", shim.network.config.hidden_size)
     model.attrs["has_transformer"] = True
     return shim
-
-
-def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransformerBatch, Callable]:
-    """For the component `transformer`, to which others listen: padded, as they expect."""
-    encoder = cast(RowTransformer, model)
-    shim = load(encoder)
-    spans = model.attrs["get_spans"](docs)
-    if not any(spans):
-        return FullTransformerBatch.empty(len(docs)), lambda d_output: docs
-    nested, shared = read_shared(encoder.wordpiece_tokenizer, spans, encoder.prompt())
-    if not is_train and is_packable(shim.network):
-        with encoder.states(shared.wordpieces, False) as (states, _):
-            pooler = getattr(shim.network, "pooler", None)
-            unpadded = Unpadded(encoder.wordpiece_tokenizer, shared, list(states), shim.device, pooler)
-        return UnpaddedBatch(nested, unpadded), lambda d_output: docs
-    batch, align = shared.padded(encoder.wordpiece_tokenizer)
-    if not is_train:
-        with_types = shared.wordpieces.type_ids is not None  # some models take none, and zeros mean the same
-        output = shim.whole_output(_hugging_face_inputs(batch, shim.device, with_types=with_types))
-        return PaddedRows(spans=nested, wordpieces=batch, model_output=output, align=align), lambda d_output: docs
-    with encoder.states(shared.wordpieces, True) as (states, backprop_states):
-        padded, backprop_padded = pad_states(shared.wordpieces, states, encoder.get_dim("nO"), shim.device)
-    output = BaseModelOutputWithPooling(last_hidden_state=cast(torch.FloatTensor, padded))
-
-    def backprop(d_output: FullTransformerBatch) -> list[Doc]:
-        backprop_states(backprop_padded(next(iter(d_output.model_output.values()))))
-        return docs
-
-    return PaddedRows(spans=nested, wordpieces=batch, model_output=output, align=align), backprop
-
-
-def _hugging_face_inputs(batch: WordpieceBatch, device: torch.device, *, with_types: bool) -> dict[str, torch.Tensor]:
-    """What a Hugging Face model takes of a padded batch."""
-    inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
-    if with_types and batch.token_type_ids is not None:
-        inputs["token_type_ids"] = batch.token_type_ids
-    return {key: xp2torch(cast(Floats2d, value), device=device) for key, value in inputs.items()}

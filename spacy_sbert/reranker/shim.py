@@ -18,6 +18,7 @@ from ..encoder.loading import Source, load_weights
 from ..encoder.options import INT8, PRECISIONS, REFERENCE, TransformerOptions
 from ..encoder.saved import SETTINGS_FILE
 from ..encoder.shim import TransformerShim
+from ..encoder.versions import DTYPE
 from ..encoder.weights import check_architecture, check_weights
 from ..encoder.wordpieces import Wordpieces
 from .activation import forget_activation, note_activation
@@ -150,6 +151,6 @@ def _with_new_head(model: PreTrainedModel, n_outputs: int, labels: Sequence[str]
     config.has_new_head = True
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        made = type(model)._from_config(config, torch_dtype=torch.float32)
+        made = type(model)._from_config(config, **{DTYPE: torch.float32})
     made.base_model.load_state_dict(model.base_model.state_dict())
     return made

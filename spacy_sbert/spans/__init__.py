@@ -2,7 +2,12 @@
 
 from collections.abc import Callable
 
+import catalogue
 from spacy.tokens import Doc, Span
+from spacy.util import registry
+
+if not hasattr(registry, "span_getters"):  # which spacy-transformers creates, too
+    registry.span_getters = catalogue.create("spacy", "span_getters", entry_points=True)  # type: ignore[attr-defined]
 
 SpanGetter = Callable[[list[Doc]], list[list[Span]]]
 SPANS_KEY = "sbert"

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from functools import partial
 
-import spacy_transformers  # noqa: F401  its import creates registry.span_getters
 from spacy.tokens import Doc, Span
 from spacy.util import registry
 

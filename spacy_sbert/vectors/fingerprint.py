@@ -15,13 +15,12 @@ from typing import Any
 import numpy
 import torch
 from spacy.vocab import Vocab
-from spacy_transformers.layers import TransformerModel
 from thinc.api import Model
 from thinc.util import get_array_module, to_numpy
 
 from ..encoder.curated import upstream_name
 from ..encoder.engine.private_torch import version_of
-from ..encoder.transformer import RowTransformer
+from ..encoder.transformer import RowTransformer, is_transformer
 from ..encoder.wordpieces import lower_case
 from .identity import PROBE, config_state
 from .sentence_pooling import SentencePooling
@@ -96,7 +95,7 @@ def combined(*parts: str | bytes) -> str:
 
 
 def _model_parts(models: Sequence[Model]) -> Iterator[bytes]:
-    transformers = [node for model in models for node in model.walk() if isinstance(node, TransformerModel)]
+    transformers = [node for model in models for node in model.walk() if is_transformer(node)]
     if not transformers:
         yield from _layer_parts(models)
         return

@@ -7,12 +7,10 @@ from typing import Any, cast
 
 import numpy
 from spacy.tokens import Doc
-from spacy_transformers.layers import split_trf_batch
 from thinc.api import Model, chain
 from thinc.types import Ragged
 
 from ..encoder import curated
-from ..encoder.heard import heard_rows
 from ..encoder.listener import Heard, SentenceListener
 from ..encoder.rows import Pieces, RowReader, RowStates
 from ..encoder.token_encoder import TokenEncoder
@@ -40,7 +38,8 @@ def sentence_encoder(
     layers: list[Model] = [reader, pooling]
     refs: dict[str, Model | None] = {"reader": reader, "pooling": pooling}
     if isinstance(reader, RowTransformer):
-        layers = [chain(reader, split_trf_batch(), pooling)]  # as saved pipelines have it: weights go by position
+        # As saved pipelines have it, whose weights go by position: the layer between has none.
+        layers = [chain(reader, Model("split-trf-batch", _is_skipped), pooling)]
         refs["transformer"] = reader
     return SentenceEncoder("sentence_encoder", forward, init=init, layers=layers, refs=refs)
 
@@ -58,6 +57,10 @@ def listening_encoder(
     attrs = {GET_SPANS: get_spans}
     layers: list[Model] = [source, pooling]
     return SentenceEncoder("sentence_encoder", forward, init=init, dims=dims, layers=layers, refs=refs, attrs=attrs)
+
+
+def _is_skipped(model: Model, X: Any, is_train: bool) -> tuple[Any, Callable]:
+    return X, lambda dX: dX
 
 
 def init(model: SentenceEncoder, X: Any = None, Y: Any = None) -> None:
@@ -101,6 +104,8 @@ def _rows(model: SentenceEncoder, docs: list[Doc], is_train: bool, call: Call) -
     if heard and isinstance(heard[0], Ragged):
         spans = model.attrs[GET_SPANS](docs)
         return nullcontext(curated.read_pieces(docs, spans, heard, backprop, with_pieces=with_pieces))
+    from ..encoder.heard import heard_rows  # of spacy-transformers
+
     return nullcontext(heard_rows(heard, docs if with_pieces else None, backprop))
 
 

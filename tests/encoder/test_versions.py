@@ -1,0 +1,187 @@
+"""What a folder of another version of transformers asks for is done, or refused by name; nothing is ignored."""
+
+import json
+import shutil
+import warnings
+from contextlib import contextmanager
+
+import numpy
+import pytest
+import spacy
+import torch
+from packaging.version import Version
+from transformers import BertTokenizerFast, Gemma3TextConfig, Gemma3TextModel, Qwen3Config, Qwen3Model
+
+from spacy_sbert.encoder.versions import INSTALLED
+
+SIZES = {
+    "hidden_size": 16,
+    "intermediate_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "head_dim": 8,
+    "max_position_embeddings": 64,
+    "pad_token_id": 0,
+}
+TEXTS = ["a man is eating food", "the cat sat on the mat", "someone"]
+
+
+@pytest.fixture
+def make_folder(tiny_bert, tmp_path):
+    """Write the folder of a tiny random encoder with the tokenizer of the tiny BERT."""
+
+    def make(model_class, config_class, *, tokenizer=None, **changes):
+        n_words = len((tiny_bert / "vocab.txt").read_text().splitlines())
+        torch.manual_seed(0)
+        model = model_class(config_class(**SIZES, vocab_size=n_words))
+        folder = tmp_path / "encoder"
+        model.save_pretrained(folder)
+        for file in tiny_bert.iterdir():
+            if "token" in file.name or file.name == "vocab.txt":
+                shutil.copy(file, folder)
+        change(folder / "tokenizer_config.json", model_input_names=["input_ids", "attention_mask"], **(tokenizer or {}))
+        change(folder / "config.json", **changes)
+        return folder
+
+    return make
+
+
+def text_encoder(folder, **model):
+    """The pipe of an encoder, which is loaded."""
+    block = {"@architectures": "spacy-sbert.SentenceEncoder.v1", "name": str(folder), **model}
+    pipe = spacy.blank("en").add_pipe("sbert", config={"model": block})
+    pipe.load()
+    return pipe
+
+
+def change(file, **changes):
+    content = {**json.loads(file.read_text()), **changes}
+    file.write_text(json.dumps({key: value for key, value in content.items() if value is not ...}))
+
+
+def states_of(folder, model_class, **settings):
+    """The last state of each text, of Hugging Face's own model."""
+    tokenizer = BertTokenizerFast.from_pretrained(folder)
+    model = model_class.from_pretrained(folder, **settings).eval()
+    with torch.no_grad():
+        found = [model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0, -1].numpy() for text in TEXTS]
+    return numpy.stack(found)
+
+
+# Settings that some versions ignore
+
+
+@contextmanager
+def refused_before(version, message):
+    """Expect an error that names what is needed, or, from this version on, none."""
+    if Version(version) <= INSTALLED:
+        yield
+        return
+    with pytest.raises(ValueError, match=rf"{message}.* {INSTALLED} ignores.*transformers {version} or later"):
+        yield
+
+
+def test_attention_both_ways_is_not_read_as_causal(make_folder):
+    folder = make_folder(Gemma3TextModel, Gemma3TextConfig)
+    causal = text_encoder(folder, pooling="cls").encode(TEXTS)
+    change(folder / "config.json", use_bidirectional_attention=True)
+    with refused_before("4.56.2", "use_bidirectional_attention = True"):
+        found = text_encoder(folder, pooling="cls").encode(TEXTS)
+        assert abs(found - causal).max() > 1e-3  # the first sees the others
+
+
+def test_attention_that_is_not_causal_is_not_read_as_causal(make_folder):
+    folder = make_folder(Qwen3Model, Qwen3Config)
+    causal = text_encoder(folder, pooling="cls").encode(TEXTS)
+    change(folder / "config.json", is_causal=False)
+    with refused_before("5.2", "is_causal = False"):
+        found = text_encoder(folder, pooling="cls").encode(TEXTS)
+        assert abs(found - causal).max() > 1e-3
+
+
+def test_an_encoder_that_is_never_causal_may_say_so(tiny_bert, tmp_path):
+    folder = shutil.copytree(tiny_bert, tmp_path / "bert")
+    change(folder / "config.json", is_causal=False)
+    assert numpy.array_equal(text_encoder(folder).encode(TEXTS), text_encoder(tiny_bert).encode(TEXTS))
+
+
+@pytest.mark.parametrize(
+    "rope",
+    [
+        {"rope_theta": 1_000_000.0, "rope_type": "default"},
+        {"rope_theta": 10_000.0, "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16},
+    ],
+)
+def test_rotary_positions_of_version_5_are_not_ignored(make_folder, rope):
+    folder = make_folder(Qwen3Model, Qwen3Config)
+    plain = text_encoder(folder, pooling="lasttoken").encode(TEXTS)
+    change(folder / "config.json", rope_parameters=rope, rope_theta=..., rope_scaling=...)
+    with refused_before("5.0", "rope_parameters = "):
+        found = text_encoder(folder, pooling="lasttoken", normalize=False).encode(TEXTS)
+        assert abs(text_encoder(folder, pooling="lasttoken").encode(TEXTS) - plain).max() > 1e-6
+        assert numpy.allclose(found, states_of(folder, Qwen3Model), atol=1e-6)
+
+
+@pytest.mark.parametrize("theta", [..., 1_000_000.0])
+def test_rotary_positions_that_are_known_are_read(make_folder, theta):
+    """Those of the default, and those that are written for version 4, too."""
+    rope = {"rope_theta": 10_000.0 if theta is ... else theta, "rope_type": "default"}
+    folder = make_folder(Qwen3Model, Qwen3Config, rope_parameters=rope, rope_theta=theta, rope_scaling=...)
+    expected = states_of(folder, Qwen3Model)
+    found = text_encoder(folder, pooling="lasttoken", normalize=False).encode(TEXTS)
+    assert numpy.allclose(found, expected, atol=1e-6)
+
+
+# Settings that nobody knows yet
+
+
+def test_settings_of_a_newer_version_are_named_once(make_folder):
+    changes = {"transformers_version": "99.1", "attention_sink": 4, "gated": True}
+    nothing = {"new_token_id": 7, "_internal": 1, "unused": None, "empty": [], "off": False}
+    folder = make_folder(Qwen3Model, Qwen3Config, **changes, **nothing)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        text_encoder(folder).encode(TEXTS)
+    told = [str(one.message) for one in caught if "sbert-unknown-settings" in str(one.message)]
+    assert len(told) == 1 and "99.1" in told[0] and f"{INSTALLED} does not know: attention_sink, gated." in told[0]
+
+
+def test_folders_of_this_version_and_earlier_ones_say_nothing(make_folder, tiny_bert):
+    folders = [make_folder(Qwen3Model, Qwen3Config, transformers_version="4.2.0", attention_sink=4), tiny_bert]
+    for folder in folders:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message=".*sbert-unknown-settings")
+            text_encoder(folder)
+
+
+# Tokenizers
+
+
+def test_the_tokenizer_class_of_version_5_is_read(make_folder, tiny_bert):
+    folder = make_folder(Qwen3Model, Qwen3Config)
+    expected = text_encoder(folder).encode(TEXTS)
+    change(folder / "tokenizer_config.json", tokenizer_class="TokenizersBackend")
+    (folder / "vocab.txt").unlink()
+    assert numpy.array_equal(text_encoder(folder).encode(TEXTS), expected)
+
+
+# Decoders as encoders
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("kinds", [(Qwen3Model, Qwen3Config), (Gemma3TextModel, Gemma3TextConfig)])
+def test_the_last_token_of_a_decoder(make_folder, kinds, side):
+    folder = make_folder(*kinds, tokenizer={"padding_side": side})
+    expected = states_of(folder, kinds[0])
+    encoder = text_encoder(folder, pooling="lasttoken", normalize=False)
+    assert numpy.allclose(encoder.encode(TEXTS), expected, atol=1e-6)  # together, texts of several lengths
+    assert numpy.allclose(encoder.encode(TEXTS[2:]), expected[2:], atol=1e-6)
+
+
+def test_a_decoder_with_an_instruction(make_folder):
+    folder = make_folder(Qwen3Model, Qwen3Config)
+    encoder = text_encoder(folder, pooling="lasttoken", prompts={"query": "the man is "})
+    assert numpy.allclose(
+        encoder.encode(["eating food"], prompt_name="query"), encoder.encode(["the man is eating food"]), atol=1e-6
+    )
