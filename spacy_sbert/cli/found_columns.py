@@ -37,14 +37,15 @@ def reading_of(
             msg.info("Layout found: the STS benchmark's, two texts and a score from 0 to 5 in seven columns")
         return layout.reading()
     own = _columns_of(scored_as or {}) if layout.known() == Layout().known() else {}
-    said = "Columns as in its training" if own and _has_columns(path, own) else "Columns found"
+    as_trained = bool(own) and _has_columns(path, own)
     with ticking("Finding the columns", shown=shown):
-        found = find_table(path, **(layout.known() if said == "Columns found" else own))
+        found = find_table(path, **(own if as_trained else layout.known()))
     columns = found.columns
     scaled = "" if columns.score is None else f", scores from {columns.min_score:g} to {columns.max_score:g}"
     unused = f"; not used: {', '.join(found.unused)}" if found.unused else ""
     skipped = f"; {found.skipped_rows()}" if found.skipped else ""
-    msg.info(f"{said}: {', '.join(columns.names)}{scaled}{unused}{skipped}")
+    how = "Columns as in its training" if as_trained else "Columns found"
+    msg.info(f"{how}: {', '.join(columns.names)}{scaled}{unused}{skipped}")
     return {"format": TABLE, **found.reading()}
 
 

@@ -39,12 +39,8 @@ TOKENIZER_KEYS = {  # of from_pretrained, and what each tokenizer takes beside t
     *("use_fast", "from_slow", "tokenizer_type", "subfolder", "revision", "cache_dir", "force_download"),
     *("local_files_only", "token", "proxies", "model_max_length", "max_len", "padding_side", "truncation_side"),
     *("chat_template", "model_input_names", "clean_up_tokenization_spaces", "split_special_tokens"),
-    *(
-        "additional_special_tokens",
-        "extra_special_tokens",
-        "name_or_path",
-        *PreTrainedTokenizerBase.SPECIAL_TOKENS_ATTRIBUTES,
-    ),
+    *("additional_special_tokens", "extra_special_tokens", "name_or_path"),
+    *PreTrainedTokenizerBase.SPECIAL_TOKENS_ATTRIBUTES,
 }
 
 
@@ -84,12 +80,8 @@ def load_config(source: Source) -> PretrainedConfig:
     file, settings = source.config_file, dict(source.transformer_config)
     raw = read_object(file)
     is_known = raw.get("model_type") in CONFIG_MAPPING
-    if is_known:  # version 5 checks types, too, in other words
-        check_config(
-            raw,
-            CONFIG_MAPPING[raw["model_type"]](),
-            lambda key, given, expected: unexpected(file, key, given, expected),
-        )
+    if is_known:  # before version 5 does, in other words
+        check_config(raw, CONFIG_MAPPING[raw["model_type"]](), partial(unexpected, file))
     try:
         plain = AutoConfig.from_pretrained(**source.options)
     except Exception as error:  # whatever its values lead to
@@ -97,7 +89,7 @@ def load_config(source: Source) -> PretrainedConfig:
     if plain.is_encoder_decoder:
         raise ValueError(Errors.ENCODER_DECODER.format(name=source.name, kind=plain.model_type))
     if not is_known:
-        check_config(raw, plain, lambda key, given, expected: unexpected(file, key, given, expected))
+        check_config(raw, plain, partial(unexpected, file))
     check_honoured(file, raw, plain)
     warn_of_unknown(file, raw, plain)
     known = {key for key in dir(plain) if not key.startswith("_") and not callable(getattr(type(plain), key, None))}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from math import isnan
 from pathlib import Path
 
@@ -43,8 +44,11 @@ class Columns:
     def is_missing(self, record: Record) -> bool:
         """Whether the score or the label of a row is one of the values that mark a row without gold."""
         gold = record[1][len(self.members) :] if self.missing else ()
-        marks = {*map(plain_label, self.missing)}
-        return any(("" if _is_none(value) else plain_label(str(value).strip())) in marks for value in gold)
+        return any(("" if _is_none(value) else plain_label(str(value).strip())) in self._marks for value in gold)
+
+    @cached_property
+    def _marks(self) -> set[str]:
+        return set(map(plain_label, self.missing))
 
     @property
     def optional(self) -> tuple[str, ...]:
