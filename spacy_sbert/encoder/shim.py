@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
+from spacy.util import SimpleFrozenDict
 from thinc.api import Optimizer, PyTorchGradScaler, get_torch_default_device, xp2torch
 from thinc.shims.shim import Shim
 from thinc.types import Floats2d
@@ -61,7 +62,8 @@ class TransformerShim(SteppingShim):
         self.settings: FolderSettings | None = None
         self._inference, self._twins = InferenceCache(), Twins()
         self._steps, self.weights = Steps(), WeightsLock()
-        self._hfmodel = HuggingFaceObjects()
+        configs = dict(options.tokenizer_config), dict(options.transformer_config)
+        self._hfmodel = HuggingFaceObjects(None, None, None, *configs)
         in_half = self.precision == "float16"
         scaler = PyTorchGradScaler(**{"enabled": in_half, **options.grad_scaler_config})
         super().__init__(None, mixed_precision=in_half, grad_scaler=scaler)
@@ -206,6 +208,8 @@ class TransformerShim(SteppingShim):
                     self._load_folder(Path(folder), read_state(bytes_data, Path(folder)), is_saved=True)
             except ValueError as error:  # nobody knows the folder by that name
                 raise ValueError(str(error).replace(folder, "<the saved encoder>")) from error
+        self._hfmodel._init_tokenizer_config = SimpleFrozenDict()  # as in spacy-transformers: these are done with
+        self._hfmodel._init_transformer_config = SimpleFrozenDict()
         return self
 
     def copy(self) -> "TransformerShim":

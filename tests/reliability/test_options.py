@@ -48,7 +48,7 @@ ALLOWED = {
     "trained-on": ANY,  # data sets of anybody's naming: marks scores
     "gpu-ids": {"", "-1"},  # none; the CPU, as --gpu-id has it
     "gpu-id": {"-1"},  # the CPU
-    "column": ANY,  # a .txt file has none; see the readers for tables
+    "column": set(),  # a .txt file has none; see the readers for tables
     "search queries": ANY - {"", "-1", "-inf"},  # any text but what reads as an option
     "search --queries": set(),  # a file of them
     "min-score": {"-1", "0"},

@@ -56,7 +56,8 @@ ALLOWED = {
     "missing": {"list"},  # no label stands for none
 }
 ALONE = {  # and all that is right, whatever annotation and default say
-    **{f"spacy-sbert.PairCorpus.v1 {edge}": set() for edge in ("min_score", "max_score")},  # of a layout with a range
+    "spacy-sbert.PairCorpus.v1 min_score": {"zero"},  # the default; the layout has a range of its own
+    "spacy-sbert.PairCorpus.v1 max_score": set(),
     "spacy-sbert.PairCorpus.v1 path": set(),  # None stands for what the command line is to give
     "spacy-sbert.NgramHashEmbed.v1 seed": {"zero", "billion"},  # of 32 bits
     "spacy-sbert.NgramHashEmbed.v1 ngram_size": {"zero"},  # words alone
