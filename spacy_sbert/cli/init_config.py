@@ -175,6 +175,8 @@ def _say(out: Path, config: "Config", train: "OwnTable", dev: "OwnTable") -> Non
     if train.unused:
         msg.info(f"Columns not used: {', '.join(train.unused)}")
     msg.info(f"Objective: {learned}")
+    encoder = config["components"]["sbert"]["model"]["name"]
+    msg.info(f"Encoder: {encoder}, in the pipe itself: spacy-transformers is not needed")
     settings = config["training"]
     measure = next(name for name, weight in settings["score_weights"].items() if weight)
     every, epochs = settings["eval_frequency"], settings["max_epochs"]

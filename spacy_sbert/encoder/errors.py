@@ -144,7 +144,7 @@ class Errors(errors.Errors):
     BAD_SETTING = "Cannot load the encoder with this {setting}: {reason}. Correct it in the config of the model."
     SETTING_NOT_HONOURED = (
         "{file} asks for {setting} = {given}, which transformers {installed} ignores: its vectors would be others. "
-        "Install transformers {needed} or later."
+        "Install {versions}."
     )
     UNKNOWN_KEY = (
         "Unknown key '{given}' in {setting}, which Transformers would ignore{near}. Correct it in the config of the "

@@ -21,6 +21,9 @@ DTYPE = "dtype" if INSTALLED.major >= 5 else "torch_dtype"  # the argument of fr
 BIDIRECTIONAL, BIDIRECTIONAL_SINCE = "use_bidirectional_attention", Version("4.56.2")  # of Gemma 3
 CAUSAL, CAUSAL_SINCE = "is_causal", Version("5.2")
 ROPE, ROPE_SINCE = "rope_parameters", Version("5.0")  # in place of rope_theta and rope_scaling
+# Version 5 reads absolute positions of BERT and its like alone; its ESM still has rotary ones.
+POSITIONS, POSITIONS_UNTIL = "position_embedding_type", Version("5.0")
+RELATIVE = ("relative_key", "relative_key_query")
 # Version 5 names this class in every folder whose tokenizer is a tokenizer.json; version 4 has it by another name.
 TOKENIZERS_BACKEND = "TokenizersBackend"
 # Keys of a config.json that say nothing about the computation.
@@ -43,6 +46,8 @@ def check_honoured(file: Path, raw: Mapping[str, Any], config: Any) -> None:
         rope = block.get(ROPE)
         if isinstance(rope, Mapping) and INSTALLED < ROPE_SINCE and not _is_default_rope(rope, block, read):
             raise _ignored(file, ROPE, rope, ROPE_SINCE)
+        if block.get(POSITIONS) in RELATIVE and INSTALLED >= POSITIONS_UNTIL:
+            raise _ignored(file, POSITIONS, block[POSITIONS], before=POSITIONS_UNTIL)
 
 
 def check_causal(file: Path, raw: Mapping[str, Any], network: Network) -> None:
@@ -121,6 +126,9 @@ def _unknown_keys(block: Mapping[str, Any], config: Any) -> Iterator[str]:
             yield key
 
 
-def _ignored(file: Path, setting: str, given: object, needed: Version) -> ValueError:
-    told = {"setting": setting, "given": given, "installed": INSTALLED, "needed": needed}
+def _ignored(
+    file: Path, setting: str, given: object, needed: Version | None = None, *, before: Version | None = None
+) -> ValueError:
+    versions = f"transformers {needed} or later" if before is None else f"a transformers before {before}"
+    told = {"setting": setting, "given": given, "installed": INSTALLED, "versions": versions}
     return ValueError(Errors.SETTING_NOT_HONOURED.format(file=file, **told))

@@ -16,19 +16,20 @@ def communities(
 ) -> list[numpy.ndarray]:
     """Groups of vectors that are all similar to one of them, the centre, exactly; no vector is in two groups.
 
-    N(i) = {j: cos(v_i, v_j) >= threshold}; by falling |N(i)|, and of equal ones the lower i first, each N(i) without
-    the members of earlier groups is a group, if at least min_size are left.
+    N(i) = {j: cos(v_i, v_j) >= threshold}; by falling |N(i)|, and of equal ones the lower i first, each N(i) whose
+    centre i is in no earlier group is a group, without the members of earlier ones, if at least min_size are left.
 
     vectors (float array of shape (n, width), NumPy or CuPy): the collection, a vector a row.
     threshold (float): the least cosine similarity to the centre, from -1 to 1.
     min_size (int): how many vectors make a group, 1 or more.
     block_bytes (int): bytes of similarities computed at once; beside a copy of the vectors of unit length a few times
         as much is held.
-    RETURNS (list of int64 arrays): the groups, the largest first; in each the rows of its members, the most similar to
-        the centre, which comes first unless it is in an earlier group, before the others.
+    RETURNS (list of int64 arrays): the groups, the largest first; in each the rows of its members: the centre, then
+        the others, the most similar to it first.
     RAISES (ValueError): if the array is of another shape or holds a number that is not finite, or an
         argument is out of range.
-    SOURCE: the fast clustering of sentence-transformers, util.community_detection.
+    SOURCE: the fast clustering of sentence-transformers, util.community_detection, as it is from version 6 on: before,
+        a group could lack its centre.
     """
     rows = unit_length(checked(vectors, "vectors"))
     if not -1 <= threshold <= 1:
@@ -45,10 +46,11 @@ def communities(
         close = _close(rows[centres[block]], rows[left], threshold, block_bytes)
         for centre, near in zip(centres[block], close, strict=True):
             group = left[near & free[left]]
-            if len(group) >= min_size:
+            if free[centre] and len(group) >= min_size:
                 free[group] = False
-                scores = scores_of(rows, rows, numpy.full(len(group), centre), group, block_bytes)
-                found.append(group[numpy.argsort(-scores, kind="stable")])
+                others = group[group != centre]
+                scores = scores_of(rows, rows, numpy.full(len(others), centre), others, block_bytes)
+                found.append(numpy.concatenate([[centre], others[numpy.argsort(-scores, kind="stable")]]))
     return sorted(found, key=len, reverse=True)
 
 

@@ -310,6 +310,7 @@ def test_how_long_and_how_often_is_said_as_training_has_it(tmp_path, monkeypatch
     shown = run("init-config", "own.csv", "own.csv", "-o", "my.cfg", "--epochs", 7)
     settings = load_config(tmp_path / "my.cfg")["training"]
     assert settings["max_epochs"] == 7 and settings["batcher"]["size"] == 16  # 50 examples: 4 batches
+    assert "in the pipe itself: spacy-transformers is not needed" in " ".join(shown.split())
     assert f"At most 7 epochs, 28 steps; sts_spearman every {settings['eval_frequency']}\x1b" in shown
     assert f"--checkpoint-every {settings['eval_frequency']}, and then --resume" in shown
     assert "At most 1 epoch, 4 steps" in run("init-config", "own.csv", "own.csv", "-o", "one.cfg", "--epochs", 1)

@@ -1,6 +1,7 @@
 """Packed rows: the states of Hugging Face's model, window by window, whatever stands beside a window."""
 
 from functools import partial
+from operator import attrgetter
 
 import numpy
 import pytest
@@ -142,7 +143,12 @@ def with_adapter():
 
 def with_pruned_heads(name):
     model = make_model(name)
-    model.prune_heads({0: [0], 1: [1], 2: [0]})
+    if hasattr(model, "prune_heads"):
+        model.prune_heads({0: [0], 1: [1], 2: [0]})
+        return model
+    attention, _, n_heads = families.FAMILIES[families._class_of(model)][1]["n_heads"].rpartition(".")
+    for layer in attrgetter(families.FAMILIES[families._class_of(model)][0])(model):
+        setattr(attrgetter(attention)(layer), n_heads, 1)  # as version 4 of transformers left it
     return model
 
 

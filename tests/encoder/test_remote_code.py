@@ -116,12 +116,13 @@ def test_a_saved_pipeline_brings_no_consent(coded, marker, monkeypatch, tmp_path
     nlp.add_pipe("sbert", config={"model": {"name": str(coded()), "trust_remote_code": True}})
     vector = nlp(TEXT).vector
     nlp.to_disk(tmp_path / "saved")
+    data = nlp.to_bytes()
     assert marker.exists()
     assert numpy.array_equal(spacy.load(tmp_path / "saved")(TEXT).vector, vector)
     marker.unlink()
     monkeypatch.delenv(TRUST)
     shutil.rmtree(tmp_path / "modules")
-    for load in (lambda: spacy.load(tmp_path / "saved"), lambda: nlp.from_bytes(nlp.to_bytes())):
+    for load in (lambda: spacy.load(tmp_path / "saved"), lambda: nlp.from_bytes(data)):
         with pytest.raises(ValueError, match="SPACY_SBERT_TRUST_REMOTE_CODE=1"):
             load()
     monkeypatch.setenv(TRUST, "1")

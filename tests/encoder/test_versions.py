@@ -10,7 +10,15 @@ import pytest
 import spacy
 import torch
 from packaging.version import Version
-from transformers import BertTokenizerFast, Gemma3TextConfig, Gemma3TextModel, Qwen3Config, Qwen3Model
+from transformers import (
+    BertConfig,
+    BertModel,
+    BertTokenizerFast,
+    Gemma3TextConfig,
+    Gemma3TextModel,
+    Qwen3Config,
+    Qwen3Model,
+)
 
 from spacy_sbert.encoder.versions import INSTALLED
 
@@ -121,6 +129,21 @@ def test_rotary_positions_of_version_5_are_not_ignored(make_folder, rope):
         found = text_encoder(folder, pooling="lasttoken", normalize=False).encode(TEXTS)
         assert abs(text_encoder(folder, pooling="lasttoken").encode(TEXTS) - plain).max() > 1e-6
         assert numpy.allclose(found, states_of(folder, Qwen3Model), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["relative_key", "relative_key_query"])
+def test_relative_positions_of_version_4_are_not_ignored(tiny_bert, tmp_path, kind):
+    folder = shutil.copytree(tiny_bert, tmp_path / "bert")
+    change(folder / "config.json", position_embedding_type=kind)
+    if INSTALLED >= Version("5.0"):
+        with pytest.raises(ValueError, match=f"position_embedding_type = {kind}.*a transformers before 5.0"):
+            text_encoder(folder)
+        return
+    torch.manual_seed(0)  # the table of distances
+    BertModel(BertConfig.from_pretrained(folder)).save_pretrained(folder)
+    expected = states_of(folder, BertModel)
+    found = text_encoder(folder, pooling="lasttoken", normalize=False).encode(TEXTS)
+    assert numpy.allclose(found, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("theta", [..., 1_000_000.0])

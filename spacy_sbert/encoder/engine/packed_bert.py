@@ -37,7 +37,8 @@ def is_packable(model: Network) -> bool:
     return (
         getattr(config, "position_embedding_type", "absolute") == "absolute"
         and activation_of(model) in ACTIVATIONS
-        and not (config.is_decoder or config.add_cross_attention)
+        # Version 5 of transformers gives these two to families alone that can be decoders.
+        and not (getattr(config, "is_decoder", False) or getattr(config, "add_cross_attention", False))
         and not (config.output_hidden_states or config.output_attentions)
         and all(module is None or type(module) is torch.nn.Linear for module in modules)
         and all(parts.n_heads == config.num_attention_heads for parts in layers)
