@@ -43,14 +43,15 @@ test: install
 # An environment of its own: spacy-transformers holds transformers back.
 LATEST_VENV := .latest
 LATEST := $(LATEST_VENV)/bin/python -m
+MINUTES ?= 1440
 
 $(LATEST_VENV)/.installed: setup.cfg pyproject.toml constraints-latest.txt
 	$(PYTHON) -m venv $(LATEST_VENV)
-	$(LATEST) pip install --quiet --constraint constraints-latest.txt --editable ".[test,docs]" build setuptools
+	$(LATEST) pip install --quiet --constraint constraints-latest.txt --editable ".[test,docs]" build setuptools mypy
 	touch $@
 
 test-latest: $(LATEST_VENV)/.installed
-	OMP_NUM_THREADS=1 $(LATEST) pytest -n $(JOBS) --dist worksteal -m "not slow and not gpu" -rs $(STUCK)
+	OMP_NUM_THREADS=1 $(LATEST) pytest -n $(JOBS) --dist worksteal -m "not slow and not gpu" -rs --minutes $(MINUTES) $(STUCK)
 
 reliability: install
 	mkdir -p metrics

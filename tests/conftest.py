@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,21 +27,33 @@ WORDS += ["##not", "go", "##ing", "dog", "ran", "fast"]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--counts", help="a file for the counted cases of tests/reliability, as JSON")
+    parser.addoption("--minutes", type=float, help="skip and count the tests that have not begun after so many minutes")
     parser.addoption("--gpu-id", type=int, default=0, help="of tests/gpu; -1 tries them out on the CPU")
+
+
+BEGUN = time.monotonic()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    minutes = item.config.getoption("--minutes")
+    if minutes is not None and time.monotonic() - BEGUN > 60 * minutes:
+        pytest.skip(f"not begun after {minutes:g} minutes")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the cases of a shared transformer, and skip what needs spacy-transformers where that is not installed."""
     for item in items:
         given = getattr(item, "callspec", None)
-        if given is not None and "shared" in filter(_is_name, given.params.values()):
+        if given is not None and any(map(_is_shared, given.params.values())):
             item.add_marker("spacy_transformers")
         if item.get_closest_marker("spacy_transformers") and not is_installed():
             item.add_marker(pytest.mark.skip(reason="spacy-transformers is not installed"))
 
 
-def _is_name(given: object) -> bool:
-    return isinstance(given, str)
+def _is_shared(given: object) -> bool:
+    """Return whether a case is of a shared transformer: "shared", "shared, and a setting", {"encoder": "shared"}."""
+    names = given.values() if isinstance(given, dict) else [given]
+    return any(isinstance(name, str) and name.partition(",")[0] == "shared" for name in names)
 
 
 @pytest.fixture(scope="session")

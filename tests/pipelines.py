@@ -10,11 +10,13 @@ import pytest
 from spacy.language import Language
 from spacy.training import Example
 from spacy.util import registry
+from thinc.api import Config
 from thinc.util import to_numpy
 
 from spacy_sbert.encoder.spacy_transformers import is_installed
 from spacy_sbert.readers import pair_doc
 
+ROOT = Path(__file__).parent.parent
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 TRANSFORMERS = ("own", "shared")
 TOKENS = ("tokens", "listening")  # a tok2vec of its own, or that of the pipeline
@@ -22,6 +24,7 @@ WHOLE_DOCS = (*TOKENS, "curated")  # which read the tokens of whole Docs: beside
 OTHERS = (*WHOLE_DOCS, "static")  # without a transformer of this package
 ENCODERS = (*TRANSFORMERS, *OTHERS)
 INSTALLED = ENCODERS if is_installed() else tuple(encoder for encoder in ENCODERS if encoder != "shared")
+TRAINED = "shared" if is_installed() else "own"  # where it does not matter whose the transformer is
 HOLDER = {"own": "sbert", "shared": "transformer", "tokens": "sbert", "listening": "tok2vec", "curated": "transformer"}
 HOLDER |= {"static": "sbert"}
 CURATED = "spacy-curated-transformers."
@@ -41,6 +44,25 @@ PAIRS = [
     ("The cat sat on the mat.", "A man is eating.", 0.0),
     ("He cannot go.", "The dog ran fast.", 0.4),
 ]
+
+
+def shipped_config(name: str, encoder: Path) -> Config:
+    """Return a config of the project for another encoder, not interpolated.
+
+    The shared transformer becomes the own one of the `sbert` pipe where spacy-transformers is not installed.
+    """
+    config = Config().from_disk(ROOT / "configs" / f"{name}.cfg", interpolate=False)
+    components = config["components"]
+    shared = components.get("transformer", {}).get("model")
+    if shared is None:
+        return config
+    shared["name"] = str(encoder)
+    if not is_installed():
+        del components["transformer"]
+        config["nlp"]["pipeline"].remove("transformer")
+        model = {key: value for key, value in components["sbert"]["model"].items() if key != "tok2vec"}
+        components["sbert"]["model"] = shared | model | {"@architectures": "spacy-sbert.SentenceEncoder.v1"}
+    return config
 
 
 def gradients(nlp: Language, pipe: str) -> dict[str, numpy.ndarray]:

@@ -15,7 +15,7 @@ import pytest
 import spacy
 import torch
 from killing import command, killed_at, run, typed
-from thinc.api import Config
+from pipelines import HOLDER, TRAINED, shipped_config
 
 from spacy_sbert.training.config_checks import check_config
 from spacy_sbert.training.improving import Progress
@@ -35,7 +35,7 @@ def make():
 ROOT = Path(__file__).parent.parent
 EPOCHS = {"training.max_epochs": 3, "training.eval_frequency": 3, "corpora.train.limit": 70, "corpora.dev.limit": 20}
 STREAM = EPOCHS | {"training.max_epochs": -1, "training.max_steps": 13, "corpora.train.shuffle_buffer": 30}
-DROPOUT = {"components.transformer.model.transformer_config": {"hidden_dropout_prob": 0.2}}
+DROPOUT = {f"components.{HOLDER[TRAINED]}.model.transformer_config": {"hidden_dropout_prob": 0.2}}
 
 
 @pytest.fixture
@@ -44,9 +44,7 @@ def config_of(tiny_bert, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
 
     def make(name, **settings):
-        config = Config().from_disk(ROOT / "configs" / f"{name}.cfg", interpolate=False)
-        if "transformer" in config["components"]:
-            config["components"]["transformer"]["model"]["name"] = str(tiny_bert)
+        config = shipped_config(name, tiny_bert)
         for part in ("train", "dev"):
             config["paths"][part] = str(ROOT / config["paths"][part])
         path = tmp_path / f"{name}.cfg"
@@ -104,7 +102,8 @@ def test_killed_and_resumed_is_as_if_it_had_not_been(config_of, tmp_path, kind):
     log.unlink()
     broken = tmp_path / "broken"
     kill = partial(killed_at, training(arguments, broken, "--checkpoint-every", every), broken / "checkpoint")
-    assert kill(event=24 if kind == "tokens" else 40)  # while the second one is written
+    one_pipe = kind == "tokens" or TRAINED == "own"
+    assert kill(event=24 if one_pipe else 40)  # while the second one is written
     (checkpoint,) = [path for path in (broken / "checkpoint").iterdir() if path.name.startswith("step-")]
     begun = int(checkpoint.name.split("-")[1])
     assert begun == every
@@ -190,7 +189,7 @@ def test_a_damaged_checkpoint_is_refused(broken, file):
             {"corpora.train.format": "table", "corpora.train.members": ["a", "b"]},
             "line 1: the first row ('sample', 'train', '2026') looks like data",
         ),
-        ({"components.transformer.model.name": "no/such-encoder"}, "[sbert-encoder-not-found]"),
+        ({f"components.{HOLDER[TRAINED]}.model.name": "no/such-encoder"}, "[sbert-encoder-not-found]"),
         ({"paths.train": os.devnull}, "/dev/null"),
         ({"max_epochs": 2}, "[sbert-train-option] There is no option --max_epochs: expected"),
         (

@@ -49,6 +49,7 @@ def test_texts_are_read_as_they_are_needed(make_nlp):
 @pytest.mark.parametrize(("n_windows", "n_threads"), [(1, 0), (3, 1)])
 def test_a_thread_is_started_only_for_a_second_window(make_nlp, monkeypatch, n_windows, n_threads):
     sbert, started, start = make_nlp().get_pipe("sbert"), [], threading.Thread.start
+    sbert.load()  # transformers 5 reads weights in threads
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)  # none for passes
     monkeypatch.setattr(threading.Thread, "start", lambda thread: (started.append(thread), start(thread)))
     sbert.encode(["dog"] * n_windows, window=1)
@@ -96,6 +97,7 @@ def test_after_saving(make_nlp, tmp_path):
         assert numpy.allclose(loaded.get_pipe("sbert").encode(TEXTS), nlp.get_pipe("sbert").encode(TEXTS), atol=1e-6)
 
 
+@pytest.mark.spacy_transformers
 def test_after_replacing_listeners(make_nlp):
     nlp = make_nlp("shared")
     expected = nlp.get_pipe("sbert").encode(TEXTS)
@@ -120,6 +122,7 @@ def test_settings_are_checked(make_nlp, setting):
         make_nlp().get_pipe("sbert").encode(TEXTS, **{setting: 0})
 
 
+@pytest.mark.spacy_transformers
 def test_a_stock_transformer_is_refused(tiny_bert):
     nlp = spacy.blank("en")
     nlp.add_pipe("transformer", config={"model": {"name": str(tiny_bert)}})

@@ -60,6 +60,7 @@ def test_same_after_saving_copying_and_use(make_nlp, encoder, tmp_path):
     assert "fingerprint" not in find(nlp(""))[0].data
 
 
+@pytest.mark.spacy_transformers
 def test_what_leaves_vectors_comparable_leaves_the_fingerprint(make_nlp, tiny_bert, tmp_path):
     nlp = make_nlp()
     first = of(nlp(TEXT))
@@ -195,6 +196,7 @@ def test_a_comparison_across_encoders_warns_once(make_nlp, other_bert):
     assert [one.vector.any() for one in (doc, theirs)] == [True, True]
 
 
+@pytest.mark.spacy_transformers
 def test_one_encoder_never_warns(make_nlp, tmp_path):
     nlp = make_nlp(unit="doc+sent", model={"prompts": {"query": "a query: "}})
     doc = nlp(TEXT)

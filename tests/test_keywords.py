@@ -41,6 +41,7 @@ def test_embedders_give_the_vectors_of_the_pipe(recipe, encoder):
         assert not numpy.allclose(pooler, expected, atol=1e-2)  # which KeyBERT(model=nlp) reads
 
 
+@pytest.mark.spacy_transformers
 def test_topics_are_found_by_the_vectors_of_the_pipe(recipe):
     _, namespace = recipe("shared")
     if not hasattr(namespace["BERTopic"], "get_topic_info"):  # BERTopic itself needs more texts than these

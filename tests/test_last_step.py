@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import spacy
+from pipelines import HOLDER, TRAINED, shipped_config
 from spacy.training.initialize import init_nlp
 from spacy.util import load_config
 
@@ -23,8 +24,9 @@ def run(tiny_bert, tmp_path, monkeypatch):
     def run(output="out", every=0, resume=False, stops_at=0, **settings):
         """Train, to the end or until an evaluation that is interrupted."""
         log = {"training.logger.output_file": str(tmp_path / f"{output}.jsonl")}
-        overrides = {**SMALL, **log, "components.transformer.model.name": str(tiny_bert), **settings}
-        nlp = init_nlp(load_config(ROOT / "configs" / "sts.cfg", overrides, interpolate=False))
+        overrides = {**SMALL, **log, **settings}
+        shipped_config("sts", tiny_bert).to_disk(tmp_path / "sts.cfg", interpolate=False)
+        nlp = init_nlp(load_config(tmp_path / "sts.cfg", overrides, interpolate=False))
         evaluate, calls = nlp.evaluate, []
 
         def stopping(*args, **kwargs):
@@ -84,5 +86,5 @@ def test_interrupted_in_the_last_evaluation(run, tmp_path):
     assert straight == broken and broken["step"] == 3
     for name in ("model-last", "model-best"):
         first, second = (spacy.load(tmp_path / folder / name) for folder in ("straight", "broken"))
-        assert first.get_pipe("transformer").to_bytes() == second.get_pipe("transformer").to_bytes()
+        assert first.get_pipe(HOLDER[TRAINED]).to_bytes() == second.get_pipe(HOLDER[TRAINED]).to_bytes()
         assert first.meta["performance"] == second.meta["performance"]

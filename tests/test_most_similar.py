@@ -153,6 +153,7 @@ def test_after_a_pipe_was_replaced(make_nlp):
         doc._.sbert_most_similar("the dog")
 
 
+@pytest.mark.spacy_transformers
 def test_after_a_shared_transformer_was_replaced(make_nlp, other_bert):
     nlp = make_nlp("shared", unit="doc+sent")
     before = nlp(TEXT)
@@ -179,6 +180,7 @@ def test_a_sourced_pipe(make_nlp, encoder):
     assert_found(doc._.sbert_most_similar("the dog"), by_similarity(doc, renamed("the dog"), 3))
 
 
+@pytest.mark.spacy_transformers
 def test_a_sourced_pipe_on_another_transformer_is_not_asked(make_nlp, other_bert):
     """Its own pipeline's transformer did not make the vectors."""
     nlp, other = make_nlp("shared", unit="doc+sent"), make_nlp("shared", name=other_bert, unit="doc+sent")

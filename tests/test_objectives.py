@@ -7,7 +7,7 @@ import warnings
 import numpy
 import pytest
 import spacy
-from pipelines import ENCODERS, HOLDER, INSTALLED, gradients, weights
+from pipelines import ENCODERS, HOLDER, INSTALLED, TRAINED, gradients, weights
 from spacy.training import Example
 from thinc.api import Adam, fix_random_seed
 from thinc.util import to_numpy
@@ -98,10 +98,11 @@ def test_every_parameter_moves(make_nlp, encoder, name):
     assert [key for key in before_heads if numpy.array_equal(before_heads[key], after_heads[key])] == []
 
 
+@pytest.mark.spacy_transformers
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_frozen_encoders_stay_and_heads_still_learn(make_nlp, name):
     tok2vec = {"@architectures": "spacy-sbert.SentenceListener.v1", "grad_factor": 0.0}
-    nlp, batch = make(make_nlp, "shared", name, model={"tok2vec": tok2vec})
+    nlp, batch = make(make_nlp, TRAINED, name, model={"tok2vec": tok2vec})
     before, before_heads = weights(nlp, "transformer"), heads(nlp)
     step(nlp, batch)
     assert all(numpy.array_equal(value, before[key]) for key, value in weights(nlp, "transformer").items())
@@ -126,11 +127,12 @@ def test_the_reported_loss_falls_along_its_gradient(make_nlp, name):
     assert last < first
 
 
+@pytest.mark.spacy_transformers
 @pytest.mark.parametrize("name", [n for n in OBJECTIVES if n.split()[0] in ("SoftmaxLoss", "CosineSimilarityLoss",
     "TripletLoss", "ContrastiveLoss", "MatryoshkaLoss", "DistillationLoss")])  # fmt: skip
 def test_parts_of_a_batch_add_up_to_the_whole(make_nlp, name):
     """Also where they are not of equal size: spaCy makes three of 2, 2, 2 and of 7 examples four."""
-    nlp, batch = make(make_nlp, "shared", name)
+    nlp, batch = make(make_nlp, TRAINED, name)
     batch = [*batch, batch[0]][:7]
     noted = next(batch_by_objective(7)(batch))
     whole = nlp.update(noted, sgd=False)["sbert"]
@@ -275,13 +277,13 @@ def several(nlp):
 
 def test_each_objective_gets_its_own_examples(make_nlp):
     fix_random_seed(0)
-    nlp = make_nlp("shared", loss=MULTI)
+    nlp = make_nlp(TRAINED, loss=MULTI)
     batch = several(nlp)
     nlp.initialize(lambda: batch)
     assert nlp.get_pipe("sbert").labels == tuple(sorted(LABELS))
     losses = nlp.update(batch, sgd=False)
     assert losses["sbert"] == pytest.approx(losses["sbert_nli"] + losses["sbert_sts"] + losses["sbert_tri"])
-    alone = make_nlp("shared", loss=layer("CosineSimilarityLoss"))
+    alone = make_nlp(TRAINED, loss=layer("CosineSimilarityLoss"))
     alone.initialize()
     expected = alone.update(make_examples(alone, 2, 4, **SCORES), sgd=False)["sbert"]
     assert losses["sbert_sts"] == pytest.approx(2 * expected, rel=1e-5)
@@ -339,7 +341,7 @@ def test_examples_of_no_known_objective(make_nlp):
 # Labels
 
 
-def trained(make_nlp, encoder="shared", loss=None, n=40):
+def trained(make_nlp, encoder=TRAINED, loss=None, n=40):
     fix_random_seed(0)
     nlp = make_nlp(encoder, loss=loss or layer("SoftmaxLoss", learn_rate_factor=3.0))
     batch = make_examples(nlp, 2, label=LABELS)

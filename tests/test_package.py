@@ -34,6 +34,9 @@ numpy.save(sys.argv[2], spacy.load("en_tiny")(sys.argv[3]).vector)
 """
 
 
+ENSEMBLE = pytest.param("ensemble", marks=pytest.mark.spacy_transformers)
+
+
 def ensemble(make_nlp):
     """Two poolings of one shared transformer and static vectors, combined by SVD."""
     nlp = make_nlp("shared")
@@ -47,7 +50,7 @@ def ensemble(make_nlp):
     return nlp
 
 
-@pytest.mark.parametrize("encoder", [*TRANSFORMERS, "curated", "ensemble"])
+@pytest.mark.parametrize("encoder", [*TRANSFORMERS, "curated", ENSEMBLE])
 def test_wheel(make_nlp, tmp_path, encoder):
     nlp = ensemble(make_nlp) if encoder == "ensemble" else make_nlp(encoder)
     expected = nlp(TEXT).vector

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import spacy
+from pipelines import TRAINED
 from test_objectives import MULTI, several
 from thinc.api import fix_random_seed
 
@@ -17,7 +18,7 @@ class Terminal(io.StringIO):
 
 def make(make_nlp, stderr, **settings):
     fix_random_seed(0)
-    nlp = make_nlp("shared", loss=MULTI)
+    nlp = make_nlp(TRAINED, loss=MULTI)
     weights = {"sts_spearman": 1.0, "sts_pearson": None, "nli_acc": None}
     nlp.config["training"].update(max_steps=10, score_weights=weights)
     stdout = io.StringIO()
@@ -222,7 +223,7 @@ def test_a_table_grows_with_what_is_new(make_nlp, tmp_path):
 
 def test_examples_seen_is_what_was_trained_on(make_nlp):
     nlp = spacy.blank("en")
-    nlp = make_nlp("shared", loss=MULTI)
+    nlp = make_nlp(TRAINED, loss=MULTI)
     batch = several(nlp)
     nlp.initialize(lambda: batch)
     nlp.update(batch, sgd=False)

@@ -49,6 +49,7 @@ def succeed(project, *arguments, run=run):
     return done
 
 
+@pytest.mark.spacy_transformers
 def test_train_workflow(project, tiny_bert):
     use_tiny_bert(project, tiny_bert)
     succeed(project, "train", run=run_anew)  # every command in a process that begins with nothing
@@ -65,6 +66,7 @@ def test_train_workflow(project, tiny_bert):
     assert list((project / "packages").rglob("en_sbert_sts-*.whl"))
 
 
+@pytest.mark.spacy_transformers
 def test_a_table_to_score_on_is_checked_before_training(project, tiny_bert):
     """What is wrong in it, or cannot be told, ends the workflow at its first command."""
     use_tiny_bert(project, tiny_bert)
@@ -90,6 +92,7 @@ def test_a_table_to_score_on_is_checked_before_training(project, tiny_bert):
     assert json.loads((project / "metrics" / "after.json").read_text())["pairs"] == 30
 
 
+@pytest.mark.spacy_transformers
 def test_two_step_workflow(project, tiny_bert):
     use_tiny_bert(project, tiny_bert)
     succeed(project, "two-step")
@@ -110,6 +113,7 @@ def zipped(path, folder, files):
             archive.writestr(f"{folder}{name}", "".join(f"{line}\n" for line in lines))
 
 
+@pytest.mark.spacy_transformers
 def test_nli_workflow(project, tiny_bert, monkeypatch):
     """From zips that are laid out as the official ones: both are trained on in one epoch, as one file."""
     train, dev = ((ROOT / "assets" / f"nli-{part}.jsonl").read_text().splitlines() for part in ("train", "dev"))
@@ -132,6 +136,7 @@ def test_nli_workflow(project, tiny_bert, monkeypatch):
     succeed(project, "fit-official-nli", *settings[:2], *streamed)
 
 
+@pytest.mark.spacy_transformers
 def test_wikisec_workflow(project, tiny_bert):
     lines = (ROOT / "assets" / "triplets-train.csv").read_text().splitlines()
     parts = {
@@ -213,6 +218,7 @@ def test_sample_is_graded_and_disjoint():
         assert min(grades.count(grade) for grade in range(5)) >= len(pairs) / 10
 
 
+@pytest.mark.spacy_transformers
 def test_meta_embeddings_workflow(project, tiny_bert):
     """Every method on the sample, with three poolings of the tiny BERT."""
     settings = ("--vars.encoder", tiny_bert, "--vars.meta_size", 8, "--vars.meta_epochs", 2)

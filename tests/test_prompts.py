@@ -81,6 +81,7 @@ def test_truncation_keeps_the_first_dimensions(make_nlp, normalize):
     assert nlp("").vector.shape == (5,)
 
 
+@pytest.mark.spacy_transformers
 def test_truncation_of_a_shared_transformer(make_nlp):
     plain, nlp = make_nlp("shared"), make_nlp("shared", model={"truncate_dim": 5})
     assert numpy.array_equal(of_call(nlp), of_call(plain)[:, :5])
@@ -136,6 +137,7 @@ def test_prompts_survive_saving(make_nlp, tmp_path):
     assert numpy.array_equal(of_call(loaded, prompt_name="passage"), of_call(nlp, prompt_name="passage"))
 
 
+@pytest.mark.spacy_transformers
 def test_what_cannot_be(make_nlp):
     nlp, shared = prompted(make_nlp), make_nlp("shared")
     doc = Doc(nlp.vocab, words=["a"])

@@ -15,12 +15,18 @@ from spacy_sbert.cli import app
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
+SHARED = ("meta", "sharing")  # whose pipelines share a transformer
+PYTHON_PAGES = [
+    pytest.param(page, id=page.stem, marks=[pytest.mark.spacy_transformers] if page.stem in SHARED else [])
+    for page in PAGES
+]
+
 
 def blocks(page, language):
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf8"), re.DOTALL)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PYTHON_PAGES)
 @pytest.mark.filterwarnings("ignore:.*W109")
 @pytest.mark.usefixtures("en_core_web_sm")
 def test_python_blocks(page, tmp_path, monkeypatch):

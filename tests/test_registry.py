@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 import spacy
-import spacy_transformers  # noqa: F401
 from spacy.util import registry
 from thinc.api import Config
 
 import spacy_sbert
+from spacy_sbert.encoder.spacy_transformers import is_installed
+
+if is_installed():
+    import spacy_transformers  # noqa: F401
 
 PACKAGE = Path(spacy_sbert.__file__).parent
 ROOT = PACKAGE.parent

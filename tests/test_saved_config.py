@@ -94,6 +94,7 @@ def test_keys_of_spans_come_back(tiny_bert, tmp_path):
         assert len(doc.user_data) and doc.spans["pair $"].attrs is not None
 
 
+@pytest.mark.spacy_transformers
 def test_others_share_a_transformer_in_such_a_folder(make_nlp, tiny_bert, tmp_path):
     folder = tmp_path / "$ models"
     folder.symlink_to(tiny_bert)

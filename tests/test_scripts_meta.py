@@ -93,6 +93,7 @@ def test_an_ensemble_of_every_kind_of_member(call, make_nlp, tiny_bert, narrow_b
     assert doc.vector[-2:] == pytest.approx(numpy.array([5, 4]) / 41**0.5, abs=1e-6)
 
 
+@pytest.mark.spacy_transformers
 def test_poolings_share_a_transformer_beside_another_one(call, tiny_bert, narrow_bert, tmp_path):
     given = ["--encoder", f"mean={tiny_bert}", f"other={narrow_bert}", "--pooling", "max=max"]
     call("ensemble", *given, "--output", tmp_path / "ensemble")

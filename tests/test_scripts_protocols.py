@@ -203,6 +203,7 @@ def test_paired_differences(load):
     assert difference([0.5, None], [0.5, 0.4]) == ["-"] * 4
 
 
+@pytest.mark.spacy_transformers
 @pytest.mark.parametrize("of_classification", [True, False])
 def test_ablation(load, run_script, tiny_bert, tmp_path, monkeypatch, of_classification):
     """Both columns of Table 6: the regression has poolings alone."""
@@ -245,6 +246,7 @@ def two_topics(tmp_path):
     return data
 
 
+@pytest.mark.spacy_transformers
 def test_argument_similarity(load, run_script, tiny_bert, two_topics, tmp_path, monkeypatch):
     script = load("argument_similarity")
     trained, seen = script.trained, []
@@ -314,6 +316,7 @@ def sts_options(tiny_bert, tmp_path):
     return [*options, "--learn-rate", 0.001, "--nli", ROOT / "assets" / "nli-train.jsonl", nli]
 
 
+@pytest.mark.spacy_transformers
 def test_supervised_sts(load, run_script, sts_options, tmp_path, monkeypatch):
     script, output = load("supervised_sts"), tmp_path / "out"
     run_script("supervised_sts", *sts_options, "--seeds", 1, 2)
@@ -340,6 +343,7 @@ def test_supervised_sts(load, run_script, sts_options, tmp_path, monkeypatch):
     assert read_rows(output)[0][1:4] == rows[1:4]
 
 
+@pytest.mark.spacy_transformers
 def test_a_second_step_goes_on_from_the_first_where_it_was_stopped(
     load, run_script, sts_options, tmp_path, monkeypatch
 ):
@@ -367,6 +371,7 @@ def test_a_second_step_goes_on_from_the_first_where_it_was_stopped(
         script.model_of(argparse.Namespace(**{**vars(script.parse()), "learn_rate": 0.5}), "nli", 1)
 
 
+@pytest.mark.spacy_transformers
 def test_supervised_sts_on_suites(load, run_script, sts_options, tmp_path):
     """Table 1 from the same pipelines, with what was asked of the encoder and the head."""
     data = tmp_path / "data"
@@ -396,6 +401,7 @@ def test_supervised_sts_on_suites(load, run_script, sts_options, tmp_path):
         run_script("supervised_sts", "--rows", "nli")
 
 
+@pytest.mark.spacy_transformers
 def test_the_encoder_before_training_is_that_of_the_config(load, tiny_bert, make_nlp):
     runs = load("runs")
     args = argparse.Namespace(encoder=str(tiny_bert), precision=None, gpu_id=-1)

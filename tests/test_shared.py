@@ -45,6 +45,7 @@ def counted(monkeypatch):
     return calls
 
 
+@pytest.mark.spacy_transformers
 def test_one_forward_pass_a_batch_beside_another_listener(make_nlp, counted):
     nlp = make_nlp("shared")
     add_tagger(nlp)
@@ -57,6 +58,7 @@ def test_one_forward_pass_a_batch_beside_another_listener(make_nlp, counted):
     assert len(counted) == 1
 
 
+@pytest.mark.spacy_transformers
 @pytest.mark.filterwarnings("ignore:.*training batch without pairs")
 @pytest.mark.parametrize("first", [True, False])
 def test_both_listeners_train_the_same_weights(make_nlp, first):
@@ -75,6 +77,7 @@ def test_both_listeners_train_the_same_weights(make_nlp, first):
         assert any("query" in key for key in moved), "the encoder did not learn"
 
 
+@pytest.mark.spacy_transformers
 def test_replace_listeners(make_nlp, tmp_path):
     nlp = make_nlp("shared")
     add_tagger(nlp)
@@ -93,6 +96,7 @@ def test_replace_listeners(make_nlp, tmp_path):
     assert [t.tag_ for t in loaded(TEXT)] == ["X"] * len(loaded(TEXT))
 
 
+@pytest.mark.spacy_transformers
 def test_replaced_listeners_learn_apart(make_nlp):
     nlp = make_nlp("shared")
     nlp.initialize()
@@ -103,6 +107,7 @@ def test_replaced_listeners_learn_apart(make_nlp):
     assert not all(numpy.array_equal(own[key], weights(nlp, "sbert")[key]) for key in own)
 
 
+@pytest.mark.spacy_transformers
 def test_replace_listeners_of_a_stock_transformer(tiny_bert, tmp_path):
     nlp = stock_nlp(tiny_bert, {"@span_getters": "spacy-transformers.doc_spans.v1"})
     expected = nlp(TEXT).vector
@@ -122,6 +127,7 @@ def stock_nlp(tiny_bert, get_spans=None, **sbert) -> Language:
     return nlp
 
 
+@pytest.mark.spacy_transformers
 @pytest.mark.parametrize("getter", ["spacy-transformers.doc_spans.v1", "spacy-sbert.sentence_spans.v1"])
 def test_stock_transformer_with_whole_docs_is_exact(make_nlp, tiny_bert, getter):
     nlp, own = stock_nlp(tiny_bert, {"@span_getters": getter}), make_nlp()
@@ -130,6 +136,7 @@ def test_stock_transformer_with_whole_docs_is_exact(make_nlp, tiny_bert, getter)
     assert numpy.allclose(doc[6:9].vector, expected[6:9].vector, atol=1e-5)
 
 
+@pytest.mark.spacy_transformers
 def test_stock_transformer_with_sentences(make_nlp, tiny_bert):
     nlp = stock_nlp(tiny_bert, {"@span_getters": "spacy-transformers.sent_spans.v1"})
     nlp.add_pipe("sentencizer", first=True)
@@ -139,6 +146,7 @@ def test_stock_transformer_with_sentences(make_nlp, tiny_bert):
         assert numpy.allclose(given.vector, sent.vector, atol=1e-6)
 
 
+@pytest.mark.spacy_transformers
 def test_a_sentence_that_begins_with_white_space_is_its_row(make_nlp, tiny_bert):
     nlp = stock_nlp(tiny_bert, {"@span_getters": "spacy-transformers.sent_spans.v1"})
     nlp.add_pipe("sentencizer", first=True)
@@ -150,6 +158,7 @@ def test_a_sentence_that_begins_with_white_space_is_its_row(make_nlp, tiny_bert)
         assert numpy.allclose(sent.vector, row.vector, atol=1e-5)
 
 
+@pytest.mark.spacy_transformers
 def test_normalize_auto_follows_the_folder_of_a_stock_transformer(tiny_bert, tmp_path):
     import json
     import shutil
@@ -170,6 +179,7 @@ def test_normalize_auto_follows_the_folder_of_a_stock_transformer(tiny_bert, tmp
     assert loaded(TEXT).vector_norm == pytest.approx(1.0)
 
 
+@pytest.mark.spacy_transformers
 def test_stock_transformer_tells_of_cut_text(tiny_bert):
     nlp = stock_nlp(tiny_bert, {"@span_getters": "spacy-transformers.doc_spans.v1"})
     with pytest.warns(UserWarning, match="1 of 1 rows"):
@@ -177,6 +187,7 @@ def test_stock_transformer_tells_of_cut_text(tiny_bert):
     assert not nlp("the cat sat ")._.sbert_truncated
 
 
+@pytest.mark.spacy_transformers
 def test_pairs_with_gaps_do_not_disturb_token_listeners(make_nlp):
     nlp = make_nlp("shared")
     add_tagger(nlp)
@@ -195,6 +206,7 @@ def test_pairs_with_gaps_do_not_disturb_token_listeners(make_nlp):
     assert not given[0].has_vector and given[1].has_vector
 
 
+@pytest.mark.spacy_transformers
 @pytest.mark.parametrize("architecture", ["spacy-transformers.TransformerModel.v3", "spacy-sbert.TransformerModel.v1"])
 def test_overlapping_windows_count_no_token_twice(tiny_bert, architecture):
     windows = {"@span_getters": "spacy-transformers.strided_spans.v1", "window": 8, "stride": 6}
@@ -212,6 +224,7 @@ def test_overlapping_windows_count_no_token_twice(tiny_bert, architecture):
     assert doc.has_vector and doc.similarity(other) > 0.9
 
 
+@pytest.mark.spacy_transformers
 def test_pairs_on_overlapping_windows_are_refused(tiny_bert):
     nlp = stock_nlp(tiny_bert)
     pair = make_example(nlp, "A man is eating.", "The cat sat.")
@@ -223,6 +236,7 @@ def test_pairs_on_overlapping_windows_are_refused(tiny_bert):
         nlp.evaluate([pair])
 
 
+@pytest.mark.spacy_transformers
 def test_disabled_transformer_is_no_zero_vector(make_nlp):
     nlp = make_nlp("shared")
     with nlp.select_pipes(disable="transformer"), pytest.raises(ValueError, match="it is disabled"):
@@ -238,6 +252,7 @@ def test_no_transformer(tiny_bert):
         nlp(TEXT)
 
 
+@pytest.mark.spacy_transformers
 def test_upstream_by_name(make_nlp, tiny_bert):
     nlp = spacy.blank("en")
     source = {"@architectures": "spacy-sbert.TransformerModel.v1", "name": str(tiny_bert)}
@@ -248,6 +263,7 @@ def test_upstream_by_name(make_nlp, tiny_bert):
         nlp.initialize()
 
 
+@pytest.mark.spacy_transformers
 def test_frozen_annotating_transformer(make_nlp):
     nlp = make_nlp("shared")
     pair = make_example(nlp, "A man is eating.", "The cat sat.", 0.9)
@@ -269,6 +285,7 @@ def test_frozen_pipe_still_sets_vectors(make_nlp, encoder):
     assert numpy.array_equal(nlp(TEXT).vector, expected)
 
 
+@pytest.mark.spacy_transformers
 def test_sourced_pipes(make_nlp, tmp_path):
     source = make_nlp("shared")
     expected = source(TEXT).vector

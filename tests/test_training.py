@@ -5,7 +5,7 @@ import warnings
 import numpy
 import pytest
 import torch
-from pipelines import HOLDER, PAIRS, TRANSFORMERS, gradients, make_example, weights
+from pipelines import HOLDER, PAIRS, TRAINED, TRANSFORMERS, gradients, make_example, weights
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from thinc.api import Adam
@@ -47,9 +47,10 @@ def test_gradient_is_that_of_autograd(make_nlp, examples, tiny_bert, encoder, po
         assert numpy.allclose(given[key], gradient, atol=1e-5 * scale), key
 
 
+@pytest.mark.spacy_transformers
 def test_gradient_of_members_in_any_order(make_nlp, examples):
     """v may stand before u in the text, and there may be other text between and around them."""
-    nlp = make_nlp("shared")
+    nlp = make_nlp(TRAINED)
     nlp.initialize()
     doc = nlp.make_doc("dog The cat sat on the mat. he ran A man is eating. fast")
     given = Example(doc.copy(), doc)
@@ -88,10 +89,11 @@ def test_three_pairs_are_learned_by_heart(make_nlp, examples, encoder):
     assert still == [], "these did not learn"
 
 
+@pytest.mark.spacy_transformers
 def test_training_survives_saving(make_nlp, examples, tmp_path):
     import spacy
 
-    nlp = make_nlp("shared")
+    nlp = make_nlp(TRAINED)
     batch = examples(nlp)
     nlp.initialize(lambda: batch)
     before = nlp(PAIRS[0][0]).vector
@@ -103,9 +105,10 @@ def test_training_survives_saving(make_nlp, examples, tmp_path):
     assert numpy.array_equal(spacy.load(tmp_path / "nlp")(PAIRS[0][0]).vector, trained)
 
 
+@pytest.mark.spacy_transformers
 def test_grad_factor_zero_freezes_the_encoder(make_nlp, examples):
     tok2vec = {"@architectures": "spacy-sbert.SentenceListener.v1", "grad_factor": 0.0}
-    nlp = make_nlp("shared", model={"tok2vec": tok2vec})
+    nlp = make_nlp(TRAINED, model={"tok2vec": tok2vec})
     nlp.initialize()
     assert nlp.update(examples(nlp), sgd=False)["sbert"] > 0
     assert not any(gradient.any() for gradient in gradients(nlp, "transformer").values())
@@ -152,7 +155,7 @@ def test_a_pipe_without_a_loss_needs_no_pairs(make_nlp):
 
 
 def test_docs_without_pairs_do_not_change_the_loss(make_nlp, examples):
-    nlp = make_nlp("shared")
+    nlp = make_nlp(TRAINED)
     nlp.initialize()
     batch = examples(nlp)
     doc = nlp.make_doc("The dog ran fast.")
@@ -162,7 +165,7 @@ def test_docs_without_pairs_do_not_change_the_loss(make_nlp, examples):
 
 
 def test_empty_batch_of_docs(make_nlp):
-    nlp = make_nlp("shared")
+    nlp = make_nlp(TRAINED)
     nlp.initialize()
     assert nlp.update([Example(nlp.make_doc(""), nlp.make_doc(""))], sgd=False)["sbert"] == 0.0
 

@@ -15,6 +15,7 @@ import numpy
 import pytest
 import spacy
 from killing import typed
+from pipelines import HOLDER, TRAINED, shipped_config, weights
 from spacy.cli.train import train
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train as train_nlp
@@ -29,12 +30,12 @@ FROM_TEACHERS = ("distillation_static", "distillation_tok2vec")
 RERANKERS = ("reranker", "reranker_nli", "reranker_two_step")
 OTHERS = (*RERANKERS, *TOKENS, *FROM_TEACHERS)  # tests/reranker, and the two tests of those without a transformer
 CONFIGS = [file for file in sorted((ROOT / "configs").glob("*.cfg")) if file.stem not in OTHERS]
+MARKS = {"joint": pytest.mark.spacy_transformers, "two_step": pytest.mark.spacy_transformers}
 TWO_STEPS = {"training.max_epochs": 0, "training.max_steps": 2, "training.eval_frequency": 1}
 
 
 def weights_of(nlp):
-    model = nlp.get_pipe("transformer").model.layers[0].shims[0]._model
-    return {key: value.detach().numpy().copy() for key, value in model.named_parameters()}
+    return weights(nlp, HOLDER[TRAINED])
 
 
 @pytest.fixture
@@ -43,9 +44,7 @@ def fit(tiny_bert, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
 
     def run(name, output="out", **overrides):
-        config = Config().from_disk(ROOT / "configs" / f"{name}.cfg", interpolate=False)
-        if "source" not in config["components"]["transformer"]:
-            config["components"]["transformer"]["model"]["name"] = str(tiny_bert)
+        config = shipped_config(name, tiny_bert)
         file = tmp_path / f"{name}.cfg"
         config.to_disk(file, interpolate=False)
         train(file, tmp_path / output, overrides={**TWO_STEPS, **overrides})
@@ -62,14 +61,14 @@ def entities(folder):
     return {f"paths.entities_{part}": str(folder / f"entities-{part}.spacy") for part in ("train", "dev")}
 
 
-@pytest.mark.parametrize("name", [file.stem for file in CONFIGS])
+@pytest.mark.parametrize("name", [pytest.param(file.stem, marks=MARKS.get(file.stem, ())) for file in CONFIGS])
 def test_every_shipped_config_trains(fit, make_nlp, tiny_bert, tmp_path, name):
     overrides = {}
     if name == "distillation":
         make_nlp("own", model={"pooling": "max"}).to_disk(tmp_path / "teacher")
         overrides["paths.teacher"] = str(tmp_path / "teacher")
     if name == "two_step":
-        make_nlp("shared").to_disk(tmp_path / "checkpoint")
+        make_nlp(TRAINED).to_disk(tmp_path / "checkpoint")
         overrides["paths.checkpoint"] = str(tmp_path / "checkpoint")
     if name == "joint":
         overrides.update(entities(tmp_path))
@@ -80,7 +79,7 @@ def test_every_shipped_config_trains(fit, make_nlp, tiny_bert, tmp_path, name):
     weighted = [key for key, weight in nlp.config["training"]["score_weights"].items() if weight]
     assert weighted and all(0 < performance[key] <= 1 or key in ("sts_spearman", "ents_f") for key in weighted)
     assert performance["sbert_loss"] > 0
-    fresh = make_nlp("shared")
+    fresh = make_nlp(TRAINED)
     fresh.initialize()
     before = weights_of(fresh)
     after = weights_of(nlp)
@@ -153,12 +152,13 @@ def test_a_million_pairs_need_not_be_held(fit):
     assert nlp.meta["performance"]["sbert_loss"] > 0
 
 
+@pytest.mark.spacy_transformers
 @pytest.mark.parametrize("name", ["nli", "sts"])
 def test_a_frozen_transformer_trains_heads_alone(fit, make_nlp, name):
     frozen = {"training.frozen_components": ["transformer"], "training.annotating_components": ["transformer"]}
     nlp = fit(name, **frozen)
     assert nlp.meta["performance"]["sbert_loss"] > 0
-    start = make_nlp("shared")
+    start = make_nlp(TRAINED)
     for pipeline in (start, nlp):
         assert pipeline("A man is eating.").has_vector  # loads the weights
     before, after = weights_of(start), weights_of(nlp)
@@ -182,6 +182,7 @@ def joint_config(tiny_bert, folder, other):
     return config
 
 
+@pytest.mark.spacy_transformers
 @pytest.mark.parametrize("other", ["ner", "textcat_multilabel"])
 def test_joint_training_learns_from_both(tiny_bert, tmp_path, monkeypatch, other):
     """Entities or categories and pairs, each on examples of its own, through one encoder."""
@@ -220,6 +221,7 @@ def test_joint_training_learns_from_both(tiny_bert, tmp_path, monkeypatch, other
     assert set(pipes) <= set(nlp.pipe_names)
 
 
+@pytest.mark.spacy_transformers
 def test_joint_losses_are_of_one_scale(fit, tmp_path):
     nlp = fit("joint", **entities(tmp_path))
     performance = nlp.meta["performance"]
@@ -242,6 +244,7 @@ def interrupted(process):
     return pytest.fail(f"it goes on after Ctrl-C: {process.communicate()[0][-4000:]}")
 
 
+@pytest.mark.spacy_transformers
 def test_ctrl_c_keeps_weights_and_scores(tiny_bert, tmp_path):
     text = (ROOT / "configs" / "sts.cfg").read_text(encoding="utf8")
     (tmp_path / "sts.cfg").write_text(text.replace("sentence-transformers/all-MiniLM-L6-v2", str(tiny_bert)))
@@ -268,6 +271,7 @@ def test_ctrl_c_keeps_weights_and_scores(tiny_bert, tmp_path):
             assert 100 * nlp.meta["performance"]["sts_spearman"] == pytest.approx(best, abs=1e-3)
 
 
+@pytest.mark.spacy_transformers
 def test_training_goes_on_from_a_checkpoint(fit, tmp_path):
     """Transformer and head sourced: the loss goes on where it was, and the head keeps its labels."""
     first = fit("nli", "first")
@@ -321,6 +325,7 @@ def test_counted_steps_are_those_that_were_typed(fit):
     assert all(numpy.array_equal(value, typed_in[key]) for key, value in counted.items())
 
 
+@pytest.mark.spacy_transformers
 def test_a_filled_config_trains_and_its_pipeline_goes_on(tiny_bert, tmp_path, monkeypatch):
     """The block that names the corpus survives `init fill-config` and to_disk; resume_training needs no corpus."""
     monkeypatch.chdir(ROOT)

@@ -86,6 +86,7 @@ def test_windows(make_nlp, encoder):
     assert all(close(ours.vector, theirs.vector) for ours, theirs in zip(both, as_doc, strict=True))
 
 
+@pytest.mark.spacy_transformers
 def test_tagger_beside_a_shared_encoder_sees_every_row(make_nlp):
     nlp = make_nlp("shared", unit="doc+sent")
     doc = nlp(TEXT)

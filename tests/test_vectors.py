@@ -89,6 +89,7 @@ def test_span_over_two_sentences_pools_both(make_nlp):
     assert numpy.allclose(span.vector, numpy.mean(tokens, axis=0), atol=1e-5)
 
 
+@pytest.mark.spacy_transformers
 def test_shared_equals_own(make_nlp):
     texts = [TEXT, "The cat sat.", "", "  ", "dog"]
     for unit in ("doc", "sent"):

@@ -101,6 +101,7 @@ def test_objectives_inside_others(make_nlp):
     assert "margin = 0.5" in describe(nlp).encoders[0].objectives[2]
 
 
+@pytest.mark.spacy_transformers
 def test_several_encoders(make_nlp):
     nlp = make_nlp("shared")
     nlp.add_pipe("sbert", name="other", config={"model": nlp.config["components"]["sbert"]["model"]})
@@ -221,6 +222,7 @@ def test_update_of_a_pushed_card(make_nlp, monkeypatch):
     assert [result.metric_value for result in card.data.eval_results] == [0.75125]
 
 
+@pytest.mark.spacy_transformers
 def test_sentence_transformers_card(make_nlp):
     nlp = make_nlp("shared")
     nlp.add_pipe("sbert", name="other", config={"model": nlp.config["components"]["sbert"]["model"]})

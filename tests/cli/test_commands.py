@@ -9,7 +9,7 @@ import numpy
 import pytest
 import spacy
 from killing import typed as run
-from pipelines import real_data
+from pipelines import TRAINED, real_data
 from spacy.tokens import DocBin
 
 from spacy_sbert.interchange.distillation import distill_static
@@ -30,7 +30,7 @@ def test_convert_and_evaluate(make_nlp, tmp_path):
     assert "Wrote 160 pairs" in done.stdout
     assert len(list(DocBin().from_disk(path).get_docs(spacy.blank("en").vocab))) == 160
 
-    make_nlp("shared").to_disk(tmp_path / "nlp")
+    make_nlp(TRAINED).to_disk(tmp_path / "nlp")
     scores = []
     for data in (path, SAMPLE / "pairs-dev.csv"):
         output = ["--output", tmp_path / "scores" / "dev.json", "--overwrite"]
@@ -133,6 +133,7 @@ def test_distill_static(make_nlp, tmp_path):
     assert sorted(path for path in tmp_path.rglob("*")) == before
 
 
+@pytest.mark.spacy_transformers
 def test_train_logs_and_keeps_the_scores(tiny_bert, tmp_path):
     """`spacy train` on the shipped recipe, two steps of it, on a tiny encoder."""
     done = run(
@@ -159,6 +160,7 @@ def test_train_logs_and_keeps_the_scores(tiny_bert, tmp_path):
     assert nlp("A man is eating.").has_vector
 
 
+@pytest.mark.spacy_transformers
 def test_train_without_paths_says_so(tmp_path):
     config = (ROOT / "configs" / "sts.cfg").read_text(encoding="utf8")
     (tmp_path / "sts.cfg").write_text(config.replace('train = "assets/pairs-train.csv"', "train = null"))

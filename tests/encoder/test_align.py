@@ -1,7 +1,6 @@
 import numpy
 import pytest
 from spacy.tokens import Doc
-from spacy_transformers.align import get_alignment_via_offset_mapping
 from transformers import AutoTokenizer
 
 from spacy_sbert.encoder.align import align_offsets
@@ -17,8 +16,11 @@ TEXTS = [
 ]
 
 
+@pytest.mark.spacy_transformers
 @pytest.mark.parametrize("getter", ["docs", "halves", "strided"])
 def test_equals_spacy_transformers(minilm, getter):
+    from spacy_transformers.align import get_alignment_via_offset_mapping
+
     tokenizer = AutoTokenizer.from_pretrained(resolve("sentence-transformers/all-MiniLM-L6-v2"))
     docs = [minilm.make_doc(text) for text in TEXTS]
     spans = []

@@ -205,6 +205,7 @@ def test_the_transformer_may_come_after_the_pipe_was_added(tiny_bert, examples):
     assert any(grad.any() for grad in gradients(nlp, "transformer").values())
 
 
+@pytest.mark.spacy_transformers
 @pytest.mark.parametrize("order", [("own", "curated"), ("curated", "own")])
 def test_of_both_kinds_the_nearest_is_heard(tiny_bert, examples, order):
     nlp = spacy.blank("en")

@@ -130,6 +130,7 @@ def modern_bert(tiny_bert, tmp_path_factory):
     return folder
 
 
+@pytest.mark.spacy_transformers
 def test_a_shared_model_that_takes_no_type_ids(make_nlp, modern_bert):
     texts = ["a dog ran fast", "the cat", ""]
     own, shared = (make_nlp(encoder, name=modern_bert) for encoder in ("own", "shared"))

@@ -84,6 +84,7 @@ def test_batches():
         assert one.starts.tolist() == list(range(0, one.shape[0] * width, width))
 
 
+@pytest.mark.spacy_transformers
 @pytest.mark.parametrize("precision", ["reference", "float32"])
 def test_a_shared_encoder_that_is_no_bert(make_nlp, tiny_bert, tmp_path, precision):
     folder = tmp_path / "distilbert"

@@ -78,7 +78,10 @@ def reranker(folder, trust):
     return lambda: pipe.score_pairs([(TEXT, TEXT)])
 
 
-@pytest.mark.parametrize("load", [own, shared, tok2vec, reranker])
+NEEDS = pytest.mark.spacy_transformers
+
+
+@pytest.mark.parametrize("load", [own, pytest.param(shared, marks=NEEDS), pytest.param(tok2vec, marks=NEEDS), reranker])
 @pytest.mark.parametrize("trust", [True, False])
 @pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
 @pytest.mark.parametrize("changes", [{}, {"model_type": "own_bert"}])

@@ -4,7 +4,6 @@ import numpy
 import pytest
 import spacy
 import srsly
-from spacy_transformers.data_classes import TransformerData
 from transformers import BertTokenizer
 
 from spacy_sbert.encoder.options import TransformerOptions
@@ -33,6 +32,8 @@ def pipeline(folder, architecture, get_spans, **settings):
     ],
 )
 def test_same_output_as_spacy_transformers(tiny_bert, get_spans):
+    from spacy_transformers.data_classes import TransformerData
+
     stock = pipeline(tiny_bert, "spacy-transformers.TransformerModel.v3", get_spans)
     ours = pipeline(tiny_bert, "spacy-sbert.TransformerModel.v1", get_spans)
     for expected, given in zip(stock.pipe(TEXTS), ours.pipe(TEXTS), strict=True):

@@ -11,7 +11,9 @@ from spacy_sbert.encoder.engine.twins import Twins
 
 
 def make_model():
-    config = DistilBertConfig(vocab_size=50, dim=16, n_layers=2, n_heads=2, hidden_dim=32, initializer_range=0.5, dropout=0.5)
+    config = DistilBertConfig(
+        vocab_size=50, dim=16, n_layers=2, n_heads=2, hidden_dim=32, initializer_range=0.5, dropout=0.5
+    )
     return DistilBertModel(config)
 
 

@@ -7,9 +7,12 @@ from weakref import ref
 import numpy
 import pytest
 import srsly
-from spacy_transformers.data_classes import TransformerData
 
 from spacy_sbert.encoder import unpadded
+
+spacy_transformers = pytest.importorskip("spacy_transformers", reason="spacy-transformers is not installed")
+TransformerData = spacy_transformers.data_classes.TransformerData
+pytestmark = pytest.mark.spacy_transformers
 
 TEXTS = ["A man is eating food. He cannot go.", "", "The cat sat on the mat.", "dog"]
 

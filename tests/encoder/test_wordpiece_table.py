@@ -275,7 +275,9 @@ def test_a_slow_tokenizer(tiny_bert, tmp_path, monkeypatch):
         load(tiny_bert).initialize()
 
 
-@pytest.mark.parametrize("architecture", ["SentenceEncoder", "TransformerModel"])
+@pytest.mark.parametrize(
+    "architecture", ["SentenceEncoder", pytest.param("TransformerModel", marks=pytest.mark.spacy_transformers)]
+)
 def test_a_transformer_is_not_made_of_a_static_folder(folder, architecture):
     nlp, model = spacy.blank("en"), {"@architectures": f"spacy-sbert.{architecture}.v1", "name": str(folder)}
     nlp.add_pipe("sbert" if architecture == "SentenceEncoder" else "transformer", config={"model": model})

@@ -8,11 +8,14 @@ import torch
 from pipelines import MAX_LENGTH, MINILM, TRANSFORMERS, make_example
 from transformers import AutoModel, AutoTokenizer, BertTokenizer
 
-from spacy_sbert.encoder.padded import read_shared
 from spacy_sbert.encoder.resolve import resolve
 from spacy_sbert.encoder.settings import FolderSettings
+from spacy_sbert.encoder.spacy_transformers import is_installed
 from spacy_sbert.encoder.wordpieces import Wordpieces, WordpieceTokenizer
 from spacy_sbert.spans.sentence_spans import get_sentence_spans
+
+if is_installed():
+    from spacy_sbert.encoder.padded import read_shared
 
 LONG = "the cat sat on a mat he is eating food " * 6  # 60 wordpieces
 
@@ -34,6 +37,7 @@ def tokenizer(request, tiny_bert):
     return AutoTokenizer.from_pretrained(tiny_bert, use_fast=request.param == "fast")
 
 
+@pytest.mark.spacy_transformers
 def test_a_cut_row_keeps_its_final_sep(make_nlp, tokenizer):
     spans, batch, _ = rows(make_nlp(), tokenizer, [LONG, "dog"])
     assert batch.input_ids.shape == (2, MAX_LENGTH)
@@ -51,6 +55,7 @@ def test_a_last_window_of_one_word_changes_little(make_nlp):
     assert short.similarity(long) > 0.99
 
 
+@pytest.mark.spacy_transformers
 def test_very_long_texts_are_aligned_in_linear_time(make_nlp, tiny_bert):
     nlp = make_nlp()
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
@@ -59,6 +64,7 @@ def test_very_long_texts_are_aligned_in_linear_time(make_nlp, tiny_bert):
     assert (align.lengths == 1).all() and len(align.lengths) == 30_000
 
 
+@pytest.mark.spacy_transformers
 def test_lower_case_keeps_characters_in_place(make_nlp, tiny_bert):
     docs = [make_nlp().make_doc(text) for text in ("İİİİ a MAN", "the dog")]
     settings = FolderSettings("x", MAX_LENGTH, lowercase=True)
@@ -70,6 +76,7 @@ def test_lower_case_keeps_characters_in_place(make_nlp, tiny_bert):
     assert [pieces[align.dataXd[starts[i]]] for i in (1, 2, 3, 4)] == ["a", "man", "the", "dog"]
 
 
+@pytest.mark.spacy_transformers
 def test_windows_hold_every_wordpiece_once(make_nlp, tokenizer):
     spans, batch, _ = rows(make_nlp(), tokenizer, ["dog", LONG], "windows")
     assert [len(doc_spans) for doc_spans in spans] == [1, 3]
@@ -80,11 +87,13 @@ def test_windows_hold_every_wordpiece_once(make_nlp, tokenizer):
     assert all(row[0] == "[CLS]" and "[SEP]" in row for row in batch.strings)
 
 
+@pytest.mark.spacy_transformers
 def test_no_limit(make_nlp, tokenizer):
     _, batch, _ = rows(make_nlp(), tokenizer, [LONG, "dog"], max_length=None)
     assert batch.n_text.tolist() == [60, 1]
 
 
+@pytest.mark.spacy_transformers
 def test_fast_and_slow_tokenizers_agree(make_nlp, tiny_bert):
     for overflow in ("truncate", "windows"):
         (_, fast, fast_align), (_, slow, slow_align) = (

@@ -39,6 +39,7 @@ def test_what_is_tested():
     assert len(cases("test_half_precision_learns")) == 6 and len(cases("test_docs_are_those_of_the_cpu")) == 14
 
 
+@pytest.mark.spacy_transformers
 @pytest.mark.parametrize("chosen", [f"not ({SLOW})", pytest.param(SLOW, marks=pytest.mark.slow)])
 def test_each_ends_at_the_gpu(chosen):
     said = gpu_tests("-rs", "-k", chosen)

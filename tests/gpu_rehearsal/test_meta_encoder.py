@@ -23,14 +23,17 @@ from transformers import (
 )
 
 import spacy_sbert
-from spacy_sbert.encoder import padded
 from spacy_sbert.encoder.engine import cpu_training, forward, fused_adam, runner
 from spacy_sbert.encoder.engine.forward import cached_forward, plain_forward
 from spacy_sbert.encoder.engine.packed_bert import PackedBert, is_packable
 from spacy_sbert.encoder.engine.private_torch import add_each
+from spacy_sbert.encoder.spacy_transformers import is_installed
 from spacy_sbert.encoder.states import States
 from spacy_sbert.encoder.wordpieces import Wordpieces
 from spacy_sbert.reranker.shim import ClassifierShim
+
+if is_installed():
+    from spacy_sbert.encoder import padded
 
 SIZES = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
 BERT = {**SIZES, "intermediate_size": 24, "max_position_embeddings": 210}
@@ -61,9 +64,11 @@ def precision(request):
 @pytest.fixture(autouse=True)
 def as_on_a_gpu(monkeypatch):
     """Arrays stay what they are, where CuPy would share their memory; autocast is that of StrictCalls."""
-    for module in (forward, runner, padded):
+    for module in (forward, runner):
         monkeypatch.setattr(module, "torch2xp", lambda tensor: tensor)
-    monkeypatch.setattr(padded, "xp2torch", lambda array, device: array.to(device))
+    if is_installed():
+        monkeypatch.setattr(padded, "torch2xp", lambda tensor: tensor)
+        monkeypatch.setattr(padded, "xp2torch", lambda array, device: array.to(device))
     monkeypatch.setattr(forward, "autocast", lambda device, precision: strict_autocast(precision))
 
 
@@ -153,6 +158,7 @@ def test_the_update():
     assert fused_adam.can_fuse(Adam(0.01, use_averages=False), {(1, "w"): here})
 
 
+@pytest.mark.spacy_transformers
 def test_padded_states():
     """What other listeners of a shared transformer take, and the gradient that they give."""
     lengths, parts = numpy.array([3, 2, 4]), []

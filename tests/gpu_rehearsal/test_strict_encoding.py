@@ -59,6 +59,7 @@ def test_poolings(make_nlp, name, normalize):
     check_pipeline(make_nlp, "own", model={"pooling": name, "normalize": normalize})
 
 
+@pytest.mark.spacy_transformers
 @pytest.mark.parametrize("overflow", ["truncate", "windows"])
 def test_texts_that_are_too_long(make_nlp, overflow):
     check_pipeline(make_nlp, "shared", transformer={"overflow": overflow})
@@ -74,6 +75,7 @@ FOREIGN = {"strided windows": {"get_spans": STRIDED}}
 FOREIGN["spacy-transformers' own"] = {"@architectures": "spacy-transformers.TransformerModel.v3"}
 
 
+@pytest.mark.spacy_transformers
 @pytest.mark.parametrize("name", FOREIGN)
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 def test_transformers_of_others(make_nlp, name, pooling):

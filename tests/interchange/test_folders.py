@@ -205,6 +205,7 @@ def test_a_plain_encoder_is_pooled_by_mean(tiny_bert):
     assert largest_difference(nlp.get_pipe("sbert").encode(["a man is eating"]), theirs) < 1e-6
 
 
+@pytest.mark.spacy_transformers
 def test_a_shared_transformer_is_exported(make_nlp, tmp_path):
     nlp = make_nlp("shared", model={"pooling": "max", "normalize": True})
     text = "a man is eating food"

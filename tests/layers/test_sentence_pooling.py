@@ -3,7 +3,6 @@
 import numpy
 import pytest
 from gradients import finite_differences, relative_error
-from spacy_transformers.data_classes import TransformerData
 from thinc.api import Model
 from thinc.types import Ragged
 from transformers.file_utils import ModelOutput
@@ -14,6 +13,10 @@ from spacy_sbert.layers.pooling import POOLING
 from spacy_sbert.vectors.call import Call
 from spacy_sbert.vectors.sentence_encoder import listening_encoder, predict
 from spacy_sbert.vectors.sentence_pooling import SentencePooling
+
+spacy_transformers = pytest.importorskip("spacy_transformers", reason="spacy-transformers is not installed")
+TransformerData = spacy_transformers.data_classes.TransformerData
+pytestmark = pytest.mark.spacy_transformers
 
 NO_TOKENS = Call(token_vectors=False)
 

@@ -150,6 +150,7 @@ def test_docs_survive_transport(make_meta):
     assert numpy.array_equal(carried._.sbert_max_vector, doc._.sbert_max_vector)
 
 
+@pytest.mark.spacy_transformers
 def test_one_transformer_and_one_forward_pass(make_meta, monkeypatch):
     from spacy_sbert.encoder.engine.packed_bert import PackedBert
 

@@ -6,7 +6,7 @@ import random
 import numpy
 import pytest
 import torch
-from pipelines import make_example
+from pipelines import TRAINED, make_example
 from spacy.training import Example
 from test_shared import add_tagger
 
@@ -42,7 +42,7 @@ def examples(nlp, n=4):
 
 
 def ready(make_nlp, **training):
-    nlp = make_nlp("shared")
+    nlp = make_nlp(TRAINED)
     nlp.config["training"].update({"seed": 1, "frozen_components": [], "accumulate_gradient": 1, **training})
     nlp.initialize(lambda: examples(nlp))
     return nlp
@@ -53,8 +53,9 @@ def refused(nlp, message):
         raise AssertionError
 
 
+@pytest.mark.spacy_transformers
 def test_other_components_are_refused(make_nlp):
-    nlp = make_nlp("shared")
+    nlp = make_nlp(TRAINED)
     add_tagger(nlp)
     refused(nlp, r"\[sbert-ranks-of-others\] 2 ranks cannot train tagger, transformer together")
     nlp.config["training"]["frozen_components"] = ["tagger"]
@@ -69,6 +70,7 @@ def test_a_reranker_is_refused(tiny_bert, make_nlp):
     refused(nlp, r"\[sbert-ranks-of-others\] 2 ranks cannot train sbert_reranker together")
 
 
+@pytest.mark.spacy_transformers
 def test_nothing_to_train_is_refused(make_nlp):
     nlp = ready(make_nlp, frozen_components=["sbert", "transformer"])
     refused(nlp, r"\[sbert-ranks-without-sbert\].*transformer, sbert")
@@ -78,6 +80,7 @@ def test_parts_of_batches_are_refused(make_nlp):
     refused(ready(make_nlp, accumulate_gradient=2), r"\[sbert-ranks-and-parts\] training.accumulate_gradient is 2")
 
 
+@pytest.mark.spacy_transformers
 def test_one_rank_takes_everything(make_nlp):
     nlp = ready(make_nlp, accumulate_gradient=2)
     add_tagger(nlp)
@@ -129,6 +132,7 @@ def test_the_first_evaluates_for_all(make_nlp):
         assert nlp.evaluate(None) is said[-1]
 
 
+@pytest.mark.spacy_transformers
 def test_gradients_are_summed_where_any_rank_has_one(make_nlp):
     """And a parameter without one anywhere stays without; an overflow on one rank is one on all."""
     nlp = ready(make_nlp)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy
 import pytest
 import spacy
-from thinc.api import Config
+from pipelines import shipped_config
 
 ROOT = Path(__file__).parent.parent.parent
 TEXTS = ["How do I learn Python?", "What is the best way to learn Python?", "Why is the sky blue?"]
@@ -21,8 +21,7 @@ NO_END = ["--training.max_epochs", "0", "--training.max_steps", "100000", "--tra
 @pytest.fixture
 def config(tiny_bert, tmp_path):
     """The shipped config of ranking, with the random tiny BERT."""
-    config = Config().from_disk(ROOT / "configs" / "ranking.cfg", interpolate=False)
-    config["components"]["transformer"]["model"]["name"] = str(tiny_bert)
+    config = shipped_config("ranking", tiny_bert)
     config["training"]["dropout"] = 0.0
     config.to_disk(tmp_path / "ranking.cfg", interpolate=False)
     return tmp_path / "ranking.cfg"

@@ -233,6 +233,7 @@ def validated():
     return {name: function for name, function in validated_functions().items() if id(function) not in known}
 
 
+@pytest.mark.spacy_transformers
 def test_none_is_forgotten(nlp, folder):
     assert validated().keys() == calls(nlp, folder).keys() | ELSEWHERE | FILES
 

@@ -124,6 +124,7 @@ def try_all(cases, targets, but=""):
             one.judge(cases, setting, label, allowed(one, setting, label))
 
 
+@pytest.mark.spacy_transformers
 def test_what_is_registered_called_from_python(counted):
     targets = [target(name, function, given_to(function)) for name, (_, function) in REGISTERED.items()]
     with counted(PROMISE) as cases:

@@ -38,6 +38,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.spacy_transformers
 def test_some_tests_of_spacy_transformers(counted, hub, tmp_path):
     with counted("spacy-transformers' own tests pass on our model where they pass on its own") as cases:
         ours = outcomes(hub, tmp_path, "yes", "-k", QUICK)

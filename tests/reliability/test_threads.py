@@ -11,7 +11,7 @@ import pytest
 import spacy
 import torch
 from counting import parts
-from pipelines import PAIRS, make_example
+from pipelines import PAIRS, TRAINED, make_example
 from spacy.util import fix_random_seed
 from thinc.api import Adam
 from transformers import AutoTokenizer, DistilBertConfig, DistilBertModel, DistilBertTokenizerFast
@@ -46,7 +46,7 @@ def folders(tiny_bert, tmp_path_factory) -> dict[str, Path]:
     other = {"initializer_range": 0.5, "activation": "silu"}  # which is not packed
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        DistilBertModel(DistilBertConfig(len(tokenizer), **sizes, **other)).save_pretrained(folder)
+        DistilBertModel(DistilBertConfig(vocab_size=len(tokenizer), **sizes, **other)).save_pretrained(folder)
     return {"bert": tiny_bert, "distilbert": folder}
 
 
@@ -327,7 +327,7 @@ def resident() -> int:
 )
 def test_memory_stays(counted, make_nlp, folders, rounds, n_texts):
     """Rounds of nlp.pipe, encode and training, after two to warm up."""
-    nlp, batch = make_pipeline(make_nlp, folders, "shared", "distilbert", "float32")
+    nlp, batch = make_pipeline(make_nlp, folders, TRAINED, "distilbert", "float32")
     texts, optimizer = make_texts(0, n=n_texts), Adam(0.001, use_averages=False)
     found = []
     for _ in range(rounds + 2):

@@ -153,7 +153,12 @@ WAYS = {  # how the pipeline is made, and its batch
     "two transformers": (two_transformers, pairs_and_tags),
     "meta": (meta, pairs),
 }
+ON_SHARED = ("own, a tagger beside", "tagger alone", "replaced listeners", "two transformers", "meta")
 LIKE_OTHERS = ("own, checkpoints", "own, labels", "shared, reference", "shared, in mini-batches", "shared, labels")
+MARKS = {
+    way: [pytest.mark.slow] * (way in LIKE_OTHERS) + [pytest.mark.spacy_transformers] * (way in ON_SHARED)
+    for way in WAYS
+}
 
 
 def like_spacy_train(nlp, parts, optimizer, **kwargs):
@@ -246,7 +251,8 @@ PROMISE = "nlp.update(sgd=optimizer) takes the steps of spacy train"
 @pytest.mark.filterwarnings("ignore:.*(batch without pairs|saw but a part of|add up|W0)")
 @pytest.mark.parametrize("n_parts", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    "way", [pytest.param(way, marks=pytest.mark.slow if way in LIKE_OTHERS else ()) for way in WAYS]
+    "way",
+    [pytest.param(way, marks=MARKS[way]) for way in WAYS],
 )
 def test_each_way_takes_the_steps_of_spacy_train(counted, make_nlp, way, n_parts):
     make, batch = WAYS[way]
@@ -263,6 +269,7 @@ OPTIMIZERS = {
 }
 
 
+@pytest.mark.spacy_transformers
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_each_optimizer_takes_the_steps_of_spacy_train(counted, make_nlp, optimizer):
     with counted(PROMISE) as cases:
@@ -273,6 +280,7 @@ def test_each_optimizer_takes_the_steps_of_spacy_train(counted, make_nlp, optimi
 HELD = ("transformer", "sbert")
 
 
+@pytest.mark.spacy_transformers
 @pytest.mark.parametrize("transformer", [{}, DROPOUT, {**DROPOUT, "mini_batch_size": 2}], ids=str)
 @pytest.mark.parametrize("exclude", [(), *(pytest.param((n,), marks=pytest.mark.slow) for n in HELD)], ids=str)
 def test_annotating_between_forward_and_gradient(counted, make_nlp, transformer, exclude):
@@ -290,6 +298,7 @@ def test_a_reranker_takes_the_steps_of_spacy_train(counted, tiny_bert):
         judge(cases, "reranker", nlp, pairs)
 
 
+@pytest.mark.spacy_transformers
 @pytest.mark.parametrize("setting", [{"mini_batch_size": 2}, {"gradient_checkpointing": True}], ids=str)
 def test_annotating_does_not_change_the_gradient(counted, make_nlp, setting):
     """What is computed again for the gradient drops out the same, though the encoder was used in between."""
@@ -309,6 +318,7 @@ def never_calls_back(nlp, monkeypatch):
     monkeypatch.setattr(nlp.get_pipe("tagger"), "update", lambda *args, **kwargs: {})
 
 
+@pytest.mark.spacy_transformers
 @pytest.mark.parametrize("loop", LOOPS)
 def test_a_gradient_that_never_comes(counted, make_nlp, monkeypatch, loop):
     """The update is made all the same: before the next pass, before the pipeline is saved, or averages are used."""
@@ -351,6 +361,7 @@ def test_a_gradient_that_never_comes(counted, make_nlp, monkeypatch, loop):
             cases.check(same(train(step, end), expected), name)
 
 
+@pytest.mark.spacy_transformers
 def test_an_error_between_forward_and_gradient_loses_nothing(counted, make_nlp, monkeypatch):
     nlp = both(make_nlp)
     batch = pairs_and_tags(nlp)
@@ -375,6 +386,7 @@ def test_an_error_between_forward_and_gradient_loses_nothing(counted, make_nlp, 
         cases.check(not nlp.get_pipe("transformer").model.shim._steps.take(), "an update is left over")
 
 
+@pytest.mark.spacy_transformers
 def test_transformer_update_called_directly(counted, make_nlp):
     """Transformer.update takes an optimizer of its own, and makes its update when the last listener calls back."""
     nlp = both(make_nlp)

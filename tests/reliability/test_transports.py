@@ -19,6 +19,7 @@ import numpy
 import pytest
 import spacy
 from counting import Cases, parts
+from pipelines import INSTALLED, TRANSFORMERS
 from spacy.language import Language
 from spacy.pipeline.functions import DocCleaner
 from spacy.tokens import Doc, DocBin, Span
@@ -31,7 +32,8 @@ WHOLE = "a Doc that was copied, stored or sent has the vectors that it had, or s
 JOINED = "a cut or joined Doc has the vectors of the text that is there, or an error names what has none"
 PIPELINES = "a pipeline that was stored, taken apart or sourced makes the vectors that it made"
 UNITS, POOLINGS = ("doc", "sent", "doc+sent"), ("mean", "max", "cls", "cls+mean", "lasttoken", "weightedmean")
-WAYS = [*product(("own", "shared"), UNITS, POOLINGS, ("nothing", "tok2vec", "static vectors"))]
+SHARING = [encoder for encoder in TRANSFORMERS if encoder in INSTALLED]
+WAYS = [*product(SHARING, UNITS, POOLINGS, ("nothing", "tok2vec", "static vectors"))]
 random.Random(0).shuffle(WAYS)
 N_PARTS = 18
 TOK2VEC = {"pretrained_vectors": None, "width": 8, "depth": 1, "embed_size": 50, "window_size": 1}

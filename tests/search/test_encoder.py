@@ -28,6 +28,7 @@ def test_use_saving_and_copies_change_nothing(make_nlp, encoder, tiny_bert, tmp_
     assert identity(nlp) == identity(spacy.load(tmp_path / "nlp")) == identity(make_nlp(encoder)) == first
 
 
+@pytest.mark.spacy_transformers
 def test_own_and_shared_are_one_encoder(make_nlp):
     assert identity(make_nlp("own")) == identity(make_nlp("shared"))
 
