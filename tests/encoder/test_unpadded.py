@@ -8,10 +8,13 @@ import numpy
 import pytest
 import srsly
 
-from spacy_sbert.encoder import unpadded
+from spacy_sbert.encoder.spacy_transformers import is_installed
 
-spacy_transformers = pytest.importorskip("spacy_transformers", reason="spacy-transformers is not installed")
-TransformerData = spacy_transformers.data_classes.TransformerData
+if is_installed():
+    from spacy_transformers.data_classes import TransformerData
+
+    from spacy_sbert.encoder import unpadded
+
 pytestmark = pytest.mark.spacy_transformers
 
 TEXTS = ["A man is eating food. He cannot go.", "", "The cat sat on the mat.", "dog"]

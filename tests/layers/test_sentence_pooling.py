@@ -7,15 +7,18 @@ from thinc.api import Model
 from thinc.types import Ragged
 from transformers.file_utils import ModelOutput
 
-from spacy_sbert.encoder.padded import RowBatch
 from spacy_sbert.encoder.settings import FolderSettings
+from spacy_sbert.encoder.spacy_transformers import is_installed
 from spacy_sbert.layers.pooling import POOLING
 from spacy_sbert.vectors.call import Call
 from spacy_sbert.vectors.sentence_encoder import listening_encoder, predict
 from spacy_sbert.vectors.sentence_pooling import SentencePooling
 
-spacy_transformers = pytest.importorskip("spacy_transformers", reason="spacy-transformers is not installed")
-TransformerData = spacy_transformers.data_classes.TransformerData
+if is_installed():
+    from spacy_transformers.data_classes import TransformerData
+
+    from spacy_sbert.encoder.padded import RowBatch
+
 pytestmark = pytest.mark.spacy_transformers
 
 NO_TOKENS = Call(token_vectors=False)
