@@ -37,6 +37,8 @@ EPOCHS = {"training.max_epochs": 3, "training.eval_frequency": 3, "corpora.train
 STREAM = EPOCHS | {"training.max_epochs": -1, "training.max_steps": 13, "corpora.train.shuffle_buffer": 30}
 DROPOUT = {f"components.{HOLDER[TRAINED]}.model.transformer_config": {"hidden_dropout_prob": 0.2}}
 
+SECOND = 24 if TRAINED == "own" else 40  # the event while the second checkpoint is written, by the number of pipes
+
 
 @pytest.fixture
 def config_of(tiny_bert, tmp_path, monkeypatch):
@@ -102,8 +104,7 @@ def test_killed_and_resumed_is_as_if_it_had_not_been(config_of, tmp_path, kind):
     log.unlink()
     broken = tmp_path / "broken"
     kill = partial(killed_at, training(arguments, broken, "--checkpoint-every", every), broken / "checkpoint")
-    one_pipe = kind == "tokens" or TRAINED == "own"
-    assert kill(event=24 if one_pipe else 40)  # while the second one is written
+    assert kill(event=24 if kind == "tokens" else SECOND)  # while the second one is written
     (checkpoint,) = [path for path in (broken / "checkpoint").iterdir() if path.name.startswith("step-")]
     begun = int(checkpoint.name.split("-")[1])
     assert begun == every
@@ -129,7 +130,7 @@ def broken(config_of, tmp_path):
     """What a killed training has left, and its arguments."""
     arguments = config_of("sts", **EPOCHS)
     kill = partial(killed_at, training(arguments, tmp_path / "out", "--checkpoint-every", 4))
-    assert kill(tmp_path / "out" / "checkpoint", event=40)
+    assert kill(tmp_path / "out" / "checkpoint", event=SECOND)
     return arguments, tmp_path / "out"
 
 
@@ -148,7 +149,7 @@ def test_what_a_checkpoint_is_not_for_is_refused(broken, tmp_path):
     train = tmp_path / "train.csv"
     train.write_text("".join(pairs), encoding="utf8")
     fresh, mine = tmp_path / "fresh", [*arguments, "--paths.train", train]
-    assert killed_at(training(mine, fresh, "--checkpoint-every", 4), fresh / "checkpoint", event=40)
+    assert killed_at(training(mine, fresh, "--checkpoint-every", 4), fresh / "checkpoint", event=SECOND)
     (fresh / "model-last" / "sbert" / "model").write_bytes(b"weights of a later step")
     cells = pairs[0].split("\t")
     other_score = "\t".join([*cells[:4], "5.000" if cells[4] != "5.000" else "0.000", *cells[5:]])

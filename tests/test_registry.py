@@ -78,7 +78,17 @@ RERANKERS = ("reranker", "reranker_nli", "reranker_two_step")
 RATES = {**dict.fromkeys(RERANKERS, 5e-5), **dict.fromkeys((*TOKENS, "distillation_static"), 1e-3)}
 
 
-@pytest.mark.parametrize("file", CONFIGS, ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param(
+            file,
+            id=file.stem,
+            marks=[pytest.mark.spacy_transformers] * ("spacy-sbert.SentenceListener.v1" in file.read_text()),
+        )
+        for file in CONFIGS
+    ],
+)
 def test_shipped_configs_are_complete(file, make_nlp, tmp_path):
     from spacy.util import load_model_from_config
 
@@ -154,8 +164,9 @@ def test_the_package_is_light_until_it_is_used():
 
 
 def test_importing_changes_no_global_setting():
+    modules = ["spacy", "torch", "os", "warnings", *["spacy_transformers"] * is_installed()]  # they change some
     code = (
-        "import spacy, spacy_transformers, torch, os, warnings\n"  # those change some
+        f"import {', '.join(modules)}\n"
         "before = torch.get_num_threads(), dict(os.environ), list(warnings.filters), torch.get_default_dtype()\n"
         "import spacy_sbert.component, spacy_sbert.models, spacy_sbert.readers\n"
         "after = torch.get_num_threads(), dict(os.environ), list(warnings.filters), torch.get_default_dtype()\n"

@@ -35,7 +35,7 @@ from .settings import FolderSettings, read_settings, transformer_folder
 from .states import Backprop, States
 from .stepping import SteppingShim
 from .steps import Steps
-from .versions import without_bars
+from .versions import recompute_states, without_bars
 from .weights import check_architecture, check_weights
 from .weights_lock import WeightsLock, loading_lock
 from .wordpieces import Wordpieces
@@ -305,5 +305,5 @@ class TransformerShim(SteppingShim):
 
     def _prepare_training(self) -> None:
         if self.options.gradient_checkpointing:
-            self._model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+            recompute_states(self._model)
         freeze(self._model, self.options.frozen)

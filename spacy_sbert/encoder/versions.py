@@ -85,6 +85,21 @@ def without_bars() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
+def recompute_states(model: Network) -> None:
+    """Have a model keep the inputs of its layers alone in training: gradient checkpointing, renamed in version 5."""
+    settings = {"use_reentrant": False}
+    if hasattr(model, "activation_checkpointing_enable"):
+        model.activation_checkpointing_enable(activation_checkpointing_kwargs=settings)
+    else:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=settings)
+
+
+def recomputes_states(model: Network) -> bool:
+    """Return whether recompute_states was called for a model."""
+    name = "is_activation_checkpointing"
+    return bool(getattr(model, name if hasattr(type(model), name) else "is_gradient_checkpointing"))
+
+
 def reads_as_fast(raw: Mapping[str, Any]) -> bool:
     """Return whether a tokenizer is of the class that version 5 names, and the installed one knows by another name."""
     return raw.get("tokenizer_class") == TOKENIZERS_BACKEND and not hasattr(transformers, TOKENIZERS_BACKEND)

@@ -70,8 +70,9 @@ class Errors(errors.Errors):
         "Cannot write {given!r} to a config, where '${{' begins a variable. Rename the file, folder or column."
     )
     SETTING_IGNORED = (
-        "Cannot load '{name}' with {setting} = {given!r}: its weights were saved with another value, that of the saved "
-        "config.cfg. Leave the setting as it is there; to use another encoder, make a new pipe with nlp.add_pipe."
+        "Cannot load '{name}' with {setting} = {given!r}: by {file} its weights were saved with another value, that of "
+        "the saved config.cfg. Leave the setting as it is there; to use another encoder, make a new pipe with "
+        "nlp.add_pipe."
     )
     VECTORS_NOT_TEXTS = (
         "{path} is a file of vectors: expected a file of texts here. Give the texts that the vectors are of; search, "

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import srsly
@@ -80,11 +81,12 @@ def settled(nlp: Language | None, pipe: object) -> dict[str, str]:
     return {setting: _digest(value) for setting, value in _settled(nlp, pipe).items()}
 
 
-def check_settled(nlp: Language | None, pipe: object, saved: Mapping[str, str]) -> None:
-    """RAISES (ValueError): if the config has other settings than those that the saved weights were made with."""
+def check_settled(nlp: Language | None, pipe: object, saved: Mapping[str, str], file: Path) -> None:
+    """RAISES (ValueError): if the config has other settings than those that the weights were saved with, by a file."""
     for setting, given in _settled(nlp, pipe).items():
         if _digest(given) != saved.get(setting, _digest(given)):
-            raise ValueError(Errors.SETTING_IGNORED.format(name=_name_in(nlp, pipe), setting=setting, given=given))
+            named = {"name": _name_in(nlp, pipe), "file": file}
+            raise ValueError(Errors.SETTING_IGNORED.format(**named, setting=setting, given=given))
 
 
 def _settled(nlp: Language | None, pipe: object) -> dict[str, Any]:

@@ -114,7 +114,7 @@ class SealedPipe(TrainablePipe):
         with naming(folder / "cfg"):
             cfg = _check_object_in(folder / "cfg")
         self._restore_config(cfg)
-        check_settled(self._in_pipeline.nlp, self, cfg.get(SETTLED, {}))
+        check_settled(self._in_pipeline.nlp, self, cfg.get(SETTLED, {}), folder / "cfg")
         with naming(folder / "model"):
             super().from_disk(folder, exclude=exclude)
         return self

@@ -24,6 +24,7 @@ def pipeline(folder, architecture, get_spans, **settings):
     return nlp
 
 
+@pytest.mark.spacy_transformers
 @pytest.mark.parametrize(
     "get_spans",
     [
@@ -57,6 +58,7 @@ def test_same_output_as_spacy_transformers(tiny_bert, get_spans):
     assert stock.get_pipe("transformer").model.get_dim("nO") == ours.get_pipe("transformer").model.get_dim("nO")
 
 
+@pytest.mark.spacy_transformers
 def test_a_doc_may_be_in_a_batch_twice(make_nlp):
     for encoder in ("own", "shared"):
         nlp = make_nlp(encoder)
@@ -66,6 +68,7 @@ def test_a_doc_may_be_in_a_batch_twice(make_nlp):
         assert numpy.allclose(docs[2][1].vector, nlp(TEXTS[2])[1].vector, atol=1e-6)
 
 
+@pytest.mark.spacy_transformers
 def test_doc_data_travels_as_spacy_transformers_does(make_nlp):
     from spacy.tokens import Doc
 
@@ -77,6 +80,7 @@ def test_doc_data_travels_as_spacy_transformers_does(make_nlp):
     )
 
 
+@pytest.mark.spacy_transformers
 def test_works_without_initialize(make_nlp, tiny_bert):
     nlp = spacy.blank("en")
     model = {"@architectures": "spacy-sbert.TransformerModel.v1", "name": str(tiny_bert)}
@@ -84,6 +88,7 @@ def test_works_without_initialize(make_nlp, tiny_bert):
     assert nlp(TEXTS[0])._.trf_data.model_output.last_hidden_state.shape[-1] == 16
 
 
+@pytest.mark.spacy_transformers
 def test_copy_has_weights_and_optimizer_keys_of_its_own(make_nlp):
     model = make_nlp("shared").get_pipe("transformer").model
     model.initialize()
@@ -94,6 +99,7 @@ def test_copy_has_weights_and_optimizer_keys_of_its_own(make_nlp):
         assert a is not b and numpy.array_equal(a.detach().numpy(), b.detach().numpy())
 
 
+@pytest.mark.spacy_transformers
 def test_settings_can_be_overridden_when_loading(make_nlp, tmp_path):
     long = "the cat sat on a mat he is eating food " * 6
     for encoder, path in (("own", "sbert"), ("shared", "transformer")):

@@ -108,7 +108,7 @@ def test_fast_and_slow_tokenizers_agree(make_nlp, tiny_bert):
 
 def by_hand(folder, pieces):
     tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
-    ids = torch.tensor([tokenizer.build_inputs_with_special_tokens(tokenizer.convert_tokens_to_ids(pieces))])
+    ids = torch.tensor([[tokenizer.cls_token_id, *tokenizer.convert_tokens_to_ids(pieces), tokenizer.sep_token_id]])
     with torch.no_grad():
         return model(ids).last_hidden_state[0].mean(0).numpy()
 
@@ -202,7 +202,7 @@ def test_roberta_positions(tmp_path, tiny_bert):
     limit = position_limit(model)
     assert limit == 32
     model(torch.full((1, limit), 5))
-    with pytest.raises(IndexError):
+    with pytest.raises((IndexError, RuntimeError), match=r"out of (bounds|range)"):
         model(torch.full((1, limit + 1), 5))
 
 

@@ -294,11 +294,16 @@ def json_type(value: Any) -> str:
     return "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
 
 
+def files_of(folder: Path) -> list[str]:
+    """Return those of FILES that are there: transformers 5 writes no special_tokens_map.json."""
+    return [name for name in FILES if (folder / name).exists()]
+
+
 @pytest.mark.parametrize("part", parts(96))
 def test_values_of_other_types(part, folder, counted):
     expected = encode(folder)
     with counted("a value of another type in an encoder's folder is refused by name, or changes no vector") as cases:
-        every = [(name, at) for name in FILES for at in places(json.loads((folder / name).read_text()))]
+        every = [(name, at) for name in files_of(folder) for at in places(json.loads((folder / name).read_text()))]
         for name, at in every[part::96]:
             whole = (folder / name).read_text()
             for value in VALUES:
@@ -321,7 +326,7 @@ def test_cut_files_of_a_folder(part, folder, counted):
     expected = encode(folder)
     rng = random.Random(part)
     with counted("a cut or empty file in an encoder's folder is refused by name, or changes no vector") as cases:
-        for name in (*FILES, "model.safetensors", "vocab.txt"):
+        for name in (*files_of(folder), "model.safetensors", "vocab.txt"):
             whole = (folder / name).read_bytes()
             length = rng.choice((0, 1, rng.randrange(2, len(whole) - 1), len(whole) - 2))
             (folder / name).write_bytes(whole[:length])

@@ -10,6 +10,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from ..hugging_face import Network
+from ..versions import recomputes_states
 
 STEPS = 2**16  # of the probability of dropout
 
@@ -20,7 +21,7 @@ def training_operators(model: Network) -> AbstractContextManager:
     Not on a GPU, and not with gradient checkpointing, whose second pass is outside of the block and would drop other
     numbers than the first.
     """
-    return nullcontext() if model.device.type != "cpu" or model.is_gradient_checkpointing else CpuOperators()
+    return nullcontext() if model.device.type != "cpu" or recomputes_states(model) else CpuOperators()
 
 
 class CpuOperators(TorchFunctionMode):

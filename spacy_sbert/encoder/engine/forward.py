@@ -12,6 +12,7 @@ from thinc.types import Floats2d
 from ..errors import Errors
 from ..hugging_face import Network
 from ..states import States
+from ..versions import recomputes_states
 from ..wordpieces import Wordpieces
 from .cpu_training import training_operators
 from .layout import padded_inputs
@@ -115,4 +116,4 @@ def _states(wordpieces: Wordpieces, windows: numpy.ndarray, values: torch.Tensor
 
 
 def _is_packed(model: Network) -> bool:
-    return is_packable(model) and not model.is_gradient_checkpointing
+    return is_packable(model) and not recomputes_states(model)
