@@ -30,7 +30,6 @@ WARNINGS = [
     "meta-fewer-directions",
     "meta-left-out",
     "meta-not-positive",
-    "most-similar-unprefixed",
     "no-sentences",
     "no-words",
     "nothing-to-learn",
