@@ -33,7 +33,6 @@ WARNINGS = [
     "no-sentences",
     "no-words",
     "nothing-to-learn",
-    "old-call",
     "other-encoder",
     "other-pooling",
     "part-of-batch",
