@@ -287,7 +287,7 @@ class SentenceMeta(MetaTexts, Pipe):
         parts = {"estimator": Part(lambda: estimator_to_bytes(self.estimator), self._set_estimator)}
         for i, member in enumerate(self.members):
             if isinstance(member, FunctionMember) and isinstance(member.function, Saveable):
-                parts[f"function_{i}"] = Part(member.function.to_bytes, member.function.from_bytes)
+                parts[f"function_{i}"] = Part.of(member.function.to_bytes, member.function.from_bytes)
         return parts
 
     def _set_estimator(self, data: bytes) -> None:
