@@ -1,4 +1,4 @@
-"""`encode PIPELINE INPUT OUTPUT`, as the other commands have it, and `encode INPUT OUTPUT`, as it was before."""
+"""`encode PIPELINE INPUT OUTPUT`, as the other commands have it, and `encode INPUT OUTPUT`."""
 
 import numpy
 import pytest

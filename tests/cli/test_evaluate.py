@@ -86,7 +86,7 @@ def test_a_file_is_scored(folder):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["evaluate", "nlp"], 2, "DATA_PATH"),
+        (["evaluate", "nlp"], 2, "data_path"),
         (["evaluate", "nlp", "data", "nlp"], 2, "nlp"),
         (["evaluate", "nlp", "nowhere"], 2, "nowhere"),
         (["evaluate", "nlp", "data"], 1, "data is a folder: give a file of examples"),
