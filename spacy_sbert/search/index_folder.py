@@ -229,8 +229,7 @@ def _files(folder: Path, build: str) -> tuple[Path, Path, Path]:
 
 def _write_rows(rows: Sequence[IndexRow], write: Callable[[bytes], object]) -> None:
     for row in rows:
-        known = {name: value for name, value in row._asdict().items() if name != "row" or value is not None}
-        write((json.dumps(known) + "\n").encode("utf8"))
+        write((json.dumps(row._asdict()) + "\n").encode("utf8"))
 
 
 def _write_hashed(path: Path, work: Callable[[Callable[[bytes], int]], object]) -> str:
