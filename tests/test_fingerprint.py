@@ -211,7 +211,7 @@ def test_one_encoder_never_warns(make_nlp, tmp_path):
     assert of(stored) == of(doc)
 
 
-def test_records_of_earlier_versions_compare_without_a_warning(make_nlp, other_bert):
+def test_records_without_a_fingerprint_compare_without_a_warning(make_nlp, other_bert):
     nlp, other = make_nlp(unit="doc+sent"), make_nlp(name=other_bert)
     doc = nlp(TEXT)
     expected = [one.score for one in doc._.sbert_most_similar("the dog")]

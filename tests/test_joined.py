@@ -1,7 +1,5 @@
 """Docs that were cut (`Span.as_doc`) and joined (`Doc.from_docs`): the vector of what is there, or an error."""
 
-import copy
-
 import numpy
 import pytest
 from pipelines import ENCODERS
@@ -173,35 +171,6 @@ def test_docs_of_pipes_of_other_names(make_nlp):
     with pytest.raises(ValueError, match=r"'A man is eating food\.' carries no sentence vectors of the pipe 'other'"):
         _ = given.vector
     assert numpy.array_equal(given[6:].vector, nlp(SECOND).vector)
-
-
-def without_text(doc):
-    """As an earlier version stored it."""
-    given = Doc(doc.vocab, words=[t.text for t in doc], spaces=[bool(t.whitespace_) for t in doc])
-    given.tensor = doc.tensor
-    for key, value in doc.user_data.items():
-        if key[0] == "._." and key[1].startswith(PREFIX):
-            given.user_data[key] = copy.copy(value)
-            given.user_data[key].pop("text", None)
-    for token, of_doc in zip(given, doc, strict=True):
-        token.is_sent_start = of_doc.is_sent_start
-    return restore(given)
-
-
-def test_records_of_earlier_versions(nlp):
-    doc, other = nlp(f"{FIRST} {SECOND}"), nlp(THIRD)
-    old, old_other = without_text(doc), without_text(other)
-    assert_same(old[:], doc[:])
-    given = joined(old, other, old_other, old)
-    assert_same(given[:13], doc[:])
-    assert_same(given[18:23], other[:])
-    for given in (joined(cut(old, 0, 6), other), joined(other, cut(old, 6, 13)), restore(cut(old, 0, 6))):
-        with pytest.raises(ValueError, match="earlier version"):
-            _ = given.vector
-    given = joined(cut(old, 0, 6), other)
-    assert_same(given[6:], other[:])
-    with pytest.raises(ValueError, match="earlier version"):
-        _ = given[0].vector
 
 
 def test_after_docbin_all_is_the_same(nlp):

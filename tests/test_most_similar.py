@@ -6,12 +6,13 @@ import numpy
 import pytest
 import spacy
 from pipelines import ENCODERS
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import DocBin
 from srsly import cloudpickle
 from thinc.api import Adam
 
 from spacy_sbert import find_sbert
-from spacy_sbert.hooks import extensions, pipes
+from spacy_sbert.hooks import pipes
+from spacy_sbert.hooks.most_similar import most_similar
 from spacy_sbert.search import SpanSearch, collect_spans
 from spacy_sbert.similarity import cosine
 
@@ -242,41 +243,12 @@ def test_refused(make_nlp, nlp):
     assert nlp(" ")._.sbert_most_similar("a") == []
 
 
-@pytest.fixture
-def unprefixed():
-    """Nobody has registered `_.most_similar`, and what was there comes back."""
-    kinds = (Doc, Span)
-    there = [kind.remove_extension("most_similar") if kind.has_extension("most_similar") else None for kind in kinds]
-    yield
-    for kind, found in zip(kinds, there, strict=True):
-        if kind.has_extension("most_similar"):
-            kind.remove_extension("most_similar")
-        if found is not None:
-            kind.set_extension("most_similar", method=found[1])
-
-
-def test_an_attribute_of_others_is_left_alone(unprefixed, make_nlp):
-    Doc.set_extension("most_similar", method=len)
-    assert make_nlp()("a b")._.most_similar() == 2
-
-
-def test_the_old_name_is_registered_by_the_pipe_and_warns(unprefixed, make_nlp):
-    extensions.install()  # as the import does
-    assert not Doc.has_extension("most_similar") and not Span.has_extension("most_similar")
-    nlp = make_nlp(unit="doc+sent")
-    doc = nlp(TEXT)
-    for text in (doc, doc[:6]):
-        with pytest.warns(DeprecationWarning, match="now called _.sbert_most_similar") as caught:
-            found = text._.most_similar("the dog", k=1)
-        assert found == text._.sbert_most_similar("the dog", k=1) and caught[0].filename == __file__
-
-
 def test_each_pipe_answers_under_its_name(make_nlp, tiny_bert):
     nlp = make_nlp(unit="doc+sent")
     nlp.add_pipe("sbert", name="other", config={"model": {"name": str(tiny_bert), "pooling": "cls"}})
     doc = nlp(TEXT)
     first, second = (getattr(doc._, f"{name}_most_similar")("the dog", k=4) for name in ("sbert", "other"))
-    assert second == doc._.most_similar("the dog", k=4)  # the last that sets hooks answers
+    assert second == most_similar(doc, "the dog", k=4)  # the last that sets hooks answers
     vectors = nlp.get_pipe("sbert").encode(["the dog", first[0].span.text])
     assert first[0].score == pytest.approx(float(cosine(vectors[:1], vectors[1:])[0]), abs=1e-6)
     assert [one.score for one in first] != pytest.approx([one.score for one in second], abs=1e-3)

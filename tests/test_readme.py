@@ -125,8 +125,8 @@ def test_projects_and_targets_that_the_docs_name_are_there():
 def test_the_check_of_commands_can_fail(line, message):
     with pytest.raises(Exception, match=message):
         parse(shlex.split(line))
-    command, values, left = parse(shlex.split("card PIPELINE SURPLUS --force"))
-    assert (command.name, values["pipeline"], values["force"], left) == ("card", "PIPELINE", True, ["SURPLUS"])
+    command, values, left = parse(shlex.split("card PIPELINE SURPLUS --overwrite"))
+    assert (command.name, values["pipeline"], values["overwrite"], left) == ("card", "PIPELINE", True, ["SURPLUS"])
 
 
 def test_first_examples_print_what_their_comments_say(capsys):

@@ -25,8 +25,8 @@ class FileRecord(BaseModel):
     """What stands beside a file of vectors, under its name and .json.
 
     made_of: input, encoder and options. rows, width: of the vectors. digest (str): the SHA-256 of their file.
-    texts (str): the SHA-256 of the texts without blank ones, by which they are known in another file, too; "" in what
-        was written before. blank: the rows of those that are.
+    texts (str): the SHA-256 of the texts without blank ones, by which they are known in another file, too.
+        blank: the rows of those that are.
     """
 
     format: Literal["spacy-sbert file 1"] = "spacy-sbert file 1"
@@ -34,8 +34,8 @@ class FileRecord(BaseModel):
     rows: NonNegativeInt
     width: NonNegativeInt
     digest: str
-    texts: str = ""
-    blank: list[NonNegativeInt] = []
+    texts: str
+    blank: list[NonNegativeInt]
 
 
 class FileVectors:

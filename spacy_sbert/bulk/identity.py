@@ -1,15 +1,10 @@
 """What the bits of a vector depend on, beside its text and those it is encoded with."""
 
-import hashlib
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
-
-import torch
 
 from ..files.environment import versions
 from ..vectors.computing import device_name
-from ..vectors.identity import pooling_state, precision_of, tokenizer_state
+from ..vectors.identity import precision_of
 from ..vectors.texts import TextEncoder
 from ..vectors.texts_encoder import TextsEncoder
 
@@ -34,7 +29,7 @@ def describe(encoder: TextsEncoder, budget: int, gpu_ids: Sequence[int]) -> dict
     packages = PACKAGES if isinstance(encoder, TextEncoder) else (*PACKAGES, "spacy")
     return {
         "encoder": encoder.name,
-        WEIGHTS: encoder.digests()[0],
+        WEIGHTS: encoder.digest(),
         "pooling": encoder.pooling.pooling_name,
         "width": encoder.width,
         **own,
@@ -54,21 +49,3 @@ def _of_transformer(encoder: TextEncoder, budget: int) -> dict[str, str | int]:
         "precision": precision_of(transformer.shim),
         "max_batch_items": budget,
     }
-
-
-def former_digest(encoder: TextsEncoder) -> str:
-    """What runs that were begun before there was encoder_digest have in its place; "" where there were none."""
-    if not isinstance(encoder, TextEncoder):
-        return ""
-    shim, pooling = encoder.transformer.shim, encoder.pooling
-    settings = shim.load()
-    found = hashlib.sha256()
-    for name, weight in shim.network.state_dict().items():
-        found.update(f"{name} {weight.dtype} {tuple(weight.shape)} ".encode())
-        found.update(weight.cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
-    for layer in pooling.layers:
-        found.update(layer.to_bytes())
-    described = [shim.network.config.to_json_string(), asdict(settings)]
-    described += [tokenizer_state(shim.tokenizer), pooling_state(pooling)]
-    found.update(json.dumps(described, sort_keys=True).encode("utf8"))
-    return found.hexdigest()

@@ -20,7 +20,6 @@ from .durable import writing
 from .encoding import Encoding
 from .errors import Errors
 from .file_vectors import INPUT, described, is_record, record_path, write_record
-from .identity import WEIGHTS, former_digest
 from .outputs import Result, writer_of
 from .source import Source
 from .vectors import Layout, VectorFile
@@ -116,9 +115,7 @@ def encode_file(
             INPUT: source.sha256,
             **encoding.made_of(encoder, budget, workers.gpu_ids, output.suffix.lower()),
         }
-        kept = work.begun(made_of, lambda: {WEIGHTS: former_digest(encoder)}) or _begin(
-            work, made_of, source, encoder, progress
-        )
+        kept = work.begun(made_of) or _begin(work, made_of, source, encoder, progress)
         layout = Layout(kept.rows, kept.width, dtype, window)
         with VectorFile(work.vectors, work.journal, layout) as vectors, _fixed_budget(encoder, budget):
             resumed = vectors.rows_done

@@ -67,7 +67,7 @@ class Entry(BaseModel):
     window: NonNegativeInt
     cut: int
     sha256: str
-    line: str | None = None
+    line: str = ""
 
     @property
     def digest(self) -> str:
@@ -185,5 +185,5 @@ def _entries(journal: Path, layout: Layout) -> Iterator[Entry]:
     for line in lines:
         with suppress(ValueError):
             entry = parse_object(Entry, line)
-            if entry.window < layout.n_windows and entry.line in (None, entry.digest):
+            if entry.window < layout.n_windows and entry.line == entry.digest:
                 yield entry

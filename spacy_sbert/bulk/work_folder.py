@@ -1,7 +1,7 @@
 """The folder beside an output in which a run keeps what it has done."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -15,8 +15,7 @@ from ..files.sealed_json import parse_sealed, sealed
 from .durable import write_whole, writing
 from .errors import Errors
 
-FORMAT: Literal["spacy-sbert encode 2"] = "spacy-sbert encode 2"
-FORMER: Literal["spacy-sbert encode 1"] = "spacy-sbert encode 1"  # whose digest of the encoder is the former one
+FORMAT: Literal["spacy-sbert encode 1"] = "spacy-sbert encode 1"
 Values = Mapping[str, str | bool | int | None]  # by what messages call them
 
 
@@ -31,7 +30,7 @@ class Kept(BaseModel):
 class Run(BaseModel):
     """What run.json says; made_of: input, encoder and options."""
 
-    format: Literal["spacy-sbert encode 2", "spacy-sbert encode 1"]
+    format: Literal["spacy-sbert encode 1"]
     made_of: dict[str, str | bool | int | None]
     kept: Kept
 
@@ -66,11 +65,10 @@ class WorkFolder:
             with suppress(OSError):  # something that is not ours is in it
                 self.folder.rmdir()
 
-    def begun(self, made_of: Values, former: Callable[[], Values]) -> Kept | None:
+    def begun(self, made_of: Values) -> Kept | None:
         """What an interrupted run kept, None if there was none.
 
         made_of (dict): input, encoder and options, which must be those of that run.
-        former (Callable): what a run of the former format has in place of some of these.
         RAISES (ValueError): if they are others, or run.json is damaged.
         """
         if not self._run.is_file():
@@ -81,10 +79,10 @@ class WorkFolder:
             found = parse_sealed(Run, data)
         except ValueError as error:
             raise ValueError(Errors.BULK_DAMAGED.format(folder=self.folder, reason=reason_of(error))) from error
-        theirs, ours = found.made_of, {**made_of, **(former() if found.format == FORMER else {})}
-        differing = [key for key in {**theirs, **ours} if theirs.get(key) != ours.get(key)]
+        theirs = found.made_of
+        differing = [key for key in {**theirs, **made_of} if theirs.get(key) != made_of.get(key)]
         if differing:
-            listed = "; ".join(f"{key} was {theirs.get(key)}, now {ours.get(key)}" for key in differing)
+            listed = "; ".join(f"{key} was {theirs.get(key)}, now {made_of.get(key)}" for key in differing)
             raise ValueError(Errors.BULK_OTHER_RUN.format(folder=self.folder, differing=listed))
         return found.kept
 

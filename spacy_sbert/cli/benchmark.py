@@ -34,18 +34,6 @@ def benchmark_cli(
     With --output also a Markdown and an HTML report are written beside the JSON, and vectors and finished tasks are
     kept for the next run: the same command goes on after an interruption, and brings its results up to date.
     """
-    run(pipeline, folder, suites, output, loading, overwrite=overwrite)
-
-
-def run(
-    pipeline: str, folder: Path, suites: Benchmark, output: Path | None, loading: Computing, *, overwrite: bool
-) -> None:
-    """Run suites, and show and save the results; fails if nothing could be run or a file is broken.
-
-    pipeline (str): what is loaded. folder (Path): of the data sets. suites (Benchmark): which, and how.
-    output (Path): JSON; the reports are written beside it, and the cache is kept there by default.
-    loading (Computing): how. overwrite (bool): whether to replace a file that holds other things than results.
-    """
     check_output(output, overwrite=overwrite, renewed=True)
     check_pipeline(pipeline)
 
@@ -66,7 +54,7 @@ def run(
     nlp = loading.load_answering(pipeline)
     with or_fail(f"Cannot evaluate on {folder}"):
         with ticking("Loading", shown=loading.shown):
-            source: Source = PipelineSource(nlp, name=_name(nlp.meta, pipeline, loading.pipe_name))
+            source: Source = PipelineSource(nlp, name=_name(nlp.meta, pipeline, loading.pipe))
             if suites.baseline is not None:
                 source = make_baseline(suites.baseline, nlp=nlp, counts=suites.counts, encoder=suites.encoder)
         results = evaluate_suites(

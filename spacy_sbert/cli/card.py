@@ -29,7 +29,6 @@ def card_cli(
         bool, Option("--front-matter", help="Begin with the metadata of the hub, for a folder that is uploaded.")
     ] = False,
     overwrite: Overwrite = False,
-    force: Annotated[bool, Option("--force", "-F", hidden=True)] = False,
     *,
     loading: Loading,
 ) -> None:
@@ -43,7 +42,7 @@ def card_cli(
     from ..cards import hub_card, package_card, write_readme
 
     with or_fail(f"Cannot write {pipeline / 'README.md'}"):
-        written = write_readme(pipeline, (hub_card if front_matter else package_card)(facts), force=overwrite or force)
+        written = write_readme(pipeline, (hub_card if front_matter else package_card)(facts), force=overwrite)
     if written:
         msg.good(f"Wrote {pipeline / 'README.md'}")
     else:
@@ -85,4 +84,4 @@ def _describe(pipeline: Path, name: str | None, version: str | None, loading: Lo
         from ..cards import describe, of_pipe
 
         facts = describe(nlp, folder=pipeline, name=name, version=version)
-        return facts if loading.pipe_name is None else of_pipe(facts, loading.pipe_name)
+        return facts if loading.pipe is None else of_pipe(facts, loading.pipe)

@@ -27,15 +27,6 @@ def compare_cli(
     Every other one is tested against the first. With --output also a Markdown and an HTML report are written beside
     the JSON.
     """
-    run(results, output, overwrite=overwrite, quiet=quiet)
-
-
-def run(paths: Sequence[Path], output: Path | None, *, overwrite: bool, quiet: bool) -> None:
-    """Compare results, and show and save the comparison.
-
-    paths: JSON that `benchmark` wrote. output (Path): JSON; Markdown and HTML beside it.
-    overwrite (bool): whether to replace them. quiet (bool): whether to show no progress bar.
-    """
     from ..errors.progress import ticking
 
     check_output(output, overwrite=overwrite)
@@ -44,14 +35,14 @@ def run(paths: Sequence[Path], output: Path | None, *, overwrite: bool, quiet: b
         from ..evaluation.results import read_results
         from ..evaluation.suite import write_json
 
-        results = [read_results(path) for path in paths]
-        found = compare(results, files=_told_apart(paths))
-    report = compare_markdown(results, found)
-    show(report, partial(compare_terminal, results, found))
+        read = [read_results(path) for path in results]
+        found = compare(read, files=_told_apart(results))
+    report = compare_markdown(read, found)
+    show(report, partial(compare_terminal, read, found))
     if output is not None:
         with or_fail(f"Cannot write {output}"):
             write_json(output, found)
-        write_reports(output, report, compare_html(results, found), "comparison")
+        write_reports(output, report, compare_html(read, found), "comparison")
 
 
 def _told_apart(paths: Sequence[Path]) -> list[str]:

@@ -1,6 +1,5 @@
 """`python -m spacy sbert distill-static`: a table of vectors, made from a teacher."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -9,13 +8,8 @@ from wasabi import msg
 
 from .ending import check_corpus, or_fail
 from .group import app
-from .loading import Computing, WithFormerName, check_pipeline
+from .loading import Computing, check_pipeline
 from .options import Pipeline, takes_options
-
-
-@dataclass(frozen=True)
-class Distilling(WithFormerName, Computing):
-    """The options of loading."""
 
 
 @app.command("distill-static")
@@ -40,7 +34,7 @@ def distill_static_cli(
     ] = 20000,
     column: Annotated[str | None, Option("--column", "-c", help="The column or JSON field of the texts.")] = None,
     *,
-    loading: Distilling,
+    loading: Computing,
 ) -> None:
     """Make a static encoder from a teacher.
 
@@ -57,6 +51,6 @@ def distill_static_cli(
         with ticking("Reading", shown=loading.shown):
             texts, _ = read_texts(vocabulary, column=column)
         loaded = loading.load(teacher)
-        nlp = distill_static(loaded, texts, size=size, words=words, name=loading.pipe_name, progress=loading.shown)
+        nlp = distill_static(loaded, texts, size=size, words=words, name=loading.pipe, progress=loading.shown)
         nlp.to_disk(folder)
     msg.good(f"Saved the pipeline to {output}")

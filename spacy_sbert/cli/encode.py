@@ -10,14 +10,14 @@ from wasabi import msg
 from .ending import check_columns, fail, or_fail
 from .errors import Errors
 from .group import app
-from .loading import Computing, WithFormerName, check_pipeline
+from .loading import Computing, check_pipeline
 from .options import GPU, TEXTS, Column, Header, IdColumn, Overwrite, Precision, given, takes_options
 
 RAY = ("address", "workers", "num_cpus", "num_gpus")
 
 
 @dataclass(frozen=True)
-class Running(WithFormerName, Computing):
+class Running(Computing):
     """What encodes, and where."""
 
     pipeline: Annotated[
@@ -144,7 +144,7 @@ def encode_cli(
                 asked = {name: value for name, value in given(encoding).items() if name in known}
                 check_given(Path(source), Path(target), Options(**asked), overwrite=encoding.overwrite)
                 pipe = load_pipe(
-                    running.pipeline, name=running.pipe_name, precision=cast(Any, running.precision), gpu_ids=gpus
+                    running.pipeline, name=running.pipe, precision=cast(Any, running.precision), gpu_ids=gpus
                 )
             report = encode_file(pipe, source, target, gpu_ids=gpus, progress=bar, **given(encoding))
     except KeyboardInterrupt:
@@ -197,7 +197,7 @@ def encode_folder(source: str, target: str, running: Running, encoding: Encoding
                 source,
                 target,
                 pipeline=running.pipeline,
-                name=running.pipe_name,
+                name=running.pipe,
                 precision=cast(Any, running.precision),
                 gpu_ids=running.gpus(),
                 shard=folders.shard,

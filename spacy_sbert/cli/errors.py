@@ -40,7 +40,10 @@ class Errors(errors.Errors):
     SEARCH_NO_COLUMN = (
         "{folder} is a folder: --id-column is for a file of texts. Leave it out: ids that were saved are shown."
     )
-    NO_OUTPUT = "There is no --output: expected the config to write, such as --output my.cfg."
+    EVALUATE_FOLDER = (
+        "{path} is a folder: give a file of examples, or score the pipeline on the data sets in a folder with "
+        "'python -m spacy sbert benchmark'."
+    )
     BULK_OF_FOLDERS = "{path} is a file, and {options} is for folders of files. Leave it out, or name a folder."
     BULK_OF_FILES = (
         "{path} is a folder, and {option} is for single files: parts that are done stay. --restart makes all anew."
@@ -106,7 +109,6 @@ class Errors(errors.Errors):
 class Warnings(errors.Warnings):
     """Of warnings and the log."""
 
-    OLD_CALL = "'{old}' is now the command 'python -m spacy sbert {new}', with the same options. This call still works."
     UNKNOWN_INIT_LABELS = (
         "{count} examples of {dev} have labels that {train} does not have: {given}. They count as wrong: correct or "
         "remove them."

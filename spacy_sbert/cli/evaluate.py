@@ -3,16 +3,15 @@
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option, echo
+from typer import Argument
 from wasabi import msg
 
-from . import benchmark, compare
 from .ending import check_new, fail, or_fail
-from .errors import Errors, Warnings
+from .errors import Errors
 from .found_columns import reading_of
 from .group import app
 from .loading import Computing, check_pipeline
-from .options import HIDDEN, Benchmark, Layout, Output, Overwrite, Pipeline, takes_options
+from .options import Layout, Output, Overwrite, Pipeline, takes_options
 
 TABLE, PAIR = "table", 2
 LABELS = {
@@ -29,31 +28,19 @@ LABELS = {
 @takes_options
 def evaluate_cli(
     pipeline: Pipeline,
-    data_path: Annotated[Path | None, Argument(help="The file of examples, see --format.")] = None,
-    more: Annotated[list[Path] | None, Argument(exists=True, hidden=True)] = None,
+    data_path: Annotated[Path, Argument(help="The file of examples, see --format.", exists=True)],
     output: Output = None,
     overwrite: Overwrite = False,
-    compared: Annotated[bool, Option("--compare", hidden=True)] = False,
     *,
     loading: Computing,
     layout: Layout,
-    suites: Annotated[Benchmark, HIDDEN],
 ) -> None:
     """Score a pipeline on pairs, triplets or texts with labels.
 
     On the standard tasks of a folder of data sets, see `benchmark`; for results side by side, see `compare`.
     """
-    if compared:
-        echo(Warnings.OLD_CALL.format(old="evaluate --compare", new="compare"), err=True)
-        paths = [Path(pipeline), *([data_path] if data_path else []), *(more or [])]
-        return compare.run(paths, output, overwrite=overwrite, quiet=loading.quiet)
-    if data_path is None or not data_path.exists():
-        fail(f"No data at {data_path}: give a file of examples, or a folder of data sets")
-    if more:
-        fail(f"Cannot take {more[0]}: expected one pipeline and one file or folder of data")
     if data_path.is_dir():
-        echo(Warnings.OLD_CALL.format(old="evaluate PIPELINE FOLDER", new="benchmark"), err=True)
-        return benchmark.run(pipeline, data_path, suites, output, loading, overwrite=overwrite)
+        fail(Errors.EVALUATE_FOLDER.format(path=data_path))
     check_new(output, overwrite=overwrite)
     check_pipeline(pipeline)
     _evaluate(pipeline, data_path, layout, output, loading)

@@ -1,6 +1,5 @@
 """`python -m spacy sbert export`: from a pipeline to a folder of sentence-transformers."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -9,13 +8,8 @@ from wasabi import msg
 
 from .ending import or_fail
 from .group import app
-from .loading import Loading, WithFormerName, check_pipeline
+from .loading import Loading, check_pipeline
 from .options import Pipeline, takes_options
-
-
-@dataclass(frozen=True)
-class Exporting(WithFormerName, Loading):
-    """The options of loading."""
 
 
 @app.command("export")
@@ -24,7 +18,7 @@ def export_cli(
     pipeline: Pipeline,
     output: Annotated[Path, Argument(help="The folder to write, which must not be there yet.")],
     *,
-    loading: Exporting,
+    loading: Loading,
 ) -> None:
     """Write a folder for sentence-transformers.
 
@@ -37,5 +31,5 @@ def export_cli(
 
     nlp = loading.load(pipeline)
     with or_fail(f"Cannot export {pipeline}"), ticking("Writing", shown=loading.shown):
-        export_folder(nlp, output, name=loading.pipe_name)
+        export_folder(nlp, output, name=loading.pipe)
     msg.good(f"Saved the folder to {output}: SentenceTransformer({str(output)!r}) loads it")

@@ -10,14 +10,14 @@ from wasabi import msg
 
 from .ending import check_corpus, check_new, or_fail
 from .group import app
-from .loading import Computing, WithFormerName, check_pipeline
+from .loading import Computing, check_pipeline
 from .options import Overwrite, Pipeline, takes_options
 
 DEFAULT_PIPE = "sbert_meta"
 
 
 @dataclass(frozen=True)
-class Fitting(WithFormerName, Computing):
+class Fitting(Computing):
     """The options of loading."""
 
     pipe: Annotated[
@@ -69,7 +69,7 @@ def fit_meta_cli(
     from ..meta.fitting import fit_meta, set_method
     from .errors import Warnings
 
-    pipe = DEFAULT_PIPE if loading.pipe_name is None else loading.pipe_name
+    pipe = DEFAULT_PIPE if loading.pipe is None else loading.pipe
     quiet = loading.quiet
     with or_fail(f"Cannot fit {pipeline}"):
         options = dict(_parse(text) for text in option or [])

@@ -8,7 +8,7 @@ from wasabi import msg
 
 from .ending import or_fail
 from .group import app
-from .options import FormerName, Lang, Precision, Quiet
+from .options import Lang, Precision, Quiet
 
 DEFAULT_PIPE = "sbert"
 
@@ -18,8 +18,7 @@ def import_cli(
     source: Annotated[str, Argument(help="The folder of sentence-transformers, or a name on the Hugging Face hub.")],
     output: Annotated[Path, Argument(help="The folder to write, which must not be there yet.")],
     lang: Lang = "en",
-    pipe: Annotated[str | None, Option("--pipe", help=f"The name of the pipe, by default {DEFAULT_PIPE}.")] = None,
-    name: FormerName = None,
+    pipe: Annotated[str, Option("--pipe", help="The name of the pipe.")] = DEFAULT_PIPE,
     precision: Precision = None,
     quiet: Quiet = False,
 ) -> None:
@@ -31,7 +30,6 @@ def import_cli(
     from ..files.whole import new_folder
     from ..interchange import REFERENCE, import_folder
 
-    pipe = next(one for one in (pipe, name, DEFAULT_PIPE) if one is not None)
     with or_fail(f"Cannot import {source}"):
         with ticking("Loading", shown=not quiet):
             nlp = import_folder(source, lang=lang, name=pipe, precision=cast(Any, precision))

@@ -61,8 +61,7 @@ class Told:
 def init_config_cli(
     train_path: Annotated[Path, Argument(help="The table to learn from: .csv, .tsv, .jsonl or .parquet.", exists=True)],
     dev_path: Annotated[Path, Argument(help="The table to score by, with the same columns.", exists=True)],
-    output: Annotated[Path | None, Option("--output", "-o", help="The config to write.", dir_okay=False)] = None,
-    out: Annotated[Path | None, Option("--out", hidden=True, dir_okay=False)] = None,  # as it was called before
+    output: Annotated[Path, Option("--output", "-o", help="The config to write.", dir_okay=False)],
     encoder: Annotated[
         str | None, Option("--encoder", help="The encoder to begin with: a folder or a name; by default MiniLM.")
     ] = None,
@@ -83,10 +82,7 @@ def init_config_cli(
     """
     from ..errors.progress import ticking
 
-    out = out if output is None else output
-    if out is None:
-        fail(Errors.NO_OUTPUT)
-    check_new(out, overwrite=overwrite)
+    check_new(output, overwrite=overwrite)
     with or_fail(f"Cannot make a config for {train_path} and {dev_path}"):
         train, dev = _tables(train_path, dev_path, told, shown=not quiet)
 
@@ -105,8 +101,8 @@ def init_config_cli(
                 lang=lang,
                 epochs=epochs,
             )
-            write_text(out, config_text(config))
-    _say(out, config, train, dev)
+            write_text(output, config_text(config))
+    _say(output, config, train, dev)
 
 
 def _tables(train_path: Path, dev_path: Path, told: Told, *, shown: bool) -> "tuple[OwnTable, OwnTable]":

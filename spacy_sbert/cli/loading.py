@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .ending import fail, or_fail, use_gpu
 from .errors import Errors
-from .options import Code, FormerName, Gpu, Pipe, Quiet
+from .options import Code, Gpu, Pipe, Quiet
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -22,10 +22,6 @@ class Loading:
     pipe: Pipe = None
     code: Code = None
     quiet: Quiet = False
-
-    @property
-    def pipe_name(self) -> str | None:
-        return self.pipe
 
     @property
     def shown(self) -> bool:
@@ -50,16 +46,16 @@ class Loading:
         with or_fail(f"Cannot load {pipeline}", RuntimeError), ticking("Loading", shown=self.shown):
             from ..bulk.pipe import load_pipeline
 
-            return load_pipeline(pipeline, self.pipe_name)
+            return load_pipeline(pipeline, self.pipe)
 
     def load_answering(self, pipeline: str, *, also_scores: bool = False) -> "Language":
         """Load a pipeline whose Docs answer with the vectors of --pipe, see answer_with."""
         nlp = self.load(pipeline)
-        if self.pipe_name is not None:
+        if self.pipe is not None:
             from ..bulk.pipe import answer_with
 
             with or_fail(f"Cannot use {pipeline}"):
-                answer_with(nlp, self.pipe_name, also_scores=also_scores)
+                answer_with(nlp, self.pipe, also_scores=also_scores)
         return nlp
 
 
@@ -73,18 +69,6 @@ class Computing(Loading):
         """Do what has to be done before the pipeline is loaded: choose the GPU, too."""
         use_gpu(self.gpu_id)
         super().prepare()
-
-
-@dataclass(frozen=True)
-class WithFormerName:
-    """--name, as --pipe was called before."""
-
-    name: FormerName = None
-
-    @property
-    def pipe_name(self) -> str | None:
-        pipe: str | None = getattr(self, "pipe", None)
-        return self.name if pipe is None else pipe
 
 
 def check_pipeline(pipeline: str) -> None:

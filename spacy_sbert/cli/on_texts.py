@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument
 from wasabi import msg
 
 from .ending import check_corpus, check_new, or_fail
-from .loading import Computing, WithFormerName, check_pipeline
+from .loading import Computing, check_pipeline
 from .options import COLUMN, TEXTS, Column, Header, IdColumn, Overwrite
 
 Corpus = Annotated[Path, Argument(help=TEXTS, exists=True, dir_okay=False, callback=check_corpus)]
@@ -17,10 +17,9 @@ Table = Annotated[Path, Argument(help="The .tsv or .jsonl file to write.")]
 
 
 @dataclass(frozen=True)
-class How(WithFormerName, Computing):
+class How(Computing):
     """Which pipe encodes which texts of the file, and where."""
 
-    name: Annotated[str | None, Option("--name", hidden=True)] = None
     column: Column = None
     id_column: IdColumn = None
     header: Header = True
@@ -81,7 +80,7 @@ def run(
     with or_fail(f"Cannot work on {corpus}", RuntimeError):
         from ..bulk.pipe import find_pipe
 
-        pipe = find_pipe(nlp, how.pipe_name)
+        pipe = find_pipe(nlp, how.pipe)
         if stored is not None:
             settings["vectors"] = made_by(pipe, *stored)
         return Worked(work(pipe, corpus, **settings), nlp, settings.get("read"))

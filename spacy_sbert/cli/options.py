@@ -2,7 +2,6 @@
 
 import csv
 from collections.abc import Callable, Iterator
-from copy import copy
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, signature
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 FORMATS = "auto, sts, nli, sick, wikisection, quora, text or table"  # to import the readers would take too long
 AUTO = "auto"
-HIDDEN = "hidden"  # Annotated[Options, HIDDEN]: the command takes the options, and its help does not list them
 TEXTS = "The file of texts: .txt, .jsonl, .csv, .tsv (all also .gz) or .parquet."
 CODE = "A Python file that registers functions of your own."
 GPU = "The GPU to work on, or -1 for the CPU."
@@ -30,7 +28,6 @@ Pipeline = Annotated[str, Argument(help="The pipeline: a folder or an installed 
 Code = Annotated[Path | None, Option("--code", help=CODE, exists=True, dir_okay=False)]
 IdColumn = Annotated[str | None, Option("--id-column", help="A column to copy into the output, as id.")]
 Pipe = Annotated[str | None, Option("--pipe", help="The name of the pipe to use; by default the last of its kind.")]
-FormerName = Annotated[str | None, Option("--name", "-n", hidden=True)]  # --pipe, as it was called before
 Output = Annotated[Path | None, Option("--output", "-o", help="The JSON file to write the results to.", dir_okay=False)]
 Overwrite = Annotated[bool, Option("--overwrite", help="Replace the output if it is there already.")]
 Gpu = Annotated[int, Option("--gpu-id", "-g", help=GPU, min=-1)]
@@ -191,11 +188,7 @@ def _flat(parameter: Parameter) -> Iterator[Parameter]:
     if not is_dataclass(kind):
         yield parameter.replace(kind=Parameter.KEYWORD_ONLY)
         return
-    is_hidden = HIDDEN in get_args(parameter.annotation)
     for field in fields(kind):
         inner, option = get_args(field.type)
-        if is_hidden:
-            option = copy(option)
-            option.hidden = True
         annotation: Any = Annotated[inner, option]
         yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=annotation)

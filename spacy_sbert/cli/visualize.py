@@ -154,7 +154,7 @@ def _with_vectors(
     from ..bulk.pipe import find_pipe
 
     stored = vectors_of(path, corpus, column)
-    pipe = find_pipe(loading.load(pipeline), loading.pipe_name)
+    pipe = find_pipe(loading.load(pipeline), loading.pipe)
     vectors = made_by(pipe, *stored)[: len(texts)]  # of all texts, if they are limited
     for text, vector in zip(texts, vectors, strict=True):
         words = re.findall(r"\w+|\W+", text)  # the language's own tokenizer is not at hand

@@ -142,7 +142,7 @@ class SentenceBert(PairPipe, TextPipe):
         self._in_pipeline = InPipeline()
         self._fingerprint = PipeFingerprint()
         upstream.cache_transformers(self.model, loss)
-        extensions.install_for_pipe(name)
+        extensions.install(name)
         pipes.register(self)
 
     takes_peers = True

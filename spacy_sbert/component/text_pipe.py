@@ -172,7 +172,7 @@ class TextPipe(Similarities, SealedPipe):
         A pair that a trained classification head is for gets its label, too, see label_pairs.
         """
         docs = list(docs)
-        extensions.install_for_pipe(self.name)  # the pipe may have got another name since it was made
+        extensions.install(self.name)  # the pipe may have got another name since it was made
         shared = bool(find_listeners(self.model))
         pipes.register(self)  # or be a copy
         fingerprint = self._fingerprint.of_batch(self, docs, scores)

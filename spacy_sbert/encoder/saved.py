@@ -29,7 +29,7 @@ def write_state(folder: Path, settings: FolderSettings) -> bytes:
 def read_state(data: bytes, folder: Path) -> FolderSettings:
     """Write the files that write_state was given to a folder again.
 
-    data (bytes): of write_state; those of older versions have no digests. folder (Path): an empty one.
+    data (bytes): of write_state. folder (Path): an empty one.
     RAISES (ValueError): if they are others, a file is not what was written, or its name leads out of its folder.
     """
     try:
@@ -71,8 +71,6 @@ def save_tokenizer(tokenizer: Tokenizer, vocab: bytes | None, folder: Path) -> N
 
 
 def _check_digests(files: dict[str, bytes], digests: Any) -> None:
-    if digests is None:
-        return
     if not isinstance(digests, dict) or digests.keys() != files.keys():
         raise _damaged("its files are not those that were written")
     for name, content in files.items():

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from ..errors.checks import shown
 from ..files.regular import check_input
-from ..files.sealed_json import unsealed
+from ..files.sealed_json import KEY, unsealed
 from .errors import Errors
 from .variants import parse_size
 
@@ -164,6 +164,8 @@ def read_results(path: str | Path) -> Results:
     except (ValueError, RecursionError) as error:
         raise ValueError(Errors.UNREADABLE_RESULTS.format(path=path, reason=error)) from error
     check_results(found, str(path))
+    if KEY not in found:  # results that were not written by `benchmark`, but with json.dump
+        return cast(Results, found)
     try:
         return cast(Results, unsealed(found))
     except ValueError as error:

@@ -1,5 +1,5 @@
 """JSON objects that are read back: checked by their models, and sealed with their own digest, by which damage is
-noticed. What earlier versions saved has no digest, and is read."""
+noticed."""
 
 import hashlib
 import json
@@ -41,9 +41,9 @@ def sealed(content: Mapping[str, object]) -> dict[str, object]:
 
 
 def unsealed(content: Mapping[str, object]) -> dict[str, object]:
-    """What `sealed` was given. RAISES (ValueError): if it is not that any more."""
+    """What `sealed` was given. RAISES (ValueError): if it is not that any more, or was not sealed."""
     said = {key: value for key, value in content.items() if key != KEY}
-    if KEY in content and content[KEY] != _digest(said):
+    if content.get(KEY) != _digest(said):
         raise ValueError(Errors.BAD_SEAL)
     return said
 

@@ -26,7 +26,8 @@ class Encoder(str):
 
 
 def encoders_of(records: Iterable[PlacedRecord]) -> set[Encoder]:
-    """Return the encoders that made the vectors of records; those of earlier versions do not say it."""
+    """Return the encoders that made the vectors of records; a record has no fingerprint if it is not
+    known."""
     return {Encoder.of(record) for record in records if record.data.get("fingerprint")}
 
 

@@ -35,10 +35,6 @@ class Errors(errors.Errors):
         "by the pipe '{name}', or Span.as_doc cut it out of a Doc beside another one, and nothing tells where one "
         "ends. Process each Doc with the pipeline before Doc.from_docs joins them, or the joined text: nlp(doc.text)."
     )
-    PART_WITHOUT_TEXT = (
-        "This Doc was cut or joined, and the vectors of its part '{text}' were stored by an earlier version of "
-        "spacy-sbert, without the text that they are of. Process the text again: nlp(doc.text)."
-    )
     UNEQUAL_KINDS = (
         "This Doc was joined of parts whose vectors are of several kinds ({ours}; {theirs}), which have no mean. "
         "Process all of them with the same pipeline."
@@ -103,9 +99,6 @@ class Warnings(errors.Warnings):
     OTHER_ENCODER = (
         "Compared vectors of two encoders, which have no common meaning ({ours}; {theirs}). Process both texts with "
         "the same pipeline."
-    )
-    MOST_SIMILAR_UNPREFIXED = (
-        "_.most_similar is now called _.sbert_most_similar, with the name of the pipe before it. The old name will go."
     )
     BEHIND_LIMIT = (
         "A Span or Token lies behind the encoder's limit, where its Doc was cut: its vector is missing or incomplete. "

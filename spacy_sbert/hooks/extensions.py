@@ -1,6 +1,5 @@
 """Extension attributes: `sbert_vector`, `sbert_similarity`, `sbert_most_similar` and `sbert_truncated`."""
 
-import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
 
@@ -8,7 +7,6 @@ from spacy.tokens import Doc, Span, Token
 
 from ..errors.habits import refuse
 from . import records
-from .errors import Warnings
 from .hooks import Piece, doc_of, sentence_similarity, vector
 from .most_similar import Query, SimilarSpan, most_similar
 
@@ -31,12 +29,6 @@ def install(pipe: str = "sbert") -> None:
     _set((Doc,), "sbert_truncated", getter=is_truncated)
 
 
-def install_for_pipe(pipe: str) -> None:
-    """As install, and `_.most_similar`, as it was called before, unless somebody else has registered it."""
-    install(pipe)
-    _set((Doc, Span), "most_similar", method=most_similar_unprefixed)
-
-
 def _set(kinds: Iterable[type[Piece]], name: str, **how: Callable) -> None:
     for kind in kinds:
         if not kind.has_extension(name):
@@ -46,14 +38,6 @@ def _set(kinds: Iterable[type[Piece]], name: str, **how: Callable) -> None:
 def is_truncated(doc: Doc) -> bool:
     """Whether any row of a Doc was longer than the encoder's limit and was cut."""
     return any(record.data["truncated"] for name in records.names(doc) for record in records.find(doc, name))
-
-
-def most_similar_unprefixed(
-    text: Doc | Span, query: Query, k: int = 3, *, prompt_name: str | None = None
-) -> list[SimilarSpan]:
-    """See most_similar."""
-    warnings.warn(Warnings.MOST_SIMILAR_UNPREFIXED, DeprecationWarning, stacklevel=2)
-    return most_similar(text, query, k, prompt_name=prompt_name)
 
 
 def _vector(pipe: str, obj: Piece) -> object:

@@ -9,8 +9,7 @@ answers only where that text stands:
 3. In any other gap a row, such as a sentence, whose whole text stands there answers for itself.
 4. What is left was not processed, or is a part of which nobody knows where it ends: its vector is refused.
 
-All that is asked for is thus the vector of the text that is there, or an error. Records of earlier versions have no
-text: they answer where they and the others fill the Doc without a gap, as whole ones do.
+All that is asked for is thus the vector of the text that is there, or an error.
 """
 
 from collections.abc import Iterable, Sequence
@@ -108,20 +107,17 @@ class Parts:
         near = [record for record in self._records if record.start < end and record.end > start]
         if not near:
             raise ValueError(Errors.PART_NOT_PROCESSED.format(text=text, name=name))
-        if any("text" not in record.data for record in near):
-            raise ValueError(Errors.PART_WITHOUT_TEXT.format(text=text))
         raise ValueError(Errors.PART_CUT.format(text=text, name=name))
 
     def _claim_whole(self) -> list["PlacedRecord"]:
         """Rule 1; gives the records that are cut."""
-        whole = [record for record in self._records if _is_whole(record, self.text)]
-        untold = [record for record in self._records if "text" not in record.data]
-        if untold and self._are_filled_by(whole + untold):
-            whole += untold
-        for record in whole:
-            self._add(Part(record.start, record.end, record, whole=True))
-        ours = {id(record) for record in whole}
-        return [record for record in self._records if "text" in record.data and id(record) not in ours]
+        cut = []
+        for record in self._records:
+            if _is_whole(record, self.text):
+                self._add(Part(record.start, record.end, record, whole=True))
+            else:
+                cut.append(record)
+        return cut
 
     def _claim_gaps(self, cut: list["PlacedRecord"], tokens: list[tuple[int, int]]) -> None:
         """Rules 2 and 3. tokens: the characters of each token that is not white space.
@@ -184,15 +180,6 @@ class Parts:
         at = record.start
         return at <= start < end <= record.end and record.data["text"][start - at : end - at] == self.text[start:end]
 
-    def _are_filled_by(self, records: Sequence["PlacedRecord"]) -> bool:
-        """Whether records fill the Doc side by side, with nothing but white space between them."""
-        at = 0
-        for record in sorted(records, key=lambda record: (record.start, record.end)):
-            if record.start < at or not self._is_white[at : record.start].all():
-                return False
-            at = record.end
-        return at <= len(self.text) and bool(self._is_white[at:].all())
-
 
 # Of the Docs that were asked last; a Doc's text never changes. No WeakKeyDictionary: a Ctrl-C that comes while one
 # forgets a Doc is lost, and training forgets thousands a second.
@@ -213,11 +200,11 @@ def parts_of(doc: Doc, records: Sequence["PlacedRecord"]) -> Parts:
 
 
 def _fills(record: "PlacedRecord", text: str) -> bool:
-    return (record.start, record.end) == (0, len(text)) and record.data.get("text", text) == text
+    return (record.start, record.end) == (0, len(text)) and record.data["text"] == text
 
 
 def _is_whole(record: "PlacedRecord", text: str) -> bool:
-    return record.start >= 0 and record.data.get("text") == text[record.start : record.end]
+    return record.start >= 0 and record.data["text"] == text[record.start : record.end]
 
 
 def _is_inside(row: tuple[int, int], other: tuple[int, int]) -> bool:

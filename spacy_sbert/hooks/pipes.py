@@ -35,7 +35,7 @@ def find_pipe(vocab: Vocab, name: str, fingerprint: str = "") -> LivingPipe | No
     """Return the pipe that made the vectors of a Doc, or one with the same encoder; None if there is none in memory.
 
     vocab (Vocab): of the Doc. name (str): under which its vectors are stored. fingerprint (str): of the encoder; "" if
-        the record is of an earlier version: then vocab and name must be those of the pipe.
+        it is not known: then vocab and name must be those of the pipe.
     RAISES (OSError, ValueError): if the encoder of a pipe with this vocab is not found. That of others is not loaded.
     """
 

@@ -11,7 +11,7 @@ class Record(TypedDict, total=False):
 
     rows: int32 (rows, 2). vectors: float32 (rows, width). has_text: bool (rows,). text: what it was made of.
     pooling, normalize: how vectors were made; of a meta-embedding combined_by, its pipe, in their place.
-    fingerprint: of the encoder; records of earlier versions have none.
+    fingerprint: of the encoder; not there if it is not known.
     truncated: whether a row was cut. dense: True with a dense layer.
     states: float32 (wordpieces, width), special tokens left out, and characters, int32 (wordpieces, 2): with token
         vectors.

@@ -127,7 +127,7 @@ class SentenceMeta(MetaTexts, Pipe):
         self._in_pipeline = InPipeline()
         self._notices = Notices(CutCounter)
         self._fingerprint = MetaFingerprint()
-        extensions.install_for_pipe(name)
+        extensions.install(name)
         pipes.register(self)
 
     def __call__(self, doc: Doc) -> Doc:
@@ -164,7 +164,7 @@ class SentenceMeta(MetaTexts, Pipe):
             vectors = self._combine(self.member_vectors(stretches))
         else:
             vectors = numpy.zeros((0, self._width(docs)), dtype="float32")
-        extensions.install_for_pipe(self.name)  # the pipe may have got another name since it was made
+        extensions.install(self.name)  # the pipe may have got another name since it was made
         pipes.register(self)  # or be a copy
         end = 0
         for doc, of_doc in zip(docs, rows, strict=True):
@@ -287,7 +287,7 @@ class SentenceMeta(MetaTexts, Pipe):
         parts = {"estimator": Part(lambda: estimator_to_bytes(self.estimator), self._set_estimator)}
         for i, member in enumerate(self.members):
             if isinstance(member, FunctionMember) and isinstance(member.function, Saveable):
-                parts[f"function_{i}"] = Part(member.function.to_bytes, member.function.from_bytes)
+                parts[f"function_{i}"] = Part.of(member.function.to_bytes, member.function.from_bytes)
         return parts
 
     def _set_estimator(self, data: bytes) -> None:

@@ -159,7 +159,7 @@ class MetaEmbedding(ABC):
         self.names_, self.widths_ = tuple(map(str, names)), tuple(map(int, widths))
         if not self.widths_:
             return self
-        size = state.get("size", self.size or max(self.widths_))  # it was not saved when it was always that
+        size = state.get("size")
         if not isinstance(size, int):
             raise ValueError(Errors.META_BAD_STATE.format(what="a whole number as size", given=repr(size)))
         self.size_ = size

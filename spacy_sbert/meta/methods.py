@@ -5,7 +5,7 @@ from collections.abc import Callable
 import srsly
 
 from ..errors.checks import validated
-from ..files.sealed_states import unseal
+from ..files.sealed_states import seal, unseal
 from .autoencoder import CrossViewAutoencoder
 from .average import Average
 from .concatenation import Concatenation
@@ -37,8 +37,9 @@ def make_estimator(method: str, **settings: object) -> MetaEmbedding:
 
 
 def estimator_to_bytes(estimator: MetaEmbedding) -> bytes:
-    """An estimator, its settings and what it learned, as MessagePack."""
-    return srsly.msgpack_dumps({"method": estimator.method, "settings": estimator.settings, **estimator.state()})
+    """An estimator, its settings and what it learned, as MessagePack that is sealed."""
+    state = {"method": estimator.method, "settings": estimator.settings, **estimator.state()}
+    return seal(srsly.msgpack_dumps(state))
 
 
 def estimator_from_bytes(data: bytes) -> MetaEmbedding:
@@ -46,8 +47,9 @@ def estimator_from_bytes(data: bytes) -> MetaEmbedding:
 
     RAISES (ValueError): if these are not such bytes, or arrays in them do not fit its settings.
     """
+    state = unseal(data)
     try:
-        parts = srsly.msgpack_loads(unseal(data))
+        parts = srsly.msgpack_loads(state)
     except Exception as error:  # whatever msgpack and NumPy say of bytes they did not write
         raise ValueError(Errors.META_BAD_STATE.format(what="an estimator", given=error)) from error
     if not (isinstance(parts, dict) and isinstance(parts.get("settings"), dict)):

@@ -10,14 +10,13 @@ from ..files.sealed_states import naming, seal, unseal
 class Part(NamedTuple):
     """How a part of a pipe is written and read: as bytes that are sealed."""
 
-    write: Callable[[], bytes]
-    read: Callable[[bytes], object]
+    to_bytes: Callable[[], bytes]
+    from_bytes: Callable[[bytes], object]
 
-    def to_bytes(self) -> bytes:
-        return seal(self.write())
-
-    def from_bytes(self, data: bytes) -> None:
-        self.read(bytes(unseal(data)))
+    @classmethod
+    def of(cls, write: Callable[[], bytes], read: Callable[[bytes], object]) -> "Part":
+        """A part of something that seals nothing itself."""
+        return cls(lambda: seal(write()), lambda data: read(bytes(unseal(data))))
 
     def to_file(self, path: Path) -> None:
         path.write_bytes(self.to_bytes())

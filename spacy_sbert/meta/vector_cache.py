@@ -20,13 +20,13 @@ MANIFEST = "vectors.json"
 
 class Manifest(BaseModel):
     """What vectors.json says. key: of the cache. names, widths: of the members. n: how many vectors each has.
-    files: the digests of their files, which earlier versions did not write."""
+    files: the digests of their files."""
 
     key: str
     names: list[str]
     n: NonNegativeInt
     widths: list[NonNegativeInt]
-    files: list[str] | None = None
+    files: list[str]
 
 
 class VectorCache:
@@ -50,7 +50,7 @@ class VectorCache:
             path = self._path(i)
             if not path.is_file() or path.stat().st_size != 4 * n * width:
                 return None
-            if manifest.files is not None and file_digest(path) != manifest.files[i]:
+            if file_digest(path) != manifest.files[i]:
                 return None
             views.append(numpy.memmap(path, dtype="<f4", mode="r", shape=(n, width)) if n else numpy.zeros((0, width)))
         return views

@@ -12,21 +12,12 @@ from .errors import Errors
 class EncoderIdentity:
     """What tells the vectors of one encoder from those of another.
 
-    name (str): that of the transformer, for messages. width (int): of the vectors. digest (str): see encoder_digest;
-        "" for indexes that were saved before there was this one.
-    former (str): what the digest was then, see encoder_digests.
+    name (str): that of the transformer, for messages. width (int): of the vectors. digest (str): see encoder_digest.
     """
 
     name: str
     width: int
     digest: str
-    former: str = ""
-
-    def is_same(self, other: "EncoderIdentity") -> bool:
-        """Whether the vectors of another can be compared, which is of this version; as far as digests tell."""
-        if not self.digest:
-            return self.former in (other.former, other.digest)
-        return self.digest == other.digest
 
 
 def check_encoder(theirs: EncoderIdentity | None, ours: EncoderIdentity, where: Path | str) -> None:
@@ -36,7 +27,7 @@ def check_encoder(theirs: EncoderIdentity | None, ours: EncoderIdentity, where: 
     names = {"folder": where, "name": theirs.name, "given": ours.name}
     if theirs.width != ours.width:
         raise ValueError(Errors.SEARCH_OTHER_WIDTH.format(theirs=theirs.width, ours=ours.width, **names))
-    if not theirs.is_same(ours):
+    if theirs.digest != ours.digest:
         raise ValueError(Errors.SEARCH_OTHER_ENCODER.format(**names))
 
 
@@ -49,5 +40,4 @@ def identify(pipe: SentenceBert) -> EncoderIdentity:
     if not isinstance(pipe, SentenceBert):
         raise TypeError(Errors.SEARCH_NO_IDENTITY.format(given=shown(pipe)))
     encoder = pipe.text_encoder()
-    digests = encoder.digests()
-    return EncoderIdentity(encoder.name, encoder.width, *digests)
+    return EncoderIdentity(encoder.name, encoder.width, encoder.digest())

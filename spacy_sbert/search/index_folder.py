@@ -24,8 +24,7 @@ from .encoder import EncoderIdentity, check_encoder
 from .errors import Errors
 
 MANIFEST = "index.json"
-FORMAT = "spacy-sbert index 2"
-FORMER = "spacy-sbert index 1"  # whose encoder's digest is what EncoderIdentity calls the former one
+FORMAT = "spacy-sbert index 1"
 Kind = Literal["flat", "hnsw", "ivf", "ivfpq"]
 BuiltKind = Annotated[Literal["flat", "hnsw", "ivf"], Named()]  # by VectorIndex.build; "ivfpq" is of build_ivfpq
 KINDS = names_of(BuiltKind)
@@ -71,7 +70,7 @@ class Manifest(BaseModel, frozen=True):
 class SavedManifest(Manifest, frozen=True):
     """With its format, as it stands in the file."""
 
-    format: Literal["spacy-sbert index 2", "spacy-sbert index 1"]
+    format: Literal["spacy-sbert index 1"]
     build: str = Field(pattern="^[0-9a-f]{32}$")
     sha256: str
 
@@ -80,8 +79,6 @@ class SavedManifest(Manifest, frozen=True):
         said, encoder = self.model_dump(exclude={"format", "encoder"}), self.encoder
         if encoder is not None and encoder.width != self.width:
             raise ValueError(f"the width is {self.width}, that of the encoder {encoder.width}")
-        if encoder is not None and self.format == FORMER:
-            encoder = EncoderIdentity(encoder.name, encoder.width, "", encoder.digest)
         return Manifest(encoder=encoder, **said)
 
 
@@ -232,8 +229,7 @@ def _files(folder: Path, build: str) -> tuple[Path, Path, Path]:
 
 def _write_rows(rows: Sequence[IndexRow], write: Callable[[bytes], object]) -> None:
     for row in rows:
-        known = {name: value for name, value in row._asdict().items() if name != "row" or value is not None}
-        write((json.dumps(known) + "\n").encode("utf8"))
+        write((json.dumps(row._asdict()) + "\n").encode("utf8"))
 
 
 def _write_hashed(path: Path, work: Callable[[Callable[[bytes], int]], object]) -> str:

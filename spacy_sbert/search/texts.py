@@ -111,8 +111,8 @@ def open_index(
     saved.check_encoder(encoder, folder)
     if kind is not None and saved.kind != kind:
         raise ValueError(Errors.SEARCH_OTHER_KIND.format(folder=folder, theirs=saved.kind, given=kind))
-    former = [IndexRow(text, None) for text in read.texts]  # former versions kept no rows
-    if not any(saved.rows_sha256 == rows_digest(each) for each in (rows, former)):
+    unnumbered = [IndexRow(text, None) for text in read.texts]  # as VectorIndex.build(vectors, texts=texts) has them
+    if not any(saved.rows_sha256 == rows_digest(each) for each in (rows, unnumbered)):
         theirs = corpus_of(read_rows(folder, saved), folder)
         if theirs[:2] != read[:2] or (theirs.ids is not None and read.ids is not None and theirs.ids != read.ids):
             raise ValueError(Errors.SEARCH_OTHER_TEXTS.format(folder=folder, corpus=corpus))

@@ -26,8 +26,6 @@ from .sentence_pooling import SentencePooling
 IGNORED = {"_name_or_path", "architectures", "transformers_version", "dtype", "torch_dtype", "use_cache", "return_dict"}
 IGNORED |= {"id2label", "label2id", "problem_type", "initializer_range", "gradient_checkpointing", "output_attentions"}
 IGNORED |= {"output_hidden_states", "_attn_implementation", "_attn_implementation_autoset"}
-# All that the former digest knows of it.
-FORMER_CONFIG = ("model_type", "hidden_act", "num_attention_heads", "layer_norm_eps")
 # What a slow tokenizer does to it tells how it normalises and splits: it has no one text that says so.
 PROBE = "The Quick brown Fox's ÉCOLE Ångström ﬁne ½ 中文かな\tIt is 3,141.59 (e.g.) don't\u200b \u00a0_[MASK] <mask> İ"
 
@@ -48,23 +46,16 @@ def encoder_digest(encoder: RowTransformer, pooling: SentencePooling) -> str:
 
     encoder (RowTransformer): it is loaded. pooling (SentencePooling): what makes vectors of its states.
     """
-    return encoder_digests(encoder, pooling)[0]
-
-
-def encoder_digests(encoder: RowTransformer, pooling: SentencePooling) -> tuple[str, str]:
-    """The digest, and what it was once: that knows the vocabulary, but not the normaliser, of the tokenizer.
-
-    The digest is of the former one and of what that left out; so the weights are gone through once.
-    """
     load(encoder)
-    network = encoder.shim.network
-    former = _former_digest(encoder, pooling)
-    found = hashlib.sha256(json.dumps([former, encoder_state(encoder, pooling)], sort_keys=True).encode("utf8"))
-    parameters = dict(network.named_parameters())
-    for name, buffer in sorted(network.state_dict().items()):
-        if name not in parameters:
-            _add(found.update, name, buffer.detach().cpu().numpy())
-    return found.hexdigest(), former
+    found = hashlib.sha256(json.dumps(encoder_state(encoder, pooling), sort_keys=True).encode("utf8"))
+    for name, weight in sorted(encoder.shim.network.state_dict().items()):
+        weight = weight.detach().cpu()
+        _add(found.update, name, (weight.float() if weight.is_floating_point() else weight).numpy())
+    for number, node in enumerate(pooling.walk()):
+        for name in node.param_names:
+            if node.has_param(name):
+                _add(found.update, f"{number} {name}", to_numpy(node.get_param(name)))
+    return found.hexdigest()
 
 
 def layers_digest(
@@ -167,30 +158,6 @@ def encoder_state(encoder: RowTransformer, pooling: SentencePooling) -> dict[str
         "normalize": pooling.normalizes(settings),
         "width": pooling.width(encoder.get_dim("nO"), settings),
     }
-
-
-def _former_digest(encoder: RowTransformer, pooling: SentencePooling) -> str:
-    shim, settings = encoder.shim, encoder.shim.load()
-    how = {
-        "pooling": pooling.pooling_name,
-        "normalize": pooling.normalizes(settings),
-        "overflow": encoder.overflow,
-        "prompt": encoder.prompt(),
-        "include_prompt": encoder.prompts.include,
-        "truncate_dim": pooling.width(encoder.get_dim("nO"), settings),
-        "max_length": settings.max_length,
-        "lowercase": settings.lowercase,
-        "config": {key: getattr(shim.network.config, key, None) for key in FORMER_CONFIG},
-        "vocabulary": sorted(shim.tokenizer.get_vocab().items()),
-    }
-    found = hashlib.sha256(json.dumps(how, sort_keys=True).encode("utf8"))
-    for name, parameter in sorted(shim.network.named_parameters()):
-        _add(found.update, name, parameter.detach().float().cpu().numpy())
-    for number, node in enumerate(pooling.walk()):
-        for name in node.param_names:
-            if node.has_param(name):
-                _add(found.update, f"{number} {name}", to_numpy(node.get_param(name)))
-    return found.hexdigest()
 
 
 def _add(update: Callable[[bytes | memoryview], object], name: str, array: numpy.ndarray) -> None:

@@ -37,10 +37,10 @@ class StaticTextEncoder:
         """Of the encoder."""
         return self.table.name
 
-    def digests(self) -> tuple[str, str]:
-        """Of what vectors depend on; there is no former one."""
+    def digest(self) -> str:
+        """Of what vectors depend on."""
         self.load()
-        return layers_digest([self.table], self.table.get_dim("nO"), self.pooling), ""
+        return layers_digest([self.table], self.table.get_dim("nO"), self.pooling)
 
     def load(self) -> None:
         """Read the table, unless it is there."""

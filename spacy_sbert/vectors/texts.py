@@ -23,7 +23,7 @@ from ..errors.texts import Text, checked_texts
 from .call import AS_CONFIGURED, Call
 from .cuts import CutCounter
 from .errors import Errors
-from .identity import encoder_digests
+from .identity import encoder_digest
 from .processes import encode_in_processes
 from .sentence_pooling import SentencePooling, pool_rows
 from .texts_encoder import Encoded, Moved, TextsEncoder, unmoved
@@ -52,9 +52,9 @@ class TextEncoder:
         """Of the encoder."""
         return self.transformer.shim.load().name
 
-    def digests(self) -> tuple[str, str]:
+    def digest(self) -> str:
         """Of what vectors depend on."""
-        return encoder_digests(self.transformer, self.pooling)
+        return encoder_digest(self.transformer, self.pooling)
 
     @property
     def max_length(self) -> int | None:

@@ -40,8 +40,8 @@ class TextsEncoder(Protocol):
     def load(self) -> None:
         """Load the weights, unless they are."""
 
-    def digests(self) -> tuple[str, str]:
-        """Of what vectors depend on, see encoder_digests."""
+    def digest(self) -> str:
+        """Of what vectors depend on, see encoder_digest."""
 
     def tokenize(self, texts: list[str]) -> Any:
         """The units of texts."""

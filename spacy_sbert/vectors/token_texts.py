@@ -49,10 +49,10 @@ class TokenTextEncoder:
         """Of the encoder."""
         return next(node.name for node in (*self.encoder.layers, self.upstream) if node is not None)
 
-    def digests(self) -> tuple[str, str]:
-        """Of what vectors depend on; there is no former one."""
+    def digest(self) -> str:
+        """Of what vectors depend on."""
         models = [model for model in (self.encoder, self.upstream) if model is not None]
-        return layers_digest(models, self._hidden, self.pooling, self.tokenizer), ""
+        return layers_digest(models, self._hidden, self.pooling, self.tokenizer)
 
     def load(self) -> None:
         """There is nothing to load."""

@@ -24,7 +24,7 @@ def encode(*arguments):
 
 def test_encode(pipeline, sbert, texts, write_texts, tmp_path):
     path, output = write_texts("a.csv", texts), tmp_path / "out.npy"
-    options = ["--pipeline", pipeline, "--name", "encoder"]
+    options = ["--pipeline", pipeline, "--pipe", "encoder"]
     code, said = encode(path, output, *options, "--column", 1, "--no-header", "--dtype", "float16", "--window", 3)
     assert code == 0 and "Wrote 9 vectors of width 16" in said and "3 are zero: their texts are empty" in said
     assert "9/9" in said, "a bar"
@@ -39,10 +39,10 @@ def test_encode(pipeline, sbert, texts, write_texts, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--name", "sbert"], "no 'sbert' pipe named 'sbert': those it has are encoder"),
-        (["--name", "encoder", "--precision", "int4"], "Unknown precision 'int4': expected one of float32"),
-        (["--name", "encoder", "--gpu-ids", "0,x"], "Cannot use --gpu-ids 0,x: expected whole numbers"),
-        (["--name", "encoder", "--column", "body"], "a.csv, line 1: expected a column 'body', got id, text"),
+        (["--pipe", "sbert"], "no 'sbert' pipe named 'sbert': those it has are encoder"),
+        (["--pipe", "encoder", "--precision", "int4"], "Unknown precision 'int4': expected one of float32"),
+        (["--pipe", "encoder", "--gpu-ids", "0,x"], "Cannot use --gpu-ids 0,x: expected whole numbers"),
+        (["--pipe", "encoder", "--column", "body"], "a.csv, line 1: expected a column 'body', got id, text"),
     ],
 )
 def test_what_is_refused(pipeline, texts, write_texts, tmp_path, options, message):
@@ -52,7 +52,7 @@ def test_what_is_refused(pipeline, texts, write_texts, tmp_path, options, messag
 
 def test_stopped_and_resumed(pipeline, texts, write_texts, tmp_path, monkeypatch):
     path, output = write_texts("a.txt", texts), tmp_path / "out.npy"
-    options = ["--pipeline", pipeline, "--name", "encoder", "--window", 3, "--quiet"]
+    options = ["--pipeline", pipeline, "--pipe", "encoder", "--window", 3, "--quiet"]
     whole = run.encode_windows
 
     def stopped(*args, **kwargs):

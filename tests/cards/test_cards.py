@@ -279,7 +279,9 @@ def test_commands(make_nlp, tmp_path, monkeypatch):
     path.write_text("# By hand\n", encoding="utf8")
     kept = run("card", tmp_path / "nlp")
     assert kept.exit_code == 0 and "Kept" in kept.stdout and path.read_text(encoding="utf8") == "# By hand\n"
-    assert run("card", tmp_path / "nlp", "--force").exit_code == 0 and "By hand" not in path.read_text(encoding="utf8")
+    assert run("card", tmp_path / "nlp", "--overwrite").exit_code == 0 and "By hand" not in path.read_text(
+        encoding="utf8"
+    )
 
     updated = []
     monkeypatch.setattr(cards, "update_hub", lambda repo, metadata: updated.append((repo, metadata.model_name)))

@@ -194,7 +194,7 @@ def test_evaluate_suites_and_compare(make_nlp, tmp_path):
     make_nlp().to_disk(tmp_path / "nlp")
     settings = ["--suite", "sts,triplets,arguments", "--any-count", "--bootstrap", 20]
     for place in ("first", "second"):
-        done = run("sbert", "evaluate", tmp_path / "nlp", data, *settings, "-o", tmp_path / place / "tiny.json")
+        done = run("sbert", "benchmark", tmp_path / "nlp", data, *settings, "-o", tmp_path / place / "tiny.json")
         assert done.returncode == 0, done.stdout + done.stderr
         results = json.loads((tmp_path / place / "tiny.json").read_text())
         assert list(results["tasks"]) == ["STSb-dev", "wikisec", "UKP-ASPECT"] and results["failed"] == {}
@@ -209,10 +209,10 @@ def test_evaluate_suites_and_compare(make_nlp, tmp_path):
     assert all(task["reused"] for task in results["tasks"].values())
 
     baseline = ["--baseline", "random-projection", "-o", tmp_path / "words.json"]
-    done = run("sbert", "evaluate", "blank:en", data, *settings, *baseline)
+    done = run("sbert", "benchmark", "blank:en", data, *settings, *baseline)
     assert done.returncode == 0, done.stdout + done.stderr
     pair = [tmp_path / "second" / "tiny.json", tmp_path / "words.json"]
-    done = run("sbert", "evaluate", "--compare", *pair, "-o", tmp_path / "both.json")
+    done = run("sbert", "compare", *pair, "-o", tmp_path / "both.json")
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "both.html").is_file() and (tmp_path / "both.md").read_text(
         encoding="utf8"
@@ -225,19 +225,19 @@ def test_evaluate_suites_that_fail(make_nlp, tmp_path):
     triplets = data / "wikisec" / "test.csv"
     triplets.write_text(triplets.read_text(encoding="utf8") + "title,a,b,\n", encoding="utf8")
     output = tmp_path / "results.json"
-    done = run("sbert", "evaluate", tmp_path / "nlp", data, "-s", "sts,triplets", "--any-count", "-o", output)
+    done = run("sbert", "benchmark", tmp_path / "nlp", data, "-s", "sts,triplets", "--any-count", "-o", output)
     assert done.returncode == 1 and "Traceback" not in done.stdout + done.stderr
     results = json.loads(output.read_text())
     assert list(results["tasks"]) == ["STSb-dev"] and "test.csv, line 82" in results["failed"]["wikisec"]
-    done = run("sbert", "evaluate", tmp_path / "nlp", data, "-s", "sick")
+    done = run("sbert", "benchmark", tmp_path / "nlp", data, "-s", "sick")
     assert done.returncode == 1 and "SICK_trial.txt" in done.stdout and "zenodo" in done.stdout
-    done = run("sbert", "evaluate", tmp_path / "nlp", data, "-s", "sts", "--normalization", "l2")
+    done = run("sbert", "benchmark", tmp_path / "nlp", data, "-s", "sts", "--normalization", "l2")
     assert done.returncode == 1 and "'l2'" in done.stdout and "zscore" in done.stdout
-    done = run("sbert", "evaluate", "--compare", output, data / "STSBenchmark" / "sts-dev.csv")
+    done = run("sbert", "compare", output, data / "STSBenchmark" / "sts-dev.csv")
     assert done.returncode == 1 and "sts-dev.csv" in done.stdout and "Traceback" not in done.stdout + done.stderr
-    done = run("sbert", "evaluate", "--compare", output)
+    done = run("sbert", "compare", output)
     assert done.returncode == 1 and "Cannot compare 1 results" in done.stdout
-    done = run("sbert", "evaluate", tmp_path / "nlp", tmp_path / "nowhere")
-    assert done.returncode == 1 and "nowhere" in done.stdout and "Traceback" not in done.stdout + done.stderr
-    done = run("sbert", "evaluate", tmp_path / "nlp", data, "-o", tmp_path / "report.md")
+    done = run("sbert", "evaluate", tmp_path / "nlp", "nowhere")
+    assert done.returncode == 2 and "nowhere" in done.stderr and "Traceback" not in done.stdout + done.stderr
+    done = run("sbert", "benchmark", tmp_path / "nlp", data, "-o", tmp_path / "report.md")
     assert done.returncode == 1 and "ends in .json" in done.stdout

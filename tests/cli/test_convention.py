@@ -45,7 +45,7 @@ spacy.registry.span_getters("own.spans.v1")(sentence_spans)
 
 
 def options_of(command):
-    return {option for one in COMMANDS[command].params for option in one.opts if not getattr(one, "hidden", False)}
+    return {option for one in COMMANDS[command].params for option in one.opts}
 
 
 def test_every_command_is_classified():

@@ -1,4 +1,4 @@
-"""`encode PIPELINE INPUT OUTPUT`, as the other commands have it, and `encode INPUT OUTPUT`, as it was before."""
+"""`encode PIPELINE INPUT OUTPUT`, as the other commands have it, and `encode INPUT OUTPUT`."""
 
 import numpy
 import pytest
@@ -28,11 +28,7 @@ def test_both_forms_write_the_same(folder):
     paths, expected = (folder / "texts.txt", folder / "out.npy"), numpy.load(folder / "expected.npy")
     pipeline = folder / "nlp"
     forms = [(pipeline, *paths), (*paths, "--pipeline", pipeline), (*paths, "-p", pipeline), ("-q", pipeline, *paths)]
-    forms += [
-        (pipeline, *paths, "--pipe", "sbert"),
-        (pipeline, *paths, "--name", "sbert"),
-        (pipeline, *paths, "-n", "sbert"),
-    ]
+    forms += [(pipeline, *paths, "--pipe", "sbert")]
     forms += [(pipeline, *paths, "--gpu-id", "-1"), (pipeline, *paths, "--gpu-ids", ""), (pipeline, *paths, "-g", "-1")]
     for form in forms:
         code, said = run(*form, "--overwrite")

@@ -1,4 +1,4 @@
-"""`evaluate`, `benchmark` and `compare`; and the old calls of `evaluate`, which was all three."""
+"""`evaluate`, `benchmark` and `compare`."""
 
 import csv
 import json
@@ -17,7 +17,7 @@ from typer import Option, Typer
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
-from spacy_sbert.cli.options import HIDDEN, takes_options
+from spacy_sbert.cli.options import takes_options
 from spacy_sbert.cli.reports import show
 from spacy_sbert.component.sbert import SentenceBert
 from spacy_sbert.readers import PairCorpus, read_sts
@@ -44,40 +44,13 @@ def run(*arguments):
     return done
 
 
-def without_time(folder):
-    """What a run saved, by name, but what only says that a task was measured before."""
-    results = json.loads((folder / "a.json").read_text())
-    for task in results["tasks"].values():
-        task.pop("reused")
-    del results["sha256"], results["model"]["encoded"]
-    return results
-
-
-def test_the_old_call_on_a_folder_is_benchmark(folder):
-    done = []
-    for name, place in (("benchmark", "new"), ("evaluate", "old")):
-        options = [*FEW, "--format", "sts"] if name == "evaluate" else FEW  # which a folder has no use for
-        done.append(run(name, folder / "nlp", folder / "data", *options, "-o", folder / place / "a.json"))
-    new, old = done
-    assert new.exit_code == old.exit_code == 0
-    assert new.stdout.replace("/new/", "/old/") == old.stdout
-    assert "sbert benchmark" in old.stderr and old.stderr.startswith("[sbert-old-call]")
-    assert "old-call" not in new.stderr
-    assert without_time(folder / "new") == without_time(folder / "old")
-    assert all((folder / place / f"a.{kind}").is_file() for place in ("new", "old") for kind in ("md", "html"))
-
-
-def test_the_old_call_that_compares_is_compare(folder):
+def test_models_of_equal_vectors_are_told(folder):
     for name in "ab":
         options = [*FEW, "--baseline", "random-projection", "-o", folder / f"{name}.json"]
         assert run("benchmark", "blank:en", folder / "data", *options).exit_code == 0
-    paths = [folder / "a.json", folder / "b.json"]
-    new = run("compare", *paths, "-o", folder / "new.json", "--quiet")
-    old = run("evaluate", *paths, "--compare", "-o", folder / "old.json", "--quiet")
-    assert new.exit_code == old.exit_code == 0
-    assert new.stdout.replace("new.", "old.") == old.stdout and "one and the same model" in new.stdout
-    assert "sbert compare" in old.stderr and new.stderr == ""
-    assert (folder / "new.json").read_bytes() == (folder / "old.json").read_bytes()
+        assert all((folder / f"{name}.{kind}").is_file() for kind in ("md", "html"))
+    done = run("compare", folder / "a.json", folder / "b.json", "-o", folder / "both.json", "--quiet")
+    assert done.exit_code == 0 and "one and the same model" in done.stdout and done.stderr == ""
 
 
 def test_models_without_a_name_go_by_their_folders(folder):
@@ -105,20 +78,19 @@ def test_a_terminal_gets_a_plain_table_and_a_file_markdown(monkeypatch):
     assert "mine   70.00 [1]" in shown[1] and "|" not in shown[1]
 
 
-def test_a_file_is_scored_without_a_note(folder):
-    done = run("evaluate", folder / "nlp", SAMPLE / "pairs-dev.csv", "--suite", "sts", "--seeds", 3)
-    assert done.exit_code == 0 and "Spearman" in done.stdout and "old-call" not in done.stderr
+def test_a_file_is_scored(folder):
+    done = run("evaluate", folder / "nlp", SAMPLE / "pairs-dev.csv", "--quiet")
+    assert done.exit_code == 0 and "Spearman" in done.stdout and done.stderr == ""
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["evaluate", "nlp"], 1, "No data at None"),
-        (["evaluate", "nlp", "data", "nlp"], 1, "Cannot take nlp"),
-        (["evaluate", "nlp", "nowhere"], 1, "No data at nowhere"),
-        (["evaluate", "nlp", "data", "--seeds", "0"], 2, "--seeds"),
-        (["evaluate", "--compare", "nowhere.json"], 1, "Cannot compare"),
-        (["evaluate", "nlp", "data", "--suite", "x"], 1, "Unknown suite 'x'"),
+        (["evaluate", "nlp"], 2, "data_path"),
+        (["evaluate", "nlp", "data", "nlp"], 2, "nlp"),
+        (["evaluate", "nlp", "nowhere"], 2, "nowhere"),
+        (["evaluate", "nlp", "data"], 1, "data is a folder: give a file of examples"),
+        (["benchmark", "nlp", "data", "--seeds", "0"], 2, "--seeds"),
         (["benchmark", "nlp", "data", "--suite", "x"], 1, "Unknown suite 'x'"),
         (["benchmark", "nlp", "nowhere"], 2, "nowhere"),
         (["benchmark", "nlp", "data", "-o", "a.md"], 1, "ends in .json"),
@@ -136,7 +108,7 @@ def test_what_cannot_be_done(folder, monkeypatch, arguments, code, said):
 def test_help_lists_what_belongs_to_a_command():
     shown = {name: run(name, "--help").output for name in ("evaluate", "benchmark", "compare")}
     assert "--format" in shown["evaluate"] and "--suite" not in shown["evaluate"]
-    assert "--compare" not in shown["evaluate"] and "--suite" in shown["benchmark"]
+    assert "--suite" in shown["benchmark"]
     assert "--format" not in shown["benchmark"] and "--output" in shown["compare"]
 
 
@@ -154,16 +126,10 @@ def test_options_reach_a_command_as_one_object():
     def shown_cli(name: str, *, options: Options) -> None:
         seen.append((name, options))
 
-    @made.command("hidden")
-    @takes_options
-    def hidden_cli(name: str, *, options: Annotated[Options, HIDDEN]) -> None:
-        seen.append((name, options))
-
-    for command in ("shown", "hidden"):
-        assert CliRunner().invoke(made, [command, "a", "-s", "5", "--loud"]).exit_code == 0
-        assert CliRunner().invoke(made, [command, "a"]).exit_code == 0
-        assert seen[-2:] == [("a", Options(5, True)), ("a", Options())]
-        assert ("--size" in CliRunner().invoke(made, [command, "--help"]).output) is (command == "shown")
+    assert CliRunner().invoke(made, ["a", "-s", "5", "--loud"]).exit_code == 0
+    assert CliRunner().invoke(made, ["a"]).exit_code == 0
+    assert seen == [("a", Options(5, True)), ("a", Options())]
+    assert "--size" in CliRunner().invoke(made, ["--help"]).output
 
 
 # A table with columns of its own

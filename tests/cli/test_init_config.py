@@ -128,7 +128,7 @@ def test_what_it_writes_is_trained_and_scored(tmp_path, name, tiny_bert):
         ]
         measure = "triplet_acc"
     out = tmp_path / "own.cfg"
-    said = run("init-config", *paths, "--out", out, "--encoder", tiny_bert, "--epochs", 2)
+    said = run("init-config", *paths, "--output", out, "--encoder", tiny_bert, "--epochs", 2)
     assert f"python -m spacy sbert train {out} --output training/mine" in said and "60 " in said
     config = load_config(out, interpolate=True)
     assert config["training"]["max_epochs"] == 2 and weighted(config) == {measure: 1.0} and f"; {measure} every" in said
@@ -145,17 +145,17 @@ def test_what_it_writes_is_trained_and_scored(tmp_path, name, tiny_bert):
 
 def test_pairs_alone_cannot_be_scored(tmp_path):
     path = write(tmp_path / "own.csv", ("one", "two"), [texts(9 + i)[:2] for i in range(20)])
-    assert "[sbert-init-no-gold]" in run("init-config", path, path, "--out", tmp_path / "x.cfg", code=1)
+    assert "[sbert-init-no-gold]" in run("init-config", path, path, "--output", tmp_path / "x.cfg", code=1)
     assert not (tmp_path / "x.cfg").exists()
 
 
 def test_what_is_wrong_in_a_table_is_said_before_training(tmp_path):
     path = table(tmp_path / "train.csv", "graded")
     bad = write(tmp_path / "dev.csv", ("one", "two", "sim"), [("a b", "c d", 9)])
-    said = run("init-config", path, bad, "--out", tmp_path / "x.cfg", code=1)
+    said = run("init-config", path, bad, "--output", tmp_path / "x.cfg", code=1)
     assert "dev.csv, line 2" in said and "'9'" in said
     other = write(tmp_path / "other.csv", ("one", "three", "sim"), [("a b", "c d", 1)])
-    assert "'two'" in run("init-config", path, other, "--out", tmp_path / "x.cfg", code=1)
+    assert "'two'" in run("init-config", path, other, "--output", tmp_path / "x.cfg", code=1)
 
 
 # What is wrong in a column of scores is never passed over
@@ -178,7 +178,7 @@ def test_a_bad_score_is_named_and_never_drops_the_column(tmp_path, bad, scores):
     path = write(tmp_path / "bad.csv", header, with_score(graded_rows(scores=scores), 41, bad))
     for paths in ((path, good), (good, path), (path, path)):
         for options in ((), ("--score", "sim"), ("--members", "one,two")):
-            said = run("init-config", *paths, "--out", tmp_path / "x.cfg", *options, code=1)
+            said = run("init-config", *paths, "--output", tmp_path / "x.cfg", *options, code=1)
             assert "[sbert-table-not-a-number]" in said and "bad.csv, line 41:" in said, said
             assert f"'sim', got '{' '.join(bad.split())}'" in said.replace("' '", "''")
     assert not (tmp_path / "x.cfg").exists()
@@ -232,7 +232,7 @@ def test_a_field_that_json_leaves_out_is_a_blank_cell(tmp_path, missing):
 def test_one_score_does_not_decide_the_range(tmp_path, scores, given, wide, others):
     rows = with_score(graded_rows(scores=scores), 33, given)
     path = write(tmp_path / "own.csv", ("one", "two", "sim"), rows)
-    said = run("init-config", path, path, "--out", tmp_path / "x.cfg", code=1)
+    said = run("init-config", path, path, "--output", tmp_path / "x.cfg", code=1)
     assert f"own.csv, line 33: the score {given:g} in the column 'sim'" in said
     assert f"1 of 60 are outside of {others}" in said and f"scaled from {wide}" in said
     remedy = said[said.index("--min-score") :].rstrip(".").split()
@@ -245,13 +245,13 @@ def test_a_score_just_below_the_range(tmp_path, scores, end):
     """Both remedies work: the end of the range in its place, or the range that holds it."""
     rows = graded_rows(scores=scores)
     path = write(tmp_path / "own.csv", ("one", "two", "sim"), with_score(rows, 33, -0.02))
-    said = run("init-config", path, path, "--out", tmp_path / "x.cfg", code=1)
+    said = run("init-config", path, path, "--output", tmp_path / "x.cfg", code=1)
     assert "own.csv, line 33: the score -0.02 in the column 'sim' is not in the range of the others" in said
     assert f"outside of 0 to {end} (line 33)" in said and "Repair the line, to 0 if it is just beyond" in said
     options = said[said.index("--min-score") :].rstrip(".").split()
-    assert "Scores are scaled from -" in run("init-config", path, path, "--out", tmp_path / "x.cfg", *options)
+    assert "Scores are scaled from -" in run("init-config", path, path, "--output", tmp_path / "x.cfg", *options)
     repaired = write(tmp_path / "repaired.csv", ("one", "two", "sim"), with_score(rows, 33, 0))
-    said = run("init-config", repaired, repaired, "--out", tmp_path / "y.cfg")
+    said = run("init-config", repaired, repaired, "--output", tmp_path / "y.cfg")
     assert ("Scores are scaled from 0..5 to 0..1" in said) is (end == 5) and "0..1 to 0..1" not in said
     assert load_config(tmp_path / "y.cfg")["corpora"]["train"]["max_score"] == end
 
@@ -263,7 +263,7 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path):
     for line in (5, 21, 30):
         rows[line - 2][2] = "n/a"
     path = write(tmp_path / "bad.csv", ("one", "two", "sim"), rows)
-    said = run("init-config", path, path, "--out", tmp_path / "x.cfg", code=1)
+    said = run("init-config", path, path, "--output", tmp_path / "x.cfg", code=1)
     assert "[sbert-table-bad-lines]" in said and "2 kinds of faults" in said
     assert (
         "bad.csv, line 5: expected a number" in said and "(3 of its 60 cells are no numbers: lines 5, 21, 30)" in said
@@ -271,7 +271,7 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path):
     assert "bad.csv, line 4: two is empty" in said and "The same in lines 9, 10, 11, 12, 13 and 2 more." in said
     given = ("--score", "sim", "--min-score", 0, "--max-score", 3)
     path = write(tmp_path / "wide.csv", ("one", "two", "sim"), with_score(graded_rows(scores=[1, 2, 3]), 7, 4))
-    said = run("init-config", path, path, "--out", tmp_path / "x.cfg", *given, code=1)
+    said = run("init-config", path, path, "--output", tmp_path / "x.cfg", *given, code=1)
     assert "[sbert-bad-score]" in said and "bad-lines" not in said and "The same" not in said
 
 
@@ -301,7 +301,7 @@ def test_scores_that_are_spread_decide_the_range(tmp_path):
 
 def test_columns_that_are_not_used_are_said(tmp_path):
     path = table(tmp_path / "own.csv", "graded")
-    assert "Columns not used: id" in run("init-config", path, path, "--out", tmp_path / "x.cfg")
+    assert "Columns not used: id" in run("init-config", path, path, "--output", tmp_path / "x.cfg")
 
 
 def test_how_long_and_how_often_is_said_as_training_has_it(tmp_path, monkeypatch):

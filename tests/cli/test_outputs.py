@@ -125,10 +125,7 @@ def test_a_folder_that_holds_something(make_nlp, folder, monkeypatch):
     assert sorted(path.name for path in folder.iterdir()) == ["file", "nlp", "out", "own.csv", "texts.txt", "two"]
 
 
-FORMER = [{"a": 1}, ["tasks"], "text"]
-
-
-@pytest.mark.parametrize("held", [*FORMER, None])
+@pytest.mark.parametrize("held", [{"a": 1}, ["tasks"], "text", None])
 def test_benchmark_brings_its_own_results_up_to_date(folder, held):
     """It goes on with what it has kept; a file that holds something else stays."""
     (folder / "data" / "STSBenchmark").mkdir(parents=True)
@@ -162,9 +159,8 @@ def test_reports_beside_results_stay(folder, suffix):
 
 
 def test_a_readme_written_by_hand(folder):
-    """card keeps it without an error, as before; --force is what --overwrite was called."""
+    """card keeps it without an error."""
     readme = folder / "nlp" / "README.md"
-    for option in ("--overwrite", "--force", "-F"):
-        readme.write_text(HAND)
-        assert run("card", folder / "nlp")[0] == 0 and readme.read_text() == HAND
-        assert run("card", folder / "nlp", option)[0] == 0 and readme.read_text() != HAND
+    readme.write_text(HAND)
+    assert run("card", folder / "nlp")[0] == 0 and readme.read_text() == HAND
+    assert run("card", folder / "nlp", "--overwrite")[0] == 0 and readme.read_text() != HAND

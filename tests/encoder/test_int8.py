@@ -7,7 +7,6 @@ import numpy
 import pytest
 import spacy
 import torch
-from safetensors.torch import save
 from small_models import FAMILIES, by_window, make_model, make_rows, make_window
 from srsly import cloudpickle
 from thinc.api import Adam
@@ -295,8 +294,6 @@ def test_damaged_ranges(tmp_path, damage):
     found = calibrate(model, windows_of([9, 5]))
     path.write_bytes(found.to_bytes())
     assert read_calibration(tmp_path, model).digest() == found.digest()
-    path.write_bytes(save({**found.ranges, "n_wordpieces": torch.tensor(14)}))  # as it was saved before
-    assert read_calibration(tmp_path, model) is None
     ranges = dict(found.ranges)
     if damage == "shape":
         ranges["mix"] = ranges["mix"][:, :, 1:].contiguous()

@@ -141,8 +141,8 @@ def test_speed_of_models_and_baselines_in_one_table():
     rows = table(compare_markdown(models), "Speed (laid out as Table 7)")
     assert rows[0][3:] == ["padded, as they come", "padded, sorted (smart batching)", "own way"]
     assert rows[1] == ["sbert", "CPU", "2000", "100.00", "150.50", "1,400.00"] and rows[2][3:] == ["-", "-", "9,000.00"]
-    former = {"sorted": {"sentences_per_second": 9.0}, "unsorted": {"sentences_per_second": 8.0}}
-    task = classified(0, suite="speed", primary="sorted.sentences_per_second", variants=[{**OWN, "scores": former}])
+    others = {"sorted": {"sentences_per_second": 9.0}, "unsorted": {"sentences_per_second": 8.0}}
+    task = classified(0, suite="speed", primary="sorted.sentences_per_second", variants=[{**OWN, "scores": others}])
     text = markdown(results({"speed": task}))
     assert "Table 7" not in text and "unsorted sentences per second" in text
 

@@ -33,9 +33,14 @@ class Said(BaseModel):
 
 def test_objects_are_read_strictly_and_unsealed():
     data = json.dumps(sealed({"n": 1, "names": ["a"]})).encode()
-    assert parse_sealed(Said, data) == parse_sealed(Said, b'{"n": 1, "names": ["a"]}') == Said(n=1, names=["a"])
-    with pytest.raises(ValueError, match="its SHA-256 is not the one"):
-        parse_sealed(Said, data.replace(b'"n": 1', b'"n": 2'))
+    assert parse_sealed(Said, data) == Said(n=1, names=["a"])
+    for changed in (
+        data.replace(b'"n": 1', b'"n": 2'),
+        data.replace(b"sha256", b"sha257"),
+        b'{"n": 1, "names": ["a"]}',
+    ):
+        with pytest.raises(ValueError, match="its SHA-256 is not the one"):
+            parse_sealed(Said, changed)
     for data, message in [
         (b'{"n": "1", "names": [2]}', r"^n: .* integer; names\.0: .* string$"),
         (b'{"n": 1}', "^names: Field required$"),

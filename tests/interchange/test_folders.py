@@ -235,7 +235,7 @@ def test_commands(base, tmp_path):
         return CliRunner().invoke(app, list(map(str, arguments)))
 
     make(base, tmp_path / "in", "all")
-    done = run("import", tmp_path / "in", tmp_path / "nlp", "--lang", "de", "--name", "vectors")
+    done = run("import", tmp_path / "in", tmp_path / "nlp", "--lang", "de", "--pipe", "vectors")
     assert done.exit_code == 0, done.output
     assert spacy.load(tmp_path / "nlp").pipe_names == ["vectors"] and spacy.load(tmp_path / "nlp").lang == "de"
     assert run("export", tmp_path / "nlp", tmp_path / "out").exit_code == 0

@@ -351,7 +351,7 @@ def test_commands(tiny_bert, tmp_path):
         return CliRunner().invoke(app, list(map(str, arguments)))
 
     folder, given = make_folder(tiny_bert, tmp_path / "in", "all"), ["a man is eating food", "the cat sat"]
-    done = run("import", folder, tmp_path / "nlp", "--lang", "de", "--name", "vectors")
+    done = run("import", folder, tmp_path / "nlp", "--lang", "de", "--pipe", "vectors")
     assert done.exit_code == 0 and "--precision" not in done.output, done.output
     assert spacy.load(tmp_path / "nlp").pipe_names == ["vectors"]
     assert run("export", tmp_path / "nlp", tmp_path / "out").exit_code == 0

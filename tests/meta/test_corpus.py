@@ -104,7 +104,7 @@ def _files(folder):
             ("--method", "svd", "--size", "33"),
             "at most 32 directions to give on 120 sentences: sbert is 16 wide, sbert_max",
         ),
-        (("--name", "sbert"), "'sbert' is not an 'sbert_meta'"),
+        (("--pipe", "sbert"), "'sbert' is not an 'sbert_meta'"),
     ],
 )
 def test_the_command_says_what_is_wrong(two_encoders, options, message):

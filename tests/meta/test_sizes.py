@@ -8,6 +8,7 @@ from made_views import SENTENCES, make_views, unit
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
+from spacy_sbert.files.sealed_states import seal, unseal
 from spacy_sbert.meta import GCCA, SVD, CrossViewAutoencoder, estimator_from_bytes
 from spacy_sbert.meta.fitting import fit_meta
 from spacy_sbert.meta.methods import estimator_to_bytes
@@ -53,15 +54,13 @@ def test_the_default_is_what_the_size_would_have_given():
     assert numpy.array_equal(GCCA().fit(views).components_, GCCA(size=7).fit(views).components_)
 
 
-def test_what_was_saved_without_a_size_was_as_wide_as_the_widest():
+@pytest.mark.parametrize("size", ["7", None])
+def test_a_saved_size_is_a_whole_number(size):
     import srsly
 
-    fitted = SVD().fit(make_views())
-    parts = srsly.msgpack_loads(estimator_to_bytes(fitted))
-    del parts["size"]
-    assert estimator_from_bytes(srsly.msgpack_dumps(parts)).width == 7
-    with pytest.raises(ValueError, match="a whole number as size, found '7'"):
-        estimator_from_bytes(srsly.msgpack_dumps({**parts, "size": "7"}))
+    parts = srsly.msgpack_loads(unseal(estimator_to_bytes(SVD().fit(make_views()))))
+    with pytest.raises(ValueError, match=f"a whole number as size, found {size!r}"):
+        estimator_from_bytes(seal(srsly.msgpack_dumps({**parts, "size": size})))
 
 
 def test_the_message_names_ranks_and_its_remedy_works():

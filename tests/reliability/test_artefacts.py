@@ -1,6 +1,5 @@
 """Bits, bytes and ends of every file that we write, damaged: it is refused by name, or what comes of it is the same."""
 
-import json
 import shutil
 import signal
 import sys
@@ -24,7 +23,6 @@ from spacy_sbert.evaluation import Settings, evaluate_suites
 from spacy_sbert.evaluation.results import read_results
 from spacy_sbert.evaluation.suite import write_json
 from spacy_sbert.files.sealed_json import sealed
-from spacy_sbert.files.sealed_states import LENGTH, MARK
 from spacy_sbert.files.tables import read_table
 from spacy_sbert.meta.component import SentenceMeta
 from spacy_sbert.meta.members import PipeMember
@@ -301,36 +299,3 @@ def judge(cases, case, made, folder, expected):
         cases.check(is_same(found, expected), f"{case}: other results, and no word")
     if executed:
         cases.wrong(f"{case}: executed {executed}")
-
-
-def test_what_earlier_versions_saved_is_read(sbert, tmp_path):
-    """Without digests: results, kept tasks, runs, estimators and members' vectors."""
-    for name, make in ARTEFACTS.items():
-        folder = tmp_path / name / "made"
-        folder.mkdir(parents=True)
-        made = make(folder, sbert)
-        shutil.copytree(folder, tmp_path / name / "kept")
-        expected = made.read(folder)
-        shutil.rmtree(folder)
-        shutil.copytree(tmp_path / name / "kept", folder)
-        n_stripped = sum(map(strip_digest, [path for path in folder.rglob("*") if path.is_file()]))
-        assert is_same(made.read(folder), expected), name
-        assert n_stripped or not name.startswith(("estimator", "members", "kept", "results", "run")), name
-
-
-def strip_digest(path):
-    """Whether there was one."""
-    data = path.read_bytes()
-    if data[-LENGTH:].startswith(MARK):
-        path.write_bytes(data[:-LENGTH])
-    elif path.name in ("vectors.json", "results.json", "run.json") or path.name.startswith("STS"):
-        content = json.loads(data)
-        del content["sha256"]
-        content.pop("files", None)
-        path.write_text(json.dumps(content))
-    elif path.suffix == ".jsonl" and path.name.startswith("windows"):
-        lines = [json.loads(line) for line in data.splitlines()]
-        path.write_text("".join(json.dumps({**line, "line": 0}).replace(', "line": 0', "") + "\n" for line in lines))
-    else:
-        return False
-    return path.read_bytes() != data

@@ -80,7 +80,7 @@ def readers(nlp, folder):
     yield "fit-meta", ("a.txt", "a.jsonl"), lambda path: next(read_sentences(path))
     yield "word counts", ("a.txt",), read_counts
     yield "arguments", ("ArgPairs_GC.csv",), lambda path: read_arguments(path, "afs")
-    yield "evaluate --compare", ("a.json",), read_results
+    yield "compare", ("a.json",), read_results
     yield "int8", ("a.npz",), Int8Vectors.load
     yield "binary", ("a.npz",), BinaryVectors.load
     yield "kept vectors", ("a.npz",), lambda path: read_arrays(path, {"keys": ("uint8", 2)})

@@ -80,12 +80,12 @@ def make_fit_meta(pipeline, folder):
     return Job(work, check, again)
 
 
-def make_evaluate(pipeline, folder):
+def make_benchmark(pipeline, folder):
     for split in ("train", "dev", "test"):
         write_benchmark(folder / "data", split, pairs=40)
     output = folder / "out" / "results.json"
     options = ["--output", output, "--any-count", "--bootstrap", 20, "--seeds", 1]
-    work = partial(command, "sbert", "evaluate", pipeline, folder / "data", *options)
+    work = partial(command, "sbert", "benchmark", pipeline, folder / "data", *options)
 
     def check():
         tasks = read_results(output)["tasks"] if output.exists() else {}
@@ -143,7 +143,7 @@ def make_train(pipeline, folder):
 JOBS = {
     "encode": make_encode,
     "fit-meta": make_fit_meta,
-    "evaluate": make_evaluate,
+    "benchmark": make_benchmark,
     "index": make_index,
     "train": make_train,
 }

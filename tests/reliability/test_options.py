@@ -71,8 +71,7 @@ ALLOWED = {
     "checkpoint-every": {"0"},  # none
     "visualize clusters": {"0"},  # none
     "visualize seed": set(),  # of another style
-    "evaluate data_path": {""},  # the folder one is in
-    "benchmark folder": {""},
+    "benchmark folder": {""},  # the folder one is in
 }
 # Of files that are written or kept, which tests of files try; hub-card needs the hub, and has the options of card
 ELSEWHERE = {
@@ -81,7 +80,6 @@ ELSEWHERE = {
     "output_path",
     "index_path",
     "cache",
-    "out",
     "more",
     "results",
     "index",
@@ -111,7 +109,6 @@ OTHERWISE = {
     "queries": "a query",
     "input_path": "INPUT",
 }  # how else messages may name them
-OF_FOLDERS = {"suite", "normalization", "size", "classifier", "seeds", "bootstrap", "trained_on", "baseline", "encoder"}
 
 
 @pytest.fixture(scope="module")
@@ -143,24 +140,23 @@ def make_two(tiny_bert):
     return nlp
 
 
-def arguments_of(command: str, folder, tiny_bert, number: int, option: str) -> dict[str, str]:
+def arguments_of(command: str, folder, tiny_bert, number: int) -> dict[str, str]:
     """What the command must have, by name; `number` makes outputs of their own."""
     nlp, corpus = str(folder / "nlp"), str(folder / "corpus.txt")
     out = str(folder / f"out{number}")
     own = str(folder / "own.csv")
-    data = str(folder / ("data" if option in OF_FOLDERS else "pairs.csv"))
     return {
         "benchmark": {"pipeline": nlp, "folder": str(folder / "data")},
         "card": {"pipeline": nlp},
         "convert": {"input_path": str(folder / "pairs.csv"), "output_path": f"{out}.spacy"},
         "distill-static": {"teacher": nlp, "output": out, "--vocabulary": corpus, "--size": "2"},
         "encode": {"input_path": corpus, "output_path": f"{out}.npy", "--pipeline": nlp},
-        "evaluate": {"pipeline": nlp, "data_path": data},
+        "evaluate": {"pipeline": nlp, "data_path": str(folder / "pairs.csv")},
         "export": {"pipeline": nlp, "output": out},
         "fit-meta": {"pipeline": nlp, "corpus": corpus, "output": out},
         "import": {"source": str(tiny_bert), "output": out},
         "index": {"vectors": str(folder / "vectors"), "index_path": out},
-        "init-config": {"train_path": own, "dev_path": own, "--out": f"{out}.cfg"},
+        "init-config": {"train_path": own, "dev_path": own, "--output": f"{out}.cfg"},
         "search": {"pipeline": nlp, "corpus": corpus, "queries": "the dog"},
         "train": {"config": str(folder / "train.cfg")},
         "mine": {"pipeline": nlp, "corpus": corpus, "output": f"{out}.tsv"},
@@ -208,7 +204,7 @@ def test_options(counted, folder, tiny_bert, part, monkeypatch):
     with counted(PROMISE) as cases:
         for number, (command, name, written, value) in list(enumerate(every))[part::32]:
             what = f"{command} {written} {value!r}"
-            given = arguments_of(command, folder, tiny_bert, number, name)
+            given = arguments_of(command, folder, tiny_bert, number)
             done, shown = run(command, given, written, value)
             option = written.lstrip("-")
             keys = [f"{command} {written}", f"{command} {option}", option]

@@ -233,13 +233,6 @@ def empty(nlp: Language, chance: random.Random) -> tuple[Doc, Doc]:
     return doc, doc
 
 
-def of_earlier_version(nlp: Language, chance: random.Random) -> tuple[Doc, Doc]:
-    """Stored without its text."""
-    doc = nlp(make_text(chance))
-    del record_of(doc)[1]["text"]
-    return doc, doc
-
-
 def unprocessed(nlp: Language, chance: random.Random) -> tuple[Doc, None]:
     return nlp.get_pipe("sentencizer")(nlp.make_doc(make_text(chance))), None
 
@@ -258,7 +251,6 @@ PARTS: dict[str, Callable[[Language, random.Random], tuple[Doc, Doc | None]]] = 
     "unprocessed": unprocessed,
     "without user data": without_user_data,
     "empty": empty,
-    "of an earlier version": of_earlier_version,
 }
 
 

@@ -91,16 +91,16 @@ def test_rows_are_those_of_the_file(pipe, corpus, tmp_path):
     """Also of one with blank lines, which `encode` gives rows, too."""
     lines = ["", TEXTS[0], " ", *TEXTS[1:4], "", *TEXTS[4:]]
     (tmp_path / "blank.txt").write_text("\n".join(lines) + "\n")
-    blank, index, former = tmp_path / "blank.txt", tmp_path / "index", tmp_path / "former"
+    blank, index, no_rows = tmp_path / "blank.txt", tmp_path / "index", tmp_path / "no_rows"
     vectors = pipe.encode(lines, normalize_embeddings=True)
     expected = search_texts(pipe, corpus, ["a cat", "food"], k=4)
-    VectorIndex.build(pipe.encode(TEXTS), encoder=identify(pipe), texts=TEXTS).save(former)  # without rows
+    VectorIndex.build(pipe.encode(TEXTS), encoder=identify(pipe), texts=TEXTS).save(no_rows)
     for where in (
         {"corpus": blank},
         {"corpus": blank, "index": index, "kind": "flat"},
         {"corpus": blank, "index": index},
         {"corpus": index},
-        {"corpus": blank, "index": former},
+        {"corpus": blank, "index": no_rows},
     ):
         found = search_texts(pipe, queries=["a cat", "food"], k=4, **where)
         assert [[one.text for one in best] for best in found] == [[one.text for one in best] for best in expected]

@@ -43,8 +43,7 @@ class Calibration:
 
 
 def read_calibration(folder: Path, model: Network) -> Calibration | None:
-    """What to_bytes gave for a model, from the file of it in a folder; None if there is none, or one from before it was
-    measured which products bear 8 bits.
+    """What to_bytes gave for a model, from the file of it in a folder; None if there is none.
 
     RAISES (ValueError): if the file is damaged, or of another model.
     """
@@ -57,8 +56,6 @@ def read_calibration(folder: Path, model: Network) -> Calibration | None:
         raise ValueError(Errors.BAD_STATE.format(reason=f"{path.name}: {error}")) from error
     expected = _shapes(model) if is_packable(model) else {}
     given = {name: tuple(value.shape) for name, value in found.items()}
-    if expected and given == {name: shape for name, shape in expected.items() if name not in (ROUNDED, COSINE)}:
-        return None
     if given != expected or not all(value.isfinite().all() for value in found.values()):
         raise ValueError(Errors.BAD_STATE.format(reason=f"{path.name} is not of this encoder"))
     n_wordpieces, cosine = int(found.pop(COUNT)), float(found.pop(COSINE))
