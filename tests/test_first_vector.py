@@ -20,6 +20,7 @@ HEAVY = {
     "mteb": "of evaluation alone",
     "pandas": "of scikit-learn, as is pyarrow here: half a second",
     "pyarrow": "of tables in Parquet alone",
+    "scipy.stats": "of scores alone",
     "ray": "of many machines alone",
     "sentence_transformers": "a peer, and of interchange alone",
     "transformers.models.distilbert.modeling_distilbert": "a family of encoders that this one is none of",
