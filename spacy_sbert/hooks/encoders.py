@@ -26,8 +26,7 @@ class Encoder(str):
 
 
 def encoders_of(records: Iterable[PlacedRecord]) -> set[Encoder]:
-    """Return the encoders that made the vectors of records; a record has no fingerprint if it is not
-    known."""
+    """Return the encoders that made the vectors of records, those that are known."""
     return {Encoder.of(record) for record in records if record.data.get("fingerprint")}
 
 

@@ -96,11 +96,3 @@ def listed_labels(labels: Iterable[str]) -> str:
     listed = list(labels)
     more = f" and {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""
     return ", ".join(f"'{label}'" for label in listed[:SHOWN]) + more
-
-
-def gold_facts(references: Iterable[Doc], spans_key: str) -> GoldFacts:
-    """Return what the gold of references is."""
-    facts = GoldFacts()
-    for reference in references:
-        facts.add(reference, spans_key)
-    return facts
