@@ -7,9 +7,11 @@ import warnings
 import numpy
 import pytest
 import torch
+from thinc.api import Adam
 
 from spacy_sbert.component import text_pipe
 from spacy_sbert.component.ahead import THREAD, predict_ahead
+from spacy_sbert.encoder.concurrency import TrainedElsewhereError
 
 TEXTS = ["a man is eating food", "the cat sat on the mat", "he ran fast", "someone having a meal", "a dog"] * 2
 
@@ -138,6 +140,25 @@ def test_one_warning_for_all_that_was_cut(make_nlp):
     assert [doc._.sbert_truncated for doc in docs] == [True, *[False] * len(TEXTS), True]
     cuts = [str(warning.message) for warning in said if "sbert-truncated" in str(warning.message)]
     assert len(cuts) == 1 and "2" in cuts[0]
+
+
+def test_who_trains_while_docs_come_gets_their_vectors(make_nlp, examples):
+    nlp = make_nlp()
+    batch, optimizer = examples(nlp), Adam(0.001, use_averages=False)
+    nlp.initialize(lambda: batch)
+    for doc in nlp.pipe(TEXTS, batch_size=2):
+        nlp.update(batch, sgd=optimizer)
+        assert doc.has_vector
+
+
+def test_what_is_refused_elsewhere_is_encoded_here():
+    def predict(docs):
+        if threading.current_thread() is not threading.main_thread():
+            raise TrainedElsewhereError
+        return docs
+
+    found = [prediction() for _, prediction in predict_ahead(predict, [[1], [2]], is_possible=lambda: True)]
+    assert found == [[1], [2]]
 
 
 def test_no_more_than_one_batch_is_taken_ahead():

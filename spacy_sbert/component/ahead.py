@@ -1,12 +1,13 @@
 """Batches that are encoded on all cores while Python, on one of them, makes the next Docs and uses the last."""
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
 
 from spacy.tokens import Doc
 
+from ..encoder.concurrency import TrainedElsewhereError
 from ..vectors.encoded import EncodedDoc
 
 THREAD = "sbert-ahead"
@@ -45,6 +46,14 @@ def _one_ahead(predict: Predict, batches: Iterator[list[Doc]]) -> Iterator[Predi
                 yield last
             if docs is None or prediction is None:
                 break
-            last = docs, prediction.result
+            last = docs, partial(_result, prediction, predict, docs)
     if failed is not None:
         raise failed
+
+
+def _result(prediction: Future[list[EncodedDoc]], predict: Predict, docs: list[Doc]) -> list[EncodedDoc]:
+    """Take a batch's vectors, or encode it here if this thread trained the encoder at that time."""
+    try:
+        return prediction.result()
+    except TrainedElsewhereError:
+        return predict(docs)

@@ -56,7 +56,7 @@ def finish_update(model: Model, optimizer: Optimizer) -> None:
         for node in encoder.walk():
             for shim in node.shims:
                 if isinstance(shim, TransformerShim):  # it may be a stock one, after replace_listeners
-                    alone.enter_context(shim.weights.writing())
+                    alone.enter_context(shim.use.changing())
         encoder.finish_update(optimizer)
     loss = model.maybe_get_ref("loss")
     for node in [] if loss is None else loss.walk():

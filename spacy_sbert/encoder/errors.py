@@ -188,10 +188,6 @@ class Errors(errors.Errors):
         "or embeddings, of {expected}. Get the encoder anew; one that is quantised by its vocabulary must be made "
         "without that."
     )
-    TRAINED_BY_TWO_THREADS = (
-        "The thread '{other}' is training this encoder: it has begun a step, and awaits its gradient. Train it in "
-        "one thread at a time; another may use it meanwhile (nlp, nlp.pipe, encode)."
-    )
 
 
 class Warnings(errors.Warnings):

@@ -9,6 +9,7 @@ from thinc.api import Model
 from thinc.types import Ragged
 
 from ..errors.configured import Configured
+from .concurrency import prepare_forks
 from .curated import (
     ALL_LAYERS,
     READS_DOCS,
@@ -21,7 +22,6 @@ from .curated import (
     pieces_of,
 )
 from .errors import Errors
-from .forks import use_one_thread_in_forks
 from .spacy_transformers import is_a
 
 # Of each Doc: a TransformerData of spacy-transformers, or the wordpieces of a curated transformer, a Ragged
@@ -47,7 +47,7 @@ class SentenceListener(Configured, Model):
         self._backprop: Callable | None = None
         self.transformer: Model | None = None  # the transformer's model, once the pipeline is known
         self.grad_factor = grad_factor  # no attr: those are saved, and would win over the config when loaded
-        use_one_thread_in_forks()
+        prepare_forks()
 
     def get_dim(self, name: str) -> int:
         """The width, None if nobody knows it yet: a copy of a curated transformer that is built around it asks."""

@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,12 +18,13 @@ from transformers.utils import ModelOutput
 
 from ..errors.checks import NonNegative, check
 from . import loading
+from .concurrency import LOADING, EncoderUse
+from .deferred_updates import DeferringShim
 from .engine.calibration import CALIBRATION_FILE, Calibration, read_calibration
 from .engine.forward import Forward, autocast, cached_forward, plain_forward
 from .engine.fused_adam import can_fuse, update_fused
 from .engine.inference import InferenceCache, Padded, resolve_precision, warn_of_slow
 from .engine.runner import Engine
-from .engine.twins import Twins
 from .errors import Errors
 from .freezing import freeze
 from .hugging_face import HuggingFaceObjects, Network, Tokenizer
@@ -33,15 +34,12 @@ from .resolve import resolve
 from .saved import read_state, save_tokenizer, write_state, writing_to
 from .settings import FolderSettings, read_settings, transformer_folder
 from .states import Backprop, States
-from .stepping import SteppingShim
-from .steps import Steps
 from .versions import recompute_states, without_bars
 from .weights import check_architecture, check_weights
-from .weights_lock import WeightsLock, loading_lock
 from .wordpieces import Wordpieces
 
 
-class TransformerShim(SteppingShim):
+class TransformerShim(DeferringShim):
     """A transformer that is looked for and loaded when it is first needed.
 
     name (str): a folder or a name, see resolve.
@@ -60,8 +58,8 @@ class TransformerShim(SteppingShim):
         self.mini_batch_size = options.mini_batch_size
         self.max_batch_items = max_batch_items
         self.settings: FolderSettings | None = None
-        self._inference, self._twins = InferenceCache(), Twins()
-        self._steps, self.weights = Steps(), WeightsLock()
+        self._inference, self.use = InferenceCache(), EncoderUse()
+        self._deferred, self._encodes_alone = [], False
         configs = dict(options.tokenizer_config), dict(options.transformer_config)
         self._hfmodel = HuggingFaceObjects(None, None, None, *configs)
         in_half = self.precision == "float16"
@@ -94,7 +92,7 @@ class TransformerShim(SteppingShim):
         RAISES (OSError, ValueError): if the encoder is not found, see resolve.
         """
         if self.settings is None:
-            with loading_lock().writing():
+            with LOADING:
                 if self.settings is None:
                     folder = resolve(self.name)
                     self._load_folder(transformer_folder(folder), read_settings(folder, self.name))
@@ -102,14 +100,22 @@ class TransformerShim(SteppingShim):
 
     @contextmanager
     def encoding(self, wordpieces: Wordpieces) -> Iterator[Engine]:
-        """What encodes windows without a graph in the precision asked for; meanwhile no thread changes the weights."""
-        with self.weights.reading():
+        """Yield what encodes windows without a graph in the precision asked for; meanwhile the weights stay.
+
+        RAISES (RuntimeError): if another thread trains the encoder.
+        """
+        with ExitStack() as use:
+            alone = self._encodes_alone  # as the last time
+            use.enter_context(self.use.encoding(alone=alone))
             engine = self.inference_engine(wordpieces)
+            self._encodes_alone = isinstance(engine, Padded)
+            if isinstance(engine, Padded) and not alone:  # Hugging Face's modules keep things of a pass
+                use.close()
+                use.enter_context(self.use.encoding(alone=True))
+                engine = self.inference_engine(wordpieces)
             if isinstance(engine, Padded):
-                with self._twins.lend(engine.model) as twin:
-                    yield type(engine)(twin)
-            else:
-                yield engine
+                engine.model.eval()
+            yield engine
 
     def inference_engine(self, wordpieces: Wordpieces | None = None) -> Engine:
         """What encoding makes of the weights as they are; see InferenceCache."""
@@ -119,7 +125,7 @@ class TransformerShim(SteppingShim):
     def calibrate(self, wordpieces: Wordpieces) -> None:
         """Find the ranges by which "int8" rounds; the weights' next change forgets them. See InferenceCache."""
         self.load()
-        with self.weights.reading():
+        with self.use.encoding():
             self._inference.calibrate(self.network, wordpieces)
 
     @property
@@ -161,21 +167,20 @@ class TransformerShim(SteppingShim):
 
     @contextmanager
     def _using(self) -> Iterator[Network]:
-        """The model for a pass without dropout, while another thread may train it."""
-        with self.weights.reading(), self._twins.lend(self.network) as twin:
-            yield twin
+        """Yield the Hugging Face model for a pass without dropout."""
+        with self.use.encoding(alone=True):
+            yield self.network.eval()
 
     def begin_update(self, wordpieces: Wordpieces) -> tuple[list[States], Backprop]:  # type: ignore[override]
         """Encode windows with dropout; the callback takes the gradients of their states to the parameters."""
-        awaited = self._begin_step()
         cached = 0 < self.mini_batch_size < len(wordpieces.lengths)
         forward: Forward = partial(cached_forward, mini_batch_size=self.mini_batch_size) if cached else plain_forward
-        with self.weights.reading():
+        with self._begin_step() as step:
             states, backward = forward(self.network, wordpieces, precision=self.arithmetic)
 
         def backprop(d_values: list[Floats2d]) -> None:
             given = [xp2torch(d_own, device=self.device) for d_own in d_values]  # a thread may not know of the GPU
-            self._end_step(awaited, backward, given)
+            self._end_step(step, backward, given)
 
         return states, backprop
 
@@ -191,8 +196,8 @@ class TransformerShim(SteppingShim):
     def save_pretrained(self, folder: Path) -> None:
         """Write config, weights as safetensors and tokenizer to a folder, as Hugging Face lays them out."""
         self.load()
-        self._settle()
-        with writing_to(folder), self.weights.reading(), without_bars():
+        self._make_updates()
+        with writing_to(folder), self.use.encoding(), without_bars():
             self._hfmodel.transformer.save_pretrained(folder, safe_serialization=True, max_shard_size="2GB")
             save_tokenizer(self._hfmodel.tokenizer, self._hfmodel.vocab_file_contents, folder)
 
@@ -204,7 +209,7 @@ class TransformerShim(SteppingShim):
         # Windows keeps a file of weights open a while after it was read.
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             try:
-                with self.weights.writing():
+                with self.use.changing(), LOADING:
                     self._load_folder(Path(folder), read_state(bytes_data, Path(folder)), is_saved=True)
             except ValueError as error:  # nobody knows the folder by that name
                 raise ValueError(str(error).replace(folder, "<the saved encoder>")) from error
@@ -214,8 +219,8 @@ class TransformerShim(SteppingShim):
 
     def copy(self) -> "TransformerShim":
         """A copy with weights of its own and an id of its own, by which optimizers tell parameters apart."""
-        self._settle()
-        with self.weights.reading():
+        self._make_updates()
+        with self.use.encoding():
             copied = super().copy()
         with Shim.global_id_lock:
             Shim.global_id += 1
@@ -245,29 +250,29 @@ class TransformerShim(SteppingShim):
         if not self.is_loaded:
             yield
             return
-        self._steps.check_thread()
-        self._settle()
+        self.use.check_trainer()
+        self._make_updates()
         keys = {name: ((self.id, name), f"pytorch_{self.id}_{name}") for name in self._model.state_dict()}
         others = {name: params[key] for name, both in keys.items() for key in both if key in params}
         kept = {name: weight.clone() for name, weight in self._model.state_dict().items() if name in others}
-        awaited = self._steps.begin()  # an update that another thread makes meanwhile would be lost
+        step = self.use.begin_step()  # an update that another thread makes meanwhile would be lost
         try:
             self._load_weights({name: xp2torch(other).view_as(kept[name]) for name, other in others.items()})
             yield
         finally:
             self._load_weights(kept)
-            self._steps.end(awaited)
+            self.use.end_step(step)
 
     def _load_weights(self, weights: dict[str, torch.Tensor]) -> None:
         if not weights:  # those that are there go on, with what was made of them
             return
-        with self.weights.writing():
+        with self.use.changing():
             self._model.load_state_dict(weights, strict=False)
             self._inference.drop()
 
     def to_device(self, device_type: str, device_id: int) -> None:
         if self.is_loaded:
-            with self.weights.writing():
+            with self.use.changing():
                 calibration = self.calibration
                 super().to_device(device_type, device_id)
                 self._inference.drop(calibration)
@@ -285,13 +290,13 @@ class TransformerShim(SteppingShim):
         loading.try_once(source, transformer, tokenizer, self._trial)
         limits = [settings.max_length, loading.position_limit(transformer), loading.model_max_length(tokenizer)]
         limit = loading.room_for_text(source, tokenizer, min(filter(None, limits), default=None))
-        transformer.config._name_or_path = tokenizer.name_or_path = settings.name
+        transformer.config.name_or_path = tokenizer.name_or_path = settings.name
         self._hfmodel.tokenizer, self._hfmodel.transformer = tokenizer, transformer
         file = getattr(tokenizer, "vocab_file", None)
         self._hfmodel.vocab_file_contents = Path(file).read_bytes() if file and Path(file).is_file() else None
         self._model = transformer.to(get_torch_default_device())
         self._inference.drop(read_calibration(folder, transformer) if is_saved else None)
-        self._steps = Steps()
+        self._deferred = []
         self._prepare_training()
         warn_of_slow(self.precision, self.device.type)
         self.settings = replace(settings, max_length=limit)  # last: now it is loaded

@@ -11,9 +11,9 @@ from thinc.types import Floats2d, Ragged
 
 from ..errors.configured import Configured
 from ..spans import SpanGetter
+from .concurrency import prepare_forks
 from .curated import SENTINEL, STATE, initialize, pieces_of, upstream_name
 from .errors import Errors
-from .forks import use_one_thread_in_forks
 from .rows import RowStates, borders_of
 from .states import Array, States, in_places, no_gradient
 from .token_rows import read_tokens, row_doc
@@ -40,7 +40,7 @@ class TokenEncoder(Configured[list[Doc], list[Floats2d]]):
                 raise ValueError(Errors.MANY_LAYERS.format(given=node.name))
         super().__init__("token_encoder", forward, init=init, layers=[tok2vec], dims=dims)
         self.attrs["get_spans"] = get_spans
-        use_one_thread_in_forks()  # it may be of PyTorch
+        prepare_forks()  # it may be of PyTorch
         note_width(self)
 
     @property

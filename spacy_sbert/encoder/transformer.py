@@ -11,10 +11,10 @@ from thinc.api import Model
 from ..errors.configured import Configured
 from ..files.sealed_states import SealedModel
 from ..spans import SpanGetter
+from .concurrency import prepare_forks
 from .engine.packed_bert import is_packable
 from .engine.runner import run
 from .errors import Errors
-from .forks import use_one_thread_in_forks
 from .hugging_face import Network, Tokenizer
 from .options import REFERENCE, TransformerOptions
 from .prompts import Prompts
@@ -47,7 +47,7 @@ class RowTransformer(Configured, SealedModel, Model):
         max_batch_items: int = 0,
         prompts: Prompts | None = None,
     ):
-        use_one_thread_in_forks()
+        prepare_forks()
         self.options = options
         self.prompts = prompts or Prompts(default_name="")
         if options.overflow == "windows" and not self.prompts.include:

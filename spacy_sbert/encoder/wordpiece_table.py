@@ -14,8 +14,8 @@ from transformers import PreTrainedTokenizerFast
 
 from ..errors.configured import Configured
 from ..spans import SpanGetter
+from .concurrency import prepare_forks
 from .errors import Errors
-from .forks import use_one_thread_in_forks
 from .rows import RowStates, read_spans
 from .settings import FolderSettings
 from .states import Array, Backprop, States, no_gradient
@@ -40,7 +40,7 @@ class WordpieceTable(Configured[Wordpieces, Floats2d]):
         super().__init__("wordpiece_table", forward, init=init, params={"E": None}, dims={"nO": width}, attrs=attrs)
         self.source = name
         self._tokenizer: tuple[str, WordpieceTokenizer] | None = None
-        use_one_thread_in_forks()
+        prepare_forks()
 
     @property
     def wordpiece_tokenizer(self) -> WordpieceTokenizer:

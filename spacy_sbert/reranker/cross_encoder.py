@@ -8,7 +8,7 @@ from spacy.util import SimpleFrozenDict, registry
 from thinc.api import Model, torch2xp, xp2torch
 from thinc.types import Floats2d
 
-from ..encoder.forks import use_one_thread_in_forks
+from ..encoder.concurrency import prepare_forks
 from ..encoder.loading import position_limit
 from ..errors.checks import MOST_OUTPUTS, Name, NonNegative, NonNegativeFloat, Range, validated
 from ..errors.configured import Configured
@@ -45,7 +45,7 @@ class CrossEncoder(Configured[list[Pair], PairLogits], SealedModel[list[Pair], P
             raise ValueError(Errors.RERANKER_UNKNOWN_ACTIVATION.format(given=activation, expected=expected))
         if 0 < max_length < SHORTEST:
             raise ValueError(Errors.RERANKER_MAX_LENGTH.format(given=max_length, expected=f"{SHORTEST} or more"))
-        use_one_thread_in_forks()
+        prepare_forks()
         self._activation = activation
         self._max_length = max_length
         self._tokenizer: tuple[object, PairTokenizer] | None = None

@@ -9,7 +9,6 @@ import torch
 from thinc.api import Optimizer
 from transformers import AutoModelForSequenceClassification, PretrainedConfig, PreTrainedModel
 
-from ..encoder.engine.cpu_training import training_operators
 from ..encoder.engine.forward import autocast
 from ..encoder.engine.layout import padded_inputs
 from ..encoder.engine.passes import Pass, padded_passes
@@ -18,7 +17,6 @@ from ..encoder.loading import Source, load_weights
 from ..encoder.options import INT8, PRECISIONS, REFERENCE, TransformerOptions
 from ..encoder.saved import SETTINGS_FILE
 from ..encoder.shim import TransformerShim
-from ..encoder.versions import DTYPE
 from ..encoder.weights import check_architecture, check_weights
 from ..encoder.wordpieces import Wordpieces
 from .activation import forget_activation, note_activation
@@ -68,7 +66,7 @@ class ClassifierShim(TransformerShim):
         """Put a new head on the encoder, of so many outputs with these labels, or none; seed (int): of its weights."""
         self.load()
         model = _with_new_head(self.network, n_outputs, labels, seed)
-        with self.weights.writing():
+        with self.use.changing():
             self._hfmodel.transformer = self._model = model.to(self.device)
             self._inference.drop()
             self._prepare_training()
@@ -82,9 +80,8 @@ class ClassifierShim(TransformerShim):
 
     def begin_logits(self, wordpieces: Wordpieces) -> tuple[torch.Tensor, Callable[[torch.Tensor], None]]:
         """The same with dropout; the callback takes the gradient of them to the parameters."""
-        awaited = self._begin_step()
         budget = CPU_TRAINING_BUDGET if self.device.type == "cpu" else GPU_BUDGET
-        with self.weights.reading(), autocast(self.device, self.precision), training_operators(self.network):
+        with self._begin_step() as step, autocast(self.device, self.precision):
             parts = [(rows, self._logits_of(self.network, wordpieces, rows)) for rows in _passes(wordpieces, budget)]
 
         def backward(gradients: list[torch.Tensor]) -> None:
@@ -93,7 +90,7 @@ class ClassifierShim(TransformerShim):
             if found:
                 torch.autograd.backward(found, [d_logits[self._places(rows)] for rows, _ in parts])
 
-        return self._gathered(wordpieces, parts), lambda d_logits: self._end_step(awaited, backward, [d_logits])
+        return self._gathered(wordpieces, parts), lambda d_logits: self._end_step(step, backward, [d_logits])
 
     def _logits_of(self, model: PreTrainedModel, wordpieces: Wordpieces, rows: Pass) -> torch.Tensor:
         return model(**padded_inputs(model, wordpieces, self.device, rows)).logits.float()
@@ -151,6 +148,6 @@ def _with_new_head(model: PreTrainedModel, n_outputs: int, labels: Sequence[str]
     config.has_new_head = True
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        made = type(model)._from_config(config, **{DTYPE: torch.float32})
+        made = type(model)(config)
     made.base_model.load_state_dict(model.base_model.state_dict())
     return made

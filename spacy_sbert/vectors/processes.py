@@ -14,7 +14,7 @@ import torch
 from srsly import cloudpickle
 from thinc.api import require_gpu
 
-from ..encoder.engine.threads import map_ahead
+from ..encoder.concurrency import map_ahead
 from .errors import Errors
 from .texts_encoder import Encoded, Moved, TextsEncoder
 

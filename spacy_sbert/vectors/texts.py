@@ -10,8 +10,8 @@ import torch
 from spacy.util import minibatch
 from thinc.util import to_numpy
 
+from ..encoder.concurrency import map_ahead
 from ..encoder.engine.packed_bert import is_packable
-from ..encoder.engine.threads import map_ahead
 from ..encoder.options import INT8
 from ..encoder.rows import RowStates, rows_of_texts
 from ..encoder.states import States

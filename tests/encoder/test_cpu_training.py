@@ -1,4 +1,4 @@
-"""Operators of training on a CPU: values and gradients of PyTorch's, and dropout of the probability asked for."""
+"""Layers of training on a CPU: values and gradients of PyTorch's, and dropout of the probability asked for."""
 
 import numpy
 import pytest
@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 
 from spacy_sbert.encoder.engine import cpu_training
-from spacy_sbert.encoder.engine.cpu_training import CpuOperators, training_operators
+from spacy_sbert.encoder.engine.cpu_training import attention, dense_gradient, dropout, embedding, linear
 
 
 @pytest.fixture
@@ -19,103 +19,97 @@ def leaf(tensor):
     return tensor.clone().requires_grad_()
 
 
-def both(run, *given):
-    """What a function gives and the gradients of its inputs, by PyTorch, and by the operators."""
-    found = []
-    for block in (torch.enable_grad(), CpuOperators()):
-        leaves = [leaf(each) for each in given]
-        with block:
-            output = run(*leaves)
-        weights = torch.randn(output.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-        output.backward(weights.to(output.dtype))
-        found.append([output.detach(), *(each.grad for each in leaves)])
-    return found
+def results(run, *given):
+    """What a function gives, and the gradients of its inputs."""
+    leaves = [leaf(each) for each in given]
+    output = run(*leaves)
+    weights = torch.randn(output.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    output.backward(weights.to(output.dtype))
+    return [output.detach(), *(each.grad for each in leaves)]
 
 
-def assert_equal(found, **tolerance):
-    expected, given = found
-    for ours, theirs in zip(given, expected, strict=True):
-        assert ours.dtype == theirs.dtype and torch.allclose(ours, theirs, **tolerance)
+def assert_equal(found, expected):
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.dtype == theirs.dtype and torch.allclose(ours, theirs, atol=1e-12)
 
 
-def names_of(tensor):
-    """The names of all that stands in the graph of a tensor."""
-    found, ahead = set(), [tensor.grad_fn]
-    while ahead:
-        node = ahead.pop()
-        if node is not None and node.name() not in found:
-            found.add(node.name())
-            ahead += [next_node for next_node, _ in node.next_functions]
-    return " ".join(found)
+def make_linear(weight, bias=None):
+    module = torch.nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
+    del module.weight
+    module.weight = weight  # a tensor in place of a parameter: its gradient is looked at
+    if bias is not None:
+        del module.bias
+        module.bias = bias
+    return module
+
+
+def of_module(x, weight, bias=None):
+    return linear(make_linear(weight, bias), x)
 
 
 @pytest.mark.parametrize("has_bias", [True, False])
 def test_linear(draw, has_bias):
     given = [draw(3, 4, 5), draw(7, 5), *([draw(7)] if has_bias else [])]
-    assert_equal(both(functional.linear, *given), atol=1e-12)
-    with CpuOperators():
-        assert "_Linear" in names_of(functional.linear(*map(leaf, given)))
+    assert_equal(results(of_module, *given), results(functional.linear, *given))
+    assert "_Linear" in of_module(*map(leaf, given)).grad_fn.name()
 
 
 def test_linear_by_finite_differences(draw):
-    given = [leaf(draw(2, 3)), leaf(draw(4, 3)), leaf(draw(4))]
-    assert torch.autograd.gradcheck(lambda *each: cpu_training._linear(*each), given)
+    assert torch.autograd.gradcheck(of_module, [leaf(draw(2, 3)), leaf(draw(4, 3)), leaf(draw(4))])
 
 
 def test_linear_under_autocast(draw):
     given = [draw(6, 5, 16, dtype=torch.float32), draw(24, 16, dtype=torch.float32), draw(24, dtype=torch.float32)]
-
-    def run(*leaves):
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            return functional.linear(*leaves)
-
-    expected, found = both(run, *given)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found, expected = results(of_module, *given), results(functional.linear, *given)
     assert found[0].dtype == torch.bfloat16 and torch.equal(found[0], expected[0])
     for ours, theirs in zip(found[1:], expected[1:], strict=True):
         assert ours.dtype == torch.float32
         assert torch.cosine_similarity(ours.flatten(), theirs.flatten(), dim=0) > 0.9999
 
 
-def test_embedding(draw):
-    ids = torch.tensor([[3, 1, 3], [0, 2, 3]])
-    for padding in (None, 0, 3):
-        assert_equal(both(lambda table, pad=padding: functional.embedding(ids, table, pad), draw(6, 4)), atol=1e-12)
+def make_table(padding=None):
+    return torch.nn.Embedding(6, 4, padding_idx=padding, dtype=torch.float64)
 
 
-def test_embedding_adds_to_the_gradient_there_is_and_makes_no_other(draw):
-    ids, table, weights = torch.tensor([4, 4, 1]), leaf(draw(6, 2)), draw(3, 2)
-    table.grad = torch.ones_like(table)
-    memory = table.grad.data_ptr()
-    with CpuOperators():
-        functional.embedding(ids, table).backward(weights)
-    expected = torch.ones_like(table)
-    expected[4] += weights[0] + weights[1]
-    expected[1] += weights[2]
-    assert torch.allclose(table.grad, expected) and table.grad.data_ptr() == memory
+@pytest.mark.parametrize("padding", [None, 0, 3])
+def test_embedding(draw, padding):
+    """Its gradient is added to what is there, in place, and is no matrix of its own."""
+    ids, weights, table = torch.tensor([[3, 1, 3], [0, 2, 3]]), draw(2, 3, 4), make_table(padding)
+    expected = functional.embedding(ids, table.weight, padding)
+    expected.backward(weights)
+    of_pytorch, table.weight.grad = table.weight.grad, torch.ones(6, 4, dtype=torch.float64)
+    memory = table.weight.grad.data_ptr()
+    found = embedding(table, ids)
+    dense_gradient(table)
+    found.backward(weights)
+    assert torch.equal(found, expected) and torch.allclose(table.weight.grad, of_pytorch + 1, atol=1e-12)
+    assert table.weight.grad.data_ptr() == memory and not table.weight.grad.is_sparse
 
 
-@pytest.mark.parametrize("options", [{"max_norm": 1.0}, {"scale_grad_by_freq": True}, {"sparse": True}])
-def test_other_embeddings_are_those_of_pytorch(draw, options):
-    with CpuOperators():
-        found = functional.embedding(torch.tensor([1, 1, 2]), leaf(draw(3, 2)), **options)
-    assert "_Embedding" not in names_of(found)
+def test_the_first_gradient_of_a_table_is_dense(draw):
+    table = make_table()
+    found = embedding(table, torch.tensor([4, 4, 1]))
+    dense_gradient(table)
+    found.sum().backward()
+    assert table.weight.grad.sum(1).tolist() == [0, 4, 0, 0, 8, 0]
 
 
-def test_what_has_no_gradient_gets_none(draw):
-    x, weight, table = draw(2, 3), leaf(draw(4, 3)), draw(5, 3)
-    with CpuOperators():
-        functional.linear(functional.embedding(torch.tensor([0, 1]), table) + x, weight).sum().backward()
-        with torch.no_grad():
-            assert functional.linear(x, weight).grad_fn is None
-    assert weight.grad.any() and table.grad is None and x.grad is None
+def test_what_is_frozen_gets_no_gradient(draw):
+    x, layer, table = draw(2, 3), make_linear(leaf(draw(4, 3))), torch.nn.Embedding(5, 3, dtype=torch.float64)
+    table.weight.requires_grad_(False)
+    dense_gradient(table)
+    linear(layer, embedding(table, torch.tensor([0, 1])) + x).sum().backward()
+    with torch.no_grad():
+        assert linear(layer, x).grad_fn is None
+    assert layer.weight.grad.any() and table.weight.grad is None and x.grad is None
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 2.0**-16])
 def test_dropout_drops_with_its_probability_and_keeps_the_mean(p):
-    x = leaf(torch.ones(1000, 1003, dtype=torch.float64))
+    x, module = leaf(torch.ones(1000, 1003, dtype=torch.float64)), torch.nn.Dropout(p)
     torch.manual_seed(0)
-    with CpuOperators():
-        found = functional.dropout(x, p)
+    found = dropout(module, x)
     steps = round(p * 2**16) / 2**16
     dropped = float((found == 0).double().mean())
     assert abs(dropped - steps) < 4 * (p * (1 - p) / x.numel()) ** 0.5
@@ -123,9 +117,8 @@ def test_dropout_drops_with_its_probability_and_keeps_the_mean(p):
     found.sum().backward()
     assert torch.equal(x.grad, found.detach())
     torch.manual_seed(0)
-    with CpuOperators():
-        assert torch.equal(functional.dropout(x, p), found)
-        assert not torch.equal(functional.dropout(x, p), found)
+    assert torch.equal(dropout(module, x), found)
+    assert not torch.equal(dropout(module, x), found)
 
 
 def test_dropped_numbers_are_independent():
@@ -138,53 +131,32 @@ def test_dropped_numbers_are_independent():
     assert shares == pytest.approx([0.5, 0, 0, 0], abs=0.005)
 
 
-@pytest.mark.parametrize("options", [{"training": False}, {"p": 0.0}, {"p": 1.0}, {"inplace": True}])
-def test_other_dropout_is_that_of_pytorch(options):
-    found = []
-    for block in (torch.enable_grad(), CpuOperators()):
-        torch.manual_seed(0)
-        with block:
-            found.append(functional.dropout(torch.ones(100), **options))
-    assert torch.equal(*found)
+@pytest.mark.parametrize(
+    "module",
+    [torch.nn.Dropout(0.5).eval(), torch.nn.Dropout(0.0), torch.nn.Dropout(1.0), torch.nn.Identity()],
+    ids=["eval", "none", "all", "identity"],
+)
+def test_other_dropout_is_that_of_pytorch(module):
+    assert torch.equal(dropout(module, torch.ones(100)), module(torch.ones(100)))
 
 
-@pytest.mark.parametrize("scale", [None, 0.3])
-@pytest.mark.parametrize("mask", ["none", "added", "bool"])
-def test_attention(draw, monkeypatch, mask, scale):
-    """With dropout's draws given: softmax(q k' scale + mask) dropped out, times v, and its gradients."""
+def test_attention(draw, monkeypatch):
+    """With dropout's draws given: softmax(q k' / √d + mask) dropped out, times v, and its gradients."""
     kept = (torch.rand(2, 3, 4, 5, generator=torch.Generator().manual_seed(3)) > 0.3).double() / 0.7
     monkeypatch.setattr(cpu_training, "_kept", lambda like, p: kept.to(like.dtype))
-    allowed = torch.tensor([[1, 1, 0, 1, 1], [1, 0, 0, 0, 0], [1, 1, 1, 1, 1], [0, 0, 0, 0, 1]]).bool()
-    added = {"none": None, "bool": allowed, "added": draw(2, 1, 4, 5)}[mask]
+    added = draw(2, 1, 4, 5)
+    added[0, 0, :, 2] = -torch.inf
 
     def written_out(query, key, value):
-        scores = torch.einsum("bhqd,bhkd->bhqk", query, key) * (scale or 8**-0.5)
-        if mask == "bool":
-            scores = torch.where(allowed, scores, -torch.inf)
-        elif mask == "added":
-            scores = scores + added
+        scores = torch.einsum("bhqd,bhkd->bhqk", query, key) * 8**-0.5 + added
         return torch.einsum("bhqk,bhkd->bhqd", scores.softmax(-1) * kept, value)
 
-    def attend(query, key, value):
-        options = {"attn_mask": added, "dropout_p": 0.3, "scale": scale}
-        return functional.scaled_dot_product_attention(query, key, value, **options)
-
     given = draw(2, 3, 4, 8), draw(2, 3, 5, 8), draw(2, 3, 5, 8)
-    assert_equal((both(written_out, *given)[0], both(attend, *given)[1]), atol=1e-12)
+    found = results(lambda query, key, value: attention(query, key, value, added, 0.3), *given)
+    assert_equal(found, results(written_out, *given))
 
 
 def test_attention_without_dropout_is_that_of_pytorch(draw):
-    given = draw(1, 2, 4, 8), draw(1, 2, 4, 8), draw(1, 2, 4, 8)
-    for options in ({}, {"is_causal": True}):
-        expected, found = both(lambda *qkv, o=options: functional.scaled_dot_product_attention(*qkv, **o), *given)
-        assert all(map(torch.equal, expected, found))
-
-
-def test_they_serve_on_a_cpu_alone_and_not_with_checkpoints():
-    class Network:
-        def __init__(self, device, is_gradient_checkpointing=False):
-            self.device, self.is_gradient_checkpointing = torch.device(device), is_gradient_checkpointing
-
-    assert isinstance(training_operators(Network("cpu")), CpuOperators)
-    for other in (Network("cuda"), Network("cpu", True)):
-        assert not isinstance(training_operators(other), CpuOperators)
+    given, mask = (draw(1, 2, 4, 8), draw(1, 2, 4, 8), draw(1, 2, 4, 8)), draw(1, 1, 4, 4)
+    expected = results(lambda *qkv: functional.scaled_dot_product_attention(*qkv, attn_mask=mask), *given)
+    assert all(map(torch.equal, results(lambda *qkv: attention(*qkv, mask, 0.0), *given), expected))

@@ -3,6 +3,7 @@
 import numpy
 import pytest
 import torch
+from torch.nn import functional
 from transformers import (
     BertConfig,
     BertModel,
@@ -17,7 +18,7 @@ from transformers import (
 )
 
 from spacy_sbert.encoder.engine import forward as forwards
-from spacy_sbert.encoder.engine.cpu_training import CpuOperators
+from spacy_sbert.encoder.engine import packed_training
 from spacy_sbert.encoder.engine.families import layers_of
 from spacy_sbert.encoder.engine.forward import plain_forward
 from spacy_sbert.encoder.engine.packed_bert import is_packable
@@ -110,14 +111,20 @@ def test_without_dropout(make_model, lengths):
     assert_alike(ours(model, lengths), of_hugging_face(model, lengths))
 
 
-def test_dropout_is_where_hugging_face_has_it(make_model):
-    """Where each window fills a row, both draw the same."""
+def test_dropout_is_where_hugging_face_has_it(make_model, monkeypatch):
+    """Where each window fills a row, both draw the same with PyTorch's dropout."""
     model = make_model(0.3)
+    with monkeypatch.context() as patched:
+        patched.setattr(packed_training, "dropout", lambda module, x: module(x))
+        patched.setattr(packed_training, "attention", attention_of_pytorch)
+        assert_alike(ours(model, ALONE), of_hugging_face(model, ALONE))
     given = ours(model, ALONE)
-    with CpuOperators():
-        assert_alike(given, of_hugging_face(model, ALONE))
     assert not torch.allclose(given[0], ours(model.eval(), ALONE)[0], atol=0.1)
     assert_alike(ours(model, LENGTHS), of_hugging_face(model, LENGTHS))
+
+
+def attention_of_pytorch(query, key, value, mask, p):
+    return functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=p)
 
 
 def test_bfloat16_is_close(make_model):
@@ -149,12 +156,17 @@ def test_it_is_packed(make_model, monkeypatch):
     assert called == [len(LENGTHS)], "all windows in one pass"
 
 
-def test_products_are_of_few_shapes(make_model):
+def test_products_are_of_few_shapes(make_model, monkeypatch):
     """Each new one costs memory for good, see passes."""
     model, seen = make_model(0.0), set()
-    for parts in layers_of(model):
-        for module in parts.linear:
-            module.register_forward_hook(lambda _, given, made: seen.add(given[0].shape[:-1]))
+    linear, of_layers = packed_training.linear, [module for parts in layers_of(model) for module in parts.linear]
+
+    def watch(module, x):
+        if module in of_layers:
+            seen.add(x.shape[:-1])
+        return linear(module, x)
+
+    monkeypatch.setattr(packed_training, "linear", watch)
     draw = numpy.random.default_rng(0)
     for _ in range(20):
         ours(model, draw.integers(1, 110, 8).tolist(), "bfloat16")

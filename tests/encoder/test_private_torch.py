@@ -21,18 +21,6 @@ def test_products(monkeypatch, dtype, activation):
     assert torch.allclose(plain.float(), fused.float(), atol=1e-5 if dtype == torch.float32 else 0.1)
 
 
-def test_sums_of_each(monkeypatch):
-    generator = torch.Generator().manual_seed(2)
-    pairs = [(torch.randn(n, generator=generator), torch.randn(n, generator=generator)) for n in (3, 8)]
-    expected = [tensor + 0.25 * other for tensor, other in pairs]
-    for is_private in (True, False):
-        if not is_private:
-            monkeypatch.delattr(torch, "_foreach_add_")
-        tensors = [tensor.clone() for tensor, _ in pairs]
-        private_torch.add_each(tensors, [other for _, other in pairs], 0.25)
-        assert all(map(torch.allclose, tensors, expected))
-
-
 def test_arithmetic_of_which_pytorch_does_not_tell(monkeypatch):
     for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
         monkeypatch.delattr(torch.cpu, name, raising=False)

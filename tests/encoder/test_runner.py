@@ -20,11 +20,11 @@ from transformers import (
     RobertaModel,
 )
 
+from spacy_sbert.encoder.concurrency import parallel_map
 from spacy_sbert.encoder.engine.inference import Padded
 from spacy_sbert.encoder.engine.packed_bert import PackedBert
 from spacy_sbert.encoder.engine.passes import WIDTHS_APART
 from spacy_sbert.encoder.engine.runner import run
-from spacy_sbert.encoder.engine.threads import parallel_map
 from spacy_sbert.encoder.engine.windows import spread
 from spacy_sbert.encoder.wordpieces import Wordpieces
 

@@ -26,7 +26,6 @@ import spacy_sbert
 from spacy_sbert.encoder.engine import cpu_training, forward, fused_adam, runner
 from spacy_sbert.encoder.engine.forward import cached_forward, plain_forward
 from spacy_sbert.encoder.engine.packed_bert import PackedBert, is_packable
-from spacy_sbert.encoder.engine.private_torch import add_each
 from spacy_sbert.encoder.spacy_transformers import is_installed
 from spacy_sbert.encoder.states import States
 from spacy_sbert.encoder.wordpieces import Wordpieces
@@ -108,7 +107,7 @@ def test_a_run(kind, precision, monkeypatch):
     engine, wordpieces, budgets = PackedBert(make_model(kind), DTYPES[precision]), make_wordpieces(), []
     stock = engine.passes
     engine.passes = lambda *given: budgets.append(given[2]) or stock(*given)
-    for name in ("parallel_map", "note_work", "_cpu_budget"):
+    for name in ("parallel_map", "_cpu_budget"):
         monkeypatch.setattr(runner, name, None)  # would be noticed
     with strict_gpu() as gpu:
         found = list(runner.run(engine, wordpieces))
@@ -123,7 +122,8 @@ def test_a_run(kind, precision, monkeypatch):
 @pytest.mark.parametrize("mini_batch_size", [0, 4])
 def test_training(kind, precision, mini_batch_size, monkeypatch):
     """With dropout, forwards and backwards; gradients are float32, as the weights are."""
-    monkeypatch.setattr(cpu_training, "CpuOperators", None)  # would be noticed
+    for name in ("_Linear", "_kept"):
+        monkeypatch.setattr(cpu_training, name, None)  # would be noticed
     model, wordpieces = make_model(kind), make_wordpieces()
     encode = partial(cached_forward, mini_batch_size=mini_batch_size) if mini_batch_size else plain_forward
     with strict_gpu() as gpu:
@@ -149,8 +149,6 @@ def test_the_update():
     with strict_gpu() as gpu:
         assert not fused_adam.can_fuse(Adam(0.01, use_averages=False), parameters)
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        weights = [parameter.detach() for parameter in parameters.values()]
-        add_each(weights, [parameter.grad for parameter in parameters.values()], -0.1)
         model.zero_grad(set_to_none=False)
     assert (norm.shape, norm.device, gpu.uploads) == ((), META, 0)
     here = torch.nn.Parameter(torch.ones(2))
@@ -190,7 +188,7 @@ class MetaClassifier(ClassifierShim):
 def test_scores_of_pairs(monkeypatch):
     """In the order of the pairs, and back, in parts of one each."""
     monkeypatch.setattr("spacy_sbert.reranker.shim.GPU_BUDGET", 1)
-    monkeypatch.setattr("spacy_sbert.reranker.shim.training_operators", lambda model: strict_autocast("float32"))
+    monkeypatch.setattr("spacy_sbert.reranker.shim.autocast", lambda device, precision: strict_autocast("float32"))
     shim, wordpieces = MetaClassifier(), make_wordpieces()
     with strict_gpu() as gpu:
         used = shim.logits(wordpieces)

@@ -1,9 +1,11 @@
-"""Several threads on one encoder: every batch is computed with one state of the weights and without dropout."""
+"""Several threads on one encoder: each gets vectors of one state of the weights, or the error that another trains."""
 
+import ctypes
 import gc
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy
@@ -16,12 +18,14 @@ from spacy.util import fix_random_seed
 from thinc.api import Adam
 from transformers import AutoTokenizer, DistilBertConfig, DistilBertModel, DistilBertTokenizerFast
 
-from spacy_sbert.encoder.engine import heap
+from spacy_sbert.encoder.concurrency import TrainedElsewhereError
 
 WORDS = ["a", "man", "is", "eating", "food", "someone", "having", "meal", "the", "cat", "sat", "on", "mat", "he", "go"]
 DROPOUT = {"bert": {"hidden_dropout_prob": 0.3}, "distilbert": {"dropout": 0.3}}
 N_STEPS = 8
-USED_WHILE_TRAINED = "whoever encodes while another thread trains gets the vectors of one state of the weights"
+USED_WHILE_TRAINED = (
+    "whoever encodes while another thread trains gets vectors of one state of the weights, or is refused"
+)
 TRAINED_WHILE_USED = "an encoder that is used meanwhile is trained as if it were not"
 USED_TOGETHER = "threads that encode at a time get the vectors that one alone gets"
 TRAINED_TOGETHER = "of two threads that train one encoder each makes whole steps, or is refused by name"
@@ -142,6 +146,13 @@ def in_threads(*functions):
         raise raised[0]
 
 
+def check_refused(cases, message):
+    if "Another thread ('worker " in message and "or load the pipeline a second time" in message:
+        cases.refused()
+    else:
+        cases.wrong(message)
+
+
 def train(nlp, batch, after_step=lambda: None):
     fix_random_seed(0)
     optimizer = Adam(0.02, use_averages=False)
@@ -175,11 +186,15 @@ def test_used_while_trained(counted, make_nlp, folders, encoder, kind, precision
     apart = [abs(states[k + 1] - states[k]).max() for k in range(N_STEPS)]
     assert min(apart) > 1e-3, "states that cannot be told apart"
     nlp, batch = make_pipeline(make_nlp, folders, encoder, kind, precision)
-    found, done = [function(nlp, texts)], threading.Event()
+    found, refused, done = [function(nlp, texts)], [], threading.Event()
 
     def use_it():
         while not done.is_set():
-            found.append(function(nlp, texts))
+            try:
+                found.append(function(nlp, texts))
+            except TrainedElsewhereError as error:
+                refused.append(str(error))
+                time.sleep(0.001)
 
     def train_it():
         try:
@@ -193,8 +208,40 @@ def test_used_while_trained(counted, make_nlp, folders, encoder, kind, precision
         for vectors in found:
             off = min(abs(vectors - state).max() for state in states)
             cases.check(is_of_one_state(vectors, states, use), f"{what}: off by {off}")
+        for message in refused:
+            check_refused(cases, message)
     with counted(TRAINED_WHILE_USED) as cases:
         cases.check(close(function(nlp, texts), states[-1]), what)
+
+
+@pytest.mark.filterwarnings("ignore:.*has a new head")
+@pytest.mark.parametrize("kind", ["bert", "distilbert"])
+@pytest.mark.parametrize("encoder", ["own", "shared", "reranker"])
+def test_used_amid_a_pass_of_training(counted, make_nlp, folders, encoder, kind):
+    nlp, _ = make_pipeline(make_nlp, folders, encoder, kind, "float32")
+    shims = [shim for _, pipe in nlp.pipeline for node in pipe.model.walk() for shim in node.shims]
+    texts, trained = make_texts(0), threading.Barrier(2)
+    uses = [score] if encoder == "reranker" else [pipe, call] if encoder == "shared" else list(USES.values())
+
+    def train_it():
+        with shims[0].use.changing():
+            trained.wait()
+            trained.wait()
+
+    def use_it():
+        trained.wait()
+        try:
+            for use in uses:
+                with pytest.raises(TrainedElsewhereError, match="Another thread \\('worker 0'\\) trains this encoder"):
+                    use(nlp, texts)
+        finally:
+            trained.wait()
+
+    with counted(USED_WHILE_TRAINED) as cases:
+        in_threads(train_it, use_it)
+        cases.refused()
+        for use in uses:
+            cases.check(numpy.isfinite(use(nlp, texts)).all(), "once it is trained")
 
 
 @pytest.mark.parametrize(("encoder", "kind", "precision", "part"), pipelines_and_parts(4, ("own", "shared")))
@@ -235,10 +282,7 @@ def test_trained_together(counted, make_nlp, folders, encoder, part):
     in_threads(train_it, train_it)
     with counted(TRAINED_TOGETHER) as cases:
         for message in refused:
-            if "'worker " in message and "one thread at a time" in message:
-                cases.refused()
-            else:
-                cases.wrong(message)
+            check_refused(cases, message)
         steps = max(optimizer.nr_update.values())
         cases.check(steps == len(done), f"{len(done)} updates done, {steps} steps made, {len(refused)} refused")
         nlp.update(batch, sgd=optimizer)
@@ -315,6 +359,9 @@ def test_forked_while_trained(counted, folders, tmp_path, kind):
             cases.wrong(f"{kind}: {done.stdout}")
 
 
+MALLOC_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", bool) if sys.platform == "linux" else bool
+
+
 def resident() -> int:
     """Bytes of this process that are in memory."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
@@ -336,7 +383,7 @@ def test_memory_stays(counted, make_nlp, folders, rounds, n_texts):
         encode(nlp, texts)
         nlp.update(batch, sgd=optimizer)
         gc.collect()
-        (heap._malloc_trim() or bool)(0)  # what was freed is not in use, whenever the package last gave it back
+        MALLOC_TRIM(0)  # what was freed is not in use, whenever glibc gives it back
         found.append(resident())
     with counted("resident memory stays within 2 % over rounds of use and training") as cases:
         for i, size in enumerate(found[2:]):

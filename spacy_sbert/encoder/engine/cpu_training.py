@@ -1,106 +1,68 @@
-"""Operators of training on a CPU: what PyTorch's give, with gradients and random numbers that take less time there."""
+"""The layers of a training pass that take less time on a CPU than PyTorch's, with the same values and gradients.
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+Elsewhere they are the modules that they are given.
+"""
+
 from typing import Any
 
 import torch
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode
 
-from ..hugging_face import Network
-from ..versions import recomputes_states
+from ..hugging_face import Module
 
 STEPS = 2**16  # of the probability of dropout
 
 
-def training_operators(model: Network) -> AbstractContextManager:
-    """Those of CpuOperators, for a forward pass in a with block, where they serve.
+def linear(module: Module, x: torch.Tensor) -> torch.Tensor:
+    """x W' + b, whose gradient of W is made as it lies in memory, (out, in).
 
-    Not on a GPU, and not with gradient checkpointing, whose second pass is outside of the block and would drop other
-    numbers than the first.
+    PyTorch makes (in, out), and to cast and to add this takes ten times as long.
+
+    module (torch.nn.Linear): W and b.
     """
-    return nullcontext() if model.device.type != "cpu" or recomputes_states(model) else CpuOperators()
+    return _Linear.apply(x, module.weight, module.bias, _dtype_of(x)) if x.is_cpu else module(x)
 
 
-class CpuOperators(TorchFunctionMode):
-    """In a with block: linear layers, embeddings, dropout and attention of PyTorch, made for a CPU's memory.
+def embedding(module: Module, ids: torch.Tensor) -> torch.Tensor:
+    """The rows of a table, to whose gradient those of the rows alone are added.
 
-    linear: the gradient of a weight is made as the weight lies, (out, in). PyTorch makes (in, out), and to cast and to
-        add this takes ten times as long.
-    embedding: the gradient is added to the rows that were looked up, and autograd has nothing more to add. PyTorch
-        makes a matrix for the whole vocabulary, of zeros for the most part.
-    dropout: of 16 random bits a number, so that probabilities are multiples of 2^-16. PyTorch takes 64.
-    attention: the same with dropout in it.
+    PyTorch's dense gradient is as large as the vocabulary, of zeros for the most part. Call dense_gradient before the
+    backward pass.
 
-    Backward passes are those of `backward`, which adds to `.grad`; torch.autograd.grad does not see embeddings.
+    module (torch.nn.Embedding): the table.
     """
-
-    def __torch_function__(
-        self, func: Callable, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        operator = OPERATORS.get(func)
-        found = NotImplemented if operator is None else operator(*args, **(kwargs or {}))
-        return func(*args, **(kwargs or {})) if found is NotImplemented else found
+    return functional.embedding(ids, module.weight, module.padding_idx, sparse=True) if ids.is_cpu else module(ids)
 
 
-def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Any:
-    dtype = _dtype_of(x)
-    is_cast = dtype != x.dtype or weight.dtype == dtype  # else PyTorch says what is wrong
-    return _Linear.apply(x, weight, bias, dtype) if torch.is_grad_enabled() and is_cast else NotImplemented
+def dense_gradient(module: Module) -> None:
+    """Give a table a gradient of zeros if it has none, to which sparse ones are added in place."""
+    if module.weight.is_cpu and module.weight.requires_grad and module.weight.grad is None:
+        module.weight.grad = torch.zeros_like(module.weight)
 
 
-def _embedding(
-    ids: torch.Tensor,
-    weight: torch.Tensor,
-    padding_idx: int | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
-) -> Any:
-    has_gradient = weight.is_leaf and weight.requires_grad and torch.is_grad_enabled()
-    if not has_gradient or max_norm is not None or scale_grad_by_freq or sparse:
-        return NotImplemented
-    return _Embedding.apply(ids, weight, padding_idx)
+def dropout(module: Module, x: torch.Tensor) -> torch.Tensor:
+    """Drop out by 16 random bits a number, where PyTorch takes 64: probabilities are multiples of 2^-16.
+
+    module (torch.nn.Dropout): its probability and its mode; or an Identity.
+    """
+    p = module.p if module.training and isinstance(module, torch.nn.Dropout) else 0.0
+    return x * _kept(x, p) if x.is_cpu and 0.0 < p < 1.0 else module(x)
 
 
-def _dropout(x: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
-    return NotImplemented if inplace or not training or not 0.0 < p < 1.0 else x * _kept(x, p)
+def attention(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor, p: float
+) -> torch.Tensor:
+    """softmax(q k' / √d + mask) v, with dropout of the softmax.
 
-
-def _attention(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    attn_mask: torch.Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Any:
-    if is_causal or enable_gqa or not 0.0 < dropout_p < 1.0:
-        return NotImplemented
-    dtype = _dtype_of(query)
-    query, key, value = (each.to(dtype) for each in (query, key, value))
-    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    query, key, value: (rows, heads, width, d). mask: of the same dtype. p (float): the probability of dropout.
+    """
+    if not query.is_cpu or not 0.0 < p < 1.0:
+        return functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=p)
     with torch.autocast("cpu", enabled=False):
-        scores = query * scale @ key.transpose(-2, -1)
-        if attn_mask is not None and attn_mask.dtype == torch.bool:
-            scores = scores.masked_fill(~attn_mask, -torch.inf)
-        elif attn_mask is not None:
-            scores = scores + attn_mask.to(dtype)
+        scores = query * query.shape[-1] ** -0.5 @ key.transpose(-2, -1) + mask
         weights = scores.softmax(-1)
-        return weights * _kept(weights, dropout_p) @ value
-
-
-OPERATORS: dict[Callable, Callable[..., Any]] = {
-    functional.linear: _linear,
-    functional.embedding: _embedding,
-    functional.dropout: _dropout,
-    functional.scaled_dot_product_attention: _attention,
-}
+        return weights * _kept(weights, p) @ value
 
 
 class _Linear(torch.autograd.Function):
@@ -126,25 +88,6 @@ class _Linear(torch.autograd.Function):
         if ctx.needs_input_grad[2]:
             d_bias = d_rows.sum(0, dtype=weight_dtype)
         return d_x, d_weight, d_bias, None
-
-
-class _Embedding(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, ids: torch.Tensor, weight: torch.Tensor, padding_idx: int | None) -> torch.Tensor:
-        ctx.save_for_backward(ids)
-        ctx.weight, ctx.padding_idx = weight, padding_idx  # not a copy: its gradient is added to
-        return functional.embedding(ids, weight)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, d_output: torch.Tensor) -> tuple[None, None, None]:
-        (ids,), weight = ctx.saved_tensors, ctx.weight
-        if ctx.padding_idx is not None:
-            d_output = d_output * (ids != ctx.padding_idx).unsqueeze(-1)
-        if weight.grad is None:
-            weight.grad = torch.zeros_like(weight)
-        weight.grad.index_add_(0, ids.flatten(), d_output.reshape(-1, weight.shape[1]).to(weight.dtype))
-        return None, None, None
 
 
 def _dtype_of(x: torch.Tensor) -> torch.dtype:

@@ -14,7 +14,7 @@ from ..hugging_face import Network
 from ..states import States
 from ..versions import recomputes_states
 from ..wordpieces import Wordpieces
-from .cpu_training import training_operators
+from .cpu_training import dense_gradient
 from .layout import padded_inputs
 from .packed_bert import is_packable
 from .packed_training import packed_states
@@ -56,7 +56,7 @@ def plain_forward(model: Network, wordpieces: Wordpieces, *, precision: str) -> 
 
     def backward(d_values: list[torch.Tensor]) -> None:
         if found[0].requires_grad:  # not if every parameter is frozen
-            torch.autograd.backward(found, d_values)
+            _backward(model, found, d_values)
 
     return [_states(wordpieces, windows, values) for windows, values in zip(groups, found, strict=True)], backward
 
@@ -89,7 +89,7 @@ def cached_forward(
                     torch.cuda.set_rng_state(state, device)
                 found = _values_of(model, wordpieces, windows, precision)
             if found.requires_grad:
-                torch.autograd.backward([found], [d_own])
+                _backward(model, [found], [d_own])
 
     return states, backward
 
@@ -102,13 +102,19 @@ def _by_length(wordpieces: Wordpieces, size: int) -> list[numpy.ndarray]:
 
 def _values_of(model: Network, wordpieces: Wordpieces, windows: numpy.ndarray, precision: str) -> torch.Tensor:
     """The states of some windows, float32 (sum of lengths, hidden)."""
-    with autocast(model.device, precision), training_operators(model):
+    with autocast(model.device, precision):
         if _is_packed(model):
             return packed_states(model, wordpieces, windows).float()
         rows = one_pass(wordpieces.lengths, windows)
         padded = model(**padded_inputs(model, wordpieces, model.device, rows)).last_hidden_state
     places = torch.from_numpy(spread(rows.starts, wordpieces.lengths[windows])).to(model.device)
     return padded.float().flatten(0, 1).index_select(0, places)
+
+
+def _backward(model: Network, states: list[torch.Tensor], d_states: list[torch.Tensor]) -> None:
+    if _is_packed(model):
+        dense_gradient(model.embeddings.word_embeddings)
+    torch.autograd.backward(states, d_states)
 
 
 def _states(wordpieces: Wordpieces, windows: numpy.ndarray, values: torch.Tensor) -> States:

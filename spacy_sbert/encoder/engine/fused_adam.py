@@ -10,8 +10,6 @@ from thinc.api import NumpyOps, Optimizer
 from thinc.optimizers import KeyT
 from torch.optim.adam import adam
 
-from .private_torch import add_each
-
 Parameters = Mapping[KeyT, torch.nn.Parameter]
 
 
@@ -58,7 +56,8 @@ def _update_group(optimizer: Optimizer, step: int, group: Parameters) -> None:
     weights: list[torch.Tensor] = list(group.values())
     gradients = [weight.grad for weight in weights if weight.grad is not None]
     if optimizer.L2 and not optimizer.L2_is_weight_decay:
-        add_each(gradients, weights, optimizer.L2)
+        for gradient, weight in zip(gradients, weights, strict=True):
+            gradient.add_(weight, alpha=optimizer.L2)
     if optimizer.grad_clip:
         for gradient in gradients:  # PyTorch's norm of as many values is off by 5e-4
             NumpyOps().clip_gradient(gradient.numpy(), optimizer.grad_clip)
@@ -80,7 +79,8 @@ def _update_group(optimizer: Optimizer, step: int, group: Parameters) -> None:
         maximize=False,
     )
     if optimizer.L2 and optimizer.L2_is_weight_decay:
-        add_each(weights, weights, -optimizer.learn_rate * optimizer.L2)
+        for weight in weights:
+            weight.add_(weight, alpha=-optimizer.learn_rate * optimizer.L2)
 
 
 def _moment(moments: dict[KeyT, Any], key: KeyT, weights: torch.Tensor) -> torch.Tensor:

@@ -3,12 +3,12 @@
 import warnings
 from copy import deepcopy
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 import numpy
 import torch
 
+from ..concurrency import LOADING
 from ..errors import Errors, Warnings
 from ..hugging_face import Network
 from ..options import INT8, REFERENCE
@@ -100,7 +100,6 @@ class InferenceCache:
         self._generation = object()
         self._seen: list[int] | None = None
         self._calibrated: tuple[list[int] | None, Calibration | None] = None, calibration
-        self._calibrating = Lock()
 
     def engine_of(self, model: Network, precision: str, wordpieces: Wordpieces | None = None) -> Engine:
         """What encodes in a precision.
@@ -119,8 +118,11 @@ class InferenceCache:
         key = (id(model), precision, id(calibration), weights)
         made = self._made  # another thread may drop it
         if made is None or made[0] != key:
-            made = self._made = key, _make(model, precision, calibration)
-            self._generation = object()
+            with LOADING:
+                made = self._made
+                if made is None or made[0] != key:
+                    made = self._made = key, _make(model, precision, calibration)
+                    self._generation = object()
         return made[1]
 
     def generation(self, model: Network) -> object:
@@ -134,7 +136,7 @@ class InferenceCache:
     def _of_int8(self, model: Network, wordpieces: Wordpieces | None) -> Calibration | None:
         if not is_packable(model) or model.device.type != "cpu":
             return None
-        with self._calibrating:
+        with LOADING:
             found = self.calibration(model)
             if found is None and wordpieces is not None and len(wordpieces.ids) >= ENOUGH:
                 found = self.calibrate(model, wordpieces, enough=ENOUGH)

@@ -1,11 +1,11 @@
-"""The forward pass of training on packed rows, through the modules of the Hugging Face model itself."""
+"""The forward pass of training on packed rows, with the weights and settings of the Hugging Face model's modules."""
 
 import numpy
 import torch
-from torch.nn import functional
 
 from ..hugging_face import Network
 from ..wordpieces import Wordpieces
+from .cpu_training import attention, dropout, embedding, linear
 from .families import Parts, added_to_scores, layers_of, position_padding, scores_by_distance
 from .layout import lay_out, on_device, with_places
 from .packing import pack
@@ -42,11 +42,11 @@ def _embed(
 ) -> torch.Tensor:
     embeddings, padding = model.embeddings, position_padding(model)
     positions = columns if padding is None else positions_after(padding, ids, columns, owners)
-    added = embeddings.word_embeddings(ids)
+    added = embedding(embeddings.word_embeddings, ids)
     if hasattr(embeddings, "token_type_embeddings"):
         added = added + embeddings.token_type_embeddings(types)
-    states = embeddings.dropout(embeddings.LayerNorm(added + embeddings.position_embeddings(positions)))
-    return model.embeddings_project(states) if hasattr(model, "embeddings_project") else states
+    states = dropout(embeddings.dropout, embeddings.LayerNorm(added + embeddings.position_embeddings(positions)))
+    return linear(model.embeddings_project, states) if hasattr(model, "embeddings_project") else states
 
 
 def _layer(parts: Parts, states: torch.Tensor, added_scores: torch.Tensor) -> torch.Tensor:
@@ -54,12 +54,12 @@ def _layer(parts: Parts, states: torch.Tensor, added_scores: torch.Tensor) -> to
     n_rows, width = added_scores.shape[::3]
     n_places, projections = n_rows * width, (parts.query, parts.key, parts.value)
     query, key, value = (
-        projection(states)[:n_places].view(n_rows, width, parts.n_heads, -1).transpose(1, 2)
+        linear(projection, states)[:n_places].view(n_rows, width, parts.n_heads, -1).transpose(1, 2)
         for projection in projections
     )
-    dropout = parts.drop_scores.p if parts.drop_scores.training else 0.0
-    added_scores = added_scores.to(query.dtype)
-    attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=added_scores, dropout_p=dropout)
+    p = parts.drop_scores.p if parts.drop_scores.training else 0.0
+    attended = attention(query, key, value, added_scores.to(query.dtype), p)
     attended = with_places(attended.transpose(1, 2).reshape(n_places, -1), len(states))
-    mixed = parts.norm_mixed(parts.drop_mixed(parts.mix(attended)) + states)
-    return parts.norm_output(parts.drop_output(parts.narrow(parts.activate(parts.widen(mixed)))) + mixed)
+    mixed = parts.norm_mixed(dropout(parts.drop_mixed, linear(parts.mix, attended)) + states)
+    widened = parts.activate(linear(parts.widen, mixed))
+    return parts.norm_output(dropout(parts.drop_output, linear(parts.narrow, widened)) + mixed)

@@ -87,15 +87,6 @@ def uses_amx() -> bool:
     return has_amx and (limit in ("ALL", "DEFAULT") or "AMX" in limit)
 
 
-def add_each(tensors: list[torch.Tensor], others: list[torch.Tensor], factor: float) -> None:
-    """t = t + factor o, in place, for each pair."""
-    if hasattr(torch, "_foreach_add_"):
-        torch._foreach_add_(tensors, others, alpha=factor)
-        return
-    for tensor, other in zip(tensors, others, strict=True):
-        tensor.add_(other, alpha=factor)
-
-
 def has_bfloat16_arithmetic() -> bool:
     """Whether a CPU has AVX-512 BF16 or AMX; False where PyTorch does not say."""
     checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")

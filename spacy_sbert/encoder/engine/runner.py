@@ -10,11 +10,10 @@ import torch
 from thinc.api import torch2xp
 from thinc.types import Floats2d
 
+from ..concurrency import parallel_map
 from ..states import States
 from ..wordpieces import Wordpieces
-from .heap import note_work
 from .passes import Pass
-from .threads import parallel_map
 from .windows import spread
 
 CPU_BUDGET = 2048  # wordpieces whose states stay in the cache
@@ -59,8 +58,6 @@ def run(engine: Engine, wordpieces: Wordpieces, *, budget: int = 0) -> Iterator[
         places = spread(numpy.repeat(done.starts, [len(each) for each in same]), lengths)
         found = states[torch.from_numpy(places).to(engine.device)].float()
         yield States(windows, lengths, cast(Floats2d, torch2xp(found)))
-    if on_cpu:
-        note_work(len(wordpieces.ids))
 
 
 def _cpu_budget(n_wordpieces: int) -> int:
