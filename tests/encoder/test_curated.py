@@ -17,7 +17,7 @@ from thinc.types import Ragged
 
 from spacy_sbert.encoder.listener import SentenceListener
 from spacy_sbert.encoder.resolve import find_local
-from spacy_sbert.hooks.records import find
+from spacy_sbert.hooks.doc_vectors import find
 from spacy_sbert.layers.pooling import POOLING, make_pooling
 
 TEXT = "He cannot go. \n The cat sat on the mat. Food."
@@ -185,6 +185,21 @@ def test_weights_that_are_to_stay(make_nlp, examples, how):
     nlp.get_pipe("transformer").finish_update(Adam(0.01))
     assert losses["sbert"] > 0
     assert all(numpy.array_equal(before[key], value) for key, value in weights(nlp, "transformer").items())
+
+
+def test_with_a_numpy_that_its_package_cannot_train_with(make_nlp, examples, monkeypatch):
+    from spacy_curated_transformers.pipeline import transformer
+
+    nlp = make_nlp("curated")
+    batch = examples(nlp)
+    nlp.initialize(lambda: batch)
+
+    def refuse(given):
+        raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
+
+    monkeypatch.setattr(transformer, "float", refuse, raising=False)
+    with pytest.raises(RuntimeError, match=r'cannot train with NumPy .*pip install "numpy<2.4"'):
+        nlp.update(batch, sgd=False)
 
 
 # Which transformer is heard
