@@ -163,6 +163,10 @@ def launched(gpu_id: int = -1) -> Iterator[Ranks]:
         return
     if gpu_id >= 0:
         gpu_id += int(os.environ["LOCAL_RANK"])
+    # Its functions have the joined ranks as a default if it is imported later (transformers does), and keep them:
+    # threads of gloo would outlive destroy_process_group, and may abort while Python ends. So it is imported before.
+    from torch.distributed.nn import functional  # noqa: F401
+
     distributed.init_process_group("nccl" if gpu_id >= 0 else "gloo", timeout=PATIENCE)
     try:
         yield Ranks(gpu_id)
