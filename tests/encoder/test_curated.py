@@ -262,6 +262,7 @@ def test_replaced_listeners(make_nlp, examples, tmp_path):
 
 @pytest.mark.parametrize("tok2vec", [LISTENER, LAYERS], ids=["last", "all"])
 def test_tokens_that_its_own_listeners_give(tiny_bert, examples, tok2vec, tmp_path):
+    fix_random_seed(0)
     nlp = spacy.blank("en")
     add_curated(nlp, tiny_bert, all_layer_outputs=tok2vec is LAYERS)
     nlp.add_pipe("sbert", config={"model": {"@architectures": TOKENS, "tok2vec": tok2vec}})
