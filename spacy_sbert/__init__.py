@@ -1,12 +1,11 @@
 """Sentence-BERT for spaCy: `nlp.add_pipe("sbert")` gives Doc, Span and Token vectors that mean something."""
 
-import sys
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from .hooks import arrivals, extensions
-from .hooks.restoring import restore
+from .hooks import extensions
+from .hooks.hooks import restore
 
 if TYPE_CHECKING:  # what LAZY names, for type checkers
     from .bulk import encode_file, load_pipe
@@ -49,8 +48,6 @@ __all__ = [  # written out: type checkers do not run Python
     "restore",
 ]
 
-sys.modules[f"{__name__}.arrivals"] = arrivals  # as Docs name it that were pickled when it stood here
-arrivals.install()
 extensions.install()
 
 

@@ -106,12 +106,21 @@ def add_curated(nlp: Language, folder: Path | str, *, window: int = 24, **settin
         "piece_encoder": {"@architectures": f"{CURATED}BertWordpieceEncoder.v1"},
         "with_spans": {"@architectures": f"{CURATED}WithStridedSpans.v1", "window": window, "stride": window},
     }
+    _let_curated_train()
     pipe: Any = nlp.add_pipe("curated_transformer", name="transformer", config={"model": model, **settings})
     loaders = {"encoder_loader": "HFTransformerEncoderLoader.v1", "piecer_loader": "HFPieceEncoderLoader.v1"}
     blocks = {key: {"@model_loaders": CURATED + loader, "name": str(folder)} for key, loader in loaders.items()}
     nlp.config["initialize"]["components"]["transformer"] = blocks
     doc = nlp.make_doc("a")
     pipe.initialize(lambda: [Example(doc, doc)], **registry.resolve(blocks))
+
+
+def _let_curated_train() -> None:
+    """Train also with NumPy 2.4 and later, with which spacy-curated-transformers 0.3.1 does not: it asks for `float` of
+    an array of shape (1,)."""
+    from spacy_curated_transformers.pipeline import transformer
+
+    vars(transformer).setdefault("float", lambda given: given.item() if hasattr(given, "item") else float(given))
 
 
 def real_data() -> Path:

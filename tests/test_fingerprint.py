@@ -15,7 +15,7 @@ from thinc.api import SGD, Adam
 
 from spacy_sbert import find_sbert, restore
 from spacy_sbert.hooks import encoders
-from spacy_sbert.hooks.records import find, names
+from spacy_sbert.hooks.doc_vectors import find, names
 from spacy_sbert.search import SpanSearch, collect_spans
 from spacy_sbert.similarity import cosine
 

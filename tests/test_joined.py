@@ -1,4 +1,4 @@
-"""Docs that were cut (`Span.as_doc`) and joined (`Doc.from_docs`): the vector of what is there, or an error."""
+"""Docs that were cut (`Span.as_doc`) and joined (`Doc.from_docs`): a text that is there whole answers, or an error."""
 
 import numpy
 import pytest
@@ -6,7 +6,7 @@ from pipelines import ENCODERS
 from spacy.tokens import Doc, DocBin
 
 from spacy_sbert import restore
-from spacy_sbert.hooks.records import PREFIX
+from spacy_sbert.hooks.doc_vectors import PREFIX, find, rows_of
 
 FIRST, SECOND, THIRD = "A man is eating food.", "The cat sat on the mat.", "He cannot go."
 TEXT = f"{FIRST} {SECOND} {THIRD}"
@@ -35,36 +35,54 @@ def joined(*docs, **settings):
     return restore(Doc.from_docs(list(docs), **settings))
 
 
+def assert_refused(*pieces):
+    for piece in pieces:
+        for ask in (lambda piece=piece: piece.vector, lambda piece=piece: piece.has_vector):
+            with pytest.raises(ValueError, match=r"joined from others.*pipe 'sbert'.*nlp\(doc\.text\)"):
+                ask()
+
+
 def assert_same(span, expected):
     """A Span of a joined Doc, and all in it, answers as where it came from."""
-    assert span.text == expected.text
+    assert span.text.rstrip() == expected.text
     assert numpy.allclose(span.vector, expected.vector, atol=1e-6)
     for ours, theirs in zip(span, expected, strict=True):
         assert numpy.array_equal(ours.vector, theirs.vector)
     assert numpy.allclose(span[1:3].vector, expected[1:3].vector, atol=1e-6)
 
 
-def test_a_part_cut_on_its_right_does_not_reach_into_the_next(nlp):
+def test_whole_docs_answer(nlp):
+    first, second = nlp(FIRST), nlp(THIRD)
+    given = joined(first, second)
+    assert_same(given[:6], first[:])
+    assert_same(given[6:], second[:])
+    assert numpy.allclose(given.vector, (first.vector + second.vector) / 2, atol=1e-6)
+    assert given.similarity(first) == pytest.approx(given.similarity(first.copy()))
+    assert_refused(given[4:8])  # of both
+
+
+@pytest.mark.parametrize("kept", [(0, 6), (6, 13), (3, 9), (8, 11)])
+def test_a_part_that_was_cut_is_refused_and_whole_ones_answer(nlp, kept):
     doc, other = nlp(f"{FIRST} {SECOND}"), nlp(THIRD)
-    sentence = next(doc.sents)
-    given = joined(sentence.as_doc(copy_user_data=True), other)
-    assert_same(given[:6], sentence)
-    assert_same(given[6:], other[:])
-    assert numpy.allclose(given.vector, (sentence.vector + other.vector) / 2, atol=1e-6)
+    given = joined(other, cut(doc, *kept), other)
+    n, size = len(other), kept[1] - kept[0]
+    assert_refused(given, given[n : n + size], given[n], given[n - 1 : n + 1])
+    for start in (0, n + size):
+        assert_same(given[start : start + n], other[:])
 
 
-def test_a_part_cut_on_its_left_does_not_reach_into_the_one_before(nlp):
-    doc, other = nlp(f"{FIRST} {SECOND}"), nlp(THIRD)
-    given = joined(other, cut(doc, 6, 13), other)
-    assert_same(given[5:12], doc[6:13])
-    for start in (0, 12):
-        assert_same(given[start : start + 5], other[:])
-
-
-def test_a_part_in_the_middle(nlp):
-    doc, other = nlp(TEXT), nlp("The dog ran fast.")
-    given = joined(other, cut(doc, 8, 11), other)
-    assert_same(given[5:8], doc[8:11])
+def test_rows_of_a_doc_that_was_cut(make_nlp):
+    """It is one text: the rows that it consists of, if they were rows, or else itself."""
+    for unit in ("sent", "doc+sent"):
+        nlp = make_nlp(unit=unit)
+        doc = nlp(TEXT)
+        for sentence in doc.sents:
+            part = sentence.as_doc(copy_user_data=True)
+            assert numpy.array_equal(part.vector, sentence.vector)
+            assert [tuple(row) for row in rows_of(part, find(part))[0].tolist()] == [(0, len(sentence.text))]
+        part = cut(doc, 3, 9)
+        assert numpy.array_equal(part.vector, doc[3:9].vector)
+        assert [tuple(row) for row in rows_of(part, find(part))[0].tolist()] == [(0, len(part.text.rstrip()))]
 
 
 @pytest.mark.parametrize("kept", [(0, 6), (6, 13), (3, 9)])
@@ -72,12 +90,8 @@ def test_beside_an_unprocessed_doc_it_is_refused(nlp, kept):
     doc, stray = nlp(f"{FIRST} {SECOND}"), unprocessed(nlp, "Someone ran home.")
     part = cut(doc, *kept)
     for given in (joined(part, stray), joined(stray, part), joined(part, stray, nlp(THIRD), stray)):
-        with pytest.raises(ValueError, match=r"joined of several.*nlp\(doc\.text\)"):
-            _ = given.vector
         at = [token.text for token in given].index("home")
-        for ask in (lambda given=given, at=at: given[at].vector, lambda given=given, at=at: given[at].has_vector):
-            with pytest.raises(ValueError, match="Someone ran home"):
-                ask()
+        assert_refused(given, given[at])
 
 
 def test_an_unprocessed_part_is_named_and_the_others_answer(nlp):
@@ -85,9 +99,10 @@ def test_an_unprocessed_part_is_named_and_the_others_answer(nlp):
     given = joined(first, unprocessed(nlp, "Someone ran home."), second)
     assert_same(given[:6], first[:])
     assert_same(given[10:], second[:])
-    for ask in (lambda: given.vector, lambda: given[5:8].vector, lambda: given.similarity(first)):
-        with pytest.raises(ValueError, match=r"'Someone ran home\.' carries no sentence vectors of the pipe 'sbert'"):
+    for ask in (lambda: given.vector, lambda: given.similarity(first)):
+        with pytest.raises(ValueError, match=r"joined from others, and 'Someone ran home\.'"):
             ask()
+    assert_refused(given[5:8])
 
 
 def test_one_that_happens_to_be_as_long_as_what_was_cut_off(nlp):
@@ -95,35 +110,14 @@ def test_one_that_happens_to_be_as_long_as_what_was_cut_off(nlp):
     stray = unprocessed(nlp, "He sat. ")
     given = joined(stray, cut(doc, 3, 7))
     assert len(given.text) == len(doc.text)
-    for piece in (given, given[1], given[4:6]):
-        with pytest.raises(ValueError, match="joined of several"):
-            _ = piece.vector
+    assert_refused(given, given[1], given[4:6])
 
 
 def test_parts_that_look_alike_where_they_meet(nlp):
     """With "He" from one side and "sat." from the other, a sentence would be made up."""
     first, second = nlp("A man ran. He ran."), nlp("The dog sat. It hid.")
     given = joined(cut(first, 0, 4), unprocessed(nlp, "He sat."), cut(second, 4, 7))
-    for piece in (given[4], given[5], given[4:7], given):
-        with pytest.raises(ValueError, match="joined of several"):
-            _ = piece.vector
-
-
-def test_sentences_that_are_rows_are_right_wherever_they_stand(make_nlp):
-    for unit in ("sent", "doc+sent"):
-        nlp = make_nlp(unit=unit)
-        doc = nlp(TEXT)
-        first, second, third = doc.sents
-        assert [unit, len(next(iter(doc.user_data.values()))["rows"])] in (["sent", 3], ["doc+sent", 4])
-        other = nlp("The dog ran.")
-        given = joined(*(one.as_doc(copy_user_data=True) for one in (third, second, first, third)), other)
-        at = 0
-        for sentence in (third, second, first, third, other[:]):
-            span = given[at : at + len(sentence)]
-            at += len(sentence)
-            assert numpy.allclose(span.vector, sentence.vector, atol=1e-6), (unit, sentence)
-        rows = [one.vector for one in (third, second, first, third, other)]
-        assert numpy.allclose(given.vector, numpy.mean(rows, axis=0), atol=1e-6)
+    assert_refused(given[4], given[5], given[4:7], given)
 
 
 def test_sentences_of_one_doc_in_their_order_are_that_doc(nlp):
@@ -137,11 +131,13 @@ def test_joined_of_joined_and_cut_again(nlp):
     docs = [nlp(text) for text in (FIRST, SECOND, THIRD)]
     given = joined(joined(*docs[:2]), docs[2])
     assert_same(given[13:], docs[2][:])
-    again = restore(cut(given, 6, 18))
+    again = restore(cut(given, 6, 13))
     assert_same(again[:7], docs[1][:])
-    seam = restore(cut(given, 3, 9))
-    assert_same(seam[:3], docs[0][3:6])
-    assert_same(seam[3:], docs[1][:3])
+    inside = restore(cut(given, 8, 11))
+    assert inside.text == docs[1][2:5].text_with_ws
+    assert_same(inside[:], docs[1][2:5])
+    with pytest.raises(ValueError, match="joined from others"):  # spaCy asks for the vector of the Span
+        cut(given, 3, 9)
 
 
 def test_nothing_between_the_parts(nlp):
@@ -157,9 +153,9 @@ def test_docs_of_pipelines_that_differ(make_nlp):
     mean, largest = make_nlp(), make_nlp(model={"pooling": "max"})
     both = Doc.from_docs([mean(FIRST), Doc(mean.vocab).from_bytes(largest(SECOND).to_bytes())])
     assert numpy.array_equal(restore(both)[0:6].vector, mean(FIRST).vector)
-    for piece in (both, both[4:8]):
-        with pytest.raises(ValueError, match=r"several kinds.*pooling max.*pooling mean"):
-            _ = piece.vector
+    with pytest.raises(ValueError, match=r"several kinds.*pooling max.*pooling mean"):
+        _ = both.vector
+    assert_refused(both[4:8])
 
 
 def test_docs_of_pipes_of_other_names(make_nlp):
@@ -168,19 +164,19 @@ def test_docs_of_pipes_of_other_names(make_nlp):
     nlp.rename_pipe("sbert", "other")
     nlp.get_pipe("other").name = "other"
     given = joined(first, nlp(SECOND))
-    with pytest.raises(ValueError, match=r"'A man is eating food\.' carries no sentence vectors of the pipe 'other'"):
+    with pytest.raises(ValueError, match=r"'A man is eating food\.' in it .* the pipe 'other'"):
         _ = given.vector
     assert numpy.array_equal(given[6:].vector, nlp(SECOND).vector)
 
 
 def test_after_docbin_all_is_the_same(nlp):
     doc, other = nlp(f"{FIRST} {SECOND}"), nlp(THIRD)
-    given = Doc.from_docs([cut(doc, 0, 6), other])
+    given = Doc.from_docs([doc, other])
     given.user_data = {key: value for key, value in given.user_data.items() if key[1].startswith(PREFIX)}
     data = DocBin(docs=[given], store_user_data=True).to_bytes()
     given = restore(next(DocBin().from_bytes(data).get_docs(nlp.vocab)))
-    assert_same(given[:6], doc[:6])
-    assert_same(given[6:], other[:])
+    assert_same(given[: len(doc)], doc[:])
+    assert_same(given[len(doc) :], other[:])
 
 
 def test_retokenized(nlp):

@@ -1,6 +1,7 @@
 """`_.sbert_most_similar`: parity with similarity, who encodes a str, survival, and what is refused."""
 
 import gc
+from weakref import ref
 
 import numpy
 import pytest
@@ -11,7 +12,6 @@ from srsly import cloudpickle
 from thinc.api import Adam
 
 from spacy_sbert import find_sbert
-from spacy_sbert.hooks import pipes
 from spacy_sbert.hooks.most_similar import most_similar
 from spacy_sbert.search import SpanSearch, collect_spans
 from spacy_sbert.similarity import cosine
@@ -100,26 +100,29 @@ def test_a_copied_pipeline(nlp):
 def test_docs_from_disk_find_their_pipeline(nlp):
     data = DocBin(docs=[nlp(TEXT)], store_user_data=True).to_bytes()
     (doc,) = DocBin().from_bytes(data).get_docs(nlp.vocab)
-    assert_found(doc._.sbert_most_similar("the dog"), by_similarity(nlp(TEXT), nlp("the dog"), 3))
+    with pytest.raises(ValueError, match=r"does not know a pipe.*'sbert', encoder .*nlp=nlp"):
+        doc._.sbert_most_similar("the dog")
+    assert_found(doc._.sbert_most_similar("the dog", nlp=nlp), by_similarity(nlp(TEXT), nlp("the dog"), 3))
+    found = SpanSearch(collect_spans(doc)).search("the dog", k=3, nlp=nlp)
+    assert_found(found, by_similarity(nlp(TEXT), nlp("the dog"), 3))
+    nlp.rename_pipe("sbert", "renamed")
+    assert_found(doc._.sbert_most_similar("the dog", nlp=nlp), by_similarity(nlp(TEXT), nlp("the dog"), 3))
     (alone,) = DocBin().from_bytes(data).get_docs(spacy.blank("en").vocab)
     for query in ("the dog", nlp("the dog")):  # the pipe with the same encoder, whatever the vocab
-        assert_found(alone._.sbert_most_similar(query), by_similarity(nlp(TEXT), nlp("the dog"), 3))
+        assert_found(alone._.sbert_most_similar(query, nlp=nlp), by_similarity(nlp(TEXT), nlp("the dog"), 3))
 
 
 def test_docs_whose_pipeline_is_gone_say_so(make_nlp):
     nlp = make_nlp(unit="doc+sent", model={"pooling": "weightedmean"})
     doc = nlp(TEXT)
     data, fingerprint = DocBin(docs=[doc], store_user_data=True).to_bytes(), find_sbert(nlp).fingerprint()
-    (alone,) = DocBin().from_bytes(data).get_docs(spacy.blank("en").vocab)
-    del nlp, doc
+    del nlp
     gc.collect()
-    with pytest.raises(
-        ValueError, match=f"no pipe in memory has the encoder .*'sbert', encoder {fingerprint}.*nlp.query"
-    ):
-        alone._.sbert_most_similar("the dog")
+    with pytest.raises(ValueError, match=f"does not know a pipe .*'sbert', encoder {fingerprint}.*nlp.query"):
+        doc._.sbert_most_similar("the dog")
     nlp = make_nlp(unit="doc+sent", model={"pooling": "weightedmean"})  # not loaded yet
     (given,) = DocBin().from_bytes(data).get_docs(nlp.vocab)
-    assert_found(given._.sbert_most_similar("the dog"), by_similarity(nlp(TEXT), nlp("the dog"), 3))
+    assert_found(given._.sbert_most_similar("the dog", nlp=nlp), by_similarity(nlp(TEXT), nlp("the dog"), 3))
 
 
 def other_pooling(nlp, pooling="cls"):
@@ -150,7 +153,7 @@ def test_after_a_pipe_was_replaced(make_nlp):
     assert_found(doc._.sbert_most_similar("the dog"), expected)  # the pipe is still there
     del replaced
     gc.collect()
-    with pytest.raises(ValueError, match="no pipe in memory has the encoder"):
+    with pytest.raises(ValueError, match="does not know a pipe"):
         doc._.sbert_most_similar("the dog")
 
 
@@ -188,7 +191,7 @@ def test_a_sourced_pipe_on_another_transformer_is_not_asked(make_nlp, other_bert
     other.remove_pipe("sbert")
     other.add_pipe("sbert", source=nlp)
     doc = other(TEXT)
-    with pytest.raises(ValueError, match="no pipe in memory has the encoder"):
+    with pytest.raises(ValueError, match="does not know a pipe"):
         doc._.sbert_most_similar("the dog")
 
 
@@ -218,12 +221,19 @@ def test_rows_are_enough(make_nlp):
 
 def test_pipes_are_let_go(make_nlp):
     nlp = make_nlp()
-    vocab = nlp.vocab
-    assert pipes.find_pipe(vocab, "sbert") is nlp.get_pipe("sbert")
-    assert pipes.find_pipe(vocab, "other") is None
+    doc, pipe = nlp(TEXT), ref(nlp.get_pipe("sbert"))
     del nlp
     gc.collect()
-    assert pipes.find_pipe(vocab, "sbert") is None
+    assert pipe() is None and doc.vector.any()
+
+
+def test_a_doc_of_a_pipe_without_hooks_needs_the_pipeline(make_nlp):
+    nlp = make_nlp(unit="doc+sent", set_hooks=False)
+    doc = nlp(TEXT)
+    with pytest.raises(ValueError, match="does not know a pipe"):
+        doc._.sbert_most_similar("the dog")
+    found = doc._.sbert_most_similar("the dog", nlp=nlp)
+    assert [one.span for one in found] == [one.span for one in doc._.sbert_most_similar(nlp("the dog"))]
 
 
 def test_refused(make_nlp, nlp):

@@ -23,7 +23,7 @@ from ..component.upstream import (
     transformer_name,
 )
 from ..errors.checks import validated
-from ..hooks import records
+from ..hooks import doc_vectors
 from .data import Corpus, read_corpora
 from .errors import Errors
 
@@ -108,7 +108,7 @@ def describe(
     RAISES (ValueError): if no pipe of the pipeline makes sentence vectors.
     """
     doc = nlp(PROBE)
-    widths = {pipe: records.find(doc, pipe)[0].data["width"] for pipe in records.names(doc)}
+    widths = {pipe: doc_vectors.find(doc, pipe)[0].data["width"] for pipe in doc_vectors.names(doc)}
     if not widths:
         raise ValueError(Errors.CARD_NO_ENCODER.format(given=", ".join(nlp.pipe_names) or "none"))
     performance = nlp.meta.get("performance") or {}
@@ -121,7 +121,7 @@ def describe(
         meta=dict(nlp.meta),
         components=tuple(nlp.pipe_names),
         encoders=encoders,
-        answering=records.find(doc)[0].name,
+        answering=doc_vectors.find(doc)[0].name,
         corpora=tuple(read_corpora(nlp.config)) if trained else (),
         scores={key: float(value) for key, value in performance.items() if _is_score(key, value)},
         n_parameters=count_parameters(model for _, pipe in nlp.pipeline if (model := getattr(pipe, "model", None))),

@@ -9,7 +9,7 @@ from spacy.tokens import Doc
 from thinc.util import get_array_module, is_cupy_array, to_numpy
 
 from ..encoder.rows import borders_of, row_characters
-from ..hooks.placed import Record
+from ..hooks.doc_vectors import Record
 from ..vectors.cuts import n_rows_cut
 from ..vectors.encoded import EncodedDoc
 
@@ -25,7 +25,7 @@ def on_cpu(scores: Sequence[EncodedDoc]) -> Sequence[EncodedDoc]:
 
 
 def make_record(doc: Doc, encoded: EncodedDoc, *, set_hooks: bool, fingerprint: str = "") -> Record:
-    """The record of a Doc: NumPy arrays and scalars, places in characters, see records.
+    """The record of a Doc: NumPy arrays and scalars, places in characters, see doc_vectors.
 
     doc (Doc): the Doc that was encoded.
     encoded (EncodedDoc): its rows, on whatever device.

@@ -14,7 +14,7 @@ from thinc.util import to_numpy
 
 from ..encoder.resolve import warn_if_missing
 from ..errors.checks import Name, NonNegativeFloat, validated
-from ..hooks import extensions, hooks, pipes, records
+from ..hooks import doc_vectors, extensions
 from ..hooks.in_pipeline import InPipeline, find_in
 from ..losses.parts.layer import LossLayer
 from ..spans import SPANS_KEY
@@ -143,7 +143,6 @@ class SentenceBert(PairPipe, TextPipe):
         self._fingerprint = PipeFingerprint()
         upstream.cache_transformers(self.model, loss)
         extensions.install(name)
-        pipes.register(self)
 
     takes_peers = True
 
@@ -260,7 +259,7 @@ class SentenceBert(PairPipe, TextPipe):
         self._fingerprint.forget()
 
     def _answers(self, examples: list[Example]) -> bool:
-        found = (record.name for example in examples for record in records.find(example.predicted))
+        found = (record.name for example in examples for record in doc_vectors.find(example.predicted))
         return next(found, self.name) == self.name
 
     # From pairs to labels
@@ -292,7 +291,9 @@ class SentenceBert(PairPipe, TextPipe):
         if objective not in heads and len(heads) != 1:
             raise ValueError(Errors.NOT_ONE_HEAD.format(name=self.name, given=len(heads), names=", ".join(heads)))
         head = heads[objective] if objective in heads else next(iter(heads.values()))
-        vectors = [self.model.ops.asarray2f(cast(Any, hooks.vector(text, self.name)[None])) for text in (first, second)]
+        vectors = [
+            self.model.ops.asarray2f(cast(Any, doc_vectors.vector(text, self.name)[None])) for text in (first, second)
+        ]
         probabilities = to_numpy(probabilities_of(head, *vectors))[0]
         return dict(zip(head.attrs["labels"], probabilities.tolist(), strict=True))
 

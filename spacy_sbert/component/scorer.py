@@ -8,10 +8,10 @@ import numpy
 from spacy.training import Example
 from spacy.util import registry
 
-from ..hooks import records
+from ..hooks import doc_vectors
 from ..similarity import cosine, euclidean
 from ..similarity.correlation import pearson, spearman
-from ..spans import SPANS_KEY, members
+from ..spans import SPANS_KEY, members, trimmed
 from ..training.errors import Errors
 from ..training.members import attribute, gold_value, labels_of, objective_of, predicted_label, predicted_score
 
@@ -64,7 +64,9 @@ def _measures(examples: Sequence[Example], name: str | None, spans_key: str) -> 
     labelled = [value for value in right if value is not None]
     if labelled:
         scores["nli_acc"] = float(numpy.mean(labelled))
-    texts = [eg for eg in examples if len(members(eg.predicted, spans_key)) == 1 and records.find(eg.predicted, name)]
+    texts = [
+        eg for eg in examples if len(members(eg.predicted, spans_key)) == 1 and doc_vectors.find(eg.predicted, name)
+    ]
     texts = [eg for eg in texts if attribute(eg.reference, "label", spans_key) is not None]
     if texts:
         vectors = numpy.stack([_vectors(eg, name, spans_key)[0] for eg in texts])
@@ -160,7 +162,7 @@ def _noted(example: Example, name: str | None, spans_key: str) -> object:
 
 def _is_right(example: Example, name: str | None, spans_key: str) -> bool | None:
     """Whether the pipe gave a pair its gold label; None if it gave it none, as it has no head for it."""
-    pipe = name or next((record.name for record in records.find(example.predicted)), "")
+    pipe = name or next((record.name for record in doc_vectors.find(example.predicted)), "")
     predicted = attribute(example.predicted, predicted_label(pipe), spans_key)
     return None if predicted is None else predicted == labels_of([example], spans_key)[0]
 
@@ -174,14 +176,12 @@ def _is_ordered(example: Example, name: str | None, spans_key: str) -> bool:
 def _vectors(example: Example, name: str | None, spans_key: str) -> list[numpy.ndarray]:
     """The vectors of the members, in their order."""
     doc = example.predicted
-    found = records.find(doc, name)
+    found = doc_vectors.find(doc, name)
     if not found:
         raise ValueError(Errors.NO_VECTORS.format(kind="Doc", which=f" of a pipe named '{name}'" if name else ""))
     rows = []
     for span in members(doc, spans_key):
-        row = next(
-            (r for r in (f.row_at(*records.trimmed(span.text, span.start_char)) for f in found) if r is not None), None
-        )
+        row = next((r for r in (f.row_at(*trimmed(span.text, span.start_char)) for f in found) if r is not None), None)
         if row is None:
             expected = [(s.start_char, s.end_char) for s in members(doc, spans_key)]
             given = [tuple(row) for f in found for row in f.rows.tolist()]

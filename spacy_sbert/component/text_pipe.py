@@ -18,7 +18,7 @@ from ..encoder.transformer import RowTransformer
 from ..errors.checks import NonNegative, Positive, Processes, Width, validated
 from ..errors.texts import Text
 from ..files.sealed_states import SealedPipe
-from ..hooks import extensions, hooks, pipes, records
+from ..hooks import doc_vectors, extensions, hooks
 from ..hooks.in_pipeline import InPipeline
 from ..similarity.similarities import Similarities
 from ..vectors.call import Call
@@ -156,7 +156,7 @@ class TextPipe(Similarities, SealedPipe):
         RETURNS (float32 array of shape (width,)): zeros where there is no text.
         RAISES (ValueError): if the Doc carries no vectors of this pipe, or none for this Span.
         """
-        return hooks.vector(obj, self.name, None if self._dense is None else self._through_dense)
+        return doc_vectors.vector(obj, self.name, None if self._dense is None else self._through_dense)
 
     @property
     def _dense(self) -> Model[Floats2d, Floats2d] | None:
@@ -174,14 +174,13 @@ class TextPipe(Similarities, SealedPipe):
         docs = list(docs)
         extensions.install(self.name)  # the pipe may have got another name since it was made
         shared = bool(find_listeners(self.model))
-        pipes.register(self)  # or be a copy
         fingerprint = self._fingerprint.of_batch(self, docs, scores)
         for doc, encoded in zip(docs, on_cpu(scores), strict=True):
             self._notices.of_vectors(doc, encoded, shared=shared)
             record = make_record(doc, encoded, set_hooks=self.set_hooks, fingerprint=fingerprint)
-            records.store(doc, self.name, record)
+            doc_vectors.store(doc, self.name, record)
             if self.set_hooks:
-                hooks.install(doc)
+                hooks.install(doc, self)
         nlp = self._in_pipeline.nlp
         late = None if nlp is None else late_sentences(nlp, self.name, self.model, docs, self.spans_key)
         if late is not None:

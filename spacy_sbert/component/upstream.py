@@ -9,7 +9,7 @@ from spacy.pipeline.tok2vec import Tok2Vec, Tok2VecListener
 from spacy.training import Example
 from thinc.api import Model
 
-from ..encoder.curated import ALL_LAYERS, SENTINEL, is_curated, mend_training, upstream_name
+from ..encoder.curated import ALL_LAYERS, SENTINEL, is_curated, upstream_name
 from ..encoder.listener import SentenceListener
 from ..encoder.names import nearest_name
 from ..encoder.resolve import find_local, known_names
@@ -114,7 +114,6 @@ def prepare_upstream(nlp: Language, name: str, model: Model, examples: Iterable[
 
     RAISES (ValueError): if there is no transformer to share, or pairs would be trained wrongly on it.
     """
-    _mend_training(nlp)
     for node in model.walk():
         if _hears_tokens(node):
             find_tok2vec(nlp, name, node)
@@ -135,11 +134,6 @@ def _hear(nlp: Language, listener: SentenceListener, upstream: TrainablePipe, mo
         listener.set_dim("nO", upstream.model.get_dim("nO"), force=True)
     cache_transformers(upstream.model, loss)
     _follow_folder(nlp, upstream, model)
-
-
-def _mend_training(nlp: Language) -> None:
-    if any(_is_curated_pipe(pipe) for _, pipe in nlp.components):
-        mend_training()
 
 
 def _own_getter(model: Model) -> SpanGetter:
@@ -174,7 +168,6 @@ def follow_upstream(nlp: Language, model: Model, loss: Model | None) -> None:
 
     For a pipe that is added to a trained pipeline and never initialised.
     """
-    _mend_training(nlp)
     for listener in find_listeners(model):
         for name, pipe in nlp.components:
             if _is_transformer(pipe) and listener.upstream_name in ("*", name):

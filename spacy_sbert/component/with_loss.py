@@ -62,12 +62,11 @@ def finish_update(model: Model, optimizer: Optimizer) -> None:
     for node in [] if loss is None else loss.walk():
         factor = getattr(node, "learn_rate_factor", 1.0)
         for name in node.param_names:
-            if node.has_grad(name):
+            # Thinc keeps a gradient of zeros: Adam's momentum would move a head without examples all the same.
+            if node.has_grad(name) and node.get_grad(name).any():
                 key = (node.id, name)
                 param, _ = optimizer(key, node.get_param(name), node.get_grad(name), lr_scale=factor)
                 node.set_param(name, param)
-                # Thinc would keep zeros: Adam's momentum would move a head without examples all the same.
-                del node._params._grads[key]
 
 
 def save_loss_by_name(nlp: Language, pipe: object) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.metadata import version
 from typing import Protocol, TypeGuard, cast
 
 import numpy
@@ -40,9 +41,22 @@ class HandedOut:
     backprop: Callable[..., object] | None = None
 
     def backprop_last_layer(self, d_pieces: list[Ragged]) -> object:
-        """Hand back the gradient of the last layer."""
+        """Hand back the gradient of the last layer.
+
+        RAISES (RuntimeError): if spacy-curated-transformers cannot train with the installed NumPy: version 0.3.1 makes
+            a float of an array of shape (1,), which NumPy 2.4 and later refuse.
+        """
         backprop = cast(Callable[..., object], self.backprop)
-        return backprop([[d_doc] for d_doc in d_pieces], outputs_to_backprop=(-1,))
+        try:
+            return backprop([[d_doc] for d_doc in d_pieces], outputs_to_backprop=(-1,))
+        except TypeError as error:
+            if "converted to Python scalars" not in str(error):
+                raise
+            installed = version("spacy-curated-transformers")
+            raise RuntimeError(
+                f"spacy-curated-transformers {installed} cannot train with NumPy {numpy.__version__}. Install "
+                'an older one: pip install "numpy<2.4".'
+            ) from error
 
     def __reduce__(self) -> tuple[type, tuple]:
         return HandedOut, ()
@@ -96,14 +110,6 @@ def pieces_of(doc: Doc) -> Ragged:
     if pieces is None:
         raise ValueError(Errors.UNKNOWN_OUTPUT.format(text=doc.text[:50], given=type(data).__name__))
     return pieces
-
-
-def mend_training() -> None:
-    """Let every `curated_transformer` train where NumPy makes no float of an array of shape (1,), as 2.4 and later do
-    not: spacy-curated-transformers 0.3.1 adds up the loss of the component in one, and asks for `float` of it."""
-    from spacy_curated_transformers.pipeline import transformer
-
-    vars(transformer).setdefault("float", lambda given: given.item() if hasattr(given, "item") else float(given))
 
 
 def annotate(model: Model, docs: list[Doc]) -> None:

@@ -120,14 +120,14 @@ def _joined(rows: list[Rows]) -> Rows:
 
 
 def _has_rows(data: TransformerData) -> bool:
-    is_unpadded = isinstance(data, UnpaddedDoc) and data.unpadded is not None
+    is_unpadded = isinstance(data, UnpaddedDoc) and not data.is_padded
     return is_unpadded or "last_hidden_state" in data.model_output
 
 
 def _heard(data: TransformerData, doc: Doc | None) -> _Heard:
     """The rows of a Doc, as its encoder recorded them, or else as the alignment of tokens and wordpieces shows them."""
-    unpadded = data.unpadded if isinstance(data, UnpaddedDoc) else None
-    return (None if unpadded is None else _as_encoded(*unpadded)) or _read_padded(data, doc)
+    found = _as_encoded(data.unpadded, data.number) if isinstance(data, UnpaddedDoc) and not data.is_padded else None
+    return found or _read_padded(data, doc)
 
 
 def _as_encoded(unpadded: Unpadded, number: int) -> _Heard | None:

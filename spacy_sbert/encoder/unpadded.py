@@ -1,7 +1,7 @@
-"""What a transformer that is shared hands out in use: states without padding, until somebody reads them padded.
+"""The output of a shared transformer in use: states without padding, and the padded batch for those who read that.
 
-Sentence encoders read them as they are. Components that work on tokens ask for `wordpieces`, `model_output` or `align`,
-and the batch is then padded for them, once.
+Sentence encoders read `unpadded`. Components that work on tokens read the fields of spacy-transformers (`wordpieces`,
+`model_output`, `align`): the batch is padded when the first of them is read.
 """
 
 from functools import cached_property
@@ -15,13 +15,12 @@ from thinc.api import xp2torch
 from thinc.types import Ragged
 from thinc.util import get_array_module
 from transformers.modeling_outputs import BaseModelOutputWithPooling
+from transformers.utils import ModelOutput
 
 from .padded import RowBatch, SharedRows, pad_states, split
 from .rows import borders_of
 from .states import Array, States
 from .wordpieces import WordpieceTokenizer
-
-FIELDS = ("wordpieces", "model_output", "align")
 
 
 class Unpadded:
@@ -78,47 +77,57 @@ class Unpadded:
 
 
 class UnpaddedBatch(FullTransformerBatch):
-    """A FullTransformerBatch whose fields are made when they are read.
+    """A FullTransformerBatch that is padded when a field is read.
 
     spans (list[list[Span]]): the rows of each Doc, once for each window. unpadded (Unpadded): their states.
     """
 
     def __init__(self, spans: list[list[Span]], unpadded: Unpadded):
-        self.spans, self._unpadded = spans, unpadded
+        self.spans, self.unpadded = spans, unpadded
         borders = pairwise(unpadded.shared.borders)
         self.cached_doc_data = [
             UnpaddedDoc(unpadded, number) if first < last else TransformerData.empty()
             for number, (first, last) in enumerate(borders)
         ]
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in FIELDS:
-            raise AttributeError(name)
-        self.wordpieces, self.model_output, self.align = self._unpadded.padded
-        return vars(self)[name]
+    @cached_property
+    def wordpieces(self) -> RowBatch:  # type: ignore[override]
+        return self.unpadded.padded[0]
+
+    @cached_property
+    def model_output(self) -> BaseModelOutputWithPooling:  # type: ignore[override]
+        return self.unpadded.padded[1]
+
+    @cached_property
+    def align(self) -> Ragged:  # type: ignore[override]
+        return self.unpadded.padded[2]
 
 
 class UnpaddedDoc(TransformerData):
-    """A TransformerData whose fields are made when they are read: from then on they are all that it has.
+    """A TransformerData that is padded when a field is read; fields may be set, too.
 
     unpadded (Unpadded): of its batch. number (int): of the Doc in that.
     """
 
     def __init__(self, unpadded: Unpadded, number: int):
-        self.unpadded: tuple[Unpadded, int] | None = (unpadded, number)
+        self.unpadded, self.number = unpadded, number
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in FIELDS or self.unpadded is None:
-            raise AttributeError(name)
-        unpadded, number = self.unpadded
-        vars(self).update(vars(unpadded.docs[number]) | vars(self))
-        self.unpadded = None
-        return vars(self)[name]
+    @property
+    def is_padded(self) -> bool:
+        """Whether the padded states were read, or others set: then these count."""
+        return "model_output" in vars(self)
 
-    def __setattr__(self, name: str, value: object) -> None:
-        if name in FIELDS and name not in vars(self):
-            getattr(self, name)  # what is set counts, for all who read
-        super().__setattr__(name, value)
+    @cached_property
+    def wordpieces(self) -> RowBatch:  # type: ignore[override]
+        return cast(RowBatch, self.unpadded.docs[self.number].wordpieces)
+
+    @cached_property
+    def model_output(self) -> ModelOutput:  # type: ignore[override]
+        return self.unpadded.docs[self.number].model_output
+
+    @cached_property
+    def align(self) -> Ragged:  # type: ignore[override]
+        return self.unpadded.docs[self.number].align
 
     def __reduce__(self) -> tuple[type, tuple]:
         return TransformerData, (self.wordpieces, self.model_output, self.align)

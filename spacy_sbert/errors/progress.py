@@ -1,28 +1,14 @@
-"""Progress bars that tick: whoever waits sees that work goes on, also while one long step of it is under way."""
+"""Progress bars on standard error."""
 
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sized
-from contextlib import ExitStack, contextmanager
-from threading import Event, Thread
+from contextlib import contextmanager
 from typing import Any, TextIO, TypeVar
 
 from tqdm import tqdm
 
-SECONDS = 1.0  # between two ticks
 LINE_SECONDS = 30.0  # between two lines in a log file
 ONE_STEP = "{l_bar}{bar}| {elapsed}"  # where nothing is counted
-ONE_STEP_BEGUN = "{desc}:   0%|          | "  # as tqdm has it
-APART = """
-import signal, sys, threading, time
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-shown, seconds, began, ended = sys.argv[1], float(sys.argv[2]), time.monotonic(), threading.Event()
-threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
-while not ended.wait(seconds):
-    minutes, rest = divmod(int(time.monotonic() - began), 60)
-    sys.stderr.write(f"\\r{shown}{minutes:02d}:{rest:02d}")
-    sys.stderr.flush()
-"""
 ItemT = TypeVar("ItemT")
 
 
@@ -37,9 +23,7 @@ def progress_bar(
     leave: bool = True,
     layout: str | None = None,
 ) -> Iterator[tqdm]:
-    """A bar that is drawn anew every second, with the time that went by, even if nothing moves it on.
-
-    Where standard error is a file or a pipe, such as a log file, the bar is a line every 30 seconds instead.
+    """Show a tqdm bar; where standard error is a file or a pipe, such as a log file, a line every 30 seconds at most.
 
     total (int): how many steps there are, if that is known; initial (int): how many of them are done.
     shown (bool): whether there is a bar; None for one on a terminal alone.
@@ -55,26 +39,14 @@ def progress_bar(
         "disable": disable,
         "bar_format": layout,
     }
-    seconds = SECONDS
     if shown and _is_log():
-        seconds = LINE_SECONDS
-        settings |= {"file": _Lines(sys.stderr), "mininterval": seconds, "maxinterval": seconds}
+        settings |= {"file": _Lines(sys.stderr), "mininterval": LINE_SECONDS, "maxinterval": LINE_SECONDS}
     with tqdm(total=total, initial=initial, **settings) as bar:
-        if bar.disable:
-            yield bar
-            return
-        ended = Event()
-        ticker = Thread(target=_tick, args=(bar, ended, seconds), name="progress", daemon=True)
-        ticker.start()
-        try:
-            yield bar
-        finally:
-            ended.set()
-            ticker.join()
+        yield bar
 
 
 class _Lines:
-    """A file in which each drawing of a bar is a line of its own."""
+    """A file in which each state of a bar is a line of its own."""
 
     def __init__(self, file: TextIO):
         self._file = file
@@ -92,7 +64,7 @@ class _Lines:
 
 
 def _is_log() -> bool:
-    """Whether standard error is that of the process, and no terminal: a notebook's is its own, and shows bars."""
+    """Return whether standard error is that of the process, and no terminal; a notebook has its own, and shows bars."""
     own = sys.__stderr__
     return own is not None and sys.stderr is own and not own.isatty()
 
@@ -106,7 +78,7 @@ def progress_of(
     total: int | None = None,
     leave: bool = True,
 ) -> Iterator[ItemT]:
-    """The items, with a bar that each of them moves on when the next is asked for; see progress_bar.
+    """Yield the items, with a bar that each of them moves on when the next is asked for; see progress_bar.
 
     total (int): how many, if they do not tell.
     """
@@ -118,32 +90,11 @@ def progress_of(
 
 
 @contextmanager
-def ticking(desc: str, *, shown: bool | None, alone: bool = False) -> Iterator[None]:
-    """A bar for work that nobody can count, such as loading weights: it shows the time that goes by; see progress_bar.
+def ticking(desc: str, *, shown: bool | None) -> Iterator[None]:
+    """Show a bar of one step for work that nobody can count, such as loading weights; see progress_bar.
 
-    desc (str): what is done. alone (bool): whether the work lets no other thread of Python run, as SciPy's linear
-        algebra and linkage do not: another process draws the bar meanwhile.
+    desc (str): what is done.
     """
-    with progress_bar(1, shown=shown, desc=desc, layout=ONE_STEP) as bar, ExitStack() as stack:
-        if alone and not bar.disable:
-            stack.enter_context(_drawn_apart(desc))
+    with progress_bar(1, shown=shown, desc=desc, layout=ONE_STEP) as bar:
         yield
-        stack.close()
         bar.update()
-
-
-@contextmanager
-def _drawn_apart(desc: str) -> Iterator[None]:
-    """Another process draws the bar of ticking every second, until its standard input ends: also if this one dies."""
-    if not sys.executable or sys.stderr is not sys.__stderr__ or _is_log():  # where it would not write, or not draw
-        yield
-        return
-    command = [sys.executable, "-I", "-c", APART, ONE_STEP_BEGUN.format(desc=desc), str(SECONDS)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as other:
-        yield
-        other.communicate()
-
-
-def _tick(bar: tqdm, ended: Event, seconds: float) -> None:
-    while not ended.wait(seconds):
-        bar.refresh()

@@ -1,6 +1,1 @@
-"""What stands on a Doc and answers for it. Pickled Docs name the functions here that their hooks are."""
-
-from .hooks import has_vector, similarity, vector, vector_norm
-from .restoring import restore
-
-__all__ = ["has_vector", "restore", "similarity", "vector", "vector_norm"]
+"""The vectors on a Doc. Pickled Docs name the functions of hooks that their hooks are."""

@@ -1,10 +1,10 @@
-"""Which encoder made stored vectors, and a warning if those of two are compared."""
+"""The encoders that made stored vectors, and a warning if those of two are compared."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from ..errors.notices import warn
 from .errors import Warnings
-from .placed import PlacedRecord
 
 SPACY = "spaCy's own vectors"
 _warned: set[frozenset[str]] = set()  # pairs of encoders, in this process
@@ -16,7 +16,8 @@ class Encoder(str):
     name = ""
 
     @classmethod
-    def of(cls, record: PlacedRecord) -> "Encoder":
+    def of(cls, record: Any) -> "Encoder":
+        """Return the encoder of a PlacedRecord."""
         found = cls(record.data.get("fingerprint", ""))
         found.name = record.name
         return found
@@ -25,7 +26,7 @@ class Encoder(str):
         return f"'{self.name}' {self}" if self.name else str(self)
 
 
-def encoders_of(records: Iterable[PlacedRecord]) -> set[Encoder]:
+def encoders_of(records: Iterable[Any]) -> set[Encoder]:
     """Return the encoders that made the vectors of records, those that are known."""
     return {Encoder.of(record) for record in records if record.data.get("fingerprint")}
 

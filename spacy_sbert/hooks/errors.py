@@ -26,17 +26,12 @@ class Errors(errors.Errors):
         "Cannot compare with {given}: expected a Doc, Span, Token or Lexeme that has a vector. Process the other text "
         "with the same pipeline."
     )
-    PART_NOT_PROCESSED = (
-        "This Doc was joined of several, and its part '{text}' carries no sentence vectors of the pipe '{name}'. "
-        "Process each Doc with the pipeline before Doc.from_docs joins them, or the joined text: nlp(doc.text)."
-    )
-    PART_CUT = (
-        "This Doc was joined of several, and it is not known whose vectors its part '{text}' has: it was not processed "
-        "by the pipe '{name}', or Span.as_doc cut it out of a Doc beside another one, and nothing tells where one "
-        "ends. Process each Doc with the pipeline before Doc.from_docs joins them, or the joined text: nlp(doc.text)."
+    JOINED_DOC = (
+        "This Doc was joined from others, and '{text}' in it is not a whole text that the pipe '{name}' encoded. Call "
+        "nlp on its text: nlp(doc.text)."
     )
     UNEQUAL_KINDS = (
-        "This Doc was joined of parts whose vectors are of several kinds ({ours}; {theirs}), which have no mean. "
+        "This Doc was joined from others whose vectors are of several kinds ({ours}; {theirs}), which have no mean. "
         "Process all of them with the same pipeline."
     )
     META_SPAN = (
@@ -54,9 +49,9 @@ class Errors(errors.Errors):
     )
     SEARCH_QUERY = "Cannot search for {given}: expected a str, a Doc, a Span, or where it says so a vector."
     SEARCH_NO_PIPE = (
-        "Cannot encode a query given as str: no pipe in memory has the encoder that made the vectors of this Doc "
-        "(pipe '{name}'{encoder}). Load its pipeline and give the query as a Doc, nlp(query); if the pipe was replaced "
-        "or trained since, process the text again: nlp(doc.text)."
+        "Cannot encode a query given as str: this Doc does not know a pipe with the encoder that made its vectors "
+        "(pipe '{name}'{encoder}). Give its pipeline (nlp=nlp), or the query as a Doc, nlp(query); if the pipe was "
+        "replaced or trained since, process the text again: nlp(doc.text)."
     )
     NO_SENTENCE_VECTOR = (
         "A {given} has no sentence vector: expected a Doc, Span or Token that an 'sbert' pipe has processed, such as "
@@ -80,12 +75,8 @@ class Warnings(errors.Warnings):
     """Of warnings and the log."""
 
     ARRIVED = (
-        "Docs arrived without hooks (bytes, DocBin, n_process): doc.vector and similarity are spaCy's own. Call "
-        "spacy_sbert.restore(doc), restore(list_of_docs), or loop over restore(nlp.pipe(...))."
-    )
-    JOINED = (
-        "Doc.from_docs joined Docs without their hooks: doc.vector and similarity are spaCy's own. Call "
-        "spacy_sbert.restore(doc)."
+        "A Doc has lost its hooks on its way (bytes, DocBin, n_process, from_docs): doc.vector and similarity are "
+        "spaCy's own. Call spacy_sbert.restore(doc), restore(list_of_docs), or loop over restore(nlp.pipe(...))."
     )
     RESTORE_UNUSED = (
         "Nothing was restored: the result of spacy_sbert.restore(stream) was not read. Loop over it, or restore a "

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from spacy.language import Language
 from spacy.tokens import Doc, Span, Token
 
 from ..errors.habits import refuse
-from . import records
-from .hooks import Piece, doc_of, sentence_similarity, vector
+from .doc_vectors import Piece, doc_of, find, names, vector
+from .hooks import sentence_similarity
 from .most_similar import Query, SimilarSpan, most_similar
 
 OUR_WAY = {
@@ -37,7 +38,7 @@ def _set(kinds: Iterable[type[Piece]], name: str, **how: Callable) -> None:
 
 def is_truncated(doc: Doc) -> bool:
     """Whether any row of a Doc was longer than the encoder's limit and was cut."""
-    return any(record.data["truncated"] for name in records.names(doc) for record in records.find(doc, name))
+    return any(record.data["truncated"] for name in names(doc) for record in find(doc, name))
 
 
 def _vector(pipe: str, obj: Piece) -> object:
@@ -49,11 +50,18 @@ def _similarity(pipe: str, obj: Piece, other: Piece) -> float:
 
 
 def _most_similar(
-    pipe: str, text: Doc | Span, query: Query, k: int = 3, *, prompt_name: str | None = None, **others: object
+    pipe: str,
+    text: Doc | Span,
+    query: Query,
+    k: int = 3,
+    *,
+    prompt_name: str | None = None,
+    nlp: Language | None = None,
+    **others: object,
 ) -> list[SimilarSpan]:
     refuse(f"{pipe}_most_similar", others, OUR_WAY)
-    return most_similar(text, query, k, prompt_name=prompt_name, name=_answering(pipe, doc_of(text)))
+    return most_similar(text, query, k, prompt_name=prompt_name, name=_answering(pipe, doc_of(text)), nlp=nlp)
 
 
 def _answering(pipe: str, doc: Doc) -> str | None:
-    return None if pipe == "sbert" and "sbert" not in records.names(doc) else pipe
+    return None if pipe == "sbert" and "sbert" not in names(doc) else pipe

@@ -1,65 +1,121 @@
-"""The functions that answer `vector`, `has_vector`, `vector_norm` and `similarity` from the vectors stored on a Doc.
+"""Hooks on a Doc: what `vector` and `similarity` of it, its Spans and its Tokens answer with, set and restored.
 
-They are plain module-level functions that read the stored record at each call: a pickled Doc carries only their names,
-and `Span.as_doc`, which hands the same hooks to a new Doc, needs nothing more.
+Hooks are plain functions of this package that read the stored record at each call: a pickled Doc carries only their
+names, and `Span.as_doc`, which hands the same hooks to a new Doc, needs nothing more.
 """
 
-from typing import cast
+import warnings
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, TypeVar, cast, overload
 
 import numpy
 from spacy.errors import Warnings as SpacyWarnings
+from spacy.language import Language
 from spacy.lexeme import Lexeme
 from spacy.tokens import Doc, Span, Token
 from thinc.util import to_numpy
 
 from ..errors.notices import warn
-from ..similarity import cosine, lengths
-from . import records
+from ..similarity import cosine
+from ..spans import trimmed
+from . import doc_vectors
+from .doc_vectors import PREFIX, Piece, PipeRef, doc_of, has_vector, is_detached, vector, vector_norm
 from .encoders import SPACY, Encoder, check_one_encoder
-from .errors import Errors
+from .encoders import encoders_of as encoders_of_records
+from .errors import Errors, Warnings
 
-Piece = Doc | Span | Token
+ContextT = TypeVar("ContextT")
+_said: set[str] = set()  # in this process
 
 
-def install(doc: Doc) -> None:
+def install(doc: Doc, pipe: Any = None) -> None:
     """Let a Doc, its Spans and its Tokens answer from the stored vectors.
 
     A Span hook named vector_norm is left out on purpose: spaCy would return the vector for it.
+
+    pipe (object): the `sbert` or `sbert_meta` pipe that answers, which encodes queries that are str; None if unknown.
     """
     doc.user_hooks.update(vector=vector, has_vector=has_vector, vector_norm=vector_norm, similarity=similarity)
     doc.user_span_hooks.update(vector=vector, has_vector=has_vector, similarity=similarity)
     doc.user_token_hooks.update(vector=vector, has_vector=has_vector, vector_norm=vector_norm, similarity=similarity)
+    if pipe is not None:
+        doc.user_hooks[PREFIX + pipe.name] = cast(Any, PipeRef(pipe))
 
 
-def vector(obj: Piece, name: str | None = None, dense: records.Dense | None = None) -> numpy.ndarray:
-    """The stored vector of a Doc, Span or Token.
+@overload
+def restore(doc: Doc, nlp: Language | None = None) -> Doc: ...
+@overload
+def restore(doc: Collection[Doc], nlp: Language | None = None) -> list[Doc]: ...  # type: ignore[overload-overlap]  # a list is no stream
+@overload
+def restore(doc: Iterable[Doc], nlp: Language | None = None) -> Iterator[Doc]: ...
+@overload
+def restore(doc: Iterable[tuple[Doc, ContextT]], nlp: Language | None = None) -> Iterator[tuple[Doc, ContextT]]: ...
+def restore(doc: Any, nlp: Language | None = None) -> Any:
+    """Bring `vector`, `has_vector` and `similarity` back to Docs whose hooks spaCy dropped on the way.
 
-    A Doc's is its pooled row, or the mean of its rows; a Span's its row if it is one, otherwise, as a Token's, the
-    same pooling over its wordpieces in context.
+    Needed after `Doc.to_bytes`, `DocBin`, `nlp.pipe(n_process=2)` and `Doc.from_docs`; does no harm elsewhere.
 
-    obj (Doc, Span or Token): what to look up.
-    name (str): the pipe whose vector is wanted; by default that of the pipe that answers `doc.vector`.
-    dense (Callable): the dense layer of the pipe, if it has one: Spans and Tokens that are not rows need it.
-    RETURNS (float32 array of shape (width,)): the vector; zeros where there is no text.
-    RAISES (ValueError): if the Doc carries no stored vectors, or none for this Span.
+    doc (Doc, Collection[Doc] or Iterable[Doc]): Docs that carry stored vectors. One, and those of a collection, such
+        as a list, are restored at once; those of a stream, such as `nlp.pipe(texts, n_process=2)`, which may have no
+        end, as they are taken from the result. In place of a Doc there may be a Doc and its context, as
+        `nlp.pipe(..., as_tuples=True)` has them.
+    nlp (Language): the pipeline that made the vectors, which then encodes queries that are str.
+    RETURNS (Doc, list[Doc] or Iterator[Doc]): the same Docs, with their contexts. A stream of which no Doc was
+        ever taken warns when it goes: nothing was restored.
+    RAISES (ValueError): if a Doc carries no stored vectors. (TypeError): if something is not a Doc.
     """
-    return _look_up(obj, name, dense)[0]
+    if isinstance(doc, Doc):
+        return _restored(doc, nlp)
+    if isinstance(doc, Span) or not isinstance(doc, Iterable):
+        raise TypeError(Errors.RESTORE_NOT_DOCS.format(given=repr(doc)[:50]))
+    if not isinstance(doc, Collection):
+        return _Stream(iter(doc), nlp)
+    return [_restored(one, nlp) for one in doc]
 
 
-def has_vector(obj: Piece) -> bool:
-    """Whether a Doc, Span or Token has any wordpiece to make a vector of; False for empty and white text."""
-    if not records.find(doc_of(obj)) and not (isinstance(obj, Doc) and _is_detached(obj)):
-        return False
-    return _look_up(obj)[1]
+class _Stream(Iterator[Any]):
+    """Docs of a stream, each restored when it is taken."""
+
+    def __init__(self, docs: Iterator[Any], nlp: Language | None):
+        self._docs, self._nlp = docs, nlp
+        self._is_used = False
+
+    def __next__(self) -> Any:
+        self._is_used = True
+        return _restored(next(self._docs), self._nlp)
+
+    def __del__(self) -> None:
+        if not self._is_used:
+            warnings.warn(Warnings.RESTORE_UNUSED, stacklevel=2)  # the statement whose result was dropped
 
 
-def vector_norm(obj: Doc | Token) -> float:
-    """Euclidean norm of the vector of a Doc or Token."""
-    return float(lengths(vector(obj)[None].astype("float64"))[0])
+def _restored(doc: Any, nlp: Language | None) -> Any:
+    if isinstance(doc, tuple) and len(doc) == 2 and isinstance(doc[0], Doc):
+        return _restored(doc[0], nlp), doc[1]
+    if not isinstance(doc, Doc):
+        raise TypeError(Errors.RESTORE_NOT_DOCS.format(given=repr(doc)[:50]))
+    if not doc_vectors.find(doc):
+        raise ValueError(Errors.NO_VECTORS.format(kind="Doc", which=""))
+    install(doc)
+    for name, pipe in [] if nlp is None else nlp.components:
+        if name in doc_vectors.names(doc):
+            doc.user_hooks[PREFIX + name] = cast(Any, PipeRef(pipe))
+    return doc
+
+
+def warn_of_lost_hooks(doc: Doc) -> None:
+    """Warn, once in a process, of a Doc that carries vectors for `doc.vector`, and has lost its hooks on the way."""
+    is_lost = "vector" not in doc.user_hooks and any(one.data["set_hooks"] for one in doc_vectors.find(doc))
+    if is_lost and Warnings.ARRIVED not in _said:
+        _said.add(Warnings.ARRIVED)
+        warn(Warnings.ARRIVED)
+
+
+# Similarity
 
 
 def similarity(ours: Piece, theirs: object) -> float:
-    """Cosine similarity of a Doc, Span or Token to another one, or to a Lexeme.
+    """Return the cosine similarity of a Doc, Span or Token to another one, or to a Lexeme.
 
     cos(u, v) = (u / ||u||) . (v / ||v||), and 0.0 where either has no text.
 
@@ -84,12 +140,15 @@ def sentence_similarity(ours: Piece, theirs: Piece, name: str | None = None) -> 
     if not isinstance(theirs, Piece):
         raise TypeError(Errors.NO_SENTENCE_VECTOR.format(given=type(theirs).__name__))
     doc = doc_of(theirs)
-    if not records.names(doc) and not _is_detached(doc):
+    if not doc_vectors.names(doc) and not is_detached(doc):
         raise ValueError(Errors.NO_VECTORS.format(kind=type(theirs).__name__, which=""))
     return _similarity(ours, theirs, name)
 
 
 def _similarity(ours: Piece, theirs: object, name: str | None) -> float:
+    for obj in (ours, theirs):
+        if isinstance(obj, Piece):
+            warn_of_lost_hooks(doc_of(obj))
     u = vector(ours, name)
     encoders = encoders_of(ours, name)
     name = name_in(theirs, name, encoders)
@@ -103,7 +162,7 @@ def _similarity(ours: Piece, theirs: object, name: str | None) -> float:
 
 
 def _width(obj: Piece) -> int:
-    found = records.find(doc_of(obj))
+    found = doc_vectors.find(doc_of(obj))
     return found[0].data["width"] if found else len(vector(obj))
 
 
@@ -127,14 +186,14 @@ def _static_similarity(ours: Piece, lexeme: Lexeme) -> float:
 def encoders_of(obj: object, name: str | None = None) -> set[Encoder]:
     """Return the encoders that made the vector that vector_of gives: none if they are not known.
 
-    RAISES (ValueError): if a part of a Doc that was joined has no vector.
+    RAISES (ValueError): if a Span or Token of a Doc that was joined has no vector.
     """
     if not isinstance(obj, Piece):
         return {Encoder(SPACY)}
-    found = records.find(doc_of(obj), name)
+    found = doc_vectors.find(doc_of(obj), name)
     if found:
-        return records.encoders_at(obj, found)
-    return set() if _is_detached(doc_of(obj)) else {Encoder(SPACY)}
+        return _encoders_at(obj, found)
+    return set() if is_detached(doc_of(obj)) else {Encoder(SPACY)}
 
 
 def name_in(other: object, name: str | None, encoders: set[Encoder]) -> str | None:
@@ -143,15 +202,15 @@ def name_in(other: object, name: str | None, encoders: set[Encoder]) -> str | No
     name (str): of that pipe. encoders (set[Encoder]): its encoder.
     RETURNS (str): this name, or that of a pipe with the same encoder; None for the one that answers `doc.vector`.
     """
-    if name is None or not isinstance(other, Piece) or records.find(doc_of(other), name):
+    if name is None or not isinstance(other, Piece) or doc_vectors.find(doc_of(other), name):
         return name
     doc = doc_of(other)
-    same = [one for one in records.names(doc) if records.encoders_at(other, records.find(doc, one)) & encoders]
+    same = [one for one in doc_vectors.names(doc) if _encoders_at(other, doc_vectors.find(doc, one)) & encoders]
     return same[-1] if same else None if name == "sbert" else name
 
 
 def vector_of(other: object, name: str | None = None) -> numpy.ndarray:
-    """The stored vector of a Doc, Span or Token, or the one that spaCy has for it, or for a Lexeme.
+    """Return the stored vector of a Doc, Span or Token, or the one that spaCy has for it, or for a Lexeme.
 
     name (str): the pipe whose stored vector is wanted; by default that of the pipe that answers `doc.vector`.
 
@@ -159,11 +218,11 @@ def vector_of(other: object, name: str | None = None) -> numpy.ndarray:
     """
     if isinstance(other, (Doc, Span, Token)):
         doc = doc_of(other)
-        if records.find(doc, name) or _is_detached(doc):
+        if doc_vectors.find(doc, name) or is_detached(doc):
             return vector(other, name)
         if not other.has_vector:
             raise ValueError(Errors.NO_VECTORS.format(kind=type(other).__name__, which=""))
-        if name is not None and records.names(doc):
+        if name is not None and doc_vectors.names(doc):
             which = f" of a pipe named '{name}'"
             raise ValueError(Errors.NO_VECTORS.format(kind=type(other).__name__, which=which))
     elif not getattr(other, "has_vector", False):
@@ -171,31 +230,9 @@ def vector_of(other: object, name: str | None = None) -> numpy.ndarray:
     return to_numpy(cast(Lexeme, other).vector)
 
 
-def doc_of(obj: Piece) -> Doc:
-    """The Doc that a Doc, Span or Token is of. RAISES (TypeError): if it is none of them."""
-    if isinstance(obj, Doc):
-        return obj
-    if not isinstance(obj, (Span, Token)):
-        raise TypeError(Errors.NOT_A_DOC.format(given=repr(obj)[:50]))
-    return obj.doc
-
-
-def _look_up(obj: Piece, name: str | None = None, dense: records.Dense | None = None) -> tuple[numpy.ndarray, bool]:
-    doc = doc_of(obj)
-    found = records.find(doc, name)
-    if found:
-        if isinstance(obj, Doc):
-            return records.doc_vector(obj, found, dense)
-        if isinstance(obj, Span):
-            return records.span_vector(obj, found, dense)
-        return records.token_vector(obj, found, dense)
-    if isinstance(obj, Doc) and name in (None, "sbert") and _is_detached(obj):
-        detached = cast(numpy.ndarray, obj._vector)  # type: ignore[attr-defined]
-        return detached, bool(detached.any())
-    which = "" if name is None else f" of a pipe named '{name}'"
-    raise ValueError(Errors.NO_VECTORS.format(kind=type(obj).__name__, which=which))
-
-
-def _is_detached(doc: Doc) -> bool:
-    """Whether a Doc comes from `Span.as_doc`, which hands on our hooks and sets the Span's vector, but no user data."""
-    return doc.user_hooks.get("vector") is vector and doc._vector is not None  # type: ignore[attr-defined]
+def _encoders_at(obj: Piece, records: list[doc_vectors.PlacedRecord]) -> set[Encoder]:
+    if isinstance(obj, Doc) or (isinstance(obj, Span) and len(obj) == len(obj.doc)):
+        return encoders_of_records(records)
+    text, first = (obj.text, obj.idx) if isinstance(obj, Token) else (obj.text, obj.start_char)
+    start, end = trimmed(text, first)
+    return encoders_of_records([doc_vectors.record_of(obj.doc, records, start, end)] if start < end else [])

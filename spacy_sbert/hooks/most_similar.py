@@ -1,18 +1,18 @@
 """`doc._.sbert_most_similar("query", k=3)`: the sentences of a Doc or Span that are most similar to a query."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy
+from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..errors.checks import Positive, validated
 from ..similarity import cosine
-from . import records
+from . import doc_vectors
 from .encoders import Encoder, check_one_encoder
 from .errors import Errors
-from .hooks import encoders_of, name_in, vector_of
-from .pipes import find_pipe
+from .hooks import encoders_of, name_in, vector_of, warn_of_lost_hooks
 
 Query = str | Doc | Span
 
@@ -26,9 +26,15 @@ class SimilarSpan(NamedTuple):
 
 @validated
 def most_similar(
-    text: Doc | Span, query: Query, k: Positive = 3, *, prompt_name: str | None = None, name: str | None = None
+    text: Doc | Span,
+    query: Query,
+    k: Positive = 3,
+    *,
+    prompt_name: str | None = None,
+    name: str | None = None,
+    nlp: Language | None = None,
 ) -> list[SimilarSpan]:
-    """The k sentences of a Doc or Span that are most similar to a query, the best first.
+    """Return the k sentences of a Doc or Span that are most similar to a query, the best first.
 
     argsort_s (-cos(query, s), s), its first k
 
@@ -36,20 +42,22 @@ def most_similar(
     of white space alone, are left out.
 
     text (Doc or Span): processed by an `sbert` pipe. query (str, Doc or Span): a str is encoded by the pipe that made
-        the vectors of the text, if it is still there.
+        the vectors of the text: a Doc knows it until it is stored or sent, later nlp does.
     k (int): how many, 1 or more; all if there are fewer.
     prompt_name (str): the encoder's prompt for a query that is a str, such as "query".
     name (str): the pipe whose vectors are compared; by default that of the pipe that answers `doc.vector`.
+    nlp (Language): the pipeline that has this pipe, or one with the same encoder.
     RETURNS (list[SimilarSpan]): the Spans and their similarities.
     RAISES (ValueError): if the text carries no sentence vectors or its sentences are not rows, the query has no vector,
         or it is a str and there is no pipe to encode it.
     """
     doc = text.doc if isinstance(text, Span) else text
-    if not records.find(doc, name):
+    warn_of_lost_hooks(doc)
+    if not doc_vectors.find(doc, name):
         which = "" if name is None else f" of a pipe named '{name}'"
         raise ValueError(Errors.NO_VECTORS.format(kind=type(text).__name__, which=which))
     spans, vectors = with_vectors(_rows(text, name), name)
-    wanted = query_vector(query, text, prompt_name, name)
+    wanted = query_vector(query, text, prompt_name, name, nlp)
     if not spans:
         return []
     rows = numpy.stack(vectors)
@@ -60,13 +68,18 @@ def most_similar(
 
 
 def query_vector(
-    query: Query, text: Doc | Span, prompt_name: str | None = None, name: str | None = None
+    query: Query,
+    text: Doc | Span,
+    prompt_name: str | None = None,
+    name: str | None = None,
+    nlp: Language | None = None,
 ) -> numpy.ndarray:
-    """The vector of a query that is to be compared with the vectors of a Doc or Span.
+    """Return the vector of a query that is to be compared with the vectors of a Doc or Span.
 
     query (str, Doc or Span): a str is encoded by the pipe that made those, or one with the same encoder.
     prompt_name (str): the encoder's prompt for a str; by default that of its config.
     name (str): the pipe that made those; by default that which answers `doc.vector`.
+    nlp (Language): the pipeline that has this pipe, for a Doc that does not know it.
     RETURNS (float32 (width,)).
     RAISES (TypeError, ValueError): if the query is something else, has no vector, or there is no such pipe.
     """
@@ -74,7 +87,7 @@ def query_vector(
         raise TypeError(Errors.SEARCH_QUERY.format(given=repr(query)[:50]))
     encoders = encoders_of(text, name)
     if isinstance(query, str):
-        vector = _encoded(query, text, prompt_name, name, encoders)
+        vector = _encoded(query, text, prompt_name, name, encoders, nlp)
     else:
         name = name_in(query, name, encoders)
         vector = vector_of(query, name)
@@ -85,7 +98,7 @@ def query_vector(
 
 
 def with_vectors(spans: Iterable[Span], name: str | None = None) -> tuple[list[Span], list[numpy.ndarray]]:
-    """The Spans that have a vector, and their vectors, float32 (width,) each. Warns if they are of two encoders.
+    """Return the Spans that have a vector, and their vectors, float32 (width,) each. Warns if they are of two encoders.
 
     RAISES (ValueError): if a Doc carries no vectors, or none for one of its Spans.
     """
@@ -96,15 +109,20 @@ def with_vectors(spans: Iterable[Span], name: str | None = None) -> tuple[list[S
 
 
 def _encoded(
-    query: str, text: Doc | Span, prompt_name: str | None, name: str | None, encoders: set[Encoder]
+    query: str,
+    text: Doc | Span,
+    prompt_name: str | None,
+    name: str | None,
+    encoders: set[Encoder],
+    nlp: Language | None,
 ) -> numpy.ndarray:
     doc = text.doc if isinstance(text, Span) else text
-    found = records.find(doc, name)
+    found = doc_vectors.find(doc, name)
     if not found:
         raise ValueError(Errors.NO_VECTORS.format(kind="Doc", which=""))
     check_one_encoder(encoders)
     fingerprint = min(encoders, default="")
-    pipe = find_pipe(doc.vocab, found[0].name, fingerprint)
+    pipe = _find_pipe(doc, found[0].name, fingerprint, nlp)
     if pipe is None:
         encoder = f", encoder {fingerprint}" if fingerprint else ""
         raise ValueError(Errors.SEARCH_NO_PIPE.format(name=found[0].name, encoder=encoder))
@@ -112,16 +130,30 @@ def _encoded(
     return vector[: found[0].data["width"]] if fingerprint else vector  # a call may have kept fewer dimensions
 
 
+def _find_pipe(doc: Doc, name: str, fingerprint: str, nlp: Language | None) -> Any:
+    """Return the pipe that made the vectors of a Doc, which the Doc knows, or a pipeline; None if neither does.
+
+    fingerprint (str): of the encoder, which must still be that of the pipe; "" if it is not known: then vocab and name
+        must be those of the pipe.
+    """
+    found = {} if nlp is None else {given: pipe for given, pipe in nlp.components if hasattr(pipe, "fingerprint")}
+    pipes = [doc_vectors.pipe_of(doc, name), found.pop(name, None), *found.values()]
+    for pipe in (one for one in pipes if one is not None):
+        if pipe.fingerprint() == fingerprint if fingerprint else (pipe.vocab is doc.vocab and pipe.name == name):
+            return pipe
+    return None
+
+
 def sentences(text: Doc | Span, name: str | None = None) -> list[Span]:
-    """The sentences of a Doc or Span that were encoded by themselves, or have vectors of spaCy's own.
+    """Return the sentences of a Doc or Span that were encoded by themselves, or have vectors of spaCy's own.
 
     RAISES (ValueError): if one was not, so that its vector would be pooled in the context of its Doc; from spaCy if
         there are no sentence boundaries.
     """
     found = list(text.sents)  # type: ignore[union-attr]
-    of_doc = records.find(text.doc if isinstance(text, Span) else text, name)
+    of_doc = doc_vectors.find(text.doc if isinstance(text, Span) else text, name)
     for sentence in found if of_doc else ():
-        if not records.is_row(sentence, of_doc):
+        if not doc_vectors.is_row(sentence, of_doc):
             raise ValueError(Errors.SEARCH_IN_CONTEXT.format(text=sentence.text[:50], name=of_doc[0].name))
     return found
 
@@ -131,7 +163,7 @@ def _rows(text: Doc | Span, name: str | None) -> list[Span]:
     if doc.has_annotation("SENT_START"):
         return sentences(text, name)
     start, end = (text.start_char, text.end_char) if isinstance(text, Span) else (0, len(doc.text))
-    places, _ = records.rows_of(doc, records.find(doc, name))
+    places, _ = doc_vectors.rows_of(doc, doc_vectors.find(doc, name))
     inside = [(first, last) for first, last in places.tolist() if start <= first < last <= end]
     rows = [doc.char_span(first, last, alignment_mode="expand") for first, last in inside]
     return [row for row in rows if row is not None]

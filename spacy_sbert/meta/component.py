@@ -17,11 +17,11 @@ from spacy.vocab import Vocab
 from ..errors.checks import Name, NonNegative, Positive, Width, validated
 from ..errors.notices import Notices
 from ..files.sealed_states import check_parts
-from ..hooks import extensions, hooks, pipes, records
+from ..hooks import doc_vectors, extensions, hooks
+from ..hooks.doc_vectors import Record
+from ..hooks.encoders import encoders_of
 from ..hooks.in_pipeline import InPipeline
-from ..hooks.pipes import LivingPipe
-from ..hooks.placed import Record
-from ..spans import SPANS_KEY, members
+from ..spans import SPANS_KEY, members, trimmed
 from ..vectors.cuts import CutCounter
 from .corpus import MAX_TOKENS, ShortSentences, read_sentences
 from .errors import Errors, Warnings
@@ -128,7 +128,6 @@ class SentenceMeta(MetaTexts, Pipe):
         self._notices = Notices(CutCounter)
         self._fingerprint = MetaFingerprint()
         extensions.install(name)
-        pipes.register(self)
 
     def __call__(self, doc: Doc) -> Doc:
         """Set the vectors of one Doc."""
@@ -165,13 +164,12 @@ class SentenceMeta(MetaTexts, Pipe):
         else:
             vectors = numpy.zeros((0, self._width(docs)), dtype="float32")
         extensions.install(self.name)  # the pipe may have got another name since it was made
-        pipes.register(self)  # or be a copy
         end = 0
         for doc, of_doc in zip(docs, rows, strict=True):
             start, end = end, end + len(of_doc.places)
-            records.store(doc, self.name, self._record(of_doc, vectors[start:end], self._fingerprint_of(doc)))
+            doc_vectors.store(doc, self.name, self._record(of_doc, vectors[start:end], self._fingerprint_of(doc)))
             if self.set_hooks:
-                hooks.install(doc)
+                hooks.install(doc, self)
 
     def _width(self, docs: list[Doc]) -> int:
         """The width of the meta-embeddings; 0 where functions, which get no empty Doc, have yet to show theirs."""
@@ -183,9 +181,9 @@ class SentenceMeta(MetaTexts, Pipe):
         for member in self.members:
             if isinstance(member, PipeMember):
                 found = member.found(doc)
-                places, has_text = records.rows_of(doc, found)
+                places, has_text = doc_vectors.rows_of(doc, found)
                 return Rows(places, has_text, any(record.data["truncated"] for record in found))
-        start, end = records.trimmed(doc.text, 0)
+        start, end = trimmed(doc.text, 0)
         places = numpy.array([[start, end]] if start < end else [], dtype="int32").reshape(-1, 2)
         return Rows(places, numpy.ones(len(places), dtype=bool), False)
 
@@ -214,13 +212,13 @@ class SentenceMeta(MetaTexts, Pipe):
         for member in self.members:
             if isinstance(member, PipeMember):
                 pipe = pipes.get(member.name)
-                found[member.name] = pipe.fingerprint(load=load) if isinstance(pipe, LivingPipe) else ""
+                found[member.name] = pipe.fingerprint(load=load) if hasattr(pipe, "fingerprint") else ""
         return self._fingerprint.of(self.estimator, self.members, found)
 
     def _fingerprint_of(self, doc: Doc) -> str:
         """Return the fingerprint of what combined the members' vectors of a Doc."""
         pipes = [member for member in self.members if isinstance(member, PipeMember)]
-        found = {member.name: "+".join(sorted(records.encoders_of(member.found(doc)))) for member in pipes}
+        found = {member.name: "+".join(sorted(encoders_of(member.found(doc)))) for member in pipes}
         return self._fingerprint.of(self.estimator, self.members, found)
 
     @validated

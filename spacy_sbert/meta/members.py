@@ -11,7 +11,8 @@ from spacy.tokens import Doc, Span
 from thinc.util import to_numpy
 
 from ..files.digests import file_digest
-from ..hooks import records
+from ..hooks import doc_vectors
+from ..spans import trimmed
 from .errors import Errors
 
 Docs = Callable[[], Iterable[Doc]]  # a corpus that can be gone through more than once
@@ -43,9 +44,9 @@ class PipeMember:
     def __repr__(self) -> str:
         return f"PipeMember('{self.name}')"
 
-    def found(self, doc: Doc) -> list[records.PlacedRecord]:
+    def found(self, doc: Doc) -> list[doc_vectors.PlacedRecord]:
         """What the pipe left on a Doc, several records after `Doc.from_docs`. RAISES (ValueError): if nothing."""
-        found = records.find(doc, self.name)
+        found = doc_vectors.find(doc, self.name)
         if not found:
             raise ValueError(Errors.META_NO_MEMBER_VECTORS.format(name=self.name, text=doc.text[:50]))
         return found
@@ -56,8 +57,8 @@ class PipeMember:
 
     def _vector(self, stretch: Doc | Span) -> numpy.ndarray:
         if isinstance(stretch, Doc):
-            return records.doc_vector(stretch, self.found(stretch))[0]
-        return records.span_vector(stretch, self.found(stretch.doc))[0]
+            return doc_vectors.doc_vector(stretch, self.found(stretch))[0]
+        return doc_vectors.span_vector(stretch, self.found(stretch.doc))[0]
 
 
 class FunctionMember:
@@ -118,7 +119,7 @@ class Rows:
 
     def cut(self, doc: Doc) -> Iterator[Doc | Span]:
         """Each row as a Span, or the Doc itself where it is the only one."""
-        if len(self.places) == 1 and tuple(self.places[0].tolist()) == records.trimmed(doc.text, 0):
+        if len(self.places) == 1 and tuple(self.places[0].tolist()) == trimmed(doc.text, 0):
             yield doc
             return
         for start, end in self.places.tolist():

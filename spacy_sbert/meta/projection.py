@@ -40,7 +40,7 @@ class LinearMeta(MetaEmbedding):
                 with numpy.errstate(over="ignore", invalid="ignore"):  # it is looked at when all are added up
                     moments.update(numpy.hstack(block))
                 bar.update(len(block[0]))
-        with ticking(f"Solving for {sum(widths)} numbers", shown=progress, alone=True):
+        with ticking(f"Solving for {sum(widths)} numbers", shown=progress):
             self.fit_moments(moments, widths, names)
 
     def fit_moments(self, moments: Moments, widths: Sequence[int], names: Sequence[str]) -> "LinearMeta":

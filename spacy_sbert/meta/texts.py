@@ -11,7 +11,7 @@ from ..errors.checks import Positive, validated
 from ..errors.notices import Notices
 from ..errors.progress import progress_of
 from ..errors.texts import Text, checked_texts
-from ..hooks import hooks
+from ..hooks import doc_vectors
 from ..hooks.in_pipeline import InPipeline
 from ..similarity.similarities import Similarities
 from ..vectors.cuts import CutCounter
@@ -89,8 +89,10 @@ class MetaTexts(Similarities):
         with nlp.select_pipes(enable=names[: names.index(self.name) + 1]):
             docs = nlp.pipe(checked, batch_size=theirs.window(window))
             shown = progress or bool(theirs.show_progress_bar)
-            rows = [hooks.vector(doc, self.name) for doc in progress_of(docs, total=total, shown=shown, unit="texts")]
-            vectors = numpy.array(rows or [hooks.vector(nlp(""), self.name)], dtype="float32")  # which has the width
+            docs = progress_of(docs, total=total, shown=shown, unit="texts")
+            rows = [doc_vectors.vector(doc, self.name) for doc in docs]
+            rows_or_empty = rows or [doc_vectors.vector(nlp(""), self.name)]  # which has the width
+            vectors = numpy.array(rows_or_empty, dtype="float32")
         return theirs.form(vectors[: len(rows)])
 
     def vector(self, obj: Doc | Span | Token) -> numpy.ndarray:
@@ -98,7 +100,7 @@ class MetaTexts(Similarities):
 
         RETURNS (float32 (width,)). RAISES (ValueError): if a member has no vector of it.
         """
-        doc = hooks.doc_of(obj)
+        doc = doc_vectors.doc_of(obj)
         return self._combine(self.member_vectors([doc[obj.i : obj.i + 1] if isinstance(obj, Token) else obj]))[0]
 
     def member_vectors(self, stretches: Sequence[Doc | Span]) -> list[numpy.ndarray]:

@@ -18,7 +18,7 @@ from ..encoder.resolve import warn_if_missing
 from ..errors.checks import Name, Positive, shown, validated
 from ..errors.notices import Notices
 from ..files.sealed_states import SealedPipe
-from ..hooks import records
+from ..hooks import doc_vectors
 from ..hooks.in_pipeline import InPipeline
 from ..spans import SPANS_KEY, members
 from ..training.members import batch_size_of
@@ -252,4 +252,4 @@ class SentenceReranker(Ranking, PairPipe, SealedPipe):
         return [example for example in examples if self._pair(example.predicted) is not None]
 
     def _answers(self, examples: list[Example]) -> bool:
-        return not any(records.find(example.predicted) for example in examples)
+        return not any(doc_vectors.find(example.predicted) for example in examples)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Literal
 
 import numpy
+from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..errors.checks import Named, Positive, shown, validated
@@ -91,18 +92,25 @@ class SpanSearch:
 
     @validated
     def search(
-        self, query: Query | numpy.ndarray, k: Positive = 10, *, prompt_name: str | None = None
+        self,
+        query: Query | numpy.ndarray,
+        k: Positive = 10,
+        *,
+        prompt_name: str | None = None,
+        nlp: Language | None = None,
     ) -> list[SimilarSpan]:
         """The k Spans most similar to a query, the best first.
 
         query (str, Doc, Span or float array of shape (width,)): a str is encoded by the pipe that made the vectors of
-            the first Doc, if it is still there.
+            the first Doc: the Doc knows it until it is stored or sent, later nlp does.
         k (int): how many, 1 or more; all if there are fewer.
         prompt_name (str): the encoder's prompt for a query that is a str, such as "query".
+        nlp (Language): the pipeline that has this pipe, or one with the same encoder.
         RETURNS (list[SimilarSpan]): each has `span`, which knows its `doc`, `start_char` and `end_char`, and `score`.
         RAISES (TypeError, ValueError): if the query is something else, or has no vector or another width.
         """
-        vector = query if isinstance(query, numpy.ndarray) else query_vector(query, self.spans[0], prompt_name)
+        is_vector = isinstance(query, numpy.ndarray)
+        vector = query if is_vector else query_vector(query, self.spans[0], prompt_name, nlp=nlp)
         queries, k = numpy.asarray(vector)[None], min(k, len(self.spans))
         best = nearest(queries, self.vectors, k=k) if self.index is None else self.index.search(queries, k=k)
         return [SimilarSpan(self.spans[i], float(score)) for score, i in zip(*(part[0] for part in best), strict=True)]

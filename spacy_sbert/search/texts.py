@@ -289,7 +289,7 @@ def cluster_texts(
     if method == "hierarchical" and len(texts) > MAX_HIERARCHICAL:
         raise ValueError(Errors.SEARCH_TOO_MANY.format(given=len(texts), most=MAX_HIERARCHICAL))
     rows = encode_texts(pipe, texts, vectors, progress=progress)
-    with ticking("Clustering", shown=progress, alone=method == "hierarchical"):
+    with ticking("Clustering", shown=progress):
         labels = work(rows, **options)
     return list(zip(labels.tolist(), numbers, texts, strict=True))
 

@@ -58,6 +58,7 @@ def train_while_improving(
     evaluate: Callable[[], Scores],
     progress: Progress,
     *,
+    update: Callable[..., dict[str, float]],
     dropout: Any,
     eval_frequency: int,
     accumulate_gradient: int,
@@ -69,7 +70,8 @@ def train_while_improving(
 ) -> Iterator[tuple[dict[str, Any], bool | None]]:
     """Take steps until the scores do not get better, from where progress stands, which is kept.
 
-    Arguments are those of spaCy's function of the same name; batches are the ones that are left.
+    Arguments are those of spaCy's function of the same name; batches are the ones that are left, and update is what
+    Language.update does, also together with other ranks.
 
     YIELDS (dict, bool): what a logger is told; whether the step's score is the best one, None where it was not scored.
         The last step is yielded once more, with its score, where eval_frequency does not divide its number.
@@ -95,11 +97,11 @@ def train_while_improving(
             before_update(nlp, {"step": step, "epoch": epoch})
         drop = next(dropouts)
         for part in subdivide_batch(batch, accumulate_gradient):
-            nlp.update(
+            update(
                 part,
                 drop=drop,
                 losses=progress.losses,
-                sgd=False,  # type: ignore[arg-type]
+                sgd=False,
                 exclude=exclude,
                 annotates=annotating_components,
             )

@@ -79,10 +79,12 @@ def train(nlp: Language, output: Path | None, ranks: Ranks, checkpoints: Checkpo
     progress = Progress() if found is None else load_checkpoint(found, nlp, optimizer, epochs, ranks)
     begun, written = progress.step, output if ranks.is_first else None
     save = partial(_save, nlp, written, optimizer, create_before_to_disk_callback(training["before_to_disk"]))
-    with together(nlp, ranks):
-        evaluate = create_evaluation_callback(nlp, dev_corpus, training["score_weights"])
+    with together(nlp, ranks) as joint:
+        evaluate = partial(joint.evaluate, create_evaluation_callback(nlp, dev_corpus, training["score_weights"]))
         settings = {name: training[name] for name in SETTINGS}
-        steps = train_while_improving(nlp, optimizer, epochs, evaluate, progress, exclude=frozen, **settings)
+        steps = train_while_improving(
+            nlp, optimizer, epochs, evaluate, progress, update=joint.update, exclude=frozen, **settings
+        )
         with nlp.select_pipes(disable=frozen):
             logger = training["logger"] if ranks.is_first else _silent
             log, finish = logger(nlp, sys.stdout, sys.stderr)

@@ -2,13 +2,11 @@
 
 import json
 import os
-import signal
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from importlib import import_module
 from itertools import accumulate, pairwise
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 from zlib import crc32
 
 import torch
@@ -21,9 +19,6 @@ from .errors import Errors
 from .peers import Peers
 
 PATIENCE = timedelta(days=7)  # while rank 0 evaluates; torchrun ends a job of which a rank has died at once
-# What imports it later (transformers does) would make the joined ranks the default of its functions, which keep them.
-# Threads of gloo would then outlive destroy_process_group: one that still lets go of a tensor while Python ends aborts.
-KEEPS_RANKS = "torch.distributed.nn.functional"
 
 
 class RankLost(RuntimeError):
@@ -168,15 +163,12 @@ def launched(gpu_id: int = -1) -> Iterator[Ranks]:
         return
     if gpu_id >= 0:
         gpu_id += int(os.environ["LOCAL_RANK"])
-    stock = signal.signal(signal.SIGTERM, _end)  # by which torchrun ends the others: what is being saved is taken back
-    import_module(KEEPS_RANKS)
+    # Its functions have the joined ranks as a default if it is imported later (transformers does), and keep them:
+    # threads of gloo would outlive destroy_process_group, and may abort while Python ends. So it is imported before.
+    from torch.distributed.nn import functional  # noqa: F401
+
     distributed.init_process_group("nccl" if gpu_id >= 0 else "gloo", timeout=PATIENCE)
     try:
         yield Ranks(gpu_id)
     finally:
         distributed.destroy_process_group()
-        signal.signal(signal.SIGTERM, stock)
-
-
-def _end(number: int, frame: object) -> NoReturn:
-    raise SystemExit(128 + number)

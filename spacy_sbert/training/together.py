@@ -1,9 +1,8 @@
-"""What ranks change in a pipeline while they train it together: what an update is, and who evaluates."""
+"""Updates and evaluation of a pipeline that several ranks train together."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from spacy.language import Language
@@ -17,72 +16,90 @@ from .pipe import PairPipe
 from .ranks import Ranks
 
 
-@contextmanager
-def together(nlp: Language, ranks: Ranks) -> Iterator[None]:
-    """While ranks train a pipeline: each update takes a batch, learns from the rank's part of it, and sums gradients.
+class JointTraining:
+    """Updates and evaluations of a pipeline by all ranks; with one rank, those of the pipeline itself.
 
-    The gradient of the encoders is then that of the whole batch, on all ranks; that of heads is so already, as each
-    rank computes the loss of the whole batch. Rank 0 evaluates for all.
+    Each update takes a batch, learns from the rank's part of it, and sums the gradients of the encoders, which are then
+    those of the whole batch on all ranks. Those of heads are so already, as each rank computes the loss of the whole
+    batch. Rank 0 evaluates for all.
 
     nlp (Language): initialised, of the same config, files and seed on all ranks.
-    RAISES (ValueError): if it has other components to train than `sbert` pipes and what they hear, or other weights
-        than on another rank. Updates raise it for a batch without an example for each rank, or that is another batch
-        than on another rank.
+    RAISES (ValueError): if it has other components to train than `sbert` pipes and what they listen to, or other
+        weights than on another rank.
     """
-    if ranks.size == 1:
-        yield
-        return
-    config = nlp.config["training"]
-    pipes, upstream = _trained(nlp, config["frozen_components"], ranks.size)
-    if config["accumulate_gradient"] != 1:
-        raise ValueError(Errors.RANKS_AND_PARTS.format(given=config["accumulate_gradient"], size=ranks.size))
-    encoders = [*upstream, *(pipe.model.get_ref("encoder") for pipe in pipes)]
-    everything = [*upstream, *(pipe.model for pipe in pipes)]
-    share_drawn(everything, ranks)
-    check = partial(_check_weights, everything, ranks)
-    check(0)
-    step = _Steps(nlp.update, ranks, pipes, encoders, config["seed"])
-    changed = {"update": step, "evaluate": partial(_evaluate, nlp.evaluate, ranks, lambda: check(step.done))}
-    for name, method in changed.items():
-        setattr(nlp, name, method)
-    for pipe in pipes:
-        pipe.peers = ranks
-    try:
-        yield
-    finally:
-        for name in changed:
-            delattr(nlp, name)
-        for pipe in pipes:
-            pipe.peers = ALONE
 
+    def __init__(self, nlp: Language, ranks: Ranks):
+        self._nlp, self._ranks = nlp, ranks
+        self.pipes: list[PairPipe] = []
+        self._done = 0
+        if ranks.size == 1:
+            return
+        config = nlp.config["training"]
+        self.pipes, upstream = _trained(nlp, config["frozen_components"], ranks.size)
+        if config["accumulate_gradient"] != 1:
+            raise ValueError(Errors.RANKS_AND_PARTS.format(given=config["accumulate_gradient"], size=ranks.size))
+        self._encoders = [*upstream, *(pipe.model.get_ref("encoder") for pipe in self.pipes)]
+        self._models = [*upstream, *(pipe.model for pipe in self.pipes)]
+        share_drawn(self._models, ranks)
+        self._check_weights()
 
-class _Steps:
-    """Updates, in place of those of one process."""
+    def update(self, examples: Sequence[Example], **settings: Any) -> dict[str, float]:
+        """Learn from a batch, the same on all ranks; settings are those of Language.update.
 
-    def __init__(
-        self, update: Callable, ranks: Ranks, pipes: list[PairPipe], encoders: Sequence[Model], seed: int | None
-    ):
-        self._update, self._ranks, self._pipes, self._encoders, self._seed = update, ranks, pipes, encoders, seed
-        self.done = 0
-
-    def __call__(self, examples: Sequence[Example], *args: Any, **kwargs: Any) -> dict[str, float]:
+        RAISES (ValueError): if the batch has no example for some rank, or is another one than on another rank.
+        """
+        if self._ranks.size == 1:
+            return self._nlp.update(examples, **settings)
         batch = list(examples)
         if not self._ranks.agree(_content(batch)):
-            raise ValueError(Errors.UNLIKE_BATCHES.format(step=self.done, seed=self._seed))
-        for pipe in self._pipes:
+            seed = self._nlp.config["training"]["seed"]
+            raise ValueError(Errors.UNLIKE_BATCHES.format(step=self._done, seed=seed))
+        for pipe in self.pipes:
             _check_parts(batch, pipe, self._ranks.size)
             pipe.examples_seen += len(batch)
         with self._ranks.sharing(batch) as own:
-            losses = self._update(own, *args, **kwargs)
-        for pipe in self._pipes:
+            losses = self._nlp.update(own, **settings)
+        for pipe in self.pipes:
             pipe.examples_seen -= len(own)  # which it has counted itself
         sum_gradients(self._encoders, self._ranks)
-        self.done += 1
+        self._done += 1
         return losses
+
+    def evaluate(self, evaluate: Callable[[], Any]) -> Any:
+        """Return what rank 0 finds by a function, as JSON has it, on all ranks; the others do not call it.
+
+        RAISES (ValueError): if the ranks have other weights by now.
+        """
+        if self._ranks.size == 1:
+            return evaluate()
+        self._check_weights()
+        if not self._ranks.is_first:
+            return self._ranks.said_by_first(None)
+        state = random.getstate()  # a reader that shuffles must not leave the other ranks behind
+        scores = evaluate()
+        random.setstate(state)
+        return self._ranks.said_by_first(scores)
+
+    def _check_weights(self) -> None:
+        if not self._ranks.agree(bytes_of(self._models)):
+            raise ValueError(Errors.UNLIKE_WEIGHTS.format(step=self._done))
+
+
+@contextmanager
+def together(nlp: Language, ranks: Ranks) -> Iterator[JointTraining]:
+    """Let the `sbert` pipes of a pipeline compute the loss of the batches of all ranks; see JointTraining."""
+    joint = JointTraining(nlp, ranks)
+    for pipe in joint.pipes:
+        pipe.peers = ranks
+    try:
+        yield joint
+    finally:
+        for pipe in joint.pipes:
+            pipe.peers = ALONE
 
 
 def _trained(nlp: Language, frozen: Sequence[str], size: int) -> tuple[list[PairPipe], list[Model]]:
-    """The `sbert` pipes that learn, and the models of the components that they hear."""
+    """Return the `sbert` pipes that learn, and the models of the components that they listen to."""
     learning: dict[str, object] = {
         name: pipe for name, pipe in nlp.pipeline if name not in frozen and getattr(pipe, "is_trainable", False)
     }
@@ -108,24 +125,6 @@ def _check_parts(batch: Sequence[Example], pipe: PairPipe, size: int) -> None:
             raise ValueError(Errors.RANKS_ABOVE_BATCH.format(size=size, rank=rank, **given))
 
 
-def _check_weights(models: Sequence[Model], ranks: Ranks, step: int) -> None:
-    if not ranks.agree(bytes_of(models)):
-        raise ValueError(Errors.UNLIKE_WEIGHTS.format(step=step))
-
-
 def _content(batch: Sequence[Example]) -> Iterator[bytes]:
     """What tells a batch from others: its texts."""
     return (f"{example.reference.text}\0".encode("utf8", "surrogatepass") for example in batch)
-
-
-def _evaluate(
-    evaluate: Callable, ranks: Ranks, check: Callable[[], None], examples: Any, **kwargs: Any
-) -> dict[str, Any]:
-    """The scores that rank 0 finds, on all; the others do not read the examples."""
-    check()
-    if not ranks.is_first:
-        return ranks.said_by_first(None)
-    state = random.getstate()  # a reader that shuffles must not leave the other ranks behind
-    scores = evaluate(examples, **kwargs)
-    random.setstate(state)
-    return ranks.said_by_first(scores)

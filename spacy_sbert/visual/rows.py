@@ -6,7 +6,7 @@ import numpy
 from spacy.tokens import Doc, Span, Token
 from thinc.util import to_numpy
 
-from ..hooks import hooks, records
+from ..hooks import doc_vectors
 from ..similarity import unit_length
 from ..similarity.rows import checked
 from .errors import Errors
@@ -59,14 +59,14 @@ def unit_rows(vectors: Iterable[numpy.ndarray]) -> numpy.ndarray:
 
 def vector_of(text: Text | Token) -> numpy.ndarray | None:
     """The vector that a pipe stored for a text, whether or not hooks are set, else spaCy's own; None without either."""
-    if records.find(_doc_of(text)):
-        return hooks.vector(text) if hooks.has_vector(text) else None
+    if doc_vectors.find(_doc_of(text)):
+        return doc_vectors.vector(text) if doc_vectors.has_vector(text) else None
     return to_numpy(text.vector) if text.has_vector else None
 
 
 def token_vectors(text: Text) -> list[numpy.ndarray | None]:
     """The vector of each token; None for a token without one; None for all if the pipe did not keep them."""
-    kept = all("states" in record.data for record in records.find(_doc_of(text)))
+    kept = all("states" in record.data for record in doc_vectors.find(_doc_of(text)))
     return [vector_of(token) if kept else None for token in text]
 
 

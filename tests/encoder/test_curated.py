@@ -17,7 +17,7 @@ from thinc.types import Ragged
 
 from spacy_sbert.encoder.listener import SentenceListener
 from spacy_sbert.encoder.resolve import find_local
-from spacy_sbert.hooks.records import find
+from spacy_sbert.hooks.doc_vectors import find
 from spacy_sbert.layers.pooling import POOLING, make_pooling
 
 TEXT = "He cannot go. \n The cat sat on the mat. Food."
@@ -187,6 +187,21 @@ def test_weights_that_are_to_stay(make_nlp, examples, how):
     assert all(numpy.array_equal(before[key], value) for key, value in weights(nlp, "transformer").items())
 
 
+def test_with_a_numpy_that_its_package_cannot_train_with(make_nlp, examples, monkeypatch):
+    from spacy_curated_transformers.pipeline import transformer
+
+    nlp = make_nlp("curated")
+    batch = examples(nlp)
+    nlp.initialize(lambda: batch)
+
+    def refuse(given):
+        raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
+
+    monkeypatch.setattr(transformer, "float", refuse, raising=False)
+    with pytest.raises(RuntimeError, match=r'cannot train with NumPy .*pip install "numpy<2.4"'):
+        nlp.update(batch, sgd=False)
+
+
 # Which transformer is heard
 
 
@@ -247,6 +262,7 @@ def test_replaced_listeners(make_nlp, examples, tmp_path):
 
 @pytest.mark.parametrize("tok2vec", [LISTENER, LAYERS], ids=["last", "all"])
 def test_tokens_that_its_own_listeners_give(tiny_bert, examples, tok2vec, tmp_path):
+    fix_random_seed(0)
     nlp = spacy.blank("en")
     add_curated(nlp, tiny_bert, all_layer_outputs=tok2vec is LAYERS)
     nlp.add_pipe("sbert", config={"model": {"@architectures": TOKENS, "tok2vec": tok2vec}})

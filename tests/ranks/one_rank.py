@@ -43,11 +43,11 @@ def all_parameters(nlp):
 def run(nlp, name, ranks, alone=False):
     """RETURNS (dict): arrays by name."""
     optimizer, losses, found = SGD(0.02), [], {}
-    with together(nlp, ranks):
+    with together(nlp, ranks) as joint:
         if alone:
             nlp.get_pipe("sbert").peers = ALONE
         for batch in batches(nlp, name):
-            losses.append(nlp.update(batch, sgd=False)["sbert"])
+            losses.append(joint.update(batch, sgd=False)["sbert"])
             if not found:
                 found = {
                     f"gradient {i}": one.gradient.numpy().copy()

@@ -81,11 +81,13 @@ def test_parts_of_batches_are_refused(make_nlp):
 
 
 @pytest.mark.spacy_transformers
-def test_one_rank_takes_everything(make_nlp):
+def test_one_rank_takes_everything(make_nlp, monkeypatch):
     nlp = ready(make_nlp, accumulate_gradient=2)
     add_tagger(nlp)
-    with together(nlp, Ranks()):
-        assert "update" not in vars(nlp)
+    monkeypatch.setattr(nlp, "update", lambda batch, **settings: (batch, settings))
+    with together(nlp, Ranks()) as joint:
+        assert joint.update("a batch", sgd=False) == ("a batch", {"sgd": False})
+        assert nlp.get_pipe("sbert").peers is ALONE
 
 
 @pytest.mark.parametrize("without", [3, 1])
@@ -94,19 +96,20 @@ def test_a_rank_without_an_example_is_refused(make_nlp, without):
     nlp = ready(make_nlp)
     batch = examples(nlp)[:1]
     batch += [Example(nlp.make_doc(text), nlp.make_doc(text)) for text in TEXTS[: without - 1]]
-    with together(nlp, Pair()), pytest.raises(ValueError, match=f"of {without} examples.*leaves rank 1 without"):
-        nlp.update(batch, sgd=False)
+    message = f"of {without} examples.*leaves rank 1 without"
+    with together(nlp, Pair()) as joint, pytest.raises(ValueError, match=message):
+        joint.update(batch, sgd=False)
 
 
 def test_other_batches_and_other_weights_are_refused(make_nlp):
     nlp, ranks = ready(make_nlp), Pair()
-    with together(nlp, ranks):
+    with together(nlp, ranks) as joint:
         ranks.differs = True
         with pytest.raises(ValueError, match=r"\[sbert-unlike-batches\].*in step 0.*\(it is 1\)"):
-            nlp.update(examples(nlp), sgd=False)
+            joint.update(examples(nlp), sgd=False)
         with pytest.raises(ValueError, match=r"\[sbert-unlike-weights\].*after step 0"):
-            nlp.evaluate(examples(nlp))
-    assert nlp.get_pipe("sbert").peers is ALONE and "update" not in vars(nlp) and "evaluate" not in vars(nlp)
+            joint.evaluate(lambda: nlp.evaluate(examples(nlp)))
+    assert nlp.get_pipe("sbert").peers is ALONE
 
 
 def test_the_first_evaluates_for_all(make_nlp):
@@ -124,16 +127,16 @@ def test_the_first_evaluates_for_all(make_nlp):
 
     random.seed(3)
     state = random.getstate()
-    with together(nlp, Second()):
-        said.append(nlp.evaluate(read()))
+    with together(nlp, Second()) as joint:
+        said.append(joint.evaluate(lambda: nlp.evaluate(read())))
     assert said[-1]["sts_spearman"] == expected["sts_spearman"]
     assert random.getstate() == state
-    with together(nlp, Second(rank=1)):
-        assert nlp.evaluate(None) is said[-1]
+    with together(nlp, Second(rank=1)) as joint:
+        assert joint.evaluate(pytest.fail) is said[-1]
 
 
 @pytest.mark.spacy_transformers
-def test_gradients_are_summed_where_any_rank_has_one(make_nlp):
+def test_gradients_are_summed_where_any_rank_has_one(make_nlp, monkeypatch):
     """And a parameter without one anywhere stays without; an overflow on one rank is one on all."""
     nlp = ready(make_nlp)
 
@@ -147,12 +150,11 @@ def test_gradients_are_summed_where_any_rank_has_one(make_nlp):
     theirs = torch.zeros(n + 1 + size)
     theirs[0] = theirs[n] = 1.0  # the other rank has a gradient for the first alone, which has overflowed
     theirs[n + 1 : n + 1 + learning[0].weights.numel()] = 0.5
-    with together(nlp, Other()):
-        stock, seen = nlp.update._update, []
-        nlp.update._update = lambda own, *args, **kwargs: seen.append(own) or {}
-        nlp.update(examples(nlp))
+    seen = []
+    with together(nlp, Other()) as joint:
+        monkeypatch.setattr(nlp, "update", lambda own: seen.append(own) or {})
+        joint.update(examples(nlp))
     assert [example.predicted.text for example in seen[0]] == [example.predicted.text for example in examples(nlp)[::2]]
-    assert stock.__self__ is nlp
     assert (learning[0].gradient == 0.5).all()
     assert all(one.gradient is None for one in learning[1:])
     assert nlp.get_pipe("transformer").model.layers[0].shims[0]._grad_scaler.found_inf

@@ -1,9 +1,7 @@
-"""Docs that come without hooks: a warning in the process that gets them, which names `restore`."""
+"""Docs that come without hooks: `restore` brings them back, and comparisons that notice it name that."""
 
 import copy
 import pickle
-import subprocess
-import sys
 import warnings
 from collections import deque
 from itertools import count, islice
@@ -14,14 +12,14 @@ from killing import scripted
 from spacy.tokens import Doc, DocBin
 
 from spacy_sbert import restore
-from spacy_sbert.hooks import arrivals
+from spacy_sbert.hooks import hooks
 
 TEXT = "A man is eating food. The cat sat on the mat."
 
 
 @pytest.fixture(autouse=True)
 def nothing_said(monkeypatch):
-    monkeypatch.setattr(arrivals, "_said", set())
+    monkeypatch.setattr(hooks, "_said", set())
 
 
 @pytest.fixture
@@ -56,7 +54,7 @@ def said(do):
     return given, [str(one.message) for one in caught if "spacy_sbert.restore" in str(one.message)]
 
 
-def test_each_way_without_hooks_says_so_once(nlp, tmp_path):
+def test_a_doc_without_hooks_is_noticed_once_where_it_is_compared(nlp, tmp_path):
     doc = nlp(TEXT)
     doc.to_disk(tmp_path / "doc", exclude=["user_hooks"])
     ways = {
@@ -66,12 +64,15 @@ def test_each_way_without_hooks_says_so_once(nlp, tmp_path):
         "from_docs": lambda: Doc.from_docs([doc, doc]),
     }
     for name, way in ways.items():
-        arrivals._said.clear()
-        given, first = said(way)
-        assert len(first) == 1, name
-        assert given.vector.shape != doc.vector.shape  # what the warning is about
+        hooks._said.clear()
+        given, _ = said(way)
+        assert given.vector.shape != doc.vector.shape  # spaCy's own
+        compared, first = said(lambda given=given: doc.similarity(given))
+        assert compared == pytest.approx(1) and len(first) == 1, name  # what is stored counts all the same
+        assert said(lambda given=given: given._.sbert_similarity(doc))[1] == [], name
         assert numpy.allclose(restore(given).vector, doc.vector, atol=1e-6)
-        assert said(way)[1] == [], name
+        hooks._said.clear()
+        assert said(lambda given=given: doc.similarity(given))[1] == [], name
 
 
 def test_ways_that_keep_hooks_say_nothing(nlp):
@@ -90,21 +91,22 @@ def test_ways_that_keep_hooks_say_nothing(nlp):
 
 def test_pipes_that_do_not_answer_say_nothing(make_nlp):
     doc = make_nlp(set_hooks=False)(TEXT)
-    assert said(lambda: Doc.from_docs([next(docbin(doc)), through_bytes(doc)]))[1] == []
+    given = next(docbin(doc))
+    assert said(lambda: (given._.sbert_similarity(doc), given._.sbert_most_similar(doc)))[1] == []
 
 
-def test_restored_streams_say_nothing(nlp):
-    docs = [nlp("A man is eating."), nlp("The cat sat.")]
-    given, warned = said(lambda: list(restore(docbin(*docs))))
-    assert warned == []
-    for one, expected in zip(given, docs, strict=True):
-        assert numpy.array_equal(one.vector, expected.vector)
-    assert len(said(lambda: next(docbin(*docs)))[1]) == 1  # not for what is read beside them
+def test_most_similar_notices(nlp):
+    doc, given = nlp(TEXT), next(docbin(nlp(TEXT)))
+    found, warned = said(lambda: given._.sbert_most_similar(doc))
+    assert len(warned) == 1 and found[0].score == pytest.approx(1)
 
 
-def test_a_restored_doc_that_is_joined_says_so(nlp):
-    given = list(restore(docbin(nlp(TEXT), nlp(TEXT))))
-    assert len(said(lambda: Doc.from_docs(given))[1]) == 1
+def test_restored_docs_encode_queries_with_the_pipeline_that_is_given(nlp):
+    expected = [one.score for one in nlp(TEXT)._.sbert_most_similar("a man")]
+    (given,) = restore(list(docbin(nlp(TEXT))), nlp)
+    assert [one.score for one in given._.sbert_most_similar("a man")] == pytest.approx(expected)
+    (given,) = restore(docbin(nlp(TEXT)), nlp=nlp)
+    assert [one.score for one in given._.sbert_most_similar("a man")] == pytest.approx(expected)
 
 
 def test_docs_with_their_contexts_are_restored(nlp):
@@ -208,26 +210,11 @@ with warnings.catch_warnings(record=True) as caught:
 assert ours(caught) == []
 for a, b in zip(after, before):
     assert numpy.allclose(a.vector, b.vector, atol=1e-5) and numpy.isclose(a.similarity(b), 1, atol=1e-5)
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    list(nlp.pipe(texts, batch_size=4, n_process=2))
-assert len(ours(caught)) == 1, caught
-print("said")
+print("same")
 """
 
 
 def test_two_processes(nlp, tmp_path):
     nlp.to_disk(tmp_path / "nlp")
     done = scripted(N_PROCESS, tmp_path / "nlp")
-    assert done.stdout.strip() == "said", done.stderr
-
-
-def test_a_process_that_imports_spacy_alone(nlp, tmp_path):
-    DocBin(docs=[nlp(TEXT)], store_user_data=True).to_disk(tmp_path / "docs.spacy")
-    code = (
-        "import sys, spacy; from spacy.tokens import DocBin; nlp = spacy.blank('en')\n"
-        "next(DocBin().from_disk(sys.argv[1]).get_docs(nlp.vocab))"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path / "docs.spacy")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert "spacy_sbert.restore" in done.stderr, done.stderr
+    assert done.stdout.strip() == "same", done.stderr

@@ -1,0 +1,193 @@
+"""Progress bars count what is done, on standard error; what is told to be quiet is silent."""
+
+import io
+import re
+import sys
+from functools import partial
+
+import numpy
+import pytest
+import spacy
+
+from spacy_sbert.errors import progress
+from spacy_sbert.errors.progress import progress_bar, progress_of, ticking
+from spacy_sbert.interchange import distill_static
+from spacy_sbert.meta import fitting
+from spacy_sbert.search import most_similar_pairs, pairs_above
+from spacy_sbert.search.texts import cluster_texts, mine_texts, search_texts
+from spacy_sbert.vectors.texts import encode_windows
+
+TEXTS = [
+    "the cat sat on the mat",
+    "a dog ran",
+    "the dog ran",
+    "food for the man",
+    "the cat sat on a mat",
+    "he cannot go",
+]
+LONGER = [f"{first} {second}" for first in TEXTS for second in TEXTS]
+
+
+class Terminal(io.StringIO):
+    encoding = "utf8"
+
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def stderr(monkeypatch):
+    """A terminal, on which each step is drawn."""
+    terminal = Terminal()
+    monkeypatch.setattr(progress, "tqdm", partial(progress.tqdm, file=terminal, mininterval=0))
+    return terminal
+
+
+def test_a_bar_counts(stderr):
+    with progress_bar(2, shown=True, unit="steps", desc="Waiting") as bar:
+        bar.update()
+        bar.update()
+    assert "Waiting: 100%" in stderr.getvalue() and "2/2" in stderr.getvalue()
+    with ticking("Loading", shown=True):
+        assert "Loading:   0%" in stderr.getvalue()
+    assert "Loading: 100%" in stderr.getvalue()
+
+
+@pytest.mark.parametrize("shown", [False, None])
+def test_no_bar(capsys, shown):
+    """None: for one on a terminal, which there is not."""
+    with progress_bar(2, shown=shown, unit="steps") as bar, ticking("Loading", shown=shown):
+        bar.update()
+    assert list(progress_of(iter("ab"), shown=shown, unit="letters")) == ["a", "b"]
+    assert capsys.readouterr().err == ""
+
+
+def test_bars_go_to_standard_error(capsys):
+    with progress_bar(2, shown=True, unit="steps") as bar:
+        bar.update(2)
+    found = capsys.readouterr()
+    assert "2/2" in found.err and found.out == ""
+
+
+def test_items_are_handed_on_one_by_one(stderr):
+    taken = []
+    for item in progress_of((taken.append(i) or i for i in range(3)), shown=True, unit="numbers", total=3):
+        assert taken == list(range(item + 1))
+    assert "3/3" in stderr.getvalue()
+    with pytest.raises(ZeroDivisionError):
+        list(progress_of((1 / i for i in (1, 0)), shown=True, unit="numbers"))
+
+
+def works(make_nlp, tmp_path):
+    """Work that asks an encoder: by name, what is to be done, which takes progress."""
+    nlp = make_nlp()
+    pipe = nlp.get_pipe("sbert")
+    corpus = tmp_path / "texts.txt"
+    corpus.write_text("\n".join(TEXTS) + "\n")
+    index = tmp_path / "index"
+    return nlp, {
+        "encode": lambda bar: pipe.encode(TEXTS, progress=bar),
+        "mine": lambda bar: mine_texts(pipe, corpus, k=2, progress=bar),
+        "mine all": lambda bar: mine_texts(pipe, corpus, k=None, progress=bar),
+        "cluster": lambda bar: cluster_texts(pipe, corpus, min_size=1, progress=bar),
+        "search": lambda bar: search_texts(pipe, corpus, ["a dog"], progress=bar),
+        "index": lambda bar: search_texts(pipe, corpus, ["a dog"], index=index, progress=bar),
+        "distill": lambda bar: distill_static(nlp, TEXTS, size=2, words=3, progress=bar),
+    }
+
+
+@pytest.mark.parametrize("name", ["encode", "mine", "mine all", "cluster", "search", "index", "distill"])
+@pytest.mark.parametrize("bar", [True, False])
+def test_work_shows_a_bar_if_it_is_asked_to(make_nlp, stderr, tmp_path, name, bar):
+    if name == "index":
+        pytest.importorskip("faiss")
+    _, made = works(make_nlp, tmp_path)
+    made[name](bar)
+    assert bool(re.search(r"\d+%\|", stderr.getvalue())) == bar
+
+
+@pytest.mark.parametrize("encoder", ["own", "shared", "static", "tokens"])
+def test_a_bar_moves_with_the_passes(make_nlp, encoder):
+    """Not window by window: of 4096 texts nothing would be seen to move for minutes."""
+    texts = [*LONGER, "", " ".join(20 * TEXTS), "he"]  # one is of several windows
+    nlp = make_nlp(encoder, transformer={"overflow": "windows"} if encoder == "own" else None)
+    text_encoder, moves = nlp.get_pipe("sbert").text_encoder(), []
+    if encoder in ("own", "shared"):
+        text_encoder.transformer.max_batch_items = 64
+    one_window = {"window": 4096, "n_process": 1, "gpu_ids": ()}
+    ((vectors, _),) = encode_windows(text_encoder, texts, **one_window, moved=moves.append)
+    assert sum(moves) == len(texts) == len(vectors) and min(moves) >= 0
+    assert len([n for n in moves if n]) > 4 or encoder in ("static", "tokens")  # these take no time
+    ((same, _),) = encode_windows(text_encoder, texts, **one_window)
+    assert numpy.array_equal(vectors, same)
+
+
+def test_the_bar_of_encode_shows_passes(make_nlp, stderr):
+    pipe = make_nlp().get_pipe("sbert")
+    pipe.text_encoder().transformer.max_batch_items = 128
+    pipe.encode(LONGER, show_progress_bar=True)
+    assert len(set(re.findall(r"(\d+)/36", stderr.getvalue()))) > 3 and "36/36" in stderr.getvalue()
+
+
+@pytest.mark.parametrize("find", [lambda v, bar: most_similar_pairs(v, k=3, progress=bar, block_bytes=4 * 7**2)])
+def test_pairs_count_their_blocks(stderr, find):
+    vectors = numpy.random.default_rng(0).normal(size=(20, 4))
+    found = find(vectors, True)
+    assert "6/6" in stderr.getvalue() and "Comparing" in stderr.getvalue()  # of 3 by 3 blocks those above the diagonal
+    shown = stderr.getvalue()
+    assert numpy.array_equal(find(vectors, False)[1], found[1])
+    pairs_above(vectors, 0.5, progress=False)
+    assert stderr.getvalue() == shown
+
+
+def test_fitting_a_meta_embedding(make_nlp, stderr):
+    nlp = make_nlp()
+    model = nlp.config["components"]["sbert"]["model"]
+    nlp.add_pipe("sbert", name="other", config={"model": {**model, "pooling": "max"}})
+    nlp.add_pipe("sbert_meta", config={"method": "svd", "size": 2})
+    fitting.fit_meta(nlp, "sbert_meta", lambda: TEXTS, progress=False)
+    assert stderr.getvalue() == ""
+    fitting.fit_meta(nlp, "sbert_meta", lambda: TEXTS, progress=True)
+    assert all(done in stderr.getvalue() for done in ("Reading", "Encoding", "Fitting", "Solving for"))
+    stderr.truncate(0)
+    vectors = nlp.get_pipe("sbert_meta").encode(TEXTS, show_progress_bar=True)
+    assert "6/6" in stderr.getvalue() and vectors.shape == (6, 2)
+
+
+def test_reranking(tiny_bert, stderr):
+    nlp = spacy.blank("en")
+    pipe = nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert), "n_outputs": 1}})
+    nlp.initialize()
+    pairs = [(text, TEXTS[0]) for text in TEXTS]
+    expected = pipe.score_pairs(pairs)
+    assert len(pipe.rank("a dog", TEXTS)) == 6
+    for name in ("progress", "show_progress_bar"):
+        pipe.score_pairs(iter(pairs), **{name: False})
+        assert stderr.getvalue() == ""
+        assert numpy.array_equal(pipe.score_pairs(pairs, **{name: True}), expected)
+        assert "6/6" in stderr.getvalue()
+        stderr.truncate(0)
+        pipe.rank("a dog", TEXTS, k=2, **{name: True})
+        assert "6/6" in stderr.getvalue()
+        stderr.truncate(0)
+
+
+@pytest.mark.parametrize("leave", [True, False])
+def test_a_log_file_gets_lines(monkeypatch, leave):
+    """No carriage return: each state of the bar is a line."""
+    log = io.TextIOWrapper(io.BytesIO(), encoding="utf8")
+    monkeypatch.setattr(sys, "stderr", log)
+    monkeypatch.setattr(sys, "__stderr__", log)
+    assert 10 <= progress.LINE_SECONDS <= 60
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0)
+    with progress_bar(8, shown=True, unit="steps", desc="Waiting", leave=leave) as bar:
+        for _ in range(8):
+            bar.update()
+    with ticking("Loading", shown=True):
+        pass
+    log.flush()
+    lines = log.buffer.getvalue().decode("utf8").split("\n")
+    assert "\r" not in "".join(lines) and lines[-1] == ""
+    assert lines[0].startswith("Waiting:   0%|") and 4 <= len(lines) <= 16
+    assert any("8/8" in line for line in lines)
+    assert lines[-2].startswith("Loading: 100%")
