@@ -74,21 +74,6 @@ def test_one_example_alone_joins_the_batch_before():
     assert kinds_of(batch_by_objective(1)(make("aa"))) == ["a", "a"]
 
 
-def test_batches_are_streamed():
-    def endless():
-        while True:
-            yield from make("ab")
-
-    batches = batch_by_objective(2)(endless())
-    assert [kinds_of([next(batches)])[0] for _ in range(4)] in (["aa", "bb"] * 2, ["bb", "aa"] * 2)
-
-
 def test_mixed_batches_keep_the_order_and_count_each_objective():
     assert sizes_of(batch_mixed(3)(make("ab-aa"))) == {"ab-": [1, 1], "aa": [2, 2]}
     assert kinds_of(batch_mixed(3)(make("ab-a"))) == ["ab-a"]
-
-
-@pytest.mark.parametrize("batcher", [batch_by_objective, batch_in_turn, batch_mixed])
-def test_bad_size(batcher):
-    with pytest.raises(ValueError, match="Cannot use size = 0: expected 1 or more, as a whole number"):
-        batcher(0)

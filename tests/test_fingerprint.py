@@ -21,7 +21,6 @@ from spacy_sbert.similarity import cosine
 
 TEXT = "A man is eating food. The cat sat on the mat."
 DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 16, "activation": "tanh"}
-CODE = r"\[sbert-other-encoder\]"
 
 
 @pytest.fixture(autouse=True)
@@ -104,9 +103,7 @@ def test_what_makes_other_vectors_changes_it(make_nlp, other_bert, tiny_bert, tm
     assert len(set(found)) == len(found)
 
 
-@pytest.mark.parametrize(
-    ("optimizer", "encoder"), [*((Adam, one) for one in ENCODERS), (SGD, "static"), (SGD, "tokens")]
-)
+@pytest.mark.parametrize(("optimizer", "encoder"), [*((Adam, one) for one in ENCODERS), (SGD, "static")])
 def test_a_step_of_training_changes_it(make_nlp, examples, optimizer, encoder):
     nlp = make_nlp(encoder)
     pairs = examples(nlp)
@@ -209,27 +206,6 @@ def test_one_encoder_never_warns(make_nlp, tmp_path):
     for other in others:
         assert caught(lambda other=other: (doc.similarity(other), doc[1].similarity(other)))[1] == []
     assert of(stored) == of(doc)
-
-
-def test_records_without_a_fingerprint_compare_without_a_warning(make_nlp, other_bert):
-    nlp, other = make_nlp(unit="doc+sent"), make_nlp(name=other_bert)
-    doc = nlp(TEXT)
-    expected = [one.score for one in doc._.sbert_most_similar("the dog")]
-    (data,) = doc.user_data.values()
-    del data["fingerprint"]
-    (stored,) = DocBin().from_bytes(DocBin(docs=[doc], store_user_data=True).to_bytes()).get_docs(nlp.vocab)
-    assert [one.score for one in stored._.sbert_most_similar("the dog")] == expected
-    assert caught(lambda: (restore(stored).similarity(other(TEXT)), stored.similarity(nlp(TEXT))))[1] == []
-
-
-def test_vectors_of_spacy_are_another_encoder(make_nlp):
-    nlp, plain = make_nlp(), spacy.blank("en")
-    plain.vocab.reset_vectors(width=16)
-    plain.vocab.set_vector("dog", numpy.ones(16, dtype="float32"))
-    doc, theirs = nlp("a dog"), plain("a dog")
-    given, warned = caught(lambda: doc.similarity(theirs))
-    assert len(warned) == 1 and "spaCy's own vectors" in str(warned[0].message)
-    assert given == pytest.approx(float(cosine(doc.vector[None], theirs.vector[None])[0]), abs=1e-6)
 
 
 def test_a_meta_embedding_has_one_of_its_members(make_nlp, tiny_bert, other_bert):

@@ -53,12 +53,11 @@ FLAT = {"training.optimizer.learn_rate": 0.0}  # so that no score is better than
     ("settings", "steps", "why"),
     [
         ({"training.eval_frequency": 2}, [0, 2, 3], ""),
-        ({"training.eval_frequency": 3}, [0, 3], ""),  # scored once, as it is due
         ({"training.eval_frequency": 2, "training.max_epochs": 0, "training.max_steps": 5}, [0, 2, 4, 5], ""),
         ({"training.eval_frequency": 2, "training.max_epochs": 9, "training.patience": 3, **FLAT}, [0, 2, 3], "for 3"),
         ({"training.eval_frequency": 3, "training.max_epochs": -1, "training.max_steps": 4}, [0, 3, 4], ""),
     ],
-    ids=["epoch", "divides", "max_steps", "patience", "stream"],
+    ids=["epoch", "max_steps", "patience", "stream"],
 )
 def test_the_last_step_is_scored(run, tmp_path, settings, steps, why):
     ended = run(**settings)

@@ -35,8 +35,6 @@ def test_files_of_texts(make_nlp, encoder, corpus, tmp_path):
     report = encode_file(sbert, corpus, tmp_path / "out.npy", window=2)
     assert (report.rows, report.width, report.cut) == (5, 16, 0)
     assert numpy.array_equal(numpy.load(tmp_path / "out.npy"), sbert.encode(TEXTS, window=2))
-    with pytest.raises(ValueError, match=r"max_batch_items = 100 has no meaning for a token-to-vector model"):
-        encode_file(sbert, corpus, tmp_path / "other.npy", max_batch_items=100)
 
 
 @pytest.mark.parametrize("encoder", OTHERS)

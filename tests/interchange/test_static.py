@@ -138,8 +138,11 @@ def test_out_and_in_again(case, tiny_bert, tmp_path):
     assert all((tmp_path / "out" / file).read_bytes() == (tmp_path / "again" / file).read_bytes() for file in files)
 
 
-@pytest.mark.parametrize("case", IMPORTS)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    ("case", "dtype"),
+    [*((case, torch.float32) for case in IMPORTS), ("all", torch.float16), ("all", torch.bfloat16)],
+    ids=str,
+)
 def test_in(case, dtype, tiny_bert, tmp_path):
     given, folder = texts(), make_folder(tiny_bert, tmp_path / "in", case, dtype)
     theirs = encode(folder, given)
@@ -153,14 +156,6 @@ def test_in(case, dtype, tiny_bert, tmp_path):
     assert numpy.array_equal(vectors(spacy.load(tmp_path / "nlp"), given), vectors(nlp, given))
 
 
-def test_truncated_vectors(tiny_bert, tmp_path):
-    folder = make_folder(tiny_bert, tmp_path / "in", "Normalize", truncate_dim=5)
-    given = texts()[:20]
-    nlp = import_folder(str(folder))
-    assert vectors(nlp, given).shape == (20, 5)
-    assert largest_difference(vectors(nlp, given), encode(folder, given)) < 1e-6
-
-
 def test_the_layout_of_model2vec(tiny_bert, tmp_path):
     folder = make_model2vec(tiny_bert, tmp_path / "in")
     with pytest.warns(UserWarning, match=r"\[sbert-import-static-uncut\] The tokenizer of .* at 128 wordpieces"):
@@ -172,17 +167,6 @@ def test_the_layout_of_model2vec(tiny_bert, tmp_path):
     uncut = SentenceTransformer(str(folder), device="cpu").float()
     uncut[0].tokenizer.no_truncation()
     assert largest_difference(vectors(nlp, long), uncut.encode(long)) < 1e-6
-
-
-def test_rounding_of_long_texts_is_theirs(tiny_bert, tmp_path):
-    """Of 12,000 wordpieces four are seen again and again: float32 sums in a row drift, ours less."""
-    nlp, text = make_nlp(tiny_bert), "the cat sat fast " * 3000
-    table = find_table(nlp.get_pipe("sbert").model)
-    ids = Tokenizer.from_str(table.attrs["tokenizer"]).encode(text).ids
-    exact = table.get_param("E")[ids].mean(axis=0, dtype="float64")
-    export_folder(nlp, tmp_path / "out")
-    ours, theirs = (abs(found[0] - exact).max() for found in (vectors(nlp, [text]), encode(tmp_path / "out", [text])))
-    assert ours < 1e-6 < 1e-5 > theirs > ours
 
 
 def test_a_distilled_table_goes_out(tiny_bert, tmp_path):
@@ -210,7 +194,7 @@ def test_the_card_says_what_is_true(tiny_bert, tmp_path):
     assert describe(nlp).n_parameters == table.get_param("E").size
 
 
-@pytest.mark.parametrize("pooling", ["max", "cls", "mean_sqrt_len", "mean+max"])
+@pytest.mark.parametrize("pooling", ["max", "mean+max"])
 def test_other_poolings_do_not_go_out(pooling, tiny_bert, tmp_path):
     expected = rf"pooling = '{re.escape(pooling)}', and StaticEmbedding .* always the mean: train .* pooling = \"mean\""
     with pytest.raises(ValueError, match=expected):
@@ -254,16 +238,6 @@ def test_the_remedy_for_a_default_prompt(tiny_bert, tmp_path):
     assert largest_difference(vectors(nlp, ["the cat sat"]), theirs) > 1e-3
     with pytest.raises(ValueError, match="Cannot put the prompt 'query'"):
         nlp.get_pipe("sbert").encode(["the cat"], prompt_name="query")
-
-
-def test_prompts_without_text_change_nothing(tiny_bert, tmp_path):
-    given = ["the cat sat"]
-    empty = {"query": "", "document": ""}
-    folder = make_folder(tiny_bert, tmp_path / "in", prompts=empty, default_prompt_name="document")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        nlp = import_folder(str(folder))
-    assert largest_difference(vectors(nlp, given), encode(folder, given)) < 1e-6
 
 
 def edit(file, **changes):
@@ -338,12 +312,6 @@ def test_damaged_folders(damage, tiny_bert, tmp_path):
     change(folder)
     with pytest.raises(ValueError, match=message):
         import_folder(str(folder))
-
-
-def test_a_precision_is_refused(tiny_bert, tmp_path):
-    folder = make_folder(tiny_bert, tmp_path / "in")
-    with pytest.raises(ValueError, match="precision = 'bfloat16' is for transformers"):
-        import_folder(str(folder), precision="bfloat16")
 
 
 def test_commands(tiny_bert, tmp_path):

@@ -1,8 +1,5 @@
 """Reports in a terminal: tables of a fixed width, without markup."""
 
-from made_results import graded, results
-
-from spacy_sbert.evaluation.report import contents
 from spacy_sbert.render.document import Cell, Document, Table
 from spacy_sbert.render.terminal import terminal
 
@@ -44,9 +41,3 @@ def test_nothing_in_it_steers_the_terminal():
         Document("\x1b[31mred", ["a\rb"], [Table("\x07", ("\x9b2J",), [("\x1b]0;title\x07",)])], ["\x08"]), 80
     )
     assert not [character for character in text if character != "\n" and not character.isprintable()]
-
-
-def test_a_report_shows_scores_and_not_how_they_were_measured():
-    text = terminal(contents(results({"STSb-test": graded(0.5, notes=["Seen in training."])})), 100)
-    assert "50.00 [1]" in text and "[1] Seen in training." in text
-    assert "SHA-256" not in text and "\\[" not in text and "|" not in text
