@@ -230,23 +230,6 @@ def test_settings_beside_a_source_are_refused():
     check_config({"training": {}, "components": {"sbert": block | {"component": "other"}}})
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("first,second,score\n", "[sbert-no-pairs]"),
-        ("first,second,score\nA cat.,A dog.,7\n", "line 2: expected a score from 0 to 5, got '7'"),
-        ("first,second,score\nA caf\xe9.,A dog.,3\n", "line 2: not UTF-8"),
-    ],
-)
-def test_what_is_wrong_in_a_table_is_said_without_a_traceback(config_of, tmp_path, text, said):
-    """After init-config, when the file has been replaced."""
-    table = tmp_path / "train.csv"
-    table.write_bytes(text.encode("latin1"))
-    columns = {"format": "table", "members": ["first", "second"], "score": "score", "max_score": 5.0}
-    reader = {f"corpora.train.{key}": value for key, value in columns.items()}
-    assert said in refused(config_of("sts", **EPOCHS, **reader, **{"paths.train": str(table)}), tmp_path / "out")
-
-
 def test_where_nothing_can_be_saved_is_said_before_training(config_of, tmp_path):
     arguments, file = config_of("sts", **EPOCHS), tmp_path / "file"
     file.write_text("mine")

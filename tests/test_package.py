@@ -15,7 +15,6 @@ import numpy
 import pytest
 from killing import typed
 from made_views import SENTENCES, WORDS
-from pipelines import TRANSFORMERS
 
 from spacy_sbert.cards import describe, package_card, write_readme
 from spacy_sbert.meta.fitting import fit_meta
@@ -50,7 +49,7 @@ def ensemble(make_nlp):
     return nlp
 
 
-@pytest.mark.parametrize("encoder", [*TRANSFORMERS, "curated", ENSEMBLE])
+@pytest.mark.parametrize("encoder", ["own", ENSEMBLE])
 def test_wheel(make_nlp, tmp_path, encoder):
     nlp = ensemble(make_nlp) if encoder == "ensemble" else make_nlp(encoder)
     expected = nlp(TEXT).vector

@@ -244,17 +244,6 @@ def test_no_transformer(tok2vec, message):
 
 
 @pytest.mark.spacy_transformers
-def test_frozen_annotating_transformer(make_nlp):
-    nlp = make_nlp("shared")
-    pair = make_example(nlp, "A man is eating.", "The cat sat.", 0.9)
-    nlp.initialize()
-    before = weights(nlp, "transformer")
-    losses = nlp.update([pair], sgd=nlp.create_optimizer(), exclude=["transformer"], annotates=["transformer"])
-    assert losses["sbert"] > 0
-    assert all(numpy.array_equal(before[key], value) for key, value in weights(nlp, "transformer").items())
-
-
-@pytest.mark.spacy_transformers
 def test_sourced_pipes(make_nlp, tmp_path):
     source = make_nlp("shared")
     expected = source(TEXT).vector

@@ -98,20 +98,6 @@ def test_saved_and_loaded(nlp, said, expected, tmp_path):
     assert_same(spacy.load(tmp_path).pipe(TEXTS), said, expected)
 
 
-def test_parts_of_the_pipeline(nlp, said, expected):
-    with nlp.select_pipes(disable=["sbert"]):
-        docs = list(nlp.pipe(TEXTS))
-        assert [annotations(doc) for doc in docs] == said
-        with pytest.raises(ValueError, match="carries no sentence vectors"):
-            docs[0]._.sbert_vector  # noqa: B018
-    with nlp.select_pipes(enable=["tok2vec", "parser", "sbert"]):
-        for doc, wanted in zip(nlp.pipe(TEXTS), expected, strict=True):
-            assert numpy.allclose(vectors(doc), wanted, atol=TOLERANCE) and not doc.ents
-    with nlp.select_pipes(enable=["tok2vec", "sbert"]):
-        for doc, wanted in zip(nlp.pipe(TEXTS), expected, strict=True):
-            assert numpy.allclose(doc.vector, wanted[0], atol=TOLERANCE)
-
-
 def test_tuples(nlp, said, expected):
     found = list(nlp.pipe(zip(TEXTS, range(5), strict=True), as_tuples=True, n_process=2))
     assert [context for _, context in found] == [0, 1, 2, 3, 4]

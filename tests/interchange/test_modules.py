@@ -176,11 +176,3 @@ def test_dropout_does_nothing_in_use(places, tiny_bert, tmp_path):
     assert numpy.abs(import_folder(str(folder))("a cat sat").vector - theirs[0]).max() < 1e-6
     plain = save([*encoder(tiny_bert), Dropout(0.9), Normalize()], tmp_path / "plain")
     assert numpy.linalg.norm(vector(plain)) == pytest.approx(1, abs=1e-6)
-
-
-def test_dropout_of_states_is_not_of_the_library(tiny_bert, tmp_path):
-    folder = save([*encoder(tiny_bert), Dropout(0.9)], tmp_path / "in")
-    rename(folder, 1, "sentence_transformers.models.Dropout")
-    rename(folder, 2, "sentence_transformers.models.Pooling")
-    with pytest.raises(ValueError, match="modules Transformer, Dropout, Pooling: expected"):
-        import_folder(str(folder))

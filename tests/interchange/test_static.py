@@ -12,19 +12,14 @@ import numpy
 import pytest
 import spacy
 import torch
-from huggingface_hub import ModelCard
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Dropout, Normalize, StaticEmbedding
 from thinc.api import fix_random_seed
 from tokenizers import Tokenizer
-from typer.testing import CliRunner
 
-from spacy_sbert.cards import describe
-from spacy_sbert.cli import app
 from spacy_sbert.component.upstream import find_table
 from spacy_sbert.interchange import export_folder, import_folder
-from spacy_sbert.interchange.distillation import distill_static
 
 ASSETS = Path(__file__).parent.parent.parent / "assets"
 SHARED = "config_sentence_transformers.json"
@@ -169,31 +164,6 @@ def test_the_layout_of_model2vec(tiny_bert, tmp_path):
     assert largest_difference(vectors(nlp, long), uncut.encode(long)) < 1e-6
 
 
-def test_a_distilled_table_goes_out(tiny_bert, tmp_path):
-    teacher = spacy.blank("en")
-    teacher.add_pipe("sbert", config={"model": {"name": str(tiny_bert)}})
-    given = texts()[:100]
-    student = distill_static(teacher, given, size=8, words=20)
-    export_folder(student, tmp_path / "out")
-    assert largest_difference(vectors(student, given), encode(tmp_path / "out", given)) < 1e-6
-    tokenizer = json.loads((tmp_path / "out" / "tokenizer.json").read_text(encoding="utf8"))
-    assert len(tokenizer["model"]["vocab"]) > len((tiny_bert / "vocab.txt").read_text().split())
-
-
-def test_the_card_says_what_is_true(tiny_bert, tmp_path):
-    nlp = make_nlp(tiny_bert)
-    table = find_table(nlp.get_pipe("sbert").model)
-    export_folder(nlp, tmp_path / "out")
-    card = (tmp_path / "out" / "README.md").read_text(encoding="utf8")
-    base = f"| Base model | none: a table of {len(table.get_param('E'))} wordpieces; tokenizer after bert |"
-    assert base in card and "| Longest text, in wordpieces | no limit |" in card and f"| Width | {WIDTH} |" in card
-    assert ModelCard(card).data["library_name"] == "sentence-transformers"
-    assert ModelCard(card).data.base_model is None
-    (encoder,) = describe(nlp).encoders
-    assert encoder.n_wordpieces == len(table.get_param("E")) and encoder.max_length is None
-    assert describe(nlp).n_parameters == table.get_param("E").size
-
-
 @pytest.mark.parametrize("pooling", ["max", "mean+max"])
 def test_other_poolings_do_not_go_out(pooling, tiny_bert, tmp_path):
     expected = rf"pooling = '{re.escape(pooling)}', and StaticEmbedding .* always the mean: train .* pooling = \"mean\""
@@ -227,19 +197,6 @@ def test_a_default_prompt_is_not_lost(default, given, tiny_bert, tmp_path):
         nlp("the cat")
 
 
-def test_the_remedy_for_a_default_prompt(tiny_bert, tmp_path):
-    folder = make_folder(tiny_bert, tmp_path / "in", prompts=PROMPTS, default_prompt_name="query")
-    theirs = encode(folder, ["the cat sat"])
-    config = json.loads((folder / SHARED).read_text())
-    (folder / SHARED).write_text(json.dumps({**config, "default_prompt_name": None}))
-    with pytest.warns(UserWarning, match=r"left out \(passage, query\): a table .* Put them before your texts"):
-        nlp = import_folder(str(folder))
-    assert largest_difference(vectors(nlp, ["the dog: the cat sat"]), theirs) < 1e-6
-    assert largest_difference(vectors(nlp, ["the cat sat"]), theirs) > 1e-3
-    with pytest.raises(ValueError, match="Cannot put the prompt 'query'"):
-        nlp.get_pipe("sbert").encode(["the cat"], prompt_name="query")
-
-
 def edit(file, **changes):
     file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
 
@@ -261,11 +218,9 @@ def cut_weights(folder):
 RANDOM = torch.randn(100, WIDTH)
 DAMAGES = {
     "no tokenizer": (lambda folder: (folder / "tokenizer.json").unlink(), r"has no tokenizer\.json: get it anew"),
-    "bad tokenizer": (lambda folder: (folder / "tokenizer.json").write_text("{"), "Cannot load the tokenizer of"),
     "pickled": (to_pickle, r"has no model\.safetensors: get it anew, or save it with safetensors"),
     "cut": (cut_weights, "damaged or not whole"),
     "too few rows": (lambda folder: save_table(folder, embeddings=RANDOM[:50]), r"\(50, 16\).*: expected one table"),
-    "a vector": (lambda folder: save_table(folder, embeddings=RANDOM[:, 0]), r"\(100,\).*: expected one table"),
     "another name": (lambda folder: save_table(folder, table=RANDOM), r"'table': \(100, 16\).*: expected one table"),
     "not a number": (lambda folder: save_table(folder, embeddings=RANDOM / 0), "one table of finite numbers"),
     "quantised": (
@@ -276,23 +231,11 @@ DAMAGES = {
         lambda folder: write_modules(folder, [("../elsewhere", "StaticEmbedding")]),
         "lies outside of its folder",
     ),
-    "Dense out of the folder": (
-        lambda folder: write_modules(folder, [("", "StaticEmbedding"), ("../1_Dense", "Dense")]),
-        "lies outside of its folder",
-    ),
-    "Pooling": (
-        lambda folder: write_modules(folder, [("", "StaticEmbedding"), ("1_Pooling", "Pooling")]),
-        "modules StaticEmbedding, Pooling: expected Transformer and Pooling, or StaticEmbedding",
-    ),
     "Normalize first": (
         lambda folder: write_modules(
             folder, [("", "StaticEmbedding"), ("1_Normalize", "Normalize"), ("1_Dense", "Dense")]
         ),
         "modules StaticEmbedding, Normalize, Dense: expected",
-    ),
-    "two tables": (
-        lambda folder: write_modules(folder, [("", "StaticEmbedding"), ("", "StaticEmbedding")]),
-        "modules StaticEmbedding, StaticEmbedding: expected",
     ),
     "Dense of another width": (
         lambda folder: (
@@ -312,20 +255,6 @@ def test_damaged_folders(damage, tiny_bert, tmp_path):
     change(folder)
     with pytest.raises(ValueError, match=message):
         import_folder(str(folder))
-
-
-def test_commands(tiny_bert, tmp_path):
-    def run(*arguments):
-        return CliRunner().invoke(app, list(map(str, arguments)))
-
-    folder, given = make_folder(tiny_bert, tmp_path / "in", "all"), ["a man is eating food", "the cat sat"]
-    done = run("import", folder, tmp_path / "nlp", "--lang", "de", "--pipe", "vectors")
-    assert done.exit_code == 0 and "--precision" not in done.output, done.output
-    assert spacy.load(tmp_path / "nlp").pipe_names == ["vectors"]
-    assert run("export", tmp_path / "nlp", tmp_path / "out").exit_code == 0
-    assert largest_difference(encode(tmp_path / "out", given), encode(folder, given)) < 1e-6
-    failed = run("import", folder, tmp_path / "other", "--precision", "float32")
-    assert failed.exit_code == 1 and "sbert-import-static-precision" in failed.output.replace("\n", "")
 
 
 def test_the_library_is_not_needed(tiny_bert, tmp_path):
