@@ -94,7 +94,7 @@ SLOW = {"late", "parts", "averages", "patience"}  # which add the least
 
 
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind in SLOW)) for kind in KINDS])
-def test_killed_and_resumed_is_as_if_it_had_not_been(config_of, tmp_path, kind):
+def test_resumed_equals_uninterrupted(config_of, tmp_path, kind):
     """To the bit: weights, vectors, scores, and the best of them; killed at some moment after half of the steps."""
     name, settings = KINDS[kind]
     every = 6 if kind == "late" else 4
@@ -119,7 +119,7 @@ def test_killed_and_resumed_is_as_if_it_had_not_been(config_of, tmp_path, kind):
     assert rest == expected and rest  # with the loss since the last evaluation
 
 
-def test_checkpoints_change_nothing_and_the_loop_is_that_of_spacy(config_of, tmp_path):
+def test_loop_equals_spacy_train(config_of, tmp_path):
     arguments = config_of("sts", **EPOCHS | {"training.eval_frequency": 7})  # of 15 steps spaCy scores the last, too
     run(training(arguments, tmp_path / "ours", "--checkpoint-every", 2))
     run(partial(command, "train", *arguments, "--output", tmp_path / "spacy"))
@@ -152,7 +152,7 @@ def refused(arguments, output, *options):
     return " ".join(done.output.split())
 
 
-def test_what_a_checkpoint_is_not_for_is_refused(broken, tmp_path):
+def test_checkpoint_of_another_run(broken, tmp_path):
     arguments, output = broken
     assert "[sbert-checkpoint-is-there]" in refused(arguments, output)
     said = refused([*arguments, "--training.max_epochs", "4"], output, "--resume")
@@ -216,11 +216,11 @@ def test_damaged_checkpoint_is_refused(broken, file, damage):
         ({"training.logger.output_file": f"{ROOT / 'README.md'}/log.csv"}, "[sbert-cannot-write]"),
     ],
 )
-def test_what_is_wrong_in_a_training_is_said_without_a_traceback(config_of, tmp_path, setting, said):
+def test_errors_without_a_traceback(config_of, tmp_path, setting, said):
     assert said in refused(config_of("sts", **(EPOCHS | setting)), tmp_path / "out")
 
 
-def test_settings_beside_a_source_are_refused():
+def test_settings_beside_a_source():
     block = {"source": "en_mine", "loss": {"@layers": "mine.v1"}, "replace_listeners": ["model.tok2vec"]}
     with pytest.raises(
         ValueError, match=r"a source and also loss, .*Load en_mine with .*\"components\.sbert\.loss\": "
@@ -230,7 +230,7 @@ def test_settings_beside_a_source_are_refused():
     check_config({"training": {}, "components": {"sbert": block | {"component": "other"}}})
 
 
-def test_where_nothing_can_be_saved_is_said_before_training(config_of, tmp_path):
+def test_output_that_cannot_be_written(config_of, tmp_path):
     arguments, file = config_of("sts", **EPOCHS), tmp_path / "file"
     file.write_text("mine")
     for output in (file, file / "below"):
@@ -240,7 +240,7 @@ def test_where_nothing_can_be_saved_is_said_before_training(config_of, tmp_path)
 
 
 @pytest.mark.parametrize("every", [0, 4])
-def test_ctrl_c_says_how_to_go_on(config_of, tmp_path, every):
+def test_ctrl_c_says_how_to_resume(config_of, tmp_path, every):
     """Stopped by the training itself, as the signal would, in step 5."""
     code = tmp_path / "code.py"
     code.write_text(STOPS)
@@ -261,7 +261,7 @@ def test_without_a_checkpoint_training_begins(config_of, tmp_path):
     assert re.search(rf"Training ended after step \d+\. The best score, {100 * best:.2f}, is that of step \d+\.", said)
 
 
-def test_what_is_not_ours_is_kept(config_of, tmp_path):
+def test_foreign_files_are_kept(config_of, tmp_path):
     """A folder that only has the name of that of checkpoints, and other files beside checkpoints."""
     folder = tmp_path / "out" / "checkpoint"
     (folder / "step-by-step").mkdir(parents=True)
@@ -285,7 +285,7 @@ def test_random_states_survive():
 
 
 @pytest.mark.slow
-def test_two_ranks_go_on(config_of, tmp_path):
+def test_two_ranks_resume(config_of, tmp_path):
     """Each with what it draws itself, for dropout."""
     arguments = list(map(str, config_of("sts", **(EPOCHS | DROPOUT | {"training.max_epochs": 2}))))
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "spacy"]

@@ -42,7 +42,7 @@ def test_texts_are_read_in_windows(make_nlp):
 
 
 @pytest.mark.parametrize(("n_windows", "n_threads"), [(1, 0), (3, 1)])
-def test_a_thread_is_started_only_for_a_second_window(make_nlp, monkeypatch, n_windows, n_threads):
+def test_thread_only_for_a_second_window(make_nlp, monkeypatch, n_windows, n_threads):
     sbert, started, start = make_nlp().get_pipe("sbert"), [], threading.Thread.start
     sbert.load()  # transformers 5 reads weights in threads
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)  # none for passes
@@ -58,7 +58,7 @@ def test_overflow(make_nlp):
     assert numpy.allclose(nlp.get_pipe("sbert").encode([LONG, "dog"])[0], nlp(LONG).vector, atol=1e-6)
 
 
-def test_processes_that_cannot_start_are_an_error(make_nlp, tmp_path):
+def test_processes_that_cannot_start(make_nlp, tmp_path):
     """Standard input is no file that they could import; nobody waits for them."""
     make_nlp().to_disk(tmp_path)
     code = f"import spacy\nspacy.load({str(tmp_path)!r}).get_pipe('sbert').encode(['a', 'b'], window=1, n_process=2)"

@@ -60,7 +60,7 @@ def test_same_after_saving_copying_and_use(make_nlp, encoder, tmp_path):
 
 
 @pytest.mark.spacy_transformers
-def test_what_leaves_vectors_comparable_leaves_the_fingerprint(make_nlp, tiny_bert, tmp_path):
+def test_fingerprint_of_comparable_vectors(make_nlp, tiny_bert, tmp_path):
     nlp = make_nlp()
     first = of(nlp(TEXT))
     folder = shutil.copytree(tiny_bert, tmp_path / "elsewhere")
@@ -83,7 +83,7 @@ def test_what_leaves_vectors_comparable_leaves_the_fingerprint(make_nlp, tiny_be
     assert of(nlp(TEXT)) == first
 
 
-def test_what_makes_other_vectors_changes_it(make_nlp, other_bert, tiny_bert, tmp_path):
+def test_fingerprint_of_other_vectors(make_nlp, other_bert, tiny_bert, tmp_path):
     cased = shutil.copytree(tiny_bert, tmp_path / "cased")
     (cased / "sentence_bert_config.json").write_text('{"do_lower_case": false, "max_seq_length": 24}')
     for name in ("tokenizer.json", "tokenizer_config.json"):
@@ -117,7 +117,7 @@ def test_a_step_of_training_changes_it(make_nlp, examples, optimizer, encoder):
 
 
 @pytest.mark.parametrize("encoder", ["shared", "listening", "curated"])
-def test_training_the_shared_component_alone_changes_it(make_nlp, encoder):
+def test_fingerprint_after_training_the_shared_component(make_nlp, encoder):
     nlp = make_nlp(encoder)
     before = of(nlp(TEXT))
     upstream = nlp.get_pipe(HOLDER[encoder])
@@ -132,7 +132,7 @@ def test_training_the_shared_component_alone_changes_it(make_nlp, encoder):
     assert of(nlp(TEXT)) != before
 
 
-def test_averages_in_an_evaluation_are_another_encoder(make_nlp):
+def test_fingerprint_with_averaged_weights(make_nlp):
     nlp = make_nlp()
     before = of(nlp(TEXT))
     shim = find_sbert(nlp).model.get_ref("encoder").get_ref("transformer").shim
@@ -163,7 +163,7 @@ def test_it_is_not_computed_for_each_doc(make_nlp, examples, monkeypatch):
     assert done == [1, 1]
 
 
-def test_a_comparison_across_encoders_warns_once(make_nlp, other_bert):
+def test_comparison_across_encoders_warns_once(make_nlp, other_bert):
     nlp, other, third = make_nlp(unit="doc+sent"), make_nlp(name=other_bert), make_nlp(model={"pooling": "cls"})
     doc, theirs = nlp(TEXT), other(TEXT)
     expected = float(cosine(doc.vector[None], theirs.vector[None])[0])

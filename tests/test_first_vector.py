@@ -42,7 +42,7 @@ VECTORS = {"texts": 'nlp.get_pipe("sbert").encode(["the cat sat"])', "doc": 'nlp
 
 
 @pytest.mark.parametrize(("pipeline", "vector"), [("made", "texts"), ("loaded", "doc")])
-def test_a_first_vector_imports_nothing_heavy_that_it_does_not_need(make_nlp, tiny_bert, tmp_path, pipeline, vector):
+def test_first_vector_imports_nothing_heavy(make_nlp, tiny_bert, tmp_path, pipeline, vector):
     folder = tiny_bert
     if pipeline == "loaded":
         folder = tmp_path / "nlp"

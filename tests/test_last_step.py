@@ -71,7 +71,7 @@ def test_the_last_step_is_scored(run, tmp_path, settings, steps, why):
         assert 100 * performance["sts_spearman"] == pytest.approx(line["scores"]["sts_spearman"])
 
 
-def test_interrupted_in_the_last_evaluation(run, tmp_path):
+def test_interrupted_last_evaluation(run, tmp_path):
     """What goes on from the checkpoint of the last step takes no step, and scores it."""
     settings = {"training.eval_frequency": 2}
     run("straight", **settings)

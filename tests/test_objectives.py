@@ -111,7 +111,7 @@ def test_every_parameter_moves(make_nlp, encoder, name):
 
 @pytest.mark.spacy_transformers
 @pytest.mark.parametrize("name", ANY_ENCODER)
-def test_frozen_encoders_stay_and_heads_still_learn(make_nlp, name):
+def test_frozen_encoder_with_training_head(make_nlp, name):
     tok2vec = {"@architectures": "spacy-sbert.SentenceListener.v1", "grad_factor": 0.0}
     nlp, batch = make(make_nlp, TRAINED, name, model={"tok2vec": tok2vec})
     before, before_heads = weights(nlp, "transformer"), heads(nlp)
@@ -121,7 +121,7 @@ def test_frozen_encoders_stay_and_heads_still_learn(make_nlp, name):
 
 
 @pytest.mark.parametrize("name", ANY_ENCODER)
-def test_a_frozen_pipe_stays(make_nlp, name):
+def test_frozen_pipe(make_nlp, name):
     nlp, batch = make(make_nlp, "own", name)
     before, before_heads = weights(nlp, "sbert"), heads(nlp)
     step(nlp, batch, exclude=["sbert"])
@@ -130,7 +130,7 @@ def test_a_frozen_pipe_stays(make_nlp, name):
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_the_reported_loss_falls_along_its_gradient(make_nlp, name):
+def test_loss_falls(make_nlp, name):
     nlp, batch = make(make_nlp, "own", name)
     first = step(nlp, batch, rate=0.001)["sbert"]
     for _ in range(8):
@@ -141,7 +141,7 @@ def test_the_reported_loss_falls_along_its_gradient(make_nlp, name):
 @pytest.mark.spacy_transformers
 @pytest.mark.parametrize("name", [n for n in OBJECTIVES if n.split()[0] in ("SoftmaxLoss", "CosineSimilarityLoss",
     "TripletLoss", "ContrastiveLoss", "MatryoshkaLoss", "DistillationLoss")])  # fmt: skip
-def test_parts_of_a_batch_add_up_to_the_whole(make_nlp, name):
+def test_accumulated_gradients_equal_the_whole_batch(make_nlp, name):
     """Also where they are not of equal size: spaCy makes three of 2, 2, 2 and of 7 examples four."""
     nlp, batch = make(make_nlp, TRAINED, name)
     batch = [*batch, batch[0]][:7]
@@ -159,7 +159,7 @@ def test_parts_of_a_batch_add_up_to_the_whole(make_nlp, name):
     assert all(numpy.allclose(given[key], expected[key], atol=1e-5 * scale) for key in expected)
 
 
-def test_a_part_of_a_batch_is_told_of_where_it_matters(make_nlp):
+def test_warns_of_partial_batches(make_nlp):
     for name, expected in (("CoSENTLoss", 1), ("CosineSimilarityLoss", 0)):
         nlp, batch = make(make_nlp, "own", name)
         noted = next(batch_by_objective(6)(batch))
@@ -179,7 +179,7 @@ def test_a_part_of_a_batch_is_told_of_where_it_matters(make_nlp):
         ("CosineSimilarityLoss", [0.25], None),
     ],
 )
-def test_pairs_of_low_scores_are_not_taken_for_like_ones_in_silence(make_nlp, name, scores, warned):
+def test_warns_of_ignored_scores(make_nlp, name, scores, warned):
     nlp, batch = make(make_nlp, "own", name)
     for example, score in zip(batch, itertools.cycle(scores), strict=False):
         example.reference.spans["sbert"].attrs["score"] = score
@@ -202,14 +202,14 @@ def test_parts_of_a_sum_add_up(make_nlp):
     assert given == pytest.approx(nlp.update(noted[:2], sgd=False)["sbert"])
 
 
-def test_training_that_diverged_stops(make_nlp):
+def test_diverged_training_raises(make_nlp):
     nlp, batch = make(make_nlp, "own", "CosineSimilarityLoss")
     nlp.get_pipe("sbert").loss_weight = float("inf")
     with pytest.raises(ValueError, match=r"'CosineSimilarityLoss' is not finite in the batch .* has diverged"):
         nlp.update(batch, sgd=False)
 
 
-def test_accumulation_without_our_batchers_is_told_of(make_nlp):
+def test_warns_of_accumulation_without_our_batchers(make_nlp):
     for accumulate, expected in ((1, 0), (2, 1)):
         nlp = make_nlp()
         nlp.config["training"]["accumulate_gradient"] = accumulate
@@ -222,7 +222,7 @@ def test_accumulation_without_our_batchers_is_told_of(make_nlp):
         assert sum("is not told of the size" in str(w.message) for w in caught) == expected
 
 
-def test_loss_weight_is_a_factor_on_value_and_gradient(make_nlp):
+def test_loss_weight_scales_value_and_gradient(make_nlp):
     found = []
     for factor in (1.0, 20.0):
         nlp, batch = make(make_nlp, "own", "CosineSimilarityLoss", loss_weight=factor)
@@ -231,7 +231,7 @@ def test_loss_weight_is_a_factor_on_value_and_gradient(make_nlp):
     assert all(numpy.allclose(20 * found[0][1][k], found[1][1][k], rtol=1e-3, atol=1e-6) for k in found[0][1])
 
 
-def test_a_head_has_a_learning_rate_of_its_own(make_nlp):
+def test_learning_rate_of_the_head(make_nlp):
     moved = []
     for factor in (1.0, 5.0):
         fix_random_seed(0)
@@ -246,7 +246,7 @@ def test_a_head_has_a_learning_rate_of_its_own(make_nlp):
     assert moved[3] == pytest.approx(moved[1])
 
 
-def test_cached_loss_makes_the_encoder_encode_in_mini_batches(make_nlp):
+def test_cached_loss_encodes_in_mini_batches(make_nlp):
     for encoder in INSTALLED[: INSTALLED.index("tokens")]:
         nlp, batch = make(make_nlp, encoder, "CachedMultipleNegativesRankingLoss")
         shim = next(shim for node in nlp.get_pipe(HOLDER[encoder]).model.walk() for shim in node.shims)
@@ -294,7 +294,7 @@ def test_each_objective_gets_its_own_examples(make_nlp):
     assert not any(numpy.array_equal(value, before[key]) for key, value in heads(nlp).items())
 
 
-def test_a_head_without_examples_stays(make_nlp):
+def test_head_without_examples_does_not_move(make_nlp):
     """Adam's momentum would move it."""
     nlp = make_nlp("own", loss=MULTI)
     batch = several(nlp)
@@ -319,7 +319,7 @@ def test_scores_of_each_data_set(make_nlp):
     assert scores["triplet_acc_tri"] == scores["triplet_acc"] and "nli_acc_sts" not in scores
 
 
-def test_labels_of_two_pipes_are_kept_apart(make_nlp):
+def test_labels_of_two_pipes(make_nlp):
     nlp = make_nlp("own", loss=layer("SoftmaxLoss"))
     batch = make_examples(nlp, 2, label=LABELS)
     nlp.initialize(lambda: batch)

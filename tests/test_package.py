@@ -88,7 +88,7 @@ def fresh_environment(folder):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="bin/")
-def test_from_a_table_to_an_installed_pipeline_by_the_commands_of_the_readme(tmp_path):
+def test_commands_of_the_readme(tmp_path):
     """As they stand, one after the other, in an environment of their own."""
     (block,) = [
         one for one in re.findall(r"```bash\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL) if "my.cfg" in one

@@ -63,7 +63,7 @@ def pooled(sentences):
 @pytest.mark.filterwarnings("ignore:.*rows were longer")
 @pytest.mark.parametrize("encoder", ["own", "shared"])
 @pytest.mark.parametrize("pooling", ["mean", "max", "cls"])
-def test_poolings_equal_transformer_and_pooling(pooled, pooling, encoder):
+def test_poolings_equal_sentence_transformers(pooled, pooling, encoder):
     sentences, expected = pooled
     nlp = spacy.blank("en")
     model = {"pooling": pooling, "normalize": False}

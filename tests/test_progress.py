@@ -30,7 +30,7 @@ def info_of(losses, step=4):
     return {"epoch": 0, "step": step, "losses": losses, "other_scores": {"sts_spearman": 0.5}, "score": 0.5}
 
 
-def test_log_has_the_loss_of_each_objective_and_the_speed(make_nlp, tmp_path):
+def test_log_of_losses_and_speed(make_nlp, tmp_path):
     file = tmp_path / "logs" / "log.jsonl"
     stderr = io.StringIO()
     nlp, stdout, log, close = make(make_nlp, stderr, output_file=file)
@@ -61,7 +61,7 @@ class Clock:
         return self.now
 
 
-def test_a_log_file_gets_a_line_every_half_minute(make_nlp, monkeypatch):
+def test_log_line_every_half_minute(make_nlp, monkeypatch):
     """Of the step, the mean loss since the last line or row, the speed and the time left; whole lines, no bar."""
     clock, stderr = Clock(), io.StringIO()
     monkeypatch.setattr("spacy_sbert.training.progress.perf_counter", clock)
@@ -95,7 +95,7 @@ def test_a_log_file_gets_a_line_every_half_minute(make_nlp, monkeypatch):
 @pytest.mark.parametrize(
     ("weights", "is_refused"), [({"sts_spearman": 1.0}, False), ({"mine": 1.0}, True), ({}, False)]
 )
-def test_an_evaluation_without_a_weighted_score_ends_the_training(make_nlp, weights, is_refused):
+def test_evaluation_without_a_weighted_score(make_nlp, weights, is_refused):
     nlp = make_nlp()
     nlp.config["training"]["score_weights"] = {"sts_spearman": None, "sts_pearson": None, **weights}
     log, close = progress_logger()(nlp, io.StringIO(), io.StringIO())

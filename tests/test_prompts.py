@@ -37,7 +37,7 @@ def test_a_prompt_is_text_before_the_text(make_nlp, pooling):
     assert numpy.allclose(of_call(nlp), of_call(plain), atol=1e-6)  # no default prompt
 
 
-def test_the_default_prompt_and_doing_without(make_nlp):
+def test_default_prompt(make_nlp):
     nlp = prompted(make_nlp, default_prompt_name="passage")
     docs = list(nlp.pipe(TEXTS))
     assert [doc.has_vector for doc in docs] == [True, True, False, True] and not docs[2].vector.any()
@@ -46,7 +46,7 @@ def test_the_default_prompt_and_doing_without(make_nlp):
     assert numpy.array_equal(of_call(nlp, prompt=""), of_call(make_nlp()))
 
 
-def test_spans_and_tokens_leave_the_prompt_out(make_nlp):
+def test_spans_and_tokens_exclude_the_prompt(make_nlp):
     """Their wordpieces are those of the text, in the context of the prompt."""
     nlp = prompted(make_nlp, normalize=False)
     doc = nlp("cat sat", component_cfg={"sbert": {"prompt": "the dog ran fast: "}})
@@ -87,7 +87,7 @@ def test_training_sees_what_use_sees(make_nlp):
     assert losses[-1] < losses[0]
 
 
-def test_calls_at_the_same_time_keep_to_themselves(make_nlp):
+def test_concurrent_calls(make_nlp):
     nlp = prompted(make_nlp)
     expected = {name: of_call(nlp, prompt_name=name) for name in PROMPTS}
     streams = {
@@ -111,7 +111,7 @@ def test_calls_at_the_same_time_keep_to_themselves(make_nlp):
 
 
 @pytest.mark.spacy_transformers
-def test_what_cannot_be(make_nlp):
+def test_wrong_calls(make_nlp):
     nlp, shared = prompted(make_nlp), make_nlp("shared")
     doc = Doc(nlp.vocab, words=["a"])
     with pytest.raises(ValueError, match="no prompt 'document', those it has are 'query', 'passage'"):
@@ -132,7 +132,7 @@ def test_what_cannot_be(make_nlp):
         prompted(make_nlp, include_prompt=False, overflow="windows")
 
 
-def test_queries_have_a_prompt_of_their_own(make_nlp, tmp_path):
+def test_query_prompt(make_nlp, tmp_path):
     nlp = prompted(make_nlp, unit="doc+sent", default_prompt_name="passage")
     doc = nlp("a man is eating food. the cat sat on the mat.")
     pipe = nlp.get_pipe("sbert")
@@ -147,7 +147,7 @@ def test_queries_have_a_prompt_of_their_own(make_nlp, tmp_path):
     assert numpy.allclose([found.score for found in best], expected, atol=1e-6)
 
 
-def test_identities_know_the_prompt_and_the_width(make_nlp):
+def test_identity_depends_on_prompt_and_width(make_nlp):
     configs = ({}, {"default_prompt_name": "query"}, {"truncate_dim": 5}, {"default_prompt_name": "passage"})
     identities = [identify(prompted(make_nlp, **config).get_pipe("sbert")) for config in configs]
     assert len({identity.digest for identity in identities}) == 4

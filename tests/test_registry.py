@@ -89,7 +89,7 @@ def test_shipped_configs_are_complete(file, make_nlp, tmp_path):
         assert config["components"][block].keys() - {"source"} <= nlp.config["components"][block].keys(), block
 
 
-def test_shipped_configs_differ_in_what_they_are_for_alone():
+def test_shipped_configs_share_their_settings():
     base = Config().from_disk(ROOT / "configs" / "sts.cfg", interpolate=False)
     own = {
         "training": {"max_epochs", "eval_frequency", "batcher", "score_weights", "optimizer"},

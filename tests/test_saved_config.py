@@ -87,7 +87,7 @@ def test_keys_of_spans_come_back(tiny_bert, tmp_path):
 LOST = ["", "a\nb", "a:b", "a=b", "#a", ";a", "[a]", " a", "a "]  # names that a config reads otherwise, or not at all
 
 
-def test_what_no_config_can_hold_is_refused_at_once():
+def test_prompts_that_no_config_can_hold():
     for prompts in ({"q": "${a.b}: "}, {"q": "a ${"}, *({name: "a"} for name in LOST)):
         with pytest.raises(ValueError, match=r"encode\(texts, prompt=...\)"):
             Prompts(prompts)
@@ -130,7 +130,7 @@ def test_columns_and_files_with_the_sign(tiny_bert, tmp_path, monkeypatch):
         ("static", "components.sbert.model.name"),
     ],
 )
-def test_another_name_of_a_saved_encoder_is_refused(make_nlp, tmp_path, encoder, setting):
+def test_overridden_name_of_a_saved_encoder(make_nlp, tmp_path, encoder, setting):
     make_nlp(encoder).to_disk(tmp_path)
     with pytest.raises(ValueError, match=r"'/no'.*to use another encoder, make a new pipe"):
         spacy.load(tmp_path, config={setting: "/no"})

@@ -19,7 +19,7 @@ def scored(make_nlp):
     return scored
 
 
-def test_scores_are_scipys_on_separately_encoded_texts(scored):
+def test_scores_equal_scipy(scored):
     nlp, examples = scored(PAIRS)
     similarities = [nlp(first).similarity(nlp(second)) for first, second, _ in PAIRS]
     gold = [score for *_, score in PAIRS]
@@ -68,7 +68,7 @@ def test_evaluate_follows_the_pipes_key(make_nlp, tmp_path):
     assert scores == evaluate(make_nlp(), path) and scores["sts_spearman"] is not None
 
 
-def test_evaluate_takes_a_scorer_of_ones_own(make_nlp, tmp_path):
+def test_own_scorer(make_nlp, tmp_path):
     from spacy_sbert.evaluation import evaluate
 
     path = tmp_path / "pairs.csv"
@@ -104,7 +104,7 @@ def processed(nlp, members, **gold):
     return example
 
 
-def test_average_precision_is_that_of_scikit_learn():
+def test_average_precision_equals_scikit_learn():
     metrics = pytest.importorskip("sklearn.metrics")
     rng = numpy.random.default_rng(0)
     for n in (2, 5, 300):
@@ -114,7 +114,7 @@ def test_average_precision_is_that_of_scikit_learn():
         assert average_precision(scores.tolist(), relevant) == pytest.approx(expected, abs=1e-12)
 
 
-def test_each_kind_of_example_has_its_measure(make_nlp):
+def test_measure_of_each_kind_of_example(make_nlp):
     nlp = make_nlp()
     texts = ["A man is eating food.", "The cat sat on the mat.", "He cannot go."]
     triplets = [processed(nlp, [texts[i], texts[j], texts[k]]) for i, j, k in ((0, 1, 2), (0, 2, 1), (1, 0, 2))]

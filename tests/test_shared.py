@@ -46,7 +46,7 @@ def counted(monkeypatch):
 
 
 @pytest.mark.spacy_transformers
-def test_one_forward_pass_a_batch_beside_another_listener(make_nlp, counted):
+def test_one_forward_pass_for_two_listeners(make_nlp, counted):
     nlp = make_nlp("shared")
     add_tagger(nlp)
     nlp.initialize(lambda: [tagged(nlp, TEXT)])
@@ -136,7 +136,7 @@ def test_stock_transformer_with_sentences(make_nlp, tiny_bert):
 
 
 @pytest.mark.spacy_transformers
-def test_a_sentence_that_begins_with_white_space_is_its_row(make_nlp, tiny_bert):
+def test_sentence_that_begins_with_white_space(make_nlp, tiny_bert):
     nlp = stock_nlp(tiny_bert, {"@span_getters": "spacy-transformers.sent_spans.v1"})
     nlp.add_pipe("sentencizer", first=True)
     text = "The cat sat. \n\n he can go. \n"
@@ -148,7 +148,7 @@ def test_a_sentence_that_begins_with_white_space_is_its_row(make_nlp, tiny_bert)
 
 
 @pytest.mark.spacy_transformers
-def test_normalize_auto_follows_the_folder_of_a_stock_transformer(tiny_bert, tmp_path):
+def test_normalize_auto_of_a_stock_transformer(tiny_bert, tmp_path):
     import json
     import shutil
 
@@ -169,7 +169,7 @@ def test_normalize_auto_follows_the_folder_of_a_stock_transformer(tiny_bert, tmp
 
 
 @pytest.mark.spacy_transformers
-def test_pairs_with_gaps_do_not_disturb_token_listeners(make_nlp):
+def test_pairs_with_gaps_beside_a_tagger(make_nlp):
     nlp = make_nlp("shared")
     add_tagger(nlp)
     doc = nlp.make_doc("dog The cat sat on the mat. he ran A man is eating. fast")
@@ -218,7 +218,7 @@ def test_pairs_on_overlapping_windows_are_refused(tiny_bert):
 
 
 @pytest.mark.spacy_transformers
-def test_disabled_transformer_is_no_zero_vector(make_nlp):
+def test_disabled_transformer_raises(make_nlp):
     nlp = make_nlp("shared")
     with nlp.select_pipes(disable="transformer"), pytest.raises(ValueError, match="it is disabled"):
         nlp(TEXT)

@@ -75,7 +75,7 @@ def assert_same(docs, said, expected):
         assert numpy.allclose(vectors(doc), wanted, atol=TOLERANCE), doc.text
 
 
-def test_annotations_stay_and_sentences_have_vectors(nlp, said, expected):
+def test_annotations_and_sentence_vectors(nlp, said, expected):
     docs = list(nlp.pipe(TEXTS))
     assert_same(docs, said, expected)
     assert_same([nlp(text) for text in TEXTS], said, expected)
@@ -84,7 +84,7 @@ def test_annotations_stay_and_sentences_have_vectors(nlp, said, expected):
     assert expected[0].any(axis=1).all() and not expected[2].any() and not expected[3].any()
 
 
-def test_a_sentence_is_what_its_encoder_says(nlp):
+def test_sentence_vectors(nlp):
     """Read alone by an encoder of its own; the mean of the tokens in context by the pipeline's."""
     sbert, doc = nlp.get_pipe("sbert"), nlp(TEXTS[0])
     for sentence in doc.sents:

@@ -79,7 +79,7 @@ def readers(table, tmp_path):
 
 @pytest.mark.parametrize("size", [1, 4])
 @pytest.mark.parametrize("make", OWN)
-def test_as_many_as_the_loop_has(table, tmp_path, make, size):
+def test_steps_equal_those_of_spacys_loop(table, tmp_path, make, size):
     for (name, counted), (_, read) in zip(readers(table, tmp_path), readers(table, tmp_path), strict=True):
         assert epoch_steps(counted, make(size)) == loop_steps(read, make(size)), name
 
@@ -97,7 +97,7 @@ def test_other_batchers_make_their_batches(table):
     assert epoch_steps(corpus, by_words) == pytest.approx(loop_steps(corpus, by_words), abs=1)
 
 
-def test_files_of_text_are_counted_without_docs(table, tmp_path, monkeypatch):
+def test_counting_makes_no_docs(table, tmp_path, monkeypatch):
     convert(table(37), tmp_path / "pairs.spacy", **COLUMNS)
     corpora = [PairCorpus([table(20), table(13)], **COLUMNS), PairCorpus(tmp_path / "pairs.spacy")]
     monkeypatch.setattr(Language, "make_doc", None)
@@ -106,7 +106,7 @@ def test_files_of_text_are_counted_without_docs(table, tmp_path, monkeypatch):
     assert [epoch_steps(one, batch_by_objective(16)) for one in (*corpora, corpus)] == [2, 3, 5]
 
 
-def test_counting_leaves_the_order_of_the_reader(table):
+def test_counting_keeps_the_order_of_the_reader(table):
     def orders(counted):
         corpus = MultiCorpus({"x": PairCorpus(table(30), shuffle_buffer=9, **COLUMNS)})
         for _ in range(counted):
@@ -116,7 +116,7 @@ def test_counting_leaves_the_order_of_the_reader(table):
     assert orders(0) == orders(2)
 
 
-def test_an_objective_that_comes_late_has_its_turn():
+def test_late_objective_has_its_turn():
     """Before, its place in the shuffled corpus said how many batches the others had."""
     corpus = [example for n, name in ((200, "large"), (8, "small")) for example in objective(n, name)]
     batches = list(batch_in_turn(4)(corpus))
@@ -147,7 +147,7 @@ def test_the_smaller_of_epochs_and_steps(table, epochs, max_steps, total):
         assert list(islice(found, 110)) == list(islice(linear_warmup(1.0, total, **settings), 110))
 
 
-def test_nothing_is_read_where_steps_are_given():
+def test_given_steps_need_no_corpus():
     rates = schedule(PairCorpus("no_such_file.csv"), 0, 10)
     assert next(rates) == 0.0 and next(rates) == 1.0
     with pytest.raises(ValueError, match="There is no file no_such_file"):

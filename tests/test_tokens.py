@@ -38,7 +38,7 @@ def test_files_of_texts(make_nlp, encoder, corpus, tmp_path):
 
 
 @pytest.mark.parametrize("encoder", OTHERS)
-def test_an_interrupted_run_goes_on_with_the_same_encoder_alone(make_nlp, encoder, corpus, tmp_path, monkeypatch):
+def test_resume_needs_the_same_encoder(make_nlp, encoder, corpus, tmp_path, monkeypatch):
     nlp, calls = make_nlp(encoder), []
     kind = type(nlp.get_pipe("sbert").text_encoder())
     encode = kind.encode

@@ -35,7 +35,7 @@ def reference_gradient(folder, pooling="mean", normalize=False):
 
 @pytest.mark.parametrize("encoder", TRANSFORMERS)
 @pytest.mark.parametrize(("pooling", "normalize"), [("mean", False), ("mean", True), ("max", False), ("cls", False)])
-def test_gradient_is_that_of_autograd(make_nlp, examples, tiny_bert, encoder, pooling, normalize):
+def test_gradient_equals_autograd(make_nlp, examples, tiny_bert, encoder, pooling, normalize):
     nlp = make_nlp(encoder, model={"pooling": pooling, "normalize": normalize})
     nlp.initialize()
     losses = nlp.update(examples(nlp), sgd=False)
@@ -71,7 +71,7 @@ def test_gradient_of_members_in_any_order(make_nlp, examples):
 
 
 @pytest.mark.parametrize("encoder", TRANSFORMERS)
-def test_three_pairs_are_learned_by_heart(make_nlp, examples, encoder):
+def test_overfits_three_pairs(make_nlp, examples, encoder):
     nlp = make_nlp(encoder)
     batch = examples(nlp)
     nlp.initialize(lambda: batch)
@@ -171,7 +171,7 @@ def test_bad_pairs(make_nlp, change, message):
         nlp.get_pipe("sbert").update([example])
 
 
-def test_agrees_with_sentence_transformers_on_the_real_model(minilm):
+def test_loss_equals_sentence_transformers(minilm):
     """The same pairs, the same loss, by the library that people come from."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer import losses
@@ -189,7 +189,7 @@ def test_agrees_with_sentence_transformers_on_the_real_model(minilm):
 
 @pytest.mark.parametrize("encoder", TRANSFORMERS)
 @pytest.mark.parametrize(("loss", "most"), [("CosineSimilarityLoss", 100), ("SoftmaxLoss", 300)])
-def test_initialisation_reads_no_more_examples_than_it_needs(make_nlp, encoder, loss, most):
+def test_examples_read_by_initialize(make_nlp, encoder, loss, most):
     """A teacher would encode them all; labels may stand in the last."""
     nlp, reads = make_nlp(encoder, loss={"@layers": f"spacy-sbert.{loss}.v1"}), []
 
@@ -206,7 +206,7 @@ def test_initialisation_reads_no_more_examples_than_it_needs(make_nlp, encoder, 
     assert nlp.get_pipe("sbert").labels == (() if most == 100 else ("first", "last"))
 
 
-def test_docs_that_are_no_examples_are_not_encoded(make_nlp, monkeypatch):
+def test_docs_without_members_are_not_encoded(make_nlp, monkeypatch):
     """Beside other components an encoder of its own has no work with their examples."""
     from spacy_sbert.encoder.engine import forward
 

@@ -244,7 +244,7 @@ def test_ctrl_c_keeps_weights_and_scores(tiny_bert, tmp_path):
 
 
 @pytest.mark.spacy_transformers
-def test_training_goes_on_from_a_checkpoint(fit, tmp_path):
+def test_training_resumes_from_sourced_pipes(fit, tmp_path):
     """Transformer and head sourced: the loss goes on where it was, and the head keeps its labels."""
     first = fit("nli", "first")
     config = Config().from_disk(ROOT / "configs" / "nli.cfg", interpolate=False)
@@ -285,7 +285,7 @@ def test_an_epoch_is_all_pairs_of_a_file(fit, tmp_path):
 
 
 @pytest.mark.spacy_transformers
-def test_a_filled_config_trains_and_its_pipeline_goes_on(tiny_bert, tmp_path, monkeypatch):
+def test_filled_config_trains(tiny_bert, tmp_path, monkeypatch):
     """The block that names the corpus survives `init fill-config` and to_disk; resume_training needs no corpus."""
     monkeypatch.chdir(ROOT)
     fill_config(tmp_path / "full.cfg", ROOT / "configs" / "sts.cfg", silent=True)

@@ -34,7 +34,7 @@ def test_default_unit_compares_sentences_as_texts():
 
 @pytest.mark.parametrize("encoder", ENCODERS)
 @pytest.mark.parametrize("pooling", POOLINGS)
-def test_both_rows_are_those_of_the_other_units(make_nlp, encoder, pooling):
+def test_rows_equal_those_of_the_other_units(make_nlp, encoder, pooling):
     both, doc_unit, sent_unit = (
         make_nlp(encoder, unit=unit, model={"pooling": pooling}) for unit in ("doc+sent", "doc", "sent")
     )
@@ -101,7 +101,7 @@ def test_trains_on_members_alone(make_nlp, examples, encoder):
     assert given.update(examples(given), sgd=None) == expected.update(examples(expected), sgd=None)
 
 
-def test_sentences_that_are_no_rows_are_not_ranked(make_nlp):
+def test_sentences_without_rows_are_not_ranked(make_nlp):
     nlp = make_nlp()
     nlp.add_pipe("sentencizer", first=True)
     with pytest.raises(
@@ -110,7 +110,7 @@ def test_sentences_that_are_no_rows_are_not_ranked(make_nlp):
         nlp(TEXT)._.sbert_most_similar("food")
 
 
-def test_a_span_in_context_says_so_once(make_nlp):
+def test_warns_once_of_spans_in_context(make_nlp):
     nlp = make_nlp()
     nlp.add_pipe("sentencizer", first=True)
     first, second, third = nlp(TEXT).sents
@@ -127,7 +127,7 @@ def test_a_span_in_context_says_so_once(make_nlp):
 
 
 @pytest.mark.parametrize(("encoder", "place"), [("own", "after"), ("shared", "after"), ("shared", "before")])
-def test_boundaries_that_come_too_late_are_said_once(make_nlp, encoder, place):
+def test_warns_once_of_late_boundaries(make_nlp, encoder, place):
     """The sentencizer behind the pipe, and between it and a transformer that it hears."""
     nlp = make_nlp(encoder, unit="doc+sent")
     nlp.remove_pipe("sentencizer")
@@ -144,7 +144,7 @@ def test_boundaries_that_come_too_late_are_said_once(make_nlp, encoder, place):
 
 
 @pytest.mark.parametrize("kind", ["whole Docs", "given", "nobody", "an example", "disabled"])
-def test_boundaries_that_are_not_too_late_are_not_said(make_nlp, kind):
+def test_no_warning_of_timely_boundaries(make_nlp, kind):
     nlp = make_nlp(unit="doc" if kind == "whole Docs" else "doc+sent")
     if kind != "whole Docs":
         nlp.remove_pipe("sentencizer")
@@ -159,7 +159,7 @@ def test_boundaries_that_are_not_too_late_are_not_said(make_nlp, kind):
 
 
 @pytest.mark.parametrize("encoder", TRANSFORMERS)
-def test_behind_the_limit_is_said_once(make_nlp, encoder):
+def test_warns_once_of_tokens_behind_the_limit(make_nlp, encoder):
     nlp = make_nlp(encoder)
     with pytest.warns(UserWarning, match="were cut"):
         doc = nlp("A man is eating food. " * 8 + "The dog ran fast.")

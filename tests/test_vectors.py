@@ -40,7 +40,7 @@ def test_doc_vector_pools_all_wordpieces(make_nlp, tiny_bert, encoder, pooling):
 @pytest.mark.parametrize("encoder", TRANSFORMERS)
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("pooling", ["mean", "max", "cls"])
-def test_any_span_and_token_pools_its_wordpieces_in_context(make_nlp, tiny_bert, encoder, pooling, normalize):
+def test_spans_and_tokens_pool_their_wordpieces(make_nlp, tiny_bert, encoder, pooling, normalize):
     doc = make_nlp(encoder, model={"pooling": pooling, "normalize": normalize})(TEXT)
     offsets, states = states_of(tiny_bert, TEXT)
     for piece in [doc[0:2], doc[3:5], doc[6:9], doc[7:8], doc[8:9], doc[8:10], doc[7], doc[8], doc[4]]:
@@ -212,7 +212,7 @@ def test_vectors_do_not_depend_on_the_batch(make_nlp, encoder, settings):
 
 @pytest.mark.parametrize("encoder", ENCODERS)
 @pytest.mark.parametrize("unit", ["doc", "sent"])
-def test_docs_of_equal_text_have_arrays_of_their_own(make_nlp, encoder, unit):
+def test_equal_texts_share_no_arrays(make_nlp, encoder, unit):
     docs = list(make_nlp(encoder, unit=unit).pipe([TEXT, "dog", TEXT, TEXT], batch_size=4))
     kept = [{k: v for k, v in find(doc)[0].data.items() if hasattr(v, "nbytes")} for doc in docs]
     assert {"rows", "vectors", "has_text", "states", "characters"} <= kept[0].keys()

@@ -206,7 +206,7 @@ def test_sentence_transformers_card(make_nlp):
         sentence_transformers_card(nlp, "ner")
 
 
-def test_what_somebody_wrote_is_kept(tmp_path):
+def test_readme_of_others_is_kept(tmp_path):
     path = tmp_path / "README.md"
     assert write_readme(tmp_path, "# First\n") and write_readme(tmp_path, "# Second\n")
     assert path.read_text(encoding="utf8").startswith("# Second\n\n<!-- Written by python -m spacy sbert card")
@@ -217,7 +217,7 @@ def test_what_somebody_wrote_is_kept(tmp_path):
     assert write_readme(tmp_path, "# Third\n", force=True) and "# Third" in path.read_text(encoding="utf8")
 
 
-def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch):
+def test_full_disk_keeps_the_old_file(tmp_path, monkeypatch):
     write_readme(tmp_path, "# First\n")
     before = (tmp_path / "README.md").read_bytes()
 

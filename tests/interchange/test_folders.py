@@ -269,7 +269,7 @@ LINEAR = "2_Dense/config.json"
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_what_cannot_be_imported(change, message, base, tmp_path):
+def test_wrong_folders(change, message, base, tmp_path):
     make(base, tmp_path / "in", "Dense")
     modules = json.loads((tmp_path / "in" / "modules.json").read_text())
     modules.append({"path": "3_Normalize", "type": "sentence_transformers.models.Normalize"})
@@ -324,7 +324,7 @@ def test_pickled_code_in_dense_weights_is_not_run(base, tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-def test_nothing_half_written_is_left(make_nlp, tmp_path, monkeypatch):
+def test_failed_export_leaves_nothing(make_nlp, tmp_path, monkeypatch):
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
@@ -334,7 +334,7 @@ def test_nothing_half_written_is_left(make_nlp, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_cannot_be_exported(make_nlp, tmp_path):
+def test_wrong_exports(make_nlp, tmp_path):
     nlp = make_nlp()
     nlp.add_pipe("sentencizer")
     with pytest.raises(ValueError, match="no 'sbert' pipe named 'sentencizer': those it has are sbert"):

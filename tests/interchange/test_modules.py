@@ -129,7 +129,7 @@ def test_every_module_of_the_library_is_known():
 
 
 @pytest.mark.parametrize("case", FIRST)
-def test_the_config_of_a_part_is_not_taken(case, tiny_bert, tmp_path):
+def test_config_of_a_part_is_ignored(case, tiny_bert, tmp_path):
     """A folder whose texts no Transformer reads, with a whole encoder beside its modules.json."""
     folder = save(FIRST[case](tiny_bert), tmp_path / "in")
     for use in (lambda: resolve(str(folder)), lambda: vector(folder), lambda: vector(folder, normalize=False)):
@@ -147,7 +147,7 @@ def vector(folder, **model):
 
 
 @pytest.mark.parametrize("case", BEHIND)
-def test_what_stands_behind_the_transformer_is_left_out_only_on_request(case, tiny_bert, tmp_path):
+def test_modules_behind_the_transformer(case, tiny_bert, tmp_path):
     folder = save(BEHIND[case](tiny_bert), tmp_path / "in")
     with pytest.raises(ValueError, match=f"sentence encoder with {case}, and normalize = "):
         vector(folder)
@@ -155,7 +155,7 @@ def test_what_stands_behind_the_transformer_is_left_out_only_on_request(case, ti
 
 
 @pytest.mark.parametrize("given", ["custom_st.Router", "custom_st.modules.StaticEmbedding"])
-def test_a_module_of_others_is_not_taken_for_a_known_one(given, tiny_bert, tmp_path):
+def test_foreign_module_with_a_known_name(given, tiny_bert, tmp_path):
     folder = save(encoder(tiny_bert), tmp_path / "in")
     rename(folder, 0, given)
     with pytest.raises(ValueError, match=rf"names the module {given}: expected sentence_transformers\.models\.Transf"):

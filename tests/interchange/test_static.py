@@ -165,14 +165,14 @@ def test_the_layout_of_model2vec(tiny_bert, tmp_path):
 
 
 @pytest.mark.parametrize("pooling", ["max", "mean+max"])
-def test_other_poolings_do_not_go_out(pooling, tiny_bert, tmp_path):
+def test_export_of_other_poolings(pooling, tiny_bert, tmp_path):
     expected = rf"pooling = '{re.escape(pooling)}', and StaticEmbedding .* always the mean: train .* pooling = \"mean\""
     with pytest.raises(ValueError, match=expected):
         export_folder(make_nlp(tiny_bert, pooling=pooling), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_table_that_is_not_there_does_not_go_out(tiny_bert, tmp_path):
+def test_export_without_a_table(tiny_bert, tmp_path):
     nlp = spacy.blank("en")
     nlp.add_pipe("sbert", config={"model": {"@architectures": STATIC, "name": str(tiny_bert)}})
     with pytest.raises(ValueError, match=r"no table yet: .* nlp\.initialize\(\)"):

@@ -12,7 +12,7 @@ def lines_of(table, width=80):
     return terminal(Document("Title", [], [table], ["Seen."]), width).splitlines()
 
 
-def test_columns_are_aligned_and_notes_stand_beside_figures():
+def test_columns_and_notes():
     assert lines_of(SCORES) == [
         "Title",
         "",
@@ -29,7 +29,7 @@ def test_columns_are_aligned_and_notes_stand_beside_figures():
     ]
 
 
-def test_a_table_that_is_too_wide_lies_on_its_side():
+def test_wide_table_is_transposed():
     wide = Table("Wide", ("Model", *(f"column {n}" for n in range(9))), [("one", *map(str, range(9)))], "Read it so.")
     found = lines_of(wide, 40)
     assert found[4:7] == ["Model     one", "--------  ---", "column 0    0"]

@@ -75,7 +75,7 @@ def test_tokens_are_compared_with_the_other_text(make_nlp):
     assert (given[0], given[100], given[200]) == (0, STEPS, 2 * STEPS)
 
 
-def test_plain_texts_where_tokens_have_no_vectors(make_nlp):
+def test_tokens_without_vectors(make_nlp):
     without = make_nlp(token_vectors=False)
     for docs, options in (
         (list(without.pipe(TEXTS)), {}),
@@ -89,7 +89,7 @@ def test_plain_texts_where_tokens_have_no_vectors(make_nlp):
     assert [found is None for found in blank["cosines"]] == [False, True, False]
 
 
-def test_combined_vectors_are_of_rows_alone(make_nlp, tiny_bert):
+def test_meta_vectors(make_nlp, tiny_bert):
     nlp = make_nlp(name=tiny_bert)
     nlp.add_pipe("sbert", name="other", config={"model": {"name": str(tiny_bert), "pooling": "max"}})
     nlp.add_pipe("sbert_meta")
@@ -120,7 +120,7 @@ def on_a_circle(*angles):
     return [made(f"Text {angle}.", [numpy.cos(angle), numpy.sin(angle)]) for angle in angles]
 
 
-def test_colours_span_the_similarities_of_different_texts():
+def test_range_of_colours():
     """Those of a text to itself are 1 and do not count."""
     page = visual.render(on_a_circle(0.0, 0.2, 0.5), options={"order": "given"})
     (same, near, far), classes = cells(page)[0][:3], [one["class"] for one in cells(page)[2]]
@@ -133,7 +133,7 @@ def test_colours_span_the_similarities_of_different_texts():
 
 
 @pytest.mark.parametrize("angles", [(0.0, 0.8), (0.5, 0.5, 0.5), (0.0, 0.001, 0.002)])
-def test_differences_below_a_hundredth_are_not_stretched(angles):
+def test_range_of_colours_of_similar_texts(angles):
     assert 'aria-label="Colours from -1 to 1"' in visual.render(on_a_circle(*angles))
 
 

@@ -72,7 +72,7 @@ def allowed(tree, n):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_few_orders_of_the_dendrogram_are_better(seed):
+def test_order_is_among_the_best_of_the_dendrogram(seed):
     """SciPy's search for the best one misses it at times."""
     rows = unit_length(numpy.random.default_rng(seed).normal(size=(8, 3)))
     cosines = rows @ rows.T

@@ -31,7 +31,7 @@ def test_points_stand_where_pca_puts_them():
     numpy.testing.assert_allclose(numpy.array(drawn, dtype="float64"), places)
 
 
-def test_labels_have_a_colour_a_shape_and_a_button():
+def test_labels():
     labels = [("b", "a", 3)[number % 3] for number in range(12)]
     page = visual.render(DOCS, "map", options={"labels": labels})
     data = data_of(page)
@@ -54,7 +54,7 @@ def test_no_two_labels_look_alike():
 
 
 @pytest.mark.parametrize("kinds", [40, 48])
-def test_of_many_labels_the_largest_are_told_apart(kinds):
+def test_many_labels(kinds):
     """Three texts of the last label, two of the one before, one of each other: the first of these have places left."""
     labels = [*range(kinds), kinds - 1, kinds - 1, kinds - 2]
     docs = [made(f"Text {number}.", vector) for number, vector in enumerate(RNG.normal(size=(len(labels), 5)))]
@@ -113,7 +113,7 @@ def test_pca_is_the_default_without_scikit_learn(of_many, monkeypatch):
     assert "Projection: principal components (PCA)." in page
 
 
-def test_translucent_points_of_a_label_add_up(monkeypatch):
+def test_translucent_points(monkeypatch):
     """A path paints each place once: neighbours in the order of texts are in different paths."""
     monkeypatch.setattr(scatter, "DENSE", len(DOCS) - 1)
     page = visual.render(DOCS, "map", options={"labels": ["a", "b"] * 6})

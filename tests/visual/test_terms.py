@@ -53,7 +53,7 @@ def test_terms_are_never_markup():
     assert "<b>" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
 
 
-def test_names_stand_where_points_keep_together():
+def test_places_of_names():
     field = (0.0, 0.0, 700.0, 500.0)
     near, far = [(100.0 + x, 100.0) for x in range(5)], [(600.0 + x, 400.0) for x in range(5)]
     drawn = on_map(["a", "b"], [0] * 5 + [1] * 5, near + far, field)

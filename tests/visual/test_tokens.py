@@ -59,7 +59,7 @@ def test_two_sentences_of_a_doc(make_nlp):
     assert exact == [float(cell["data-cosine"]) for cell in cells(visual.render([first, second], "tokens"))]
 
 
-def test_tokens_without_vectors_are_left_out_and_it_is_said(make_nlp):
+def test_tokens_without_vectors_are_left_out(make_nlp):
     docs = list(make_nlp().pipe(["A \n man.", "The cat sat."]))
     page = visual.render(docs, "tokens")
     heads = [int(values["data-place"]) for tag, values in read(page).elements if tag == "th"]

@@ -105,7 +105,7 @@ def test_saved_it_needs_no_teacher(make_nlp, tiny_bert, tmp_path):
     assert numpy.array_equal(loaded.get_pipe("sbert").encode(TEXTS), expected) and expected.shape == (64, 6)
 
 
-def test_it_learns_on_from_its_teacher(make_nlp):
+def test_training_after_distillation(make_nlp):
     """The table moves, and its projection to the teacher's width does not."""
     teacher = make_nlp("own", model={"normalize": True})
     nlp = distill_static(teacher, TEXTS, size=12)
@@ -123,7 +123,7 @@ def test_it_learns_on_from_its_teacher(make_nlp):
     assert numpy.array_equal(projection_of(nlp), axes) and losses[-1] < losses[0] / 2
 
 
-def test_a_teacher_that_lower_cases_by_its_folders_settings(tiny_bert, make_nlp, tmp_path):
+def test_teacher_that_lower_cases(tiny_bert, make_nlp, tmp_path):
     """Its tokenizer does not: without it, "A" and "Man" would be unknown."""
     folder = shutil.copytree(tiny_bert, tmp_path / "bert")
     cased = BertTokenizerFast(str(folder / "vocab.txt"), do_lower_case=False)
