@@ -5,7 +5,7 @@ import dataclasses
 import numpy
 import pytest
 import spacy
-from pipelines import OTHERS, PAIRS, WHOLE_DOCS
+from pipelines import OTHERS, WHOLE_DOCS
 
 from spacy_sbert import encode_file, export_folder
 from spacy_sbert.cards.facts import describe
@@ -101,17 +101,3 @@ def test_cards_and_what_needs_a_transformer(make_nlp, encoder, tmp_path):
     set_precision(encoder, "auto", [])
     with pytest.raises(ValueError, match="Cannot encode in precision = 'bfloat16' with a token-to-vector model"):
         set_precision(encoder, "bfloat16", [])
-
-
-@pytest.mark.parametrize("encoder", OTHERS)
-def test_members_of_a_meta_embedding(make_nlp, examples, encoder):
-    nlp = make_nlp(encoder)
-    nlp.add_pipe("sbert", name="second", config={"model": nlp.config["components"]["sbert"]["model"]})
-    nlp.get_pipe("second").initialize(lambda: examples(nlp), nlp=nlp)
-    meta = nlp.add_pipe("sbert_meta", config={"pipes": ["sbert", "second"], "method": "conc"})
-    doc = nlp(PAIRS[0][0])
-    members = [nlp.get_pipe(name).vector(doc) for name in ("sbert", "second")]
-    unit = [vector / numpy.linalg.norm(vector) for vector in members]
-    given = doc.vector
-    assert given.shape == (32,) and meta.name == "sbert_meta"
-    assert numpy.allclose(given / numpy.linalg.norm(given), numpy.concatenate(unit) / 2**0.5, atol=1e-6)

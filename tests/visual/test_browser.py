@@ -106,27 +106,6 @@ def test_a_point_shows_its_text(tmp_path):
     assert kept(dom, "inside") == "true,true,true" and kept(dom, "images") == "0"
 
 
-def test_a_cell_of_tokens_shows_both_in_their_texts(make_nlp, tmp_path):
-    docs = list(make_nlp().pipe(["A \n man eats.", "The cat sat."]))
-    page = visual.render(docs, "tokens", page=True)
-    script = """
-      const cell = document.querySelectorAll("tbody tr")[2].querySelectorAll("td")[1];
-      cell.dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
-      const panel = document.querySelector(".pair");
-      put("lines", [...panel.querySelectorAll("p")].map((line) => line.textContent).join("|"));
-      put("here", [...panel.querySelectorAll("span.here")].map((one) => one.textContent).join());
-      put("titles", [...panel.querySelectorAll("span")].map((one) => one.title).join());
-      put("score", panel.querySelector("strong").textContent);
-    """
-    dom = act(page, script, tmp_path)
-    first, second = docs
-    assert kept(dom, "lines") == f"{first.text.replace(chr(10), ' ')}|{second.text}"
-    assert kept(dom, "here") == "eats,cat" and kept(dom, "score") == f"{first[3].similarity(second[1]):.4f}"
-    titles = [token.similarity(second[1]) for token in first if not token.is_space]
-    titles += [token.similarity(first[3]) for token in second]
-    assert [float(title) for title in kept(dom, "titles").split(",")] == pytest.approx(titles, abs=0.0051)
-
-
 ZOOM = """
   const plot = document.querySelector(".plot"), drawing = plot.querySelector("svg");
   const drawn = () => [...drawing.querySelectorAll(".points")].flatMap((path) =>
