@@ -230,7 +230,7 @@ def test_disabled_transformer_raises(make_nlp):
         ({}, "no 'transformer' component"),
         (
             {"tok2vec": {"@architectures": "spacy-sbert.SentenceListener.v1", "upstream": "other"}},
-            "no 'other' component",
+            'upstream = "other"',
         ),
     ],
 )
