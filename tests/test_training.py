@@ -77,7 +77,7 @@ def test_overfits_three_pairs(make_nlp, examples, encoder):
     nlp.initialize(lambda: batch)
     before = weights(nlp, HOLDER[encoder])
     optimizer = Adam(0.003)
-    for _ in range(40):
+    for _ in range(60):
         losses = nlp.update(batch, sgd=False)
         for _, proc in nlp.pipeline:
             proc.finish_update(optimizer)
