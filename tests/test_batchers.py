@@ -46,7 +46,7 @@ def test_batches_hold_one_objective_each():
     assert sizes_of(batch_by_objective(2)(examples)) == {"aa": [2, 2], "bbb": [3, 3, 3], "bb": [2, 2], "---": []}
 
 
-def test_sizes_are_forgotten_with_the_batch():
+def test_sizes_are_dropped_after_the_batch():
     examples = make("aaa-")
     list(batch_mixed(2)(examples))
     assert all("batch_size" not in eg.reference.spans["sbert"].attrs for eg in examples[:3])
@@ -61,34 +61,19 @@ def test_batches_come_in_turn():
     ("given", "told"),
     [("aaab", r"found only 1 examples of the objective 'b'"), ("aa-", "only 1 examples without members"), ("a", "'a'")],
 )
-def test_what_never_makes_a_batch_in_turn_is_refused(given, told):
+def test_too_few_examples_for_turns(given, told):
     """spaCy would ask for epoch after epoch without a word."""
     with pytest.raises(ValueError, match=rf"with size = 2 .*{told}.*Set size to 1 or less"):
         list(batch_in_turn(2)(make(given)))
 
 
-def test_one_example_alone_joins_the_batch_before():
+def test_single_leftover_joins_the_last_batch():
     assert kinds_of(batch_by_objective(3)(make("aaaaaaa"))) == ["aaa", "aaaa"]
     assert kinds_of(batch_by_objective(3)(make("aaaaaaaa"))) == ["aaa", "aaa", "aa"]
     assert kinds_of(batch_by_objective(3)(make("a"))) == ["a"]
     assert kinds_of(batch_by_objective(1)(make("aa"))) == ["a", "a"]
 
 
-def test_batches_are_streamed():
-    def endless():
-        while True:
-            yield from make("ab")
-
-    batches = batch_by_objective(2)(endless())
-    assert [kinds_of([next(batches)])[0] for _ in range(4)] in (["aa", "bb"] * 2, ["bb", "aa"] * 2)
-
-
-def test_mixed_batches_keep_the_order_and_count_each_objective():
+def test_mixed_batches():
     assert sizes_of(batch_mixed(3)(make("ab-aa"))) == {"ab-": [1, 1], "aa": [2, 2]}
     assert kinds_of(batch_mixed(3)(make("ab-a"))) == ["ab-a"]
-
-
-@pytest.mark.parametrize("batcher", [batch_by_objective, batch_in_turn, batch_mixed])
-def test_bad_size(batcher):
-    with pytest.raises(ValueError, match="Cannot use size = 0: expected 1 or more, as a whole number"):
-        batcher(0)

@@ -20,22 +20,10 @@ def test_equal_to_scipy(predicted, gold):
     assert pearson(predicted, gold) == pytest.approx(stats.pearsonr(predicted, gold).statistic, abs=1e-12)
 
 
-def test_by_hand():
-    # ranks 1, 2.5, 2.5, 4 and 1, 2, 3, 4: covariance 4.5, squares 4.5 and 5
-    assert spearman([0.1, 0.4, 0.4, 0.9], [1, 2, 3, 4]) == pytest.approx(4.5 / (4.5 * 5) ** 0.5, abs=1e-12)
-    assert pearson([0, 1, 2], [0, 1, 5]) == pytest.approx(5 / (2 * 14) ** 0.5, abs=1e-12)
-
-
 @pytest.mark.parametrize("correlation", [spearman, pearson])
-@pytest.mark.parametrize(
-    ("predicted", "gold"), [([0.5] * 3, [1, 2, 3]), ([1, 2, 3], [4, 4, 4]), ([1.0], [1.0]), ([], [])]
-)
-def test_undefined(correlation, predicted, gold):
-    assert correlation(predicted, gold) is None
-
-
-@pytest.mark.parametrize("correlation", [spearman, pearson])
-def test_what_differs_by_rounding_alone_is_undefined(correlation):
+def test_undefined(correlation):
+    for predicted, gold in (([0.5] * 3, [1, 2, 3]), ([1, 2, 3], [4, 4, 4]), ([1.0], [1.0]), ([], [])):
+        assert correlation(predicted, gold) is None
     assert correlation([1.0, 1.0 + 4e-16, 1.0 - 2e-16], [1, 2, 3]) is None
     assert correlation([0.0, 0.0, 0.0], [1, 2, 3]) is None
     assert correlation([1.0, 1.0 + 1e-9, 1.0 + 2e-9], [1, 2, 3]) == pytest.approx(1.0, abs=1e-6)

@@ -44,11 +44,8 @@ def test_parts_are_one_archive(script, tmp_path):
     "name",
     [
         "all-mpnet-base-v2/../outside",
-        "../outside",
         "/outside",
-        "//outside/x",
         "other/config.json",
-        "all-mpnet-base-v2",
         "all-mpnet-base-v2/a\\..\\..\\outside",
         "all-mpnet-base-v2/C:outside",
     ],

@@ -41,9 +41,8 @@ PIPELINES = {"made": BLANK, "loaded": "spacy.load({folder!r})"}
 VECTORS = {"texts": 'nlp.get_pipe("sbert").encode(["the cat sat"])', "doc": 'nlp("the cat sat").vector'}
 
 
-@pytest.mark.parametrize("vector", VECTORS)
-@pytest.mark.parametrize("pipeline", PIPELINES)
-def test_a_first_vector_imports_nothing_heavy_that_it_does_not_need(make_nlp, tiny_bert, tmp_path, pipeline, vector):
+@pytest.mark.parametrize(("pipeline", "vector"), [("made", "texts"), ("loaded", "doc")])
+def test_first_vector_imports_nothing_heavy(make_nlp, tiny_bert, tmp_path, pipeline, vector):
     folder = tiny_bert
     if pipeline == "loaded":
         folder = tmp_path / "nlp"

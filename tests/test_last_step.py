@@ -53,12 +53,11 @@ FLAT = {"training.optimizer.learn_rate": 0.0}  # so that no score is better than
     ("settings", "steps", "why"),
     [
         ({"training.eval_frequency": 2}, [0, 2, 3], ""),
-        ({"training.eval_frequency": 3}, [0, 3], ""),  # scored once, as it is due
         ({"training.eval_frequency": 2, "training.max_epochs": 0, "training.max_steps": 5}, [0, 2, 4, 5], ""),
         ({"training.eval_frequency": 2, "training.max_epochs": 9, "training.patience": 3, **FLAT}, [0, 2, 3], "for 3"),
         ({"training.eval_frequency": 3, "training.max_epochs": -1, "training.max_steps": 4}, [0, 3, 4], ""),
     ],
-    ids=["epoch", "divides", "max_steps", "patience", "stream"],
+    ids=["epoch", "max_steps", "patience", "stream"],
 )
 def test_the_last_step_is_scored(run, tmp_path, settings, steps, why):
     ended = run(**settings)
@@ -72,7 +71,7 @@ def test_the_last_step_is_scored(run, tmp_path, settings, steps, why):
         assert 100 * performance["sts_spearman"] == pytest.approx(line["scores"]["sts_spearman"])
 
 
-def test_interrupted_in_the_last_evaluation(run, tmp_path):
+def test_interrupted_last_evaluation(run, tmp_path):
     """What goes on from the checkpoint of the last step takes no step, and scores it."""
     settings = {"training.eval_frequency": 2}
     run("straight", **settings)

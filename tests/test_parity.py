@@ -24,12 +24,12 @@ MADE_UP = [
 
 @pytest.fixture(scope="module")
 def sentences():
-    """1000 STSb sentences where the data is, and a few odd ones everywhere."""
+    """200 STSb sentences where the data is, and a few odd ones everywhere."""
     try:
         path = real_data() / "sts" / "STSBenchmark" / "sts-dev.csv"
     except pytest.skip.Exception:
         return MADE_UP
-    return MADE_UP + [sentence for first, second, _ in read_sts(path) for sentence in (first, second)][:1000]
+    return MADE_UP + [sentence for first, second, _ in read_sts(path) for sentence in (first, second)][:200]
 
 
 def vectors(nlp, texts, batch_size=32):
@@ -42,7 +42,7 @@ def expected(sentences):
 
 
 @pytest.mark.filterwarnings("ignore:.*rows were longer")
-@pytest.mark.parametrize("batch_size", [1, 32, 1000])
+@pytest.mark.parametrize("batch_size", [1, 1000])
 def test_default_equals_the_packaged_model(minilm, sentences, expected, batch_size):
     given = vectors(minilm, sentences, batch_size)
     text = [bool(sentence.strip()) for sentence in sentences]
@@ -63,7 +63,7 @@ def pooled(sentences):
 @pytest.mark.filterwarnings("ignore:.*rows were longer")
 @pytest.mark.parametrize("encoder", ["own", "shared"])
 @pytest.mark.parametrize("pooling", ["mean", "max", "cls"])
-def test_poolings_equal_transformer_and_pooling(pooled, pooling, encoder):
+def test_poolings_equal_sentence_transformers(pooled, pooling, encoder):
     sentences, expected = pooled
     nlp = spacy.blank("en")
     model = {"pooling": pooling, "normalize": False}
@@ -96,8 +96,7 @@ def test_mpnet(sentences):
 @pytest.mark.slow
 def test_mpnet_on_stsb_dev():
     scores = evaluate(make_mpnet(mpnet(), "float32"), real_data() / "sts" / "STSBenchmark" / "sts-dev.csv")
-    assert scores["pairs"] == 1500
-    assert 100 * scores["sts_spearman"] == pytest.approx(88.11, abs=0.02)
+    assert scores["pairs"] == 1500 and 100 * scores["sts_spearman"] == pytest.approx(88.11, abs=0.02)
 
 
 def make_mpnet(folder, precision):

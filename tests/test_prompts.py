@@ -4,7 +4,6 @@ import threading
 
 import numpy
 import pytest
-import spacy
 from pipelines import make_example
 from spacy.tokens import Doc
 
@@ -38,33 +37,22 @@ def test_a_prompt_is_text_before_the_text(make_nlp, pooling):
     assert numpy.allclose(of_call(nlp), of_call(plain), atol=1e-6)  # no default prompt
 
 
-def test_the_default_prompt_and_doing_without(make_nlp):
+def test_default_prompt(make_nlp):
     nlp = prompted(make_nlp, default_prompt_name="passage")
+    docs = list(nlp.pipe(TEXTS))
+    assert [doc.has_vector for doc in docs] == [True, True, False, True] and not docs[2].vector.any()
     assert numpy.array_equal(of_call(nlp), of_call(nlp, prompt_name="passage"))
     assert not numpy.allclose(of_call(nlp)[0], of_call(nlp, prompt="")[0], atol=1e-3)
     assert numpy.array_equal(of_call(nlp, prompt=""), of_call(make_nlp()))
 
 
-def test_a_text_without_wordpieces_has_no_vector_with_a_prompt_either(make_nlp):
-    nlp = prompted(make_nlp, default_prompt_name="query")
-    docs = list(nlp.pipe(TEXTS))
-    assert [doc.has_vector for doc in docs] == [True, True, False, True]
-    assert not docs[2].vector.any() and not nlp.get_pipe("sbert").encode([" "]).any()
-
-
-def test_spans_and_tokens_leave_the_prompt_out(make_nlp):
+def test_spans_and_tokens_exclude_the_prompt(make_nlp):
     """Their wordpieces are those of the text, in the context of the prompt."""
     nlp = prompted(make_nlp, normalize=False)
     doc = nlp("cat sat", component_cfg={"sbert": {"prompt": "the dog ran fast: "}})
     other = make_nlp(model={"normalize": False})("the dog ran fast: cat sat")
     assert numpy.allclose(doc[0].vector, other[-2].vector, atol=1e-6)
     assert not numpy.allclose(doc[0].vector, doc.vector, atol=1e-3)
-
-
-def test_a_prompt_counts_for_the_limit(make_nlp):
-    nlp = prompted(make_nlp)
-    with pytest.warns(UserWarning, match="1 of 1 rows were longer"):
-        nlp("a man " * 9, component_cfg={"sbert": {"prompt": "the dog ran fast on the mat "}})
 
 
 @pytest.mark.parametrize("normalize", [True, False])
@@ -79,13 +67,6 @@ def test_truncation_keeps_the_first_dimensions(make_nlp, normalize):
     span, whole = nlp(TEXTS[0])[1:3], plain(TEXTS[0])[1:3]
     assert numpy.allclose(span.vector, whole.vector[:5], atol=1e-7)
     assert nlp("").vector.shape == (5,)
-
-
-@pytest.mark.spacy_transformers
-def test_truncation_of_a_shared_transformer(make_nlp):
-    plain, nlp = make_nlp("shared"), make_nlp("shared", model={"truncate_dim": 5})
-    assert numpy.array_equal(of_call(nlp), of_call(plain)[:, :5])
-    assert numpy.array_equal(of_call(plain, truncate_dim=3), of_call(plain)[:, :3])
 
 
 def test_training_sees_what_use_sees(make_nlp):
@@ -106,7 +87,7 @@ def test_training_sees_what_use_sees(make_nlp):
     assert losses[-1] < losses[0]
 
 
-def test_calls_at_the_same_time_keep_to_themselves(make_nlp):
+def test_concurrent_calls(make_nlp):
     nlp = prompted(make_nlp)
     expected = {name: of_call(nlp, prompt_name=name) for name in PROMPTS}
     streams = {
@@ -129,16 +110,8 @@ def test_calls_at_the_same_time_keep_to_themselves(make_nlp):
         assert numpy.allclose(found[name], expected[name], atol=1e-6)
 
 
-def test_prompts_survive_saving(make_nlp, tmp_path):
-    nlp = prompted(make_nlp, default_prompt_name="query", truncate_dim=7)
-    nlp.to_disk(tmp_path / "nlp")
-    loaded = spacy.load(tmp_path / "nlp")
-    assert numpy.array_equal(of_call(loaded), of_call(nlp))
-    assert numpy.array_equal(of_call(loaded, prompt_name="passage"), of_call(nlp, prompt_name="passage"))
-
-
 @pytest.mark.spacy_transformers
-def test_what_cannot_be(make_nlp):
+def test_wrong_calls(make_nlp):
     nlp, shared = prompted(make_nlp), make_nlp("shared")
     doc = Doc(nlp.vocab, words=["a"])
     with pytest.raises(ValueError, match="no prompt 'document', those it has are 'query', 'passage'"):
@@ -159,7 +132,7 @@ def test_what_cannot_be(make_nlp):
         prompted(make_nlp, include_prompt=False, overflow="windows")
 
 
-def test_queries_have_a_prompt_of_their_own(make_nlp, tmp_path):
+def test_query_prompt(make_nlp, tmp_path):
     nlp = prompted(make_nlp, unit="doc+sent", default_prompt_name="passage")
     doc = nlp("a man is eating food. the cat sat on the mat.")
     pipe = nlp.get_pipe("sbert")
@@ -174,7 +147,7 @@ def test_queries_have_a_prompt_of_their_own(make_nlp, tmp_path):
     assert numpy.allclose([found.score for found in best], expected, atol=1e-6)
 
 
-def test_identities_know_the_prompt_and_the_width(make_nlp):
+def test_identity_depends_on_prompt_and_width(make_nlp):
     configs = ({}, {"default_prompt_name": "query"}, {"truncate_dim": 5}, {"default_prompt_name": "passage"})
     identities = [identify(prompted(make_nlp, **config).get_pipe("sbert")) for config in configs]
     assert len({identity.digest for identity in identities}) == 4

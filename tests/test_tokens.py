@@ -5,7 +5,7 @@ import dataclasses
 import numpy
 import pytest
 import spacy
-from pipelines import OTHERS, PAIRS, WHOLE_DOCS
+from pipelines import OTHERS, WHOLE_DOCS
 
 from spacy_sbert import encode_file, export_folder
 from spacy_sbert.cards.facts import describe
@@ -35,12 +35,10 @@ def test_files_of_texts(make_nlp, encoder, corpus, tmp_path):
     report = encode_file(sbert, corpus, tmp_path / "out.npy", window=2)
     assert (report.rows, report.width, report.cut) == (5, 16, 0)
     assert numpy.array_equal(numpy.load(tmp_path / "out.npy"), sbert.encode(TEXTS, window=2))
-    with pytest.raises(ValueError, match=r"max_batch_items = 100 has no meaning for a token-to-vector model"):
-        encode_file(sbert, corpus, tmp_path / "other.npy", max_batch_items=100)
 
 
 @pytest.mark.parametrize("encoder", OTHERS)
-def test_an_interrupted_run_goes_on_with_the_same_encoder_alone(make_nlp, encoder, corpus, tmp_path, monkeypatch):
+def test_resume_needs_the_same_encoder(make_nlp, encoder, corpus, tmp_path, monkeypatch):
     nlp, calls = make_nlp(encoder), []
     kind = type(nlp.get_pipe("sbert").text_encoder())
     encode = kind.encode
@@ -103,17 +101,3 @@ def test_cards_and_what_needs_a_transformer(make_nlp, encoder, tmp_path):
     set_precision(encoder, "auto", [])
     with pytest.raises(ValueError, match="Cannot encode in precision = 'bfloat16' with a token-to-vector model"):
         set_precision(encoder, "bfloat16", [])
-
-
-@pytest.mark.parametrize("encoder", OTHERS)
-def test_members_of_a_meta_embedding(make_nlp, examples, encoder):
-    nlp = make_nlp(encoder)
-    nlp.add_pipe("sbert", name="second", config={"model": nlp.config["components"]["sbert"]["model"]})
-    nlp.get_pipe("second").initialize(lambda: examples(nlp), nlp=nlp)
-    meta = nlp.add_pipe("sbert_meta", config={"pipes": ["sbert", "second"], "method": "conc"})
-    doc = nlp(PAIRS[0][0])
-    members = [nlp.get_pipe(name).vector(doc) for name in ("sbert", "second")]
-    unit = [vector / numpy.linalg.norm(vector) for vector in members]
-    given = doc.vector
-    assert given.shape == (32,) and meta.name == "sbert_meta"
-    assert numpy.allclose(given / numpy.linalg.norm(given), numpy.concatenate(unit) / 2**0.5, atol=1e-6)

@@ -7,9 +7,6 @@ from pathlib import Path
 from mypy import api
 
 import spacy_sbert
-from spacy_sbert.errors.checks import names_of
-from spacy_sbert.search import spans, texts
-from spacy_sbert.visual.render import STYLES, Style
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -94,19 +91,6 @@ def test_what_a_user_writes_by_the_docs(tmp_path, monkeypatch):
     ]
     revealed = re.findall(r'Revealed type is "(?:\w+\.)*(\w+)', found)
     assert revealed == ["ndarray", "Tensor", "ndarray", "str", "ndarray", "Tensor"]
-
-
-def test_names_that_are_typed_are_those_that_are_known():
-    known = {spans.NamedUnit: spans.UNITS, texts.Method: texts.METHODS, Style: STYLES}
-    for annotation, table in known.items():
-        assert names_of(annotation) == tuple(table)
-
-
-def test_blocks_stand_on_the_lines_of_their_page():
-    page = "# Title\n\n```python\nx = 1\n```\n\n```bash\nls\n```\n\n    text\n```python\ny = 2\n```\n"
-    lines = python_of(page).splitlines()
-    assert len(lines) == len(page.splitlines()) and lines[0] == SETTINGS
-    assert {number: line for number, line in enumerate(lines[1:], 2) if line} == {4: "x = 1", 13: "y = 2"}
 
 
 def test_what_is_lazy_is_typed():

@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy
@@ -12,7 +10,7 @@ import spacy
 import torch
 from pipelines import MINILM, make_example
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Dense, LayerNorm, Normalize, Pooling, Transformer
+from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
 from transformers import BertConfig, BertModel
 from typer.testing import CliRunner
 
@@ -52,7 +50,7 @@ def base(tiny_bert, tmp_path_factory):
 def sentences():
     lines = [line for file in ("texts-train.txt", "texts-dev.txt") for line in (ASSETS / file).read_text().splitlines()]
     pairs = (ASSETS / "pairs-train.csv").read_text().splitlines()
-    return list(dict.fromkeys([*lines, *(line.split("\t")[5] for line in pairs)]))[:500]
+    return list(dict.fromkeys([*lines, *(line.split("\t")[5] for line in pairs)]))[::5][:100]
 
 
 def make(base, path, case="mean", **settings):
@@ -83,7 +81,7 @@ def largest_difference(ours, theirs):
 @pytest.mark.parametrize("case", CASES)
 def test_both_ways(case, base, tmp_path):
     texts = sentences()
-    assert len(texts) == 500
+    assert len(texts) == 100
     theirs = encode(make(base, tmp_path / "in", case), texts)
     nlp = import_folder(str(tmp_path / "in"))
     assert largest_difference(nlp.get_pipe("sbert").encode(texts), theirs) < 1e-6
@@ -113,19 +111,6 @@ def test_both_ways_with_the_real_model(case, tmp_path):
 
 # Rounding, relative to the largest number; theirs differs by 0.7 of that in batches of another size. "all" makes 8
 # numbers of 768, and scales them.
-BOUNDS = {"Normalize": 3e-7, "mean_sqrt_len": 1.5e-6, "lasttoken": 2e-6, "all": 2e-6}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
-def test_packed_with_the_real_model(case, tmp_path):
-    texts = sentences()
-    theirs = encode(make(resolve(MINILM), tmp_path / "in", case), texts)
-    nlp = import_folder(str(tmp_path / "in"), precision="float32")
-    difference = largest_difference(nlp.get_pipe("sbert").encode(texts), theirs)
-    assert difference < BOUNDS.get(case, 1e-6) * max(1, abs(theirs).max())
-
-
 def test_the_precision_of_an_import(base, tmp_path):
     def precision(case, **settings):
         folder = tmp_path / case
@@ -162,7 +147,7 @@ def test_prompts_and_truncation_travel(base, tmp_path):
     assert not numpy.allclose(ours.encode(texts), ours.encode(texts, prompt=""), atol=1e-3)
 
 
-@pytest.mark.parametrize("case", ["mean", "max", "mean_sqrt_len", "lasttoken"])
+@pytest.mark.parametrize("case", ["mean", "lasttoken"])
 def test_prompts_that_are_not_pooled(case, base, tmp_path):
     texts = ["a man is eating food", "cat"]
     make(base, tmp_path / "in", case, include_prompt=False, prompts={"query": "the dog: "})
@@ -199,12 +184,6 @@ def test_limits_of_older_folders(base, tmp_path):
     assert largest_difference(encode(tmp_path / "out", [text])[0], given) < 1e-6
 
 
-def test_a_plain_encoder_is_pooled_by_mean(tiny_bert):
-    nlp = import_folder(str(tiny_bert))
-    theirs = encode(tiny_bert, ["a man is eating"])
-    assert largest_difference(nlp.get_pipe("sbert").encode(["a man is eating"]), theirs) < 1e-6
-
-
 @pytest.mark.spacy_transformers
 def test_a_shared_transformer_is_exported(make_nlp, tmp_path):
     nlp = make_nlp("shared", model={"pooling": "max", "normalize": True})
@@ -213,21 +192,6 @@ def test_a_shared_transformer_is_exported(make_nlp, tmp_path):
     export_folder(nlp, tmp_path / "out")
     assert largest_difference(encode(tmp_path / "out", [text])[0], vector) < 1e-6
     assert "pipeline_tag: sentence-similarity" in (tmp_path / "out" / "README.md").read_text()
-
-
-def test_the_library_is_not_needed(base, tmp_path):
-    make(base, tmp_path / "in", "all")
-    code = (
-        "import sys; sys.modules['sentence_transformers'] = None\n"
-        "from pathlib import Path; from spacy_sbert.interchange import export_folder, import_folder\n"
-        "export_folder(import_folder(sys.argv[1]), Path(sys.argv[2]))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, tmp_path / "in", tmp_path / "out"], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    texts = ["a man is eating food", "the cat sat"]
-    assert largest_difference(encode(tmp_path / "out", texts), encode(tmp_path / "in", texts)) < 1e-6
 
 
 def test_commands(base, tmp_path):
@@ -295,21 +259,17 @@ LINEAR = "2_Dense/config.json"
             ("modules.json", (3, "type"), "custom_module.Normalize"),
             "the module custom_module.Normalize, which is unknown",
         ),
-        (("modules.json", (3, "type"), "sentence_transformers.models.CNN"), "models.CNN, which is unknown"),
         (("modules.json", (1, "type"), "sentence_transformers.models.Normalize"), "in this order"),
         (("modules.json", (1, "path"), "../elsewhere"), "lies outside of its folder"),
-        (("modules.json", (1, "path"), 3), "expected a list of objects with 'type' and 'path'"),
         (("modules.json", None, "[{"), "modules.json, a part of the encoder's folder"),
         (("1_Pooling/config.json", "pooling_mode", "median"), "Pooling module of .* something unknown here"),
         ((LINEAR, "activation_function", "os.system"), "its activation os.system is none of torch.nn"),
-        ((LINEAR, "activation_function", ["tanh"]), r"2_Dense/config\.json.*activation_function = .*a string"),
         ((LINEAR, None, "[1]"), r"2_Dense/config\.json.*expected a JSON object, found list"),
         ((LINEAR, "out_features", 99), r"its config says linear.weight of \(99, 64\)"),
-        ((LINEAR, "module_input_name", "token_embeddings"), "its module_input_name is token_embeddings"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_what_cannot_be_imported(change, message, base, tmp_path):
+def test_wrong_folders(change, message, base, tmp_path):
     make(base, tmp_path / "in", "Dense")
     modules = json.loads((tmp_path / "in" / "modules.json").read_text())
     modules.append({"path": "3_Normalize", "type": "sentence_transformers.models.Normalize"})
@@ -317,14 +277,6 @@ def test_what_cannot_be_imported(change, message, base, tmp_path):
     assert import_folder(str(tmp_path / "in"))
     broken(tmp_path / "in", change)
     with pytest.raises(ValueError, match=message):
-        import_folder(str(tmp_path / "in"))
-
-
-def test_a_module_that_is_unknown_is_named(base, tmp_path):
-    transformer = Transformer(str(base))
-    modules = [transformer, Pooling(64), LayerNorm(64)]
-    SentenceTransformer(modules=modules, device="cpu").save(str(tmp_path / "in"))
-    with pytest.raises(ValueError, match=r"modules\.layer_norm\.LayerNorm"):
         import_folder(str(tmp_path / "in"))
 
 
@@ -340,13 +292,18 @@ def test_code_in_a_folder_is_not_run(base, tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize("file", ["model.safetensors", "2_Dense/model.safetensors"])
-@pytest.mark.parametrize("damage", ["truncated", "garbage", "too long a header"])
+@pytest.mark.parametrize(
+    ("file", "damage"),
+    [
+        ("model.safetensors", lambda content: content[:-10]),
+        ("model.safetensors", lambda content: b"\xff" * 8 + content[8:]),
+        ("2_Dense/model.safetensors", lambda content: content[:-10]),
+        ("2_Dense/model.safetensors", lambda content: b"\x00" * 100),
+    ],
+)
 def test_damaged_weights(file, damage, base, tmp_path):
     weights = make(base, tmp_path / "in", "Dense") / file
-    content = weights.read_bytes()
-    made = {"truncated": content[:-10], "garbage": b"\x00" * 100, "too long a header": b"\xff" * 8 + content[8:]}
-    weights.write_bytes(made[damage])
+    weights.write_bytes(damage(weights.read_bytes()))
     with pytest.raises(ValueError, match="damaged or not whole"):
         import_folder(str(tmp_path / "in"))
 
@@ -367,7 +324,7 @@ def test_pickled_code_in_dense_weights_is_not_run(base, tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-def test_nothing_half_written_is_left(make_nlp, tmp_path, monkeypatch):
+def test_failed_export_leaves_nothing(make_nlp, tmp_path, monkeypatch):
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
@@ -377,7 +334,7 @@ def test_nothing_half_written_is_left(make_nlp, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_cannot_be_exported(make_nlp, tmp_path):
+def test_wrong_exports(make_nlp, tmp_path):
     nlp = make_nlp()
     nlp.add_pipe("sentencizer")
     with pytest.raises(ValueError, match="no 'sbert' pipe named 'sentencizer': those it has are sbert"):

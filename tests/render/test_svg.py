@@ -4,15 +4,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from spacy_sbert.render.svg import Axis, svg, text, ticks
+from spacy_sbert.render.svg import Axis, svg, text
 
 EVIL = "a|b <script>alert(1)</script> \"x\" 'y' & \u202e\ud83d\n"
-
-
-def test_ticks_cover_the_ends():
-    assert ticks(0, 5) == [0, 1, 2, 3, 4, 5]
-    assert ticks(-0.93, 0.99) == [-1.0, -0.5, 0.0, 0.5, 1.0]
-    assert ticks(3, 3)[0] <= 3 <= ticks(3, 3)[-1]
 
 
 def test_axis():

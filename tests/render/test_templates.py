@@ -1,6 +1,5 @@
 """Templates: what is escaped, what is refused, and where they may lie."""
 
-import re
 import subprocess
 import sys
 import zipfile
@@ -8,12 +7,8 @@ from pathlib import Path
 
 import pytest
 from jinja2 import UndefinedError
-from markupsafe import Markup
 
 import spacy_sbert
-from spacy_sbert.render.document import Document, Table
-from spacy_sbert.render.html import html
-from spacy_sbert.render.plots import Plot
 from spacy_sbert.render.templates import render
 
 EVIL = "</title><script>alert(1)</script> \"x\" 'y' & \u202e\ud83d\n"
@@ -33,12 +28,6 @@ def test_a_value_that_is_missing_is_an_error():
         render("render/page.html", title="A")
 
 
-def test_documents_without_plots_and_notes():
-    page = html(Document("A", ["One."], [Table("B", ["C", "D"], [["e", "1"]])], []))
-    assert '<td class="figure">1</td>' in page and '<th scope="row" class="words">e</th>' in page
-    assert "<h2>B</h2>" in page and "Plots" not in page and "Notes" not in page and 'caption"' not in page
-
-
 def test_templates_in_a_zip_archive(tmp_path):
     with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
         for file in PACKAGE.rglob("*"):
@@ -56,20 +45,3 @@ assert "pointerover" in Picture("visual/heatmap.html", "A", "B", "en", drawn, {}
 """
     path = {"PYTHONPATH": str(tmp_path / "package.zip")}
     subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path, env=path)
-
-
-def test_templates_are_in_a_built_package():
-    """Each is of a kind that setup.cfg names for its folder."""
-    config = (PACKAGE.parent / "setup.cfg").read_text(encoding="utf8")
-    found = {(file.parent.relative_to(PACKAGE.parent), file.suffix) for file in PACKAGE.rglob("*.*")}
-    kinds = {(".".join(folder.parts), kind) for folder, kind in found if kind in (".html", ".css", ".js")}
-    named = [line.split(" = ") for line in config.splitlines() if line.startswith("spacy_sbert.") and " = *." in line]
-    assert kinds == {(folder, one.strip("* ")) for folder, many in named for one in many.split(",")}
-
-
-def test_a_plot_has_a_title_and_what_is_said_of_it():
-    plot = Plot("A & B: cosine, 72.37. Boxes hold half. n: pairs.", Markup("<svg></svg>"))
-    page = html(Document("A", [], [], []), [plot, Plot("One sentence", Markup("<svg></svg>"))])
-    captions = re.findall("<figcaption>(.*?)</figcaption>", page)
-    assert captions[0] == "<strong>A &amp; B: cosine, 72.37. </strong>Boxes hold half. n: pairs."
-    assert captions[1] == "<strong>One sentence</strong>"

@@ -1,8 +1,5 @@
 """Reports in a terminal: tables of a fixed width, without markup."""
 
-from made_results import graded, results
-
-from spacy_sbert.evaluation.report import contents
 from spacy_sbert.render.document import Cell, Document, Table
 from spacy_sbert.render.terminal import terminal
 
@@ -15,7 +12,7 @@ def lines_of(table, width=80):
     return terminal(Document("Title", [], [table], ["Seen."]), width).splitlines()
 
 
-def test_columns_are_aligned_and_notes_stand_beside_figures():
+def test_columns_and_notes():
     assert lines_of(SCORES) == [
         "Title",
         "",
@@ -32,7 +29,7 @@ def test_columns_are_aligned_and_notes_stand_beside_figures():
     ]
 
 
-def test_a_table_that_is_too_wide_lies_on_its_side():
+def test_wide_table_is_transposed():
     wide = Table("Wide", ("Model", *(f"column {n}" for n in range(9))), [("one", *map(str, range(9)))], "Read it so.")
     found = lines_of(wide, 40)
     assert found[4:7] == ["Model     one", "--------  ---", "column 0    0"]
@@ -44,9 +41,3 @@ def test_nothing_in_it_steers_the_terminal():
         Document("\x1b[31mred", ["a\rb"], [Table("\x07", ("\x9b2J",), [("\x1b]0;title\x07",)])], ["\x08"]), 80
     )
     assert not [character for character in text if character != "\n" and not character.isprintable()]
-
-
-def test_a_report_shows_scores_and_not_how_they_were_measured():
-    text = terminal(contents(results({"STSb-test": graded(0.5, notes=["Seen in training."])})), 100)
-    assert "50.00 [1]" in text and "[1] Seen in training." in text
-    assert "SHA-256" not in text and "\\[" not in text and "|" not in text

@@ -12,7 +12,6 @@ from made_results import graded, results
 
 from spacy_sbert import visual
 from spacy_sbert.evaluation.report import html
-from spacy_sbert.visual.colours import STEPS
 
 pytestmark = pytest.mark.slow
 EVIL = "<img src=x onerror=alert(1)> & </script>"
@@ -107,59 +106,11 @@ def test_a_point_shows_its_text(tmp_path):
     assert kept(dom, "inside") == "true,true,true" and kept(dom, "images") == "0"
 
 
-def test_cells_in_another_order_show_their_own_texts(tmp_path):
-    docs = [made(name, [x, 1]) for name, x in (("First.", 0), ("Second.", 9), ("Third.", 0.1))]
-    page = visual.render(docs, page=True)
-    script = """
-      const shown = [...document.querySelectorAll("tbody td")].map((cell) => {
-        cell.dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
-        const lines = [...document.querySelectorAll(".pair p")].map((line) => line.textContent);
-        return [document.querySelector(".pair strong").textContent, ...lines].join(" ");
-      });
-      put("shown", shown.join("|"));
-    """
-    shown = kept(act(page, script, tmp_path), "shown").split("|")
-    order = [0, 2, 1]
-    assert shown == [
-        f"{docs[i].similarity(docs[j]):.4f} {i + 1}{docs[i].text} {j + 1}{docs[j].text}" for i in order for j in order
-    ]
-
-
-def test_a_cell_of_tokens_shows_both_in_their_texts(make_nlp, tmp_path):
-    docs = list(make_nlp().pipe(["A \n man eats.", "The cat sat."]))
-    page = visual.render(docs, "tokens", page=True)
-    script = """
-      const cell = document.querySelectorAll("tbody tr")[2].querySelectorAll("td")[1];
-      cell.dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
-      const panel = document.querySelector(".pair");
-      put("lines", [...panel.querySelectorAll("p")].map((line) => line.textContent).join("|"));
-      put("here", [...panel.querySelectorAll("span.here")].map((one) => one.textContent).join());
-      put("titles", [...panel.querySelectorAll("span")].map((one) => one.title).join());
-      put("score", panel.querySelector("strong").textContent);
-    """
-    dom = act(page, script, tmp_path)
-    first, second = docs
-    assert kept(dom, "lines") == f"{first.text.replace(chr(10), ' ')}|{second.text}"
-    assert kept(dom, "here") == "eats,cat" and kept(dom, "score") == f"{first[3].similarity(second[1]):.4f}"
-    titles = [token.similarity(second[1]) for token in first if not token.is_space]
-    titles += [token.similarity(first[3]) for token in second]
-    assert [float(title) for title in kept(dom, "titles").split(",")] == pytest.approx(titles, abs=0.0051)
-
-
 ZOOM = """
   const plot = document.querySelector(".plot"), drawing = plot.querySelector("svg");
-  const data = JSON.parse(document.querySelector('script[type="application/json"]').textContent);
-  const size = drawing.getBoundingClientRect(), scale = size.width / 760;
-  const at = ([x, y]) => ({ clientX: size.left + x * scale, clientY: size.top + y * scale, bubbles: true });
   const drawn = () => [...drawing.querySelectorAll(".points")].flatMap((path) =>
     [...path.getAttribute("d").matchAll(/M([\\d.-]+) ([\\d.-]+)m/g)].map(([, x, y]) => [+x, +y]));
   const key = (name, more) => plot.dispatchEvent(new KeyboardEvent("keydown", { key: name, ...more }));
-  const wheel = (place, deltaY, more) => {
-    const event = new WheelEvent("wheel", { ...at(place), deltaY, cancelable: true, ...more });
-    drawing.dispatchEvent(event);
-    return event.defaultPrevented;
-  };
-  const finger = (type, id, place) => drawing.dispatchEvent(new PointerEvent(type, { ...at(place), pointerId: id }));
   const gap = () => { const [a, b] = drawn(); return b ? Math.hypot(a[0] - b[0], a[1] - b[1]) : 0; };
   const buttons = [...plot.querySelectorAll(".zoom button")];
 """
@@ -194,51 +145,6 @@ def test_zoom_by_buttons_and_keys(near_points, tmp_path):
     scales = [float(step) for step in kept(dom, "steps").split(",")]
     steps = 1.6, 2, 1, 1.6**4, 2, 1.6**3, 1.6**3, 1, 6, 1, 1
     assert scales == pytest.approx(steps, rel=0.03)
-
-
-def test_zoom_by_wheel_and_fingers(near_points, tmp_path):
-    script = """
-      const begin = gap(), [x, y] = data.places[0], steps = [];
-      const moved = () => Math.hypot(drawn()[0][0] - x, drawn()[0][1] - y);
-      put("plain", wheel([x, y], -50));
-      put("ctrl", wheel([x, y], -50, { ctrlKey: true }));
-      steps.push(gap() / begin, moved());
-      plot.focus();
-      put("focused", wheel([x, y], -50) || !plot.matches(":focus-within"));
-      wheel([x, y], 50); wheel([x, y], 50); wheel([x, y], 50);
-      put("out", wheel([x, y], 50, { ctrlKey: true }));
-      key("0");
-      finger("pointerdown", 1, [x, y]);
-      finger("pointerdown", 2, [x + 40, y]);
-      finger("pointermove", 2, [x + 120, y]);
-      steps.push(gap() / begin, moved());
-      finger("pointerup", 2, [x + 120, y]);
-      finger("pointermove", 1, [x + 30, y + 20]);
-      steps.push(drawn()[0][0] - x, drawn()[0][1] - y);
-      finger("pointerup", 1, [x + 30, y + 20]);
-      finger("pointermove", 1, [x + 60, y + 60]);
-      steps.push(drawn()[0][0] - x, drawn()[0][1] - y);
-      put("steps", steps.map((one) => one.toFixed(3)).join());
-    """
-    dom = act(visual.render(near_points, "map", page=True), ZOOM + script, tmp_path)
-    assert [kept(dom, name) for name in ("plain", "ctrl", "focused", "out")] == ["false", "true", "true", "false"]
-    steps = [float(step) for step in kept(dom, "steps").split(",")]
-    assert steps == pytest.approx([2.718281828**0.5, 0, 3, 0, 30, 20, 30, 20], rel=0.03, abs=0.6)  # pixels are whole
-
-
-def test_a_text_out_of_sight_is_brought_into_view(near_points, tmp_path):
-    script = """
-      for (let time = 0; time < 5; time++) key("+");
-      key("ArrowRight"); key("ArrowLeft");
-      put("tip", plot.querySelector(".tip").textContent);
-      const ring = plot.querySelector(".ring"), [x1, y1, x2, y2] = data.frame;
-      const [x, y] = [+ring.getAttribute("cx"), +ring.getAttribute("cy")];
-      put("inside", x >= x1 && x <= x2 && y >= y1 && y <= y2);
-      const grid = [...drawing.querySelectorAll(".grid")].filter((one) => one.getAttribute("visibility") !== "hidden");
-      put("grid", grid.length < drawing.querySelectorAll(".grid").length);
-    """
-    dom = act(visual.render(near_points, "map", page=True), ZOOM + script, tmp_path)
-    assert kept(dom, "tip") == "Text 5." and kept(dom, "inside") == "true" and kept(dom, "grid") == "true"
 
 
 TEXTS = [f"A text that is rather long, so that its label does not fit beside the numbers, {n}." for n in range(12)]
@@ -276,118 +182,3 @@ def test_pages_fit_a_phone(style, make_nlp, tmp_path):
     inner, needed = map(int, kept(dom, "widths").split(","))
     assert 370 <= inner <= 390 and needed <= inner
     assert float(kept(dom, "least")) >= 14
-
-
-def test_colours_follow_the_theme_of_a_notebook(tmp_path):
-    page = visual.render([made("One.", [1, 0]), made("Two.", [0, 1])], page=True)
-    script = """
-      const colours = () => [...document.querySelectorAll(".bar i"), document.querySelector("figure")]
-        .map((one) => getComputedStyle(one).backgroundColor);
-      document.body.dataset.jpThemeLight = "true";
-      const light = colours();
-      document.body.dataset.jpThemeLight = "false";
-      const dark = colours();
-      put("count", [new Set(light).size, new Set(dark).size].join());
-      put("pages", [light.pop(), dark.pop()].join(" "));
-    """
-    dom = act(page, script, tmp_path)
-    assert kept(dom, "count") == f"{2 * STEPS + 2},{2 * STEPS + 2}"  # the figure's own is another
-    assert kept(dom, "pages") == "rgb(255, 255, 255) rgb(20, 23, 29)"
-
-
-FRAMED = """
-  const frame = document.createElement("iframe");
-  frame.style.cssText = "width: WIDTHpx; height: 844px; border: 0";
-  frame.srcdoc = PAGE;
-  frame.onload = () => {
-    const inner = frame.contentDocument, plot = inner.querySelector(".plot"), drawing = plot.querySelector("svg");
-    const tip = plot.querySelector(".tip"), size = drawing.getBoundingClientRect(), scale = size.width / 760;
-    const data = JSON.parse(inner.querySelector('script[type="application/json"]').textContent);
-    const send = (type, [x, y], more) => drawing.dispatchEvent(new frame.contentWindow.PointerEvent(type, {
-      clientX: size.left + x * scale, clientY: size.top + y * scale, bubbles: true, ...more }));
-    SCRIPT
-    put("done", "true");
-  };
-  document.body.replaceChildren(frame);
-"""
-LONG = "Words that go on and on, until the text fills a phone. " * 12
-GROUPS = [
-    made(LONG if n % 2 else f"Text {n}.", [n % 5 == k for k in range(5)] + [n / 40, n % 7 / 20]) for n in range(40)
-]
-NAMES = ["a rather long name of a label", "WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW", "名" * 32, "b", "c and d"]
-
-
-def in_frame(width, script, tmp_path):
-    """The document after a script that knows a map of groups in a window of this width."""
-    labels = [NAMES[number % 5] for number in range(40)]
-    page = visual.render(GROUPS, "map", page=True, options={"labels": labels, "projection": "pca"})
-    quoted = json.dumps(page).replace("<", "\\u003c")
-    script = FRAMED.replace("WIDTH", str(width)).replace("SCRIPT", script).replace("PAGE", quoted)
-    dom = act("<!doctype html><body></body>", script, tmp_path)
-    assert kept(dom, "done") == "true"
-    return dom
-
-
-@pytest.mark.parametrize("width", [390, 560, 960])
-def test_a_text_covers_less_than_a_third_of_the_map(width, tmp_path):
-    script = """
-      const shares = [], out = [];
-      data.places.forEach((place, number) => {
-        send("pointermove", place);
-        if (tip.hidden) return;
-        const box = tip.getBoundingClientRect();
-        const across = Math.min(box.right, size.right) - Math.max(box.left, size.left);
-        const down = Math.min(box.bottom, size.bottom) - Math.max(box.top, size.top);
-        shares.push(Math.max(0, across) * Math.max(0, down) / (size.width * size.height));
-        if (box.left < 0 || box.top < 0 || box.right > frame.clientWidth || box.bottom > frame.clientHeight)
-          out.push(number);
-      });
-      put("most", Math.max(...shares));
-      put("count", shares.length);
-      put("out", out.join());
-    """
-    dom = in_frame(width, script, tmp_path)
-    assert 0 <= float(kept(dom, "most")) < 1 / 3 and int(kept(dom, "count")) >= 35 and kept(dom, "out") == ""
-
-
-@pytest.mark.parametrize("width", [390, 960])
-def test_names_of_groups_can_be_read_at_every_width(width, tmp_path):
-    script = """
-      const look = () => {
-        const names = [...drawing.querySelectorAll("text.group")].filter(
-          (one) => one.getAttribute("visibility") !== "hidden");
-        const boxes = names.map((one) => one.getBoundingClientRect());
-        const apart = boxes.every((a, place) => boxes.slice(place + 1).every((b) =>
-          a.right <= b.left || b.right <= a.left || a.bottom <= b.top + 4 || b.bottom <= a.top + 4));
-        const whole = boxes.every((a) => a.left >= size.left && a.right <= size.right && a.top >= size.top - 1
-          && a.bottom <= size.bottom + 1);
-        const least = Math.min(...names.map((one) => parseFloat(frame.contentWindow.getComputedStyle(one).fontSize)));
-        return [names.length, apart, whole, least * scale];
-      };
-      put("begin", look().join());
-      plot.querySelector(".zoom button").click();
-      put("zoomed", look().join());
-      inner.querySelectorAll(".labels button")[1].click();
-      plot.querySelectorAll(".zoom button")[2].click();
-      put("alone", look()[0]);
-    """
-    dom = in_frame(width, script, tmp_path)
-    for name in ("begin", "zoomed"):
-        count, apart, whole, font = kept(dom, name).split(",")
-        assert (apart, whole) == ("true", "true") and float(font) >= 12.5, name
-        assert name == "zoomed" or int(count) >= 3
-    assert kept(dom, "alone") == "1"
-
-
-def test_a_tap_leaves_the_text(tmp_path):
-    """A finger that is lifted is over nothing, which a browser says as that it left."""
-    script = """
-      const [x, y] = data.places[0], touch = { pointerType: "touch", pointerId: 3 };
-      for (const type of ["pointerdown", "pointerup", "pointerleave"]) send(type, [x, y], touch);
-      put("tapped", tip.hidden);
-      put("text", tip.textContent);
-      inner.body.dispatchEvent(new frame.contentWindow.PointerEvent("pointerdown", { bubbles: true }));
-      put("elsewhere", tip.hidden);
-    """
-    dom = in_frame(390, script, tmp_path)
-    assert kept(dom, "tapped") == "false" and "Text 0." in kept(dom, "text") and kept(dom, "elsewhere") == "true"

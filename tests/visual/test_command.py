@@ -1,7 +1,6 @@
 """`spacy sbert visualize`, and the files that it reads and writes."""
 
 import os
-import re
 
 import pytest
 from made_pages import data_of
@@ -34,20 +33,12 @@ def test_lines_make_a_heat_map(visualize, tmp_path):
     assert os.listdir(tmp_path / "sub") == ["out.html"]
 
 
-def test_too_many_texts_for_a_heat_map_are_refused_before_they_are_encoded(visualize, tmp_path):
+def test_too_many_texts_for_a_heat_map(visualize, tmp_path):
     (tmp_path / "texts.txt").write_text("dog\n" * 65, encoding="utf8")
     code, said = visualize("texts.txt", "out.html")
     assert code == 1 and "65 texts on a side: expected at most 64" in said and "(--limit 64)" in said
     assert "Encoding" not in said and "Loading" not in said
     assert visualize("texts.txt", "out.html", "--limit", "64")[0] == 0
-
-
-def test_order_of_a_heat_map(visualize, tmp_path):
-    (tmp_path / "texts.txt").write_text("\n".join([TEXTS[0], TEXTS[1], TEXTS[0] + " "]), encoding="utf8")
-    for arguments, places in ((), ["0", "2", "1"]), (("--order", "given"), ["0", "1", "2"]):
-        assert visualize("texts.txt", "out.html", "--overwrite", *arguments)[0] == 0
-        page = (tmp_path / "out.html").read_text(encoding="utf8")
-        assert re.findall(r'scope="row" data-place="(\d)"', page) in (places, places[::-1])
 
 
 def test_tokens_of_two_texts(visualize, tmp_path):
@@ -66,22 +57,11 @@ def test_clusters_of_a_map_are_named(visualize, tmp_path):
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS), encoding="utf8")
     assert visualize("texts.txt", "out.html", "--style", "map", "--clusters", "2", "--seed", "1")[0] == 0
     names = data_of((tmp_path / "out.html").read_text(encoding="utf8"))["names"]
-    words = {word for name in names for word in name.split(": ")[1].split(", ")}
-    assert [name.split(":")[0] for name in names] == ["0", "1"] and words <= {
-        "man",
-        "eating",
-        "cat",
-        "sat",
-        "dog",
-        "ran",
-        "fast",
-    }
+    assert [name.split(":")[0] for name in names] == ["0", "1"]
     assert visualize("texts.txt", "out.html", "--style", "map", "--clusters", "2", "--no-terms", "--overwrite")[0] == 0
     assert data_of((tmp_path / "out.html").read_text(encoding="utf8"))["names"] == ["0", "1"]
     code, said = visualize("texts.txt", "none.html", "--clusters", "2")
     assert code == 1 and "use it with --style map" in said
-    code, said = visualize("texts.txt", "none.html", "--style", "map", "--clusters", "41")
-    assert code == 1 and "[sbert-visual-too-many-labels]" in said
 
 
 def test_the_name_of_an_encoder_is_enough(tmp_path, tiny_bert):
@@ -113,8 +93,6 @@ def test_a_table_makes_a_map(visualize, tmp_path):
     for arguments, message in (
         (["--labels", "kind"], "The style 'heatmap' has no option 'labels'"),
         (["--style", "map", "--column", "words"], "expected a column 'words', got text, kind"),
-        (["--style", "map", "--order", "given"], "The style 'map' has no option 'order'"),
-        (["--style", "map", "--low", "0"], "The style 'map' has no option 'low'"),
         (["--style", "tree"], "Unknown style 'tree'"),
     ):
         code, said = visualize("table.tsv", "none.html", *arguments)

@@ -75,16 +75,7 @@ def test_tokens_are_compared_with_the_other_text(make_nlp):
     assert (given[0], given[100], given[200]) == (0, STEPS, 2 * STEPS)
 
 
-def test_tokens_of_two_collections(make_nlp):
-    docs = list(make_nlp().pipe(TEXTS))
-    data = data_of(visual.render(docs[:1], options={"columns": docs[1:]}))
-    assert [len(found) for found in data["rows"][0]["cosines"]] == [3] * len(docs[0])
-    for doc, text in zip(docs[1:], data["columns"], strict=True):
-        expected = expected_cosines([token.vector for token in doc], [docs[0].vector])
-        numpy.testing.assert_allclose(numpy.ravel(text["cosines"]), 100 * expected, atol=0.501)
-
-
-def test_plain_texts_where_tokens_have_no_vectors(make_nlp):
+def test_tokens_without_vectors(make_nlp):
     without = make_nlp(token_vectors=False)
     for docs, options in (
         (list(without.pipe(TEXTS)), {}),
@@ -98,7 +89,7 @@ def test_plain_texts_where_tokens_have_no_vectors(make_nlp):
     assert [found is None for found in blank["cosines"]] == [False, True, False]
 
 
-def test_combined_vectors_are_of_rows_alone(make_nlp, tiny_bert):
+def test_meta_vectors(make_nlp, tiny_bert):
     nlp = make_nlp(name=tiny_bert)
     nlp.add_pipe("sbert", name="other", config={"model": {"name": str(tiny_bert), "pooling": "max"}})
     nlp.add_pipe("sbert_meta")
@@ -129,7 +120,7 @@ def on_a_circle(*angles):
     return [made(f"Text {angle}.", [numpy.cos(angle), numpy.sin(angle)]) for angle in angles]
 
 
-def test_colours_span_the_similarities_of_different_texts():
+def test_range_of_colours():
     """Those of a text to itself are 1 and do not count."""
     page = visual.render(on_a_circle(0.0, 0.2, 0.5), options={"order": "given"})
     (same, near, far), classes = cells(page)[0][:3], [one["class"] for one in cells(page)[2]]
@@ -141,29 +132,9 @@ def test_colours_span_the_similarities_of_different_texts():
     assert "the further from 0.87." in page and "striped" not in page.partition("</p>")[0].partition("</style>")[2]
 
 
-def test_zero_keeps_its_colour_where_similarities_have_both_signs():
-    page = visual.render(on_a_circle(0.0, 1.2, 1.8), options={"order": "given"})
-    assert 'aria-label="Colours from -0.23 to 0.83"' in page  # cos 1.8 and cos 0.6
-    bar = [values["class"] for tag, values in read(page).elements if tag == "i"]
-    assert bar == [f"v{place}" for place in range(STEPS - 6, 2 * STEPS + 1)]  # 6 = round(20 x 0.23 / 0.83)
-    assert '<div style="left: 21.7%"><span>0</span></div>' in page and "striped and from the right, below 0." in page
-
-
-def test_colours_where_all_are_negative():
-    rows, columns = on_a_circle(0.0), on_a_circle(2.0, 2.5, 3.0)
-    page = visual.render(rows, options={"columns": columns})
-    assert 'aria-label="Colours from -0.99 to -0.41"' in page and "the further from -0.41; striped" in page
-    assert [one["class"] for one in cells(page)[2]] == ["v20", "v7", "v0"]
-
-
 @pytest.mark.parametrize("angles", [(0.0, 0.8), (0.5, 0.5, 0.5), (0.0, 0.001, 0.002)])
-def test_differences_below_a_hundredth_are_not_stretched(angles):
+def test_range_of_colours_of_similar_texts(angles):
     assert 'aria-label="Colours from -1 to 1"' in visual.render(on_a_circle(*angles))
-
-
-@pytest.mark.parametrize(("options", "ends"), [({"low": 0.5}, "0.5 to 1"), ({"high": 0.9}, "-1 to 0.9")])
-def test_one_end_of_the_colours(options, ends):
-    assert f'aria-label="Colours from {ends}"' in visual.render(on_a_circle(0.0, 0.2, 0.5), options=options)
 
 
 def test_a_zero_vector_is_similar_to_nothing():
@@ -177,42 +148,20 @@ def many(count):
 @pytest.mark.parametrize(
     ("docs", "options", "message"),
     [
-        ([], {}, "Cannot draw 0 texts: expected at least 2"),
         (many(1), {}, "Cannot draw 1 texts: expected at least 2. Give more; for the sentences of one Doc give the Doc"),
         (many(2), {"columns": []}, "Cannot draw 0 texts: expected at least 1"),
         (many(65), {}, "with 65 texts on a side: expected at most 64"),
-        (many(2), {"columns": many(65)}, "with 65 texts on a side: expected at most 64"),
-        ([made("a " * 4000, [1.0, 0.0])] * 20 * 8, {}, "160 texts on a side"),
         ([made("a " * 4000, [1.0, 0.0])] * 20, {}, 'have 1600000 similarities.*"tokens": False'),
         ([doc_of(["One"]), doc_of(["Two"])], {}, r"Number 0 \(from 0\) of the texts to draw, 'One ', has no vector"),
         ([made("One.", [1, 0]), made("Two.", [1, 0, 0])], {}, "unequal width: 2 and 3"),
-        (many(2), {"columns": [made("Three.", [1, 0, 0])]}, "unequal width: 2 and 3"),
         ([made("One.", [1, 0]), made("Two.", [numpy.nan, 0])], {}, "Row 1 of the vectors is not finite"),
-        ([made("One.", [1, 0]), made("Two.", [numpy.inf, 0])], {}, "Row 1 of the vectors is not finite"),
         (NLP("One. Two."), {}, "Cannot draw the sentences of 'One. Two.': the Doc has no sentence boundaries"),
         (many(2), {"low": 0.5, "high": 0.5}, "similarities from 0.5 to 0.5"),
         (many(2), {"order": "size"}, "Unknown order 'size' of texts: expected one of similarity, given"),
-        (many(2), {"high": float("nan")}, "Cannot use high = nan: expected a finite number"),
-        (many(2), {"low": -1.0, "high": 0.0}, "similarities from -1.0 to 0.0"),
+        (["A man.", "A dog."], {}, r"Cannot draw 'A man.', number 0 \(from 0\).*expected Docs and Spans"),
         (many(2), {"labels": ["a", "b"]}, "The style 'heatmap' has no option 'labels': expected some of columns, tok"),
     ],
 )
 def test_refused(docs, options, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         visual.render(docs, options=options)
-
-
-def test_many_tokens_are_left_out_on_demand():
-    docs = [made("a " * 4000, [1.0, 0.0])] * 20
-    assert data_of(visual.render(docs, options={"tokens": False}))["rows"][0]["cosines"] is None
-
-
-def test_what_is_no_doc():
-    with pytest.raises(TypeError, match=r"Cannot draw 'A', number 0 \(from 0\).*expected Docs and Spans"):
-        visual.render("A man.")
-
-
-def test_a_text_without_words(make_nlp):
-    nlp = make_nlp()
-    with pytest.raises(ValueError, match=r"Number 1 \(from 0\).*has no vector: it has no words"):
-        visual.render([nlp("A man."), nlp("  ")])

@@ -4,7 +4,6 @@ import math
 import re
 
 import numpy
-import pytest
 import spacy
 from made_pages import data_of, made
 
@@ -32,11 +31,6 @@ def test_weights_by_hand():
     assert class_terms(words, [0, 1], 2)[0] == ["own", "all"]
 
 
-def test_groups_without_words():
-    assert class_terms([[], ["a"]], [0, 1], 2) == [[], ["a"]]
-    assert class_terms([[], []], [0, 0], 1) == [[]]
-
-
 def test_words_of_a_text():
     assert words_of(spacy.blank("en")("The 2 Coins, a-b and x were NOT on Märkte!")) == ["coins", "märkte"]
 
@@ -53,28 +47,13 @@ def test_clusters_are_named_by_their_terms():
     assert data_of(page)["names"] == ["up: coins, market", "-1: garden, tree, trees"]
 
 
-def test_labels_keep_their_names_unless_asked():
-    labels = ["a", "a", "b", "b"]
-    assert data_of(visual.render(DOCS, "map", options={"labels": labels}))["names"] == ["a", "b"]
-    named = data_of(visual.render(DOCS, "map", options={"labels": labels, "terms": True}))["names"]
-    assert named == ["a: coins, market", "b: garden, tree, trees"]
-    plain = data_of(visual.render(DOCS, "map", options={"labels": [0, 0, 1, 1], "terms": False}))["names"]
-    assert plain == ["0", "1"]
-    assert data_of(visual.render(DOCS, "map", options={"labels": [True, True, False, False]}))["names"] == [
-        "True",
-        "False",
-    ]
-    with pytest.raises(ValueError, match="Cannot name labels by their terms: none are given"):
-        visual.render(DOCS, "map", options={"terms": True})
-
-
 def test_terms_are_never_markup():
     evil = made("Coins <b>x</b> &amp; coins", [1, 0])
     page = visual.render([evil, *DOCS[2:]], "map", options={"labels": [0, 1, 1]})
     assert "<b>" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
 
 
-def test_names_stand_where_points_keep_together():
+def test_places_of_names():
     field = (0.0, 0.0, 700.0, 500.0)
     near, far = [(100.0 + x, 100.0) for x in range(5)], [(600.0 + x, 400.0) for x in range(5)]
     drawn = on_map(["a", "b"], [0] * 5 + [1] * 5, near + far, field)
@@ -87,11 +66,3 @@ def test_names_stand_where_points_keep_together():
     corner = [(699.0, 499.0 - y) for y in range(3)]
     x, y = map(float, re.findall(r'x="([\d.]+)" y="([\d.]+)"', on_map(["a long name"], [0] * 3, corner, field))[0])
     assert x < 699 - 30 and y < 500
-
-
-def test_no_name_covers_another():
-    places = [(100.0 + x, 100.0 + y) for y in range(0, 60, 6) for x in range(3)]
-    group = [place // 3 for place in range(30)]
-    drawn = on_map([f"name {place}" for place in range(10)], group, places, (0.0, 0.0, 700.0, 500.0))
-    heights = sorted(float(y) for y in re.findall(r'y="([\d.]+)"', drawn))
-    assert 2 <= len(heights) <= 10 and min(numpy.diff(heights)) >= 16

@@ -4,7 +4,6 @@ import gzip
 import json
 import shutil
 import time
-import warnings
 
 import numpy
 import pytest
@@ -13,8 +12,7 @@ import torch
 from pipelines import TRANSFORMERS, real_data
 from spacy.training import Example
 from thinc.api import Adam
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from transformers import AutoTokenizer, BertModel, BertTokenizerFast, PreTrainedTokenizerFast
+from transformers import AutoTokenizer, BertModel, BertTokenizerFast
 
 from spacy_sbert.component.upstream import find_table
 from spacy_sbert.interchange.distillation import distill_static
@@ -22,24 +20,8 @@ from spacy_sbert.readers import read_sts
 from spacy_sbert.readers.docs import example_doc
 from spacy_sbert.similarity.correlation import spearman
 
-WORDS = [
-    "a",
-    "man",
-    "is",
-    "eating",
-    "food",
-    "the",
-    "cat",
-    "sat",
-    "mat",
-    "he",
-    "go",
-    "dog",
-    "ran",
-    "fast",
-    "zebra",
-    "ox",
-]
+WORDS = ["a", "man", "is", "eating", "food", "the", "cat", "sat", "mat", "he", "go", "dog", "ran", "fast"]
+WORDS += ["zebra", "ox"]
 TEXTS = [" ".join(words) for words in numpy.random.default_rng(0).choice(WORDS, size=(60, 5))]
 TEXTS[7] = ""
 TEXTS += ["one horse", "A Horse.", "horse", "the horse"]  # a word that is seen four times
@@ -123,13 +105,7 @@ def test_saved_it_needs_no_teacher(make_nlp, tiny_bert, tmp_path):
     assert numpy.array_equal(loaded.get_pipe("sbert").encode(TEXTS), expected) and expected.shape == (64, 6)
 
 
-def test_without_words(make_nlp, tiny_bert):
-    nlp = distill_static(make_nlp("own"), TEXTS, size=6, words=0)
-    assert len(table_of(nlp)) == len(AutoTokenizer.from_pretrained(tiny_bert))
-    assert len(table_of(distill_static(make_nlp("own"), TEXTS, size=6, words=1))) == len(table_of(nlp)) + 1
-
-
-def test_it_learns_on_from_its_teacher(make_nlp):
+def test_training_after_distillation(make_nlp):
     """The table moves, and its projection to the teacher's width does not."""
     teacher = make_nlp("own", model={"normalize": True})
     nlp = distill_static(teacher, TEXTS, size=12)
@@ -147,7 +123,7 @@ def test_it_learns_on_from_its_teacher(make_nlp):
     assert numpy.array_equal(projection_of(nlp), axes) and losses[-1] < losses[0] / 2
 
 
-def test_a_teacher_that_lower_cases_by_its_folders_settings(tiny_bert, make_nlp, tmp_path):
+def test_teacher_that_lower_cases(tiny_bert, make_nlp, tmp_path):
     """Its tokenizer does not: without it, "A" and "Man" would be unknown."""
     folder = shutil.copytree(tiny_bert, tmp_path / "bert")
     cased = BertTokenizerFast(str(folder / "vocab.txt"), do_lower_case=False)
@@ -163,62 +139,26 @@ def test_a_teacher_that_lower_cases_by_its_folders_settings(tiny_bert, make_nlp,
     assert numpy.allclose(table_of(nlp), table_of(expected), atol=1e-5)
 
 
-def unigram(bert, folder):
-    """The tiny BERT with a tokenizer of another kind."""
-    shutil.copytree(bert, folder)
-    for file in ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
-        (folder / file).unlink(missing_ok=True)
-    special = ["<unk>", "<pad>", "<s>", "</s>"]
-    scores = {**dict.fromkeys(special, 0.0), **{f"\u2581{word}": -2.0 for word in WORDS[:12]}}
-    scores |= {f"<unused{number}>": -99.0 for number in range(81 - 4 - 12 - 27)}  # as many as the encoder has
-    scores |= {"\u2581": -6.0, **{chr(letter): -5.0 for letter in range(ord("a"), ord("z") + 1)}}
-    backend = Tokenizer(models.Unigram([*scores.items()], unk_id=0))
-    backend.pre_tokenizer = pre_tokenizers.Metaspace()
-    backend.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", special_tokens=[("<s>", 2), ("</s>", 3)]
-    )
-    names = {"unk_token": "<unk>", "pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>"}
-    names |= {"cls_token": "<s>", "sep_token": "</s>"}
-    PreTrainedTokenizerFast(tokenizer_object=backend, model_max_length=24, **names).save_pretrained(folder)
-    return folder
-
-
-def test_a_tokenizer_that_takes_no_words(tiny_bert, make_nlp, tmp_path):
-    teacher = make_nlp("own", name=unigram(tiny_bert, tmp_path / "unigram"))
-    with pytest.warns(UserWarning, match=r"\[sbert-no-words\] The teacher's tokenizer is of the kind Unigram"):
-        nlp = distill_static(teacher, TEXTS, size=6)
-    assert len(table_of(nlp)) == 81
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        same = distill_static(teacher, TEXTS, size=6, words=0)
-    assert numpy.array_equal(table_of(same), table_of(nlp)) and same("a zebra").vector.any()
-
-
 # What is refused
 
 
-def test_a_size_above_the_teachers_width(make_nlp):
-    with pytest.raises(ValueError, match="17 numbers from the teacher, whose vectors have 16: set size to at most"):
-        distill_static(make_nlp("own"), TEXTS, size=17)
-
-
-@pytest.mark.parametrize("texts", [["a man", "", " ", "the dog"], ["", " "], []])
-def test_too_few_texts(make_nlp, texts):
-    given = len([text for text in texts if text.strip()])
-    with pytest.raises(ValueError, match=f"has {given} texts with words, and 6 are needed to fit a table of 6"):
-        distill_static(make_nlp("own"), texts, size=6)
-
-
-@pytest.mark.parametrize("encoder", ["tokens", "curated", "static"])
-def test_a_teacher_without_a_transformer(make_nlp, encoder):
-    with pytest.raises(ValueError, match=r"works? with transformers"):
-        distill_static(make_nlp(encoder), TEXTS, size=6)
-
-
-def test_bad_settings(make_nlp):
-    for settings in ({"size": 0}, {"words": -1}, {"name": "other"}):
-        with pytest.raises(ValueError, match=next(iter(settings)) if "name" not in settings else "other"):
-            distill_static(make_nlp("own"), TEXTS, **{"size": 6, **settings})
+@pytest.mark.parametrize(
+    ("encoder", "texts", "settings", "message"),
+    [
+        ("own", TEXTS, {"size": 0}, "size"),
+        ("own", TEXTS, {"words": -1}, "words"),
+        ("own", TEXTS, {"name": "other"}, "other"),
+        ("own", TEXTS, {"size": 17}, "17 numbers from the teacher, whose vectors have 16: set size to at most"),
+        ("own", ["a man", "", " ", "the dog"], {}, "has 2 texts with words, and 6 are needed to fit a table of 6"),
+        ("own", [], {}, "has 0 texts with words, and 6 are needed to fit a table of 6"),
+        ("tokens", TEXTS, {}, r"works? with transformers"),
+        ("curated", TEXTS, {}, r"works? with transformers"),
+        ("static", TEXTS, {}, r"works? with transformers"),
+    ],
+)
+def test_refused(make_nlp, encoder, texts, settings, message):
+    with pytest.raises(ValueError, match=message):
+        distill_static(make_nlp(encoder), texts, **{"size": 6, **settings})
 
 
 # On the real model
