@@ -15,6 +15,8 @@ from spacy_sbert.encoder.shim import TransformerShim
 from spacy_sbert.encoder.transformer import RowTransformer
 
 TEXTS = ["A man is eating food. He cannot go.", "", "The cat sat on the mat.", "dog"]
+
+
 def pipeline(folder, architecture, get_spans, **settings):
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
