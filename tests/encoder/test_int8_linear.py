@@ -43,14 +43,6 @@ def test_rounding_by_the_formula(layer, smooth):
     assert (rounded - exact).abs().max() <= 0.5 + 1e-3 and rounded.min() == 0 and rounded.max() == 255
 
 
-def test_read_as_it_was_rounded(layer):
-    _, _, states, ranges = layer
-    rounding = Rounding(ranges, torch.linspace(0.5, 3, 16))
-    assert (
-        (rounding.read(rounding(states)) - states).abs() <= rounding.scale * torch.linspace(0.5, 3, 16) * 0.501
-    ).all()
-
-
 def test_beyond_the_range_is_its_end(layer):
     rounding = Rounding(layer[3])
     far = torch.tensor([[-1e6, 1e6, 0.0] + [0.0] * 13])
@@ -82,17 +74,9 @@ def test_product_by_the_formula(layer, activation, smooth, dtype):
     assert given.dtype == dtype
     close = {"atol": 1e-3, "rtol": 1e-4} if dtype == torch.float32 else {"atol": 0.02, "rtol": 0.01}
     assert torch.allclose(given.double(), ACTIVATIONS[activation](expected), **close)
-
-
-@needs_int8
-@pytest.mark.parametrize("smooth", [False, True])
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_simulated_is_the_same(layer, activation, smooth):
-    weight, bias, states, ranges = layer
-    given = Int8Linear(weight, bias, ranges, activation, smooth=smooth, dtype=torch.float32)(states)
-    assert torch.allclose(
-        simulated(weight, bias, ranges, activation, smooth=smooth)(states), given, atol=1e-3, rtol=1e-4
-    )
+    if dtype == torch.float32:
+        again = simulated(weight, bias, ranges, activation, smooth=smooth)(states)
+        assert torch.allclose(again, given, atol=1e-3, rtol=1e-4)
 
 
 @needs_int8

@@ -9,17 +9,9 @@ import spacy
 import torch
 from transformers import (
     AutoConfig,
-    AutoModel,
-    AutoModelForSequenceClassification,
-    BertConfig,
     BertForMaskedLM,
-    BertForSequenceClassification,
     BertModel,
-    FunnelConfig,
 )
-
-from spacy_sbert.encoder.loading import own_class
-from spacy_sbert.encoder.versions import INSTALLED
 
 TEXT = "the cat sat on the mat"
 
@@ -49,18 +41,29 @@ def score(folder):
 # Weights
 
 
-@pytest.mark.parametrize("use", [encode, score])
-def test_a_layer_without_weights_is_not_random(folder, use):
-    change(folder / "config.json", num_hidden_layers=3)
-    with pytest.raises(ValueError, match=r"weights in .*bert lack .*layer\.2\.attention.* and others"):
-        use(folder)
+LACKING = [
+    ({"num_hidden_layers": 3}, r"weights in .*bert lack .*layer\.2\.attention"),
+    ({"num_hidden_layers": 1}, r"weights in .*bert hold .*layer\.1\.attention"),
+    ({"intermediate_size": 48}, r"config\.json do not make an encoder"),
+]
 
 
 @pytest.mark.parametrize("use", [encode, score])
-def test_a_layer_is_not_left_out(folder, use):
-    change(folder / "config.json", num_hidden_layers=1)
-    with pytest.raises(ValueError, match=r"weights in .*bert hold .*layer\.1\.attention.* no place for"):
+@pytest.mark.parametrize(("settings", "message"), LACKING)
+def test_weights_that_do_not_fit(folder, use, settings, message):
+    change(folder / "config.json", **settings)
+    with pytest.raises(ValueError, match=message):
         use(folder)
+
+
+@pytest.mark.parametrize("name", ["OwnModel", "RobertaModel"])
+def test_another_architecture(folder, name):
+    change(folder / "config.json", architectures=[name])
+    with pytest.raises(ValueError, match=rf"config\.json names the architecture {name}.*expected BertModel"):
+        encode(folder)
+    change(folder / "config.json", architectures=["BertForSequenceClassification"], num_labels=1)
+    with pytest.raises(ValueError, match=r"lack classifier\.bias, classifier\.weight"):
+        score(folder)
 
 
 def test_fewer_layers_may_be_asked_for(folder, tmp_path):
@@ -76,13 +79,6 @@ def test_fewer_layers_may_be_asked_for(folder, tmp_path):
     assert numpy.array_equal(spacy.load(tmp_path / "saved")(TEXT).vector, nlp(TEXT).vector)
 
 
-@pytest.mark.parametrize("use", [encode, score])
-def test_shapes_that_do_not_fit(folder, use):
-    change(folder / "config.json", intermediate_size=48)
-    with pytest.raises(ValueError, match=r"weights in .*config\.json do not make an encoder"):
-        use(folder)
-
-
 def test_a_pooler_without_weights_is_taken_off(folder, tiny_bert):
     vector = encode(folder)
     model = BertForMaskedLM(AutoConfig.from_pretrained(tiny_bert))
@@ -91,103 +87,34 @@ def test_a_pooler_without_weights_is_taken_off(folder, tiny_bert):
     assert numpy.array_equal(encode(folder), vector)
 
 
-@pytest.mark.spacy_transformers
-def test_a_shared_pooler_without_weights_is_taken_off(folder, tiny_bert):
-    model = BertForMaskedLM(AutoConfig.from_pretrained(tiny_bert))
-    model.bert.load_state_dict(BertModel.from_pretrained(tiny_bert).state_dict(), strict=False)
-    model.save_pretrained(folder)
-    for precision in ("float32", "reference"):
-        nlp = spacy.blank("en")
-        architecture = {"@architectures": "spacy-sbert.TransformerModel.v1", "name": str(folder)}
-        nlp.add_pipe("transformer", config={"model": {**architecture, "precision": precision}})
-        assert "pooler_output" not in nlp(TEXT)._.trf_data.model_output
-        again = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
-        assert "pooler_output" not in again(TEXT)._.trf_data.model_output
-
-
-def test_a_classifier_that_lacks_its_head(tiny_bert, folder):
-    change(folder / "config.json", architectures=["BertForSequenceClassification"], num_labels=1)
-    with pytest.raises(ValueError, match=r"lack classifier\.bias, classifier\.weight"):
-        score(folder)
-
-
-@pytest.mark.parametrize("name", ["OwnModel", "JinaBertModel", "RobertaModel"])
-def test_another_architecture(folder, name):
-    change(folder / "config.json", architectures=[name])
-    with pytest.raises(ValueError, match=rf"config\.json names the architecture {name}.*expected BertModel"):
-        encode(folder)
-
-
 @pytest.mark.parametrize("name", ["BertForMaskedLM", "BertForCL"])
 def test_a_head_that_is_not_loaded(folder, tiny_bert, name):
     change(folder / "config.json", architectures=[name])
     assert numpy.array_equal(encode(folder), encode(tiny_bert))
 
 
-@pytest.mark.parametrize("kind", ["own.Transformer", "sentence_transformers.models.MLMTransformer", "Transformer"])
-def test_a_foreign_transformer_module(folder, kind):
-    (folder / "modules.json").write_text(json.dumps([{"path": "", "type": kind}]))
-    with pytest.raises(ValueError, match=rf"(modules\.json names|has) the module {kind}"):
-        encode(folder)
-
-
-def test_a_foreign_module_is_unknown(folder):
-    modules = [{"path": "", "type": "sentence_transformers.models.Transformer"}, {"path": "1", "type": "own.Normalize"}]
-    (folder / "modules.json").write_text(json.dumps(modules))
-    with pytest.raises(ValueError, match=r"with own\.Normalize"):
-        encode(folder)
-    assert numpy.linalg.norm(encode(folder, normalize=False)) != pytest.approx(1)
-
-
 # Values
 
 
-@pytest.mark.parametrize("given", [-3, 0, "8", 8.5, True, [8]])
+@pytest.mark.parametrize("given", [0, "8", True])
 def test_max_seq_length_is_a_number(folder, given):
     change(folder / "sentence_bert_config.json", max_seq_length=given)
     with pytest.raises(ValueError, match=r"sentence_bert_config\.json.*max_seq_length = .*a whole number above 0"):
         encode(folder)
 
 
-@pytest.mark.parametrize("given", [1, 2])
-def test_max_seq_length_leaves_room(folder, given):
-    change(folder / "sentence_bert_config.json", max_seq_length=given)
-    with pytest.raises(ValueError, match=f"limited to {given} wordpieces .*2 are special tokens"):
-        encode(folder)
-    change(folder / "sentence_bert_config.json", max_seq_length=3)
-    with pytest.warns(UserWarning, match="limit of 3 wordpieces"):
-        assert encode(folder).any()
-
-
-def test_pairs_need_more_room(folder):
-    change(folder / "sentence_bert_config.json", max_seq_length=7)
-    with pytest.raises(ValueError, match="max_length = 7 wordpieces: expected 8 to 24"):
-        score(folder)
-
-
 WRONG = [
-    ("modules.json", 5, "a list of objects"),
     ("modules.json", [{"type": 1, "path": ""}], "a list of objects"),
-    ("sentence_bert_config.json", [1], "a JSON object"),
     ("sentence_bert_config.json", {"do_lower_case": "no"}, "true or false"),
     ("config_sentence_transformers.json", "x", "a JSON object"),
-    ("config_sentence_transformers.json", {"prompts": ["query: "]}, "an object of strings"),
     ("config_sentence_transformers.json", {"prompts": {"query": 5}}, "an object of strings"),
-    ("config_sentence_transformers.json", {"default_prompt_name": 5}, "a string"),
     ("config_sentence_transformers.json", {"truncate_dim": "8"}, "a whole number"),
-    ("1_Pooling/config.json", {"pooling_mode_cls_token": "yes"}, "true or false"),
     ("1_Pooling/config.json", {"pooling_mode": 5}, "a string, or a list of them"),
     ("1_Pooling/config.json", {"include_prompt": "x"}, "true or false"),
-    ("config.json", [1], "a JSON object"),
     ("config.json", {"num_hidden_layers": 10**9}, "at most 1000"),
-    ("config.json", {"num_hidden_layers": "2"}, "a whole number"),
-    ("config.json", {"hidden_size": -1}, "a whole number above 0"),
     ("config.json", {"layer_norm_eps": None}, "a number between 0 and 1"),
     ("config.json", {"hidden_act": "x"}, "do not make an encoder"),
-    ("config.json", {"model_type": 5}, "Cannot read"),
-    ("tokenizer_config.json", [1], "a JSON object"),
     ("tokenizer_config.json", {"model_max_length": "24"}, "a whole number above 0"),
-    ("tokenizer_config.json", {"do_lower_case": "no"}, "true or false"),
     ("special_tokens_map.json", 5, "a JSON object"),
 ]
 
@@ -209,20 +136,12 @@ def test_wrong_types_are_named(folder, name, content, expected):
     assert str(folder / name) in str(caught.value)
 
 
-@pytest.mark.parametrize("cut", [0, 0.3, 0.9])
+@pytest.mark.parametrize("cut", [0, 0.9])
 @pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "config.json", "model.safetensors"])
 def test_a_cut_file_is_named(folder, name, cut):
     content = (folder / name).read_bytes()
     (folder / name).write_bytes(content[: int(len(content) * cut)])
     with pytest.raises(ValueError, match=name):
-        encode(folder)
-
-
-@pytest.mark.parametrize("content", ["", "[UNK]"])
-def test_a_vocabulary_alone_that_is_cut(folder, content):
-    (folder / "tokenizer.json").unlink()
-    (folder / "vocab.txt").write_text(content)
-    with pytest.raises(ValueError, match=r"vocab\.txt|the tokenizer of"):
         encode(folder)
 
 
@@ -235,7 +154,6 @@ def test_a_vocabulary_alone_that_is_cut(folder, content):
         ("transformer_config", {"hidden_dropuot_prob": 0.2}, "hidden_dropout_prob"),
         ("transformer_config", {"trust_remote_code": True}, "leave it out"),
         ("tokenizer_config", {"do_lowercase": False}, "do_lower_case"),
-        ("tokenizer_config", {"use_fats": True}, "use_fast"),
         ("tokenizer_config", {"max_length": 12}, "model_max_length"),
     ],
 )
@@ -245,26 +163,9 @@ def test_an_unknown_key_is_named(folder, setting, given, near):
 
 
 @pytest.mark.parametrize(
-    ("setting", "given"),
-    [
-        ("tokenizer_config", {"do_lower_case": "no"}),
-        ("tokenizer_config", {"model_max_length": "12"}),
-        ("transformer_config", {"hidden_dropout_prob": "x"}),
-        ("transformer_config", {"num_hidden_layers": 10**9}),
-        ("transformer_config", {"layer_norm_eps": None}),
-    ],
-)
-def test_a_setting_of_another_type_is_named(folder, setting, given):
-    with pytest.raises(ValueError, match=f"with this {setting}: {next(iter(given))} = "):
-        encode(folder, **{setting: given})
-
-
-@pytest.mark.parametrize(
     "given",
     [
-        {"use_fast": True},
         {"use_fast": False},
-        {"do_lower_case": True},
         {"truncation_side": "right", "model_max_length": 20, "padding_side": "right"},
         {"strip_accents": True, "tokenize_chinese_chars": True},
         {"clean_up_tokenization_spaces": True, "additional_special_tokens": [], "unk_token": "[UNK]"},
@@ -272,16 +173,6 @@ def test_a_setting_of_another_type_is_named(folder, setting, given):
 )
 def test_settings_of_tokenizers(folder, given):
     assert numpy.allclose(encode(folder, tokenizer_config=given), encode(folder), atol=1e-6)
-
-
-def test_settings_of_tokenizers_in_python(folder):
-    """Version 5 has none, and would ignore them."""
-    given = {"do_basic_tokenize": True, "never_split": None}
-    if INSTALLED.major < 5:
-        assert numpy.allclose(encode(folder, tokenizer_config=given), encode(folder), atol=1e-6)
-    else:
-        with pytest.raises(ValueError, match="Unknown key 'do_basic_tokenize' in tokenizer_config"):
-            encode(folder, tokenizer_config=given)
 
 
 def test_lower_case_is_asked_for(folder):
@@ -293,19 +184,13 @@ def test_lower_case_is_asked_for(folder):
 @pytest.mark.parametrize(
     "given",
     [
-        {"hidden_dropout_prob": 0.2},
-        {"output_attentions": True},
+        {"hidden_dropout_prob": 0.2, "output_attentions": True},
         {"output_hidden_states": True, "attn_implementation": "eager"},
         {"classifier_dropout": 0.1, "use_cache": False, "num_labels": 3, "torch_dtype": "float32"},
     ],
 )
 def test_settings_of_transformers(folder, given):
     assert numpy.allclose(encode(folder, transformer_config=given), encode(folder), atol=1e-6)
-
-
-def test_frozen_is_a_list():
-    with pytest.raises(ValueError, match="Cannot use frozen = 'abc': expected a list"):
-        spacy.blank("en").add_pipe("sbert", config={"model": {"frozen": "abc"}})
 
 
 def test_nothing_is_said_of_the_real_model(minilm, caplog, capfd):
@@ -323,20 +208,32 @@ def test_nothing_is_said_of_the_real_model(minilm, caplog, capfd):
     assert shim._model.pooler is not None
 
 
-def test_own_classes_are_those_that_auto_classes_load():
-    config = BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8)
-    kinds = {AutoModel: BertModel, AutoModelForSequenceClassification: BertForSequenceClassification}
-    for auto_class, kind in kinds.items():
-        assert own_class(auto_class, config) is kind is type(auto_class.from_config(config))
+@pytest.mark.spacy_transformers
+def test_a_shared_pooler_without_weights_is_taken_off(folder, tiny_bert):
+    model = BertForMaskedLM(AutoConfig.from_pretrained(tiny_bert))
+    model.bert.load_state_dict(BertModel.from_pretrained(tiny_bert).state_dict(), strict=False)
+    model.save_pretrained(folder)
+    for precision in ("float32", "reference"):
+        nlp = spacy.blank("en")
+        architecture = {"@architectures": "spacy-sbert.TransformerModel.v1", "name": str(folder)}
+        nlp.add_pipe("transformer", config={"model": {**architecture, "precision": precision}})
+        assert "pooler_output" not in nlp(TEXT)._.trf_data.model_output
+        again = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
+        assert "pooler_output" not in again(TEXT)._.trf_data.model_output
 
 
-def test_auto_classes_load_what_is_not_plain():
-    class OwnConfig(BertConfig):
-        """Of a class that Transformers does not know."""
+@pytest.mark.parametrize("kind", ["own.Transformer", "sentence_transformers.models.MLMTransformer", "Transformer"])
+def test_a_foreign_transformer_module(folder, kind):
+    (folder / "modules.json").write_text(json.dumps([{"path": "", "type": kind}]))
+    with pytest.raises(ValueError, match=rf"(modules\.json names|has) the module {kind}"):
+        encode(folder)
 
-    class Namesake(BertConfig):
-        """Of a class that is named as one that it knows."""
 
-    Namesake.__name__ = "BertConfig"
-    for config in (FunnelConfig(), OwnConfig(), Namesake()):  # Funnel: two classes, by its architectures
-        assert own_class(AutoModel, config) is None
+@pytest.mark.parametrize("given", [1, 2])
+def test_max_seq_length_leaves_room(folder, given):
+    change(folder / "sentence_bert_config.json", max_seq_length=given)
+    with pytest.raises(ValueError, match=f"limited to {given} wordpieces .*2 are special tokens"):
+        encode(folder)
+    change(folder / "sentence_bert_config.json", max_seq_length=3)
+    with pytest.warns(UserWarning, match="limit of 3 wordpieces"):
+        assert encode(folder).any()

@@ -6,14 +6,12 @@ from operator import attrgetter
 import numpy
 import pytest
 import torch
-import transformers
 from small_models import FAMILIES, MODELS, SIZES, by_window, make_model, make_rows, make_window
 from transformers import AlbertConfig, AlbertModel, BertConfig, BertModel, DistilBertModel, MPNetModel
 
 from spacy_sbert.encoder.engine import families, private_torch
 from spacy_sbert.encoder.engine.layout import lay_out, on_device
 from spacy_sbert.encoder.engine.packed_bert import PackedBert, is_packable
-from spacy_sbert.encoder.engine.passes import PLACES_APART
 from spacy_sbert.encoder.wordpieces import Wordpieces
 
 WITHOUT_TYPES = (MPNetModel, DistilBertModel)
@@ -49,17 +47,12 @@ def cosine(given, expected):
 @pytest.mark.parametrize("name", MODELS)
 def test_states_are_those_of_each_window_alone(name, with_types):
     model = make_model(name)
+    assert is_packable(model)
     rows = make_rows(model.config.type_vocab_size if with_types else 1)
     expected = alone(model, rows)
     given = by_window(PackedBert(model, torch.float32), rows)
     assert len(given) == 7 and torch.cat(expected).std() > 0.3
     assert largest_difference(given, expected) < 1e-5
-
-
-def test_families_are_named_as_their_classes_are():
-    for name in families.FAMILIES:
-        kind = getattr(transformers, name.rpartition(".")[2])
-        assert f"{kind.__module__}.{kind.__qualname__}" == f"transformers.models.{name}"
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -72,15 +65,6 @@ def test_neighbours_have_no_influence(name, dtype):
     given, changed = by_window(encoder, rows), by_window(encoder, others, padding=9)
     equal = [torch.equal(a, b) for a, b in zip(given, changed, strict=True)]
     assert equal == [True, False, True, True, False, True, True]
-
-
-@pytest.mark.parametrize("name", FAMILIES)
-def test_all_wordpieces_of_a_window_attend_to_each_other(name):
-    encoder = PackedBert(make_model(name), torch.float32)
-    rows, others = make_rows(), make_rows()
-    others[0][0][0][-1] += 1
-    first, changed = by_window(encoder, rows)[0], by_window(encoder, others)[0]
-    assert ((first - changed).abs().amax(dim=1) > 1e-3).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -109,19 +93,13 @@ def test_bfloat16_is_close(name):
     assert largest_difference(given, expected) > 1e-4, "it is half precision"
 
 
-@pytest.mark.parametrize("n_types", [1, 3])
-def test_minilm(minilm, n_types):
+def test_minilm(minilm):
     model = minilm.get_pipe("sbert").model.get_ref("encoder").get_ref("transformer").shim
     model.load()
-    rows = [[make_window(n, min(n_types, 2), seed=n) for n in row] for row in ([30, 20, 14], [60])]
+    rows = [[make_window(n, 2, seed=n) for n in row] for row in ([30, 20, 14], [60])]
     model = model._model.eval()
     assert is_packable(model)
     assert largest_difference(by_window(PackedBert(model, torch.float32), rows, width=64), alone(model, rows)) < 1e-5
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_bert_and_its_like_are_packable(name):
-    assert is_packable(make_model(name))
 
 
 class Changed(BertModel):
@@ -178,18 +156,6 @@ OTHERS = {
 @pytest.mark.parametrize("make", OTHERS.values(), ids=OTHERS)
 def test_others_are_not_packable(make):
     assert not is_packable(make())
-
-
-def test_products_are_of_few_shapes():
-    """Of multiples of PLACES_APART, see passes."""
-    engine, seen = PackedBert(make_model("bert"), torch.float32), []
-    for layer in engine.layers:
-        layer.linears = {
-            name: lambda states, product=product: seen.append(len(states)) or product(states)
-            for name, product in layer.linears.items()
-        }
-    by_window(engine, make_rows())
-    assert set(seen) == {PLACES_APART}
 
 
 @pytest.mark.parametrize(("length", "places"), [(9, 16), (17, 32), (33, 48)])

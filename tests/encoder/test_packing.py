@@ -5,7 +5,7 @@ import math
 import numpy
 import pytest
 
-from spacy_sbert.encoder.engine.packing import Packing, pack
+from spacy_sbert.encoder.engine.packing import pack
 from spacy_sbert.encoder.engine.passes import PLACES_APART, WIDTHS_APART, packed_passes, places_for
 
 
@@ -21,12 +21,12 @@ def random_lengths(seed):
 
 
 CASES = {
-    **{f"one_of_{n}": [n] for n in (1, 63, 64, 65, 128, 129, 256, 257, 512)},
+    **{f"one_of_{n}": [n] for n in (1, 64, 65, 128, 129, 512)},
     "full_rows": [64, 32, 32, 128, 64],
     "just_too_long": [33, 33, 65, 65],
     "one_of_512_among_sentences": [*sentence_lengths(50), 512, *sentence_lengths(50, seed=1)],
     "sentences": sentence_lengths(),
-    **{f"random_{seed}": random_lengths(seed) for seed in range(24)},
+    **{f"random_{seed}": random_lengths(seed) for seed in range(12)},
 }
 
 
@@ -44,24 +44,13 @@ def test_every_window_has_a_place_of_its_own(lengths):
     ]
     assert len(set(taken)) == len(taken) == lengths.sum()
     assert sorted(set(packing.row_of.tolist())) == list(range(len(packing.widths))), "no row is empty"
-
-
-@pytest.mark.parametrize("lengths", CASES.values(), ids=CASES)
-def test_rows_ascend_and_none_is_wider_than_need_be(lengths):
-    packing = pack(numpy.asarray(lengths))
     assert (numpy.diff(packing.widths) >= 0).all()
     for row, width in enumerate(packing.widths.tolist()):
-        inside = numpy.asarray(lengths)[packing.row_of == row].tolist()
-        assert width in (64, 128) or inside == [width], "a long window has a row of its own"
-
-
-@pytest.mark.parametrize("lengths", CASES.values(), ids=CASES)
-def test_rows_of_one_width(lengths):
-    lengths = numpy.asarray(lengths)
-    packing = pack(lengths, one_width=True)
-    assert set(packing.widths.tolist()) == {max(64, lengths.max())}
-    assert (packing.column_of + lengths <= packing.widths[packing.row_of]).all()
-    assert len(packing.widths) == 1 or lengths.sum() > packing.widths.sum() / 2, "half empty rows would be one"
+        assert width in (64, 128) or lengths[packing.row_of == row].tolist() == [width], "a long window is alone"
+    one = pack(lengths, one_width=True)
+    assert set(one.widths.tolist()) == {max(64, lengths.max())}
+    assert (one.column_of + lengths <= one.widths[one.row_of]).all()
+    assert len(one.widths) == 1 or lengths.sum() > one.widths.sum() / 2, "half empty rows would be one"
 
 
 def test_sentences_leave_little_empty():
@@ -84,18 +73,6 @@ def test_sentences_leave_little_empty():
 )
 def test_the_cheaper_width(length, n, expected):
     assert pack(numpy.full(n, length)).widths.tolist() == expected
-
-
-def test_the_cost_grows_with_places_and_with_what_each_attends_to():
-    assert Packing(numpy.array([0]), numpy.array([0]), numpy.array([64])).cost == pytest.approx(64)
-    three = Packing(numpy.arange(3), numpy.zeros(3, "int64"), numpy.array([64, 128, 256]))
-    assert three.cost == pytest.approx(64 + 128 * 1.15 + 256 * 1.45)
-
-
-def test_the_order_of_windows_does_not_matter():
-    lengths = sentence_lengths(300)
-    shuffled = numpy.random.default_rng(5).permutation(lengths)
-    assert pack(lengths).widths.tolist() == pack(shuffled).widths.tolist()
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,6 @@ from sentence_transformers.sentence_transformer.modules import Pooling, Transfor
 from transformers import BertTokenizerFast, DistilBertConfig, DistilBertModel
 
 from spacy_sbert.component.upstream import find_transformer
-from spacy_sbert.encoder.engine.passes import reference_passes
-from spacy_sbert.encoder.wordpieces import Wordpieces
 from spacy_sbert.vectors.computing import budget_of
 
 WORDS = ["a", "man", "is", "eating", "food", "the", "cat", "sat", "on", "the", "mat", "and", "he", "ran", "fast"]
@@ -58,32 +56,6 @@ def test_prompts(make_nlp, theirs):
     assert numpy.array_equal(given, theirs.encode(texts, prompt="the cat: "))
 
 
-def test_windows_have_the_states_they_have_otherwise(make_nlp):
-    text = " ".join(WORDS * 5)
-    vectors = [
-        make_nlp(model={"overflow": "windows", "precision": precision})(text).vector
-        for precision in ("float32", "reference")
-    ]
-    assert numpy.allclose(*vectors, atol=1e-5)
-
-
-def test_batches():
-    n_characters = numpy.random.default_rng(1).integers(1, 30, 100)
-    lengths = numpy.random.default_rng(2).integers(1, 9, 100)
-    nothing = numpy.zeros(100, dtype="int64")
-    pieces = numpy.zeros(lengths.sum(), dtype="int64")
-    passes = reference_passes(
-        Wordpieces(nothing, lengths, pieces, None, pieces > 0, None, nothing, n_characters=n_characters)
-    )
-    assert [len(one.windows) for one in passes] == [32, 32, 32, 4]
-    order = numpy.concatenate([one.windows for one in passes])
-    assert sorted(order) == list(range(100)) and (numpy.diff(n_characters[order]) <= 0).all()
-    for one in passes:
-        width = lengths[one.windows].max()
-        assert one.shape == (len(one.windows), width)
-        assert one.starts.tolist() == list(range(0, one.shape[0] * width, width))
-
-
 @pytest.mark.spacy_transformers
 @pytest.mark.parametrize("precision", ["reference", "float32"])
 def test_a_shared_encoder_that_is_no_bert(make_nlp, tiny_bert, tmp_path, precision):
@@ -120,9 +92,3 @@ def test_no_budget_beside_it(make_nlp):
     with pytest.raises(ValueError, match='max_batch_items = 64 and precision = "reference"'):
         budget_of(transformer, 64, [])
     assert budget_of(transformer, 0, []) > 0
-
-
-def test_not_for_pairs(make_nlp, tiny_bert):
-    nlp = make_nlp()
-    with pytest.raises(ValueError, match="Unknown precision 'reference': expected one of float32"):
-        nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert), "precision": "reference"}})

@@ -25,7 +25,6 @@ from spacy_sbert.encoder.engine.inference import Padded
 from spacy_sbert.encoder.engine.packed_bert import PackedBert
 from spacy_sbert.encoder.engine.passes import WIDTHS_APART
 from spacy_sbert.encoder.engine.runner import run
-from spacy_sbert.encoder.engine.windows import spread
 from spacy_sbert.encoder.wordpieces import Wordpieces
 
 SIZES = {
@@ -58,7 +57,7 @@ TRANSFORMERS = {
     "padded_mpnet": ("mpnet", False),
     "padded_distilbert": ("distilbert", False),
 }
-BUDGETS = [0, 8, 300, 10**6]
+BUDGETS = [0, 300, 10**6]
 
 
 def make_model(name):
@@ -166,7 +165,7 @@ def test_each_window_has_the_states_it_has_alone(name, budget):
 
 
 @pytest.mark.parametrize("n", [1, 3])
-@pytest.mark.parametrize("name", TRANSFORMERS)
+@pytest.mark.parametrize("name", ["packed_bert", "padded_bert", "padded_distilbert"])
 def test_any_number_of_threads(name, n, threads):
     model, encoder = make_encoder(name)
     windows = make_windows(LENGTHS)
@@ -183,15 +182,6 @@ def test_each_pass_of_several_runs_on_one_thread(threads):
     assert torch.get_num_threads() == 5
 
 
-def test_who_takes_some_parts_alone_is_not_kept_waiting(threads):
-    _, encoder = make_encoder("packed_bert")
-    threads(2)
-    parts = run(engine_of(encoder), wordpieces_of(make_windows(LENGTHS)), budget=100)
-    assert len(next(parts).windows) > 0
-    parts.close()
-    assert torch.get_num_threads() == 2
-
-
 @pytest.mark.parametrize("name", ["packed_bert", "padded_bert", "packed_electra"])
 def test_token_types(name):
     model, encoder = make_encoder(name)
@@ -202,15 +192,8 @@ def test_token_types(name):
     assert (expected[0] - one_by_one(model, windows[:1])[0]).abs().max() > 0.1
 
 
-@pytest.mark.parametrize("name", TRANSFORMERS)
-def test_one_window(name):
-    model, encoder = make_encoder(name)
-    windows = make_windows([7])
-    assert_alike(states_of(encoder, wordpieces_of(windows)), one_by_one(model, windows))
-
-
-@pytest.mark.parametrize("budget", [8, 300, 1000, 10**6])
-@pytest.mark.parametrize("name", TRANSFORMERS)
+@pytest.mark.parametrize("budget", [8, 1000, 10**6])
+@pytest.mark.parametrize("name", ["packed_bert", "packed_mpnet", "padded_bert"])
 def test_passes_keep_to_the_budget(name, budget, passes):
     _, encoder = make_encoder(name)
     seen = passes(encoder)
@@ -224,14 +207,6 @@ def test_passes_keep_to_the_budget(name, budget, passes):
     if budget == 1000:
         widest = max(len(ids) for ids, _ in seen)
         assert widest >= 1000 // 128 and len(seen) < 12, "the budget is used"
-
-
-@pytest.mark.parametrize("name", ["padded_bert", "padded_mpnet"])
-def test_a_window_longer_than_the_budget_is_alone(name, passes):
-    _, encoder = make_encoder(name)
-    seen = passes(encoder)
-    states_of(encoder, wordpieces_of(make_windows([5, 300, 5, 200, 20])), budget=100)
-    assert sorted(ids.shape for ids, _ in seen) == [(1, 200), (1, 300), (3, 20)]
 
 
 @pytest.mark.parametrize("name", ["packed_bert", "padded_distilbert"])
@@ -248,32 +223,12 @@ def test_equal_windows_are_encoded_once(name, passes):
     assert not (given[2] == 5.0).any(), "each has states of its own"
 
 
-@pytest.mark.parametrize(("name", "padding"), [("padded_roberta", 1), ("padded_mpnet", 1), ("padded_bert", 0)])
-def test_padding_has_the_id_the_encoder_knows(name, padding, passes):
-    model, encoder = make_encoder(name)
-    assert model.config.pad_token_id == padding
-    seen = passes(encoder)
-    states_of(encoder, wordpieces_of(make_windows([9, 4, 6])))
-    ((ids, held),) = seen
-    assert held.sum(1).tolist() == [9, 6, 4] and (ids[~held] == padding).all() and (ids[held] >= 3).all()
-
-
 @pytest.mark.parametrize("name", ["packed_roberta", "padded_roberta", "packed_mpnet", "padded_mpnet"])
 def test_padding_that_a_text_spells_has_no_position(name):
     """The tokenizers of RoBERTa and MPNet know "<pad>" in a text, and their positions leave that out."""
     model, encoder = make_encoder(name)
     windows = [[0, 7, 1, 9, 10, 2], [0, 8, 9, 2]]
     assert_alike(states_of(encoder, wordpieces_of(windows)), one_by_one(model, windows))
-
-
-@pytest.mark.parametrize("name", ["bert", "electra", "mpnet", "distilbert"])
-def test_half_precision_comes_out_as_float32(name):
-    model = make_model(name)
-    windows = make_windows(LENGTHS)
-    given = torch.cat(states_of(PackedBert(model, torch.bfloat16), wordpieces_of(windows)))
-    expected = torch.cat(one_by_one(model, windows))
-    assert (given - expected).abs().max() > 1e-4
-    assert torch.cosine_similarity(given.flatten(), expected.flatten(), dim=0) > 0.999
 
 
 def make_esm():
@@ -299,6 +254,10 @@ def test_what_an_encoder_keeps_is_not_that_of_another_thread(threads):
         assert_alike(states_of(model, wordpieces_of(windows), 8), expected)
 
 
-def test_stretches():
-    assert spread(numpy.array([7, 0, 3]), numpy.array([2, 3, 1])).tolist() == [7, 8, 0, 1, 2, 3]
-    assert spread(numpy.array([5, 1, 9]), numpy.array([1, 0, 2])).tolist() == [5, 9, 10]
+def test_who_takes_some_parts_alone_is_not_kept_waiting(threads):
+    _, encoder = make_encoder("packed_bert")
+    threads(2)
+    parts = run(engine_of(encoder), wordpieces_of(make_windows(LENGTHS)), budget=100)
+    assert len(next(parts).windows) > 0
+    parts.close()
+    assert torch.get_num_threads() == 2

@@ -1,5 +1,8 @@
 """spacy-sbert.TransformerModel.v1 is a drop-in for spacy-transformers' own."""
 
+import json
+import shutil
+
 import numpy
 import pytest
 import spacy
@@ -12,7 +15,6 @@ from spacy_sbert.encoder.shim import TransformerShim
 from spacy_sbert.encoder.transformer import RowTransformer
 
 TEXTS = ["A man is eating food. He cannot go.", "", "The cat sat on the mat.", "dog"]
-DOC_SPANS = {"@span_getters": "spacy-transformers.doc_spans.v1"}
 
 
 def pipeline(folder, architecture, get_spans, **settings):
@@ -81,25 +83,6 @@ def test_doc_data_travels_as_spacy_transformers_does(make_nlp):
 
 
 @pytest.mark.spacy_transformers
-def test_works_without_initialize(make_nlp, tiny_bert):
-    nlp = spacy.blank("en")
-    model = {"@architectures": "spacy-sbert.TransformerModel.v1", "name": str(tiny_bert)}
-    nlp.add_pipe("transformer", config={"model": model})
-    assert nlp(TEXTS[0])._.trf_data.model_output.last_hidden_state.shape[-1] == 16
-
-
-@pytest.mark.spacy_transformers
-def test_copy_has_weights_and_optimizer_keys_of_its_own(make_nlp):
-    model = make_nlp("shared").get_pipe("transformer").model
-    model.initialize()
-    copied = model.copy()
-    assert isinstance(copied, RowTransformer) and copied.get_dim("nO") == 16 and copied.attrs["has_transformer"]
-    assert copied.shim.id != model.shim.id and copied.shim.name == model.shim.name
-    for (_, a), (_, b) in zip(model.transformer.named_parameters(), copied.transformer.named_parameters(), strict=True):
-        assert a is not b and numpy.array_equal(a.detach().numpy(), b.detach().numpy())
-
-
-@pytest.mark.spacy_transformers
 def test_settings_can_be_overridden_when_loading(make_nlp, tmp_path):
     long = "the cat sat on a mat he is eating food " * 6
     for encoder, path in (("own", "sbert"), ("shared", "transformer")):
@@ -119,18 +102,6 @@ def test_threads_may_come_first(tiny_bert):
         with ThreadPoolExecutor(6) as pool:
             vectors = list(pool.map(lambda _, nlp=nlp: nlp("The cat sat.").vector, range(6)))
         assert all(numpy.array_equal(vector, vectors[0]) for vector in vectors)
-
-
-def test_encoder_decoders_are_refused(tmp_path, tiny_bert):
-    import json
-    import shutil
-
-    folder = shutil.copytree(tiny_bert, tmp_path / "t5")
-    (folder / "config.json").write_text(json.dumps({"model_type": "t5", "d_model": 8}))
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sbert", config={"model": {"name": str(folder)}})
-    with pytest.raises(ValueError, match="is an encoder with a decoder"):
-        nlp("text")
 
 
 def new_shim(folder, **settings):
@@ -155,7 +126,7 @@ def test_saved_state_names_no_place_of_this_machine(tiny_bert):
     assert b"/tmp/" not in data and str(tiny_bert).encode() not in data
 
 
-@pytest.mark.parametrize("name", ["../evil.txt", "/etc/evil", "..", "sub/file"])
+@pytest.mark.parametrize("name", ["../evil.txt", "/etc/evil", "sub/file"])
 def test_files_do_not_leave_their_folder(tiny_bert, name):
     files = srsly.msgpack_loads(new_shim(tiny_bert).to_bytes())["files"]
     files[name] = b"evil"
@@ -163,15 +134,28 @@ def test_files_do_not_leave_their_folder(tiny_bert, name):
         new_shim("x").from_bytes(srsly.msgpack_dumps({"files": files}))
 
 
+@pytest.mark.spacy_transformers
+def test_copy_has_weights_and_optimizer_keys_of_its_own(make_nlp):
+    model = make_nlp("shared").get_pipe("transformer").model
+    model.initialize()
+    copied = model.copy()
+    assert isinstance(copied, RowTransformer) and copied.get_dim("nO") == 16 and copied.attrs["has_transformer"]
+    assert copied.shim.id != model.shim.id and copied.shim.name == model.shim.name
+    for (_, a), (_, b) in zip(model.transformer.named_parameters(), copied.transformer.named_parameters(), strict=True):
+        assert a is not b and numpy.array_equal(a.detach().numpy(), b.detach().numpy())
+
+
+def test_encoder_decoders_are_refused(tmp_path, tiny_bert):
+    folder = shutil.copytree(tiny_bert, tmp_path / "t5")
+    (folder / "config.json").write_text(json.dumps({"model_type": "t5", "d_model": 8}))
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", config={"model": {"name": str(folder)}})
+    with pytest.raises(ValueError, match="is an encoder with a decoder"):
+        nlp("text")
+
+
 def test_damaged_state(tiny_bert):
     files = srsly.msgpack_loads(new_shim(tiny_bert).to_bytes())["files"]
     del files[SETTINGS_FILE]
     with pytest.raises(ValueError, match="damaged"):
         new_shim("x").from_bytes(srsly.msgpack_dumps({"files": files}))
-
-
-def test_dropout_goes_through_the_transformer_config(make_nlp):
-    nlp = make_nlp(model={"transformer_config": {"hidden_dropout_prob": 0.5}})
-    nlp.initialize()
-    shim = nlp.get_pipe("sbert").model.get_ref("encoder").get_ref("transformer").shim
-    assert shim._model.config.hidden_dropout_prob == 0.5

@@ -44,22 +44,7 @@ def test_a_batch_is_padded_once_for_all_who_read_it(make_nlp, paddings):
     assert len(paddings) == 1
 
 
-def test_the_batch_is_that_of_its_docs(make_nlp):
-    nlp = make_nlp("shared")
-    transformer = nlp.get_pipe("transformer")
-    docs = [nlp.make_doc(text) for text in TEXTS]
-    batch = transformer.predict(docs)
-    rows = [data.model_output.last_hidden_state for data in batch.doc_data if data.model_output]
-    assert numpy.array_equal(batch.model_output.last_hidden_state.numpy(), numpy.concatenate(rows))
-    assert batch.wordpieces.strings == [row for data in batch.doc_data for row in data.wordpieces.strings]
-    assert batch.align.lengths.sum() == sum(data.align.lengths.sum() for data in batch.doc_data)
-    assert batch.model_output.attentions is None
-    with pytest.raises(AttributeError, match="nothing"):
-        batch.nothing  # noqa: B018
-
-
-@pytest.mark.parametrize("unit", ["doc", "sent", "doc+sent"])
-@pytest.mark.parametrize("overflow", ["truncate", "windows"])
+@pytest.mark.parametrize(("unit", "overflow"), [("doc+sent", "truncate"), ("doc", "windows")])
 def test_vectors_are_the_same_of_what_was_read_before(make_nlp, unit, overflow):
     nlp = make_nlp("shared", unit=unit, transformer={"overflow": overflow})
     sbert = nlp.get_pipe("sbert")
@@ -73,18 +58,6 @@ def test_vectors_are_the_same_of_what_was_read_before(make_nlp, unit, overflow):
         if doc.text:
             assert numpy.allclose(own["states"], again.wordpieces.states, atol=1e-6)
             assert numpy.array_equal(own["characters"], again.wordpieces.characters)
-
-
-def test_what_is_set_on_a_doc_is_what_sentence_encoders_read(make_nlp):
-    nlp = make_nlp("shared")
-    doc = nlp(TEXTS[0])
-    output = deepcopy(doc._.trf_data.model_output)
-    output["last_hidden_state"] = output["last_hidden_state"] * 0 + numpy.arange(16, dtype="float32")
-    for data in (doc._.trf_data, nlp(TEXTS[0])._.trf_data):  # read before, and not
-        data.model_output = output
-        doc._.trf_data = data
-        (encoded,) = nlp.get_pipe("sbert").predict([doc])
-        assert numpy.allclose(encoded.wordpieces.states, numpy.arange(16))
 
 
 def test_copies_and_bytes_are_what_spacy_transformers_knows(make_nlp):
@@ -102,23 +75,6 @@ def test_copies_and_bytes_are_what_spacy_transformers_knows(make_nlp):
     assert numpy.allclose(encoded.vectors[0], doc.vector, atol=1e-6)
 
 
-def test_the_pooler_is_that_of_the_weights_that_encoded(make_nlp):
-    nlp = make_nlp("shared")
-    expected, doc = nlp(TEXTS[0])._.trf_data.model_output.pooler_output, nlp(TEXTS[0])
-    nlp.get_pipe("transformer").model.shim.network.pooler.dense.weight.data.zero_()
-    assert numpy.array_equal(doc._.trf_data.model_output.pooler_output, expected) and expected.any()
-
-
-@pytest.mark.parametrize("unit", ["doc", "sent"])
-def test_a_slow_tokenizer_gives_what_an_own_encoder_has(make_nlp, unit):
-    slow = {"tokenizer_config": {"use_fast": False}}
-    shared, own = make_nlp("shared", unit=unit, transformer=slow), make_nlp(unit=unit, model=slow)
-    for given, expected in zip(shared.pipe(TEXTS), own.pipe(TEXTS), strict=True):
-        assert numpy.allclose(given.vector, expected.vector, atol=1e-6)
-        for ours, theirs in zip(given, expected, strict=True):
-            assert numpy.allclose(ours.vector, theirs.vector, atol=1e-6)
-
-
 def test_docs_are_kept_by_nobody(make_nlp):
     docs = list(make_nlp("shared").pipe(TEXTS))
     kept = [ref(doc) for doc in docs]
@@ -128,3 +84,22 @@ def test_docs_are_kept_by_nobody(make_nlp):
         assert [doc() for doc in kept] == [None] * len(TEXTS)
     finally:
         gc.enable()
+
+
+def test_what_is_set_on_a_doc_is_what_sentence_encoders_read(make_nlp):
+    nlp = make_nlp("shared")
+    doc = nlp(TEXTS[0])
+    output = deepcopy(doc._.trf_data.model_output)
+    output["last_hidden_state"] = output["last_hidden_state"] * 0 + numpy.arange(16, dtype="float32")
+    for data in (doc._.trf_data, nlp(TEXTS[0])._.trf_data):  # read before, and not
+        data.model_output = output
+        doc._.trf_data = data
+        (encoded,) = nlp.get_pipe("sbert").predict([doc])
+        assert numpy.allclose(encoded.wordpieces.states, numpy.arange(16))
+
+
+def test_the_pooler_is_that_of_the_weights_that_encoded(make_nlp):
+    nlp = make_nlp("shared")
+    expected, doc = nlp(TEXTS[0])._.trf_data.model_output.pooler_output, nlp(TEXTS[0])
+    nlp.get_pipe("transformer").model.shim.network.pooler.dense.weight.data.zero_()
+    assert numpy.array_equal(doc._.trf_data.model_output.pooler_output, expected) and expected.any()

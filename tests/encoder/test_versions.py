@@ -108,12 +108,6 @@ def test_attention_that_is_not_causal_is_not_read_as_causal(make_folder):
         assert abs(found - causal).max() > 1e-3
 
 
-def test_an_encoder_that_is_never_causal_may_say_so(tiny_bert, tmp_path):
-    folder = shutil.copytree(tiny_bert, tmp_path / "bert")
-    change(folder / "config.json", is_causal=False)
-    assert numpy.array_equal(text_encoder(folder).encode(TEXTS), text_encoder(tiny_bert).encode(TEXTS))
-
-
 @pytest.mark.parametrize(
     "rope",
     [
@@ -170,14 +164,6 @@ def test_settings_of_a_newer_version_are_named_once(make_folder):
     assert len(told) == 1 and "99.1" in told[0] and f"{INSTALLED} does not know: attention_sink, gated." in told[0]
 
 
-def test_folders_of_this_version_and_earlier_ones_say_nothing(make_folder, tiny_bert):
-    folders = [make_folder(Qwen3Model, Qwen3Config, transformers_version="4.2.0", attention_sink=4), tiny_bert]
-    for folder in folders:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("error", message=".*sbert-unknown-settings")
-            text_encoder(folder)
-
-
 # Tokenizers
 
 
@@ -200,11 +186,3 @@ def test_the_last_token_of_a_decoder(make_folder, kinds, side):
     encoder = text_encoder(folder, pooling="lasttoken", normalize=False)
     assert numpy.allclose(encoder.encode(TEXTS), expected, atol=1e-6)  # together, texts of several lengths
     assert numpy.allclose(encoder.encode(TEXTS[2:]), expected[2:], atol=1e-6)
-
-
-def test_a_decoder_with_an_instruction(make_folder):
-    folder = make_folder(Qwen3Model, Qwen3Config)
-    encoder = text_encoder(folder, pooling="lasttoken", prompts={"query": "the man is "})
-    assert numpy.allclose(
-        encoder.encode(["eating food"], prompt_name="query"), encoder.encode(["the man is eating food"]), atol=1e-6
-    )

@@ -68,8 +68,7 @@ def rows_of(tokenizer, table, text):
 # What is looked up
 
 
-@pytest.mark.parametrize("name", ["embedding.weight", "embeddings"])
-@pytest.mark.parametrize("path", ["", "0_StaticEmbedding"])
+@pytest.mark.parametrize(("name", "path"), [("embedding.weight", ""), ("embeddings", "0_StaticEmbedding")])
 def test_a_text_is_the_mean_of_its_rows(tokenizer, table, tmp_path, name, path):
     nlp = load(write(tmp_path / "static", tokenizer, {name: table}, path=path))
     for text in TEXTS:
@@ -80,11 +79,6 @@ def test_a_text_is_the_mean_of_its_rows(tokenizer, table, tmp_path, name, path):
     given = nlp.get_pipe("sbert").encode(TEXTS)
     assert numpy.allclose(given, [doc.vector for doc in nlp.pipe(TEXTS)], rtol=0, atol=1e-6)
     assert not given[[1, 3]].any() and nlp.get_pipe("sbert").encode([]).shape == (0, WIDTH)
-
-
-def test_a_special_token_that_a_text_spells_is_looked_up(folder, tokenizer, table):
-    (first,) = rows_of(tokenizer, table, "[MASK]")
-    assert numpy.allclose(load(folder)("[MASK]").vector, first, atol=1e-6)
 
 
 def test_the_parts_of_a_doc(folder, tokenizer, table):
@@ -117,39 +111,12 @@ def test_poolings(folder, tokenizer, table, pooling):
         assert numpy.allclose(given, expected[pooling], atol=1e-6)
 
 
-def test_settings_of_vectors(folder, tokenizer, table):
-    mean = rows_of(tokenizer, table, TEXTS[0]).mean(axis=0)
-    unit = mean / numpy.linalg.norm(mean)
-    for settings, expected in (({"normalize": True}, unit), ({"normalize": True, "truncate_dim": 4}, unit[:4])):
-        assert numpy.allclose(load(folder, **settings)(TEXTS[0]).vector, expected, atol=1e-6)
-    assert numpy.allclose(load(folder).get_pipe("sbert").encode(TEXTS[:1], truncate_dim=2)[0], mean[:2], atol=1e-6)
-
-
-def test_a_dense_layer(folder, tokenizer, table):
-    nlp = load(folder, dense={"@layers": "spacy-sbert.Dense.v1", "nI": WIDTH, "nO": 3, "activation": "tanh"})
-    nlp.initialize()
-    dense = nlp.get_pipe("sbert").model.get_ref("pooling").dense
-    W, b = (next(node.get_param(name) for node in dense.walk() if node.has_param(name)) for name in ("W", "b"))
-    expected = numpy.tanh(W @ rows_of(tokenizer, table, TEXTS[0]).mean(axis=0) + b)
-    assert numpy.allclose(nlp(TEXTS[0]).vector, expected, atol=1e-6)
-    assert numpy.allclose(nlp.get_pipe("sbert").encode(TEXTS[:1])[0], expected, atol=1e-6)
-
-
 @pytest.mark.parametrize("chunk", [1, 7, 40])
-def test_many_texts_in_chunks_are_as_in_one(folder, monkeypatch, chunk):
+def test_chunks_give_the_same_bits(folder, monkeypatch, chunk):
     sbert, texts = load(folder).get_pipe("sbert"), [*TEXTS, "the dog ran " * 30, "", *TEXTS]
-    expected, looked_up = sbert.encode(texts), []
+    expected = sbert.encode(texts)
     monkeypatch.setattr(wordpiece_table, "CHUNK", chunk)
-    chunks = wordpiece_table.WordpieceTable._chunks
-
-    def counted(self, *given):
-        for states in chunks(self, *given):
-            looked_up.append(states.lengths)
-            yield states
-
-    monkeypatch.setattr(wordpiece_table.WordpieceTable, "_chunks", counted)
     assert numpy.array_equal(sbert.encode(texts), expected)
-    assert len(looked_up) > 1 and all(lengths[1:].sum() < chunk for lengths in looked_up)
 
 
 def test_no_text_is_too_long(folder, tokenizer, table):
@@ -172,15 +139,6 @@ def test_agrees_with_sentence_transformers(tokenizer, table, tmp_path):
     assert numpy.allclose(nlp.get_pipe("sbert").encode(texts), model.encode(texts), atol=1e-6)
 
 
-def test_in_processes(folder):
-    nlp = load(folder)
-    sbert = nlp.get_pipe("sbert")
-    expected = sbert.encode(TEXTS * 3)
-    assert numpy.allclose(sbert.encode(TEXTS * 3, window=4, n_process=2), expected, atol=1e-6)
-    given = [doc._.sbert_vector for doc in nlp.pipe(TEXTS * 3, n_process=2, batch_size=4)]
-    assert numpy.allclose(given, expected, atol=1e-6)
-
-
 # The way back
 
 
@@ -198,18 +156,6 @@ def test_gradient(folder):
     expected = finite_differences(lambda E: float((E[wordpieces.ids] * d_values).sum()), E.copy())
     assert relative_error(layer.get_grad("E"), expected) < 1e-6
     assert not layer.get_grad("E")[numpy.setdiff1d(numpy.arange(len(E)), wordpieces.ids)].any()
-
-
-def test_initialize_keeps_the_table_of_a_folder_and_draws_one_for_a_transformer(folder, table, tiny_bert, tokenizer):
-    nlp = load(folder)
-    nlp.initialize()
-    assert numpy.array_equal(reader(nlp).get_param("E"), table)
-    nlp = load(tiny_bert)
-    nlp.initialize()
-    drawn = reader(nlp).get_param("E")
-    assert drawn.shape == (tokenizer.get_vocab_size(), WIDTH) and drawn.std() > 0.01
-    nlp.initialize()
-    assert numpy.array_equal(reader(nlp).get_param("E"), drawn), "what was learned is not drawn anew"
 
 
 # Saving
@@ -230,6 +176,85 @@ def test_what_was_saved_stands_on_its_own(folder, tmp_path, used):
         assert numpy.allclose(one.get_pipe("sbert").encode(TEXTS[:1])[0], expected, atol=1e-6)
 
 
+# What is refused
+
+
+@pytest.mark.parametrize("use", ["call", "encode", "update"])
+def test_a_table_that_was_not_drawn_yet(tiny_bert, examples, use):
+    nlp = load(tiny_bert)
+    uses = {"call": lambda: nlp("a"), "encode": lambda: nlp.get_pipe("sbert").encode(["a"])}
+    uses["update"] = lambda: nlp.update(examples(nlp))
+    with pytest.raises(ValueError, match=r"has no table yet.*nlp\.initialize\(\)"):
+        uses[use]()
+
+
+@pytest.mark.parametrize(
+    "architecture", ["SentenceEncoder", pytest.param("TransformerModel", marks=pytest.mark.spacy_transformers)]
+)
+def test_a_transformer_is_not_made_of_a_static_folder(folder, architecture):
+    nlp, model = spacy.blank("en"), {"@architectures": f"spacy-sbert.{architecture}.v1", "name": str(folder)}
+    nlp.add_pipe("sbert" if architecture == "SentenceEncoder" else "transformer", config={"model": model})
+    with pytest.raises(ValueError, match=r"static.*spacy-sbert\.StaticSentenceEncoder\.v1"):
+        nlp("a")
+
+
+def nan(table):
+    table[2, 2] = numpy.nan
+    return {"embedding.weight": table}
+
+
+BAD_TABLES = {
+    "short": lambda table: {"embedding.weight": table[:-1].copy()},
+    "NaN": nan,
+    "two": lambda table: {"embeddings": table, "weights": table[:, 0].copy()},
+    "flat": lambda table: {"embedding.weight": table.reshape(-1).copy()},
+    "other": lambda table: {"linear.weight": table},
+}
+
+
+@pytest.mark.parametrize("kind", BAD_TABLES)
+def test_a_bad_table(folder, table, kind):
+    expected = rf"expected one table of finite numbers.* of \({len(table)}, width\)"
+    save_file(BAD_TABLES[kind](table), folder / "model.safetensors")
+    for use in (lambda nlp: nlp("a"), lambda nlp: nlp.initialize(), lambda nlp: nlp.to_bytes()):
+        with pytest.raises(ValueError, match=expected):
+            use(load(folder))
+
+
+@pytest.mark.parametrize("file", ["tokenizer.json", "model.safetensors"])
+def test_damaged_and_missing_files(folder, file):
+    content = (folder / file).read_bytes()
+    (folder / file).unlink()
+    with pytest.raises(ValueError, match=f"static has no {file}"):
+        load(folder)("a")
+    (folder / file).write_bytes(content[:200])
+    with pytest.raises((ValueError, OSError), match=r"static|" + file):
+        load(folder)("a")
+
+
+def test_prompts_and_widths_are_refused(folder):
+    with pytest.raises(ValueError, match=r"set width = 6"):
+        load(folder, width=7)("a")
+    nlp = load(folder)
+    for settings in ({"prompt": "query: "}, {"prompt_name": "query"}):
+        with pytest.raises(ValueError, match="a table of wordpieces"):
+            nlp.get_pipe("sbert").encode(["a"], **settings)
+    with pytest.raises(ValueError, match="a table of wordpieces"):
+        nlp.get_pipe("sbert").predict([nlp.make_doc("a")], prompt="query: ")
+
+
+def test_initialize_keeps_the_table_of_a_folder_and_draws_one_for_a_transformer(folder, table, tiny_bert, tokenizer):
+    nlp = load(folder)
+    nlp.initialize()
+    assert numpy.array_equal(reader(nlp).get_param("E"), table)
+    nlp = load(tiny_bert)
+    nlp.initialize()
+    drawn = reader(nlp).get_param("E")
+    assert drawn.shape == (tokenizer.get_vocab_size(), WIDTH) and drawn.std() > 0.01
+    nlp.initialize()
+    assert numpy.array_equal(reader(nlp).get_param("E"), drawn), "what was learned is not drawn anew"
+
+
 def test_identity(folder, tmp_path):
     nlp = load(folder)
     first, whole = identify(nlp.get_pipe("sbert")), pipeline_digest(nlp)
@@ -248,85 +273,3 @@ def test_identity(folder, tmp_path):
     save_file({"embedding.weight": table}, file)
     changed = [load(moved), load(folder, pooling="max"), load(folder, normalize=True), load(folder, truncate_dim=2)]
     assert len({first.digest, *(identify(one.get_pipe("sbert")).digest for one in changed)}) == 5
-
-
-# What is refused
-
-
-@pytest.mark.parametrize("use", ["call", "encode", "update"])
-def test_a_table_that_was_not_drawn_yet(tiny_bert, examples, use):
-    nlp = load(tiny_bert)
-    uses = {"call": lambda: nlp("a"), "encode": lambda: nlp.get_pipe("sbert").encode(["a"])}
-    uses["update"] = lambda: nlp.update(examples(nlp))
-    with pytest.raises(ValueError, match=r"\[sbert-no-table\] .*has no table yet.*nlp\.initialize\(\).*distill-static"):
-        uses[use]()
-
-
-def test_a_width_that_is_not_the_tables(folder):
-    with pytest.raises(ValueError, match=r"set width = 6"):
-        load(folder, width=7)("a")
-
-
-def test_a_slow_tokenizer(tiny_bert, tmp_path, monkeypatch):
-    from spacy_sbert.encoder import table_source
-
-    monkeypatch.setattr(table_source, "load_tokenizer", lambda source: type("Slow", (), {"is_fast": False}))
-    with pytest.raises(ValueError, match=r"\[sbert-slow-tokenizer\] The tokenizer of '.*bert' is a slow one"):
-        load(tiny_bert).initialize()
-
-
-@pytest.mark.parametrize(
-    "architecture", ["SentenceEncoder", pytest.param("TransformerModel", marks=pytest.mark.spacy_transformers)]
-)
-def test_a_transformer_is_not_made_of_a_static_folder(folder, architecture):
-    nlp, model = spacy.blank("en"), {"@architectures": f"spacy-sbert.{architecture}.v1", "name": str(folder)}
-    nlp.add_pipe("sbert" if architecture == "SentenceEncoder" else "transformer", config={"model": model})
-    with pytest.raises(ValueError, match=r"\[sbert-static-folder\] .*static.*spacy-sbert\.StaticSentenceEncoder\.v1"):
-        nlp("a")
-
-
-@pytest.mark.parametrize("missing", ["tokenizer.json", "model.safetensors"])
-def test_a_missing_file(folder, missing):
-    (folder / missing).unlink()
-    with pytest.raises(ValueError, match=f"static encoder in .*static has no {missing}: get it anew"):
-        load(folder)("a")
-
-
-def nan(table):
-    table[2, 2] = numpy.nan
-    return {"embedding.weight": table}
-
-
-BAD_TABLES = {
-    "short": lambda table: {"embedding.weight": table[:-1].copy()},
-    "NaN": nan,
-    "more": lambda table: {"embeddings": table, "weights": table[:, 0].copy()},
-    "flat": lambda table: {"embedding.weight": table.reshape(-1).copy()},
-    "other": lambda table: {"linear.weight": table},
-    "none": lambda table: {},
-}
-
-
-@pytest.mark.parametrize("kind", BAD_TABLES)
-def test_a_bad_table(folder, table, kind):
-    expected = rf"\[sbert-bad-table\] .*expected one table of finite numbers.* of \({len(table)}, width\)"
-    save_file(BAD_TABLES[kind](table), folder / "model.safetensors")
-    for use in (lambda nlp: nlp("a"), lambda nlp: nlp.initialize(), lambda nlp: nlp.to_bytes()):
-        with pytest.raises(ValueError, match=expected):
-            use(load(folder))
-
-
-@pytest.mark.parametrize("file", ["tokenizer.json", "model.safetensors"])
-def test_a_damaged_file(folder, file):
-    (folder / file).write_bytes((folder / file).read_bytes()[:200])
-    with pytest.raises((ValueError, OSError), match=r"static|" + file):
-        load(folder)("a")
-
-
-def test_prompts(folder):
-    nlp = load(folder)
-    for settings in ({"prompt": "query: "}, {"prompt_name": "query"}):
-        with pytest.raises(ValueError, match="a table of wordpieces"):
-            nlp.get_pipe("sbert").encode(["a"], **settings)
-    with pytest.raises(ValueError, match="a table of wordpieces"):
-        nlp.get_pipe("sbert").predict([nlp.make_doc("a")], prompt="query: ")

@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-import subprocess
 import sys
 from itertools import pairwise
 
@@ -13,7 +12,7 @@ from scipy import linalg
 
 from spacy_sbert.evaluation.baselines import BASELINES, TfIdf, make_baseline
 from spacy_sbert.evaluation.baselines.power_means import power_mean
-from spacy_sbert.evaluation.baselines.random_projection import RandomProjection, projection, word_signs
+from spacy_sbert.evaluation.baselines.random_projection import RandomProjection, word_signs
 from spacy_sbert.evaluation.baselines.smooth_inverse_frequency import SmoothInverseFrequency, read_counts
 from spacy_sbert.evaluation.store import VectorStore
 
@@ -53,18 +52,10 @@ def test_every_baseline_is_a_source(name, nlp, counts, tiny_bert):
     assert numpy.array_equal(rows, made(name, nlp, counts, tiny_bert).encode(CORPUS, CORPUS))
     assert VectorStore(source, None, lambda items, _: items)(CORPUS[:1], fit_on=CORPUS).shape == (1, rows.shape[1])
     assert not source.encode([""], [""]).any()
-
-
-@pytest.mark.parametrize("name", BASELINES)
-def test_a_baseline_learns_if_the_corpus_matters(name, nlp, counts, tiny_bert):
-    source = made(name, nlp, counts, tiny_bert)
+    if name in ("static", "sif", "power-means"):
+        assert not source.encode(["zebra", " "], CORPUS).any(), "no known words"
     one, other = source.encode(CORPUS[:1], CORPUS), source.encode(CORPUS[:1], CORPUS[:1])
     assert (one.shape != other.shape or not numpy.array_equal(one, other)) == source.learns
-
-
-@pytest.mark.parametrize("name", ["static", "sif", "power-means"])
-def test_texts_without_known_words_are_zero(name, nlp, counts, tiny_bert):
-    assert not made(name, nlp, counts, tiny_bert).encode(["zebra", " "], CORPUS).any()
 
 
 def test_digests_tell_vectors_apart(nlp, counts):
@@ -79,12 +70,6 @@ def test_digests_tell_vectors_apart(nlp, counts):
     assert RandomProjection(seed=1).digest != RandomProjection(seed=2).digest != RandomProjection(width=8).digest
     assert TfIdf(seed=1).digest != TfIdf(seed=2).digest
     assert make_baseline("power-means", nlp=nlp, powers=[3]).digest != make_baseline("power-means", nlp=nlp).digest
-
-
-def test_digests_are_the_same_in_another_process(nlp):
-    code = "from spacy_sbert.evaluation.baselines import TfIdf; print(TfIdf().digest)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == TfIdf().digest
 
 
 def test_average_of_static_vectors(nlp):
@@ -111,7 +96,7 @@ def test_power_means_are_ordered_and_odd():
     assert numpy.allclose(power_mean(-signed, 3), -power_mean(signed, 3))
 
 
-@pytest.mark.parametrize("power", [0, -1, 0.5, math.nan])
+@pytest.mark.parametrize("power", [0, 0.5, math.nan])
 def test_powers_without_a_real_mean_are_refused(nlp, power):
     with pytest.raises(ValueError, match=f"p = {power}: expected whole numbers above 0"):
         make_baseline("power-means", nlp=nlp, powers=[power])
@@ -140,20 +125,10 @@ def test_smooth_inverse_frequency(nlp, counts):
     assert numpy.allclose(source.encode(texts, ["zebra"]), before, atol=1e-6), "nothing known, nothing removed"
 
 
-def test_case_of_words_and_counts(nlp, counts):
-    """A vector is that of the token as it is written, a count that of its lower-cased form."""
-    row = SmoothInverseFrequency(nlp, counts, a=0.1).encode(["Cat"], ["dog"])[0].astype("float64")
-    u = numpy.array([3, -4, 0]) / 5
-    cat = numpy.array([0, 8, 0]) / 3
-    assert numpy.allclose(row, cat - u * (u @ cat), atol=1e-6)
-
-
 @pytest.mark.parametrize(
     "text, message",
     [
         ("the 7\ncat\n", r"line 2: expected a word, .*, got 'cat'"),
-        ("the 7\n\ncat x\n", r"line 3: .* got 'cat x'"),
-        ("the -7\n", r"line 1: .* got 'the -7'"),
         ("the 0\n", r"line 1: .* got 'the 0'"),
         ("a b 7\n", r"line 1: .* got 'a b 7'"),
         ("the 7\nthe 8\n", r"line 2: the word 'the' was counted before"),
@@ -209,11 +184,6 @@ def test_random_projection_adds_up_words():
     assert not numpy.array_equal(rows, RandomProjection(width=64, seed=4).encode(["cat", "dog", "cat dog", "dog"]))
 
 
-def test_signs_follow_from_word_and_seed():
-    bits = "".join(f"{byte:08b}" for byte in hashlib.shake_256(b"7 cat").digest(2))[:11]
-    assert word_signs("cat", 11, 7).tolist() == [1 if bit == "1" else -1 for bit in bits]
-
-
 def test_random_projection_keeps_inner_products():
     rng = numpy.random.default_rng(0)
     bags = rng.integers(0, 3, (60, 40))
@@ -222,12 +192,6 @@ def test_random_projection_keeps_inner_products():
     lengths = numpy.linalg.norm(bags, axis=1)
     errors = (rows @ rows.T - bags @ bags.T) / numpy.outer(lengths, lengths)
     assert numpy.abs(errors).max() < 6 * BOUND / 4096**0.5
-
-
-def test_random_projection_is_right_on_average():
-    bags = numpy.array([[2, 1, 1, 1, 0, 0], [0, 0, 1, 1, 2, 1]])  # 2 words in common: u . v = 2, u . u = v . v = 7
-    products = [numpy.prod(bags @ projection("abcdef", 16, seed), axis=0).sum() for seed in range(500)]
-    assert numpy.mean(products) == pytest.approx(2, abs=4 * numpy.sqrt((7 * 7 + 2 * 2) / 16 / 500))
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
@@ -255,3 +219,16 @@ def test_what_is_missing_is_said(nlp, counts):
     for name in ("tf-idf", "random-projection"):
         with pytest.raises(ValueError, match="width = 0"):
             make_baseline(name, width=0)
+
+
+def test_case_of_words_and_counts(nlp, counts):
+    """A vector is that of the token as it is written, a count that of its lower-cased form."""
+    row = SmoothInverseFrequency(nlp, counts, a=0.1).encode(["Cat"], ["dog"])[0].astype("float64")
+    u = numpy.array([3, -4, 0]) / 5
+    cat = numpy.array([0, 8, 0]) / 3
+    assert numpy.allclose(row, cat - u * (u @ cat), atol=1e-6)
+
+
+def test_signs_follow_from_word_and_seed():
+    bits = "".join(f"{byte:08b}" for byte in hashlib.shake_256(b"7 cat").digest(2))[:11]
+    assert word_signs("cat", 11, 7).tolist() == [1 if bit == "1" else -1 for bit in bits]

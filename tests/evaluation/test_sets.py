@@ -143,19 +143,6 @@ def test_triplets_with_equal_sentences_are_left_out_and_counted(tmp_path):
     assert "line 7" in evaluate(tmp_path, "triplets", Placed())["failed"]["wikisec"]
 
 
-def test_smt_of_2013_is_taken_where_it_is_there(tmp_path):
-    folder = write_year(tmp_path, 13)
-    found = evaluate(tmp_path, "sts")["tasks"]["STS13"]
-    assert "SMT" not in found["counts"] and found["notes"][0].startswith("Without the sub-set SMT of 750 pairs")
-    (folder / "STS.input.SMT.txt").write_text("one a\tother a\none b\tother b\n")
-    assert "STS.gs.SMT.txt is missing" in evaluate(tmp_path, "sts")["failed"]["STS13"]
-    (folder / "STS.gs.SMT.txt").write_text("1\n3\n")
-    found = evaluate(tmp_path, "sts")["tasks"]["STS13"]
-    assert found["counts"]["SMT"] == 2 and found["counts"]["all"] == 3 * 4 + 2
-    assert found["notes"][0].startswith("With the sub-set SMT") and not any("Without" in n for n in found["notes"])
-    assert any("official data set has 750" in note for note in found["notes"])
-
-
 def test_nli_needs_a_head_and_asks_it(make_nlp, tmp_path):
     rows = [("A man is eating.", "He can go.", "neutral"), ("The dog ran.", "The cat sat.", "contradiction")]
     keys = ("sentence1", "sentence2", "gold_label")
@@ -173,3 +160,16 @@ def test_nli_needs_a_head_and_asks_it(make_nlp, tmp_path):
     found = evaluate(tmp_path, "nli", PipelineSource(nlp))["tasks"]["SNLI-dev"]
     assert found["variants"][0]["scores"] == {"accuracy": 1.0} and found["counts"] == {"all": 2}
     assert found["intervals"] == {"accuracy": [1.0, 1.0]}
+
+
+def test_smt_of_2013_is_taken_where_it_is_there(tmp_path):
+    folder = write_year(tmp_path, 13)
+    found = evaluate(tmp_path, "sts")["tasks"]["STS13"]
+    assert "SMT" not in found["counts"] and found["notes"][0].startswith("Without the sub-set SMT of 750 pairs")
+    (folder / "STS.input.SMT.txt").write_text("one a\tother a\none b\tother b\n")
+    assert "STS.gs.SMT.txt is missing" in evaluate(tmp_path, "sts")["failed"]["STS13"]
+    (folder / "STS.gs.SMT.txt").write_text("1\n3\n")
+    found = evaluate(tmp_path, "sts")["tasks"]["STS13"]
+    assert found["counts"]["SMT"] == 2 and found["counts"]["all"] == 3 * 4 + 2
+    assert found["notes"][0].startswith("With the sub-set SMT") and not any("Without" in n for n in found["notes"])
+    assert any("official data set has 750" in note for note in found["notes"])

@@ -59,19 +59,6 @@ def test_the_weighted_mean_weighs_by_pairs(tmp_path):
     assert scores["weighted_mean"] != pytest.approx(scores["mean"], abs=1e-3)
 
 
-def test_a_constant_prediction_is_undefined(tmp_path):
-    class Constant(HashedSource):
-        def vector(self, text):
-            return numpy.ones(3, dtype="float32")
-
-    write_year(tmp_path)
-    result = evaluate(tmp_path, Constant())["tasks"]["STS12"]
-    scores = result["variants"][0]["scores"]["cosine"]["spearman"]
-    assert scores["pooled"] is None and scores["mean"] is None and scores["subsets"]["MSRpar"] is None
-    assert result["intervals"]["cosine.spearman.pooled"] is None
-    assert "NaN" not in json.dumps(result)
-
-
 def test_moments_are_of_all_rows_of_the_set(tmp_path):
     write_benchmark(tmp_path)
     source = HashedSource()
@@ -82,15 +69,6 @@ def test_moments_are_of_all_rows_of_the_set(tmp_path):
     expected = stats.spearmanr(cosine(scaled[:6], scaled[6:]), numpy.arange(6)).statistic
     assert [entry["normalization"] for entry in variants] == ["none", "zscore"]
     assert variants[1]["scores"]["cosine"]["spearman"]["pooled"] == pytest.approx(expected, abs=1e-12)
-
-
-def test_each_distinct_text_is_encoded_once(tmp_path):
-    write_year(tmp_path)
-    benchmark = write_benchmark(tmp_path)
-    benchmark.write_text(benchmark.read_text() + "main\tf\t2012\t9\t5\tfirst 0\tMSRpar left 0\n")
-    source = HashedSource()
-    results = evaluate(tmp_path, source)
-    assert len(source.seen) == len(set(source.seen)) == 5 * 4 * 2 + 12 == results["model"]["encoded"]
 
 
 def test_a_second_run_encodes_nothing_and_a_change_is_noticed(tmp_path):
@@ -172,19 +150,6 @@ def test_scores_without_sentences_are_an_error(tmp_path, kept, lost):
     assert f"STS.{kept}.MSRvid.txt is there" in results["failed"]["STS12"]
 
 
-def test_results_are_saved_where_nothing_but_broken_files_is_found(tmp_path):
-    (write_year(tmp_path) / "STS.gs.MSRvid.txt").unlink()
-    saved = []
-    results = evaluate(tmp_path, save=saved.append)
-    assert saved == [results] and list(results["failed"]) == ["STS12"] and not results["tasks"]
-
-
-def test_empty_files_are_an_error(tmp_path):
-    write_year(tmp_path)
-    write_benchmark(tmp_path).write_text("")
-    assert "sts-dev.csv" in evaluate(tmp_path)["failed"]["STSb-dev"]
-
-
 def test_sizes_that_do_not_fit_are_left_out_with_a_note(tmp_path):
     write_benchmark(tmp_path)
     settings = Settings(any_count=True, bootstrap=0, sizes=("own", "pca-3", "pca-100", "up-4"))
@@ -195,18 +160,7 @@ def test_sizes_that_do_not_fit_are_left_out_with_a_note(tmp_path):
     assert "None of the sizes pca-100" in failed["STSb-dev"]
 
 
-def test_versions_and_device_are_noticed(tmp_path, monkeypatch):
-    write_benchmark(tmp_path)
-    evaluate(tmp_path, cache=tmp_path / "cache")
-    for part, changed in (("versions", {"torch": "0.1"}), ("device", "gpu")):
-        for module in ("suite", "store"):
-            monkeypatch.setattr(f"spacy_sbert.evaluation.{module}.{part}", lambda value=changed: value)
-        source = HashedSource()
-        results = evaluate(tmp_path, source, cache=tmp_path / "cache")
-        assert not results["tasks"]["STSb-dev"]["reused"] and len(source.seen) == 12
-
-
-@pytest.mark.parametrize("damage", ["", "[1]", "{}", '{"suite": "sts"'])
+@pytest.mark.parametrize("damage", ["{}", '{"suite": "sts"'])
 def test_a_damaged_result_is_made_anew(tmp_path, damage):
     write_benchmark(tmp_path)
     first = evaluate(tmp_path, cache=tmp_path / "cache")
@@ -216,14 +170,6 @@ def test_a_damaged_result_is_made_anew(tmp_path, damage):
     assert again["tasks"]["STSb-dev"]["variants"] == first["tasks"]["STSb-dev"]["variants"]
 
 
-def test_no_data_at_all(tmp_path):
-    with pytest.raises(ValueError, match=r"None of the data sets asked for(?s:.*)STS12-en-test"):
-        evaluate(tmp_path)
-    for given in (["stss"], []):
-        with pytest.raises(ValueError, match=r"Unknown suite '(stss)?': expected some of sts, sick"):
-            evaluate_suites(HashedSource(), tmp_path, given)
-
-
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -231,7 +177,6 @@ def test_no_data_at_all(tmp_path):
         (("gs", lambda text: "1.0\n"), r"STS\.gs\.MSRpar\.txt, line 2: the file ends"),
         (("gs", lambda text: text.replace("2.0", "5.5")), r"STS\.gs\.MSRpar\.txt, line 3: .*5\.5"),
         (("gs", lambda text: text.replace("2.0", "nan")), r"STS\.gs\.MSRpar\.txt, line 3: .*nan"),
-        (("gs", lambda text: text.replace("2.0", "two")), r"STS\.gs\.MSRpar\.txt, line 3: .*two"),
         (("input", lambda text: text.replace("MSRpar right 1", "")), r"STS\.input\.MSRpar\.txt, line 2: .*sentence2"),
         (("input", lambda text: text.replace("1\tMSRpar", "1 MSRpar")), r"STS\.input\.MSRpar\.txt, line 2"),
         (
@@ -251,14 +196,10 @@ def test_broken_files_name_the_line_and_the_others_run(tmp_path, damage, message
     assert re.search(message, results["failed"]["STS12"]), results["failed"]
 
 
-def test_another_number_of_pairs_than_the_official_one(tmp_path):
+def test_a_note_stands_where_training_data_touches(tmp_path):
     write_benchmark(tmp_path)
     failed = evaluate(tmp_path, settings=Settings(bootstrap=0))["failed"]
     assert "sts-dev.csv: 6 examples" in failed["STSb-dev"] and "official data set has 1500" in failed["STSb-dev"]
-
-
-def test_a_note_stands_where_training_data_touches(tmp_path):
-    write_benchmark(tmp_path)
     count, overlap = evaluate(tmp_path)["tasks"]["STSb-dev"]["notes"]
     assert "6 examples, where the official data set has 1,500" in count
     assert "if the encoder was trained on it" in overlap
@@ -270,26 +211,6 @@ def test_a_note_stands_where_training_data_touches(tmp_path):
     ]
 
 
-def test_a_pipeline_without_vectors(tmp_path):
-    write_benchmark(tmp_path)
-    failed = evaluate(tmp_path, PipelineSource(spacy.blank("en")))["failed"]
-    assert "gives no vectors" in failed["STSb-dev"] and 'add_pipe("sbert")' in failed["STSb-dev"]
-
-
-def test_the_vectors_of_a_pipeline_are_those_of_its_docs(make_nlp):
-    nlp = make_nlp()
-    source = PipelineSource(nlp, batch_size=2)
-    texts = ["A man is eating food.", "", "The cat sat on the mat.", "he can go"]
-    assert numpy.allclose(source.encode(texts), [nlp(text).vector for text in texts], atol=1e-5)
-
-
-def test_static_vectors_are_a_pipeline_too(tmp_path):
-    nlp = spacy.blank("en")
-    nlp.vocab.set_vector("first", numpy.array([1.0, 2.0], dtype="float32"))
-    nlp.vocab.set_vector("second", numpy.array([2.0, 0.0], dtype="float32"))
-    assert PipelineSource(nlp).encode(["first second", "second"]).tolist() == [[1.5, 1.0], [2.0, 0.0]]
-
-
 def test_the_digest_follows_weights_and_not_use(make_nlp):
     nlp, again = make_nlp(), make_nlp()
     digest = PipelineSource(nlp).digest
@@ -299,3 +220,33 @@ def test_the_digest_follows_weights_and_not_use(make_nlp):
     shim = next(shim for node in again.get_pipe("sbert").model.walk() for shim in node.shims)
     next(iter(shim._model.parameters())).data.add_(1e-3)
     assert PipelineSource(again).digest != digest
+
+
+def test_versions_and_device_are_noticed(tmp_path, monkeypatch):
+    write_benchmark(tmp_path)
+    evaluate(tmp_path, cache=tmp_path / "cache")
+    for part, changed in (("versions", {"torch": "0.1"}), ("device", "gpu")):
+        for module in ("suite", "store"):
+            monkeypatch.setattr(f"spacy_sbert.evaluation.{module}.{part}", lambda value=changed: value)
+        source = HashedSource()
+        results = evaluate(tmp_path, source, cache=tmp_path / "cache")
+        assert not results["tasks"]["STSb-dev"]["reused"] and len(source.seen) == 12
+
+
+def test_a_constant_prediction_is_undefined(tmp_path):
+    class Constant(HashedSource):
+        def vector(self, text):
+            return numpy.ones(3, dtype="float32")
+
+    write_year(tmp_path)
+    result = evaluate(tmp_path, Constant())["tasks"]["STS12"]
+    scores = result["variants"][0]["scores"]["cosine"]["spearman"]
+    assert scores["pooled"] is None and scores["mean"] is None and scores["subsets"]["MSRpar"] is None
+    assert result["intervals"]["cosine.spearman.pooled"] is None
+    assert "NaN" not in json.dumps(result)
+
+
+def test_a_pipeline_without_vectors(tmp_path):
+    write_benchmark(tmp_path)
+    failed = evaluate(tmp_path, PipelineSource(spacy.blank("en")))["failed"]
+    assert "gives no vectors" in failed["STSb-dev"] and 'add_pipe("sbert")' in failed["STSb-dev"]

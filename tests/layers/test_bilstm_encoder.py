@@ -23,7 +23,11 @@ def docs():
 
 @pytest.mark.parametrize("depth", [1, 2])
 def test_states_are_those_of_the_doc_alone(depth):
+    with pytest.raises(ValueError, match=r"width = 5.*an even number"):
+        bilstm_encoder(5, depth)
     model, lstm = in_float64(depth)
+    states, backprop = model.begin_update([numpy.zeros((0, 4))] * 2)
+    assert [len(rows) for rows in [*states, *backprop(states)]] == [0] * 4
     plain = torch.nn.LSTM(4, 2, depth, bidirectional=True).double()
     plain.load_state_dict(lstm.state_dict())
     given = docs()
@@ -49,18 +53,6 @@ def test_gradients(depth):
     for name, parameter in lstm.named_parameters():
         expected = finite_differences(value, parameter.detach().numpy())  # the same memory
         assert relative_error(parameter.grad.numpy(), expected) < 1e-6, name
-
-
-def test_nothing_to_read():
-    model, _ = in_float64(1)
-    empty = [numpy.zeros((0, 4))] * 2
-    states, backprop = model.begin_update(empty)
-    assert [len(rows) for rows in [*states, *backprop(states)]] == [0] * 4
-
-
-def test_an_odd_width_is_refused():
-    with pytest.raises(ValueError, match=r"width = 5.*an even number"):
-        bilstm_encoder(5)
 
 
 def test_a_vector_does_not_depend_on_the_batch(make_nlp):

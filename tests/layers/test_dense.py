@@ -20,13 +20,6 @@ def in_float64(layer):
     return layer
 
 
-def test_dense_by_hand():
-    layer = Dense(2, 2, activation="relu")
-    layer.set_param("W", numpy.array([[1.0, 2.0], [-1.0, 0.0]]))
-    layer.set_param("b", numpy.array([0.5, 0.0]))
-    assert layer.predict(numpy.array([[1.0, 3.0]])).tolist() == [[7.5, 0.0]]
-
-
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_gradients(activation, bias):
@@ -82,13 +75,6 @@ def test_leading_wordpieces_are_left_out():
     assert kept.tolist() == [states[2].tolist(), states[3].tolist(), states[4].tolist(), states[6].tolist()]
     assert lengths.tolist() == [2, 1, 1]  # never none
     assert backprop(numpy.ones((4, 2)))[:, 0].tolist() == [0, 0, 1, 1, 1, 0, 1]
-
-
-def test_weights_that_are_loaded_stay():
-    layer = in_float64(Dense(3, 2))
-    kept = layer.get_param("W").copy()
-    layer.initialize()
-    assert numpy.array_equal(layer.get_param("W"), kept)
 
 
 def test_errors():

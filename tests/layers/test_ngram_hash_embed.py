@@ -68,12 +68,7 @@ def test_nothing_to_embed():
     states, backprop = model.begin_update([NLP(""), NLP("")])
     assert [rows.shape for rows in states] == [(0, 4), (0, 4)]
     backprop(states)
+    other = initialized(seed=3).from_bytes(model.to_bytes())
+    assert numpy.array_equal(model.predict([NLP("a cat")])[0], other.predict([NLP("a cat")])[0])
     with pytest.raises(ValueError, match="words = false and ngram_size = 0 embeds nothing"):
         ngram_hash_embed(words=False, ngram_size=0)
-
-
-def test_equal_seeds_make_equal_tables(tmp_path):
-    model, other = initialized(seed=3), initialized(seed=3)
-    other.from_bytes(model.to_bytes())
-    assert numpy.array_equal(model.predict([NLP("a cat")])[0], other.predict([NLP("a cat")])[0])
-    assert model.layers[0].attrs["seed"] == 3 and model.layers[1].attrs["seed"] == 4

@@ -35,10 +35,6 @@ def test_long_rows():
     assert abs(sums(states, [512])[0] - exact).max() < 0.5 * one_by_one
 
 
-def test_no_rows():
-    assert sums(make_rows([0]), []).shape == (0, 384)
-
-
 @pytest.mark.parametrize("name", ["mean", "mean_sqrt_len", "weightedmean"])
 def test_a_row_of_nothing_is_zero(name):
     states, lengths = make_rows([20, 0, 3], width=4), numpy.array([20, 0, 3], dtype="int32")

@@ -56,27 +56,3 @@ def test_gradient(n_rows, normalize):
     assert given.dtype == numpy.float64
     assert relative_error(given, finite_differences(value, windows)) < 1e-6
     assert not given[WEIGHTS == 0].any() and given[WEIGHTS > 0].all()
-
-
-def test_the_gradient_has_the_precision_of_the_windows():
-    windows = numpy.ones((8, 3), dtype="float32")
-    _, backprop = vectors_of(windows, normalize=True, is_train=True)
-    assert backprop(numpy.ones((5, 3))).dtype == numpy.float32
-
-
-def test_single_windows_stay_as_they_are():
-    windows = numpy.random.default_rng(3).normal(size=(50, 7)).astype("float32")
-    weights = numpy.random.default_rng(3).integers(1, 300, 50)
-    given, backprop = vectors_of(windows, numpy.arange(50), weights, is_train=True)
-    assert numpy.array_equal(given, windows) and numpy.array_equal(backprop(windows), windows)
-    unit, _ = vectors_of(windows, numpy.arange(50), weights, normalize=True)
-    assert numpy.array_equal(unit, unit_length().predict(windows))
-
-
-@pytest.mark.parametrize("normalize", [False, True])
-def test_windows_without_text_make_a_zero_row(normalize):
-    windows = numpy.ones((3, 4), dtype="float32")
-    row_of, weights = numpy.array([0, 0, 1]), numpy.array([0, 0, 2])
-    given, backprop = vectors_of(windows, row_of, weights, normalize=normalize, is_train=True)
-    assert given.tolist() == [[0.0] * 4, [0.5 if normalize else 1.0] * 4]
-    assert not backprop(numpy.ones((2, 4), dtype="float32"))[:2].any()

@@ -83,15 +83,6 @@ def test_padding_on_the_left():
     assert encoded.vectors.tolist() == [[6.0, 7.0, 8.0]]
 
 
-def test_windows_are_averaged_by_their_wordpieces_and_empty_rows_are_zero():
-    states = numpy.arange(48, dtype="float32").reshape(4, 4, 3)
-    layer = listening(SentencePooling("cls", False))
-    (encoded,) = predict(layer, [data(states)], NO_TOKENS)
-    assert encoded.vectors == pytest.approx(numpy.array([[4.0, 5.0, 6.0], [24.0, 25.0, 26.0], [0.0, 0.0, 0.0]]))
-    assert encoded.rows.spans.tolist() == [[0, 3], [3, 5], [5, 6]]
-    assert encoded.rows.has_text.tolist() == [True, True, False]
-
-
 @pytest.mark.parametrize("pooling", POOLING)
 def test_half_precision_states(pooling):
     states = numpy.random.default_rng(4).normal(size=(4, 4, 3))

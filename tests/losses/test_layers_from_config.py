@@ -1,25 +1,9 @@
 """Every loss is built from a config, with and without its settings; what it saves is not what the config sets."""
 
 import pytest
+from confection import ConfigValidationError
 from spacy.util import registry
 from thinc.api import Config, Model
-
-from spacy_sbert.losses import (  # noqa: F401
-    angle,
-    batch_hard_triplet,
-    cached_multiple_negatives_ranking,
-    contrastive,
-    cosent,
-    cosine_similarity,
-    distillation,
-    matryoshka,
-    mega_batch_margin,
-    multi_task,
-    multiple_negatives_ranking,
-    online_contrastive,
-    softmax,
-    triplet,
-)
 
 COSINE = {"@layers": "spacy-sbert.CosineSimilarityLoss.v1"}
 SETTINGS = {
@@ -54,7 +38,5 @@ def test_from_config(name):
 
 
 def test_an_unknown_setting_is_refused():
-    from confection import ConfigValidationError
-
     with pytest.raises(ConfigValidationError):
         registry.resolve(Config({"loss": {"@layers": "spacy-sbert.TripletLoss.v1", "margn": 1.0}}))

@@ -49,14 +49,6 @@ def test_agrees_with_sentence_transformers(judge, embedder, st_losses):
     judge.parity(MatryoshkaLoss(CoSENTLoss(), DIMS, WEIGHTS), MEMBERS, SCORES, reference, 1e-9)
 
 
-def test_is_what_its_inner_loss_is():
-    inner = CachedMultipleNegativesRankingLoss(5)
-    loss = MatryoshkaLoss(inner, DIMS)
-    assert loss.attrs == inner.attrs and loss.mini_batch_size == 5
-    assert all(layer.mini_batch_size == 5 for layer in loss.layers)
-    assert MatryoshkaLoss(CosineSimilarityLoss(), DIMS).mini_batch_size is None
-
-
 def test_each_width_has_its_head_and_they_survive_saving():
     loss = MatryoshkaLoss(SoftmaxLoss(learn_rate_factor=4.0), DIMS).initialize(X=(MEMBERS, LABELS))
     assert [layer.get_dim("nI") for layer in loss.layers] == [18, 12, 6]

@@ -40,8 +40,3 @@ def test_what_was_saved_replaces_no_constant():
             {name: srsly.msgpack_dumps(wrong) for name, wrong in zip(CONSTANTS, ([7], "text", 1, 1), strict=True)}
         )
     assert constants(build().from_bytes(srsly.msgpack_dumps(state))) == constants(build())
-
-
-def test_constants_are_not_saved():
-    for attrs in srsly.msgpack_loads(build().initialize(X=INPUTS).to_bytes())["attrs"]:
-        assert not set(attrs) & set(CONSTANTS)

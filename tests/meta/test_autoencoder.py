@@ -66,8 +66,7 @@ def test_the_loss_is_over_all_pairs_of_members_and_the_code_is_the_sum():
     assert torch.equal(network(views), codes[0] + codes[1])
 
 
-@pytest.mark.parametrize("hidden_layers", LAYERS)
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(("loss", "hidden_layers"), zip(LOSSES, (*LAYERS, *LAYERS), strict=False))
 def test_training_trains(loss, hidden_layers):
     settings = {"size": 5, "hidden_layers": hidden_layers, "loss": loss, "epochs": 60, "learn_rate": 0.01}
     views = make_views()

@@ -9,13 +9,12 @@ from made_views import SENTENCES as CORPUS
 from made_views import WORDS
 from pipelines import make_example
 from spacy.tokens import Doc, DocBin
-from spacy.util import import_file, registry
+from spacy.util import import_file
 
 from spacy_sbert import restore
 from spacy_sbert.meta.fitting import fit_meta
 
 TEXT = "A man is eating food. The cat sat on the mat."
-PAIRS = (("A man.", "The cat.", 0.1), (TEXT, "a dog", 0.9), ("go", "Go", 1))
 METHODS = {"conc": {}, "avg": {}, "svd": {"size": 6}, "gcca": {"size": 6}, "ae": {"size": 6, "options": {"epochs": 3}}}
 SHARED = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}
 
@@ -113,20 +112,6 @@ def test_sentences_and_other_spans(make_meta):
     assert pipe.vector(doc[1:3]) == pytest.approx(expected, abs=1e-6)
 
 
-def test_members_of_pairs_are_rows_and_are_scored(make_meta):
-    nlp = make_meta()
-    examples = [
-        make_example(nlp, *pair) for pair in (("A man.", "The cat.", 0.1), (TEXT, "a dog", 0.9), ("go", "Go", 1))
-    ]
-    scores = nlp.evaluate(examples)
-    docs = [nlp(example.predicted) for example in examples]
-    members = [doc.spans["sbert"] for doc in docs]
-    cosines = [pair[0].similarity(pair[1]) for pair in members]
-    assert members[0][0].vector.shape == (32,)
-    expected = numpy.corrcoef(numpy.argsort(numpy.argsort(cosines)), [0, 1, 2])[0, 1]
-    assert scores["sts_spearman"] == pytest.approx(expected, abs=1e-6)
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_bytes_and_disk_keep_the_vectors(make_meta, method, tmp_path):
     nlp = make_meta(method=method, **METHODS[method])
@@ -150,34 +135,6 @@ def test_docs_survive_transport(make_meta):
     assert numpy.array_equal(carried._.sbert_max_vector, doc._.sbert_max_vector)
 
 
-@pytest.mark.spacy_transformers
-def test_one_transformer_and_one_forward_pass(make_meta, monkeypatch):
-    from spacy_sbert.encoder.engine.packed_bert import PackedBert
-
-    calls, stock = [], PackedBert.__call__
-    monkeypatch.setattr(PackedBert, "__call__", lambda *args: calls.append(1) or stock(*args))
-    nlp = make_meta("shared", method="gcca", size=4)
-    calls.clear()
-    docs = list(nlp.pipe(CORPUS[:6]))
-    assert len(calls) == 1
-    assert docs[0].vector.shape == (4,) and docs[0]._.sbert_vector.shape == (16,)
-
-
-def test_initialize_fits_on_a_corpus(make_meta, tmp_path):
-    lines = [f"made\t{text}\n" for text in [*CORPUS, "a " * 60]]
-    (tmp_path / "corpus.tsv").write_text("".join(lines) + "\n", encoding="utf8")
-    nlp = make_meta(method="svd", size=5, fit=False)
-    with pytest.raises(ValueError, match="has not been fitted"):
-        nlp(TEXT)
-    settings = {"corpus": str(tmp_path / "corpus.tsv"), "column": 2, "cache": str(tmp_path / "cache")}
-    nlp.config["initialize"]["components"]["sbert_meta"] = settings
-    with pytest.warns(UserWarning, match="1 sentences of 60 tokens or more were left out"):
-        nlp.initialize()
-    by_hand = make_meta(method="svd", size=5)
-    assert numpy.array_equal(nlp(TEXT).vector, by_hand(TEXT).vector)
-    assert len(list((tmp_path / "cache").rglob("*.f32"))) == 2
-
-
 def test_vectors_are_computed_once(make_meta, tmp_path):
     nlp = make_meta(method="svd", size=5)
     views = fit_meta(nlp, "sbert_meta", lambda: CORPUS, cache=tmp_path)
@@ -196,18 +153,6 @@ def test_vectors_are_computed_once(make_meta, tmp_path):
     (damaged.parent / "vectors.json").write_text('{"key": ', encoding="utf8")
     fit_meta(nlp, "sbert_meta", lambda: CORPUS, cache=tmp_path)
     assert numpy.array_equal(nlp(TEXT).vector, first)
-
-
-def test_functions_are_members(make_nlp, tmp_path):
-    nlp = make_nlp()
-    add_vectors(nlp)
-    functions = {"static": {"@misc": "spacy-sbert.MeanStaticVectors.v1"}}
-    nlp.add_pipe("sbert_meta", config={"functions": functions})
-    doc = nlp("a cat ran")
-    mean = numpy.mean([nlp.vocab.get_vector(word) for word in ("a", "cat", "ran")], axis=0)
-    assert doc.vector == pytest.approx(numpy.concatenate([unit(doc._.sbert_vector), unit(mean)]), abs=1e-6)
-    nlp.to_disk(tmp_path)
-    assert numpy.array_equal(spacy.load(tmp_path)("a cat ran").vector, doc.vector)
 
 
 def test_sif_learns_from_the_corpus_and_survives(make_nlp, tmp_path):
@@ -233,16 +178,6 @@ def test_sif_learns_from_the_corpus_and_survives(make_nlp, tmp_path):
     assert doc.vector[16:] == pytest.approx(unit(expected), abs=1e-5)
     nlp.to_disk(tmp_path)
     assert numpy.array_equal(spacy.load(tmp_path)("the cat ran").vector, doc.vector)
-
-
-def test_a_function_of_ones_own(make_nlp):
-    @registry.misc("made_lengths.v1")
-    def make_lengths():
-        return lambda stretches: numpy.array([[len(stretch), len(stretch.text), 1.0] for stretch in stretches])
-
-    nlp = make_nlp()
-    nlp.add_pipe("sbert_meta", config={"functions": {"lengths": {"@misc": "made_lengths.v1"}}, "normalize": False})
-    assert nlp("The cat sat.").vector[16:].tolist() == [4.0, 12.0, 1.0]
 
 
 CODE = """
@@ -275,6 +210,8 @@ def test_one_member_alone_or_twice(make_nlp):
         nlp.add_pipe("sbert_meta")
     with pytest.raises(ValueError, match="names of their own, given: sbert, sbert"):
         nlp.add_pipe("sbert_meta", config={"pipes": ["sbert", "sbert"]})
+    with pytest.raises(ValueError, match="'sbert' is not an 'sbert_meta' but a SentenceBert"):
+        fit_meta(nlp, "sbert", list)
     with pytest.raises(ValueError, match="'static' of a meta-embedding is not a function but a str"):
         nlp.add_pipe("sbert_meta", config={"functions": {"static": "mean"}})
 
@@ -286,12 +223,6 @@ def test_a_member_that_is_missing(make_meta, tmp_path):
     disabled = spacy.load(tmp_path, disable=["sbert_max"])
     with pytest.raises(ValueError, match=r"'sbert_max' of a meta-embedding left no vector .* disabled"):
         disabled(TEXT)
-
-
-def test_a_member_that_is_missing_by_default(make_meta, tmp_path):
-    make_meta(method="svd", size=4).to_disk(tmp_path)
-    with pytest.raises(ValueError, match=r"at least two members, given: sbert\. Add another"):
-        spacy.load(tmp_path, exclude=["sbert_max"])
 
 
 def test_other_members_or_settings_than_it_was_fitted_with(make_meta):
@@ -313,11 +244,3 @@ def test_a_member_with_nan(make_meta):
     )
     with pytest.raises(ValueError, match=r"'sbert_max' .* has a number that is not finite .* 'A man is"):
         pipe(doc)
-
-
-def test_an_empty_corpus(make_meta):
-    nlp = make_meta(method="svd", size=4, fit=False)
-    with pytest.raises(ValueError, match="no sentence to fit the meta-embedding on"):
-        fit_meta(nlp, "sbert_meta", list)
-    with pytest.raises(ValueError, match="'sbert' is not an 'sbert_meta' but a SentenceBert"):
-        fit_meta(nlp, "sbert", list)

@@ -2,16 +2,14 @@
 
 import gzip
 
-import catalogue
 import numpy
 import pytest
 import spacy
 from made_views import SENTENCES as CORPUS
-from spacy.util import import_file
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
-from spacy_sbert.meta.corpus import ShortSentences, read_sentences
+from spacy_sbert.meta.corpus import read_sentences
 
 
 def test_layouts(tmp_path):
@@ -39,14 +37,6 @@ def test_damaged_lines_are_named(tmp_path, name, text, column, message):
     (tmp_path / name).write_text(text, encoding="utf8")
     with pytest.raises(ValueError, match=message):
         list(read_sentences(tmp_path / name, column))
-
-
-def test_long_sentences_are_left_out_and_counted():
-    nlp = spacy.blank("en")
-    sentences = ShortSentences(nlp, lambda: ["one two", "one two three", "one"], 3)
-    assert list(sentences()) == list(sentences()) == ["one two", "one"]
-    assert sentences.n_left_out == 1
-    assert list(ShortSentences(nlp, lambda: ["one two", "one two three"], 0)()) == ["one two", "one two three"]
 
 
 @pytest.fixture
@@ -100,10 +90,6 @@ def _files(folder):
         (("--method", "pca"), "Unknown method 'pca'"),
         (("--method", "svd", "--option", "tau=1"), "'svd' has no setting tau"),
         (("--option", "tau"), "Bad value 'tau' for --option: expected such as tau=1.0"),
-        (
-            ("--method", "svd", "--size", "33"),
-            "at most 32 directions to give on 120 sentences: sbert is 16 wide, sbert_max",
-        ),
         (("--pipe", "sbert"), "'sbert' is not an 'sbert_meta'"),
     ],
 )
@@ -111,24 +97,3 @@ def test_the_command_says_what_is_wrong(two_encoders, options, message):
     done = fit(two_encoders, *options)
     assert done.exit_code == 1 and message in " ".join(done.output.split())
     assert not (two_encoders / "out").exists()
-
-
-def test_the_command_imports_code(two_encoders):
-    """A function that a file registers is a member, and is fitted with the pipes."""
-    code = two_encoders / "letters.py"
-    code.write_text(
-        "import numpy, spacy\n\n"
-        "@spacy.registry.misc('test_letters.v1')\n"
-        "def letters():\n"
-        "    return lambda texts: numpy.array([[t.text.count(c) for c in 'aeiou'] for t in texts], dtype='float32')\n",
-        encoding="utf8",
-    )
-    nlp = spacy.load(two_encoders / "in")
-    import_file("test_letters", code)
-    nlp.add_pipe("sbert_meta", config={"functions": {"letters": {"@misc": "test_letters.v1"}}})
-    nlp.to_disk(two_encoders / "three")
-    catalogue.REGISTRY.pop(("spacy", "misc", "test_letters.v1"))
-    assert fit(two_encoders, "--method", "svd", "--size", "6", source="three").exit_code != 0
-    done = fit(two_encoders, "--method", "svd", "--size", "6", "--code", str(code), source="three")
-    assert done.exit_code == 0, done.output
-    assert spacy.load(two_encoders / "out").get_pipe("sbert_meta").estimator.widths_ == (16, 16, 5)

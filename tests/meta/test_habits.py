@@ -23,8 +23,6 @@ def nlp(make_nlp):
         ({"device": "cuda"}, r"spacy\.require_gpu\(\) before the pipeline is loaded\.$"),
         ({"n_process": 2}, r"nlp\.pipe\(texts, n_process = 2\)"),
         ({"pool": {"processes": []}}, r"nlp\.pipe\(texts, n_process = 2\)"),
-        ({"gpu_ids": [0]}, r"spacy\.require_gpu\(\)"),
-        ({"prompt_name": "query"}, "default_prompt_name in the configs of the members"),
         ({"prompt": "query: "}, "default_prompt_name in the configs of the members"),
         ({"truncate_dim": 8}, "truncate_dim in the configs of the members, or size"),
     ],

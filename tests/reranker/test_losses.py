@@ -27,26 +27,6 @@ def test_binary_cross_entropy_by_hand():
     assert numpy.allclose(d_logits, [[-0.25], [0.375]])
 
 
-def test_binary_cross_entropy_is_that_of_pytorch():
-    logits = torch.tensor(LOGITS[:, 0], requires_grad=True)
-    expected = torch.nn.functional.binary_cross_entropy_with_logits(logits, torch.tensor(GOLD))
-    expected.backward()
-    loss, d_logits = binary_cross_entropy(LOGITS, GOLD)
-    assert loss == pytest.approx(expected.item(), abs=1e-12)
-    assert numpy.allclose(d_logits[:, 0], logits.grad.numpy(), atol=1e-12)
-
-
-def test_gradient_of_binary_cross_entropy():
-    expected = finite_differences(lambda x: binary_cross_entropy(x, GOLD)[0], LOGITS.copy())
-    assert relative_error(binary_cross_entropy(LOGITS, GOLD)[1], expected) < 1e-8
-
-
-def test_a_right_score_has_no_gradient():
-    gold = numpy.array([0.25])
-    _, d_logits = binary_cross_entropy(numpy.log(gold / (1 - gold))[:, None], gold)
-    assert numpy.allclose(d_logits, 0, atol=1e-15)
-
-
 def test_mean_squared_error_by_hand():
     logits, gold = numpy.array([[0.0], [2.0]]), numpy.array([1.0, 0.5])
     loss, d_logits = mean_squared_error(logits, gold)
@@ -55,16 +35,26 @@ def test_mean_squared_error_by_hand():
     assert loss == 0.25 and numpy.array_equal(d_logits, [[2 * -0.5 * 0.25]])
 
 
-@pytest.mark.parametrize("activation", ["identity", "sigmoid"])
-def test_mean_squared_error_is_that_of_pytorch(activation):
+LOSSES = {
+    "cross-entropy": (binary_cross_entropy, torch.nn.functional.binary_cross_entropy_with_logits),
+    "squared error": (lambda x, gold: mean_squared_error(x, gold, "identity"), torch.nn.functional.mse_loss),
+    "squared error of sigmoids": (
+        lambda x, gold: mean_squared_error(x, gold, "sigmoid"),
+        lambda x, gold: torch.nn.functional.mse_loss(x.sigmoid(), gold),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_parity_with_pytorch(name):
+    ours, theirs = LOSSES[name]
     logits = torch.tensor(LOGITS[:, 0], requires_grad=True)
-    scores = torch.sigmoid(logits) if activation == "sigmoid" else logits
-    expected = torch.nn.functional.mse_loss(scores, torch.tensor(GOLD))
+    expected = theirs(logits, torch.tensor(GOLD))
     expected.backward()
-    loss, d_logits = mean_squared_error(LOGITS, GOLD, activation)
+    loss, d_logits = ours(LOGITS, GOLD)
     assert loss == pytest.approx(expected.item(), abs=1e-12)
     assert numpy.allclose(d_logits[:, 0], logits.grad.numpy(), atol=1e-12)
-    slopes = finite_differences(lambda x: mean_squared_error(x, GOLD, activation)[0], LOGITS.copy())
+    slopes = finite_differences(lambda x: ours(x, GOLD)[0], LOGITS.copy())
     assert relative_error(d_logits, slopes) < 1e-8
 
 

@@ -15,8 +15,7 @@ from transformers.models.bert.modeling_bert import BertForSequenceClassification
 from spacy_sbert.encoder.resolve import resolve
 from spacy_sbert.encoder.settings import read_settings
 from spacy_sbert.reranker import Ranked
-from spacy_sbert.reranker.tokenizer import PairTokenizer, shares
-from spacy_sbert.search import nearest
+from spacy_sbert.reranker.tokenizer import PairTokenizer
 
 WORDS = [
     "a",
@@ -98,13 +97,6 @@ def test_another_number_of_outputs_makes_a_new_head(make_reranker, make_classifi
 # Cut pairs
 
 
-def test_shares_of_the_longest_first():
-    assert shares(3, 4, 10) == (3, 4)
-    assert shares(3, 9, 10) == (3, 7) and shares(9, 3, 10) == (7, 3)
-    assert shares(8, 9, 11) == (5, 6) and shares(9, 8, 11) == (6, 5)
-    assert shares(0, 99, 5) == (0, 5)
-
-
 @pytest.mark.parametrize("kind", [AutoTokenizer, BertTokenizer])
 def test_pairs_are_cut_as_transformers_cuts_them(tiny_bert, kind):
     """By a fast and by a slow tokenizer, both against the fast one."""
@@ -130,14 +122,6 @@ def test_one_warning_a_call_for_cut_pairs(make_reranker):
         reranker.score_pairs([("a", "b")])
 
 
-def test_texts_of_half_a_megabyte_are_cut(make_reranker):
-    """Of two long texts the tokenizer's own truncation would make as many windows as the product of theirs."""
-    long = "cat sat " * 60_000
-    with pytest.warns(UserWarning, match="2 of 2 pairs"):
-        scores = reranker_of(make_reranker()).score_pairs([(long, long), (long[:200], long[:200])])
-    assert scores[0] == pytest.approx(scores[1], abs=1e-6)
-
-
 def test_max_length(make_reranker):
     reranker = reranker_of(make_reranker(model={"max_length": 10}))
     with pytest.warns(UserWarning, match="limit of 10 wordpieces"):
@@ -152,17 +136,13 @@ def test_max_length(make_reranker):
 
 
 @CUT
-def test_scores_are_the_same_whatever_the_batches(make_reranker, monkeypatch):
+def test_scores_are_the_same_whatever_the_batches(make_reranker, make_classifier, monkeypatch):
+    assert reranker_of(make_reranker(make_classifier(3))).score_pairs(iter([])).shape == (0, 3)
+    assert reranker_of(make_reranker()).rank("a", []) == []
     whole = reranker_of(make_reranker()).score_pairs(PAIRS)
     monkeypatch.setattr("spacy_sbert.reranker.texts.WINDOW", 7)
     parts = reranker_of(make_reranker(model={"max_batch_items": 30})).score_pairs(pair for pair in PAIRS)
     assert numpy.allclose(whole, parts, atol=1e-6)
-
-
-def test_no_pairs(make_reranker, make_classifier):
-    assert reranker_of(make_reranker()).score_pairs([]).shape == (0,)
-    assert reranker_of(make_reranker(make_classifier(3))).score_pairs(iter([])).shape == (0, 3)
-    assert reranker_of(make_reranker()).rank("a", []) == []
 
 
 def test_bfloat16_is_near(make_reranker):
@@ -246,40 +226,59 @@ def test_rank_returns_the_spans_that_it_was_given(make_reranker):
     assert all(r.text is spans[r.index] for r in ranked)
 
 
-def test_search_with_reranking(minilm, make_reranker):
-    texts = ["Someone is having a meal.", "The cat sat on the mat.", "A man is eating.", "He cannot go."]
-    vectors = numpy.stack([doc.vector for doc in minilm.pipe(texts)])
-    _, found = nearest(minilm("A man is eating food.").vector[None], vectors, k=2)
-    assert set(found[0]) == {0, 2}
-    ranked = reranker_of(make_reranker()).rank("A man is eating food.", [texts[i] for i in found[0]], k=1)
-    assert ranked[0].text in (texts[0], texts[2])
-
-
 # What is refused
 
 
-@pytest.mark.parametrize("wrong", ["ab", ("a",), ("a", "b", "c"), ("a", None), ("a", 1.0), None, {"a": "b"}])
-def test_no_pair(make_reranker, wrong):
-    with pytest.raises(TypeError, match=r"Cannot score pair number 1, .*expected two texts"):
-        reranker_of(make_reranker()).score_pairs([("a", "b"), wrong])
+REFUSED = [
+    *(
+        (lambda one, pair=pair: one.score_pairs([("a", "b"), pair]), TypeError, r"pair number 1, .*expected two texts")
+        for pair in ("ab", ("a",), ("a", "b", "c"), ("a", None), None)
+    ),
+    *(
+        (lambda one, k=k: one.rank("a", ["a", "b", "c"], k), ValueError, "at least 1 and at most 3")
+        for k in (0, 4, 1.5)
+    ),
+    (lambda one: one.rank("a", "ab"), TypeError, "expected several texts"),
+    (lambda one: one.rank("a", spacy.blank("en")("ab")), TypeError, "expected several texts"),
+]
 
 
-@pytest.mark.parametrize("k", [0, 4, -1, 1.5])
-def test_wrong_k(make_reranker, k):
-    with pytest.raises(ValueError, match="best of 3 texts: expected a whole number, at least 1 and at most 3"):
-        reranker_of(make_reranker()).rank("a", ["a", "b", "c"], k)
+@pytest.mark.parametrize(("use", "error", "message"), REFUSED)
+def test_refused(make_reranker, use, error, message):
+    with pytest.raises(error, match=message):
+        use(reranker_of(make_reranker()))
 
 
-def test_a_single_text_is_not_ranked(make_reranker):
-    nlp = make_reranker()
-    for text in ("ab", nlp.make_doc("ab")):
-        with pytest.raises(TypeError, match=r"Cannot rank '?ab'?: expected several texts"):
-            reranker_of(nlp).rank("a", text)
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"objective": "ranking"}, "Unknown objective 'ranking'"),
+        ({"model": {"activation": "tanh"}}, "Unknown activation 'tanh'"),
+        ({"model": {"n_outputs": -1}}, "n_outputs = -1"),
+        ({"model": {"max_batch_items": -1}}, "max_batch_items = -1"),
+        ({"model": {"precision": "float8"}}, "Unknown precision 'float8'"),
+        ({"model": {"activation": "softmax"}}, "Softmax of a single output is always 1"),
+        ({"model": {"n_outputs": 3}}, "gives 3 numbers a pair: expected one"),
+    ],
+)
+@NEW_HEAD
+def test_settings_that_are_refused(make_reranker, config, message):
+    with pytest.raises(ValueError, match=message):
+        reranker_of(make_reranker(**config)).rank("a", ["a", "b"])
 
 
-def test_several_outputs_give_no_order(make_reranker, make_classifier):
-    with pytest.raises(ValueError, match="gives 3 numbers a pair: expected one"):
-        reranker_of(make_reranker(make_classifier(3))).rank("a", ["a", "b"])
+def test_a_model_that_is_no_cross_encoder():
+    model = {"@architectures": "spacy-sbert.SentenceEncoder.v1"}
+    with pytest.raises(ValueError, match="is not a cross-encoder: expected the architecture spacy-sbert"):
+        spacy.blank("en").add_pipe("sbert_reranker", config={"model": model})
+
+
+def test_texts_of_half_a_megabyte_are_cut(make_reranker):
+    """Of two long texts the tokenizer's own truncation would make as many windows as the product of theirs."""
+    long = "cat sat " * 60_000
+    with pytest.warns(UserWarning, match="2 of 2 pairs"):
+        scores = reranker_of(make_reranker()).score_pairs([(long, long), (long[:200], long[:200])])
+    assert scores[0] == pytest.approx(scores[1], abs=1e-6)
 
 
 def test_scores_that_are_not_finite(make_reranker):
@@ -289,37 +288,3 @@ def test_scores_that_are_not_finite(make_reranker):
         reranker.model.shim._model.classifier.weight.fill_(torch.nan)
     with pytest.raises(ValueError, match=r"gives to the pair \('a', 'b'\) is not finite"):
         reranker.score_pairs([("a", "b")])
-
-
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        (
-            {"objective": "ranking"},
-            "Unknown objective 'ranking' of a reranker: expected one of regression, squared_error, classification",
-        ),
-        ({"model": {"activation": "tanh"}}, "Unknown activation 'tanh'"),
-        ({"model": {"n_outputs": -1}}, "Cannot use n_outputs = -1"),
-        ({"model": {"max_batch_items": -1}}, "Cannot use max_batch_items = -1"),
-        ({"model": {"precision": "float8"}}, "Unknown precision 'float8'"),
-    ],
-)
-def test_unknown_settings(make_reranker, config, message):
-    with pytest.raises(ValueError, match=message):
-        make_reranker(**config)
-
-
-def test_a_model_that_is_no_cross_encoder():
-    model = {"@architectures": "spacy-sbert.SentenceEncoder.v1"}
-    with pytest.raises(ValueError, match="is not a cross-encoder: expected the architecture spacy-sbert"):
-        spacy.blank("en").add_pipe("sbert_reranker", config={"model": model})
-
-
-def test_softmax_of_one_output(make_reranker):
-    with pytest.raises(ValueError, match="Softmax of a single output is always 1"):
-        reranker_of(make_reranker(model={"activation": "softmax"})).score_pairs([("a", "b")])
-
-
-def test_an_encoder_that_is_not_there(make_reranker):
-    with pytest.raises(OSError, match="The encoder 'not there' was found in none of the four places"):
-        reranker_of(make_reranker("not there")).score_pairs([("a", "b")])

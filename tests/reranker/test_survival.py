@@ -11,8 +11,6 @@ from pipelines import PAIRS, weights
 from sentence_transformers import CrossEncoder
 from spacy.tokens import DocBin
 
-from spacy_sbert.encoder.saved import SETTINGS_FILE
-from spacy_sbert.evaluation import evaluate
 from spacy_sbert.readers import example_doc, pair_doc
 
 PIPE = "sbert_reranker"
@@ -44,12 +42,6 @@ def test_pairs_among_docs_get_scores(make_reranker):
     assert numpy.allclose([doc._.sbert_reranker_score for doc in docs[1:-1]], scores, atol=1e-6)
     assert "sbert_reranker_label" not in docs[1].spans["sbert"].attrs and docs[1].spans["sbert"].attrs["score"] == 1.0
     assert nlp(pair_docs(nlp)[0])._.sbert_reranker_score == pytest.approx(float(scores[0]), abs=1e-6)
-
-
-def test_other_docs_cost_nothing(make_reranker):
-    nlp = make_reranker("not there")
-    assert [doc.text for doc in nlp.pipe(["the cat", "", "a dog"])] == ["the cat", "", "a dog"]
-    assert not nlp.get_pipe(PIPE).model.shim.is_loaded
 
 
 def test_labels_of_docs(make_reranker, make_classifier):
@@ -104,15 +96,6 @@ def test_scores_beside_an_sbert_pipe_are_its_own(make_nlp, tiny_classifier, tmp_
     assert scores["sts_pearson"] != pytest.approx(alone["sts_pearson"], abs=1e-3)
 
 
-def test_evaluate_by_hand(make_reranker, tmp_path):
-    nlp = make_reranker()
-    file = tmp_path / "pairs.csv"
-    file.write_text("".join(f"g\tf\ty\t1\t{score * 5}\t{first}\t{second}\n" for first, second, score in PAIRS))
-    scores = evaluate(nlp, file, format="sts")
-    expected = numpy.corrcoef(nlp.get_pipe(PIPE).score_pairs(TEXTS), [score for *_, score in PAIRS])[0, 1]
-    assert scores["pairs"] == 3 and scores["sts_pearson"] == pytest.approx(expected, abs=1e-5)
-
-
 # Saved and loaded
 
 
@@ -144,15 +127,6 @@ def test_what_is_saved_needs_no_folder(make_reranker, make_classifier, tmp_path)
         assert numpy.array_equal(loaded.get_pipe(PIPE).score_pairs(TEXTS), expected)
 
 
-def test_labels_are_saved(make_reranker, tiny_bert):
-    nlp = make_reranker(tiny_bert, objective="classification")
-    labels = {"labels": ["yes", "no", "maybe"]}
-    nlp.config["initialize"]["components"][PIPE] = labels
-    nlp.initialize()
-    loaded = make_reranker("not there", objective="classification").from_bytes(nlp.to_bytes())
-    assert loaded.get_pipe(PIPE).labels == ("yes", "no", "maybe")
-
-
 def test_the_state_is_a_folder_of_sentence_transformers(make_reranker, tiny_bert, tmp_path):
     """Weights as safetensors, no pickle, and what serves cross-encoders reads them."""
     nlp = trained(make_reranker, tiny_bert)
@@ -165,6 +139,15 @@ def test_the_state_is_a_folder_of_sentence_transformers(make_reranker, tiny_bert
     assert numpy.allclose(CrossEncoder(str(tmp_path), device="cpu").predict(TEXTS), expected, atol=1e-5)
 
 
+def test_labels_are_saved(make_reranker, tiny_bert):
+    nlp = make_reranker(tiny_bert, objective="classification")
+    labels = {"labels": ["yes", "no", "maybe"]}
+    nlp.config["initialize"]["components"][PIPE] = labels
+    nlp.initialize()
+    loaded = make_reranker("not there", objective="classification").from_bytes(nlp.to_bytes())
+    assert loaded.get_pipe(PIPE).labels == ("yes", "no", "maybe")
+
+
 def test_a_copy_has_weights_of_its_own(make_reranker, tiny_bert):
     nlp = trained(make_reranker, tiny_bert)
     reranker = nlp.get_pipe(PIPE)
@@ -173,9 +156,3 @@ def test_a_copy_has_weights_of_its_own(make_reranker, tiny_bert):
     copied.shim._model.classifier.weight.data.zero_()
     assert copied.shim.id != reranker.model.shim.id
     assert all(numpy.array_equal(before[key], value) for key, value in weights(nlp, PIPE).items())
-
-
-def test_a_damaged_state(make_reranker, tiny_classifier):
-    nlp = make_reranker()
-    with pytest.raises(ValueError, match=f"The saved encoder is damaged: {SETTINGS_FILE} is missing"):
-        nlp.get_pipe(PIPE).model.shim.from_bytes(srsly.msgpack_dumps({"files": {}}))

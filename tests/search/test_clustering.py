@@ -61,28 +61,3 @@ def test_zero_vectors_are_at_distance_one():
     vectors = [[1.0, 0.0], [0.0, 0.0], [2.0, 0.0]]
     assert hierarchical_clusters(vectors, threshold=0.99).tolist() == [0, 1, 0]
     assert hierarchical_clusters(vectors, threshold=1.0).tolist() == [0, 0, 0]
-
-
-def test_one_vector():
-    assert hierarchical_clusters([[0.0, 1.0]], n_clusters=1).tolist() == [0]
-    assert hierarchical_clusters([[0.0, 1.0]], threshold=0.1).tolist() == [0]
-
-
-@pytest.mark.parametrize(
-    ("vectors", "settings", "message"),
-    [
-        (VECTORS, {}, "n_clusters = None and threshold = None: expected exactly one"),
-        (VECTORS, {"n_clusters": 2, "threshold": 0.5}, "n_clusters = 2 and threshold = 0.5: expected exactly one"),
-        (VECTORS, {"n_clusters": 0}, "Cannot find 0 clusters of 30 vectors"),
-        (VECTORS, {"n_clusters": 31}, "Cannot find 31 clusters of 30 vectors"),
-        (VECTORS, {"threshold": float("nan")}, "Cannot use threshold = nan: expected a finite number"),
-        (VECTORS, {"threshold": -0.1}, "up to the distance threshold = -0.1"),
-        (VECTORS, {"n_clusters": 2, "linkage": "ward"}, "Unknown linkage 'ward': expected one of average, complete"),
-        (VECTORS[:0], {"n_clusters": 1}, r"Cannot search vectors of shape \(0, 8\)"),
-        (VECTORS[0], {"n_clusters": 1}, r"Cannot search vectors of shape \(8,\)"),
-        (VECTORS * numpy.nan, {"n_clusters": 1}, "Row 0 of the vectors is not finite"),
-    ],
-)
-def test_refused(vectors, settings, message):
-    with pytest.raises(ValueError, match=message):
-        hierarchical_clusters(vectors, **settings)

@@ -63,11 +63,6 @@ def test_equal_vectors_at_the_threshold():
     assert [group.tolist() for group in found] == [list(range(20)), list(range(20, 40))]
 
 
-def test_nothing_is_near_enough():
-    assert communities(numpy.eye(4), threshold=0.5, min_size=2) == []
-    assert communities(numpy.eye(4), threshold=0.5, min_size=9) == []
-
-
 @pytest.mark.parametrize("vectors", [RNG.standard_normal((3000, 8)), numpy.ones((3000, 8))], ids=["random", "equal"])
 def test_memory_is_bounded(vectors):
     """All similarities are 36 MB, the members of all neighbourhoods of equal vectors 72 MB."""
@@ -77,18 +72,3 @@ def test_memory_is_bounded(vectors):
         assert tracemalloc.get_traced_memory()[1] < 24 * 2**18
     finally:
         tracemalloc.stop()
-
-
-@pytest.mark.parametrize(
-    ("vectors", "settings", "message"),
-    [
-        (VECTORS, {"threshold": 1.5}, "threshold 1.5: expected a cosine similarity from -1 to 1"),
-        (VECTORS, {"threshold": float("nan")}, "threshold = nan: expected a finite number"),
-        (VECTORS, {"min_size": 0}, "min_size = 0: expected 1 or more"),
-        (VECTORS[0], {}, r"Cannot search vectors of shape \(16,\)"),
-        (VECTORS * numpy.inf, {}, "Row 0 of the vectors is not finite"),
-    ],
-)
-def test_refused(vectors, settings, message):
-    with pytest.raises(ValueError, match=message):
-        communities(vectors, **settings)

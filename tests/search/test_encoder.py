@@ -9,7 +9,7 @@ import spacy
 from spacy_sbert.bulk.identity import describe
 from spacy_sbert.component.upstream import find_transformer
 from spacy_sbert.meta.fitting import fit_meta
-from spacy_sbert.search import VectorIndex, identify
+from spacy_sbert.search import identify
 from spacy_sbert.vectors.identity import pipeline_digest
 
 
@@ -24,12 +24,7 @@ def test_use_saving_and_copies_change_nothing(make_nlp, encoder, tiny_bert, tmp_
     assert (first.name, first.width, len(first.digest)) == (str(tiny_bert), 16, 64)
     nlp("A man is eating food, and the cat sat on the mat, and the dog ran, ran, ran, ran, ran, ran and ran.")
     nlp.to_disk(tmp_path / "nlp")
-    assert identity(nlp) == identity(spacy.load(tmp_path / "nlp")) == identity(make_nlp(encoder)) == first
-
-
-@pytest.mark.spacy_transformers
-def test_own_and_shared_are_one_encoder(make_nlp):
-    assert identity(make_nlp("own")) == identity(make_nlp("shared"))
+    assert identity(nlp) == identity(spacy.load(tmp_path / "nlp")) == identity(make_nlp()) == first
 
 
 DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 4, "activation": "tanh"}
@@ -68,7 +63,7 @@ def test_every_setting_that_changes_vectors_is_noticed_everywhere(make_nlp):
         assert not same
 
 
-@pytest.mark.parametrize("setting", [OTHERS[name] for name in ("pooling", "normalisation", "width", "case", "dense")])
+@pytest.mark.parametrize("setting", [OTHERS[name] for name in ("pooling", "dense")])
 def test_members_vectors_of_other_settings_are_made_anew(make_nlp, setting, tmp_path):
     def vectors(setting, cache):
         nlp = make_nlp(model=setting)
@@ -88,21 +83,6 @@ def test_precision_is_noticed_by_an_evaluation(make_nlp):
     before = pipeline_digest(nlp)
     find_transformer("sbert", nlp.get_pipe("sbert").model).shim.precision = "bfloat16"
     assert pipeline_digest(nlp) != before
-
-
-def test_an_index_of_another_encoder_is_refused(make_nlp, tmp_path):
-    nlp = make_nlp()
-    now = identity(nlp)
-    VectorIndex.build(nlp.get_pipe("sbert").encode(["A man.", "The cat."]), encoder=now).save(tmp_path)
-    index = VectorIndex.load(tmp_path, encoder=now)
-    assert index.encoder == now and len(index) == 2
-    with pytest.raises(ValueError, match="another encoder"):
-        VectorIndex.load(tmp_path, encoder=identity(make_nlp(model={"pooling": "cls"})))
-
-
-@pytest.mark.parametrize("setting", [{"pooling": "cls"}, {"normalize": True}, {"overflow": "windows"}])
-def test_other_settings_are_another_encoder(make_nlp, setting):
-    assert identity(make_nlp(model=setting)).digest != identity(make_nlp()).digest
 
 
 def test_training_makes_another_encoder(make_nlp, examples):

@@ -1,9 +1,6 @@
 """k-means: known groups, parity with scikit-learn on vectors of length 1, and what is refused."""
 
-import sys
-
 import numpy
-import pytest
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
@@ -24,23 +21,3 @@ def test_parity_with_scikit_learn():
     unit = (VECTORS / numpy.linalg.norm(VECTORS, axis=1, keepdims=True)).astype("float32")
     expected = KMeans(3, n_init=4, random_state=7).fit(unit).labels_
     assert adjusted_rand_score(kmeans_clusters(VECTORS, n_clusters=3, seed=7, n_init=4), expected) == 1.0
-
-
-@pytest.mark.parametrize(
-    ("vectors", "settings", "message"),
-    [
-        (VECTORS, {"n_clusters": 0}, "Cannot find 0 clusters of 200 vectors"),
-        (VECTORS, {"n_clusters": 201}, "Cannot find 201 clusters of 200 vectors"),
-        (VECTORS, {"n_clusters": 2, "n_init": 0}, "n_init = 0"),
-        (VECTORS * numpy.nan, {"n_clusters": 2}, "Row 0 of the vectors is not finite"),
-    ],
-)
-def test_refused(vectors, settings, message):
-    with pytest.raises(ValueError, match=message):
-        kmeans_clusters(vectors, **settings)
-
-
-def test_without_scikit_learn(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
-    with pytest.raises(ImportError, match=r"pip install 'spacy-sbert\[search\]"):
-        kmeans_clusters(VECTORS, n_clusters=2)

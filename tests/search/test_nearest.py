@@ -1,4 +1,4 @@
-"""Nearest vectors: parity with a full sort of all similarities, ties, blocks, memory, and what is refused."""
+"""Nearest vectors: parity with a full sort of all similarities, ties, blocks and memory."""
 
 import tracemalloc
 
@@ -25,16 +25,14 @@ def assert_equal(found, expected):
     assert all(numpy.array_equal(ours, theirs) for ours, theirs in zip(found, expected, strict=True))
 
 
-@pytest.mark.parametrize("k", [1, 5, 57])
+@pytest.mark.parametrize("k", [1, 7, 57])
 @pytest.mark.parametrize("block_bytes", [4, 4 * 7**2, 2**20])
-def test_parity_with_a_full_sort(k, block_bytes):
-    assert_equal(nearest(QUERIES, VECTORS, k=k, block_bytes=block_bytes), by_brute_force(QUERIES, VECTORS, k))
-
-
-@pytest.mark.parametrize("k", [1, 7, 60])
-@pytest.mark.parametrize("block_bytes", [4, 4 * 7**2, 2**20])
-def test_the_lower_index_first_of_equal_ones(k, block_bytes):
-    assert_equal(nearest(SIGNS, SIGNS, k=k, block_bytes=block_bytes), by_brute_force(SIGNS, SIGNS, k))
+@pytest.mark.parametrize(("queries", "vectors"), [(QUERIES, VECTORS), (SIGNS, SIGNS)], ids=["random", "ties"])
+def test_parity_with_a_full_sort(queries, vectors, k, block_bytes):
+    """Of equal similarities the lower index comes first."""
+    expected = by_brute_force(queries, vectors, k)
+    for other in (vectors, numpy.asfortranarray(vectors.astype("float64"))):
+        assert_equal(nearest(queries.astype(other.dtype), other, k=k, block_bytes=block_bytes), expected)
 
 
 def test_equal_vectors_far_apart_are_equally_similar():
@@ -65,12 +63,6 @@ def test_by_hand():
     assert numpy.allclose(scores, [[1.0, 2**-0.5, -1.0], [0.0, 0.0, 0.0]])
 
 
-def test_other_layouts_and_dtypes():
-    expected = nearest(QUERIES, VECTORS, k=3)
-    for other in (VECTORS.astype("float64"), numpy.asfortranarray(VECTORS), numpy.repeat(VECTORS, 2, axis=0)[::2]):
-        assert_equal(nearest(QUERIES.astype("float64"), other, k=3), expected)
-
-
 @pytest.mark.parametrize("vectors", [RNG.standard_normal((3000, 8)), numpy.ones((3000, 8))], ids=["random", "equal"])
 def test_memory_is_bounded(vectors):
     """All similarities are 36 MB, the pairs of equal vectors 144 MB."""
@@ -97,27 +89,3 @@ def test_the_row_that_is_not_finite_among_many():
     vectors[[3456, 3999], [1, 2]] = numpy.nan, numpy.inf
     with pytest.raises(ValueError, match="Row 3456 of the vectors is not finite"):
         nearest(vectors[:1], vectors, k=1)
-
-
-@pytest.mark.parametrize(
-    ("queries", "vectors", "k", "message"),
-    [
-        (QUERIES, VECTORS, 0, "Cannot find 0 nearest of 57 vectors: .* at least 1 and at most 57"),
-        (QUERIES, VECTORS, 58, "Cannot find 58 nearest of 57 vectors"),
-        (QUERIES, VECTORS, 1.5, r"Cannot use k = 1\.5: expected a whole number"),
-        (QUERIES, VECTORS[:, :8], 1, "unequal width: 16 and 8"),
-        (QUERIES[0], VECTORS, 1, r"Cannot search queries of shape \(16,\)"),
-        (QUERIES, VECTORS[:0], 1, r"Cannot search vectors of shape \(0, 16\)"),
-        (QUERIES, VECTORS[None], 1, r"Cannot search vectors of shape \(1, 57, 16\)"),
-        (numpy.where(numpy.arange(23)[:, None] == 4, numpy.nan, QUERIES), VECTORS, 1, "Row 4 of the queries"),
-        (QUERIES, numpy.where(numpy.arange(57)[:, None] > 6, numpy.inf, VECTORS), 1, "Row 7 of the vectors"),
-    ],
-)
-def test_refused(queries, vectors, k, message):
-    with pytest.raises(ValueError, match=message):
-        nearest(queries, vectors, k=k)
-
-
-def test_a_block_that_holds_nothing():
-    with pytest.raises(ValueError, match="Cannot use block_bytes = 3: expected 4 or more"):
-        nearest(QUERIES, VECTORS, k=1, block_bytes=3)

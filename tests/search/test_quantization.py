@@ -35,21 +35,10 @@ def test_int8_is_off_by_half_a_step_at_most():
     assert INT8.codes.nbytes * 4 == VECTORS.nbytes
 
 
-def test_int8_outside_the_range_of_the_sample():
-    stored = Int8Vectors.fit(VECTORS[:20]).apply(VECTORS)
-    low, high = stored.low, stored.low + 255 * stored.step
-    assert numpy.allclose(stored.decode(), unit_length(VECTORS).clip(low, high), atol=stored.step.max() / 2)
-
-
 @pytest.mark.parametrize("k", [1, 10, 900])
 @pytest.mark.parametrize("block_bytes", [4 * 64, 4 * 64 * 37, 2**20])
 def test_int8_search_is_that_among_decoded_vectors(k, block_bytes):
     assert_equal(INT8.search(QUERIES, k=k, block_bytes=block_bytes), nearest(QUERIES, INT8.decode(), k=k))
-
-
-def test_int8_the_lower_index_first_of_equal_ones():
-    stored = Int8Vectors.fit(VECTORS).apply(numpy.repeat(VECTORS[:3], 50, axis=0))
-    assert stored.search(VECTORS[1:2], k=4, block_bytes=4 * 64 * 7)[1].tolist() == [[50, 51, 52, 53]]
 
 
 def test_binary_by_hand():
@@ -72,23 +61,10 @@ def test_hamming_search_is_that_by_the_cosine_of_signs(k, width):
     assert numpy.allclose(scores, 1 - 2 * numpy.take_along_axis(distances, indices, axis=1) / width, atol=1e-6)
 
 
-def test_bits_are_counted_without_numpy_2(monkeypatch):
-    expected = BINARY.search(QUERIES, k=10, rescore=0)
-    monkeypatch.delattr(numpy, "bitwise_count", raising=False)
-    assert_equal(BINARY.search(QUERIES, k=10, rescore=0), expected)
-
-
 def test_all_rescored_is_exact():
     every = BINARY.search(QUERIES, k=10, rescore=90)
     assert_equal(every, nearest(QUERIES, BINARY.decode(), k=10))
     assert_equal(BINARY.search(QUERIES, k=10, rescore=90, vectors=VECTORS), nearest(QUERIES, VECTORS, k=10))
-
-
-def test_rescored_by_vectors_on_disk(tmp_path):
-    numpy.save(tmp_path / "vectors.npy", VECTORS)
-    mapped = numpy.load(tmp_path / "vectors.npy", mmap_mode="r")
-    expected = BINARY.search(QUERIES, k=10, vectors=VECTORS)
-    assert_equal(BINARY.search(QUERIES, k=10, vectors=mapped), expected)
 
 
 def test_what_is_lost():
@@ -140,33 +116,23 @@ def test_a_header_that_promises_terabytes_or_nonsense(shape, tmp_path):
         Int8Vectors.load(path)
 
 
-def test_objects_are_not_unpickled(tmp_path):
-    numpy.savez(tmp_path / "vectors.npz", codes=numpy.array([{}]), low=numpy.zeros(1), step=numpy.zeros(1))
-    with pytest.raises(ValueError, match="holds no quantised vectors"):
-        Int8Vectors.load(tmp_path / "vectors.npz")
-
-
-@pytest.mark.parametrize("arrays", [{"step": INT8.step[1:]}, {"codes": INT8.codes[0]}, {"low": INT8.low.astype("f8")}])
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"step": INT8.step[1:]},
+        {"codes": INT8.codes[0]},
+        {"low": INT8.low.astype("f8")},
+        {"codes": numpy.array([{}])},  # pickled
+    ],
+    ids=["step", "codes", "low", "objects"],
+)
 def test_arrays_that_do_not_fit(arrays, tmp_path):
     numpy.savez(tmp_path / "vectors.npz", **{"codes": INT8.codes, "low": INT8.low, "step": INT8.step, **arrays})
     with pytest.raises(ValueError, match="holds no quantised vectors"):
         Int8Vectors.load(tmp_path / "vectors.npz")
 
 
-@pytest.mark.parametrize(
-    ("work", "message"),
-    [
-        (lambda: Int8Vectors.fit([[1.0, 2.0], [0.0, 0.0]]), "Cannot quantise row 1 of the sample: it is zero"),
-        (lambda: INT8.apply(VECTORS * [[0]]), "Cannot quantise row 0 of the vectors: it is zero"),
-        (lambda: BinaryVectors.of(VECTORS * numpy.nan), "Row 0 of the vectors is not finite"),
-        (lambda: INT8.apply(VECTORS[:, :3]), "unequal width: 3 and 64"),
-        (lambda: BINARY.search(QUERIES[:, :3], k=1), "unequal width: 3 and 64"),
-        (lambda: INT8.search(QUERIES, k=901), "Cannot find 901 nearest of 900 vectors"),
-        (lambda: BINARY.search(QUERIES, k=0), "Cannot find 0 nearest of 900 vectors"),
-        (lambda: BINARY.search(QUERIES, k=1, rescore=-1), "rescore = -1"),
-        (lambda: BINARY.search(QUERIES, k=1, vectors=VECTORS[1:]), r"of shape \(899, 64\): expected \(900, 64\)"),
-    ],
-)
-def test_refused(work, message):
-    with pytest.raises(ValueError, match=message):
-        work()
+def test_int8_outside_the_range_of_the_sample():
+    stored = Int8Vectors.fit(VECTORS[:20]).apply(VECTORS)
+    low, high = stored.low, stored.low + 255 * stored.step
+    assert numpy.allclose(stored.decode(), unit_length(VECTORS).clip(low, high), atol=stored.step.max() / 2)

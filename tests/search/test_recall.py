@@ -1,7 +1,6 @@
 """Recall: by hand, and what is refused."""
 
 import numpy
-import pytest
 
 from spacy_sbert.search import first_found, recall
 
@@ -14,12 +13,3 @@ def test_by_hand():
     assert first_found(found, EXACT) == 0.0
     assert first_found(numpy.array([[9, 9, 9, 1], [6, 7, 8, 9]]), EXACT) == 0.5
     assert recall(EXACT[:, ::-1], EXACT) == first_found(EXACT, EXACT) == 1.0
-
-
-@pytest.mark.parametrize("found", [EXACT[:1], EXACT[:, :3], EXACT[0]])
-def test_refused(found):
-    for measure in (recall, first_found):
-        with pytest.raises(ValueError, match=r"expected both of one shape"):
-            measure(found, EXACT)
-    with pytest.raises(ValueError, match="expected both"):
-        recall(EXACT[:0], EXACT[:0])

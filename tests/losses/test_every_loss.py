@@ -1,0 +1,290 @@
+"""Losses of pairs, triplets and labelled texts: values by hand, gradients, parity with sentence-transformers, edges."""
+
+from functools import partial
+
+import numpy
+import pytest
+import torch
+
+from spacy_sbert.losses.angle import AnglELoss, paired_angle
+from spacy_sbert.losses.batch_hard_triplet import BatchHardTripletLoss
+from spacy_sbert.losses.contrastive import ContrastiveLoss
+from spacy_sbert.losses.cosent import CoSENTLoss
+from spacy_sbert.losses.cosine_similarity import CosineSimilarityLoss
+from spacy_sbert.losses.distillation import DistillationLoss
+from spacy_sbert.losses.mega_batch_margin import MegaBatchMarginLoss
+from spacy_sbert.losses.online_contrastive import OnlineContrastiveLoss
+from spacy_sbert.losses.projected_distillation import ProjectedDistillationLoss
+from spacy_sbert.losses.triplet import TripletLoss
+
+RNG = numpy.random.default_rng(4)
+U = RNG.normal(size=(10, 4))
+V = U + RNG.normal(size=(10, 4)) * RNG.uniform(0.2, 2, size=(10, 1))
+MEMBERS = [RNG.normal(size=(10, 4)) for _ in range(3)]
+SCORES = numpy.array([0.1, 0.9, 0.5, 0.5, 0.0, 1.0, 0.3, 0.9, 0.2, 0.7])  # two ties
+ALIKE = numpy.array([1.0, 0, 1, 1, 0, 0, 1, 0, 1, 0])
+CLASSES = ["a", "b", "a", "c", "b", "a", "c", "b", "a", "c"]
+TEACHER = RNG.normal(size=(10, 4))
+TEXTS = [list("abcdefghij"), list("klmnopqrst")]
+REPEATED = [list("abadefghij"), list("klkiomqrst")]  # equal anchors, equal positives, and a positive that is an anchor
+MARGINS = {"euclidean": 3.0, "cosine": 0.5, "manhattan": 6.0}  # which some pairs keep and others do not
+
+
+def projected(teacher):
+    return ProjectedDistillationLoss().initialize(X=(MEMBERS[:2], teacher))
+
+
+def cases():
+    """Name: loss, members, gold, and the loss of sentence-transformers with its tolerance."""
+    for distance, margin in MARGINS.items():
+        name = distance.upper()
+        for factor in (0.0, 0.1, 1.0):
+            reference = lambda st, model, d=name, m=factor * margin: st.TripletLoss(  # noqa: E731
+                model, getattr(st.TripletDistanceMetric, d), triplet_margin=m
+            )
+            loss = partial(TripletLoss, distance, factor * margin)
+            yield f"Triplet {distance} {factor * margin}", loss, MEMBERS, None, reference, 1e-9
+            yield (
+                f"BatchHard {distance} {factor}",
+                partial(BatchHardTripletLoss, distance, factor * margin),
+                MEMBERS[:1],
+                CLASSES,
+                None,
+                0,
+            )
+        metric = "COSINE_DISTANCE" if distance == "cosine" else name
+        tolerance = 1e-12 if distance == "cosine" else 1e-4  # PyTorch adds 1e-6 to each difference
+        for build in (ContrastiveLoss, OnlineContrastiveLoss):
+            reference = lambda st, model, n=build.__name__, d=metric, m=margin: getattr(st, n)(  # noqa: E731
+                model, getattr(st.SiameseDistanceMetric, d), margin=m
+            )
+            yield f"{build.__name__} {distance}", partial(build, distance, margin), [U, V], ALIKE, reference, tolerance
+    yield "BatchHard, an anchor alone", BatchHardTripletLoss, MEMBERS[:1], ["z", *CLASSES[1:]], None, 0
+    for build in (CoSENTLoss, AnglELoss):
+        for scale in (1.0, 20.0):
+            reference = lambda st, model, n=build.__name__, s=scale: getattr(st, n)(model, scale=s)  # noqa: E731
+            yield f"{build.__name__} {scale}", partial(build, scale), MEMBERS[:2], SCORES, reference, 1e-9
+    yield "CosineSimilarity", CosineSimilarityLoss, MEMBERS[:2], SCORES, Cosine, 1e-12
+    for margin in (0.1, 0.4, 2.0):
+        loss = partial(MegaBatchMarginLoss, margin)
+        yield f"MegaBatchMargin {margin}", loss, MEMBERS[:2], TEXTS, partial(MegaBatchMargin, margin), 1e-12
+        yield f"MegaBatchMargin {margin}, repeated", loss, MEMBERS[:2], REPEATED, None, 0
+    for n in (1, 2):
+        reference = lambda st, model: st.MSELoss(model)  # noqa: E731
+        yield f"Distillation {n}", DistillationLoss, MEMBERS[:n], TEACHER, reference, 1e-12
+        for width in (3, 7):
+            teacher = RNG.normal(size=(10, width))
+            yield f"ProjectedDistillation {n} {width}", partial(projected, teacher), MEMBERS[:n], teacher, None, 0
+
+
+class Cosine:
+    """The loss in float64, which that of sentence-transformers is not."""
+
+    def __init__(self, st, model):
+        pass
+
+    def compute_loss_from_embeddings(self, tensors, gold):
+        return torch.nn.functional.mse_loss(torch.cosine_similarity(*tensors), gold)
+
+
+class MegaBatchMargin:
+    """The loss with one negative for each anchor."""
+
+    def __init__(self, margin, st, model):
+        self.margin = margin
+
+    def compute_loss_from_embeddings(self, tensors, gold):
+        unit = [torch.nn.functional.normalize(tensor) for tensor in tensors]
+        similar = unit[0] @ unit[1].T
+        wrong = similar.masked_fill(torch.eye(len(similar), dtype=bool), -torch.inf)
+        return torch.relu(self.margin - similar.diagonal() + wrong.max(dim=1).values).mean()
+
+
+CASES = {name: case for name, *case in cases()}
+REFERENCES = [name for name, case in CASES.items() if case[3] is not None]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradients(judge, name):
+    build, members, gold, *_ = CASES[name]
+    judge.gradients(build(), members, gold)
+    judge.float32(build(), members, gold)
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_parity_with_sentence_transformers(judge, embedder, st_losses, name):
+    build, members, gold, reference, tolerance = CASES[name]
+    theirs = reference(st_losses, embedder(4))
+    targets = torch.tensor(gold) if isinstance(gold, numpy.ndarray) else gold
+    targets = [targets] * len(members) if "Distillation" in name else targets
+    judge.parity(build(), members, gold, lambda x: theirs.compute_loss_from_embeddings(x, targets), tolerance)
+
+
+@pytest.mark.parametrize("margin", [0.4, 5.0])
+@pytest.mark.parametrize("distance", ["euclidean", "cosine"])
+def test_parity_of_batch_hard_triplets(judge, embedder, st_losses, distance, margin):
+    functions = st_losses.BatchHardTripletLossDistanceFunction
+    metric = {"euclidean": functions.eucledian_distance, "cosine": functions.cosine_distance}[distance]
+    theirs = st_losses.BatchHardTripletLoss(embedder(4), metric, margin)
+    labels = torch.tensor([ord(label) for label in CLASSES])
+    reference = lambda tensors: theirs([{"vectors": tensors[0]}], labels)  # noqa: E731
+    judge.parity(BatchHardTripletLoss(distance, margin), MEMBERS[:1], CLASSES, reference, 1e-9)
+
+
+@pytest.mark.parametrize("gold", [[0.0, 0, 0, 0], [1.0, 1, 1, 1], [1.0, 0, 0, 0], [0.0, 1, 1, 1], [1.0, 1, 0, 0]])
+def test_online_contrastive_with_few_of_a_kind(judge, embedder, st_losses, gold):
+    theirs = st_losses.OnlineContrastiveLoss(embedder(4), margin=1.5)
+    reference = lambda tensors: theirs.compute_loss_from_embeddings(tensors, torch.tensor(gold))  # noqa: E731
+    judge.parity(OnlineContrastiveLoss(margin=1.5), [U[:4], V[:4]], numpy.array(gold), reference)
+
+
+# By hand
+
+COLUMN = numpy.array([[0.0], [1.0], [4.0], [6.0], [20.0]])
+ONES, ZEROS = numpy.ones((3, 2)), numpy.zeros((3, 2))
+POSITIVE, NEGATIVE = numpy.array([[3.0, 4.0], [0, 1], [0, 1]]), numpy.array([[0.0, 2.0], [0, 1.5], [6, 8]])
+FAR = numpy.array([[0.0, 3.0], [0.0, 1.0], [0.0, 2.0], [0.0, 9.0]])
+EAST, BOTH = numpy.array([[1.0, 0.0], [1.0, 0.0]]), numpy.array([[1.0, 0.0], [0.0, 1.0]])  # cosines 1 and 0
+ROOT = 0.5**0.5
+ANCHORS = numpy.array([[1.0, 0.0], [0.0, 1.0], [3.0, 4.0]])
+ANSWERS = numpy.array([[2.0, 0.0], [1.0, 1.0], [4.0, 3.0]])
+BY_HAND = [
+    # the labels b and c stand alone and are no anchors
+    (BatchHardTripletLoss("euclidean", 2.5), [COLUMN], ["a", "a", "a", "b", "c"], (0.5 + 0.5 + 4.5) / 3),
+    (TripletLoss("euclidean", 1.0), [ZEROS, POSITIVE, NEGATIVE], None, 4.5 / 3),
+    (TripletLoss("manhattan", 1.0), [ZEROS, POSITIVE, NEGATIVE], None, 6.5 / 3),
+    (TripletLoss("cosine", 0.5), [ONES, -ONES, ONES], None, 2.5),
+    (ContrastiveLoss("euclidean", 4.0), [0 * FAR, FAR], numpy.array([1.0, 1, 0, 0]), (9 + 1 + 4 + 0) / 8),
+    # 3 is farther than the nearest unlike pair, 2 nearer than the farthest pair alike
+    (OnlineContrastiveLoss("euclidean", 4.0), [0 * FAR, FAR], numpy.array([1.0, 1, 0, 0]), 9 + 4),
+    (CosineSimilarityLoss(), [EAST, BOTH], numpy.array([0.8, 0.5]), (0.04 + 0.25) / 2),
+    (CoSENTLoss(2.0), [EAST, BOTH], numpy.array([1.0, 0.0]), numpy.log1p(numpy.exp(-2))),
+    (CoSENTLoss(2.0), [EAST, BOTH], numpy.array([0.0, 1.0]), numpy.log1p(numpy.exp(2))),
+    (DistillationLoss(), [numpy.array([[1.0, 3.0]]), numpy.array([[0.0, 2.0]])], ZEROS[:1], (1 + 9 + 0 + 4) / 4),
+    (
+        MegaBatchMarginLoss(0.5),
+        [ANCHORS, ANSWERS],
+        [list("abc"), list("def")],
+        (0.5 - 1 + 0.8 + 0.5 - ROOT + 0.6 + 0.5 - 0.96 + 1.4 * ROOT) / 3,
+    ),
+]
+
+
+@pytest.mark.parametrize(("loss", "members", "gold", "expected"), BY_HAND)
+def test_values_by_hand(loss, members, gold, expected):
+    assert loss((members, gold), True)[0] == pytest.approx(expected)
+
+
+def test_angle_by_hand():
+    similarity, _ = paired_angle(numpy.array([[1.0, 2.0]]), numpy.array([[3.0, -1.0]]))  # (1 + 2i) (3 + i) = 1 + 7i
+    assert similarity == pytest.approx(8 / 50**0.5)
+
+
+def test_what_is_right_too_is_no_negative():
+    """The nearest other positive has the text of the own one, of the anchor, or belongs to an anchor of its text."""
+    anchors = numpy.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    positives = numpy.array([[1.0, 0.1], [-1.0, 0.0], [1.0, 0.0]])
+    for texts in ([list("abc"), list("ded")], [list("abc"), list("dea")], [list("aba"), list("def")]):
+        value, _ = MegaBatchMarginLoss(margin=0.0)(([anchors, positives], texts), True)
+        assert value == pytest.approx(1.0 / 1.01**0.5 * 0.1 / 3), texts
+
+
+# Nothing to learn
+
+NOTHING = [
+    (BatchHardTripletLoss(), MEMBERS[:1], ["a"] * 10, 0.0),
+    (BatchHardTripletLoss(), MEMBERS[:1], list("abcdefghij"), 0.0),
+    (OnlineContrastiveLoss("euclidean", 9.0), [0 * COLUMN[:4], COLUMN[:4]], numpy.array([1.0, 1, 0, 0]), 0.0),
+    (MegaBatchMarginLoss(), MEMBERS[:2], [["a"] * 10, TEXTS[1]], 0.0),
+    *((TripletLoss(distance, 0.1), [U, U * 1.01, -U], None, 0.0) for distance in MARGINS),
+    *((TripletLoss(distance), [ZEROS] * 3, None, 1.0) for distance in MARGINS),
+    (CosineSimilarityLoss(), [ZEROS, ONES], numpy.ones(3), 1.0),
+    *((build(), MEMBERS[:2], numpy.ones(10), 0.0) for build in (CoSENTLoss, AnglELoss)),
+    # three pairs of pairs
+    *((build(), [ZEROS, ONES], numpy.arange(3.0), numpy.log(4)) for build in (CoSENTLoss, AnglELoss)),
+]
+
+
+@pytest.mark.parametrize(("loss", "members", "gold", "expected"), NOTHING)
+def test_no_gradient(loss, members, gold, expected):
+    value, backprop = loss((members, gold), True)
+    assert value == pytest.approx(expected, abs=1e-15)
+    assert [d.shape for d in backprop()] == [member.shape for member in members]
+    assert not any(d.any() for d in backprop())
+
+
+def test_only_triplets_within_the_margin_learn():
+    negative = numpy.vstack([-9 * U[:3], MEMBERS[2][3:]])
+    _, backprop = TripletLoss("euclidean", margin=0.1)(([U, MEMBERS[1], negative], None), True)
+    active = backprop()[0].any(axis=1)
+    assert not active[:3].any() and active[3:].any()
+
+
+@pytest.mark.parametrize("build", [CoSENTLoss, AnglELoss])
+def test_large_scale_does_not_overflow(build):
+    value, backprop = build(1e6)((MEMBERS[:2], SCORES), True)
+    assert numpy.isfinite(value) and all(numpy.isfinite(d).all() for d in backprop())
+
+
+# Projections
+
+
+def test_identity_projects_nothing():
+    loss = projected(TEACHER)
+    loss.set_param("W", numpy.eye(4))
+    expected, _ = DistillationLoss()((MEMBERS[:2], TEACHER), True)
+    assert loss((MEMBERS[:2], TEACHER), True)[0] == pytest.approx(expected)
+
+
+def test_a_projection_is_saved():
+    loss = projected(RNG.normal(size=(10, 7)))
+    loaded = ProjectedDistillationLoss().from_bytes(loss.to_bytes())
+    assert numpy.array_equal(loaded.get_param("W"), loss.get_param("W"))
+
+
+# Refused
+
+PAIR = MEMBERS[:2]
+REFUSED = [
+    (lambda: TripletLoss("hamming"), "Unknown distance 'hamming'"),
+    (lambda: BatchHardTripletLoss("dot"), "Unknown distance 'dot'"),
+    (lambda: ContrastiveLoss("l7"), "Unknown distance 'l7'"),
+    (lambda: ContrastiveLoss()(([U, V], ALIKE / 2), True), "got 0.5"),
+    (lambda: OnlineContrastiveLoss()(([U, V], ALIKE / 2), True), "got 0.5"),
+    (lambda: AnglELoss()(([U[:, :3], V[:, :3]], SCORES), True), "expected an even width, got 3"),
+    (lambda: TripletLoss()((PAIR, None), True), "takes examples of 3 members, got 2"),
+    (lambda: DistillationLoss()((MEMBERS, TEACHER), True), "takes examples of 1 or 2 members, got 3"),
+    (lambda: DistillationLoss()((PAIR, TEACHER[:, :3]), True), "learn are 4 wide, the teacher's are 3 wide"),
+    (lambda: ProjectedDistillationLoss()((PAIR, TEACHER), True), r"widths none .* the batch \(4, 4\)"),
+    (lambda: projected(TEACHER)((PAIR, TEACHER[:, :3]), True), r"widths \(4, 4\) .* the batch \(3, 4\)"),
+    (lambda: MegaBatchMarginLoss()(([m[:1] for m in PAIR], [["a"], ["b"]]), True), "MegaBatchMarginLoss"),
+    # unequal numbers of rows
+    (lambda: TripletLoss()(([*PAIR, U[:6]], None), True), "got 10, 10 and 6"),
+    (lambda: BatchHardTripletLoss()(([U], CLASSES[:8]), True), "got 10 and 8"),
+    (lambda: ContrastiveLoss()(([U, V[:9]], ALIKE), True), "got 10, 9 and 10"),
+    (lambda: CosineSimilarityLoss()(([U, V[:9]], SCORES), True), "got 10, 9 and 10"),
+    (lambda: CoSENTLoss()((PAIR, SCORES[:7]), True), "got 10, 10 and 7"),
+    (lambda: DistillationLoss()((PAIR, TEACHER[:4]), True), "got 10, 10 and 4"),
+    (lambda: MegaBatchMarginLoss()((PAIR, [TEXTS[0], TEXTS[1][:6]]), True), "got 10, 10, 10 and 6"),
+]
+
+
+@pytest.mark.parametrize(("use", "message"), REFUSED)
+def test_refused(use, message):
+    with pytest.raises(ValueError, match=message):
+        use()
+
+
+ATTRIBUTES = {
+    BatchHardTripletLoss: ((1,), "label", True, False),
+    MegaBatchMarginLoss: ((2,), "text", True, False),
+    CoSENTLoss: ((2,), "score", True, False),
+    AnglELoss: ((2,), "score", True, False),
+    ContrastiveLoss: ((2,), "score", False, False),
+}
+
+
+@pytest.mark.parametrize("build", ATTRIBUTES)
+def test_what_training_reads(build):
+    loss = build()
+    assert (loss.n_members, loss.gold, loss.whole_batch, loss.is_sum) == ATTRIBUTES[build]
