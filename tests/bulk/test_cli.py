@@ -39,13 +39,14 @@ def test_encode(pipeline, sbert, texts, write_texts, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--pipe", "sbert"], "no 'sbert' pipe named 'sbert': those it has are encoder"),
-        (["--pipe", "encoder", "--precision", "int4"], "Unknown precision 'int4': expected one of float32"),
-        (["--pipe", "encoder", "--gpu-ids", "0,x"], "Cannot use --gpu-ids 0,x: expected whole numbers"),
-        (["--pipe", "encoder", "--column", "body"], "a.csv, line 1: expected a column 'body', got id, text"),
+        (["--pipe", "sbert"], "encoder"),
+        (["--pipe", "encoder", "--precision", "int4"], "int4"),
+        (["--pipe", "encoder", "--gpu-ids", "0,x"], "--gpu-ids 0,x"),
+        (["--pipe", "encoder", "--column", "body"], "a.csv, line 1"),
+        (["--pipe", "encoder", "--shard", "1/2"], "--shard 1/2"),
     ],
 )
-def test_what_is_refused(pipeline, texts, write_texts, tmp_path, options, message):
+def test_refused(pipeline, texts, write_texts, tmp_path, options, message):
     code, said = encode(write_texts("a.csv", texts), tmp_path / "out.npy", "--pipeline", pipeline, *options)
     assert code == 1 and message in said and not list(tmp_path.glob("out*"))
 
@@ -77,7 +78,7 @@ def test_precision(pipeline):
         assert find_transformer("encoder", pipe.model).shim.precision == expected
 
 
-def test_a_member_of_a_combination_is_asked_for_by_name(pipeline, tiny_bert, sbert, texts, write_texts, tmp_path):
+def test_members_of_a_combination(pipeline, tiny_bert, sbert, texts, write_texts, tmp_path):
     """Its vectors are not those of the pipeline's Docs."""
     nlp = spacy.load(pipeline)
     nlp.add_pipe("sbert", name="second", config={"model": {"name": str(tiny_bert), "pooling": "max"}})
@@ -91,7 +92,7 @@ def test_a_member_of_a_combination_is_asked_for_by_name(pipeline, tiny_bert, sbe
     assert code == 0 and numpy.allclose(numpy.load(output), sbert.encode(texts), atol=1e-6)
 
 
-def test_the_default_is_the_default_encoder():
+def test_default_encoder():
     pipe = load_pipe(name="mini")
     assert pipe.name == "mini" and pipe.encode(["A man is eating."]).shape == (1, 384)
 
@@ -117,23 +118,17 @@ def test_a_folder_in_shards(pipeline, sbert, texts, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--shard", "3/2"], "Cannot do the shard '3/2'"),
-        (["--overwrite"], "--overwrite is for single files"),
-        (["--workers", "1,2"], "Options of Ray were given without --engine ray: workers"),
-        (["--engine", "ray", "--workers", "2,1"], "Cannot use --workers 2,1"),
-        (["--engine", "ray", "--num-cpus", "0"], "num_cpus = 0"),
-        (["--engine", "spark"], "Unknown --engine 'spark': expected local or ray"),
-        (["--output-format", "txt"], "expected a name that ends in one of .npy, .parquet"),
+        (["--shard", "3/2"], "3/2"),
+        (["--overwrite"], "--overwrite"),
+        (["--workers", "1,2"], "--engine ray"),
+        (["--engine", "ray", "--workers", "2,1"], "--workers 2,1"),
+        (["--engine", "ray", "--num-cpus", "0"], "num_cpus"),
+        (["--engine", "spark"], "spark"),
+        (["--output-format", "txt"], ".npy, .parquet"),
     ],
 )
-def test_what_is_refused_of_folders(pipeline, tmp_path, options, message):
-    folder = tmp_path / "in"
-    folder.mkdir()
-    (folder / "a.txt").write_text("One.\n")
-    code, said = encode(folder, tmp_path / "out", "--pipeline", pipeline, *options)
+def test_options_of_folders(pipeline, tmp_path, options, message):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("One.\n")
+    code, said = encode(tmp_path / "in", tmp_path / "out", "--pipeline", pipeline, *options)
     assert code == 1 and message in said and not (tmp_path / "out").exists()
-
-
-def test_options_of_folders_are_refused_for_files(pipeline, texts, write_texts, tmp_path):
-    code, said = encode(write_texts("a.txt", texts), tmp_path / "out.npy", "--pipeline", pipeline, "--shard", "1/2")
-    assert code == 1 and "a.txt is a file, and --shard 1/2 is for folders" in said.replace("\n", " ")

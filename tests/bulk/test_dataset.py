@@ -12,7 +12,7 @@ import spacy
 from spacy_sbert.bulk import encode_dataset, encode_file
 from spacy_sbert.bulk.encoding import Encoding
 from spacy_sbert.bulk.manifest import Index, Job, Manifest, read
-from spacy_sbert.bulk.on_ray import Cluster, Worker
+from spacy_sbert.bulk.on_ray import Worker
 from spacy_sbert.bulk.part_encoder import Outcome, PartEncoder, Plan
 from spacy_sbert.bulk.parts import find_parts
 from spacy_sbert.bulk.places import Place
@@ -60,7 +60,7 @@ def times(folder):
     return {path: path.stat().st_mtime_ns for path in folder.rglob("part*")}
 
 
-def test_every_part_has_the_bytes_of_its_file(encode, source, pipeline, tmp_path):
+def test_parts_equal_single_files(encode, source, pipeline, tmp_path):
     report = encode()
     assert (report.parts, report.done, report.failed, report.rows) == (10, 0, {}, sum(range(10)))
     pipe = spacy.load(pipeline).get_pipe("sbert")
@@ -79,7 +79,7 @@ def test_every_part_has_the_bytes_of_its_file(encode, source, pipeline, tmp_path
     }
 
 
-def test_a_second_run_does_what_is_left(encode, tmp_path):
+def test_second_run(encode, tmp_path):
     encode()
     out = tmp_path / "out"
     before, expected = times(out), contents(out)
@@ -94,24 +94,24 @@ def test_a_second_run_does_what_is_left(encode, tmp_path):
     assert again == {"part1", "part6", "part5"}
 
 
-def test_shards_together_do_the_whole(encode, tmp_path):
+def test_shards(encode, tmp_path):
     encode("whole")
     reports = [encode("shards", shard="1/2"), encode("shards", shard="2/2")]
     assert [report.parts for report in reports] == [5, 5]
     assert contents(tmp_path / "shards", but=()) == contents(tmp_path / "whole", but=())
 
 
-@pytest.mark.parametrize("shard", ["0/2", "3/2", "2", "a/b", "-1/2", "1/0", ""])
-def test_other_shards_are_refused(encode, shard):
-    with pytest.raises(ValueError, match=rf"\[sbert-bulk-bad-shard\] Cannot do the shard '{shard}'"):
-        encode(shard=shard)
+def test_wrong_shards(encode):
+    for shard in ("0/2", "3/2", "2", "a/b", "1/0", ""):
+        with pytest.raises(ValueError, match=f"'{shard}'"):
+            encode(shard=shard)
 
 
-def test_one_bad_part_leaves_nine(encode, source, tmp_path):
+def test_bad_part(encode, source, tmp_path):
     (source / "part7.txt").write_bytes(b"good\nbad \xff\n")
     report = encode()
     assert list(report.failed) == ["part7.txt"]
-    assert "part7.txt, line 2" in report.failed["part7.txt"] and "sbert-" in report.failed["part7.txt"]
+    assert "part7.txt, line 2" in report.failed["part7.txt"]
     assert str(tmp_path) not in report.failed["part7.txt"]
     assert len(list((tmp_path / "out").rglob("part*.npy"))) == 9
     assert not (tmp_path / "out" / "index.json").exists()
@@ -121,26 +121,22 @@ def test_one_bad_part_leaves_nine(encode, source, tmp_path):
     assert (tmp_path / "out" / "index.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "said"),
-    [
+def test_other_options_are_refused(encode, tmp_path):
+    encode()
+    before = contents(tmp_path / "out", but=())
+    for option, value, said in (
         ("dtype", "float16", "dtype was float32, now float16"),
         ("precision", "bfloat16", "precision was float32, now bfloat16"),
         ("window", 8, "window was 4, now 8"),
         ("output", ".parquet", "output was .npy, now .parquet"),
         ("truncate_dim", 8, "now 8"),
-    ],
-)
-def test_another_option_is_refused(encode, tmp_path, option, value, said):
-    encode()
-    before = contents(tmp_path / "out", but=())
-    with pytest.raises(ValueError, match=r"\[sbert-bulk-other-job\]") as caught:
-        encode(**{option: value})
-    assert said in str(caught.value)
+    ):
+        with pytest.raises(ValueError, match=said):
+            encode(**{option: value})
     assert contents(tmp_path / "out", but=()) == before
 
 
-def test_another_encoder_is_refused_and_restart_makes_all_anew(encode, tiny_bert, tmp_path):
+def test_other_encoder_and_restart(encode, tiny_bert, tmp_path):
     encode()
     nlp = spacy.blank("en")
     nlp.add_pipe("sbert", config={"model": {"name": str(tiny_bert), "pooling": "max"}})
@@ -153,16 +149,16 @@ def test_another_encoder_is_refused_and_restart_makes_all_anew(encode, tiny_bert
     assert read(Place(str(tmp_path / "out")), "job.json", Job).made_of["pooling"] == "max"
 
 
-def test_a_changed_part_is_refused(encode, source, tmp_path):
+def test_changed_part(encode, source, tmp_path):
     encode()
     path = source / "part1.txt"
     path.write_text("Something else.\nAnd more.\n")
     report = encode()
-    assert list(report.failed) == ["part1.txt"] and "[sbert-bulk-other-part]" in report.failed["part1.txt"]
+    assert list(report.failed) == ["part1.txt"]
     assert encode(restart=True).failed == {}
 
 
-def test_the_index_lists_no_vectors_of_another_job(encode, source, tmp_path):
+def test_index_of_changed_jobs(encode, source, tmp_path):
     """Neither those of a shard that was not begun anew, nor those of a part whose file was changed."""
     index = tmp_path / "out" / "index.json"
     encode()
@@ -176,7 +172,7 @@ def test_the_index_lists_no_vectors_of_another_job(encode, source, tmp_path):
     assert not index.exists()
 
 
-def test_row_groups_of_a_large_file_are_parts(pipeline, tmp_path):
+def test_row_groups(pipeline, tmp_path):
     from pyarrow.parquet import read_table, write_table
 
     (tmp_path / "in").mkdir()
@@ -196,7 +192,7 @@ def test_row_groups_of_a_large_file_are_parts(pipeline, tmp_path):
     assert numpy.abs(numpy.array(found["vector"].to_pylist()) - expected["vector"].to_pylist()).max() < 1e-6
 
 
-def test_a_bad_record_of_a_row_group_is_named(pipeline, tmp_path):
+def test_bad_record_of_a_row_group(pipeline, tmp_path):
     from pyarrow.parquet import write_table
 
     (tmp_path / "in").mkdir()
@@ -207,32 +203,29 @@ def test_a_bad_record_of_a_row_group_is_named(pipeline, tmp_path):
     assert "big.parquet, row group 1, line 1" in report.failed["big.parquet.00001"]
 
 
-def test_folders_without_parts_and_unknown_files_are_refused(source, pipeline, tmp_path):
+def test_refused_folders(source, pipeline, tmp_path):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match=r"\[sbert-bulk-no-parts\]"):
-        encode_dataset(tmp_path / "empty", tmp_path / "out", pipeline=pipeline)
-    with pytest.raises(ValueError, match=r"\[sbert-bulk-no-place\] Cannot read the folder"):
-        encode_dataset(tmp_path / "none", tmp_path / "out", pipeline=pipeline)
-    with pytest.raises(ValueError, match=r"\[sbert-bulk-no-place\]"):
-        encode_dataset("nothing://there", tmp_path / "out", pipeline=pipeline)
     (source / "README.md").write_text("read me")
-    with pytest.raises(ValueError, match=r"\[sbert-bulk-unknown-part\].*README.md"):
-        encode_dataset(source, tmp_path / "out", pipeline=pipeline)
+    for given, message in ((tmp_path / "empty", "empty"), (tmp_path / "none", "none"), (source, "README.md")):
+        with pytest.raises(ValueError, match=message):
+            encode_dataset(given, tmp_path / "out", pipeline=pipeline)
+    with pytest.raises(ValueError, match="nothing://there"):
+        encode_dataset("nothing://there", tmp_path / "out", pipeline=pipeline)
 
 
-def test_unknown_options_are_refused_before_any_work(source, tmp_path):
-    with pytest.raises(ValueError, match="dtype"):
-        encode_dataset(source, tmp_path / "out", pipeline="none", dtype="float8")
-    with pytest.raises(ValueError, match="window = 0"):
-        encode_dataset(source, tmp_path / "out", pipeline="none", window=0)
-    with pytest.raises(TypeError, match="colour"):
-        encode_dataset(source, tmp_path / "out", pipeline="none", colour="red")
-    with pytest.raises(ValueError, match="bulk-no-columns"):
-        encode_dataset(source, tmp_path / "out", pipeline="none", with_text=True)
+def test_options_are_checked_before_any_work(source, tmp_path):
+    for options, error, message in (
+        ({"dtype": "float8"}, ValueError, "dtype"),
+        ({"window": 0}, ValueError, "window"),
+        ({"colour": "red"}, TypeError, "colour"),
+        ({"with_text": True}, ValueError, "text"),
+    ):
+        with pytest.raises(error, match=message):
+            encode_dataset(source, tmp_path / "out", pipeline="none", **options)
     assert not (tmp_path / "out").exists()
 
 
-def test_cuts_are_counted_and_said_once(pipeline, tmp_path):
+def test_warning_about_truncation(pipeline, tmp_path):
     (tmp_path / "in").mkdir()
     for name in ("a.txt", "b.txt"):
         (tmp_path / "in" / name).write_text("the cat " * 30 + "\ndog\n")
@@ -241,7 +234,7 @@ def test_cuts_are_counted_and_said_once(pipeline, tmp_path):
     assert len(warned) == 1 and report.cut == 2
 
 
-def test_a_part_is_found_by_its_size_and_time(source):
+def test_find_parts(source):
     parts = {part.path: part for part in find_parts(Place(str(source)))}
     path = source / "part1.txt"
     assert parts["part1.txt"].size == path.stat().st_size
@@ -249,7 +242,7 @@ def test_a_part_is_found_by_its_size_and_time(source):
     assert len(parts) == 10
 
 
-def test_nothing_is_left_of_a_part_that_failed(encode, source, tmp_path):
+def test_scratch_is_removed(encode, source, tmp_path):
     (source / "part7.txt").write_bytes(b"bad \xff\n")
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -257,17 +250,17 @@ def test_nothing_is_left_of_a_part_that_failed(encode, source, tmp_path):
     assert list(scratch.iterdir()) == []
 
 
-def test_a_machine_that_makes_other_bytes_is_refused(source, pipeline, tmp_path):
+def test_worker_with_another_device(source, pipeline, tmp_path):
     """As a worker with a GPU among others without one."""
     plan = Plan(Place(str(source)), Place(str(tmp_path / "out")), ".npy", Encoding(), str(pipeline))
     made_of = PartEncoder(plan).made_of()
     Worker(plan, Job(made_of=dict(made_of)).model_dump())
     other = Job(made_of={**made_of, "device": "NVIDIA H100"})
-    with pytest.raises(ValueError, match=r"\[sbert-bulk-other-job\].*device was NVIDIA H100, now "):
+    with pytest.raises(ValueError, match="device was NVIDIA H100, now "):
         Worker(plan, other.model_dump())
 
 
-def test_a_worker_takes_and_gives_rows(source, pipeline, tmp_path):
+def test_worker(source, pipeline, tmp_path):
     plan = Plan(Place(str(source)), Place(str(tmp_path / "out")), ".npy", Encoding(), str(pipeline))
     worker = Worker(plan, Job(made_of=dict(PartEncoder(plan).made_of())).model_dump())
     parts = find_parts(plan.source)
@@ -277,12 +270,10 @@ def test_a_worker_takes_and_gives_rows(source, pipeline, tmp_path):
         assert found.manifest.made.rows == int(parts[-1].path[4])
     (source / parts[-1].path).write_bytes(b"\xff")
     found = Outcome.model_validate_json(worker({"part": json.dumps(asdict(replace(parts[-1], size=1)))})["outcome"])
-    assert "[sbert-bulk-other-part]" in found.failed and found.manifest is None
+    assert found.failed and found.manifest is None
 
 
-def test_ray_is_asked_for(source, pipeline, tmp_path, monkeypatch):
+def test_without_ray(source, pipeline, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ImportError, match=r"\[sbert-bulk-no-ray\].*spacy-sbert\[ray\]"):
+    with pytest.raises(ImportError, match=r"spacy-sbert\[ray\]"):
         on_machines(source, tmp_path / "out", pipeline=pipeline)
-    with pytest.raises(ValueError, match="num_cpus = -1"):
-        Cluster(num_cpus=-1)

@@ -32,7 +32,7 @@ def search(tmp_path):
     return found
 
 
-def test_from_texts_to_what_is_found(make_nlp, search, tmp_path):
+def test_encode_index_and_search(make_nlp, search, tmp_path):
     make_nlp().to_disk(tmp_path / "nlp")
     (tmp_path / "texts").mkdir()
     for number in range(2):

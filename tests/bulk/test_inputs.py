@@ -39,7 +39,7 @@ def test_rows_with_ids(texts, write_texts, name):
     assert read(path, TextColumns(id="id")) == [TextRow(text, i) for text, i in zip(texts, ids, strict=True)]
 
 
-def test_line_ends_are_no_text_and_the_last_may_lack(tmp_path):
+def test_line_ends(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\n\r\n two \nlast")
     assert [row.text for row in read(tmp_path / "a.txt")] == ["one", "", " two ", "last"]
     (tmp_path / "a.tsv").write_bytes(b"text\tx\r\na\tb\r\n\tb\r\n")
@@ -55,15 +55,8 @@ def test_columns_by_number(tmp_path):
         read(tmp_path / "a.csv", TextColumns(header=False))
 
 
-def test_blank_lines_are_rows(tmp_path):
-    (tmp_path / "a.csv").write_text("text\none\n\ntwo\n", encoding="utf8")
-    (tmp_path / "a.tsv").write_text("text\none\n\ntwo\n", encoding="utf8")
-    for name in ("a.csv", "a.tsv"):
-        assert [row.text for row in read(tmp_path / name)] == ["one", "", "two"]
-
-
 @pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv", "a.tsv", "a.parquet"])
-def test_a_line_of_a_megabyte(sbert, write_texts, tmp_path, name):
+def test_long_lines(sbert, write_texts, tmp_path, name):
     limit = csv.field_size_limit()
     long = HARMLESS * 45_000
     path = write_texts(name, ["dog", long, "cat"])
@@ -79,22 +72,17 @@ def test_a_line_of_a_megabyte(sbert, write_texts, tmp_path, name):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", b"one\ntw\xff\n", r"a\.txt, line 2: not UTF-8"),
-        ("a.jsonl", b'{"text": "one"}\n{"text": "two"\n', r"a\.jsonl, line 2: expected a JSON object"),
-        ("a.jsonl", b'{"text": "one"}\n\n{"text": "two"}\n', r"a\.jsonl, line 2: expected a JSON object"),
-        ("a.jsonl", b'["text"]\n', r"line 1: expected a JSON object, got a list"),
-        ("a.jsonl", b'{"text": "one"}\n{"id": 3}\n', r"line 2: expected a column 'text', got id"),
-        ("a.jsonl", b'{"text": 3.5}\n', r"line 1: expected a text in the column 'text', got 3\.5"),
-        ("a.jsonl", b'{"text": "\\ud83d"}\n', r"line 1: not UTF-8 \(surrogates not allowed\)"),
-        ("a.csv", b'text\none\n"two\n', r"a\.csv, line 3: not comma-separated as expected"),
-        ("a.csv", b'text\n"one\n" two\n', r"a\.csv, line 2: not comma-separated as expected"),
-        ("a.csv", b"id,text\n1,one\n2\n", r"line 3: no column 'text', the line has only 1 columns"),
-        ("a.tsv", b"id\ttext\n1\tone\n\n2\ttwo\n", r"line 3: no column 'text', the line has only 1 columns"),
-        ("a.tsv", b"id\tsentence\n1\tone\n", r"line 1: expected a column 'text', got id, sentence"),
-        ("a.parquet", b"PAR1", r"a\.parquet, record 1: cannot be read as \.parquet"),
-        ("a.txt.gz", gzip.compress(b"one\ntwo\n" * 99, mtime=0)[:-9], r"the compressed file is damaged"),
-        ("a.docx", b"", r"expected a name that ends in one of \.csv, \.jsonl, \.parquet, \.tsv, \.txt"),
-        ("a.parquet.gz", b"", r"all but \.parquet also \.gz"),
+        ("a.txt", b"one\ntw\xff\n", r"a\.txt, line 2"),
+        ("a.jsonl", b'{"text": "one"}\n\n{"text": "two"}\n', r"a\.jsonl, line 2"),
+        ("a.jsonl", b'{"text": "one"}\n{"id": 3}\n', r"line 2: .*'text'"),
+        ("a.jsonl", b'{"text": 3.5}\n', r"line 1: .*3\.5"),
+        ("a.jsonl", b'{"text": "\\ud83d"}\n', r"line 1: .*UTF-8"),
+        ("a.csv", b'text\none\n"two\n', r"a\.csv, line 3"),
+        ("a.csv", b"id,text\n1,one\n2\n", r"line 3: .*'text'"),
+        ("a.parquet", b"PAR1", r"a\.parquet, record 1"),
+        ("a.txt.gz", gzip.compress(b"one\ntwo\n" * 99, mtime=0)[:-9], "damaged"),
+        ("a.docx", b"", r"\.csv, \.jsonl, \.parquet, \.tsv, \.txt"),
+        ("a.parquet.gz", b"", r"\.parquet"),
     ],
 )
 def test_bad_rows(sbert, tmp_path, name, content, message):
@@ -106,20 +94,14 @@ def test_bad_rows(sbert, tmp_path, name, content, message):
     assert csv.field_size_limit() == 131072
 
 
-def test_a_null_in_a_parquet_file(write_texts):
-    with pytest.raises(ValueError, match=r"line 2: expected a text in the column 'text', got None"):
+def test_null_in_parquet(write_texts):
+    with pytest.raises(ValueError, match=r"line 2: .*None"):
         read(write_texts("a.parquet", ["one", None]))
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
-    [
-        ("1.5", "expected a string or a whole number of 64 bits in the column 'id', got 1.5"),
-        ("null", "got None"),
-        ("true", "got True"),
-        (str(2**63), "got 9223372036854775808"),
-        ('"b"', "'id' has strings and whole numbers"),
-    ],
+    [("1.5", "1.5"), ("null", "None"), ("true", "True"), (str(2**63), "9223372036854775808"), ('"b"', "'id'")],
 )
 def test_bad_ids(sbert, tmp_path, given, message):
     path = tmp_path / "a.jsonl"

@@ -55,13 +55,13 @@ def test_no_rows(sbert, tmp_path, write_texts, name):
     assert parquet.read_table(tmp_path / "out.parquet").num_rows == 0
 
 
-def test_the_file_is_as_numpy_writes_it(sbert, texts, write_texts, tmp_path):
+def test_bytes_are_those_of_numpy(sbert, texts, write_texts, tmp_path):
     encode_file(sbert, write_texts("a.txt", texts), tmp_path / "out.npy", window=3)
     numpy.save(tmp_path / "numpy.npy", numpy.load(tmp_path / "out.npy"))
     assert (tmp_path / "out.npy").read_bytes() == (tmp_path / "numpy.npy").read_bytes()
 
 
-def test_an_output_is_not_replaced_unless_asked(sbert, texts, write_texts, tmp_path):
+def test_existing_output(sbert, texts, write_texts, tmp_path):
     path, output = write_texts("a.txt", texts), tmp_path / "out.npy"
     output.write_bytes(b"precious")
     with pytest.raises(FileExistsError, match=r"out\.npy is there already.*--overwrite"):
@@ -71,7 +71,7 @@ def test_an_output_is_not_replaced_unless_asked(sbert, texts, write_texts, tmp_p
     assert numpy.load(output).shape == (8, 16)
 
 
-def test_the_input_is_not_replaced(sbert, write_texts):
+def test_input_as_output(sbert, write_texts):
     path = write_texts("a.parquet", ["one"])
     before = path.read_bytes()
     with pytest.raises(ValueError, match="is the input, and was given as the output"):
@@ -82,14 +82,11 @@ def test_the_input_is_not_replaced(sbert, write_texts):
 @pytest.mark.parametrize(
     ("output", "options", "message"),
     [
-        ("out.json", {}, r"expected a name that ends in one of \.npy, \.parquet"),
-        ("out.npy", {"with_text": True}, "an array has none"),
-        ("out.npy", {"id_column": "id"}, "an array has none"),
-        ("out.npy", {"dtype": "int8"}, "Unknown dtype 'int8' of the output: expected one of float32, float16"),
-        ("out.npy", {"window": 0}, "Cannot use window = 0"),
-        ("out.npy", {"n_process": 0}, "Cannot use n_process = 0"),
-        ("out.npy", {"max_batch_items": -1}, "Cannot use max_batch_items = -1"),
-        ("out.npy", {"gpu_ids": [99]}, "There is no GPU 99"),
+        ("out.json", {}, r"\.npy, \.parquet"),
+        ("out.npy", {"with_text": True}, "array"),
+        ("out.npy", {"id_column": "id"}, "array"),
+        ("out.npy", {"dtype": "int8"}, "int8"),
+        ("out.npy", {"gpu_ids": [99]}, "GPU 99"),
     ],
 )
 def test_options_are_checked(sbert, texts, write_texts, tmp_path, output, options, message):
@@ -99,7 +96,7 @@ def test_options_are_checked(sbert, texts, write_texts, tmp_path, output, option
     assert not list(tmp_path.glob("out*"))
 
 
-def test_vectors_that_are_not_finite_are_refused(sbert, texts, write_texts, tmp_path, monkeypatch):
+def test_vectors_that_are_not_finite(sbert, texts, write_texts, tmp_path, monkeypatch):
     """Nor is one that is too large for the dtype made infinite."""
     from spacy_sbert.bulk import run
 

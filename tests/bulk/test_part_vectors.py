@@ -38,7 +38,7 @@ def test_as_one_array(folder, sbert):
     assert numpy.allclose(vectors[rows], expected[rows], atol=1e-6) and vectors[rows].dtype == "float32"
 
 
-def test_where_rows_stand(folder):
+def test_where(folder):
     vectors = PartVectors(folder)
     found = vectors.where(numpy.array([10, 2, 3]))
     suffix = vectors.parts[0].vectors.removeprefix("part0.csv")
@@ -49,7 +49,7 @@ def test_where_rows_stand(folder):
     assert [(one.id, one.text) for one in found] == (said if suffix == ".parquet" else [(None, None)] * 3)
 
 
-def test_a_file_that_was_changed(folder):
+def test_changed_file(folder):
     path = folder / PartVectors(folder).parts[2].vectors
     data = bytearray(path.read_bytes())
     data[-200] ^= 1
@@ -61,21 +61,21 @@ def test_a_file_that_was_changed(folder):
         PartVectors(folder)[numpy.array([4])]
 
 
-def test_a_file_of_another_shape(folder):
+def test_file_of_another_shape(folder):
     path = folder / PartVectors(folder).parts[2].vectors
     path.write_bytes((folder / PartVectors(folder).parts[0].vectors).read_bytes())
     with pytest.raises(ValueError, match=r"its shape is \(3, 16\), expected \(7, 16\)"):
         PartVectors(folder)[numpy.array([4])]
 
 
-def test_a_folder_that_is_not_whole(folder, source):
+def test_incomplete_folder(folder, source):
     (folder / "index.json").unlink()
     for other in (folder, source):
         with pytest.raises(ValueError, match="is no folder of vectors that is whole"):
             PartVectors(other)
 
 
-def test_a_key_in_an_address_is_told_to_no_one(folder, monkeypatch):
+def test_credentials_are_not_shown(folder, monkeypatch):
     files = Place(str(folder)).open()
     with monkeypatch.context() as patch:
         patch.setattr(Place, "open", lambda place: files)

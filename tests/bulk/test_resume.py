@@ -126,7 +126,7 @@ def is_running(pid):
 
 
 @pytest.mark.parametrize("n_windows", [0, 1, 7])
-def test_goes_on_where_it_was(sbert, given, unbroken, interrupt, tmp_path, monkeypatch, n_windows):
+def test_resume(sbert, given, unbroken, interrupt, tmp_path, monkeypatch, n_windows):
     output = tmp_path / "out.npy"
     interrupt(output, n_windows)
     seen = encoded_texts(monkeypatch)
@@ -146,7 +146,7 @@ def test_parquet_goes_on(sbert, given, interrupt, tmp_path):
     assert parquet.read_table(tmp_path / "out.parquet").equals(parquet.read_table(tmp_path / "unbroken.parquet"))
 
 
-def test_threads_change_nothing(sbert, given, unbroken, tmp_path, monkeypatch):
+def test_number_of_threads(sbert, given, unbroken, tmp_path, monkeypatch):
     """A forward pass holds as many wordpieces as ever: that of `encode` depends on the number of threads."""
     transformer, budgets, whole = find_transformer("sbert", sbert.model), [], run.encode_windows
 
@@ -165,7 +165,7 @@ def test_threads_change_nothing(sbert, given, unbroken, tmp_path, monkeypatch):
     assert budgets == [2048] and transformer.max_batch_items == 0
 
 
-def test_damaged_windows_are_encoded_anew(sbert, given, unbroken, interrupt, tmp_path, monkeypatch):
+def test_damaged_windows_are_encoded_again(sbert, given, unbroken, interrupt, tmp_path, monkeypatch):
     """A bit of window 1, the end of window 5, and lines of the journal for windows 2 and 6."""
     output = tmp_path / "out.npy"
     interrupt(output, 7)
@@ -184,23 +184,21 @@ def test_damaged_windows_are_encoded_anew(sbert, given, unbroken, interrupt, tmp
     assert seen == [text for number in redone for text in texts[number * WINDOW : (number + 1) * WINDOW]]
 
 
-@pytest.mark.parametrize(
-    "entry", [{"window": 10, "cut": 0, "sha256": ""}, {"window": -1, "cut": 0, "sha256": ""}, {"window": 0}, [0], 3]
-)
-def test_a_journal_is_not_trusted(sbert, given, unbroken, interrupt, tmp_path, entry):
+def test_journal_is_not_trusted(sbert, given, unbroken, interrupt, tmp_path):
     interrupt(tmp_path / "out.npy", 2)
+    entries = [{"window": n, "cut": 0, "sha256": ""} for n in (10, -1)]
     with (tmp_path / "out.npy.partial" / "windows.jsonl").open("a") as file:
-        file.write(json.dumps(entry) + "\n")
+        file.writelines(json.dumps(entry) + "\n" for entry in (*entries, {"window": 0}, [0], 3))
     encode_file(sbert, given, tmp_path / "out.npy", window=WINDOW)
     assert (tmp_path / "out.npy").read_bytes() == unbroken
 
 
-@pytest.mark.parametrize("content", ["", '{"format": "another"}', "[]", '{"format": "spacy-sbert encode 1"}'])
-def test_a_run_that_cannot_be_read(sbert, given, unbroken, interrupt, tmp_path, content):
+def test_unreadable_run(sbert, given, unbroken, interrupt, tmp_path):
     interrupt(tmp_path / "out.npy", 2)
-    (tmp_path / "out.npy.partial" / "run.json").write_text(content)
-    with pytest.raises(ValueError, match=r"run\.json cannot be read.*--restart"):
-        encode_file(sbert, given, tmp_path / "out.npy", window=WINDOW)
+    for content in ("", '{"format": "another"}', "[]", '{"format": "spacy-sbert encode 1"}'):
+        (tmp_path / "out.npy.partial" / "run.json").write_text(content)
+        with pytest.raises(ValueError, match=r"run\.json"):
+            encode_file(sbert, given, tmp_path / "out.npy", window=WINDOW)
     encode_file(sbert, given, tmp_path / "out.npy", window=WINDOW, restart=True)
     assert (tmp_path / "out.npy").read_bytes() == unbroken
 
@@ -230,7 +228,7 @@ def change_precision(sbert, given):
         (None, {"column": "id"}, "column was text, now id"),
     ],
 )
-def test_another_run_is_refused(make_nlp, sbert, given, interrupt, tmp_path, change, options, message):
+def test_different_run(make_nlp, sbert, given, interrupt, tmp_path, change, options, message):
     output = tmp_path / "out.npy"
     interrupt(output, 2)
     kept = (tmp_path / "out.npy.partial" / "vectors.npy").read_bytes()
@@ -246,7 +244,7 @@ def test_another_run_is_refused(make_nlp, sbert, given, interrupt, tmp_path, cha
         assert report.resumed == 0 and len(numpy.load(output)) == N_TEXTS
 
 
-def test_use_of_the_pipe_makes_no_other_encoder(make_nlp, given, unbroken, interrupt, tmp_path):
+def test_resume_with_a_used_pipe(make_nlp, given, unbroken, interrupt, tmp_path):
     interrupt(tmp_path / "out.npy", 2)
     nlp = make_nlp()
     nlp("A man is eating.")
@@ -254,7 +252,7 @@ def test_use_of_the_pipe_makes_no_other_encoder(make_nlp, given, unbroken, inter
     assert report.resumed == 2 * WINDOW and (tmp_path / "out.npy").read_bytes() == unbroken
 
 
-def test_the_old_output_stays_until_the_new_one_is_whole(sbert, given, unbroken, interrupt, tmp_path):
+def test_old_output_is_kept_until_the_end(sbert, given, unbroken, interrupt, tmp_path):
     output = tmp_path / "out.npy"
     interrupt(output, 3)
     output.write_bytes(b"old")
@@ -265,7 +263,7 @@ def test_the_old_output_stays_until_the_new_one_is_whole(sbert, given, unbroken,
     assert output.read_bytes() == unbroken
 
 
-def test_an_input_that_changes_meanwhile(sbert, given, tmp_path, monkeypatch):
+def test_input_changes_during_a_run(sbert, given, tmp_path, monkeypatch):
     whole = run.encode_windows
 
     def changing(*args, **kwargs):
@@ -282,7 +280,7 @@ def test_an_input_that_changes_meanwhile(sbert, given, tmp_path, monkeypatch):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limit of a file's size")
 @pytest.mark.parametrize("suffix", [".npy", ".parquet"])
-def test_a_full_disk(sbert, given, tmp_path, suffix):
+def test_full_disk(sbert, given, tmp_path, suffix):
     """What is done stays, nothing has the final name, and with room the run goes on."""
     resource = pytest.importorskip("resource")
     encode_file(sbert, given, tmp_path / f"unbroken{suffix}", window=WINDOW)
@@ -304,7 +302,7 @@ def test_a_full_disk(sbert, given, tmp_path, suffix):
     assert output.read_bytes() == (tmp_path / f"unbroken{suffix}").read_bytes()
 
 
-def test_a_full_disk_from_the_start(sbert, given, tmp_path, monkeypatch):
+def test_full_disk_from_the_start(sbert, given, tmp_path, monkeypatch):
     def full(*args):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -315,7 +313,7 @@ def test_a_full_disk_from_the_start(sbert, given, tmp_path, monkeypatch):
     assert raised.value.errno == errno.ENOSPC and not list(tmp_path.glob("out*"))
 
 
-def test_a_disk_that_takes_parts(sbert, given, unbroken, tmp_path, monkeypatch):
+def test_partial_writes(sbert, given, unbroken, tmp_path, monkeypatch):
     """What is written to an unbuffered file may be written in part."""
     from spacy_sbert.bulk import durable
 
@@ -332,7 +330,7 @@ def test_a_disk_that_takes_parts(sbert, given, unbroken, tmp_path, monkeypatch):
     assert (tmp_path / "out.npy").read_bytes() == unbroken
 
 
-def test_a_folder_with_other_things_keeps_them(sbert, given, tmp_path):
+def test_other_files_are_kept(sbert, given, tmp_path):
     (tmp_path / "out.npy.partial").mkdir()
     (tmp_path / "out.npy.partial" / "notes.txt").write_text("mine")
     encode_file(sbert, given, tmp_path / "out.npy", restart=True)

@@ -18,10 +18,7 @@ from spacy_sbert.encoder.resolve import PACKAGES
 COMMANDS = typer.main.get_command(app).commands
 LOADING = {"benchmark", "card", "cluster", "distill-static", "encode", "evaluate", "export", "fit-meta", "hub-card"}
 LOADING |= {"mine", "search", "visualize"}
-WITHOUT = {"compare", "convert", "import", "index", "init-config", "train"}  # they load no pipeline
-WITH_ROWS = {"cluster", "encode", "mine", "search"}  # rows of the input are in the output
 NOT_COMPUTING = {"card", "export", "hub-card"}
-NOT_OF_NAMES = {"card", "hub-card"}  # they describe the folder of a saved pipeline
 TEXTS = ["the cat sat on the mat", "a dog ran", "the dog ran", "food for the man", "the cat sat on a mat"]
 RUNS = {  # arguments after PIPELINE, and the output
     "benchmark": ("data -o {out}.json --any-count --bootstrap 0", "{out}.json"),
@@ -44,31 +41,15 @@ spacy.registry.span_getters("own.spans.v1")(sentence_spans)
 """
 
 
-def options_of(command):
-    return {option for one in COMMANDS[command].params for option in one.opts}
-
-
-def test_every_command_is_classified():
-    assert set(COMMANDS) == LOADING | WITHOUT and not LOADING & WITHOUT
-    assert set(RUNS) == LOADING - {"hub-card"}  # that needs the hub
-
-
 @pytest.mark.parametrize("command", sorted(LOADING))
-def test_options_of_a_command_that_loads_a_pipeline(command):
-    expected = {"--pipe", "--code", "--quiet"} | (set() if command in NOT_COMPUTING else {"--gpu-id"})
-    assert expected <= options_of(command)
-    assert ("--id-column" in options_of(command)) == (command in WITH_ROWS)
-    arguments = [one for one in COMMANDS[command].params if one.param_type_name == "argument"]
-    pipeline = arguments[1 if command == "hub-card" else 0]  # that begins with the repository
-    assert ("name of an encoder" in pipeline.help) == (command not in NOT_OF_NAMES)
+def test_options_of_commands_that_load_a_pipeline(command):
+    options = {option for one in COMMANDS[command].params for option in one.opts}
+    assert {"--pipe", "--code", "--quiet"} | (set() if command in NOT_COMPUTING else {"--gpu-id"}) <= options
+    assert ("--id-column" in options) == (command in {"cluster", "encode", "mine", "search"})  # which keep rows
+    assert command in RUNS or command == "hub-card"  # which needs the hub
 
 
-def test_other_commands_load_no_pipeline():
-    assert {command for command in WITHOUT if "--code" in options_of(command)} == {"train"}  # of the config
-    assert {command for command in COMMANDS if "--quiet" not in options_of(command)} == {"train"}  # it has its log
-
-
-def test_encoders_of_packages_are_not_refused():
+def test_encoders_of_packages():
     assert set(loading.PACKAGED) == {name.rpartition("/")[2] for name in PACKAGES}
     for name in (*PACKAGES, *loading.PACKAGED, "all-minilm-l6-v3"):
         loading.check_pipeline(name)  # load_pipeline says what is near
@@ -154,12 +135,12 @@ def test_code_pipe_and_name(inside, command):
         assert found == run(command, "org/tiny-encoder", "named")
 
 
-def test_a_pipe_that_is_not_there(inside):
+def test_missing_pipe(inside):
     for command in ("card", "evaluate", "search"):
         assert "third" in run(command, "own", "none", "--code", "code.py", "--pipe", "third", code=1)
 
 
-def test_a_name_that_is_not_enough_is_refused(inside):
+def test_encoder_name_where_a_pipeline_is_needed(inside):
     assert "two members" in run("fit-meta", "org/tiny-encoder", "new", code=1)
     for command in ("card", "hub-card"):
         repo = ["org/repo"] if command == "hub-card" else []

@@ -1,18 +1,18 @@
-"""`evaluate`, `benchmark` and `compare`."""
+"""`convert`, `evaluate`, `benchmark`, `compare` and `distill-static`."""
 
 import csv
 import json
 import re
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
+import numpy
 import pytest
 import spacy
+from pipelines import ROOT
+from spacy.tokens import DocBin
 from typer import Option, Typer
 from typer.testing import CliRunner
 
@@ -20,53 +20,83 @@ from spacy_sbert.cli import app
 from spacy_sbert.cli.options import takes_options
 from spacy_sbert.cli.reports import show
 from spacy_sbert.component.sbert import SentenceBert
+from spacy_sbert.interchange.distillation import distill_static
 from spacy_sbert.readers import PairCorpus, read_sts
 from spacy_sbert.render.document import Cell, Document, Table
 from spacy_sbert.render.markdown import markdown
 from spacy_sbert.render.terminal import terminal
 
-ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "assets"
 FEW = ["--suite", "sts,triplets", "--any-count", "--bootstrap", 20]
 
 
 @pytest.fixture
-def folder(make_nlp, tmp_path):
-    make_nlp().to_disk(tmp_path / "nlp")
-    script = [sys.executable, ROOT / "scripts" / "evaluation_sample.py", tmp_path / "data", "--assets", SAMPLE]
-    subprocess.run(list(map(str, script)), check=True)
-    return tmp_path
+def folder(nlp_folder, sample_data, monkeypatch):
+    shutil.copytree(sample_data, nlp_folder / "data")
+    monkeypatch.chdir(nlp_folder)
+    return nlp_folder
 
 
-def run(*arguments):
+def run(*arguments, code=0):
     done = CliRunner().invoke(app, list(map(str, arguments)))
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    assert done.exit_code == code and isinstance(done.exception, SystemExit | None), (done.output, done.exception)
     return done
 
 
-def test_models_of_equal_vectors_are_told(folder):
+def flat(done):
+    return re.sub(r"[│\s]+", " ", done.output)
+
+
+def test_benchmark_and_compare(folder):
+    """A folder of data sets: results, reports, reuse, a baseline, and both side by side."""
+    settings = ["--suite", "sts,triplets,arguments", "--any-count", "--bootstrap", 20]
+    for place in ("first", "second"):
+        done = run("benchmark", "nlp", "data", *settings, "-o", folder / place / "tiny.json")
+        results = json.loads((folder / place / "tiny.json").read_text())
+        assert list(results["tasks"]) == ["STSb-dev", "wikisec", "UKP-ASPECT"] and results["failed"] == {}
+        assert "STS12" in results["skipped"] and "STS12-en-test" in done.stdout
+        spearman = results["tasks"]["STSb-dev"]["variants"][0]["scores"]["cosine"]["spearman"]["pooled"]
+        report = (folder / place / "tiny.md").read_text(encoding="utf8")
+        assert f"{100 * spearman:.2f}" in report and report.strip() in done.stdout
+        assert "<svg" in (folder / place / "tiny.html").read_text(encoding="utf8")
+        (folder / "second").mkdir(exist_ok=True)
+        if place == "first":
+            (folder / "first" / "tiny.cache").rename(folder / "second" / "tiny.cache")
+    assert all(task["reused"] for task in results["tasks"].values())
+    run("benchmark", "blank:en", "data", *settings, "--baseline", "random-projection", "-o", "words.json")
+    done = run("compare", "second/tiny.json", "words.json", "-o", "both.json")
+    assert (folder / "both.html").is_file()
+    assert (folder / "both.md").read_text(encoding="utf8").strip() in done.stdout
+
+
+def test_task_that_fails(folder):
+    triplets = folder / "data" / "wikisec" / "test.csv"
+    triplets.write_text(triplets.read_text(encoding="utf8") + "title,a,b,\n", encoding="utf8")
+    run("benchmark", "nlp", "data", *FEW, "-o", "results.json", code=1)
+    results = json.loads((folder / "results.json").read_text())
+    assert list(results["tasks"]) == ["STSb-dev"] and "test.csv, line 82" in results["failed"]["wikisec"]
+    assert "Cannot compare 1 results" in flat(run("compare", "results.json", code=1))
+
+
+def test_compare_equal_models(folder):
     for name in "ab":
-        options = [*FEW, "--baseline", "random-projection", "-o", folder / f"{name}.json"]
-        assert run("benchmark", "blank:en", folder / "data", *options).exit_code == 0
+        run("benchmark", "blank:en", "data", *FEW, "--baseline", "random-projection", "-o", f"{name}.json")
         assert all((folder / f"{name}.{kind}").is_file() for kind in ("md", "html"))
-    done = run("compare", folder / "a.json", folder / "b.json", "-o", folder / "both.json", "--quiet")
-    assert done.exit_code == 0 and "one and the same model" in done.stdout and done.stderr == ""
+    done = run("compare", "a.json", "b.json", "-o", "both.json", "--quiet")
+    assert "one and the same model" in done.stdout and done.stderr == ""
 
 
-def test_models_without_a_name_go_by_their_folders(folder):
+def test_unnamed_models_go_by_their_folders(folder):
     for name in ("sts", "nli"):
-        shutil.copytree(folder / "nlp", folder / name / "model-best")
-        pipeline = folder / name / "model-best"
-        assert run("benchmark", pipeline, folder / "data", *FEW, "-o", folder / f"{name}.json").exit_code == 0
-    done = run("compare", folder / "sts.json", folder / "nli.json")
+        shutil.copytree("nlp", folder / name / "model-best")
+        run("benchmark", folder / name / "model-best", "data", *FEW, "-o", f"{name}.json")
+    done = run("compare", "sts.json", "nli.json")
     assert "# Comparison of sts/model-best, nli/model-best" in done.stdout
-    assert run("benchmark", folder / "nlp", folder / "data", *FEW, "-o", folder / "sts-2.json").exit_code == 0
-    assert json.loads((folder / "sts-2.json").read_text())["model"]["name"] == "nlp"
-    again = run("compare", folder / "sts.json", shutil.copy(folder / "sts.json", folder / "again.json"))
+    again = run("compare", "sts.json", shutil.copy("sts.json", "again.json"))
     assert "# Comparison of sts/model-best (sts), sts/model-best (again)" in again.stdout
 
 
-def test_a_terminal_gets_a_plain_table_and_a_file_markdown(monkeypatch):
+def test_plain_table_in_a_terminal_and_markdown_in_a_file(monkeypatch):
     table = Table("STS", ("Model", "STS12"), [("mine", Cell("70.00", (1,)))])
     document = Document("Evaluation of mine", [], [table], ["Seen in training."])
     shown = []
@@ -78,41 +108,57 @@ def test_a_terminal_gets_a_plain_table_and_a_file_markdown(monkeypatch):
     assert "mine   70.00 [1]" in shown[1] and "|" not in shown[1]
 
 
-def test_a_file_is_scored(folder):
-    done = run("evaluate", folder / "nlp", SAMPLE / "pairs-dev.csv", "--quiet")
-    assert done.exit_code == 0 and "Spearman" in done.stdout and done.stderr == ""
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
         (["evaluate", "nlp"], 2, "data_path"),
-        (["evaluate", "nlp", "data", "nlp"], 2, "nlp"),
         (["evaluate", "nlp", "nowhere"], 2, "nowhere"),
+        (["evaluate", "nlp", "plain.spacy"], 1, "plain.spacy"),
+        (["evaluate", "without", "data/STSBenchmark/sts-dev.csv"], 1, "no 'sbert' pipe"),
+        (["evaluate", "no-such-thing", "data/STSBenchmark/sts-dev.csv"], 1, "no-such-thing"),
         (["evaluate", "nlp", "data"], 1, "data is a folder: give a file of examples"),
         (["benchmark", "nlp", "data", "--seeds", "0"], 2, "--seeds"),
         (["benchmark", "nlp", "data", "--suite", "x"], 1, "Unknown suite 'x'"),
         (["benchmark", "nlp", "nowhere"], 2, "nowhere"),
+        (["benchmark", "nlp", "data", "-s", "sick"], 1, "SICK_trial.txt"),
+        (["benchmark", "nlp", "data", "-s", "sts", "--normalization", "l2"], 1, "'l2'"),
         (["benchmark", "nlp", "data", "-o", "a.md"], 1, "ends in .json"),
         (["benchmark", "nlp", "data", "--format", "sts"], 2, "--format"),
         (["compare", "nowhere.json"], 2, "nowhere.json"),
-        (["compare", "data/STSBenchmark/sts-dev.csv"], 1, "Cannot compare"),
+        (["compare", "data/STSBenchmark/sts-dev.csv"], 1, "sts-dev.csv"),
+        (["convert", "plain.spacy", "none.spacy", "--format", "excel"], 1, "'excel'"),
     ],
 )
-def test_what_cannot_be_done(folder, monkeypatch, arguments, code, said):
-    monkeypatch.chdir(folder)
-    done = run(*arguments)
-    assert done.exit_code == code and said in re.sub(r"[│\s]+", " ", done.output)
+def test_refused(folder, arguments, code, said):
+    DocBin(docs=[spacy.blank("en")("no pair")]).to_disk(folder / "plain.spacy")
+    spacy.blank("en").to_disk(folder / "without")
+    assert said in flat(run(*arguments, code=code))
 
 
-def test_help_lists_what_belongs_to_a_command():
-    shown = {name: run(name, "--help").output for name in ("evaluate", "benchmark", "compare")}
-    assert "--format" in shown["evaluate"] and "--suite" not in shown["evaluate"]
-    assert "--suite" in shown["benchmark"]
-    assert "--format" not in shown["benchmark"] and "--output" in shown["compare"]
+def test_convert_a_table(folder):
+    (folder / "pairs.tsv").write_text("4\tOne.\tTwo.\tx\n2\tThree.\tFour.\ty\n", encoding="utf8")
+    columns = ["--members", "2,1", "--score", 0, "--label", 3, "--min-score", 2, "--max-score", 4, "--no-header"]
+    assert "Wrote 1 pairs" in run("convert", "pairs.tsv", "out.spacy", *columns, "--limit", 1).stdout
+    (doc,) = DocBin().from_disk(folder / "out.spacy").get_docs(spacy.blank("en").vocab)
+    assert [span.text for span in doc.spans["sbert"]] == ["Two.", "One."]
+    assert doc.spans["sbert"].attrs == {"score": 1.0, "label": "x"}
+    done = run("convert", SAMPLE / "nli-train.jsonl", "nli.spacy", "--format", "nli")
+    assert "Wrote 360 pairs" in done.stdout  # three have no label
 
 
-def test_options_reach_a_command_as_one_object():
+def test_distill_static(folder):
+    texts = (SAMPLE / "texts-train.txt").read_text(encoding="utf8").splitlines()
+    options = ["-v", SAMPLE / "texts-train.txt", "--words", 3]
+    run("distill-static", "nlp", "out", *options, "--size", 5)
+    expected = distill_static(spacy.load("nlp"), texts, size=5, words=3).get_pipe("sbert").encode(texts)
+    assert numpy.array_equal(spacy.load("out").get_pipe("sbert").encode(texts), expected)
+    assert expected.shape == (300, 5)
+    run("distill-static", "nlp", "new", *options, "--size", 99, code=1)
+    run("distill-static", "none", "new", *options, "--size", 5, code=1)
+    assert not (folder / "new").exists()
+
+
+def test_options_as_one_object():
     @dataclass(frozen=True)
     class Options:
         size: Annotated[int, Option("--size", "-s")] = 3
@@ -144,77 +190,56 @@ def own_table(folder, header=("id", "left", "right", "grade"), scale=5.0):
     return path
 
 
-def test_a_table_is_scored_before_any_training_by_what_is_found(folder):
+def test_evaluate_a_table(folder):
     """The same scores as in the layout of the STS benchmark, and as with all options."""
     path = own_table(folder)
-    done = run("evaluate", folder / "nlp", path, "-o", folder / "found.json")
-    assert done.exit_code == 0, done.output
-    assert "Columns found: left, right, grade, scores from 0 to 5" in " ".join(done.output.split())
+    done = run("evaluate", "nlp", path, "-o", "found.json")
+    assert "Columns found: left, right, grade, scores from 0 to 5" in flat(done)
     told = ["--members", "left,right", "--score", "grade", "--min-score", 0, "--max-score", 5]
-    assert run("evaluate", folder / "nlp", path, *told, "-o", folder / "told.json").exit_code == 0
+    run("evaluate", "nlp", path, *told, "-o", "told.json")
     lines = (SAMPLE / "pairs-dev.csv").read_text(encoding="utf8").splitlines(keepends=True)[:40]
     (folder / "sts.csv").write_text("".join(lines), encoding="utf8")
-    done = run("evaluate", folder / "nlp", folder / "sts.csv", "-o", folder / "sts.json")
-    assert done.exit_code == 0 and "Columns" not in done.output
+    assert "Columns" not in run("evaluate", "nlp", "sts.csv", "-o", "sts.json").output
     found, told, sts = (json.loads((folder / f"{name}.json").read_text()) for name in ("found", "told", "sts"))
     assert found == told == sts and found["pairs"] == 40 and found["sts_spearman"] is not None
 
 
-def test_a_table_in_other_formats_is_scored(folder):
-    with own_table(folder).open(encoding="utf8", newline="") as file:
-        rows = [{**row, "grade": float(row["grade"])} for row in csv.DictReader(file)]
-    (folder / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    tabs = ["\t".join(map(str, row.values())) for row in rows]
-    (folder / "own.tsv").write_text("\n".join(["\t".join(rows[0]), *tabs]) + "\n")
-    for name in ("own.jsonl", "own.tsv"):
-        done = run("evaluate", folder / "nlp", folder / name)
-        assert done.exit_code == 0 and "Columns found: left, right, grade" in done.output, done.output
-
-
-def test_a_table_is_converted_by_what_is_found(folder):
+def test_convert_a_table_of_found_columns(folder):
     """But for the range: another file of the data may show more of it."""
-    done = run("convert", own_table(folder), folder / "own.spacy")
-    assert done.exit_code == 1 and "--max-score" in done.output and not (folder / "own.spacy").exists()
-    done = run("convert", folder / "own.csv", folder / "own.spacy", "--max-score", 5)
-    assert done.exit_code == 0 and "Columns found: left, right, grade" in done.output, done.output
+    assert "--max-score" in run("convert", own_table(folder), "own.spacy", code=1).output
+    assert not (folder / "own.spacy").exists()
+    assert "Columns found: left, right, grade" in run("convert", "own.csv", "own.spacy", "--max-score", 5).output
     scores = {name: folder / f"{name}.json" for name in ("spacy", "csv")}
     for kind, output in scores.items():
-        assert run("evaluate", folder / "nlp", folder / f"own.{kind}", "-o", output).exit_code == 0
+        run("evaluate", "nlp", f"own.{kind}", "-o", output)
     assert scores["spacy"].read_bytes() == scores["csv"].read_bytes()
-    assert run("convert", folder / "own.csv", folder / "pairs.spacy", "-m", "left,right").exit_code == 0
+    run("convert", "own.csv", "pairs.spacy", "-m", "left,right")
     (doc, *_) = PairCorpus(folder / "pairs.spacy")(spacy.blank("en"))
     assert "score" not in doc.reference.spans["sbert"].attrs  # as the options say: texts alone
 
 
-def test_errors_of_a_table_speak_of_what_is_in_it(folder):
+def test_errors_of_a_table(folder):
     path = own_table(folder)
     text = path.read_text(encoding="utf8")
     path.write_text(text.replace("\n7,", "\n7,A b c,D e f,oops\n99,"), encoding="utf8")
-    done = run("evaluate", folder / "nlp", path)
-    assert done.exit_code == 1 and "own.csv, line 9: expected a number" in " ".join(done.output.split())
-    assert "genre" not in done.output and "'grade', got 'oops'" in " ".join(done.output.split())
-    path.write_text("a,b\n1,2\n", encoding="utf8")
-    done = run("evaluate", folder / "nlp", path)
-    assert done.exit_code == 1 and "are none, of a, b" in " ".join(done.output.split()) and "genre" not in done.output
-    path.write_text("", encoding="utf8")
-    assert "sbert-no-pairs" in run("evaluate", folder / "nlp", path).output
+    done = run("evaluate", "nlp", path, code=1)
+    assert "own.csv, line 9" in flat(done) and "'oops'" in flat(done) and "genre" not in done.output
+    for content in ("a,b\n1,2\n", ""):
+        path.write_text(content, encoding="utf8")
+        assert "genre" not in run("evaluate", "nlp", path, code=1).output
 
 
-def test_an_encoder_is_scored_before_any_training(folder, tiny_bert):
-    own_table(folder)
-    done = run("evaluate", tiny_bert, folder / "own.csv", "-o", folder / "before.json")
-    assert done.exit_code == 0 and json.loads((folder / "before.json").read_text())["pairs"] == 40, done.output
-    done = run("evaluate", "no-such-thing", folder / "own.csv")
-    assert done.exit_code == 1 and "Cannot load no-such-thing" in done.output and "own.csv" not in done.output
+def test_encoder_without_training(folder, tiny_bert):
+    run("evaluate", tiny_bert, own_table(folder), "-o", "before.json")
+    assert json.loads((folder / "before.json").read_text())["pairs"] == 40
 
 
-def test_a_table_without_gold_is_refused(folder, monkeypatch):
+def test_table_without_gold(folder, monkeypatch):
     """Before anything is encoded: there is nothing to score by."""
     table = folder / "pairs.csv"
     table.write_text("first,second\n" + "".join(f"a cat {i},a dog {i}\n" for i in range(9)))
-    monkeypatch.setattr(SentenceBert, "predict", None)
-    done = run("evaluate", folder / "nlp", table)
-    assert done.exit_code == 1 and "[sbert-evaluate-no-gold]" in done.output and "(first, second)" in done.output
+    with monkeypatch.context() as patch:
+        patch.setattr(SentenceBert, "predict", None)
+        assert "(first, second)" in flat(run("evaluate", "nlp", table, code=1))
     table.write_text("a,b,c\n" + "".join(f"a cat {i},a dog {i},a man eats {i}\n" for i in range(9)))
-    monkeypatch.undo()
-    assert "Accuracy of triplets" in run("evaluate", folder / "nlp", table).output
+    assert "Accuracy of triplets" in run("evaluate", "nlp", table).output

@@ -52,17 +52,6 @@ def table(path, name, n=60):
     return write(path, header, [(i, *texts(n + i)[:2], gold(i)) for i in range(n)])
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_columns_and_kind_are_found(tmp_path, name):
-    header, _, kind, _ = TABLES[name]
-    found = find_table(table(tmp_path / "own.csv", name))
-    gold = (header[3], None) if kind != "labelled" else (None, header[3])
-    assert (found.kind, found.count, found.columns.members) == (kind, 60, ("one", "two"))
-    assert (found.columns.score, found.columns.label) == gold
-    if kind == "graded":
-        assert (found.columns.min_score, found.columns.max_score) == (0, 5)
-
-
 @pytest.mark.parametrize(
     ("scores", "ends"),
     [
@@ -94,13 +83,13 @@ def test_positives_triplets_and_other_formats(tmp_path):
     assert find_table(tmp_path / "own.csv", header=False).count == 10
 
 
-def test_what_cannot_be_told_apart_is_said(tmp_path):
+def test_ambiguous_tables(tmp_path):
     path = write(tmp_path / "own.csv", ("text", "score"), [(text, 0.5) for text in texts(20)])
-    with pytest.raises(ValueError, match=r"\[sbert-table-no-pair\].*are text, of text, score"):
+    with pytest.raises(ValueError, match="text, score"):
         find_table(path)
     rows = [(*texts(9 + i)[:2], i % 7 / 7, i % 5 / 5) for i in range(40)]
     path = write(tmp_path / "two.csv", ("a", "b", "mine", "yours"), rows)
-    with pytest.raises(ValueError, match=r"\[sbert-table-many-gold\].*in mine, yours; labels in none"):
+    with pytest.raises(ValueError, match="mine, yours"):
         find_table(path)
     assert find_table(path, score="yours").columns.score == "yours"
     with pytest.raises(ValueError, match=r"line 5.*'3'"):
@@ -108,12 +97,12 @@ def test_what_cannot_be_told_apart_is_said(tmp_path):
             write(tmp_path / "bad.csv", ("a", "b", "s"), [("a b", "c d", [0, 1][i != 5] * i) for i in range(6)] + []),
             max_score=2,
         )
-    with pytest.raises(ValueError, match=r"\[sbert-table-empty\]"):
+    with pytest.raises(ValueError, match=r"empty\.csv"):
         find_table(write(tmp_path / "empty.csv", ("a", "b"), []), members=["a", "b"])
 
 
 @pytest.mark.parametrize("name", [*TABLES, "positives", "triplets"])
-def test_what_it_writes_is_trained_and_scored(tmp_path, name, tiny_bert):
+def test_config_is_trained_and_scored(tmp_path, name, tiny_bert):
     if name in TABLES:
         paths = [table(tmp_path / f"{part}.csv", name) for part in ("train", "dev")]
         measure = TABLES[name][3]
@@ -143,13 +132,13 @@ def test_what_it_writes_is_trained_and_scored(tmp_path, name, tiny_bert):
     assert "Columns as in its training" in said and "Examples 60" in said.replace("  ", " ")
 
 
-def test_pairs_alone_cannot_be_scored(tmp_path):
+def test_pairs_without_gold(tmp_path):
     path = write(tmp_path / "own.csv", ("one", "two"), [texts(9 + i)[:2] for i in range(20)])
-    assert "[sbert-init-no-gold]" in run("init-config", path, path, "--output", tmp_path / "x.cfg", code=1)
+    assert "gold" in run("init-config", path, path, "--output", tmp_path / "x.cfg", code=1)
     assert not (tmp_path / "x.cfg").exists()
 
 
-def test_what_is_wrong_in_a_table_is_said_before_training(tmp_path):
+def test_wrong_tables_are_refused_before_training(tmp_path):
     path = table(tmp_path / "train.csv", "graded")
     bad = write(tmp_path / "dev.csv", ("one", "two", "sim"), [("a b", "c d", 9)])
     said = run("init-config", path, bad, "--output", tmp_path / "x.cfg", code=1)
@@ -170,21 +159,22 @@ def with_score(rows, line, score):
     return [[*row[:2], score if place == line else row[2]] for place, row in enumerate(rows, 2)]
 
 
-@pytest.mark.parametrize("bad", ["", "  ", "n/a", "3,5", "nan", "inf"])
 @pytest.mark.parametrize("scores", [GRADES, [0, 1, 2, 3], [i / 59 for i in range(60)], list(range(60))])
-def test_a_bad_score_is_named_and_never_drops_the_column(tmp_path, bad, scores):
-    header = ("one", "two", "sim")
+def test_bad_score_is_named_and_never_drops_the_column(tmp_path, scores):
+    header, out = ("one", "two", "sim"), tmp_path / "x.cfg"
     good = write(tmp_path / "good.csv", header, graded_rows(scores=scores))
-    path = write(tmp_path / "bad.csv", header, with_score(graded_rows(scores=scores), 41, bad))
-    for paths in ((path, good), (good, path), (path, path)):
+    for bad in ("", "  ", "n/a", "3,5", "nan", "inf"):
+        path = write(tmp_path / "bad.csv", header, with_score(graded_rows(scores=scores), 41, bad))
+        for given in ({}, {"score": "sim"}):
+            with pytest.raises(ValueError, match=rf"(?s)bad\.csv, line 41: .*'sim', got '\s*{bad.strip()}\s*'"):
+                find_table(path, **given)
+    for paths in ((path, good), (good, path)):
         for options in ((), ("--score", "sim"), ("--members", "one,two")):
-            said = run("init-config", *paths, "--output", tmp_path / "x.cfg", *options, code=1)
-            assert "[sbert-table-not-a-number]" in said and "bad.csv, line 41:" in said, said
-            assert f"'sim', got '{' '.join(bad.split())}'" in said.replace("' '", "''")
-    assert not (tmp_path / "x.cfg").exists()
+            assert "bad.csv, line 41" in run("init-config", *paths, "--output", out, *options, code=1)
+    assert not out.exists()
 
 
-def test_scores_of_a_table_of_commas_are_not_labels(tmp_path):
+def test_decimal_commas_are_not_labels(tmp_path):
     path = write(tmp_path / "own.csv", ("one", "two", "sim"), graded_rows(scores=["0,5", "2,0", "4,5"]))
     with pytest.raises(ValueError, match=r"line 2: expected a number.*'0,5' \(60 of its 60"):
         find_table(path)
@@ -196,7 +186,7 @@ def test_scores_of_a_table_of_commas_are_not_labels(tmp_path):
     assert find_table(write(tmp_path / "labels.csv", ("one", "two", "label"), rows)).kind == "labelled"
 
 
-def test_whole_scores_of_many_values_are_not_names_of_rows(tmp_path):
+def test_whole_scores_are_not_ids(tmp_path):
     path = write(tmp_path / "own.csv", ("one", "two", "grade"), graded_rows(scores=[2 * i for i in range(50)]))
     found = find_table(path)
     assert (found.kind, found.columns.score, found.columns.max_score) == ("graded", "grade", 100)
@@ -206,7 +196,7 @@ def test_whole_scores_of_many_values_are_not_names_of_rows(tmp_path):
 
 
 @pytest.mark.parametrize("missing", [0, 7])
-def test_a_field_that_json_leaves_out_is_a_blank_cell(tmp_path, missing):
+def test_missing_json_field_is_a_blank_cell(tmp_path, missing):
     rows = [dict(zip(("one", "two", "sim"), row, strict=True)) for row in graded_rows()]
     del rows[missing]["sim"]
     path = tmp_path / "own.jsonl"
@@ -229,7 +219,7 @@ def test_a_field_that_json_leaves_out_is_a_blank_cell(tmp_path, missing):
         ([200, 950.5, 400], 99999, "200 to 99999", "200 to 950.5"),
     ],
 )
-def test_one_score_does_not_decide_the_range(tmp_path, scores, given, wide, others):
+def test_outlier_does_not_decide_the_range(tmp_path, scores, given, wide, others):
     rows = with_score(graded_rows(scores=scores), 33, given)
     path = write(tmp_path / "own.csv", ("one", "two", "sim"), rows)
     said = run("init-config", path, path, "--output", tmp_path / "x.cfg", code=1)
@@ -241,22 +231,19 @@ def test_one_score_does_not_decide_the_range(tmp_path, scores, given, wide, othe
 
 
 @pytest.mark.parametrize(("scores", "end"), [([0, 0.25, 1], 1), ([0.5, 4.5, 4.75], 5)])
-def test_a_score_just_below_the_range(tmp_path, scores, end):
+def test_score_just_below_the_range(tmp_path, scores, end):
     """Both remedies work: the end of the range in its place, or the range that holds it."""
-    rows = graded_rows(scores=scores)
-    path = write(tmp_path / "own.csv", ("one", "two", "sim"), with_score(rows, 33, -0.02))
-    said = run("init-config", path, path, "--output", tmp_path / "x.cfg", code=1)
-    assert "own.csv, line 33: the score -0.02 in the column 'sim' is not in the range of the others" in said
-    assert f"outside of 0 to {end} (line 33)" in said and "Repair the line, to 0 if it is just beyond" in said
-    options = said[said.index("--min-score") :].rstrip(".").split()
-    assert "Scores are scaled from -" in run("init-config", path, path, "--output", tmp_path / "x.cfg", *options)
-    repaired = write(tmp_path / "repaired.csv", ("one", "two", "sim"), with_score(rows, 33, 0))
-    said = run("init-config", repaired, repaired, "--output", tmp_path / "y.cfg")
-    assert ("Scores are scaled from 0..5 to 0..1" in said) is (end == 5) and "0..1 to 0..1" not in said
+    rows, header, out = graded_rows(scores=scores), ("one", "two", "sim"), tmp_path / "x.cfg"
+    path = write(tmp_path / "own.csv", header, with_score(rows, 33, -0.02))
+    said = run("init-config", path, path, "--output", out, code=1)
+    assert "own.csv, line 33" in said and "-0.02" in said and f"0 to {end}" in said
+    run("init-config", path, path, "--output", out, *said[said.index("--min-score") :].rstrip(".").split())
+    repaired = write(tmp_path / "repaired.csv", header, with_score(rows, 33, 0))
+    run("init-config", repaired, repaired, "--output", tmp_path / "y.cfg")
     assert load_config(tmp_path / "y.cfg")["corpora"]["train"]["max_score"] == end
 
 
-def test_all_that_is_wrong_is_said_at_once(tmp_path):
+def test_several_faults_are_reported_at_once(tmp_path):
     rows = graded_rows()
     for line in (4, 9, 10, 11, 12, 13, 14, 15):
         rows[line - 2][1] = " "
@@ -264,19 +251,13 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path):
         rows[line - 2][2] = "n/a"
     path = write(tmp_path / "bad.csv", ("one", "two", "sim"), rows)
     said = run("init-config", path, path, "--output", tmp_path / "x.cfg", code=1)
-    assert "[sbert-table-bad-lines]" in said and "2 kinds of faults" in said
-    assert (
-        "bad.csv, line 5: expected a number" in said and "(3 of its 60 cells are no numbers: lines 5, 21, 30)" in said
-    )
-    assert "bad.csv, line 4: two is empty" in said and "The same in lines 9, 10, 11, 12, 13 and 2 more." in said
+    assert "bad.csv, line 5" in said and "5, 21, 30" in said and "bad.csv, line 4" in said and "9, 10, 11" in said
     given = ("--score", "sim", "--min-score", 0, "--max-score", 3)
     path = write(tmp_path / "wide.csv", ("one", "two", "sim"), with_score(graded_rows(scores=[1, 2, 3]), 7, 4))
-    said = run("init-config", path, path, "--output", tmp_path / "x.cfg", *given, code=1)
-    assert "[sbert-bad-score]" in said and "bad-lines" not in said and "The same" not in said
+    assert "line 7" in run("init-config", path, path, "--output", tmp_path / "x.cfg", *given, code=1)
 
 
-def test_a_large_table_is_not_kept(tmp_path):
-    """Names of rows and scores are gone through, of which the first would otherwise stand in memory."""
+def test_values_of_large_tables_are_not_kept():
     facts = ColumnFacts("id")
     for row in range(NAMES + 9):
         facts.add(row, row)
@@ -287,30 +268,24 @@ def test_a_large_table_is_not_kept(tmp_path):
     assert not facts._seen and facts.is_score
 
 
-def test_scores_that_are_spread_decide_the_range(tmp_path):
+def test_many_far_scores_decide_the_range(tmp_path):
     """Far values are refused only where they are few; an end that was given is not doubted."""
     many = with_score(with_score(graded_rows(), 33, 35), 34, 70)
     assert find_table(write(tmp_path / "many.csv", ("one", "two", "sim"), many)).columns.max_score == 100
     one = write(tmp_path / "one.csv", ("one", "two", "sim"), with_score(graded_rows(), 33, 35))
     assert find_table(one, max_score=100).columns.min_score == 0
-    with pytest.raises(ValueError, match=r"\[sbert-table-outlier\]"):
+    with pytest.raises(ValueError, match="line 33"):
         find_table(one, min_score=0)
     half = write(tmp_path / "half.csv", ("one", "two", "sim"), with_score(graded_rows(scores=[1, 3, 5]), 33, 0.5))
     assert find_table(half).columns.min_score == 0  # 0 to 5, which is little wider
 
 
-def test_columns_that_are_not_used_are_said(tmp_path):
-    path = table(tmp_path / "own.csv", "graded")
-    assert "Columns not used: id" in run("init-config", path, path, "--output", tmp_path / "x.cfg")
-
-
-def test_how_long_and_how_often_is_said_as_training_has_it(tmp_path, monkeypatch):
+def test_steps_are_those_of_training(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     table(tmp_path / "own.csv", "graded", n=50)
     shown = run("init-config", "own.csv", "own.csv", "-o", "my.cfg", "--epochs", 7)
     settings = load_config(tmp_path / "my.cfg")["training"]
     assert settings["max_epochs"] == 7 and settings["batcher"]["size"] == 16  # 50 examples: 4 batches
-    assert "in the pipe itself: spacy-transformers is not needed" in " ".join(shown.split())
-    assert f"At most 7 epochs, 28 steps; sts_spearman every {settings['eval_frequency']}\x1b" in shown
+    assert f"28 steps; sts_spearman every {settings['eval_frequency']}\x1b" in shown
     assert f"--checkpoint-every {settings['eval_frequency']}, and then --resume" in shown
-    assert "At most 1 epoch, 4 steps" in run("init-config", "own.csv", "own.csv", "-o", "one.cfg", "--epochs", 1)
+    assert "Columns not used: id" in shown

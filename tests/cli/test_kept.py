@@ -23,10 +23,9 @@ def run(*arguments, code=0, **settings):
 
 
 @pytest.fixture
-def nlp(make_nlp, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def nlp(make_nlp, nlp_folder, monkeypatch):
+    monkeypatch.chdir(nlp_folder)
     nlp = make_nlp()
-    nlp.to_disk("nlp")
     with open("a.csv", "w", newline="", encoding="utf8") as file:
         rows = [(name, i % 2, text, f"note {i}, more") for i, (name, text) in enumerate(zip(IDS, TEXTS, strict=True))]
         csv.writer(file).writerows([("sku", "cluster", "body", "note"), *rows])
@@ -49,7 +48,7 @@ COLUMNS = ("--column", "body", "--id-column", "sku", "--quiet")
 
 @pytest.mark.parametrize("source", ["a.csv", "a.jsonl"])
 @pytest.mark.parametrize("target", ["c.tsv", "c.jsonl"])
-def test_cluster_keeps_the_table(nlp, source, target):
+def test_cluster_keeps_columns(nlp, source, target):
     run("cluster", "nlp", source, target, *COLUMNS, "-m", "hierarchical", "-n", 3)
     found = read(target)
     kept = [i for i, text in enumerate(TEXTS) if text]
@@ -69,7 +68,7 @@ def test_cluster_keeps_the_table(nlp, source, target):
     assert any(row["name"] for row in found)
 
 
-def test_texts_in_no_cluster_have_no_name(nlp):
+def test_unclustered_texts_have_no_name(nlp):
     run("cluster", "nlp", "a.csv", "c.jsonl", *COLUMNS, "--threshold", 0.9999, "--min-size", 2)
     assert {row["cluster"]: bool(row["name"]) for row in read("c.jsonl")} == {0: True, 1: True, -1: False}
 
@@ -85,7 +84,7 @@ def test_mine_has_ids(nlp):
     assert "There may be more pairs" not in run("mine", "nlp", "a.csv", "all.tsv", *COLUMNS)
 
 
-def test_groups_of_duplicates(nlp):
+def test_mine_groups_of_duplicates(nlp):
     said = run("mine", "nlp", "a.csv", "g.jsonl", *COLUMNS, "--groups", "--min-score", 0.9999)
     assert read("g.jsonl") == [
         {"group": 0, "row": 0, "id": "t0", "text": TEXTS[0]},
@@ -97,7 +96,7 @@ def test_groups_of_duplicates(nlp):
     run("mine", "nlp", "a.csv", "plain.tsv", "--column", "body", "--groups", "--min-score", 0.9999)
     assert list(read("plain.tsv")[0]) == ["group", "row", "text"]
     for wrong in (("--groups",), ("--groups", "--min-score", 0.9, "-k", 3)):
-        assert "[sbert-mine-groups]" in run("mine", "nope", "a.csv", "w.tsv", *wrong, code=1)
+        assert "--groups" in run("mine", "nope", "a.csv", "w.tsv", *wrong, code=1)
 
 
 def test_search_has_ids(nlp):
@@ -116,30 +115,21 @@ def test_search_has_ids(nlp):
     assert found("a.csv", "--column", "body", "--index", "index") == without
     assert found("a.csv", "--column", "body", "--index", "plain", "--kind", "flat") == found("plain") == without
     assert found("a.csv", *COLUMNS, "--index", "plain") == expected  # the ids are in the file
-    assert "[sbert-search-no-column]" in run("search", "nlp", "index", "he", "--id-column", "sku", code=1)
+    assert "--id-column" in run("search", "nlp", "index", "he", "--id-column", "sku", code=1)
     for old, new in (("t5", "t9"), ("a dog ran", "a dog runs")):
         text = Path("a.csv").read_text(encoding="utf8")
         Path("other.csv").write_text(text.replace(old, new), encoding="utf8")
         options = ("--column", "body", "--id-column", "sku", "--index", "index")
-        assert "[sbert-search-other-texts]" in run("search", "nlp", "other.csv", "he", *options, code=1)
+        assert "other.csv" in run("search", "nlp", "other.csv", "he", *options, code=1)
 
 
-def test_a_column_that_is_not_there(nlp):
+def test_missing_column(nlp):
     for command, output in (("cluster", "o.tsv"), ("mine", "o.tsv"), ("search", "he")):
         said = run(command, "nlp", "a.csv", output, "--column", "body", "--id-column", "number", code=1)
-        assert "expected a column 'number', got sku, cluster, body, note" in said
+        assert "'number'" in said
 
 
-def test_tables_are_read_as_everywhere(nlp, tmp_path):
-    """By their separator, and refused by line where a row does not fit the header."""
-    (tmp_path / "b.csv").write_text('text;more\na dog ran;"x; y"\nhe;z\n', encoding="utf8")
-    run("cluster", "nlp", "b.csv", "c.tsv", "-m", "hierarchical", "-n", 2, "--quiet")
-    assert [(row["text"], row["more"]) for row in read("c.tsv")] == [("a dog ran", "x; y"), ("he", "z")]
-    (tmp_path / "b.csv").write_text("text,more\na dog ran,x\nhe\n", encoding="utf8")
-    assert "b.csv, line 3" in run("cluster", "nlp", "b.csv", "d.tsv", "--quiet", code=1)
-
-
-def test_texts_with_line_ends_are_written(nlp, tmp_path):
+def test_texts_with_line_breaks(nlp, tmp_path):
     texts = [f'the cat {i}\nsat\ton "the" mat' for i in range(3)]
     with open("n.csv", "w", newline="", encoding="utf8") as file:
         csv.writer(file).writerows([["text"], *([text] for text in texts)])
@@ -152,7 +142,7 @@ def test_texts_with_line_ends_are_written(nlp, tmp_path):
 
 
 @pytest.mark.parametrize("charset", ["cp1252", "ascii"])
-def test_a_console_that_lacks_characters(nlp, tmp_path, charset):
+def test_console_without_unicode(nlp, tmp_path, charset):
     """They are replaced where they are shown, and kept in files."""
     text = "emoji \U0001f600 text, \u4e00"
     (tmp_path / "e.txt").write_text(f"{text}\nplain\n", encoding="utf8")
@@ -164,24 +154,24 @@ def test_a_console_that_lacks_characters(nlp, tmp_path, charset):
     assert "Cannot load" in run("mine", "\U0001f600", "e.txt", "m.tsv", code=1, charset=charset)
 
 
-# A module that is missing, the command that needs it, and what is said
+# A module that is missing, and the command that needs it
 MISSING = [
-    ("faiss", "search nlp texts.txt he --index index", "[sbert-search-no-faiss]"),
-    ("faiss", "search nlp index he", "[sbert-search-no-faiss]"),
-    ("faiss", "index vectors index", "[sbert-search-no-faiss]"),
-    ("sklearn", "cluster nlp texts.txt c.tsv --method kmeans --n-clusters 2", "[sbert-search-no-sklearn]"),
-    ("sklearn", "visualize nlp texts.txt m.html --style map --clusters 2", "[sbert-search-no-sklearn]"),
-    ("sklearn", "visualize nlp texts.txt m.html --style map --projection tsne", "[sbert-visual-no-sklearn]"),
-    ("sklearn", "benchmark nlp . --suite sts,transfer", "[sbert-no-sklearn]"),
-    ("sklearn", "benchmark nlp . --suite probing", "[sbert-no-sklearn]"),
-    ("sklearn", "benchmark nlp . --suite learned", "[sbert-no-sklearn]"),
-    ("pyarrow", "encode nlp texts.txt v.parquet", "[sbert-bulk-no-pyarrow]"),
-    ("pyarrow", "mine nlp texts.parquet p.tsv", "[sbert-no-pyarrow]"),
+    ("faiss", "search nlp texts.txt he --index index"),
+    ("faiss", "search nlp index he"),
+    ("faiss", "index vectors index"),
+    ("sklearn", "cluster nlp texts.txt c.tsv --method kmeans --n-clusters 2"),
+    ("sklearn", "visualize nlp texts.txt m.html --style map --clusters 2"),
+    ("sklearn", "visualize nlp texts.txt m.html --style map --projection tsne"),
+    ("sklearn", "benchmark nlp . --suite sts,transfer"),
+    ("sklearn", "benchmark nlp . --suite probing"),
+    ("sklearn", "benchmark nlp . --suite learned"),
+    ("pyarrow", "encode nlp texts.txt v.parquet"),
+    ("pyarrow", "mine nlp texts.parquet p.tsv"),
 ]
 
 
-@pytest.mark.parametrize(("module", "command", "code"), MISSING)
-def test_a_missing_package_is_named_before_anything_is_encoded(nlp, tmp_path, monkeypatch, module, command, code):
+@pytest.mark.parametrize(("module", "command"), MISSING)
+def test_missing_package_is_reported_before_encoding(nlp, tmp_path, monkeypatch, module, command):
     (tmp_path / "texts.txt").write_text("he\na dog ran\nfood\n")
     (tmp_path / "texts.parquet").write_bytes(b"")
     if "nlp index" in command:
@@ -195,11 +185,11 @@ def test_a_missing_package_is_named_before_anything_is_encoded(nlp, tmp_path, mo
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, module, None)
     said = run(*command.split(), "--quiet", code=1)
-    assert code in said and "pip install" in said and encoded == []
+    assert "pip install" in said and encoded == []
     assert sorted(path.name for path in tmp_path.iterdir()) == there
 
 
-def test_functions_name_it_before_they_read_what_is_encoded(nlp, monkeypatch):
+def test_missing_package_in_functions(nlp, monkeypatch):
     from spacy_sbert.search import SpanSearch, VectorIndex
     from spacy_sbert.visual import render
 

@@ -1,113 +1,131 @@
-"""A command never replaces what is there, unless it is told to; and says so before any work."""
+"""Commands that write: bars or --quiet, what was written, and nothing that exists is replaced without --overwrite."""
 
-import csv
 import json
+import re
+import shutil
 
 import pytest
 import spacy
+from made_results import graded, results
 from spacy.language import Language
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
 
-TEXTS = [
-    "the cat sat on the mat",
-    "a dog ran",
-    "the dog ran",
-    "food for the man",
-    "the cat sat on a mat",
-    "he cannot go",
-]
+BAR = re.compile(r"\d+%\|")
+TEXTS = ["the cat sat on the mat", "a dog ran", "the dog ran", "food for the man", "the cat sat on a mat", "he can"]
+PAIRS = [(a, b) for a in TEXTS for b in TEXTS if a < b]
 HAND = "written by hand\n"
+COMMANDS = {  # the output, and the arguments
+    "mine": ("pairs.tsv", "nlp texts.txt pairs.tsv"),
+    "cluster": ("c.jsonl", "nlp texts.txt c.jsonl --min-size 2"),
+    "search": ("f.tsv", "nlp texts.txt man -o f.tsv"),
+    "search --index": ("index", "nlp texts.txt man --index index --kind flat"),
+    "encode": ("v.npy", "nlp texts.txt v.npy"),
+    "visualize": ("p.html", "nlp texts.txt p.html"),
+    "visualize --limit": ("p.html", "nlp texts.txt p.html --style tokens --limit 2"),
+    "convert": ("t.spacy", "own.csv t.spacy --max-score 2"),
+    "evaluate": ("s.json", "nlp own.csv --output s.json"),
+    "benchmark": ("r.json", "nlp data --any-count --bootstrap 0 -o r.json"),
+    "compare": ("d.json", "one.json two.json -o d.json"),
+    "init-config": ("my.cfg", "own.csv own.csv -o my.cfg"),
+    "card": ("nlp/README.md", "nlp"),
+    "import": ("new", "encoder new"),
+    "export": ("new", "nlp new"),
+    "distill-static": ("new", "nlp new -v texts.txt --size 2 --words 3"),
+    "fit-meta": ("new", "two texts.txt new --method conc"),
+}
+WITHOUT_OVERWRITE = {"import", "export", "distill-static", "search --index"}
 
 
-def run(*arguments):
-    done = CliRunner().invoke(app, list(map(str, arguments)))
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return done.exit_code, " ".join(done.output.split())
+@pytest.fixture(scope="module")
+def made(make_nlp, tiny_bert, tmp_path_factory):
+    at = tmp_path_factory.mktemp("outputs")
+    make_nlp().to_disk(at / "nlp")
+    two = make_nlp()
+    model = two.config["components"]["sbert"]["model"] | {"pooling": "max"}
+    two.add_pipe("sbert", name="other", config={"model": model})
+    two.to_disk(at / "two")
+    shutil.copytree(tiny_bert, at / "encoder")
+    (at / "texts.txt").write_text("\n".join(TEXTS) + "\n")
+    rows = [f"{a},{b},{i % 3}" for i, (a, b) in enumerate(PAIRS)]
+    (at / "own.csv").write_text("\n".join(["first,second,score", *rows]) + "\n")
+    (at / "data" / "STSBenchmark").mkdir(parents=True)
+    rows = [f"g\tf\ty\t{i}\t{i % 6}\t{a}\t{b}\n" for i, (a, b) in enumerate(PAIRS)]
+    (at / "data" / "STSBenchmark" / "sts-dev.csv").write_text("".join(rows))
+    for name in ("one", "two"):
+        (at / f"{name}.json").write_text(json.dumps(results({"STS12": graded(0.5)}, name)))
+    return at
 
 
 @pytest.fixture
-def folder(make_nlp, tmp_path):
-    make_nlp().to_disk(tmp_path / "nlp")
-    (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n")
-    with (tmp_path / "own.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([("first", "second", "score"), *((a, b, i % 3) for i, (a, b) in enumerate(pairs()))])
+def folder(made, tmp_path, monkeypatch):
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def pairs():
-    return [(a, b) for a in TEXTS for b in TEXTS if a < b]
+def run(*arguments, code=0):
+    done = CliRunner().invoke(app, list(map(str, arguments)))
+    assert done.exit_code == code and isinstance(done.exception, SystemExit | None), (done.output, done.exception)
+    return done
 
 
-COMMANDS = {
-    "mine": lambda at: ("pairs.tsv", "mine", at / "nlp", at / "texts.txt", at / "pairs.tsv"),
-    "cluster": lambda at: ("c.jsonl", "cluster", at / "nlp", at / "texts.txt", at / "c.jsonl", "--min-size", 2),
-    "search": lambda at: ("f.tsv", "search", at / "nlp", at / "texts.txt", "a dog", "-o", at / "f.tsv"),
-    "encode": lambda at: ("v.npy", "encode", at / "nlp", at / "texts.txt", at / "v.npy"),
-    "visualize": lambda at: ("p.html", "visualize", at / "nlp", at / "texts.txt", at / "p.html"),
-    "convert": lambda at: ("t.spacy", "convert", at / "texts.txt", at / "t.spacy", "-f", "text"),
-    "init-config": lambda at: ("my.cfg", "init-config", at / "own.csv", at / "own.csv", "--output", at / "my.cfg"),
-    "evaluate": lambda at: (
-        *("s.json", "evaluate", at / "nlp", at / "own.csv", "--output", at / "s.json"),
-        *("-f", "table", "-m", "first,second", "--score", "score", "--max-score", 2),
-    ),
-}
+def run_command(command, *more, code=0):
+    return run(command.split()[0], *COMMANDS[command][1].split(), *more, code=code)
+
+
+def remove(path):
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_file_that_is_there_stays(folder, command, monkeypatch):
-    name, *arguments = COMMANDS[command](folder)
+def test_command_that_writes(folder, command):
+    """Bars are on standard error, whether or not that is a terminal; the last lines name what was written."""
+    if command == "search --index":
+        pytest.importorskip("faiss")
+    name, saved = COMMANDS[command][0], rf"(Wrote|Saved) (.* to )?{COMMANDS[command][0]}"
     output = folder / name
-    output.write_text(HAND)
-    code, said = run(*arguments)
-    assert code == 1 and str(output) in said.replace(" ", "") and "--overwrite" in said, said
-    assert "-exists]" in said and output.read_text() == HAND
-    code, said = run(*arguments, "--overwrite")
-    assert code == 0 and output.read_bytes() != HAND.encode(), said
-    written = output.read_bytes()
-    assert run(*arguments)[0] == 1 and output.read_bytes() == written
-    output.unlink()
-    code, said = run(*arguments)
-    assert code == 0 and output.is_file(), said
+    if command != "search --index":
+        output.write_text(HAND)
+        done = run_command(command, code=int(command != "card"))  # card keeps a README written by hand
+        assert output.read_text() == HAND and (command == "card" or output.name in done.output)
+    if command in WITHOUT_OVERWRITE and output.exists():
+        remove(output)
+    done = run_command(command, *([] if command in WITHOUT_OVERWRITE else ["--overwrite"]))
+    assert BAR.search(done.stderr) and not BAR.search(done.stdout)
+    assert output.exists() and re.search(saved, done.stdout)
+    assert output.is_dir() or output.read_bytes() != HAND.encode()
+    if command == "search --index":
+        assert not re.search(saved, run_command(command).stdout)  # it is used, not saved again
+    remove(output)
+    for report in folder.glob("[rd].[mh]*"):  # of benchmark and compare
+        report.unlink()
+    done = run_command(command, "--quiet")
+    assert output.exists() and not BAR.search(done.output) and re.search(saved, done.stdout)
 
 
-def test_benchmark_renews_results_alone(folder):
-    """Not a comparison, which is JSON of tasks, too."""
-    output = folder / "compared.json"
-    output.write_text(json.dumps({"format": "spacy-sbert comparison 1", "tasks": {}}))
-    code, said = run("benchmark", folder / "nlp", folder, "--output", output)
-    assert code == 1 and "[sbert-output-not-results]" in said and "comparison 1" in output.read_text()
-
-
-def test_it_is_said_before_any_work(folder):
+def test_existing_output_is_refused_before_any_work(folder):
     (folder / "pairs.tsv").write_text(HAND)
-    code, said = run("mine", folder / "no pipeline", folder / "texts.txt", folder / "pairs.tsv")
-    assert code == 1 and "[sbert-output-exists]" in said and "no pipeline" not in said
+    done = run("mine", "no pipeline", "texts.txt", "pairs.tsv", code=1)
+    assert "pairs.tsv" in done.output and "no pipeline" not in done.output
 
 
-def test_a_link_that_leads_nowhere_is_there(folder):
+def test_dangling_link_is_not_replaced(folder):
     (folder / "pairs.tsv").symlink_to(folder / "elsewhere.tsv")
-    code, said = run("mine", folder / "nlp", folder / "texts.txt", folder / "pairs.tsv")
-    assert code == 1 and "[sbert-output-exists]" in said and not (folder / "elsewhere.tsv").exists()
+    assert "pairs.tsv" in run_command("mine", code=1).output and not (folder / "elsewhere.tsv").exists()
 
 
-def test_a_folder_that_holds_something(make_nlp, folder, monkeypatch):
+def test_folder_with_other_files(folder, monkeypatch):
     """fit-meta writes a folder: in place of an empty one, or with --overwrite of one that holds a pipeline."""
-    nlp = make_nlp()
-    nlp.add_pipe(
-        "sbert", name="other", config={"model": nlp.config["components"]["sbert"]["model"] | {"pooling": "max"}}
-    )
-    nlp.initialize()
-    nlp.to_disk(folder / "two")
-    arguments = ["fit-meta", folder / "two", folder / "texts.txt", folder / "out", "--method", "conc", "--quiet"]
-    (folder / "out").mkdir()
-    assert run(*arguments)[0] == 0
-    (folder / "out" / "notes.txt").write_text(HAND)
-    code, said = run(*arguments)
-    assert code == 1 and "[sbert-output-exists]" in said
-    assert run(*arguments, "--overwrite")[0] == 0 and (folder / "out" / "notes.txt").read_text() == HAND
-    before = {path.name: path.stat().st_ino for path in (folder / "out").iterdir()}
+    out = folder / "new"
+    out.mkdir()
+    run_command("fit-meta", "--quiet")
+    (out / "notes.txt").write_text(HAND)
+    run_command("fit-meta", "--quiet", code=1)
+    run_command("fit-meta", "--quiet", "--overwrite")
+    assert (out / "notes.txt").read_text() == HAND
+    before = {path.name: path.stat().st_ino for path in out.iterdir()}
 
     def full(self, path, **_):
         (path / "meta.json").write_text("{")
@@ -115,52 +133,28 @@ def test_a_folder_that_holds_something(make_nlp, folder, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(Language, "to_disk", full)
-        code, said = run(*arguments, "--overwrite")
-    assert code == 1 and "No space left" in said
-    assert {path.name: path.stat().st_ino for path in (folder / "out").iterdir()} == before  # it is whole as it was
-    arguments[3] = folder / "file"
-    (folder / "file").write_text(HAND)
-    assert run(*arguments)[0] == 1 and (folder / "file").read_text() == HAND
-    assert run(*arguments, "--overwrite")[0] == 0 and "sbert_meta" in spacy.load(folder / "file").pipe_names
-    assert sorted(path.name for path in folder.iterdir()) == ["file", "nlp", "out", "own.csv", "texts.txt", "two"]
+        assert "No space left" in run_command("fit-meta", "--quiet", "--overwrite", code=1).output
+    assert {path.name: path.stat().st_ino for path in out.iterdir()} == before  # it is whole as it was
+    remove(out)
+    out.write_text(HAND)
+    run_command("fit-meta", "--quiet", "--overwrite")
+    assert "sbert_meta" in spacy.load(out).pipe_names
+    assert not [path.name for path in folder.iterdir() if path.name.startswith(".")]
 
 
-@pytest.mark.parametrize("held", [{"a": 1}, ["tasks"], "text", None])
-def test_benchmark_brings_its_own_results_up_to_date(folder, held):
-    """It goes on with what it has kept; a file that holds something else stays."""
-    (folder / "data" / "STSBenchmark").mkdir(parents=True)
-    rows = "".join(f"g\tf\ty\t{i}\t{i % 6}\t{a}\t{b}\n" for i, (a, b) in enumerate(pairs()))
-    (folder / "data" / "STSBenchmark" / "sts-dev.csv").write_text(rows)
+@pytest.mark.parametrize("held", [{"a": 1}, {"format": "spacy-sbert comparison 1", "tasks": {}}, "text"])
+def test_benchmark_updates_only_its_own_results(folder, held):
     output = folder / "r.json"
-    arguments = ["benchmark", folder / "nlp", folder / "data", "--any-count", "--bootstrap", 0, "-o", output]
-    if held is not None:
-        output.write_text(json.dumps(held) if held != "text" else HAND)
-        before = output.read_bytes()
-        code, said = run(*arguments)
-        assert code == 1 and "[sbert-output-not-results]" in said and output.read_bytes() == before
-        assert run(*arguments, "--overwrite")[0] == 0
-    else:
-        assert run(*arguments)[0] == 0
-    assert list(json.loads(output.read_text())["tasks"]) == ["STSb-dev"]
-    assert run(*arguments)[0] == 0  # again, as it was called
-    code, said = run("compare", output, output, "-o", folder / "c.json")
-    assert code == 0, said
-    code, said = run("compare", output, output, "-o", folder / "c.json")
-    assert code == 1 and "[sbert-output-exists]" in said
-    assert run("compare", output, output, "-o", folder / "c.json", "--overwrite")[0] == 0
+    output.write_text(json.dumps(held) if held != "text" else HAND)
+    before = output.read_bytes()
+    assert "r.json" in run_command("benchmark", code=1).output and output.read_bytes() == before
+    run_command("benchmark", "--overwrite")
+    for _ in range(2):
+        assert list(json.loads(output.read_text())["tasks"]) == ["STSb-dev"]
+        run_command("benchmark")
 
 
 @pytest.mark.parametrize("suffix", [".md", ".html"])
-def test_reports_beside_results_stay(folder, suffix):
-    (folder / "r.json").with_suffix(suffix).write_text(HAND)
-    (folder / "data").mkdir()
-    code, said = run("benchmark", folder / "nlp", folder / "data", "-o", folder / "r.json")
-    assert code == 1 and f"r{suffix} is there already" in said
-
-
-def test_a_readme_written_by_hand(folder):
-    """card keeps it without an error."""
-    readme = folder / "nlp" / "README.md"
-    readme.write_text(HAND)
-    assert run("card", folder / "nlp")[0] == 0 and readme.read_text() == HAND
-    assert run("card", folder / "nlp", "--overwrite")[0] == 0 and readme.read_text() != HAND
+def test_reports_beside_results_are_not_replaced(folder, suffix):
+    (folder / f"r{suffix}").write_text(HAND)
+    assert f"r{suffix}" in run_command("benchmark", code=1).output and (folder / f"r{suffix}").read_text() == HAND

@@ -52,7 +52,7 @@ def pipeline(loaded, tmp_path, monkeypatch):
     return folder
 
 
-def test_what_was_chosen_stands_in_one_line(tmp_path, pipeline):
+def test_chosen_columns_are_reported(tmp_path, pipeline):
     header = ("question1", "question2", "created_at", "is_duplicate")
     path = write(tmp_path / "d.csv", header, text, text, lambda i: f"2024-03-04 12:10:{i:02d}", lambda i: i % 2)
     found = "question1, question2, is_duplicate"
@@ -64,7 +64,7 @@ def test_what_was_chosen_stands_in_one_line(tmp_path, pipeline):
     assert "scaled" not in said  # from 0..1 to 0..1
 
 
-def test_commands_agree_about_rows_without_gold(tmp_path, pipeline):
+def test_rows_without_gold(tmp_path, pipeline):
     path = write(tmp_path / "n.csv", ("premise", "hypothesis", "label"), text, text, lambda i: [-1, 0, 1, 2][i % 4])
     marked = "10 rows without gold (-1) are skipped"
     assert marked in run("init-config", path, path, "-o", tmp_path / "n.cfg")
@@ -76,20 +76,10 @@ def test_commands_agree_about_rows_without_gold(tmp_path, pipeline):
         labels = {eg.reference.spans["sbert"].attrs["label"] for eg in PairCorpus(tmp_path / "n.spacy")(NLP)}
         assert labels == {"0", "1", "2"}
     said = run("evaluate", pipeline, path, code=1)  # labels without a head
-    assert marked in said and "[sbert-evaluate-no-score]" in said and "no head for labels" in said
+    assert marked in said and "no head for labels" in said
 
 
-@pytest.mark.parametrize("command", ["evaluate", "convert", "init-config"])
-def test_every_command_shows_the_readings_that_fit(tmp_path, pipeline, command):
-    path = write(tmp_path / "y.csv", ("a", "b", "karma"), text, text, lambda i: 3 * i % 37)
-    arguments = {"evaluate": (pipeline, path), "convert": (path, tmp_path / "y.spacy")}
-    arguments["init-config"] = (path, path, "-o", tmp_path / "y.cfg")
-    said = run(command, *arguments[command], code=1)
-    assert "--members a,b --score karma (pairs with scores) --members a,b (pairs alone)" in said
-    assert not (tmp_path / "y.cfg").exists() and not (tmp_path / "y.spacy").exists()
-
-
-def test_seven_columns_are_not_always_the_sts_benchmark(tmp_path, pipeline):
+def test_seven_columns_need_not_be_sts(tmp_path, pipeline):
     rows = [
         "7\tnews\ta b\tc d\t3\tDT NN a1\tDT NN b1",
         "8\tnews\tc\td\t1\tNN VB a2\tIN DT b2",
@@ -100,7 +90,6 @@ def test_seven_columns_are_not_always_the_sts_benchmark(tmp_path, pipeline):
     said = run("evaluate", pipeline, path, code=1)
     assert "STS" not in said
     said = run("evaluate", pipeline, path, "--no-header", "--members", "5,6", code=1)
-    assert "[sbert-evaluate-no-gold]" in said
     said = run("evaluate", pipeline, path, "--no-header", "--members", "5,6", "--score", "4")
     assert "Columns found: 5, 6, 4, scores from 1 to 5; not used: 0, 1, 2, 3" in said and "Spearman" in said
     sts = tmp_path / "sts.tsv"
@@ -108,17 +97,10 @@ def test_seven_columns_are_not_always_the_sts_benchmark(tmp_path, pipeline):
     assert "Layout found: the STS benchmark's" in run("evaluate", pipeline, sts)
 
 
-def test_a_header_of_the_sts_benchmark_is_named(tmp_path, pipeline):
-    path = tmp_path / "sts.tsv"
-    path.write_text("genre\tfile\tyear\tid\tscore\tsentence1\tsentence2\nn\tf\t2012\t1\t4\ta cat\tthe dog\n")
-    said = run("evaluate", pipeline, path, "-f", "sts", code=1)
-    assert "has no header" in said and "Repair" not in said and "--format table" in said
-
-
-def test_the_range_of_a_converted_table_is_asked_for(tmp_path):
+def test_convert_needs_a_range(tmp_path):
     path = write(tmp_path / "f.csv", ("a", "b", "score"), text, text, lambda i: 4.8 if i % 2 else 0.2)
     said = run("convert", path, tmp_path / "f.spacy", code=1)
-    assert "[sbert-convert-range]" in said and "expected a score from 0 to 1" not in said
+    assert "expected a score from 0 to 1" not in said
     run("convert", path, tmp_path / "f.spacy", *said[said.index("--min-score") :].rstrip(".").split())
     scores = [eg.reference.spans["sbert"].attrs["score"] for eg in PairCorpus(tmp_path / "f.spacy")(NLP)]
     assert scores == pytest.approx([0.04, 0.96] * 20)
@@ -127,7 +109,7 @@ def test_the_range_of_a_converted_table_is_asked_for(tmp_path):
 # Texts and classes
 
 
-def test_a_table_of_texts_and_classes_is_trained_and_scored(tmp_path, tiny_bert, pipeline, loaded):
+def test_texts_and_classes(tmp_path, tiny_bert, pipeline, loaded):
     path = write(tmp_path / "c.csv", ("text", "category"), text, lambda i: f"class_{i % 3}")
     options = ("--encoder", tiny_bert, "--epochs", 1)
     assert "40 texts with labels (text, category)" in run("init-config", path, path, "-o", tmp_path / "c.cfg", *options)
@@ -159,12 +141,12 @@ def test_a_table_of_texts_and_classes_is_trained_and_scored(tmp_path, tiny_bert,
         ((text, lambda i: "card"), "all labels of texts are 'card'"),
     ],
 )
-def test_gold_of_one_value_measures_nothing(tmp_path, pipeline, columns, reason):
+def test_constant_gold(tmp_path, pipeline, columns, reason):
     header = ("a", "b", "score") if len(columns) == 3 else ("text", "category")
     path = write(tmp_path / "const.csv", header, *columns)
     said = run("evaluate", pipeline, path, "-o", tmp_path / "s.json", code=1)
-    assert "[sbert-evaluate-no-score]" in said and reason in said and not (tmp_path / "s.json").exists()
-    assert "[sbert-init-one-value]" in run("init-config", path, path, "-o", tmp_path / "x.cfg", code=1)
+    assert reason in said and not (tmp_path / "s.json").exists()
+    assert reason in run("init-config", path, path, "-o", tmp_path / "x.cfg", code=1)
     if len(columns) == 3:  # what other files of examples say
         convert(path, tmp_path / "c.spacy", format="table", members=["a", "b"], score="score")
         assert reason in run("evaluate", pipeline, tmp_path / "c.spacy", code=1)
@@ -172,7 +154,7 @@ def test_gold_of_one_value_measures_nothing(tmp_path, pipeline, columns, reason)
         assert "its examples have no gold" in run("evaluate", pipeline, tmp_path / "p.spacy", code=1)
 
 
-def test_what_is_defined_is_shown_and_why_the_rest_is_not(tmp_path, pipeline):
+def test_undefined_scores_are_explained(tmp_path, pipeline):
     columns = (text, text, lambda i: i % 5, lambda i: "NEUTRAL")
     header = ("sentence_A", "sentence_B", "relatedness_score", "entailment_judgment")
     path = write(tmp_path / "sick.csv", header, *columns)
@@ -182,46 +164,39 @@ def test_what_is_defined_is_shown_and_why_the_rest_is_not(tmp_path, pipeline):
     assert json.loads((tmp_path / "s.json").read_text())["sts_spearman"] is not None
 
 
-def test_gold_of_another_kind_is_refused_before_training(tmp_path, tiny_bert):
+def test_train_and_dev_of_different_gold(tmp_path, tiny_bert):
     binary = write(tmp_path / "bin.csv", ("a", "b", "score"), text, text, lambda i: i % 2)
     graded = write(tmp_path / "graded.csv", ("a", "b", "score"), text, text, lambda i: i / 40)
     said = run("init-config", binary, graded, "-o", tmp_path / "b.cfg", code=1)
-    assert "[sbert-init-other-gold]" in said and not (tmp_path / "b.cfg").exists()
+    assert "graded.csv" in said and not (tmp_path / "b.cfg").exists()
     reading = {"members": ["a", "b"], "score": "score"}
     paths = {"path": str(binary), **reading}, {"path": str(graded), **reading}
     config = own_config(*paths, kind="binary", count=40, encoder=str(tiny_bert), epochs=1)
     config["training"]["logger"]["progress_bar"] = False
     config.to_disk(tmp_path / "b.cfg")
-    wanted = "[sbert-scores-not-defined]", "pair_ap: the scores are not 0 and 1 alone"
+    wanted = "pair_ap"
     said = run("train", tmp_path / "b.cfg", "--output", tmp_path / "out", code=1)
-    assert all(part in said for part in wanted) and not (tmp_path / "out/model-best").exists()
-    with pytest.raises(ValueError, match=r"pair_ap: the scores are not 0 and 1 alone") as caught:
+    assert wanted in said and not (tmp_path / "out/model-best").exists()
+    with pytest.raises(ValueError, match=wanted):
         train(tmp_path / "b.cfg", tmp_path / "stock")
-    assert wanted[0] in str(caught.value) and not (tmp_path / "stock/model-best").exists()
+    assert not (tmp_path / "stock/model-best").exists()
     config["training"]["logger"] = {"@loggers": "spacy.ConsoleLogger.v1"}
     config.to_disk(tmp_path / "c.cfg")
-    assert wanted[0] in run("train", tmp_path / "c.cfg", "--output", tmp_path / "out", code=1)
+    assert wanted in run("train", tmp_path / "c.cfg", "--output", tmp_path / "out", code=1)
     config["training"]["score_weights"]["sts_spearman"] = 1.0  # one that is defined
     config.to_disk(tmp_path / "d.cfg")
     assert "Training ended after step 1" in run("train", tmp_path / "d.cfg", "--output", tmp_path / "out")
 
 
-def test_a_number_of_steps_in_words_is_named(tmp_path, tiny_bert):
-    path = write(tmp_path / "bin.csv", ("a", "b", "score"), text, text, lambda i: i % 2)
-    run("init-config", path, path, "-o", tmp_path / "b.cfg", "--encoder", tiny_bert)
-    said = run("train", tmp_path / "b.cfg", "--training.max_steps", "two", code=1)
-    assert "max_steps = 'two': expected a whole number" in said and "corpora" not in said
-
-
-def test_the_layout_of_the_sts_benchmark_has_a_config_of_its_own(tmp_path):
+def test_init_config_of_the_sts_layout(tmp_path):
     path, out = tmp_path / "sts.tsv", tmp_path / "x.cfg"
     path.write_text("".join(f"news\tMSR\t2012test\t{i}\t{i % 5}.0\t{text()}\t{text()}\n" for i in range(20)))
-    assert "[sbert-init-sts]" in run("init-config", path, path, "--output", out, code=1)
+    assert "sts.cfg" in run("init-config", path, path, "--output", out, code=1)
     named = ("--no-header", "--members", "5,6", "--score", "4")
     assert "20 pairs with scores (5, 6, 4)" in run("init-config", path, path, "--output", out, *named)
 
 
-def test_a_loss_whose_code_is_missing(tmp_path):
+def test_loss_without_its_code(tmp_path):
     path, out = write(tmp_path / "a.csv", ["a", "b", "score"], text, text, lambda i: i % 5), tmp_path / "a.cfg"
     run("init-config", path, path, "--output", out)
     config = out.read_text()
@@ -242,7 +217,7 @@ def labelled(path, *labels):
 
 
 @pytest.mark.parametrize("written", [("0.0", "1.0", "2.0"), ("0.00", "1", "2.0")])
-def test_a_label_is_the_same_with_and_without_decimals(tmp_path, written):
+def test_labels_with_decimals(tmp_path, written):
     paths = labelled(tmp_path / "train.csv", 0, 1, 2), labelled(tmp_path / "dev.csv", *written)
     assert "40 pairs with labels" in run("init-config", *paths, "-o", tmp_path / "x.cfg")
     reading = {
@@ -262,25 +237,25 @@ def test_a_label_is_the_same_with_and_without_decimals(tmp_path, written):
     assert [eg.reference.spans["sbert"].attrs["label"] for eg in corpus(NLP)] == ["2", "2", "2", "2", "2.5"]
 
 
-def test_labels_that_training_does_not_know_are_refused(tmp_path, tiny_bert):
+def test_unknown_labels(tmp_path, tiny_bert):
     short = labelled(tmp_path / "short.csv", "E", "N", "C")
     path = labelled(tmp_path / "train.csv", *NLI)
     said = run("init-config", path, short, "-o", tmp_path / "x.cfg", "--encoder", tiny_bert, code=1)
-    assert "[sbert-init-other-labels]" in said and not (tmp_path / "x.cfg").exists()
+    assert not (tmp_path / "x.cfg").exists()
     assert "'E', 'N', 'C'" in said and all(f"'{label}'" in said for label in NLI)
     some = labelled(tmp_path / "some.csv", *NLI, "unsure")
     options = ("--encoder", tiny_bert, "--epochs", 1)
     said = run("init-config", path, some, "-o", tmp_path / "x.cfg", *options)
     assert "[sbert-unknown-init-labels] 10 examples" in said and "does not have: 'unsure'." in said
     said = run("train", tmp_path / "x.cfg", "-o", tmp_path / "out", "--paths.dev", short, code=1)
-    assert "[sbert-other-dev-labels]" in said and "'E', 'N', 'C'" in said and "'neutral'" in said
+    assert "'E', 'N', 'C'" in said and "'neutral'" in said
     assert not (tmp_path / "out/model-best").exists()
     with pytest.warns(
         UserWarning, match=r"\[sbert-unknown-dev-labels\] 10 examples of \[corpora.dev\].*'unsure'; known"
     ):
         run("train", tmp_path / "x.cfg", "-o", tmp_path / "out", "--training.logger.progress_bar", "false")
     said = run("evaluate", tmp_path / "out/model-best", short, code=1)
-    assert "[sbert-evaluate-no-score]" in said and "'E', 'N', 'C'" in said and "'neutral'" in said
+    assert "'E', 'N', 'C'" in said and "'neutral'" in said
     with pytest.warns(UserWarning, match=r"\[sbert-unknown-evaluate-labels\] 10 examples of .*some.csv.*'unsure'"):
         assert "Accuracy of labels" in run("evaluate", tmp_path / "out/model-best", some)
 
@@ -300,7 +275,7 @@ def scored_as(loaded, pipeline, monkeypatch):
     return give
 
 
-def test_each_file_has_its_own_missing_labels_and_range(tmp_path, pipeline, scored_as):
+def test_missing_labels_and_range_of_each_file(tmp_path, pipeline, scored_as):
     header = ("one", "two", "relation")
     scored_as(write(tmp_path / "dev.csv", header, text, text, lambda i: ["x", "y", "z"][i % 3]))
     for mark in ("-", "-1"):
@@ -313,7 +288,7 @@ def test_each_file_has_its_own_missing_labels_and_range(tmp_path, pipeline, scor
     assert "Columns as in its training: one, two, mine, scores from 0 to 1" in said and "Average precision" in said
 
 
-def test_columns_without_names_are_those_of_the_training_or_asked_for(tmp_path, pipeline, scored_as):
+def test_columns_without_names(tmp_path, pipeline, scored_as):
     header, rows = ("mine", "yours", "gold"), [(text(), text(), i % 7 / 2) for i in range(30)]
     table(tmp_path / "dev.csv", rows)
     scored_as(tmp_path / "dev.csv", header=False)
@@ -327,7 +302,7 @@ def test_columns_without_names_are_those_of_the_training_or_asked_for(tmp_path, 
     }
     for name, own in others.items():
         said = run("evaluate", pipeline, table(tmp_path / name, own), code=1)
-        assert "[sbert-evaluate-no-header]" in said and "--no-header --members 0,1 --score 2" in said, name
+        assert "--no-header --members 0,1 --score 2" in said, name
 
 
 def table(path, rows):
@@ -336,7 +311,7 @@ def table(path, rows):
     return path
 
 
-def test_labels_that_mark_rows_without_gold_are_said_before_training(tmp_path, tiny_bert):
+def test_marks_of_missing_labels(tmp_path, tiny_bert):
     header, config = ("premise", "hypothesis", "label"), tmp_path / "n.cfg"
     path = write(tmp_path / "n.csv", header, text, text, lambda i: i % 3)
     run("init-config", path, path, "-o", config, "--encoder", tiny_bert, "--epochs", 1)
@@ -355,10 +330,10 @@ def test_labels_that_mark_rows_without_gold_are_said_before_training(tmp_path, t
         check_missing_labels({"train": {"corpora": {"nli": corpora["train"] | {"missing": ["-"]}}}})
 
 
-def test_a_column_with_a_comma_in_its_name(tmp_path, pipeline):
+def test_column_name_with_a_comma(tmp_path, pipeline):
     path = write(tmp_path / "own.csv", ("q,r", "text2", "mine"), text, text, lambda i: i % 2)
     said = run("evaluate", pipeline, path, "--members", '"q,r", text2', "--score", "mine")
     assert "Columns found: q,r, text2, mine" in said
     said = run("init-config", path, path, "-o", tmp_path / "x.cfg", "--members", '"q,r",text2', "--score", "mine")
     assert load_config(tmp_path / "x.cfg")["corpora"]["train"]["members"] == ["q,r", "text2"]
-    assert "[sbert-bad-members]" in run("evaluate", pipeline, path, "--members", '"q,r" text2', code=2)
+    assert "--members" in run("evaluate", pipeline, path, "--members", '"q,r" text2', code=2)

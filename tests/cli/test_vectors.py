@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from spacy_sbert import SentenceBert
 from spacy_sbert.bulk import FileVectors
 from spacy_sbert.cli import app
+from spacy_sbert.files.texts import TextColumns
 
 TEXTS = ["the cat sat on the mat", "", "a dog ran", "the dog ran", " ", "food for the man", "the cat sat on a mat"]
 QUERY = "the dog ran"
@@ -22,9 +23,8 @@ def run(*arguments, code=0):
 
 
 @pytest.fixture
-def corpus(make_nlp, tmp_path):
-    make_nlp().to_disk(tmp_path / "nlp")
-    path = tmp_path / "texts.txt"
+def corpus(nlp_folder):
+    path = nlp_folder / "texts.txt"
     path.write_text("\n".join(TEXTS) + "\n")
     return path
 
@@ -61,7 +61,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("name", ["vectors.npy", "vectors.parquet"])
-def test_results_are_those_of_the_texts(corpus, encoded, command, name):
+def test_same_results_as_of_the_texts(corpus, encoded, command, name):
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow")
     if command == "index":
@@ -77,7 +77,7 @@ def test_results_are_those_of_the_texts(corpus, encoded, command, name):
 
 
 @pytest.mark.parametrize("style", ["heatmap", "map"])
-def test_pictures_are_of_the_vectors(corpus, encoded, style, monkeypatch):
+def test_visualize_vectors(corpus, encoded, style, monkeypatch):
     nlp, vectors = corpus.parent / "nlp", encode(corpus)
     pages = [corpus.parent / "expected.html", corpus.parent / "found.html"]
     run("visualize", nlp, corpus, pages[0], "--style", style, "--limit", 4)
@@ -92,7 +92,7 @@ def test_pictures_are_of_the_vectors(corpus, encoded, style, monkeypatch):
 
 @pytest.mark.parametrize("method", [("-m", "hierarchical", "-n", 3), ("-t", 0.9, "--min-size", 2)])
 @pytest.mark.parametrize("name", ["clusters.tsv", "clusters.jsonl"])
-def test_clusters_are_drawn_with_the_vectors_of_the_texts(corpus, encoded, method, name, monkeypatch):
+def test_visualize_clusters(corpus, encoded, method, name, monkeypatch):
     """Encoded once: the table that `cluster` writes has the same texts in the same order, without the blank lines."""
     nlp, vectors, table = corpus.parent / "nlp", encode(corpus), corpus.parent / name
     run("cluster", nlp, corpus, table, "--vectors", vectors, *method)
@@ -111,52 +111,49 @@ def test_clusters_are_drawn_with_the_vectors_of_the_texts(corpus, encoded, metho
     lines = table.read_text().splitlines(keepends=True)
     swapped = table.with_name(f"swapped-{name}")
     swapped.write_text("".join([*lines[:-2], lines[-1], lines[-2]]))
-    said = run("visualize", nlp, swapped, pages[1], *drawn, "--vectors", vectors, "--overwrite", code=1)
-    assert "[sbert-bulk-other-texts]" in said
+    run("visualize", nlp, swapped, pages[1], *drawn, "--vectors", vectors, "--overwrite", code=1)
 
 
-def test_vectors_are_of_a_copy_of_the_texts_too(corpus):
+def test_vectors_of_a_copy_of_the_texts(corpus):
     vectors, copy = encode(corpus), corpus.with_name("copy.txt")
     copy.write_text("\n\n" + "\n".join(filter(str.strip, TEXTS)))
-    found = FileVectors(vectors).of_texts(corpus, columns())
-    assert numpy.array_equal(FileVectors(vectors).of_texts(copy, columns()), found) and found.all(axis=1).all()
+    found = FileVectors(vectors).of_texts(corpus, TextColumns())
+    assert numpy.array_equal(FileVectors(vectors).of_texts(copy, TextColumns()), found) and found.all(axis=1).all()
     copy.write_text("\n".join(reversed(TEXTS)))
-    with pytest.raises(ValueError, match=r"\[sbert-bulk-other-texts\]"):
-        FileVectors(vectors).of_texts(copy, columns())
+    with pytest.raises(ValueError, match=r"vectors\.npy"):
+        FileVectors(vectors).of_texts(copy, TextColumns())
 
 
-def test_they_are_refused_where_they_are_not_of_the_texts(corpus, make_nlp):
+def test_vectors_of_something_else(corpus, make_nlp):
     nlp, vectors, other = corpus.parent / "nlp", encode(corpus), corpus.parent / "other.txt"
+
+    def refused(*given, by=vectors, pipeline=nlp):
+        return run("mine", pipeline, *given[:1], corpus.with_suffix(".tsv"), "--vectors", by, *given[1:], code=1)
+
     other.write_text("\n".join(reversed(TEXTS)) + "\n")
-    said = run("mine", nlp, other, other.with_suffix(".tsv"), "--vectors", vectors, code=1)
-    assert "[sbert-bulk-other-texts]" in said and "input (SHA-256) was" in said
-    shorter = corpus.with_name("shorter.txt")
-    shorter.write_text("\n".join(TEXTS[:-1]) + "\n")
-    said = run("mine", nlp, shorter, other.with_suffix(".tsv"), "--vectors", vectors, code=1)
-    assert f"The {len(TEXTS)} vectors in {vectors} are of other texts than the {len(TEXTS) - 1} of {shorter}" in said
+    assert "input (SHA-256)" in refused(other)
+    other.write_text("\n".join(TEXTS[:-1]) + "\n")
+    assert str(len(TEXTS)) in refused(other) and str(len(TEXTS) - 1) in refused(other)
     table, of_table = corpus.with_name("table.csv"), corpus.with_name("table.npy")
     table.write_text("".join(f'"{text}","{text}"\n' for text in ("text", *TEXTS)).replace('"text"\n', '"body"\n', 1))
     run("encode", table, of_table, "--pipeline", nlp, "--quiet")
-    said = run("mine", nlp, table, other.with_suffix(".tsv"), "--vectors", of_table, "--column", "body", code=1)
-    assert "column was text, now body" in said
+    assert "column was text, now body" in refused(table, "--column", "body", by=of_table)
     make_nlp(model={"pooling": "max"}).to_disk(corpus.parent / "max")
-    said = run("mine", corpus.parent / "max", corpus, other.with_suffix(".tsv"), "--vectors", vectors, code=1)
-    assert "[sbert-search-other-encoder]" in said
+    assert "encoder" in refused(corpus, pipeline=corpus.parent / "max")
     record = vectors.with_name("vectors.npy.json")
     sealed = record.read_text()
     record.write_text(sealed.replace('"rows": 7', '"rows": 8'))
-    said = run("mine", nlp, corpus, other.with_suffix(".tsv"), "--vectors", vectors, code=1)
-    assert "[sbert-bulk-no-record]" in said
+    refused(corpus)
     record.unlink()
-    assert "[sbert-bulk-no-record]" in run("cluster", nlp, corpus, "x.tsv", "--vectors", vectors, code=1)
+    refused(corpus)
     record.write_text(sealed)
     array = numpy.load(vectors)
     array[0, 0] += 1
     numpy.save(vectors, array)
-    assert "[sbert-bulk-not-written]" in run("cluster", nlp, corpus, "x.tsv", "--vectors", vectors, code=1)
+    assert "vectors.npy" in refused(corpus)
 
 
-def test_what_stands_beside_the_output_is_not_overwritten_unless_it_is_a_record(corpus):
+def test_file_beside_the_output_is_not_overwritten(corpus):
     record = corpus.parent / "vectors.npy.json"
     record.write_text("{}")
     options = ("--pipeline", corpus.parent / "nlp", "--quiet")
@@ -173,14 +170,7 @@ def test_what_stands_beside_the_output_is_not_overwritten_unless_it_is_a_record(
 def test_half_precision_and_other_widths(corpus):
     nlp = corpus.parent / "nlp"
     half = encode(corpus, "half.npy", "--dtype", "float16")
-    rows = FileVectors(half).of_texts(corpus, columns())
+    rows = FileVectors(half).of_texts(corpus, TextColumns())
     assert rows.dtype == "float32" and rows.shape == (5, 16)
     short = encode(corpus, "short.npy", "--truncate-dim", 8)
-    said = run("search", nlp, corpus, QUERY, "--vectors", short, code=1)
-    assert "[sbert-search-other-width]" in said
-
-
-def columns():
-    from spacy_sbert.files.texts import TextColumns
-
-    return TextColumns()
+    assert "short.npy" in run("search", nlp, corpus, QUERY, "--vectors", short, code=1)

@@ -14,6 +14,7 @@ from spacy_sbert.files.tables import column_names, read_table
 from spacy_sbert.files.texts import TextColumns, read_text_rows
 from spacy_sbert.readers import PairCorpus
 from spacy_sbert.readers.own_table import find_table
+from spacy_sbert.readers.quora import quora_rows
 
 
 @pytest.fixture
@@ -39,22 +40,16 @@ def texts(path, column="text"):
         ("a.csv", "id,text\n1,Hello, world\n", "line 2: 3 columns, but the first line has 2"),
         ("a.csv", "text,id\nfine,1\nHello\n", "line 3: 1 columns, but the first line has 2"),
         ("a.tsv", "text\tid\nfine\t1\nHello\tthere\t2\n", "line 3: 3 columns, but the first line has 2"),
-        ("a.tsv", "text\tid\ntorn\napart\t1\n", "line 2: 1 columns, but the first line has 2"),
         ("a.csv", "text,id\na b,1\ntext,id\nc d,2\n", "line 3: the header comes again"),
         ("a.csv", "text,id\na b,1\n\ufefftext,id\nc d,2\n", "line 3: the header comes again"),
-        ("a.csv", 'text,id\na b,1\n\ufeff"text","id"\nc d,2\n', "line 3: the header comes again"),
         ("a.csv", "| id | text |\n|---|:---:|\n| 1 | one |\n", "line 1: a table in Markdown"),
         ("a.txt", "\n# Texts\n\nid | text\n-- | --\n1 | one\n", "line 4: a table in Markdown"),
-        ("a.tsv", "| text |\n| --- |\n| one |\n", "line 1: a table in Markdown"),
         ("a.csv", "+----+------+\n| id | text |\n+----+------+\n| 1  | one  |\n", "line 1: .* drawn with hyphens"),
         ("a.csv", "text,id\na b,1\nText,ID\nc d,2\n", "line 3: the header comes again"),
-        ("a.csv", "text,id\na b,1\ntext, id\nc d,2\n", "line 3: the header comes again"),
         ("a.csv", "text\na b\ntext\nc d\n", "line 3: the header comes again"),
-        ("a.tsv", "text\na b\n\ufefftext\nc d\n", "line 3: the header comes again"),
         ("a.csv", '"text","note"\n"1","a man",\n"2","a dog",\n', "line 2: 3 columns as in all rows, but"),
         ("a.tsv", "text\tnote\nRow a\ta man\t\nRow b\ta dog\t\n", "line 2: 3 columns as in all rows, but"),
         ("a.csv", "text,id,text\na,1,b\n", "line 1: two columns are named 'text'"),
-        ("a.csv", "text,text \na,b\n", "line 1: two columns are named 'text'"),
         ("a.jsonl", '{"text": "a"}\n{"text": "a", "text": "b"}\n', "line 2: .* the field 'text' twice"),
         ("a.jsonl", '[{"text": "a"}]\n', r"line 1: .* a list.* a name that ends in \.json"),
         ("a.json", '[{"text": "a"},\n {"text": "b"}', "line 2: .* the end of the file in an array"),
@@ -73,7 +68,7 @@ def texts(path, column="text"):
         ("a.csv", "id;text\n1;one\n2;two;three\n", "line 3: 3 columns, but the first line has 2"),
     ],
 )
-def test_what_is_refused_by_line(write, name, text, message):
+def test_bad_lines(write, name, text, message):
     with pytest.raises(ValueError, match=message) as caught:
         texts(write(name, text))
     assert str(write(name, text)) in str(caught.value)
@@ -91,8 +86,6 @@ def test_what_is_refused_by_line(write, name, text, message):
         ("a.csv", "id,text\rone,two\rthree,four\r", ["two", "four"]),
         ("a.csv", "\ufeffid,text\r\n1,one\r\n", ["one"]),
         ("a.txt", "id\ttext\n1\tone\n", ["one"]),
-        ("a.tab", "id\ttext\n1\tone\n", ["one"]),
-        ("A.TSV", "id\ttext\n1\tone\n", ["one"]),
         ("a.ndjson", '{"text": "one"}\n', ["one"]),
         ("a.json", '{"text": "one"}\n{"text": "two"}\n', ["one", "two"]),
         ("a.json", '[\n  {"text": "one"},\n  {"text": "two"}\n]\n', ["one", "two"]),
@@ -118,7 +111,7 @@ def test_what_is_refused_by_line(write, name, text, message):
         ("a.tsv", "", []),
     ],
 )
-def test_what_is_read(write, name, text, expected):
+def test_texts_of_tables(write, name, text, expected):
     assert texts(write(name, text)) == expected
 
 
@@ -132,7 +125,7 @@ def test_what_is_read(write, name, text, expected):
         ("a.json", '[{"id": "1", "text": "one"}, {"id": "2", "text": "two"}]'),
     ],
 )
-def test_results_keep_the_columns_of_the_same_rows(write, name, text):
+def test_read_columns(write, name, text):
     path = write(name, text)
     rows = list(read_columns(path))
     assert [row["text"] for row in rows] == texts(path) and [row["id"] for row in rows] == ["1", "2"]
@@ -150,7 +143,7 @@ def test_utf16_and_members_of_gzip(write):
     assert [line for _, line in read_lines(write("b.txt", "one\rtwo"))] == ["one\r", "two"]
 
 
-def test_parquet_with_two_columns_of_one_name(tmp_path):
+def test_duplicate_column_names(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow.parquet import write_table
 
@@ -161,7 +154,7 @@ def test_parquet_with_two_columns_of_one_name(tmp_path):
     assert texts(tmp_path / "a.pq", "id") == ["id"]
 
 
-def test_an_array_is_not_in_memory_whole(write):
+def test_json_arrays_are_streamed(write):
     records = [{"text": "x" * 1000, "n": i} for i in range(4000)]
     path = write("a.json", json.dumps(records))
     tracemalloc.start()
@@ -174,24 +167,6 @@ def test_an_array_is_not_in_memory_whole(write):
     assert lines == 4000 and peak < 1_500_000 < path.stat().st_size
 
 
-HEADERS = [
-    "sentence1,sentence2,score",
-    "text",
-    "Frage,Antwort",
-    "id,text,label",
-    "country,2019,2020",
-    "0,1,2",
-    "text,0,1,2",
-    "Timestamp,How old are you?,What do you think of it?",
-    "Text of the first sentence,Text of the other one,Score (0 to 5)",
-    ",text",
-    "a,b",
-    "First phrase,Second phrase",
-    "Product,Matching product,verdict",
-    "car,automobile",
-    "\u53e5\u5b50\u4e00,\u53e5\u5b50\u4e8c",
-    "\u7532,\u4e59",
-]
 BELOW = {
     "sentence1,sentence2,score": ["A man eats.,A man dines.,4.8", "It rains.,A dog barks.,0.2"],
     "text": ["A man eats.", "It rains now."],
@@ -242,13 +217,13 @@ DATA = [
 ]
 
 
-@pytest.mark.parametrize("header", HEADERS)
-def test_a_header_is_none_of_the_data(header):
+@pytest.mark.parametrize("header", BELOW)
+def test_headers(header):
     assert not is_data(header.split(","), [row.split(",") for row in BELOW[header]])
 
 
 @pytest.mark.parametrize("rows", DATA)
-def test_a_first_row_of_data_is_told(rows, write):
+def test_data_in_the_first_row(rows, write):
     path = write("a.csv", "\n".join(rows) + "\n")
     message = r"a\.csv, line 1: the first row .*looks like data.*--no-header"
     with pytest.raises(ValueError, match=message):
@@ -261,19 +236,17 @@ def test_a_first_row_of_data_is_told(rows, write):
         assert find_table(path, members=names).count == len(rows) - 1, "the header, if its columns are named"
 
 
-def test_blank_names_and_others_are_not_in_the_way(write):
+def test_blank_column_names(write):
     rows = "".join(f"{i},A man {i}.,A dog {i}.,0.{i},,\n" for i in range(1, 9))
     found = find_table(write("a.csv", f",first,second,score,,\n{rows}"))
     assert found.columns.members == ("first", "second") and found.columns.score == "score" and found.count == 8
 
 
-def test_quora_as_quora_and_as_glue_publish_it(write, tmp_path):
+def test_quora_files(write, tmp_path):
     header = ["id", "qid1", "qid2", "question1", "question2", "is_duplicate"]
     rows = [["0", "1", "2", 'What is "x"?', "What\nis\tit?", "1"], ["1", "3", "4", "Who?", "Why?", "0"]]
     with (tmp_path / "q.tsv").open("w", newline="", encoding="utf8") as file:
         csv.writer(file, delimiter="\t", lineterminator="\n").writerows([header, *rows])
-    from spacy_sbert.readers.quora import quora_rows
-
     assert [row.members for row in quora_rows(tmp_path / "q.tsv")] == [
         ('What is "x"?', "What\nis\tit?"),
         ("Who?", "Why?"),
@@ -283,14 +256,7 @@ def test_quora_as_quora_and_as_glue_publish_it(write, tmp_path):
         assert [row.members for row in quora_rows(path)] == [('"So" it is', "Is it?")]
 
 
-def test_sick_with_more_columns_than_its_header(write):
-    header = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
-    path = write("a.txt", f"{header}\n1\tA kid.\tA boy.\t4.5\tNEUTRAL\tmore\n")
-    with pytest.raises(ValueError, match="line 2: 6 columns, but the first line has 5"):
-        PairCorpus(path, format="sick").count()
-
-
-def test_a_table_in_a_txt(write):
+def test_table_in_txt(write):
     path = write("a.txt", "first\tsecond\tscore\nA man.\tA boy.\t1\n")
     assert PairCorpus(path, members=["first", "second"], score="score").count() == 1
     assert PairCorpus(path, format="table", members=["first"]).count() == 1

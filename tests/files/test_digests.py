@@ -10,7 +10,7 @@ from spacy_sbert.files.digests import digest_of_parts, digest_of_stream, file_di
 from spacy_sbert.files.sealed_json import parse_object, parse_sealed, sealed
 
 
-def test_of_a_file(tmp_path):
+def test_file_digest(tmp_path):
     data = bytes(range(256)) * 10_000  # more than is read at once
     (tmp_path / "a").write_bytes(data)
     assert file_digest(tmp_path / "a") == hashlib.sha256(data).hexdigest()
@@ -20,7 +20,7 @@ def test_of_a_file(tmp_path):
         file_digest(tmp_path / "none")
 
 
-def test_of_parts_and_streams():
+def test_digests_of_parts_and_streams():
     assert digest_of_parts("a", {"b": 1, "c": None}) == digest_of_parts("a", {"c": None, "b": 1})
     assert digest_of_parts("a", "b") != digest_of_parts("ab")
     assert digest_of_stream(["ab", "c"]) == digest_of_stream(iter([b"ab", "c"])) != digest_of_stream(["a", "bc"])
@@ -31,7 +31,7 @@ class Said(BaseModel):
     names: list[str]
 
 
-def test_objects_are_read_strictly_and_unsealed():
+def test_sealed_json():
     data = json.dumps(sealed({"n": 1, "names": ["a"]})).encode()
     assert parse_sealed(Said, data) == Said(n=1, names=["a"])
     for changed in (

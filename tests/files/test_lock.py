@@ -8,7 +8,7 @@ import pytest
 from spacy_sbert.files import lock
 
 
-def test_a_lock_of_a_dead_process_locks_nobody_out(tmp_path):
+def test_lock_of_a_dead_process(tmp_path):
     code = (
         "import os, sys; from pathlib import Path; from spacy_sbert.files.lock import Lock\n"
         f"kept = Lock(Path({str(tmp_path / 'lock')!r})); os._exit(9)"

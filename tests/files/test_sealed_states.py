@@ -10,7 +10,6 @@ import srsly
 from spacy_sbert.files.sealed_states import MARK, Damaged, seal, unseal
 
 STATE = srsly.msgpack_dumps({"nodes": [1, 2]})
-TEXT = "the cat sat"
 
 
 def test_a_state_ends_in_its_sha256():
@@ -19,22 +18,17 @@ def test_a_state_ends_in_its_sha256():
     assert unseal(sealed) == STATE
 
 
-def test_every_flip_and_every_cut_is_noticed():
+def test_every_flip_and_every_cut():
     sealed = seal(STATE)
     for at in range(len(sealed)):
         for bit in range(8):
             with pytest.raises(Damaged):
                 unseal(sealed[:at] + bytes([sealed[at] ^ 1 << bit]) + sealed[at + 1 :])
         with pytest.raises(Damaged):
-            unseal(sealed[:at])
+            unseal(sealed[:at])  # also of nothing
 
 
-def test_empty():
-    with pytest.raises(Damaged, match="it is empty"):
-        unseal(b"")
-
-
-def test_the_weights_of_an_encoder_in_another_pipe_are_named(make_nlp):
+def test_weights_in_another_pipe(make_nlp):
     """replace_listeners leaves an encoder in a pipe of spaCy's, which seals nothing."""
     shim = make_nlp().get_pipe("sbert").model.get_ref("encoder").get_ref("transformer").shim
     data = bytearray(shim.to_bytes())
@@ -51,35 +45,23 @@ def training(make_nlp, tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("length", [None, 0, 1000])
-def test_half_a_pipeline_names_the_file_and_the_folder_that_is_whole(training, length):
-    file = training / "model-last" / "sbert" / "model"
-    content = file.read_bytes()
-    file.unlink() if length is None else file.write_bytes(content[:length])
-    with pytest.raises(ValueError, match="is whole") as caught:
-        spacy.load(training / "model-last")
-    assert str(file) in str(caught.value) and f"{training / 'model-best'} is whole" in str(caught.value)
-    assert spacy.load(training / "model-best")(TEXT).has_vector
-
-
 @pytest.mark.parametrize("part", ["vocab", "sbert/model"])
-def test_a_folder_that_is_half_itself_is_not_called_whole(training, part):
+def test_damaged_folder_is_not_called_whole(training, part):
     (training / "model-last" / "sbert" / "model").write_bytes(b"")
     other = training / "model-best" / part
     shutil.rmtree(other) if part == "vocab" else other.write_bytes(other.read_bytes()[:-50])
-    with pytest.raises(ValueError, match=r"sbert/model of the saved pipeline is damaged: it is empty") as caught:
+    with pytest.raises(ValueError, match="sbert/model") as caught:
         spacy.load(training / "model-last")
     assert "is whole" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"), [("", "not JSON"), ("{", "not JSON"), ("[]", "not a JSON object but list")]
-)
-def test_the_cfg_of_a_pipe(training, content, reason):
+def test_damaged_cfg(training):
     file = training / "model-last" / "sbert" / "cfg"
-    file.write_text(content)
-    with pytest.raises(ValueError, match=f"{file} of the saved pipeline is damaged: it is {reason}"):
-        spacy.load(training / "model-last")
+    for content in ("", "{", "[]"):
+        file.write_text(content)
+        with pytest.raises(ValueError, match="damaged") as caught:
+            spacy.load(training / "model-last")
+        assert str(file) in str(caught.value)
 
 
 @pytest.mark.parametrize("part", ["model", "cfg"])

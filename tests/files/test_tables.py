@@ -42,7 +42,7 @@ def test_all_commands_take_the_same_texts(table, tmp_path):
     assert read_corpus(table).texts == TEXTS
 
 
-def test_blank_lines_are_kept_or_passed_over(tmp_path):
+def test_blank_lines(tmp_path):
     for name, read in (("a.csv", read_commas), ("a.tsv", read_tabs)):
         (tmp_path / name).write_text("a\n\nb\n \n")
         assert list(read(tmp_path / name)) == [(1, ["a"]), (3, ["b"])]
@@ -69,6 +69,6 @@ def test_columns_by_name_or_number(tmp_path):
         read_table(tmp_path / "a.docx", ["a"])
 
 
-def test_a_mark_at_the_beginning_is_no_text(tmp_path):
+def test_byte_order_mark(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfone\n")
     assert list(read_lines(tmp_path / "a.txt")) == [(1, "one\n")]

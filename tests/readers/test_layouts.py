@@ -11,7 +11,6 @@ from pipelines import real_data
 
 from spacy_sbert.readers import PairCorpus, convert
 from spacy_sbert.readers.arguments import afs_rows
-from spacy_sbert.readers.wikisection import wikisection_rows
 
 QUORA = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate"
 SICK = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
@@ -121,7 +120,7 @@ def test_tables_without_header(write):
     ]
 
 
-def test_members_may_be_one_or_many(write):
+def test_number_of_members(write):
     path = write("a.csv", "a,b,c,d", "One,Two,Three,Three")
     for members in (["b"], ["a", "b", "c"], ["a", "b", "c", "d"]):
         assert len(read(path, members=members)[0][0]) == len(members)
@@ -161,80 +160,49 @@ TABLE = {"members": ["a", "b"], "score": "s", "label": "l"}
 HEAD = "a\tb\ts\tl"
 
 
+NLI, SICK_, WIKI_, QUORA_, TEXT = ({"format": name} for name in ("nli", "sick", "wikisection", "quora", "text"))
+
+
 @pytest.mark.parametrize(
     ("name", "settings", "lines", "message"),
     [
-        ("a.jsonl", {"format": "nli"}, [nli(), nli("maybe")], "line 2: unknown label 'maybe', expected one of entail"),
-        ("a.jsonl", {"format": "nli"}, [nli(), nli(None)], "line 2: unknown label 'None'"),
-        ("a.jsonl", {"format": "nli"}, ["", nli(second="\t ")], "line 2: sentence2 is empty"),
-        (
-            "a.jsonl",
-            {"format": "nli"},
-            [nli(), nli(first=3)],
-            "line 2: expected a text in the column 'sentence1', got 3",
-        ),
-        ("a.jsonl", {"format": "nli"}, ["{"], "line 1: expected a JSON object, got Expecting"),
-        ("a.jsonl", {"format": "nli"}, ["[" * 100000], "line 1: expected a JSON object, got maximum recursion"),
-        ("a.jsonl", {"format": "nli"}, ["[1]"], "line 1: expected a JSON object, got a list"),
-        (
-            "a.jsonl",
-            {"format": "nli"},
-            ['{"gold_label": "-"}'],
-            "line 1: expected a column 'sentence1', got gold_label",
-        ),
-        ("a.jsonl", {"format": "nli"}, [nli("-")], "holds no pairs"),
-        ("a.jsonl", {"format": "nli"}, [nli(first="A \ud83d")], "line 1: not UTF-8 .surrogates"),
-        ("a.txt", {"format": "sick"}, ["a\tb", "1\t2"], "line 1: expected a column 'sentence_A', got a, b"),
-        (
-            "a.txt",
-            {"format": "sick"},
-            [SICK, "1\tA\tB\t0.5\tNEUTRAL"],
-            "line 2: expected a score from 1 to 5, got '0.5'",
-        ),
-        ("a.txt", {"format": "sick"}, [SICK, "", "1\tA\tB\t2\tOTHER"], "line 3: unknown label 'other'"),
-        (
-            "a.txt",
-            {"format": "sick"},
-            [SICK, "1\tA\tB\t2"],
-            "line 2: no column 'entailment_judgment', the line has only 4",
-        ),
-        ("a.txt", {"format": "sick"}, [SICK], "holds no pairs"),
-        ("a.txt", {"format": "sick"}, [], "holds no pairs"),
-        (
-            "a.csv",
-            {"format": "wikisection"},
-            [WIKI, "T,A,B,A"],
-            "line 2: the members Sentence1 and Sentence3 of a triplet",
-        ),
-        ("a.csv", {"format": "wikisection"}, [WIKI, 'T,A,"B\n",C', "T,A,,B"], "line 4: Sentence2 is empty"),
-        ("a.csv", {"format": "wikisection"}, [WIKI, "T,A,B"], "line 2: no column 'Sentence3', the line has only 3"),
-        ("a.csv", {"format": "wikisection"}, [WIKI, 'T,A,"B', "T,A,B,C"], "line 2: not comma-separated as expected"),
-        ("a.csv", {"format": "wikisection"}, ["Title,A,B,C"], "line 1: expected a column 'Sentence1', got Title, A"),
-        ("a.tsv", {"format": "quora"}, [QUORA, "1\t2\t3\tA\tB\t0.5"], "line 2: expected 0 or 1 in the column 'is_dup"),
-        ("a.tsv", {"format": "quora"}, [QUORA.replace("question2", "q2")], "line 1: expected a column 'question2'"),
-        ("a.tsv", {"format": "quora"}, [QUORA, "1\t2\t3\tA\t\t1"], "holds no pairs"),
-        ("a.txt", {"format": "text"}, ["One.", "\u200b"], "line 2: text is empty"),
-        ("a.txt", {"format": "text"}, ["One.", b"caf\xe9\n"], "line 2: not UTF-8"),
-        ("a.tsv", TABLE, [HEAD, "A\tB\t\tx"], "line 2: expected a score from 0 to 1, got '' in the column 's'"),
-        ("a.tsv", TABLE, [HEAD, "A\tB\tNaN\tx"], "line 2: expected a score from 0 to 1, got 'NaN'"),
-        ("a.tsv", TABLE, [HEAD, "A\tB\tinf\tx"], "line 2: expected a score from 0 to 1, got 'inf'"),
-        ("a.tsv", TABLE, [HEAD, "A\tB\t0.5\t "], "line 2: l is empty"),
-        ("a.tsv", TABLE, [HEAD, "A\tB\t0.5"], "line 2: no column 'l', the line has only 3"),
-        ("a.tsv", TABLE, ["a\ts\tl"], "line 1: expected a column 'b', got a, s, l"),
-        ("a.tsv", TABLE, [HEAD, b"A\t\xff\t1\tx\n"], "line 2: not UTF-8"),
-        ("a.jsonl", TABLE, ['{"a": "A", "b": "B", "s": NaN, "l": "x"}'], "line 1: expected a score .* got 'nan'"),
-        ("a.jsonl", TABLE, ['{"a": "A", "b": "B", "s": 1%s, "l": "x"}' % ("0" * 400)], "line 1: expected a score"),
-        ("a.jsonl", TABLE, ['{"a": "A", "b": "B", "s": [1], "l": "x"}'], r"line 1: expected a score .* got '\[1\]'"),
-        (
-            "a.jsonl",
-            TABLE,
-            ['{"a": "A", "b": "B", "s": 1, "l": null}'],
-            "line 1: expected a text in the column 'l', got N",
-        ),
-        ("a.xml", {"format": "table", "members": ["a"]}, ["x"], r"ends in one of \.csv, \.jsonl"),
-        ("a.tsv", {"members": ["a"], "header": False}, ["x"], "a column was named 'a': expected a number"),
-        ("a.tsv", {"format": "table"}, ["x"], "no columns of texts were named"),
-        ("a.tsv", {"format": "table", "score": "1"}, ["x"], "no columns of texts were named"),
+        ("a.jsonl", NLI, [nli(), nli("maybe")], "line 2: .*'maybe'"),
+        ("a.jsonl", NLI, [nli(), nli(None)], "line 2: .*'None'"),
+        ("a.jsonl", NLI, ["", nli(second="\t ")], "line 2: sentence2"),
+        ("a.jsonl", NLI, [nli(), nli(first=3)], "line 2: .*'sentence1', got 3"),
+        ("a.jsonl", NLI, ["{"], "line 1: .*JSON"),
+        ("a.jsonl", NLI, ["[" * 100000], "line 1: .*JSON"),
+        ("a.jsonl", NLI, ["[1]"], "line 1: .*list"),
+        ("a.jsonl", NLI, ['{"gold_label": "-"}'], "line 1: .*'sentence1'"),
+        ("a.jsonl", NLI, [nli("-")], "no pairs"),
+        ("a.jsonl", NLI, [nli(first="A \ud83d")], "line 1: .*UTF-8"),
+        ("a.txt", SICK_, ["a\tb", "1\t2"], "line 1: .*'sentence_A'"),
+        ("a.txt", SICK_, [SICK, "1\tA\tB\t0.5\tNEUTRAL"], "line 2: .*from 1 to 5.*'0.5'"),
+        ("a.txt", SICK_, [SICK, "", "1\tA\tB\t2\tOTHER"], "line 3: .*'other'"),
+        ("a.txt", SICK_, [SICK, "1\tA\tB\t2"], "line 2: .*'entailment_judgment'"),
+        ("a.txt", SICK_, [SICK, "1\tA\tB\t4.5\tNEUTRAL\tmore"], "line 2: 6 columns"),
+        ("a.txt", SICK_, [SICK], "no pairs"),
+        ("a.csv", WIKI_, [WIKI, "T,A,B,A"], "line 2: .*Sentence1 and Sentence3"),
+        ("a.csv", WIKI_, [WIKI, 'T,A,"B\n",C', "T,A,,B"], "line 4: Sentence2"),
+        ("a.csv", WIKI_, [WIKI, "T,A,B"], "line 2: .*'Sentence3'"),
+        ("a.csv", WIKI_, [WIKI, "T,a, b,c,d"], "line 2: .*4.*5"),
+        ("a.csv", WIKI_, [WIKI, 'T,A,"B', "T,A,B,C"], "line 2: .*comma-separated"),
+        ("a.tsv", QUORA_, [QUORA, "1\t2\t3\tA\tB\t0.5"], "line 2: .*0 or 1"),
+        ("a.tsv", QUORA_, [QUORA.replace("question2", "q2")], "line 1: .*'question2'"),
+        ("a.tsv", QUORA_, [QUORA, "1\t2\t3\tA\t\t1"], "no pairs"),
+        ("a.txt", TEXT, ["One.", "\u200b"], "line 2: text"),
+        ("a.txt", TEXT, ["One.", b"caf\xe9\n"], "line 2: .*UTF-8"),
+        *(("a.tsv", TABLE, [HEAD, f"A\tB\t{score}\tx"], f"line 2: .*'{score}'") for score in ("", "NaN", "inf")),
+        ("a.tsv", TABLE, [HEAD, "A\tB\t0.5\t "], "line 2: l "),
+        ("a.tsv", TABLE, [HEAD, "A\tB\t0.5"], "line 2: .*'l'"),
+        ("a.tsv", TABLE, ["a\ts\tl"], "line 1: .*'b'"),
+        ("a.jsonl", TABLE, ['{"a": "A", "b": "B", "s": NaN, "l": "x"}'], "line 1: .*'nan'"),
+        ("a.jsonl", TABLE, ['{"a": "A", "b": "B", "s": 1%s, "l": "x"}' % ("0" * 400)], "line 1: .*score"),
+        ("a.jsonl", TABLE, ['{"a": "A", "b": "B", "s": [1], "l": "x"}'], r"line 1: .*'\[1\]'"),
+        ("a.jsonl", TABLE, ['{"a": "A", "b": "B", "s": 1, "l": null}'], "line 1: .*'l'"),
+        ("a.xml", {"format": "table", "members": ["a"]}, ["x"], r"\.csv, \.jsonl"),
+        ("a.tsv", {"members": ["a"], "header": False}, ["x"], "'a'"),
+        ("a.tsv", {"format": "table", "score": "1"}, ["x"], "no columns"),
     ],
 )
 def test_bad_lines_are_named(write, name, settings, lines, message):
@@ -256,7 +224,7 @@ def test_damaged_gzip(write):
         PairCorpus(path, format="text").count()
 
 
-def test_long_lines_do_not_fill_the_memory(write, monkeypatch):
+def test_limit_of_line_length(write, monkeypatch):
     monkeypatch.setattr("spacy_sbert.files.lines.MAX_LINE", 100)
     assert PairCorpus(write("a.txt", "x" * 99), format="text").count() == 1
     with pytest.raises(ValueError, match="line 2: longer than 100 bytes"):
@@ -278,7 +246,7 @@ def test_long_columns_are_read(write):
     assert row.members == ("b", long) and csv.field_size_limit() == before
 
 
-def test_text_that_leaves_no_token(write):
+def test_text_without_tokens(write):
     nlp = spacy.blank("en")
     nlp.tokenizer = lambda text: spacy.tokens.Doc(nlp.vocab, words=[word for word in text.split() if word != "x"])
     with pytest.raises(ValueError, match=r"a\.txt, line 2: The member number 1 of an example \('x'\) has no tokens"):
@@ -288,17 +256,11 @@ def test_text_that_leaves_no_token(write):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (
-            {"format": "excel"},
-            "Unknown format 'excel': expected one of auto, sts, nli, sick, wikisection, quora, text, t",
-        ),
-        ({"format": "nli", "members": ["a"]}, "is read as 'nli', which has fixed columns .*: a. Set"),
-        ({"format": "sts", "max_score": 5.0, "header": False}, "but these are set for a table: max_score, header. Set"),
-        ({"format": "auto", "score": "s"}, "is read as 'sts', which has fixed columns"),
-        ({"members": ["a"], "min_score": 1.0}, "from 1.0 to 1.0: expected min_score below max_score"),
-        ({"members": ["a"], "max_score": float("nan")}, "max_score = nan: expected a finite number"),
-        ({"limit": -1}, "limit = -1"),
-        ({"shuffle_buffer": -1}, "shuffle_buffer = -1"),
+        ({"format": "excel"}, "'excel'"),
+        ({"format": "nli", "members": ["a"]}, "'nli'"),
+        ({"format": "sts", "max_score": 5.0, "header": False}, "max_score, header"),
+        ({"format": "auto", "score": "s"}, "'sts'"),
+        ({"members": ["a"], "min_score": 1.0}, "min_score"),
     ],
 )
 def test_settings_that_do_not_fit(settings, message):
@@ -343,10 +305,3 @@ def test_real_values():
     (example,) = sick(spacy.blank("en"))
     assert example.reference.spans["sbert"].attrs == {"score": 0.875, "label": "neutral"}
     assert example.reference.spans["sbert"][0].text.startswith("A group of kids is playing")
-
-
-def test_a_triplet_with_too_many_columns_is_refused(tmp_path):
-    path = tmp_path / "test.csv"
-    path.write_text("Article Title,Sentence1,Sentence2,Sentence3\nTitle,a, b,c,d\n")
-    with pytest.raises(ValueError, match=r"test\.csv, line 2: .*4.*5"):
-        list(wikisection_rows(path))

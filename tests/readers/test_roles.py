@@ -87,7 +87,7 @@ FOUND = {
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_names_and_content_tell_the_roles(tmp_path, name):
+def test_roles(tmp_path, name):
     header, row, kind = FOUND[name]
     gold = next(one for one in reversed(header) if one not in ("split", "explanation"))
     table = find_table(write(tmp_path, header, row, n=3 if name == "few rows" else 60))
@@ -109,7 +109,7 @@ def test_names_and_content_tell_the_roles(tmp_path, name):
         (("one", "two", "user_id"), lambda i: i // 2),
     ],
 )
-def test_what_is_neither_text_nor_gold_is_not_used(tmp_path, header, column):
+def test_unused_columns(tmp_path, header, column):
     table = find_table(write(tmp_path, header, pair(column)))
     assert roles(table) == ("positives", header[:2], None) and table.unused == header[2:]
 
@@ -148,9 +148,9 @@ def test_what_is_neither_text_nor_gold_is_not_used(tmp_path, header, column):
         ),
     ],
 )
-def test_readings_that_both_fit_are_shown(tmp_path, header, row, readings):
+def test_ambiguous_tables(tmp_path, header, row, readings):
     path = write(tmp_path, header, row)
-    with pytest.raises(ValueError, match=r"\[sbert-table-ambiguous\] .*own.csv can be read in") as caught:
+    with pytest.raises(ValueError, match=r"own\.csv") as caught:
         find_table(path)
     shown = str(caught.value)
     assert all(reading in shown for reading in readings), shown
@@ -167,9 +167,9 @@ NUMBERS = {"0 and 1": cycle(0, 1), "fractions": lambda i: i / 60, "whole": cycle
 
 @pytest.mark.parametrize("numbers", NUMBERS)
 @pytest.mark.parametrize("name", ["X", "karma", "is_weekend", "bm25_score", "sentiment", "Target2"])
-def test_a_number_of_another_name_is_not_taken_as_gold(tmp_path, name, numbers):
+def test_numbers_with_other_names_are_not_gold(tmp_path, name, numbers):
     path = write(tmp_path, ("a", "b", name), pair(NUMBERS[numbers]))
-    with pytest.raises(ValueError, match=r"\[sbert-table-ambiguous\]") as caught:
+    with pytest.raises(ValueError, match="--members") as caught:
         find_table(path)
     assert f"--members a,b --score {name} (pairs with scores)" in str(caught.value)
     assert "--members a,b (pairs alone)" in str(caught.value)
@@ -185,9 +185,9 @@ def test_a_number_of_another_name_is_not_taken_as_gold(tmp_path, name, numbers):
      "not_duplicate", "notduplicate", "is_not_similar", "unrelated", "difference", "contradiction", "no_match",
      "Levenshtein"],
 )  # fmt: skip
-def test_a_distance_is_not_taken_as_gold(tmp_path, name):
+def test_distances_are_not_gold(tmp_path, name):
     path = write(tmp_path, ("a", "b", name), pair(cycle(0, 1)))
-    with pytest.raises(ValueError, match=rf"\[sbert-table-far-gold\] .*'{name}' .* is larger the less alike") as caught:
+    with pytest.raises(ValueError, match=f"'{name}'") as caught:
         find_table(path)
     assert f"with --members a,b, or give --score {name} if" in str(caught.value)
     assert roles(find_table(path, members=("a", "b")))[2] is None
@@ -206,9 +206,9 @@ def test_a_distance_is_not_taken_as_gold(tmp_path, name):
         (("passage", "s1", "s2", "s3"), "s1, s2, s3, passage"),
     ],
 )
-def test_a_series_with_further_texts_is_not_cut(tmp_path, header, given):
+def test_series_of_texts(tmp_path, header, given):
     path = write(tmp_path, header, lambda i: [text() for _ in header])
-    with pytest.raises(ValueError, match=rf"\[sbert-table-no-pair\] .* are {given}, of"):
+    with pytest.raises(ValueError, match=given):
         find_table(path)
     assert roles(find_table(path, members=header[:3]))[1] == header[:3]
 
@@ -218,16 +218,16 @@ def test_a_series_with_further_texts_is_not_cut(tmp_path, header, given):
     [("question", "answer1", "answer2"), ("prompt", "response_a", "response_b"), ("goal", "sol1", "sol2"),
      ("context", "sentence1", "sentence2"), ("query", "left_doc", "right_doc")],
 )  # fmt: skip
-def test_a_numbered_pair_with_a_further_text_is_asked_about(tmp_path, header):
+def test_numbered_pair_and_another_text(tmp_path, header):
     for names, kind in (((), "(pairs alone)"), (("label",), "--score label (pairs with scores)")):
         path = write(tmp_path, (*header, *names), lambda i: [text() for _ in header] + [i % 2] * len(names))  # noqa: B023
-        with pytest.raises(ValueError, match=r"\[sbert-table-ambiguous\]") as caught:
+        with pytest.raises(ValueError, match="--members") as caught:
             find_table(path)
         assert f"--members {','.join(header[1:])} {kind}" in str(caught.value)
         assert f"--members {','.join(header)} (triplets)" in str(caught.value)
 
 
-def test_a_label_is_no_text_of_a_numbered_pair(tmp_path):
+def test_labels_are_not_texts(tmp_path):
     path = write(tmp_path, ("v1", "v2"), lambda i: ("ham" if i % 3 else "spam", text()))
     assert roles(find_table(path)) == ("classes", ("v2",), "v1")
     path = write(tmp_path, ("question", "answer"), lambda i: (text(), "Paris" if i % 3 else "Rome"))
@@ -250,10 +250,10 @@ def test_a_label_is_no_text_of_a_numbered_pair(tmp_path):
         (("title", "review", "rating"), cycle(1.5, 4.5, 4, 5), "review"),
     ],
 )
-def test_two_texts_whose_names_make_no_pair_are_asked_about(tmp_path, header, values, body):
+def test_two_texts_that_are_no_pair(tmp_path, header, values, body):
     sizes = [9 if name == body else 4 for name in header[:2]]
     path = write(tmp_path, header, lambda i: (*map(text, sizes), values(i)))
-    with pytest.raises(ValueError, match=r"\[sbert-table-ambiguous\]") as caught:
+    with pytest.raises(ValueError, match="--members") as caught:
         find_table(path)
     assert f"--members {header[0]},{header[1]} --" in str(caught.value)
     assert f"--members {body} --label {header[2]} (texts with labels)" in str(caught.value)
@@ -266,14 +266,14 @@ def test_two_texts_whose_names_make_no_pair_are_asked_about(tmp_path, header, va
     [("query", "positive", "negative"), ("anchor", "pos", "hard_neg"), ("question", "answer", "wrong answer"),
      ("text1", "text2", "text3"), ("a", "b", "c"), ("Sentence A", "Sentence B", "Sentence C")],
 )  # fmt: skip
-def test_triplets_are_those_that_names_tell(tmp_path, header):
+def test_triplets(tmp_path, header):
     path = write(tmp_path, ("id", *header), lambda i: (f"q{i}", text(), text(), text()))
     assert roles(find_table(path)) == ("triplets", header, None)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
 @pytest.mark.parametrize("values", [(True, False), ("True", "False"), ("yes", "no"), ("TRUE", "FALSE")])
-def test_booleans_are_scores_of_0_and_1_in_every_file(tmp_path, suffix, values):
+def test_booleans(tmp_path, suffix, values):
     path = write(tmp_path, ("left", "right", "same"), pair(cycle(*values)), suffix=suffix)
     table = find_table(path)
     assert roles(table) == ("binary", ("left", "right"), "same")
@@ -305,7 +305,7 @@ MISSING = {  # values, those that mark no gold, kind
 
 @pytest.mark.parametrize("name", MISSING)
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
-def test_rows_without_gold_are_skipped_and_counted(tmp_path, name, suffix):
+def test_rows_without_gold(tmp_path, name, suffix):
     values, marks, kind = MISSING[name]
     path = write(tmp_path, ("premise", "hypothesis", "label"), pair(cycle(*values)), n=84, suffix=suffix)
     table = find_table(path)
@@ -344,7 +344,7 @@ def test_texts_without_spaces(tmp_path, first, second, header):
         (("text", "label"), lambda i: i % 30),
     ],
 )
-def test_a_text_and_its_class(tmp_path, header, column):
+def test_texts_with_classes(tmp_path, header, column):
     path = write(tmp_path, ("id", *header), lambda i: (i, text(), column(i)), n=90)
     assert roles(find_table(path)) == ("classes", header[:1], header[1])
     assert roles(find_table(path, members=header[:1], label=header[1])) == ("classes", header[:1], header[1])
@@ -354,16 +354,14 @@ def test_a_text_and_its_class(tmp_path, header, column):
     "row",
     [{"query": "a b", "pos": ["c d"]}, {"a": "a b", "c": ["d"]}, {"query": "a b", "title": "c d", "pos": [{"t": 1}]}],
 )
-def test_lists_in_json_are_no_texts(tmp_path, row):
+def test_nested_json(tmp_path, row):
     path = tmp_path / "own.jsonl"
     path.write_text(f"{json.dumps(row)}\n" * 3)
-    with pytest.raises(
-        ValueError, match=rf"\[sbert-table-nested\] .*own.jsonl, line 1: the field '{[*row][-1]}' holds"
-    ):
+    with pytest.raises(ValueError, match=rf"own\.jsonl, line 1: .*'{[*row][-1]}'"):
         find_table(path)
 
 
-def test_columns_without_names_are_told_by_content(tmp_path):
+def test_columns_without_names(tmp_path):
     path = write(tmp_path, (1, text(), text(), 17), lambda i: (i % 2, text(), text(), 18 + i))
     assert roles(find_table(path, header=False)) == ("binary", ("1", "2"), "0")
     path = write(tmp_path, (text(), text(), 0.5), lambda i: (text(), text(), i % 5 + 0.5))
@@ -373,11 +371,11 @@ def test_columns_without_names_are_told_by_content(tmp_path):
 # Rows without gold
 
 
-def test_a_table_whose_labels_are_all_missing(tmp_path):
+def test_all_labels_missing(tmp_path):
     for row in (pair(cycle("")), pair(cycle("-")), pair(cycle("", "-")), lambda i: (text(), text(), " ")):
         for name, options in (("label", {}), ("gold_label", {}), ("kind", {"members": ["a", "b"], "label": "kind"})):
             path = write(tmp_path, ("a", "b", name), row)
-            with pytest.raises(ValueError, match=rf"\[sbert-table-no-gold\].*'{name}' has no gold in any of 60 rows"):
+            with pytest.raises(ValueError, match=f"'{name}'.* 60 rows"):
                 find_table(path, **options)
     path = write(tmp_path, ("a", "b", "label"), pair(cycle("")))
     assert find_table(path, members=["a", "b"]).kind == "positives"
@@ -387,7 +385,7 @@ def test_a_table_whose_labels_are_all_missing(tmp_path):
 
 @pytest.mark.parametrize("none", [None, float("nan"), "left out"])
 @pytest.mark.parametrize("values", [("x", "y"), (0, 1)], ids=["label", "score"])
-def test_objects_without_a_label_are_rows_without_gold(tmp_path, values, none):
+def test_json_objects_without_gold(tmp_path, values, none):
     path = tmp_path / "own.jsonl"
     rows = [{"gold": value, "a": text(), "b": text()} for value in [none, *values * 20]]
     rows = [{name: value for name, value in row.items() if value != "left out"} for row in rows]

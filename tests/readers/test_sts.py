@@ -43,7 +43,7 @@ def test_examples_carry_members_and_gold(write, tmp_path, suffix):
     assert all(not example.predicted.spans["sbert"].attrs for example in examples), "gold must not be seen"
 
 
-def test_pair_doc_keeps_texts_whatever_stands_between():
+def test_pair_doc_keeps_texts():
     nlp = spacy.blank("en")
     for first, second in [("a b", "c"), ("(x)", ")y("), ("a  b", "c \n d"), ("end.", "Next")]:
         doc = pair_doc(nlp, first, second, 0.5)
@@ -51,7 +51,7 @@ def test_pair_doc_keeps_texts_whatever_stands_between():
 
 
 @pytest.mark.parametrize("name", ["pairs.csv", "pairs.tsv"])
-def test_seven_columns_that_are_others(write, name):
+def test_other_tables_of_seven_columns(write, name):
     """Rows of this layout have a score from 0 to 5 and two texts; one with another score is said by its line."""
     rows = ["a\tb\t2017\tx1\tnoun\tA man.\tA boy.", "a\tb\t2017\tx2\t2\tA dog.\t17", "a\tb\t2017\tx3\t9\tA.\tB c."]
     assert not starts_as_sts(write(*rows, name=name)) and not starts_as_sts(write(rows[2], name=name))
@@ -66,20 +66,14 @@ def test_the_sts_benchmark(part):
     assert starts_as_sts(path) and next(read_sts(path))[2] == 1.0
 
 
-def test_limit(write):
-    assert len(list(PairCorpus(write(*LINES), limit=1)(spacy.blank("en")))) == 1
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("a\tb\tc\td\t3.2\tonly one", "line 2: expected 7 tab-separated columns .* got 6"),
-        ("a\tb\tc\td\tthree\ts\tt", "line 2: expected a score from 0 to 5, got 'three'"),
-        ("a\tb\tc\td\t5.1\ts\tt", "line 2: expected a score from 0 to 5, got '5.1'"),
-        ("a\tb\tc\td\tnan\ts\tt", "line 2: expected a score from 0 to 5, got 'nan'"),
-        ("a\tb\tc\td\t1\ts\t  ", "line 2: sentence2 is empty"),
-        ("a\tb\tc\td\t1\t\tt", "line 2: sentence1 is empty"),
-        ("a\tb\tc\td\t1\ts\t\u200b\x00", "line 2: sentence2 is empty"),
+        ("a\tb\tc\td\t3.2\tonly one", "line 2: .*7 .*6"),
+        *((f"a\tb\tc\td\t{score}\ts\tt", f"line 2: .*from 0 to 5.*'{score}'") for score in ("three", "5.1", "nan")),
+        ("a\tb\tc\td\t1\ts\t  ", "line 2: sentence2"),
+        ("a\tb\tc\td\t1\t\tt", "line 2: sentence1"),
+        ("a\tb\tc\td\t1\ts\t\u200b\x00", "line 2: sentence2"),
     ],
 )
 def test_bad_lines_are_named(write, tmp_path, line, message):
@@ -92,32 +86,17 @@ def test_bad_lines_are_named(write, tmp_path, line, message):
         list(PairCorpus(path)(spacy.blank("en")))
 
 
-def test_not_utf8(tmp_path):
-    path = tmp_path / "latin.csv"
-    path.write_bytes(LINES[0].encode() + b"\na\tb\tc\td\t1\tcaf\xe9\tt\n")
-    with pytest.raises(ValueError, match="line 2: not UTF-8"):
-        list(read_sts(path))
-
-
-def test_wrong_count(write, tmp_path):
-    with pytest.raises(ValueError, match="holds 2 pairs, expected 5749"):
-        convert(write(*LINES), tmp_path / "out.spacy", expect=5749)
-
-
-def test_only_spacy_files_are_written(write, tmp_path):
-    with pytest.raises(ValueError, match=r"ends in \.spacy"):
-        convert(write(*LINES), tmp_path / "out.docbin")
-
-
-def test_no_pairs(write, tmp_path):
-    with pytest.raises(ValueError, match="holds no pairs"):
-        convert(write(""), tmp_path / "out.spacy")
-    with pytest.raises(ValueError, match="holds no pairs"):
-        list(PairCorpus(write(""))(spacy.blank("en")))
-
-
-def test_no_file_and_unknown_format(tmp_path, write):
-    with pytest.raises(ValueError, match="There is no file"):
-        list(PairCorpus(tmp_path / "none.csv")(spacy.blank("en")))
-    with pytest.raises(ValueError, match="Cannot read"):
-        list(PairCorpus(write(name="pairs.json"))(spacy.blank("en")))
+def test_refused_files(write, tmp_path):
+    (tmp_path / "latin.csv").write_bytes(LINES[0].encode() + b"\na\tb\tc\td\t1\tcaf\xe9\tt\n")
+    with pytest.raises(ValueError, match=r"line 2: .*UTF-8"):
+        list(read_sts(tmp_path / "latin.csv"))
+    path = write(*LINES)
+    with pytest.raises(ValueError, match=r"2 pairs.* 5749"):
+        convert(path, tmp_path / "out.spacy", expect=5749)
+    with pytest.raises(ValueError, match=r"\.spacy"):
+        convert(path, tmp_path / "out.docbin")
+    for name, message in (("none.csv", "no file"), ("empty.csv", "no pairs"), ("pairs.json", "Cannot read")):
+        if name != "none.csv":
+            write("", name=name)
+        with pytest.raises(ValueError, match=message):
+            list(PairCorpus(tmp_path / name)(spacy.blank("en")))

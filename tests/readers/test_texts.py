@@ -5,7 +5,7 @@ import pytest
 from spacy_sbert.readers.texts import read_document, read_texts
 
 
-def test_what_has_no_columns(tmp_path):
+def test_files_without_columns(tmp_path):
     (tmp_path / "texts.txt").write_text("One.\nTwo.\n", encoding="utf8")
     assert read_texts(tmp_path / "texts.txt") == (["One.", "Two."], None)
     for columns in ({"column": "text"}, {"label": "kind"}):

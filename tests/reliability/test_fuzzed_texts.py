@@ -115,7 +115,7 @@ def test_fuzzed_texts_on_the_real_model(counted, minilm, wordpieces_of, part):
         judge(cases, f"real, part {part}", minilm, texts, wordpieces_of(folder, texts), random.Random(part))
 
 
-def test_what_is_fuzzed():
+def test_drawn_texts():
     """The texts are those of their seed, hold what they are to hold, and no lone surrogate."""
     texts = drawn_texts(2000, 0)
     assert texts == drawn_texts(2000, 0) != drawn_texts(2000, 1)

@@ -3,6 +3,7 @@
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy
@@ -91,19 +92,17 @@ def test_similarity(counted, part):
     with counted(PROMISE) as cases:
         for i in range(len(u)):
             one, other = u[i : i + 1], v[i : i + 1]
-            wide = one.astype("float64"), other.astype("float64")
-            what = f"part {part}, {one} and {other}"
-            cos = (exact(one) * exact(other)).sum(axis=1)
-            judged(cases, f"cosine of {what}", lambda a=one, b=other: similarity.cosine(a, b), cos, 8 * EPS)
-            unit = exact(one)
-            judged(cases, f"length of {what}", lambda a=one: similarity.unit_length(a), unit, 4 * EPS)
-            judged(cases, f"layer of {what}", lambda a=one: unit_length().predict(a), unit, 4 * EPS)
-            distance = numpy.sqrt(((wide[0] - wide[1]) ** 2).sum(axis=1))
-            near = 8 * EPS * distance + 1e-44
-            judged(cases, f"euclidean {what}", lambda a=one, b=other: similarity.euclidean(a, b), distance, near)
-            distance = abs(wide[0] - wide[1]).sum(axis=1)
-            near = 8 * EPS * distance + 1e-44
-            judged(cases, f"manhattan {what}", lambda a=one, b=other: similarity.manhattan(a, b), distance, near)
+            wide = one.astype("float64") - other.astype("float64")
+            unit, cos = exact(one), (exact(one) * exact(other)).sum(axis=1)
+            euclidean, manhattan = numpy.sqrt((wide**2).sum(axis=1)), abs(wide).sum(axis=1)
+            for name, compute, expected, near in (
+                ("cosine", partial(similarity.cosine, one, other), cos, 8 * EPS),
+                ("length", partial(similarity.unit_length, one), unit, 4 * EPS),
+                ("layer", partial(unit_length().predict, one), unit, 4 * EPS),
+                ("euclidean", partial(similarity.euclidean, one, other), euclidean, 8 * EPS * euclidean + 1e-44),
+                ("manhattan", partial(similarity.manhattan, one, other), manhattan, 8 * EPS * manhattan + 1e-44),
+            ):
+                judged(cases, f"{name} of part {part}, {one} and {other}", compute, expected, near)
 
 
 @pytest.mark.parametrize("part", parts(PARTS, quick=QUICK))
@@ -174,49 +173,31 @@ def test_scores(counted, part):
             targets, wide = rng.integers(5, size=7), scores.astype("float64")
             near = 8 * EPS * (1 + abs(wide).max())
             losses, slopes = cross_entropies(scores, targets)
-            what = f"part {part}, scores of {scale}"
-            judged(cases, f"loss, {what}", lambda s=scores, t=targets: cross_entropy(s, t)[0], losses, near)
-            judged(cases, f"slope, {what}", lambda s=scores, t=targets: cross_entropy(s, t)[1], slopes, near)
-            total = special.logsumexp(wide, axis=1, keepdims=True)
-            judged(cases, f"log-sum-exp, {what}", lambda s=scores: log_sum_exp(s), total, near)
-            judged(cases, f"softmax, {what}", lambda s=scores: softmax(s), special.softmax(wide, axis=1), near)
-            value = losses.mean()
-            judged(cases, f"labels, {what}", lambda s=scores, t=targets: label_cross_entropy(s, t)[0], value, near)
             gold = rng.random(7).astype("float32")
-            binary = numpy.logaddexp(0, wide[:, 0]) - gold * wide[:, 0]
-            judged(
-                cases,
-                f"binary, {what}",
-                lambda s=scores, g=gold: binary_cross_entropy(s[:, :1], g)[0],
-                binary.mean(),
-                near,
-            )
-            slope = (special.expit(wide[:, :1]) - gold[:, None]) / 7
-            judged(
-                cases, f"its slope, {what}", lambda s=scores, g=gold: binary_cross_entropy(s[:, :1], g)[1], slope, EPS
-            )
-            squared = ((wide[:, 0] - gold) ** 2).mean()
-            judged(
-                cases,
-                f"squared, {what}",
-                lambda s=scores, g=gold: mean_squared_error(s[:, :1], g)[0],
-                squared,
-                8 * EPS * (1 + squared),
-            )
-            slope = 2 * (wide[:, :1] - gold[:, None]) / 7
-            judged(
-                cases, f"its slope, {what}", lambda s=scores, g=gold: mean_squared_error(s[:, :1], g)[1], slope, near
-            )
+            total, shares = special.logsumexp(wide, axis=1, keepdims=True), special.softmax(wide, axis=1)
+            first = scores[:, :1]
+            binary = (numpy.logaddexp(0, wide[:, 0]) - gold * wide[:, 0]).mean()
+            binary_slope = (special.expit(wide[:, :1]) - gold[:, None]) / 7
+            squared, squared_slope = ((wide[:, 0] - gold) ** 2).mean(), 2 * (wide[:, :1] - gold[:, None]) / 7
             excess = [20 * (wide[j, 0] - wide[i, 0]) for i in range(7) for j in range(7) if gold[i] > gold[j]]
+            ranks = special.logsumexp([0, *excess])
+            judgements = [  # what is computed, what of it, what it should be, and how near
+                (partial(cross_entropy, scores, targets), 0, losses, near),
+                (partial(cross_entropy, scores, targets), 1, slopes, near),
+                (partial(log_sum_exp, scores), ..., total, near),
+                (partial(softmax, scores), ..., shares, near),
+                (partial(label_cross_entropy, scores, targets), 0, losses.mean(), near),
+                (partial(binary_cross_entropy, first, gold), 0, binary, near),
+                (partial(binary_cross_entropy, first, gold), 1, binary_slope, EPS),
+                (partial(mean_squared_error, first, gold), 0, squared, 8 * EPS * (1 + squared)),
+                (partial(mean_squared_error, first, gold), 1, squared_slope, near),
+                (partial(rank_pairs, scores[:, 0], gold, 20.0), 0, ranks, 20 * near),
+            ]
             if scale > 1e30:  # of cosines, which are never so large
-                continue
-            judged(
-                cases,
-                f"ranks, {what}",
-                lambda s=scores, g=gold: rank_pairs(s[:, 0], g, 20.0)[0],
-                special.logsumexp([0, *excess]),
-                20 * near,
-            )
+                judgements.pop()
+            for compute, part_of, expected, tolerance in judgements:
+                what = f"part {part}, {compute.func.__name__}[{part_of}], scores of {scale}"
+                judged(cases, what, lambda f=compute, at=part_of: f()[at], expected, tolerance)
 
 
 @dataclass
@@ -306,23 +287,13 @@ def judge_loss(cases, rng, name, kind, size):
     loss.initialize(X=(members, gold))
     reference, back = in_float64(loss)(([wide(x) for x in members], wide(gold)), True)
     of_value, of_gradient = kind.tolerances(size)
-    judged(
-        cases,
-        f"value of {name} at {size}",
-        lambda: loss((members, gold), True)[0],
-        reference,
-        of_value + 16 * EPS * abs(reference),
-    )
+    of_value += 16 * EPS * abs(reference)
+    judged(cases, f"value of {name} at {size}", lambda: loss((members, gold), True)[0], reference, of_value)
     for k, slope in enumerate(back(1.0)):
         if not kind.degree and size < 1e-36:
             slope, of_gradient = slope * 0, 0.0  # that of float64 is no float32 number
-        judged(
-            cases,
-            f"gradient {k} of {name} at {size}",
-            lambda k=k: loss((members, gold), True)[1](1.0)[k],
-            slope,
-            of_gradient,
-        )
+        compute = lambda k=k: loss((members, gold), True)[1](1.0)[k]  # noqa: E731
+        judged(cases, f"gradient {k} of {name} at {size}", compute, slope, of_gradient)
 
 
 @pytest.mark.parametrize("part", parts(PARTS, quick=QUICK))

@@ -15,7 +15,7 @@ from spacy_sbert.bulk import encode_dataset
 from spacy_sbert.cli import app
 
 COMMANDS = typer.main.get_command(app).commands
-VALUES = ["", "abc", "-1", "0", "1.5", "nan", "inf", "-inf", "1000000000", "1" + 30 * "0", "true", "a,b", "\udcff"]
+VALUES = ["", "abc", "-1", "0", "1.5", "nan", "inf", "1000000000", "1" + 30 * "0", "\udcff"]
 MANY = {"1000000000"}  # which no file here reaches; the other one has more than 64 bits
 ANY = set(VALUES) - {"\udcff"}
 PAIRS = [
@@ -49,7 +49,7 @@ ALLOWED = {
     "gpu-ids": {"", "-1"},  # none; the CPU, as --gpu-id has it
     "gpu-id": {"-1"},  # the CPU
     "column": set(),  # a .txt file has none; see the readers for tables
-    "search queries": ANY - {"", "-1", "-inf"},  # any text but what reads as an option
+    "search queries": ANY - {"", "-1"},  # any text but what reads as an option
     "search --queries": set(),  # a file of them
     "min-score": {"-1", "0"},
     "convert max-score": {"1.5", *LARGE},
@@ -74,18 +74,7 @@ ALLOWED = {
     "benchmark folder": {""},  # the folder one is in
 }
 # Of files that are written or kept, which tests of files try; hub-card needs the hub, and has the options of card
-ELSEWHERE = {
-    "code",
-    "output",
-    "output_path",
-    "index_path",
-    "cache",
-    "more",
-    "results",
-    "index",
-    "counts",
-    "help",
-}
+ELSEWHERE = {"code", "output", "output_path", "index_path", "cache", "more", "results", "index", "counts", "help"}
 FILES = {"config", "train_path", "dev_path", "input_path", "data_path", "folder", "corpus", "texts_path", "source"}
 BY_VALUE = {
     "pipeline",

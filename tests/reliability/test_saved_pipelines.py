@@ -3,10 +3,8 @@
 import json
 import random
 import shutil
-import signal
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,8 @@ import numpy
 import pytest
 import spacy
 import srsly
-from counting import Cases, parts
+from counting import parts
+from damaging import damages, judge
 from pipelines import INSTALLED
 from spacy.language import Language
 
@@ -22,60 +21,16 @@ from spacy_sbert.files.sealed_states import MARK
 
 TEXT = "A man is eating food. He cannot go."
 PAIR = ("the cat sat", "the dog ran fast")
-SECONDS = 20  # which no case comes near
-RUNS_CODE = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "pickle.find_class")
-EXECUTED: list[str] = []
-WATCHED = [False]
 KINDS = tuple(kind for kind in ("own", "shared", "meta", "reranker") if kind in (*INSTALLED, "meta", "reranker"))
 
 
-class Hangs(BaseException):
-    """What no code takes for a fault of what it reads."""
+def same(expected: Any) -> Any:
+    """Whether vectors are those expected; of None any are."""
 
+    def check(found: numpy.ndarray) -> bool:
+        return expected is None or (found.shape == expected.shape and numpy.allclose(found, expected, atol=1e-5))
 
-def _watch(event: str, args: Any) -> None:
-    if WATCHED[0] and event in RUNS_CODE:
-        EXECUTED.append(event)
-
-
-sys.addaudithook(_watch)
-
-
-@contextmanager
-def limits() -> Iterator[None]:
-    """An end to what hangs, and a list of what was executed."""
-
-    def stop(number: int, frame: Any) -> None:
-        raise Hangs(f"no end after {SECONDS} seconds")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
-    EXECUTED.clear()
-    WATCHED[0] = True
-    try:
-        yield
-    finally:
-        WATCHED[0] = False
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def judge(cases: Cases, case: str, use: Callable[[], numpy.ndarray], expected: Any, *named: str) -> None:
-    """Right with the vectors that are expected (any at all for None), refused with an error in which `named` stand."""
-    try:
-        with limits():
-            vectors = use()
-    except (ValueError, OSError) as error:
-        missing = [name for name in named if name not in str(error)]
-        if missing:
-            cases.wrong(f"{case}: the message does not name {missing}: {type(error).__name__}: {str(error)[:300]}")
-        else:
-            cases.refused()
-    except (Exception, Hangs) as error:  # the case is judged, not the test ended
-        cases.wrong(f"{case}: {type(error).__name__}: {str(error)[:300]}")
-    else:
-        same = expected is None or (vectors.shape == expected.shape and numpy.allclose(vectors, expected, atol=1e-5))
-        cases.check(same and not EXECUTED, f"{case}: other vectors, or executed: {EXECUTED}")
+    return check
 
 
 def answer(nlp: Language) -> numpy.ndarray:
@@ -135,23 +90,7 @@ LANDMARKS = (  # in a saved model: each begins a class of bytes
 )
 
 
-def damages(data: bytes, rng: random.Random, n: int) -> Iterator[tuple[str, bytes]]:
-    """n times: what was done to data, and what came of it."""
-    marks = [at for mark in LANDMARKS if (at := data.find(mark)) >= 0] or [0]
-    for number in range(n):
-        close = min(rng.choice(marks) + rng.randrange(200), max(len(data) - 1, 0))
-        at = close if number % 2 else rng.randrange(max(len(data), 1))
-        kind = rng.choice(("flip", "flip", "flip", "cut", "zeros", "swap"))
-        changed = bytearray(data)
-        if kind == "flip" and data:
-            changed[at] ^= 1 << rng.randrange(8)
-        elif kind == "cut":
-            del changed[at:]
-        elif kind == "zeros":
-            changed[at : at + 64] = bytes(len(changed[at : at + 64]))
-        else:
-            changed[at : at + 32] = changed[at : at + 32][::-1]
-        yield f"{kind} at {at} of {len(data)}", bytes(changed)
+damaged_at_marks = partial(damages, landmarks=LANDMARKS)
 
 
 def named_in(file: Path) -> str:
@@ -173,10 +112,10 @@ def test_flips_and_cuts_on_disk(part, make, counted):
                 pipe.from_disk(place, exclude=["vocab"])
                 return answer(nlp)
 
-            for what, damaged in damages(whole, rng, 12 if file.name != "cfg" else 2):
+            for what, damaged in damaged_at_marks(whole, rng, 12 if file.name != "cfg" else 2):
                 file.write_bytes(damaged)
-                judge(cases, f"{kind} {file.name}: {what}", use, expected, named)
-            judge(cases, f"{kind} {file.name}", lambda: answer(spacy.load(folder)), expected, named)  # as users do
+                judge(cases, f"{kind} {file.name}: {what}", use, same(expected), named)
+            judge(cases, f"{kind} {file.name}", lambda: answer(spacy.load(folder)), same(expected), named)
             file.write_bytes(whole)
             use()
 
@@ -191,17 +130,17 @@ def test_flips_and_cuts_in_bytes(part, make, counted):
             if name == "transformer":
                 continue  # a pipe of spacy-transformers
             nlp = spacy.load(folder)
-            for what, damaged in damages(nlp.get_pipe(name).to_bytes(exclude=["vocab"]), rng, 15):
+            for what, damaged in damaged_at_marks(nlp.get_pipe(name).to_bytes(exclude=["vocab"]), rng, 15):
 
                 def use(nlp=nlp, name=name, damaged=damaged):
                     nlp.get_pipe(name).from_bytes(damaged, exclude=["vocab"])
                     return answer(nlp)
 
-                judge(cases, f"{kind} {name}: {what}", use, expected, "damaged")
+                judge(cases, f"{kind} {name}: {what}", use, same(expected), "damaged")
 
 
 @pytest.mark.parametrize("part", parts(10))
-def test_flips_in_an_encoder_that_another_pipe_saves(part, make_nlp, counted):
+def test_encoder_in_another_pipe(part, make_nlp, counted):
     """What stands in a tagger after replace_listeners, or was saved in any Thinc model."""
     from spacy_sbert.encoder.shim import TransformerShim
 
@@ -210,12 +149,13 @@ def test_flips_in_an_encoder_that_another_pipe_saves(part, make_nlp, counted):
     shim: TransformerShim = nlp.get_pipe("sbert").model.get_ref("encoder").get_ref("transformer").shim
     rng = random.Random(part)
     with counted("an encoder in the bytes of any pipe, damaged anywhere, has the same vectors or says so") as cases:
-        for what, damaged in damages(shim.to_bytes(), rng, 30):
-            judge(cases, what, lambda damaged=damaged: (shim.from_bytes(damaged), answer(nlp))[1], expected, "encoder")
+        for what, damaged in damaged_at_marks(shim.to_bytes(), rng, 30):
+            use = lambda damaged=damaged: (shim.from_bytes(damaged), answer(nlp))[1]  # noqa: E731
+            judge(cases, what, use, same(expected), "encoder")
 
 
 @pytest.mark.parametrize("part", parts(24, quick=4))
-def test_stopped_while_it_was_written(part, make, counted):
+def test_incomplete_pipelines(part, make, counted):
     """What `kill -9` leaves: every file before the one that is being written is whole, those behind are not there."""
     kind = KINDS[part % len(KINDS)]
     folder, _ = make(kind)
@@ -236,7 +176,7 @@ def test_stopped_while_it_was_written(part, make, counted):
                 shutil.rmtree(folder / "vocab")
                 file.unlink() if length is None else file.write_bytes(whole[:length])
                 named = (str(file), "model-best") if file.parent.name != "transformer" else ("model",)
-                judge(cases, f"{kind} {file}: {length}", lambda: answer(spacy.load(folder)), numpy.zeros(0), *named)
+                judge(cases, f"{kind} {file}: {length}", lambda: answer(spacy.load(folder)), lambda _: False, *named)
 
 
 # Folders that are loaded by their names have no digests: what their files say is judged by its type.
@@ -315,7 +255,7 @@ def test_values_of_other_types(part, folder, counted):
                     cases,
                     f"{name}: {at} = {value!r}, was {str(before)[:40]}",
                     lambda: encode(folder),
-                    None if is_same_type else expected,
+                    same(None if is_same_type else expected),
                     str(at[-1]) if at[-1] in SETTINGS else str(folder),
                 )
             (folder / name).write_text(whole)
@@ -330,7 +270,7 @@ def test_cut_files_of_a_folder(part, folder, counted):
             whole = (folder / name).read_bytes()
             length = rng.choice((0, 1, rng.randrange(2, len(whole) - 1), len(whole) - 2))
             (folder / name).write_bytes(whole[:length])
-            judge(cases, f"{name}: {length} of {len(whole)}", lambda: encode(folder), expected, str(folder / name))
+            judge(cases, f"{name}: {length}", lambda: encode(folder), same(expected), str(folder / name))
             (folder / name).write_bytes(whole)
 
 
@@ -349,4 +289,4 @@ def test_flips_in_the_header_of_weights(part, folder, counted):
             damaged = bytearray(whole)
             damaged[at] ^= 1 << bit
             file.write_bytes(damaged)
-            judge(cases, f"bit {bit} of byte {at}", lambda: encode(folder), expected, str(folder))
+            judge(cases, f"bit {bit} of byte {at}", lambda: encode(folder), same(expected), str(folder))

@@ -250,11 +250,8 @@ PROMISE = "nlp.update(sgd=optimizer) takes the steps of spacy train"
 
 @pytest.mark.filterwarnings("ignore:.*(batch without pairs|saw but a part of|add up|W0)")
 @pytest.mark.parametrize("n_parts", [1, pytest.param(2, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    "way",
-    [pytest.param(way, marks=MARKS[way]) for way in WAYS],
-)
-def test_each_way_takes_the_steps_of_spacy_train(counted, make_nlp, way, n_parts):
+@pytest.mark.parametrize("way", [pytest.param(way, marks=MARKS[way]) for way in WAYS])
+def test_pipelines(counted, make_nlp, way, n_parts):
     make, batch = WAYS[way]
     with counted(PROMISE) as cases:
         judge(cases, f"{way}, {n_parts} parts", make(make_nlp), batch, n_parts=n_parts)
@@ -271,7 +268,7 @@ OPTIMIZERS = {
 
 @pytest.mark.spacy_transformers
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_each_optimizer_takes_the_steps_of_spacy_train(counted, make_nlp, optimizer):
+def test_optimizers(counted, make_nlp, optimizer):
     with counted(PROMISE) as cases:
         make = OPTIMIZERS[optimizer]
         judge(cases, optimizer, both(make_nlp), pairs_and_tags, make_optimizer=make)
@@ -283,7 +280,7 @@ HELD = ("transformer", "sbert")
 @pytest.mark.spacy_transformers
 @pytest.mark.parametrize("transformer", [{}, DROPOUT, {**DROPOUT, "mini_batch_size": 2}], ids=str)
 @pytest.mark.parametrize("exclude", [(), *(pytest.param((n,), marks=pytest.mark.slow) for n in HELD)], ids=str)
-def test_annotating_between_forward_and_gradient(counted, make_nlp, transformer, exclude):
+def test_annotating_between_forward_and_backward(counted, make_nlp, transformer, exclude):
     """The transformer encodes the batch for use while its gradient is awaited, or in place of training."""
     with counted(PROMISE) as cases:
         settings = {"annotates": ["transformer"], "exclude": exclude}
@@ -291,7 +288,7 @@ def test_annotating_between_forward_and_gradient(counted, make_nlp, transformer,
 
 
 @pytest.mark.filterwarnings("ignore:.*has a new head")
-def test_a_reranker_takes_the_steps_of_spacy_train(counted, tiny_bert):
+def test_reranker(counted, tiny_bert):
     nlp = spacy.blank("en")
     nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert)}})
     with counted(PROMISE) as cases:
@@ -320,7 +317,7 @@ def never_calls_back(nlp, monkeypatch):
 
 @pytest.mark.spacy_transformers
 @pytest.mark.parametrize("loop", LOOPS)
-def test_a_gradient_that_never_comes(counted, make_nlp, monkeypatch, loop):
+def test_missing_gradient(counted, make_nlp, monkeypatch, loop):
     """The update is made all the same: before the next pass, before the pipeline is saved, or averages are used."""
     nlp = both(make_nlp)
     batch = pairs_and_tags(nlp)
@@ -362,7 +359,7 @@ def test_a_gradient_that_never_comes(counted, make_nlp, monkeypatch, loop):
 
 
 @pytest.mark.spacy_transformers
-def test_an_error_between_forward_and_gradient_loses_nothing(counted, make_nlp, monkeypatch):
+def test_error_between_forward_and_backward(counted, make_nlp, monkeypatch):
     nlp = both(make_nlp)
     batch = pairs_and_tags(nlp)
     nlp.initialize(lambda: batch)
