@@ -90,5 +90,5 @@ def test_mixed_batches_keep_the_order_and_count_each_objective():
 
 @pytest.mark.parametrize("batcher", [batch_by_objective, batch_in_turn, batch_mixed])
 def test_bad_size(batcher):
-    with pytest.raises(ValueError, match="Cannot use size = 0: expected 1 or more, as a whole number"):
+    with pytest.raises(ValueError, match="Cannot use size = 0: expected greater than or equal to 1"):
         batcher(0)

@@ -170,7 +170,7 @@ def test_nothing_is_read_where_steps_are_given():
 def test_a_length_is_needed(table, epochs):
     with pytest.raises(ValueError, match=rf"epochs = {epochs} and max_steps = 0. Set training.max_epochs to 1 or more"):
         schedule(PairCorpus(table(9), **COLUMNS), epochs, 0)
-    with pytest.raises(ValueError, match="Cannot use epochs = -2: expected -1 or more"):
+    with pytest.raises(ValueError, match="Cannot use epochs = -2: expected greater than or equal to -1"):
         schedule(PairCorpus(table(9), **COLUMNS), -2, 5)
 
 

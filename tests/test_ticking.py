@@ -256,9 +256,9 @@ def test_reranking(tiny_bert, stderr, monkeypatch):
     nlp.initialize()
     window = pipe._score_window
 
-    def slowly(pairs, habits):
+    def slowly(pairs, activation_fn, *, apply_softmax):
         time.sleep(SLOW)
-        return window(pairs, habits)
+        return window(pairs, activation_fn, apply_softmax=apply_softmax)
 
     monkeypatch.setattr(pipe, "_score_window", slowly)
     pairs = [(text, TEXTS[0]) for text in TEXTS]

@@ -5,16 +5,9 @@ from functools import partial
 
 from spacy.tokens import Doc, Span, Token
 
-from ..errors.habits import refuse
 from . import records
 from .hooks import Piece, doc_of, sentence_similarity, vector
 from .most_similar import Query, SimilarSpan, most_similar
-
-OUR_WAY = {
-    "top_k": "give k",
-    "unit": "it compares with sentences, or rows where there are none; to search among other Spans, call "
-    "SpanSearch(collect_spans(doc, unit)).search(query, k), both from spacy_sbert.search",
-}
 
 
 def install(pipe: str = "sbert") -> None:
@@ -49,9 +42,8 @@ def _similarity(pipe: str, obj: Piece, other: Piece) -> float:
 
 
 def _most_similar(
-    pipe: str, text: Doc | Span, query: Query, k: int = 3, *, prompt_name: str | None = None, **others: object
+    pipe: str, text: Doc | Span, query: Query, k: int = 3, *, prompt_name: str | None = None
 ) -> list[SimilarSpan]:
-    refuse(f"{pipe}_most_similar", others, OUR_WAY)
     return most_similar(text, query, k, prompt_name=prompt_name, name=_answering(pipe, doc_of(text)))
 
 

@@ -19,7 +19,7 @@ Inputs = tuple[Members, object]
 @registry.layers("spacy-sbert.MatryoshkaLoss.v1")
 @validated
 def MatryoshkaLoss(
-    loss: object, dims: list[Width], weights: list[NonNegativeFloat] | None = None
+    loss: object, dims: Sequence[Width], weights: Sequence[NonNegativeFloat] | None = None
 ) -> Model[Inputs, float]:
     """The weighted sum of a loss over vectors cut to several widths, so that cut vectors are of use, too.
 

@@ -40,7 +40,7 @@ def test_encode(pipeline, sbert, texts, write_texts, tmp_path):
     ("options", "message"),
     [
         (["--pipe", "sbert"], "no 'sbert' pipe named 'sbert': those it has are encoder"),
-        (["--pipe", "encoder", "--precision", "int4"], "Unknown precision 'int4': expected one of float32"),
+        (["--pipe", "encoder", "--precision", "int4"], "Cannot use precision = 'int4': expected 'float32'"),
         (["--pipe", "encoder", "--gpu-ids", "0,x"], "Cannot use --gpu-ids 0,x: expected whole numbers"),
         (["--pipe", "encoder", "--column", "body"], "a.csv, line 1: expected a column 'body', got id, text"),
     ],

@@ -196,5 +196,5 @@ def test_errors(build):
 
 
 def test_mini_batch_size_must_be_positive():
-    with pytest.raises(ValueError, match="Cannot use mini_batch_size = 0: expected 1 or more"):
+    with pytest.raises(ValueError, match="Cannot use mini_batch_size = 0: expected greater than or equal to 1"):
         CachedMultipleNegativesRankingLoss(0)

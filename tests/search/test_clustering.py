@@ -77,7 +77,7 @@ def test_one_vector():
         (VECTORS, {"n_clusters": 31}, "Cannot find 31 clusters of 30 vectors"),
         (VECTORS, {"threshold": float("nan")}, "Cannot use threshold = nan: expected a finite number"),
         (VECTORS, {"threshold": -0.1}, "up to the distance threshold = -0.1"),
-        (VECTORS, {"n_clusters": 2, "linkage": "ward"}, "Unknown linkage 'ward': expected one of average, complete"),
+        (VECTORS, {"n_clusters": 2, "linkage": "ward"}, "Cannot use linkage = 'ward': expected 'average', 'complete'"),
         (VECTORS[:0], {"n_clusters": 1}, r"Cannot search vectors of shape \(0, 8\)"),
         (VECTORS[0], {"n_clusters": 1}, r"Cannot search vectors of shape \(8,\)"),
         (VECTORS * numpy.nan, {"n_clusters": 1}, "Row 0 of the vectors is not finite"),

@@ -192,7 +192,7 @@ def test_no_index(tmp_path):
 @pytest.mark.parametrize(
     ("work", "message"),
     [
-        (lambda: VectorIndex.build(VECTORS, kind="lsh"), "Unknown kind of index 'lsh': expected one of flat, hnsw"),
+        (lambda: VectorIndex.build(VECTORS, kind="lsh"), "Cannot use kind = 'lsh': expected 'flat', 'hnsw'"),
         (lambda: VectorIndex.build(VECTORS[0]), r"Cannot search vectors of shape \(24,\)"),
         (lambda: VectorIndex.build(VECTORS[:0]), r"Cannot search vectors of shape"),
         (lambda: VectorIndex.build(iter([])), r"Cannot search vectors of shape"),

@@ -104,7 +104,7 @@ def test_the_row_that_is_not_finite_among_many():
     [
         (QUERIES, VECTORS, 0, "Cannot find 0 nearest of 57 vectors: .* at least 1 and at most 57"),
         (QUERIES, VECTORS, 58, "Cannot find 58 nearest of 57 vectors"),
-        (QUERIES, VECTORS, 1.5, r"Cannot use k = 1\.5: expected a whole number"),
+        (QUERIES, VECTORS, 1.5, r"Cannot use k = 1\.5: expected a valid integer"),
         (QUERIES, VECTORS[:, :8], 1, "unequal width: 16 and 8"),
         (QUERIES[0], VECTORS, 1, r"Cannot search queries of shape \(16,\)"),
         (QUERIES, VECTORS[:0], 1, r"Cannot search vectors of shape \(0, 16\)"),
@@ -119,5 +119,5 @@ def test_refused(queries, vectors, k, message):
 
 
 def test_a_block_that_holds_nothing():
-    with pytest.raises(ValueError, match="Cannot use block_bytes = 3: expected 4 or more"):
+    with pytest.raises(ValueError, match="Cannot use block_bytes = 3: expected greater than or equal to 4"):
         nearest(QUERIES, VECTORS, k=1, block_bytes=3)

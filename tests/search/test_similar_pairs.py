@@ -73,7 +73,7 @@ def test_refused(vectors, k, message):
 
 
 def test_a_block_that_holds_nothing():
-    with pytest.raises(ValueError, match="Cannot use block_bytes = 0: expected 4 or more"):
+    with pytest.raises(ValueError, match="Cannot use block_bytes = 0: expected greater than or equal to 4"):
         most_similar_pairs(VECTORS, block_bytes=0)
 
 

@@ -109,5 +109,5 @@ def test_refused(make_nlp, docs):
     ]:
         with pytest.raises(ValueError, match=message):
             SpanSearch(spans)
-    with pytest.raises(ValueError, match="Unknown unit 'page': expected one of doc, sent, noun_chunks, ents"):
+    with pytest.raises(ValueError, match="Cannot use unit = 'page': expected 'doc', 'sent', 'noun_chunks' or 'ents'"):
         collect_spans(docs, "page")
