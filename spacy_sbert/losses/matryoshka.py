@@ -1,5 +1,6 @@
 """Any objective, over the first dimensions of the vectors alone as well as over all."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import cast
 

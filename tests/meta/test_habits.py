@@ -51,7 +51,7 @@ def test_most_similar_to_a_text(nlp):
     assert found[0].score > found[1].score
     search = SpanSearch(collect_spans(doc, "sent"))
     assert search.search("the cat", k=2) == found
-    with pytest.raises(ValueError, match="Cannot use prompt_name = 'query'.* default_prompt_name"):
+    with pytest.raises(ValueError, match=r"Cannot use prompt_name = 'query'.* default_prompt_name"):
         search.search("the cat", prompt_name="query")
 
 

@@ -6,7 +6,6 @@ import numpy
 import pytest
 import spacy
 from counting import parts
-from pipelines import make_example
 from wrong_settings import MANY, NUMBERS, PROMISE, entry_points, target, validated_functions
 
 from spacy_sbert import bulk, interchange, meta, readers, search, visual
@@ -100,13 +99,11 @@ def calls(nlp, folder):
     corpus, pairs, missing = folder / "corpus.txt", folder / "pairs.csv", folder / "none"
     index, binary = search.VectorIndex.build(ROWS), search.BinaryVectors.of(ROWS)
     int8 = search.Int8Vectors.fit(ROWS).apply(ROWS)
-    example = make_example(nlp, "a man", "the dog", 0.5)
     of_file = {"pipe": sbert, "corpus": corpus}
     clustered = {"vectors": ROWS, "n_clusters": 3}
     written = {"input_path": corpus, "output_path": folder / "out.npy", "overwrite": True, "restart": True}
     no_columns = {"column": {"empty text", *LATER}}  # a .txt file has none
     two_texts = {"nlp": nlp, "first": "a", "second": "b", "score": 0.5}
-    new_method = {"nlp": nlp, "name": "sbert_meta", "method": None, "size": None, "options": {}}
     return {
         "component.text_pipe.TextPipe.encode": (sbert.encode, {"texts": ["a man", "the dog"]}, {}),
         "component.text_pipe.TextPipe.pipe": (sbert.pipe, {"stream": [doc]}, {}),
