@@ -233,7 +233,7 @@ def test_refused(make_nlp, nlp):
         with pytest.raises(error, match=message):
             doc._.sbert_most_similar(query)
     for k in (0, -1, 2.5):
-        with pytest.raises(ValueError, match=f"k = {k}: expected 1 or more"):
+        with pytest.raises(ValueError, match=f"k = {k}: expected "):
             doc._.sbert_most_similar("a", k=k)
     with pytest.raises(ValueError, match="This Doc carries no sentence vectors"):
         spacy.blank("en")("a b")._.sbert_most_similar("a")

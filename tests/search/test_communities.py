@@ -84,7 +84,7 @@ def test_memory_is_bounded(vectors):
     [
         (VECTORS, {"threshold": 1.5}, "threshold 1.5: expected a cosine similarity from -1 to 1"),
         (VECTORS, {"threshold": float("nan")}, "threshold = nan: expected a finite number"),
-        (VECTORS, {"min_size": 0}, "min_size = 0: expected 1 or more"),
+        (VECTORS, {"min_size": 0}, "min_size = 0: expected greater than or equal to 1"),
         (VECTORS[0], {}, r"Cannot search vectors of shape \(16,\)"),
         (VECTORS * numpy.inf, {}, "Row 0 of the vectors is not finite"),
     ],

@@ -99,7 +99,7 @@ def test_refused(make_nlp, docs):
         with pytest.raises(error, match=message):
             search.search(query)
     for k in (0, 1.5):
-        with pytest.raises(ValueError, match=f"k = {k}: expected 1 or more"):
+        with pytest.raises(ValueError, match=f"k = {k}: expected "):
             search.search("a", k=k)
     for spans, message in [
         ([], "no Span with a vector"),

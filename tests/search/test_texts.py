@@ -195,7 +195,7 @@ def test_refused(pipe, corpus, tmp_path):
         (lambda: search_texts(pipe, corpus, ["a", " "]), "which has no vector: it has no text"),
         (lambda: search_texts(pipe, corpus, ["a"], index=tmp_path / "i", kind="lsh"), "Cannot use kind = 'lsh'"),
         (lambda: mine_texts(pipe, tmp_path / "one.txt"), "holds one text"),
-        (lambda: mine_texts(pipe, corpus, min_score=2), "min_score = 2: expected -1 to 1"),
+        (lambda: mine_texts(pipe, corpus, min_score=2), "min_score = 2: expected less than or equal to 1"),
         (lambda: cluster_texts(pipe, corpus, method="dbscan"), "Cannot use method = 'dbscan': expected 'communities'"),
         (lambda: cluster_texts(pipe, corpus, method="kmeans"), "how many clusters"),
         (
