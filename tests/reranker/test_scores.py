@@ -266,7 +266,10 @@ def test_no_pair(make_reranker, wrong):
 
 @pytest.mark.parametrize("k", [0, 4, -1, 1.5])
 def test_wrong_k(make_reranker, k):
-    with pytest.raises(ValueError, match="best of 3 texts: expected a whole number, at least 1 and at most 3"):
+    with pytest.raises(
+        ValueError,
+        match=r"best of 3 texts: expected a whole number, at least 1 and at most 3|k = 1\.5: expected a valid integer",
+    ):
         reranker_of(make_reranker()).rank("a", ["a", "b", "c"], k)
 
 
