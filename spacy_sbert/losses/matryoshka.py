@@ -56,14 +56,14 @@ def MatryoshkaLoss(
     )
 
 
-def init(model: LossLayer, X: Inputs | None = None, Y: None = None, *, dims: list[int]) -> None:
+def init(model: LossLayer, X: Inputs | None = None, Y: None = None, *, dims: Sequence[int]) -> None:
     """Initialize each inner loss for its width."""
     for layer, dim in zip(model.layers, dims, strict=True):
         layer.initialize(X=X if X is None else cut(model, X, dim))
 
 
 def forward(
-    model: LossLayer, inputs: Inputs, is_train: bool, *, dims: list[int], weights: list[float]
+    model: LossLayer, inputs: Inputs, is_train: bool, *, dims: Sequence[int], weights: list[float]
 ) -> tuple[float, Backprop]:
     parts = [layer(cut(model, inputs, dim), is_train) for layer, dim in zip(model.layers, dims, strict=True)]
 
