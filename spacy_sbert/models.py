@@ -1,6 +1,6 @@
 """The registered architectures: an encoder, pooling and normalisation wired together."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from spacy.tokens import Doc
@@ -9,7 +9,7 @@ from thinc.api import Model, chain
 from thinc.types import Floats2d, Ragged
 
 from .encoder.listener import Heard, SentenceListener, with_own_listener
-from .encoder.options import TransformerOptions, takes_options
+from .encoder.options import Overflow, Precision, TransformerOptions
 from .encoder.prompts import Prompts
 from .encoder.spacy_transformers import check_installed, is_a, is_installed
 from .encoder.token_encoder import TokenEncoder
@@ -30,7 +30,6 @@ NO_SETTINGS: dict[str, Any] = SimpleFrozenDict()
 
 @registry.architectures("spacy-sbert.SentenceEncoder.v1")
 @validated
-@takes_options
 def sentence_encoder(
     name: Name = DEFAULT_NAME,
     *,
@@ -43,7 +42,17 @@ def sentence_encoder(
     prompts: dict[str, str] = NO_SETTINGS,
     default_prompt_name: str | None = None,
     include_prompt: bool = True,
-    options: TransformerOptions,
+    tokenizer_config: dict[str, Any] = NO_SETTINGS,
+    transformer_config: dict[str, Any] = NO_SETTINGS,
+    trust_remote_code: bool = False,
+    overflow: Overflow = "truncate",
+    precision: Precision = "float32",
+    gradient_checkpointing: bool = False,
+    mini_batch_size: NonNegative = 0,
+    frozen: Sequence[str] = (),
+    max_grad_norm: NonNegativeFloat = 0.0,
+    mixed_precision: bool = False,
+    grad_scaler_config: dict[str, Any] = NO_SETTINGS,
 ) -> SentenceEncoder:
     """A sentence encoder with a transformer of its own.
 
@@ -64,7 +73,7 @@ def sentence_encoder(
     default_prompt_name (str): the prompt of texts for which nobody asks for another; "" for none, None for that of the
         folder, if it names one.
     include_prompt (bool): whether the wordpieces of a prompt are pooled with those of the text.
-    options: each of TransformerOptions is a setting of its own, such as overflow, precision or frozen.
+    tokenizer_config to grad_scaler_config: see TransformerOptions.
     RETURNS (Model): from Docs to one EncodedDoc each. The weights are loaded on first use.
     RAISES (ValueError): for an unknown pooling, normalize or overflow, a negative truncate_dim, and where
         include_prompt = false has no meaning.
@@ -72,6 +81,19 @@ def sentence_encoder(
     """
     if not include_prompt and not POOLED_AFTER_PROMPT.issuperset(pooling.split("+")):
         raise ValueError(Errors.PROMPT_POOLING.format(given=pooling, expected=", ".join(sorted(POOLED_AFTER_PROMPT))))
+    options = TransformerOptions(
+        tokenizer_config=tokenizer_config,
+        transformer_config=transformer_config,
+        trust_remote_code=trust_remote_code,
+        overflow=overflow,
+        precision=precision,
+        gradient_checkpointing=gradient_checkpointing,
+        mini_batch_size=mini_batch_size,
+        frozen=frozen,
+        max_grad_norm=max_grad_norm,
+        mixed_precision=mixed_precision,
+        grad_scaler_config=grad_scaler_config,
+    )
     own = Prompts(prompts, default_prompt_name, include_prompt)
     transformer = RowTransformer(name, get_spans, options, max_batch_items=max_batch_items, prompts=own)
     return build_encoder(transformer, _pooling(pooling, normalize, dense, truncate_dim))
@@ -186,12 +208,21 @@ def sentence_listener(grad_factor: NonNegativeFloat = 1.0, upstream: Name = "*")
 
 @registry.architectures("spacy-sbert.TransformerModel.v1")
 @validated
-@takes_options
 def transformer_model(
     name: Name = DEFAULT_NAME,
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
     *,
-    options: TransformerOptions,
+    tokenizer_config: dict[str, Any] = NO_SETTINGS,
+    transformer_config: dict[str, Any] = NO_SETTINGS,
+    trust_remote_code: bool = False,
+    overflow: Overflow = "truncate",
+    precision: Precision = "float32",
+    gradient_checkpointing: bool = False,
+    mini_batch_size: NonNegative = 0,
+    frozen: Sequence[str] = (),
+    max_grad_norm: NonNegativeFloat = 0.0,
+    mixed_precision: bool = False,
+    grad_scaler_config: dict[str, Any] = NO_SETTINGS,
 ) -> Model[list[Doc], Any]:
     """The model of a `transformer` component whose output a sentence encoder can share: a drop-in for
     spacy-transformers.TransformerModel.v3, with the same output.
@@ -206,19 +237,41 @@ def transformer_model(
     check_installed("spacy-sbert.TransformerModel.v1")
     from .encoder.shared_transformer import SharedTransformer
 
+    options = TransformerOptions(
+        tokenizer_config=tokenizer_config,
+        transformer_config=transformer_config,
+        trust_remote_code=trust_remote_code,
+        overflow=overflow,
+        precision=precision,
+        gradient_checkpointing=gradient_checkpointing,
+        mini_batch_size=mini_batch_size,
+        frozen=frozen,
+        max_grad_norm=max_grad_norm,
+        mixed_precision=mixed_precision,
+        grad_scaler_config=grad_scaler_config,
+    )
     return SharedTransformer(name, get_spans, options)
 
 
 @registry.architectures("spacy-sbert.Tok2VecTransformer.v1")
 @validated
-@takes_options
 def tok2vec_transformer(
     pooling: Model[Ragged, Floats2d],
     grad_factor: NonNegativeFloat = 1.0,
     name: Name = DEFAULT_NAME,
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
     *,
-    options: TransformerOptions,
+    tokenizer_config: dict[str, Any] = NO_SETTINGS,
+    transformer_config: dict[str, Any] = NO_SETTINGS,
+    trust_remote_code: bool = False,
+    overflow: Overflow = "truncate",
+    precision: Precision = "float32",
+    gradient_checkpointing: bool = False,
+    mini_batch_size: NonNegative = 0,
+    frozen: Sequence[str] = (),
+    max_grad_norm: NonNegativeFloat = 0.0,
+    mixed_precision: bool = False,
+    grad_scaler_config: dict[str, Any] = NO_SETTINGS,
 ) -> Model[list[Doc], list[Floats2d]]:
     """A transformer as the token-to-vector layer of one component: what `nlp.replace_listeners` leaves in a ner or
     textcat that listened to spacy-sbert.TransformerModel.v1.
@@ -233,6 +286,19 @@ def tok2vec_transformer(
 
     from .encoder.shared_transformer import SharedTransformer
 
+    options = TransformerOptions(
+        tokenizer_config=tokenizer_config,
+        transformer_config=transformer_config,
+        trust_remote_code=trust_remote_code,
+        overflow=overflow,
+        precision=precision,
+        gradient_checkpointing=gradient_checkpointing,
+        mini_batch_size=mini_batch_size,
+        frozen=frozen,
+        max_grad_norm=max_grad_norm,
+        mixed_precision=mixed_precision,
+        grad_scaler_config=grad_scaler_config,
+    )
     transformer = SharedTransformer(name, get_spans, options)
     # A chain in a chain, as replacing the listener leaves it: saved weights are matched by position.
     return chain(chain(transformer, split_trf_batch()), trfs2arrays(pooling, grad_factor))
@@ -241,7 +307,5 @@ def tok2vec_transformer(
 def _pooling(
     pooling: str, normalize: bool | str, dense: Model[Floats2d, Floats2d] | None, truncate_dim: int
 ) -> SentencePooling:
-    if normalize not in (True, False, "auto"):
-        raise ValueError(Errors.UNKNOWN_NORMALIZE.format(given=normalize))
     unit = None if normalize == "auto" else bool(normalize)
     return SentencePooling(pooling, unit, dense=dense, truncate_dim=truncate_dim)

@@ -86,8 +86,8 @@ def test_after_saving(make_nlp, tmp_path):
         ("dog", {}, TypeError, "expected several texts"),
         (3, {}, TypeError, "expected several texts"),
         (["dog", 3.5], {}, TypeError, r"text number 2, 3\.5: expected str"),
-        (TEXTS, {"window": 0}, ValueError, "Cannot use window = 0: expected 1"),
-        (TEXTS, {"n_process": 0}, ValueError, "Cannot use n_process = 0: expected 1"),
+        (TEXTS, {"window": 0}, ValueError, "Cannot use window = 0: "),
+        (TEXTS, {"n_process": 0}, ValueError, "Cannot use n_process = 0: "),
         (TEXTS, {"gpu_ids": [99]}, ValueError, "There is no GPU 99"),
     ],
 )

@@ -52,14 +52,11 @@ def test_a_span_has_sentences_of_its_own(nlp):
     assert {one.span for one in found} == set(sents[:2])
 
 
-def test_other_arguments_say_our_way(nlp):
+def test_unknown_arguments(nlp):
     doc = nlp(TEXT)
-    for given, remedy in (({"unit": "ents"}, r"SpanSearch\(collect_spans\(doc, unit\)\)"), ({"top_k": 2}, "give k")):
-        for text in (doc, doc[:5]):
-            with pytest.raises(TypeError, match=f"sbert_most_similar does not take {next(iter(given))}: .*{remedy}"):
-                text._.sbert_most_similar("the dog", **given)
-    with pytest.raises(TypeError, match=r"sbert_most_similar\(\) got an unexpected keyword argument 'colour'"):
-        doc._.sbert_most_similar("the dog", colour="red")
+    for given in ({"unit": "ents"}, {"top_k": 2}, {"colour": "red"}):
+        with pytest.raises(TypeError, match="got an unexpected keyword argument"):
+            doc._.sbert_most_similar("the dog", **given)
 
 
 def test_rows_where_there_are_no_sentences(make_nlp, examples):
@@ -230,7 +227,7 @@ def test_refused(make_nlp, nlp):
         with pytest.raises(error, match=message):
             doc._.sbert_most_similar(query)
     for k in (0, -1, 2.5):
-        with pytest.raises(ValueError, match=f"k = {k}: expected 1 or more"):
+        with pytest.raises(ValueError, match=f"k = {k}: expected "):
             doc._.sbert_most_similar("a", k=k)
     with pytest.raises(ValueError, match="This Doc carries no sentence vectors"):
         spacy.blank("en")("a b")._.sbert_most_similar("a")

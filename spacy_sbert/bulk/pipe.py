@@ -10,14 +10,13 @@ from spacy.util import get_installed_models
 
 from ..component.sbert import SentenceBert, find_sbert
 from ..component.upstream import is_encoder, nearest_encoder
-from ..errors.checks import NonNegative, validated
-from ..vectors.computing import Precision, check_precision, set_precision
+from ..errors.checks import NonNegative, check
+from ..vectors.computing import Precision, set_precision
 from .errors import Errors
 
 VECTORS, RERANKER = ("sbert", "sbert_meta"), "sbert_reranker"  # factories
 
 
-@validated
 def load_pipe(
     pipeline: str | Path | None = None,
     *,
@@ -36,7 +35,7 @@ def load_pipe(
         several pipes. (OSError): if there is neither such a pipeline nor such an encoder.
     """
     if precision is not None:
-        check_precision(precision)
+        check("precision", precision, Precision)
     nlp = _blank(name) if pipeline is None else load_pipeline(str(pipeline), name)
     pipe = find_pipe(nlp, name)
     if precision is not None:

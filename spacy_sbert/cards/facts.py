@@ -22,7 +22,6 @@ from ..component.upstream import (
     reads_docs,
     transformer_name,
 )
-from ..errors.checks import validated
 from ..hooks import doc_vectors
 from .data import Corpus, read_corpora
 from .errors import Errors
@@ -96,7 +95,6 @@ class PipelineFacts:
         return "multilingual" if self.meta["lang"] == "xx" else self.meta["lang"]
 
 
-@validated
 def describe(
     nlp: Language, *, folder: Path | None = None, name: str | None = None, version: str | None = None
 ) -> PipelineFacts:

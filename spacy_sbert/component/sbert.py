@@ -60,7 +60,6 @@ N_INITIAL_EXAMPLES = 100  # enough to see whether there are pairs, and a teacher
     default_config=DEFAULT_CONFIG,
     default_score_weights={"sts_spearman": 1.0, "sts_pearson": 0.0},
 )
-@validated
 def make_sbert(
     nlp: Language,
     name: str,
@@ -148,7 +147,6 @@ class SentenceBert(PairPipe, TextPipe):
 
     # From pairs to gradient
 
-    @validated
     def initialize(
         self,
         get_examples: Callable[[], Iterable[Example]],
@@ -275,7 +273,6 @@ class SentenceBert(PairPipe, TextPipe):
         found = {name: list(head.attrs["labels"]) for name, head in find_heads(self.model).items()}
         return found.get("", found)
 
-    @validated
     def classify(self, first: Doc | Span, second: Doc | Span, *, objective: str = "") -> dict[str, float]:
         """The probability of each label for a pair of texts.
 

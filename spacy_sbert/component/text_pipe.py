@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Literal, cast, overload
+from typing import Any, Literal, Unpack, cast, overload
 
 import numpy
 import torch
@@ -21,10 +21,10 @@ from ..files.sealed_states import SealedPipe
 from ..hooks import doc_vectors, extensions, hooks
 from ..hooks.in_pipeline import InPipeline
 from ..similarity.similarities import Similarities
+from ..vectors.arguments import EncodeOptions, check_device, check_form, unit_vectors
 from ..vectors.call import Call
 from ..vectors.cuts import CutCounter
 from ..vectors.encoded import EncodedDoc
-from ..vectors.habits import EncodeHabits
 from ..vectors.identity import Tokenizer
 from ..vectors.sentence_encoder import SentenceEncoder, predict
 from ..vectors.sentence_pooling import SentencePooling
@@ -43,6 +43,14 @@ from .shown import shown
 from .upstream import find_docs_reader, find_listeners, find_table, find_transformer, reads_docs
 
 AHEAD_FROM = 128  # Docs
+
+
+class _EncodeOptions(EncodeOptions, total=False):
+    n_process: int
+    gpu_ids: Sequence[int]
+    prompt_name: str | None
+    prompt: str | None
+    truncate_dim: int | None
 
 
 class TextPipe(Similarities, SealedPipe):
@@ -195,28 +203,13 @@ class TextPipe(Similarities, SealedPipe):
         return self._fingerprint.of_pipe(self, load=load)
 
     @overload
-    def encode(self, texts: Iterable[Text], *, convert_to_tensor: Literal[True], **options: Any) -> torch.Tensor: ...
+    def encode(
+        self, texts: Iterable[Text], *, convert_to_tensor: Literal[True], **options: Unpack[_EncodeOptions]
+    ) -> torch.Tensor: ...
 
     @overload
     def encode(
-        self,
-        texts: Iterable[Text],
-        *,
-        window: int = ...,
-        progress: bool = ...,
-        n_process: int = ...,
-        gpu_ids: Sequence[int] = ...,
-        prompt_name: str | None = ...,
-        prompt: str | None = ...,
-        truncate_dim: int | None = ...,
-        show_progress_bar: bool | None = ...,
-        batch_size: int | None = ...,
-        device: str | torch.device | None = ...,
-        output_value: Literal["sentence_embedding"] = ...,
-        precision: Literal["float32"] = ...,
-        normalize_embeddings: bool = ...,
-        convert_to_tensor: Literal[False] = ...,
-        convert_to_numpy: bool = ...,
+        self, texts: Iterable[Text], *, convert_to_tensor: Literal[False] = ..., **options: Unpack[_EncodeOptions]
     ) -> numpy.ndarray: ...
 
     @validated
@@ -231,10 +224,17 @@ class TextPipe(Similarities, SealedPipe):
         prompt_name: str | None = None,
         prompt: str | None = None,
         truncate_dim: int | None = None,
-        **habits: Any,
+        batch_size: Positive | None = None,
+        show_progress_bar: bool | None = None,
+        normalize_embeddings: bool = False,
+        convert_to_tensor: bool = False,
+        convert_to_numpy: bool = True,
+        output_value: Literal["sentence_embedding"] = "sentence_embedding",
+        precision: Literal["float32"] = "float32",
+        device: str | torch.device | None = None,
     ) -> Any:
-        """The vectors of texts without Docs, for bulk work: that of each text is the one that `nlp(text).vector` is
-        where the row is the whole Doc.
+        """Return the vectors of texts without making Docs, for bulk work. The vector of a text is `nlp(text).vector` if
+        the row is the whole Doc.
 
         texts (Iterable): n texts, Docs or Spans; a column of pandas, polars, pyarrow or NumPy, or a table of one. Of a
             Doc or Span its text is encoded, without context. Iterators are read window by window.
@@ -244,29 +244,31 @@ class TextPipe(Similarities, SealedPipe):
             guarded by `if __name__ == "__main__"`.
         gpu_ids (Sequence[int]): GPUs to work on, a process for each.
         prompt_name, prompt (str), truncate_dim (int): see predict.
-        habits: show_progress_bar, batch_size, normalize_embeddings, convert_to_tensor and convert_to_numpy, as in
-            sentence-transformers; the fewer texts in a batch, the more slowly.
+        batch_size, show_progress_bar, normalize_embeddings, convert_to_tensor, convert_to_numpy, output_value,
+            precision, device: as in sentence-transformers. batch_size is the most texts that are encoded together, the
+            fewer the more slowly; a tensor is on the CPU; device must be the device of the pipeline.
         RETURNS (float32 (n, width)): on the CPU, in the order of the texts; zeros for a text without wordpieces.
-        RAISES (TypeError, ValueError): if what is given is not text, or the transformer is not of this package.
+        RAISES (TypeError, ValueError): if a text is not text, or the transformer is not of this package.
         """
-        theirs = EncodeHabits.of(habits, self.model.ops)
-        progress = progress or bool(theirs.show_progress_bar)
+        check_device(device, self.model.ops)
+        check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
         encoder = self.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim)
         cuts = CutCounter()
         vectors = encode_all(
             encoder,
             texts,
-            window=theirs.window(window),
-            progress=progress,
+            window=min(window, batch_size or window),
+            progress=progress or bool(show_progress_bar),
             n_process=n_process,
             gpu_ids=gpu_ids,
             cuts=cuts,
         )
         if cuts.count:
-            warnings.warn(cuts.message, stacklevel=3)  # of the caller of what @validated made
-        return theirs.form(vectors)
+            warnings.warn(cuts.message, stacklevel=3)  # at the caller, past the frame of @validated
+        if normalize_embeddings:
+            vectors = unit_vectors(vectors)
+        return torch.from_numpy(vectors) if convert_to_tensor else vectors
 
-    @validated
     def calibrate(self, texts: Iterable[Text]) -> None:
         """Find the ranges by which `precision = "int8"` rounds what linear layers are given, and which of them bear it;
         they are saved with the pipeline, until training changes the weights.

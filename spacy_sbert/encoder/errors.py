@@ -67,7 +67,6 @@ class Errors(errors.Errors):
         'include_prompt = false and overflow = "windows" do not go together: only the first window of a text begins '
         'with the prompt. Set overflow = "truncate".'
     )
-    UNKNOWN_OVERFLOW = "Unknown overflow '{given}': expected one of {expected}."
     FLOAT16_ON_CPU = (
         'precision = "float16" needs a GPU, and the CPU is in use: set precision = "bfloat16" or "float32", or run on '
         "a GPU (--gpu-id 0)."

@@ -1,22 +1,18 @@
 """The settings of a transformer, which several architectures take alike."""
 
-import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
-from functools import wraps
-from typing import Annotated, Any, Literal, get_type_hints
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_type_hints
 
 from spacy.util import SimpleFrozenDict
 from thinc.api import PyTorchGradScaler
 
-from ..errors.checks import Named, NonNegative, NonNegativeFloat, check_fields, check_keywords, names_of
-from .errors import Errors
-from .wordpieces import OVERFLOWS
+from ..errors.checks import NonNegative, NonNegativeFloat, bad_setting, check, check_fields
 
 REFERENCE = "reference"  # precision, or rather batching, see engine.inference.Reference
 INT8 = "int8"  # of products in use; see engine.int8_linear
-Precision = Annotated[Literal["float32", "bfloat16", "float16", "int8", "auto", "reference"], Named()]
-PRECISIONS = names_of(Precision)
+Precision = Literal["float32", "bfloat16", "float16", "int8", "auto", "reference"]
+Overflow = Literal["truncate", "windows"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +41,8 @@ class TransformerOptions:
     tokenizer_config: dict[str, Any] = field(default_factory=SimpleFrozenDict)
     transformer_config: dict[str, Any] = field(default_factory=SimpleFrozenDict)
     trust_remote_code: bool = False
-    overflow: str = "truncate"
-    precision: str = "float32"
+    overflow: Overflow = "truncate"
+    precision: Precision = "float32"
     gradient_checkpointing: bool = False
     mini_batch_size: NonNegative = 0
     frozen: Sequence[str] = ()
@@ -56,28 +52,8 @@ class TransformerOptions:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        check_keywords("grad_scaler_config", self.grad_scaler_config, PyTorchGradScaler.__init__)
-        if self.overflow not in OVERFLOWS:
-            raise ValueError(Errors.UNKNOWN_OVERFLOW.format(given=self.overflow, expected=", ".join(OVERFLOWS)))
-        if self.precision not in PRECISIONS:
-            raise ValueError(Errors.UNKNOWN_PRECISION.format(given=self.precision, expected=", ".join(PRECISIONS)))
-
-
-def takes_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a function that has a parameter `options` each of TransformerOptions as a keyword argument in its place, as
-    a config names them."""
-    signature, hints = inspect.signature(function), get_type_hints(TransformerOptions, include_extras=True)
-    own = [parameter for name, parameter in signature.parameters.items() if name != "options"]
-    as_default = TransformerOptions()
-    names = [each.name for each in fields(TransformerOptions)]
-    kind = inspect.Parameter.KEYWORD_ONLY
-    added = [inspect.Parameter(name, kind, default=getattr(as_default, name), annotation=hints[name]) for name in names]
-
-    @wraps(function)
-    def taking(*args: Any, **kwargs: Any) -> Any:
-        given = {name: kwargs.pop(name) for name in names if name in kwargs}
-        return function(*args, **kwargs, options=TransformerOptions(**given))
-
-    taking.__signature__ = signature.replace(parameters=own + added)  # type: ignore[attr-defined]
-    taking.__annotations__ = {**function.__annotations__, **hints}
-    return taking
+        known = {key: kind for key, kind in get_type_hints(PyTorchGradScaler.__init__).items() if key != "return"}
+        for key, value in self.grad_scaler_config.items():
+            if key not in known:
+                raise ValueError(bad_setting("grad_scaler_config", key, f"some of {', '.join(known)}"))
+            check(f"grad_scaler_config.{key}", value, known[key])

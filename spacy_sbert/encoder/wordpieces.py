@@ -11,8 +11,6 @@ from tokenizers import Tokenizer
 
 from .settings import FolderSettings
 
-OVERFLOWS = ("truncate", "windows")
-
 
 @dataclass
 class Wordpieces:

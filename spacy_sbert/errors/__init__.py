@@ -52,20 +52,21 @@ class Errors(Messages):
         "include_prompt = false leaves the first wordpieces out, which has no one meaning with pooling = '{given}': "
         "expected {expected}."
     )
-    UNKNOWN_UNIT = "Unknown unit '{given}': expected one of {expected}."
     NO_BOUNDARIES = (
         "The Doc '{text}' has no sentence boundaries, and the rows of the encoder are to be sentences: "
         'unit = "sent" in get_spans. What sets boundaries (a parser, a senter, a sentencizer) must be enabled, and '
         'stand before what encodes: nlp.add_pipe("sentencizer", before="sbert"), or before="transformer" where that is '
         'shared. With unit = "doc+sent" Docs without boundaries are encoded whole.'
     )
-    UNKNOWN_NORMALIZE = 'Unknown value {given!r} for normalize: expected true, false or "auto".'
-    UNKNOWN_PRECISION = "Unknown precision '{given}': expected one of {expected}."
     REFERENCE_BATCH = (
         'max_batch_items = {given} and precision = "reference" do not go together: that encodes in the batches of '
         'sentence-transformers. Leave max_batch_items out, or set precision = "float32".'
     )
-    NOT_OURS = "{function} does not take {name}: {remedy}."
+    OTHER_DEVICE = (
+        "Cannot use device = {given}: the pipeline is on {expected}. Call spacy.require_gpu() or spacy.require_cpu() "
+        "before it is loaded, or give gpu_ids to encode."
+    )
+    NO_FORM = "Cannot use convert_to_numpy = False without a tensor. Set convert_to_tensor = True."
     WRONG_SETTING = "Cannot use {name} = {given}: expected {expected}."
     HALF_CHARACTER = (
         "Cannot encode {what}, {given}: it has half a character (a lone surrogate, U+D800 to U+DFFF) at "

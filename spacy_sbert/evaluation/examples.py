@@ -8,7 +8,6 @@ from spacy.language import Language
 from spacy.scorer import Scorer
 from spacy.training import Example
 
-from ..errors.checks import validated
 from ..errors.progress import progress_of
 from ..readers import MEASURES, GoldFacts, PairCorpus, listed_labels
 from .errors import Errors, Warnings
@@ -30,7 +29,6 @@ class AnswersForDocs(Protocol):
     spans_key: str
 
 
-@validated
 def evaluate(nlp: Language, path: str | Path, *, progress: bool = False, **reader: Any) -> dict[str, Any]:
     """Score a pipeline with an `sbert` pipe on graded pairs, labelled pairs, triplets or labelled texts.
 

@@ -3,7 +3,9 @@
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, cast
 
-from ..errors.checks import Range, Seed, check_fields
+from pydantic import Field
+
+from ..errors.checks import Seed, check_fields
 from .errors import Errors
 from .results import SettingsFacts
 from .variants import NORMALIZATIONS, Variant, parse_size
@@ -30,7 +32,7 @@ class Settings:
     normalizations: tuple[str, ...] = ("none",)
     sizes: tuple[str, ...] = ("own",)
     seeds: tuple[Seed, ...] = tuple(range(1, 11))
-    bootstrap: Annotated[int, Range(0, MOST_RESAMPLES)] = 1000
+    bootstrap: Annotated[int, Field(ge=0, le=MOST_RESAMPLES)] = 1000
     classifiers: tuple[str, ...] = CLASSIFIERS
     trained_on: tuple[str, ...] = ()
     any_count: bool = False

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from ..errors.checks import validated
 from ..errors.progress import progress_of
 from ..files.digests import digest_of_parts
 from ..files.environment import device, versions
@@ -38,7 +37,6 @@ OF_SKLEARN = ("learned", "probing", "transfer")
 Save = Callable[[Results], None]
 
 
-@validated
 def evaluate_suites(
     source: Source,
     root: Path,

@@ -6,16 +6,9 @@ from functools import partial
 from spacy.language import Language
 from spacy.tokens import Doc, Span, Token
 
-from ..errors.habits import refuse
 from .doc_vectors import Piece, doc_of, find, names, vector
 from .hooks import sentence_similarity
 from .most_similar import Query, SimilarSpan, most_similar
-
-OUR_WAY = {
-    "top_k": "give k",
-    "unit": "it compares with sentences, or rows where there are none; to search among other Spans, call "
-    "SpanSearch(collect_spans(doc, unit)).search(query, k), both from spacy_sbert.search",
-}
 
 
 def install(pipe: str = "sbert") -> None:
@@ -57,9 +50,7 @@ def _most_similar(
     *,
     prompt_name: str | None = None,
     nlp: Language | None = None,
-    **others: object,
 ) -> list[SimilarSpan]:
-    refuse(f"{pipe}_most_similar", others, OUR_WAY)
     return most_similar(text, query, k, prompt_name=prompt_name, name=_answering(pipe, doc_of(text)), nlp=nlp)
 
 

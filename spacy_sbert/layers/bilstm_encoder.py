@@ -5,15 +5,16 @@ from typing import Annotated, cast
 
 import numpy
 import torch
+from pydantic import Field
 from spacy.util import registry
 from thinc.api import ArgsKwargs, Model, PyTorchShim, torch2xp, xp2torch
 from thinc.types import Floats2d
 from torch.nn.utils.rnn import pack_sequence, unpack_sequence
 
-from ..errors.checks import Range, Width, bad_setting, check_weights, validated
+from ..errors.checks import Width, bad_setting, check_weights, validated
 
 Encode = Model[list[Floats2d], list[Floats2d]]
-Depth = Annotated[int, Range(1, 20)]
+Depth = Annotated[int, Field(ge=1, le=20)]
 
 
 @registry.architectures("spacy-sbert.BiLSTMEncoder.v1")

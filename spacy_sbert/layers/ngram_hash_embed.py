@@ -5,6 +5,7 @@ from functools import lru_cache, partial
 from typing import Annotated, Any, cast
 
 import numpy
+from pydantic import Field
 from spacy.attrs import LOWER
 from spacy.strings import get_string_id
 from spacy.tokens import Doc
@@ -12,11 +13,11 @@ from spacy.util import registry
 from thinc.api import HashEmbed, Model
 from thinc.types import Floats2d
 
-from ..errors.checks import Positive, Range, Seed, Width, check_weights, validated
+from ..errors.checks import Positive, Seed, Width, check_weights, validated
 from .errors import Errors
 
 Tok2Vec = Model[list[Doc], list[Floats2d]]
-NgramSize = Annotated[int, Range(0, 20)]
+NgramSize = Annotated[int, Field(ge=0, le=20)]
 
 
 @registry.architectures("spacy-sbert.NgramHashEmbed.v1")

@@ -11,7 +11,6 @@ from spacy.vocab import Vocab
 from thinc.api import Model
 from thinc.types import Floats2d
 
-from ..errors.checks import validated
 from .errors import Errors
 
 Tok2Vec = Model[list[Doc], list[Floats2d]]
@@ -19,7 +18,6 @@ FLORET = "floret"  # the mode of vectors that are made of those of subwords
 
 
 @registry.architectures("spacy-sbert.WordVectors.v1")
-@validated
 def word_vectors(trainable: bool = False) -> Tok2Vec:
     """Look up the static vectors of tokens, without the projection that spacy.StaticVectors.v2 learns.
 

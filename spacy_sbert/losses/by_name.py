@@ -4,16 +4,17 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
 
+from pydantic import Field
 from spacy.util import registry
 from thinc.api import Model
 
-from ..errors.checks import Name, Range, validated
+from ..errors.checks import Name, validated
 from .errors import Errors
 from .parts.layer import LossLayer
 
 BY_NAME = "spacy-sbert.LossByName.v1"
 MOST_LAYERS = 1000
-Layers = Annotated[int, Range(1, MOST_LAYERS)]
+Layers = Annotated[int, Field(ge=1, le=MOST_LAYERS)]
 
 
 @registry.layers("spacy-sbert.LossByName.v1")

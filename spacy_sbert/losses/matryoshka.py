@@ -1,5 +1,6 @@
 """Any objective, over the first dimensions of the vectors alone as well as over all."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import cast
 
@@ -19,7 +20,7 @@ Inputs = tuple[Members, object]
 @registry.layers("spacy-sbert.MatryoshkaLoss.v1")
 @validated
 def MatryoshkaLoss(
-    loss: object, dims: list[Width], weights: list[NonNegativeFloat] | None = None
+    loss: object, dims: Sequence[Width], weights: Sequence[NonNegativeFloat] | None = None
 ) -> Model[Inputs, float]:
     """The weighted sum of a loss over vectors cut to several widths, so that cut vectors are of use, too.
 
@@ -55,14 +56,14 @@ def MatryoshkaLoss(
     )
 
 
-def init(model: LossLayer, X: Inputs | None = None, Y: None = None, *, dims: list[int]) -> None:
+def init(model: LossLayer, X: Inputs | None = None, Y: None = None, *, dims: Sequence[int]) -> None:
     """Initialize each inner loss for its width."""
     for layer, dim in zip(model.layers, dims, strict=True):
         layer.initialize(X=X if X is None else cut(model, X, dim))
 
 
 def forward(
-    model: LossLayer, inputs: Inputs, is_train: bool, *, dims: list[int], weights: list[float]
+    model: LossLayer, inputs: Inputs, is_train: bool, *, dims: Sequence[int], weights: list[float]
 ) -> tuple[float, Backprop]:
     parts = [layer(cut(model, inputs, dim), is_train) for layer, dim in zip(model.layers, dims, strict=True)]
 

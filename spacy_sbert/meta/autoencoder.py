@@ -6,8 +6,9 @@ from typing import Annotated
 
 import numpy
 import torch
+from pydantic import Field
 
-from ..errors.checks import Positive, PositiveFloat, Range, Seed, Width, check_weights, validated
+from ..errors.checks import Positive, PositiveFloat, Seed, Width, check_weights, validated
 from ..errors.progress import progress_of
 from .errors import Errors
 from .estimator import MetaEmbedding, Views
@@ -80,7 +81,7 @@ class CrossViewAutoencoder(MetaEmbedding):
         normalize: bool = True,
         hidden_layers: int = 0,
         loss: str = "mse",
-        epochs: Annotated[int, Range(1, MOST_EPOCHS)] = 500,
+        epochs: Annotated[int, Field(ge=1, le=MOST_EPOCHS)] = 500,
         batch_size: Positive = 10_000,
         learn_rate: PositiveFloat = 0.001,
         seed: Seed = 0,

@@ -52,7 +52,6 @@ DEFAULT_CONFIG: dict[str, object] = {
     default_config=DEFAULT_CONFIG,
     default_score_weights={"sts_spearman": 1.0, "sts_pearson": 0.0},
 )
-@validated
 def make_sbert_meta(
     nlp: Language,
     name: str,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from spacy.language import Language
 
-from ..errors.checks import NonNegative, Positive, validated
+from ..errors.checks import NonNegative, Positive
 from ..files.lines import format_suffix, read_lines
 from ..files.tables import read_objects, read_table, read_tabs
 from .errors import Errors
@@ -15,7 +15,6 @@ MAX_TOKENS = 60
 DELIMITED = (".csv", ".tsv")
 
 
-@validated
 def read_sentences(path: Path, column: Positive | None = None) -> Iterator[str]:
     """Read one sentence a line, without white space around it; blank lines are passed over.
 
@@ -52,7 +51,6 @@ class ShortSentences:
     SOURCE: Poerner et al. 2020, section 4.1: fewer than 60.
     """
 
-    @validated
     def __init__(self, nlp: Language, texts: Texts, max_tokens: NonNegative = MAX_TOKENS):
         self.nlp = nlp
         self.texts = texts

@@ -95,6 +95,10 @@ class Errors(errors.Errors):
     META_CACHE_CHANGED = "The members' vectors in {folder} changed while they were written. Give each run a folder."
     META_NO_TEXT = '{path}, line {line}: expected an object with a string "text", found {given}.'
     META_NOT_A_META = "The pipe '{name}' is not an 'sbert_meta' but a {given}: name the pipe to fit."
+    META_PROMPT = (
+        "Cannot use prompt_name = {given!r}: the members of a meta-embedding have prompts of their own. Set "
+        "default_prompt_name in their configs."
+    )
     META_NOT_IN_PIPELINE = (
         "Cannot encode texts: the meta-embedding '{name}' is in no pipeline, whose pipes are its members. Use the pipe "
         "of a pipeline (nlp.get_pipe('{name}')), or nlp.pipe(texts)."

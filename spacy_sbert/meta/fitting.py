@@ -5,14 +5,13 @@ from pathlib import Path
 import numpy
 from spacy.language import Language
 
-from ..errors.checks import Name, Width, validated
+from ..errors.checks import Name, Width
 from .component import SentenceMeta
 from .corpus import Texts
 from .errors import Errors
 from .fit_pipe import fit_pipe
 
 
-@validated
 def fit_meta(
     nlp: Language, name: Name, texts: Texts, *, cache: Path | None = None, progress: bool = False
 ) -> list[numpy.ndarray]:
@@ -29,7 +28,6 @@ def fit_meta(
     return fit_pipe(nlp, _find_meta(nlp, name), texts, cache=cache, progress=progress)
 
 
-@validated
 def set_method(nlp: Language, name: Name, method: Name | None, size: Width | None, options: dict[str, object]) -> None:
     """Put an `sbert_meta` pipe with another method into a pipeline, in place of the one of this name or at the end.
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import srsly
 
-from ..errors.checks import validated
 from ..files.sealed_states import seal, unseal
 from .autoencoder import CrossViewAutoencoder
 from .average import Average
@@ -18,7 +17,6 @@ KINDS: tuple[type[MetaEmbedding], ...] = (Concatenation, Average, SVD, GCCA, Cro
 METHODS = {kind.method: kind for kind in KINDS}
 
 
-@validated
 def make_estimator(method: str, **settings: object) -> MetaEmbedding:
     """Make a meta-embedding that is not fitted.
 

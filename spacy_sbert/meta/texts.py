@@ -1,9 +1,10 @@
 """What an `sbert_meta` pipe answers of texts, and of Docs and their parts, as `sbert` does."""
 
 from collections.abc import Iterable, Sequence, Sized
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal, Unpack, overload
 
 import numpy
+import torch
 from spacy.tokens import Doc, Span, Token
 from thinc.api import get_current_ops
 
@@ -14,14 +15,11 @@ from ..errors.texts import Text, checked_texts
 from ..hooks import doc_vectors
 from ..hooks.in_pipeline import InPipeline
 from ..similarity.similarities import Similarities
+from ..vectors.arguments import EncodeOptions, check_device, check_form, unit_vectors
 from ..vectors.cuts import CutCounter
 from .errors import Errors
 from .estimator import MetaEmbedding
-from .habits import MetaHabits
 from .members import Member
-
-if TYPE_CHECKING:
-    import torch
 
 
 class MetaTexts(Similarities):
@@ -38,24 +36,23 @@ class MetaTexts(Similarities):
         self._notices.once(message)
 
     @overload
-    def encode(self, texts: Iterable[Text], *, convert_to_tensor: Literal[True], **options: Any) -> "torch.Tensor": ...
+    def encode(
+        self,
+        texts: Iterable[Text],
+        *,
+        convert_to_tensor: Literal[True],
+        prompt_name: str | None = ...,
+        **options: Unpack[EncodeOptions],
+    ) -> torch.Tensor: ...
 
     @overload
     def encode(
         self,
         texts: Iterable[Text],
         *,
-        window: int = ...,
-        progress: bool = ...,
-        prompt_name: str | None = ...,
-        show_progress_bar: bool | None = ...,
-        batch_size: int | None = ...,
-        device: "str | torch.device | None" = ...,
-        output_value: Literal["sentence_embedding"] = ...,
-        precision: Literal["float32"] = ...,
-        normalize_embeddings: bool = ...,
         convert_to_tensor: Literal[False] = ...,
-        convert_to_numpy: bool = ...,
+        prompt_name: str | None = ...,
+        **options: Unpack[EncodeOptions],
     ) -> numpy.ndarray: ...
 
     @validated
@@ -66,34 +63,47 @@ class MetaTexts(Similarities):
         window: Positive = 1000,
         progress: bool = False,
         prompt_name: str | None = None,
-        **habits: Any,
+        batch_size: Positive | None = None,
+        show_progress_bar: bool | None = None,
+        normalize_embeddings: bool = False,
+        convert_to_tensor: bool = False,
+        convert_to_numpy: bool = True,
+        output_value: Literal["sentence_embedding"] = "sentence_embedding",
+        precision: Literal["float32"] = "float32",
+        device: str | torch.device | None = None,
     ) -> Any:
-        """The vectors of texts, each the one that `nlp(text).vector` is where this pipe answers it.
+        """Return the meta-embeddings of texts, each equal to `nlp(text).vector` if this pipe answers it.
 
         The members, which may be any functions of Docs, are given Docs that do not stay.
 
         texts (Iterable): n texts, see SentenceBert.encode.
         window (int): texts that are worked on together. progress (bool): whether to show a progress bar.
-        prompt_name (None): the members have their own. habits: as of SentenceBert.encode.
+        prompt_name (None): the members have their own. For the other arguments see SentenceBert.encode.
         RETURNS (float32 (n, width)): in the order of the texts; zeros for a text that has none.
-        RAISES (TypeError): if what is given is not text, or the members decide on it. (ValueError): if the pipe is in
-            no pipeline.
+        RAISES (TypeError, ValueError): if a text is not text, a prompt is given, or the pipe is in no pipeline.
         """
-        given = habits if prompt_name is None else {**habits, "prompt_name": prompt_name}
-        theirs = MetaHabits.of(given, get_current_ops())
+        check_device(device, get_current_ops())
+        check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
+        if prompt_name is not None:
+            raise ValueError(Errors.META_PROMPT.format(given=prompt_name))
         nlp = self._in_pipeline.nlp
         if nlp is None or self.name not in nlp.pipe_names:
             raise ValueError(Errors.META_NOT_IN_PIPELINE.format(name=self.name))
         names, checked = nlp.pipe_names, checked_texts(texts)
         total = len(texts) if isinstance(texts, Sized) else None
         with nlp.select_pipes(enable=names[: names.index(self.name) + 1]):
-            docs = nlp.pipe(checked, batch_size=theirs.window(window))
-            shown = progress or bool(theirs.show_progress_bar)
-            docs = progress_of(docs, total=total, shown=shown, unit="texts")
-            rows = [doc_vectors.vector(doc, self.name) for doc in docs]
-            rows_or_empty = rows or [doc_vectors.vector(nlp(""), self.name)]  # which has the width
-            vectors = numpy.array(rows_or_empty, dtype="float32")
-        return theirs.form(vectors[: len(rows)])
+            docs = nlp.pipe(checked, batch_size=min(window, batch_size or window))
+            shown = progress or bool(show_progress_bar)
+            rows = [
+                doc_vectors.vector(doc, self.name) for doc in progress_of(docs, total=total, shown=shown, unit="texts")
+            ]
+            vectors = numpy.array(
+                rows or [doc_vectors.vector(nlp(""), self.name)], dtype="float32"
+            )  # which has the width
+        vectors = vectors[: len(rows)]
+        if normalize_embeddings:
+            vectors = unit_vectors(vectors)
+        return torch.from_numpy(vectors) if convert_to_tensor else vectors
 
     def vector(self, obj: Doc | Span | Token) -> numpy.ndarray:
         """The meta-embedding of any Doc, Span or Token, also of one that is not a row, from the members' vectors of it.

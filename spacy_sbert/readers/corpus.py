@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -52,17 +52,17 @@ class PairCorpus:
     @validated
     def __init__(
         self,
-        path: str | Path | list[str | Path] | None,
+        path: str | Path | Sequence[str | Path] | None,
         spans_key: Name = SPANS_KEY,
         limit: NonNegative = 0,
         format: str = AUTO,
-        members: list[str] | None = None,
+        members: Sequence[str] | None = None,
         score: str | None = None,
         label: str | None = None,
         min_score: float = 0.0,
         max_score: float = 1.0,
         header: bool = True,
-        missing: list[str] | None = None,
+        missing: Sequence[str] | None = None,
         shuffle_buffer: NonNegative = 0,
         seed: int = 0,
     ):

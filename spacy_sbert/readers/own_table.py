@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import numpy
 
-from ..errors.checks import validated
 from ..files.delimited import check_first_row
 from ..files.lines import format_suffix, plain_label
 from ..files.tables import column_names, read_objects, read_table
@@ -75,7 +74,6 @@ class OwnTable:
         return {name: value for name, value in found.items() if value is not None}
 
 
-@validated
 def find_table(
     path: Path,
     *,

@@ -3,12 +3,11 @@
 from itertools import islice
 from pathlib import Path
 
-from ..errors.checks import NonNegative, validated
+from ..errors.checks import NonNegative
 from ..files.lines import check_label, check_text, format_suffix, read_lines
 from ..files.tables import TABLES, read_table
 
 
-@validated
 def read_texts(
     path: Path, *, column: str | None = None, label: str | None = None, limit: NonNegative = 0
 ) -> tuple[list[str], list[str] | None]:

@@ -2,8 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
+import torch
 from pydantic import BaseModel, Field
+from thinc.api import torch2xp, xp2torch
 from thinc.types import Floats2d
 from transformers import PretrainedConfig
 
@@ -12,6 +15,7 @@ from ..layers.sigmoid import sigmoid
 from ..losses.parts.cross_entropy import softmax
 from .errors import Errors
 
+Activation = Callable[[torch.Tensor], torch.Tensor]
 # What makes the scores of n pairs of their k logits, float (n, k) each; softmax is over the k.
 ACTIVATIONS: dict[str, Callable[[Floats2d], Floats2d]] = {
     "sigmoid": sigmoid,
@@ -69,3 +73,13 @@ def activation_noted(config: PretrainedConfig) -> str | None:
     newer = getattr(config, "sentence_transformers", None) or {}
     found = (newer.get("activation_fn") if isinstance(newer, dict) else newer) or getattr(config, OLD_KEY, None)
     return None if found is None else str(found)
+
+
+def apply_activation(activation_fn: Activation, logits: Floats2d) -> Floats2d:
+    """Return the scores that a function of PyTorch makes of logits. RAISES (ValueError): if their shape is another."""
+    with torch.no_grad():
+        found = activation_fn(xp2torch(logits))
+    shape = tuple(found.shape) if torch.is_tensor(found) else type(found).__name__
+    if shape != logits.shape:
+        raise ValueError(Errors.RERANKER_ACTIVATION_SHAPE.format(given=shape, expected=logits.shape))
+    return cast(Floats2d, torch2xp(found.float()))

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NoReturn, cast
+from typing import cast
 
 import numpy
 from spacy.language import Language
@@ -28,7 +28,6 @@ from .checkpoint import state_of
 from .cross_encoder import CrossEncoder, PairLogits
 from .cuts import PairCuts
 from .errors import Errors, Warnings
-from .habits import AS_CONFIGURED
 from .objectives import OBJECTIVES
 from .ranking import Ranking
 from .tokenizer import Pair
@@ -53,7 +52,6 @@ DEFAULT_CONFIG = {
     default_config=DEFAULT_CONFIG,
     default_score_weights={"sts_spearman": 1.0, "sts_pearson": 0.0},
 )
-@validated
 def make_sbert_reranker(
     nlp: Language, name: str, model: Model, objective: str, scorer: Callable[..., Scores] | None, spans_key: Name
 ) -> "SentenceReranker":
@@ -123,18 +121,18 @@ class SentenceReranker(Ranking, PairPipe, SealedPipe):
         with self._notices.one_for_cuts():
             yield from super().pipe(stream, batch_size=batch_size)
 
-    def predict(self, docs: Iterable[Doc], **habits: NoReturn) -> list[numpy.ndarray | None]:
+    def predict(self, docs: Iterable[Doc]) -> list[numpy.ndarray | None]:
         """Score the Docs that have two members, without changing them.
 
         RETURNS (list): float32 (outputs,) for each, None for a Doc that is not a pair.
-        RAISES (TypeError): for what `CrossEncoder.predict` of sentence-transformers takes, see score_pairs.
+        RAISES (TypeError): for pairs of texts, which score_pairs takes.
         """
         docs = list(docs)
-        if others := [one for one in (*docs, *habits) if not isinstance(one, Doc)]:
+        if others := [one for one in docs if not isinstance(one, Doc)]:
             raise TypeError(Errors.RERANKER_PREDICT.format(name=self.name, given=shown(others[0])))
         pairs = [self._pair(doc) for doc in docs]
         known = [pair for pair in pairs if pair is not None]
-        scores = iter(self._score_window(known, AS_CONFIGURED) if known else [])  # no weights are loaded for nothing
+        scores = iter(self._score_window(known) if known else [])  # no weights are loaded for nothing
         return [None if pair is None else next(scores) for pair in pairs]
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[numpy.ndarray | None]) -> None:
@@ -160,7 +158,6 @@ class SentenceReranker(Ranking, PairPipe, SealedPipe):
         """The labels as `initialize` takes them, for `spacy init labels`."""
         return list(self.labels)
 
-    @validated
     def initialize(
         self,
         get_examples: Callable[[], Iterable[Example]],

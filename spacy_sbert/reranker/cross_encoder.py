@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
+from pydantic import Field
 from spacy.util import SimpleFrozenDict, registry
 from thinc.api import Model, torch2xp, xp2torch
 from thinc.types import Floats2d
 
 from ..encoder.concurrency import prepare_forks
 from ..encoder.loading import position_limit
-from ..errors.checks import MOST_OUTPUTS, Name, NonNegative, NonNegativeFloat, Range, validated
+from ..errors.checks import MOST_OUTPUTS, Name, NonNegative, NonNegativeFloat, validated
 from ..errors.configured import Configured
 from ..files.sealed_states import SealedModel
 from .activation import ACTIVATIONS, resolve_activation
@@ -19,6 +20,7 @@ from .shim import ClassifierShim
 from .tokenizer import Pair, PairTokenizer
 
 NO_SETTINGS: dict[str, object] = SimpleFrozenDict()
+Precision = Literal["float32", "bfloat16", "float16", "auto"]  # pairs are not rounded, nor batched as "reference"
 SHORTEST = 8  # a pair has up to four special tokens, and some text of both is to be read
 
 
@@ -91,14 +93,14 @@ class CrossEncoder(Configured[list[Pair], PairLogits], SealedModel[list[Pair], P
 @validated
 def cross_encoder(
     name: Name = "sentence-transformers/all-MiniLM-L6-v2",
-    n_outputs: Annotated[int, Range(0, MOST_OUTPUTS)] = 0,
+    n_outputs: Annotated[int, Field(ge=0, le=MOST_OUTPUTS)] = 0,
     activation: str = "auto",
     max_length: NonNegative = 0,
     max_batch_items: NonNegative = 0,
     tokenizer_config: dict[str, object] = NO_SETTINGS,
     transformer_config: dict[str, object] = NO_SETTINGS,
     trust_remote_code: bool = False,
-    precision: str = "float32",
+    precision: Precision = "float32",
     gradient_checkpointing: bool = False,
     frozen: Sequence[str] = (),
     max_grad_norm: NonNegativeFloat = 0.0,

@@ -35,6 +35,7 @@ class Errors(errors.Errors):
         "predict of '{name}' scores Docs that are pairs, as every pipe of spaCy does with Docs, got {given}. To score "
         "pairs of texts, as CrossEncoder.predict of sentence-transformers does, call score_pairs(pairs)."
     )
+    RERANKER_TWO_COUNTS = "Cannot rank with k = {k} and top_k = {top_k}: expected one of them. Leave one out."
     RERANKER_ONE_TEXT = "Cannot rank {given}: expected several texts, such as a list. Put a single text into a list."
     RERANKER_COUNT = (
         "Cannot find {given} best of {most} texts: expected a whole number, at least 1 and at most {most}, as k. Ask "

@@ -14,15 +14,13 @@ from ..encoder.engine.layout import padded_inputs
 from ..encoder.engine.passes import Pass, padded_passes
 from ..encoder.engine.runner import CPU_BUDGET, GPU_BUDGET
 from ..encoder.loading import Source, load_weights
-from ..encoder.options import INT8, PRECISIONS, REFERENCE, TransformerOptions
+from ..encoder.options import TransformerOptions
 from ..encoder.saved import SETTINGS_FILE
 from ..encoder.shim import TransformerShim
 from ..encoder.weights import check_architecture, check_weights
 from ..encoder.wordpieces import Wordpieces
 from .activation import forget_activation, note_activation
-from .errors import Errors
 
-ONLY_FOR_VECTORS = (REFERENCE, INT8)  # pairs are not batched so, and not rounded
 CPU_TRAINING_BUDGET = 512  # wordpieces in a part of a batch; more would be padding
 
 
@@ -38,9 +36,6 @@ class ClassifierShim(TransformerShim):
     """
 
     def __init__(self, name: str, *, n_outputs: int, max_batch_items: int, **config: Any):
-        if config.get("precision") in ONLY_FOR_VECTORS:
-            expected = ", ".join(precision for precision in PRECISIONS if precision not in ONLY_FOR_VECTORS)
-            raise ValueError(Errors.UNKNOWN_PRECISION.format(given=config["precision"], expected=expected))
         super().__init__(name, TransformerOptions(**config), max_batch_items=max_batch_items)
         self.n_outputs = n_outputs
 

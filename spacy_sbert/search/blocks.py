@@ -5,11 +5,11 @@ from math import isqrt
 from typing import Annotated
 
 import numpy
+from pydantic import Field
 
-from ..errors.checks import Range
 from .errors import Errors
 
-BlockBytes = Annotated[int, Range(4)]  # room for a product
+BlockBytes = Annotated[int, Field(ge=4)]  # room for a product
 BLOCK_BYTES = 2**23  # of products: 1448 by 1448 in float32, which wastes little below a diagonal
 
 

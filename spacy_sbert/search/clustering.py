@@ -1,21 +1,20 @@
 """Hierarchical clusters of a collection."""
 
 from math import isfinite
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy
 from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import fcluster
 from scipy.cluster.hierarchy import linkage as merge
 
-from ..errors.checks import Named, names_of, validated
+from ..errors.checks import validated
 from ..similarity import unit_length
 from ..similarity.rows import check_count, checked
 from .blocks import BLOCK_BYTES, slices
 from .errors import Errors
 
-Linkage = Annotated[Literal["average", "complete", "single"], Named()]
-LINKAGES = names_of(Linkage)
+Linkage = Literal["average", "complete", "single"]
 
 
 @validated
@@ -40,8 +39,6 @@ def hierarchical_clusters(
     """
     rows = unit_length(checked(vectors, "vectors", "float64"))
     n = len(rows)
-    if linkage not in LINKAGES:
-        raise ValueError(Errors.UNKNOWN_LINKAGE.format(given=linkage, expected=", ".join(LINKAGES)))
     if (n_clusters is None) == (threshold is None):
         raise ValueError(Errors.CLUSTERS_OR_THRESHOLD.format(n_clusters=n_clusters, threshold=threshold))
     if n_clusters is not None:

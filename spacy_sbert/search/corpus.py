@@ -5,7 +5,6 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors.checks import validated
 from ..errors.progress import progress_of
 from ..files.columns import Columns, read_columns
 from ..files.lines import format_suffix
@@ -37,7 +36,6 @@ class Corpus(NamedTuple):
         return [IndexRow(text, None if numbered else row) for text, row in zip(self.texts, self.rows, strict=True)]
 
 
-@validated
 def read_corpus(
     path: Path,
     column: str = TEXT,

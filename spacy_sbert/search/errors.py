@@ -31,7 +31,6 @@ class Errors(errors.Errors):
     SEARCH_OTHER_VECTORS = (
         "Cannot rescore by vectors of shape {given}: expected {expected}, the vectors that were quantised."
     )
-    SEARCH_UNKNOWN_KIND = "Unknown kind of index '{given}': expected one of {expected}."
     SEARCH_ROW_COUNT = "Given {given} texts or ids for {expected} vectors: expected one for each."
     SEARCH_NO_INDEX = "There is no index in {folder}. Build one, and save it there."
     SEARCH_BAD_INDEX = "The index is damaged: {path}: {reason}. Build it again."
@@ -78,14 +77,12 @@ class Errors(errors.Errors):
         "More than {most} pairs have a similarity of {score:g} or more, too many to keep all: give a higher min_score "
         "(--min-score), or say with k how many of the best you want."
     )
-    SEARCH_BAD_METHOD = "Unknown method '{given}': expected one of {expected}."
     SEARCH_NO_COUNT = "k-means needs to know how many clusters to find: give n_clusters (--n-clusters)."
     SEARCH_TOO_MANY = (
         "Cannot cluster {given} texts hierarchically: all their distances are kept, so at most {most} are expected. "
         'Use the method "communities" or "kmeans", or take a part of the texts.'
     )
     SEARCH_UNUSED_OPTIONS = "The method '{method}' takes no {given}: expected some of {expected}."
-    UNKNOWN_LINKAGE = "Unknown linkage '{given}': expected one of {expected}."
     CLUSTERS_OR_THRESHOLD = (
         "Cannot cluster with n_clusters = {n_clusters} and threshold = {threshold}: expected exactly one of them."
     )

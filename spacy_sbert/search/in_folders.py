@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..component.sbert import SentenceBert
-from ..errors.checks import Positive, validated
+from ..errors.checks import Positive
 from ..errors.progress import ticking
 from .encoder import check_encoder, identify
 from .index import VectorIndex
@@ -30,7 +30,6 @@ def is_of_stored(folder: Path) -> bool:
     return read_manifest(folder).vectors is not None
 
 
-@validated
 def search_folder(
     pipe: SentenceBert,
     folder: Path,

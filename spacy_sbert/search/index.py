@@ -16,7 +16,6 @@ from .blocks import check_widths, slices
 from .encoder import EncoderIdentity
 from .errors import Errors
 from .index_folder import (
-    KINDS,
     BuiltKind,
     FaissIndex,
     IndexRow,
@@ -110,9 +109,7 @@ class VectorIndex:
             differ, or the kind is unknown; (ImportError): if FAISS is not installed.
         SOURCE: Malkov and Yashunin 2018 (hnsw); Jégou et al. 2011, section 4 (ivf); Douze et al. 2024, FAISS.
         """
-        check("kind", kind, str)
-        if kind not in KINDS:
-            raise ValueError(Errors.SEARCH_UNKNOWN_KIND.format(given=kind, expected=", ".join(KINDS)))
+        check("kind", kind, BuiltKind)
         import_faiss()  # before blocks are made
         blocks = _unit_blocks(vectors if isinstance(vectors, Iterator) else _parts(vectors))
         first = next(blocks, None)
@@ -164,7 +161,6 @@ class VectorIndex:
             return faiss.downcast_index(self.index.storage).search(rows, k)
         return self.index.search(rows, k, params=faiss.SearchParametersIVF(nprobe=self.index.nlist))
 
-    @validated
     def save(self, folder: str | Path) -> None:
         """Write the index, what is known of it, and the rows to a folder; what stood there is replaced when all is
         written, and stays if that fails.
@@ -178,7 +174,6 @@ class VectorIndex:
         write_folder(Path(folder), manifest, lambda _: self.index, self.rows)
 
     @classmethod
-    @validated
     def load(cls, folder: str | Path, *, encoder: EncoderIdentity | None = None) -> "VectorIndex":
         """Read what `save` wrote. An index is data that FAISS parses: take it from those you trust.
 

@@ -10,12 +10,11 @@ import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy
 from pydantic import BaseModel, Field
 
-from ..errors.checks import Named, names_of
 from ..files.digests import file_digest
 from ..files.lock import Lock
 from ..files.sealed_json import parse_object
@@ -26,8 +25,7 @@ from .errors import Errors
 MANIFEST = "index.json"
 FORMAT = "spacy-sbert index 1"
 Kind = Literal["flat", "hnsw", "ivf", "ivfpq"]
-BuiltKind = Annotated[Literal["flat", "hnsw", "ivf"], Named()]  # by VectorIndex.build; "ivfpq" is of build_ivfpq
-KINDS = names_of(BuiltKind)
+BuiltKind = Literal["flat", "hnsw", "ivf"]  # by VectorIndex.build; "ivfpq" is of build_ivfpq
 LIMIT = 2**20  # bytes of index.json
 # The files of an index, and what a killed process left of one.
 BUILT = r"(index-[0-9a-f]{32}\.(faiss|lists)|rows-[0-9a-f]{32}\.jsonl|building-[0-9a-f]{32}-\w+\.(faiss|codes))"

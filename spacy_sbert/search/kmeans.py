@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy
 from numpy.typing import ArrayLike
+from pydantic import Field
 
-from ..errors.checks import Range, Seed, validated
+from ..errors.checks import Seed, validated
 from ..similarity import unit_length
 from ..similarity.rows import check_count, checked
 from .clustering import by_appearance
@@ -28,7 +29,7 @@ def import_kmeans() -> "type[KMeans]":
 
 @validated
 def kmeans_clusters(
-    vectors: ArrayLike, *, n_clusters: int, seed: Seed = 0, n_init: Annotated[int, Range(1, MOST_BEGINNINGS)] = 10
+    vectors: ArrayLike, *, n_clusters: int, seed: Seed = 0, n_init: Annotated[int, Field(ge=1, le=MOST_BEGINNINGS)] = 10
 ) -> numpy.ndarray:
     """Clusters whose vectors, made of length 1, are as near to their mean as k-means can bring them.
 

@@ -81,13 +81,11 @@ class Int8Vectors:
         blocks = slices(n, max(1, block_bytes // (4 * width)))
         return reduce(partial(best_of, k=k), map(search_block, blocks))
 
-    @validated
     def save(self, path: str | Path) -> None:
         """Write codes, low and step as plain arrays (.npz), whole or not at all."""
         write_arrays(Path(path), {"codes": self.codes, "low": self.low, "step": self.step})
 
     @classmethod
-    @validated
     def load(cls, path: str | Path) -> "Int8Vectors":
         """Read what `save` wrote. RAISES (ValueError): if the file is damaged, or another."""
         found = read_arrays(Path(path), {"codes": ("int8", 2), "low": ("float32", 1), "step": ("float32", 1)})
@@ -156,13 +154,11 @@ class BinaryVectors:
         scores, indices = map(numpy.stack, zip(*near, strict=True))
         return (scores if rescore else 1 - scores * numpy.float32(2 / self.width)), indices
 
-    @validated
     def save(self, path: str | Path) -> None:
         """Write bits and width as plain arrays (.npz), whole or not at all."""
         write_arrays(Path(path), {"bits": self.bits, "width": numpy.array([self.width], dtype="int64")})
 
     @classmethod
-    @validated
     def load(cls, path: str | Path) -> "BinaryVectors":
         """Read what `save` wrote. RAISES (ValueError): if the file is damaged, or another."""
         bits, widths = read_arrays(Path(path), {"bits": ("uint8", 2), "width": ("int64", 1)}).values()

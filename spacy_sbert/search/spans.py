@@ -1,13 +1,13 @@
 """Search over Spans of Docs: "which sentence in these documents says this?"."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
-from ..errors.checks import Named, Positive, shown, validated
+from ..errors.checks import Positive, shown, validated
 from ..hooks.most_similar import Query, SimilarSpan, query_vector, sentences, with_vectors
 from .blocks import check_widths
 from .errors import Errors
@@ -17,7 +17,7 @@ from .nearest import nearest
 from .shown_index import shown_index
 
 SAMPLE, SAME = 8, 0.9  # Spans that are looked for, and the cosine that one of them has with itself, approximated
-NamedUnit = Annotated[Literal["doc", "sent", "noun_chunks", "ents"], Named()]
+NamedUnit = Literal["doc", "sent", "noun_chunks", "ents"]
 Unit = NamedUnit | Callable[[Doc], Iterable[Span]]
 UNITS: dict[str, Callable[[Doc], Iterable[Span]]] = {
     "doc": lambda doc: [doc[:]],
@@ -38,8 +38,6 @@ def collect_spans(docs: Doc | Iterable[Doc], unit: Unit = "sent") -> Iterator[Sp
     RAISES (ValueError): for an unknown unit, if a sentence is not a row of the encoder, or from spaCy if a Doc has no
         sentence boundaries or no parse.
     """
-    if isinstance(unit, str) and unit not in UNITS:
-        raise ValueError(Errors.UNKNOWN_UNIT.format(given=unit, expected=", ".join(UNITS)))
     spans_of = UNITS[unit] if isinstance(unit, str) else unit
     return (span for doc in _docs(docs) if len(doc) for span in spans_of(doc))
 

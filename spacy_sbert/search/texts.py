@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy
 from numpy.typing import ArrayLike
 
 from ..component.sbert import SentenceBert
-from ..errors.checks import Cosine, Named, Positive, validated
+from ..errors.checks import Cosine, Positive, check, validated
 from ..errors.progress import progress_bar, ticking
 from ..files.result_tables import write_table  # noqa: F401  as the other functions behind the commands
 from ..similarity.rows import checked
@@ -20,7 +20,6 @@ from .encoder import identify
 from .errors import Errors
 from .index import VectorIndex
 from .index_folder import (
-    KINDS,
     MANIFEST,
     BuiltKind,
     IndexRow,
@@ -34,7 +33,7 @@ from .nearest import nearest
 from .similar_groups import similar_groups
 from .similar_pairs import check_kept, most_similar_pairs, pairs_above
 
-Method = Annotated[Literal["communities", "hierarchical", "kmeans"], Named()]
+Method = Literal["communities", "hierarchical", "kmeans"]
 KIND: BuiltKind = "hnsw"  # of an index, if nobody asks for another
 WINDOW = 2**12  # as many as `encode` takes together: texts whose vectors are in memory beside an index that is built
 MAX_HIERARCHICAL = 30_000  # texts, whose distances take 3.6 GB, and SciPy's copy of them as much
@@ -78,7 +77,6 @@ def encode_blocks(
             bar.update(part.stop - part.start)
 
 
-@validated
 def open_index(
     pipe: SentenceBert,
     corpus: Path,
@@ -296,15 +294,13 @@ def cluster_texts(
 
 def check_kind(kind: str | None) -> None:
     """RAISES (ValueError): if there is no such kind of index; None is any."""
-    if kind is not None and kind not in KINDS:
-        raise ValueError(Errors.SEARCH_UNKNOWN_KIND.format(given=kind, expected=", ".join(KINDS)))
+    check("kind", kind, BuiltKind | None)
 
 
 def check_method(method: str, options: Collection[str]) -> None:
     """RAISES (ValueError): if there is no such method of clustering, or it has no such options, or lacks one;
     (ImportError): if a package that it needs is not installed."""
-    if method not in METHODS:
-        raise ValueError(Errors.SEARCH_BAD_METHOD.format(given=method, expected=", ".join(METHODS)))
+    check("method", method, Method)
     _, known = METHODS[method]
     if unknown := ", ".join(sorted(set(options) - set(known))):
         raise ValueError(Errors.SEARCH_UNUSED_OPTIONS.format(method=method, given=unknown, expected=", ".join(known)))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from functools import partial
+from typing import Literal
 
 from spacy.tokens import Doc, Span
 from spacy.util import registry
@@ -10,12 +11,12 @@ from ..errors import Errors
 from ..errors.checks import Name, validated
 from . import SPANS_KEY, SpanGetter, members
 
-UNITS = ("doc", "sent", "doc+sent")
+Unit = Literal["doc", "sent", "doc+sent"]
 
 
 @registry.span_getters("spacy-sbert.sentence_spans.v1")  # type: ignore[attr-defined]
 @validated
-def sentence_spans(unit: str = "doc", spans_key: Name = SPANS_KEY) -> SpanGetter:
+def sentence_spans(unit: Unit = "doc", spans_key: Name = SPANS_KEY) -> SpanGetter:
     """Span getter of sentence encoders: one row a Doc, one a sentence, both, or one for each member of a pair.
 
     unit (str): "doc" for one row a Doc; "sent" for one a sentence (needs sentence boundaries: put a sentencizer,
@@ -26,8 +27,6 @@ def sentence_spans(unit: str = "doc", spans_key: Name = SPANS_KEY) -> SpanGetter
     RETURNS (Callable): from a list of Docs to a list of Spans a Doc, in the order of the text; none for an empty Doc.
     RAISES (ValueError): for an unknown unit; when called, if rows are to be sentences and a Doc has no boundaries.
     """
-    if unit not in UNITS:
-        raise ValueError(Errors.UNKNOWN_UNIT.format(given=unit, expected=", ".join(UNITS)))
     return partial(get_sentence_spans, unit=unit, spans_key=spans_key)
 
 

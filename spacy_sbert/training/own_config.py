@@ -8,7 +8,7 @@ from typing import Any, Literal
 import spacy
 from thinc.api import Config
 
-from ..errors.checks import Name, Positive, validated
+from ..errors.checks import Name, Positive
 from ..files.saved_config import check_value
 
 LONG = 20_000  # examples of which one epoch is enough, as in the paper
@@ -45,7 +45,6 @@ MEASURES = {kind: objective.measure for kind, objective in OBJECTIVES.items()}  
 Kind = Literal["graded", "binary", "labelled", "positives", "triplets", "classes"]
 
 
-@validated
 def own_config(
     train: Mapping[str, Any],
     dev: Mapping[str, Any],

@@ -11,7 +11,6 @@ from spacy.util import registry, resolve_dot_names
 from tqdm import tqdm
 from wasabi import Printer
 
-from ..errors.checks import validated
 from ..files.whole import writing
 from .errors import Notes
 from .log_file import append_to_log
@@ -39,7 +38,6 @@ UNKNOWN = "-"  # of one step alone, most of whose time an evaluation took, no sp
 
 
 @registry.loggers("spacy-sbert.ProgressLogger.v1")
-@validated
 def progress_logger(progress_bar: bool = True, output_file: str | Path | None = None) -> Setup:
     """Log as spaCy's ConsoleLogger does, with the loss of each objective and the speed of training.
 

@@ -7,19 +7,13 @@ from thinc.api import CupyOps
 
 from ..encoder.engine.inference import resolve_precision, warn_of_slow
 from ..encoder.engine.runner import CPU_BUDGET, GPU_BUDGET
-from ..encoder.options import PRECISIONS, REFERENCE, Precision
+from ..encoder.options import REFERENCE, Precision
 from ..encoder.transformer import RowTransformer, load
 from .errors import Errors
 from .texts import TextEncoder
 from .texts_encoder import TextsEncoder
 
-__all__ = ["Precision", "budget_of", "check_precision", "device_name", "set_precision", "texts_budget"]
-
-
-def check_precision(given: str) -> None:
-    """RAISES (ValueError): for an unknown precision."""
-    if given not in PRECISIONS:
-        raise ValueError(Errors.UNKNOWN_PRECISION.format(given=given, expected=", ".join(PRECISIONS)))
+__all__ = ["Precision", "budget_of", "device_name", "set_precision", "texts_budget"]
 
 
 def set_precision(encoder: TextsEncoder, precision: str, gpu_ids: Sequence[int]) -> None:

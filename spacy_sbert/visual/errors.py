@@ -31,7 +31,6 @@ class Errors(errors.Errors):
         "The tokens of these texts have {given} similarities to the texts of the other side: expected at most {most}, "
         'which a browser can hold. Draw sentences, or fewer texts, or set options = {{"tokens": False}}.'
     )
-    VISUAL_ORDER = "Unknown order '{given}' of texts: expected one of {expected}."
     VISUAL_NOT_TWO = (
         "Cannot draw the tokens of {given} texts: expected two Docs or Spans, or one Doc that has two sentences. Give "
         "two of them, on the command line with --limit 2."

@@ -11,7 +11,7 @@ from ..errors.checks import validated
 from ..similarity import unit_length
 from .errors import Errors
 from .matrix import Head, check_range, cosines_of, hundredths, range_of, shown_tokens, steps, table
-from .order import ORDERS, Order, similarity_order
+from .order import Order, similarity_order
 from .picture import Picture
 from .rows import Text, as_rows, language, row_vector, token_vectors, unit_rows
 
@@ -80,8 +80,6 @@ def heatmap(
 
 def _is_by_similarity(order: str | None, is_ordered: bool) -> bool:
     """Whether to order texts by their similarity; is_ordered: whether they are in an order, if nobody asks."""
-    if order not in (None, *ORDERS):
-        raise ValueError(Errors.VISUAL_ORDER.format(given=order, expected=", ".join(ORDERS)))
     return order == "similarity" or (order is None and not is_ordered)
 
 

@@ -1,14 +1,11 @@
 """The order of texts in which neighbours are similar."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy
 from scipy.cluster.hierarchy import leaves_list, linkage
 
-from ..errors.checks import Named, names_of
-
-Order = Annotated[Literal["similarity", "given"], Named()]
-ORDERS = names_of(Order)
+Order = Literal["similarity", "given"]
 
 
 def similarity_order(cosines: numpy.ndarray) -> list[int]:

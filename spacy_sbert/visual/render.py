@@ -2,19 +2,19 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from inspect import signature
-from typing import Annotated, Literal, overload
+from typing import Literal, overload
 
 from spacy.tokens import Doc, Span
 from spacy.util import is_in_jupyter
 
-from ..errors.checks import Named, validated
+from ..errors.checks import validated
 from .errors import Errors
 from .heatmap import heatmap
 from .picture import Picture
 from .scatter import check_projection, scatter
 from .tokens import tokens
 
-Style = Annotated[Literal["heatmap", "map", "tokens"], Named()]
+Style = Literal["heatmap", "map", "tokens"]
 STYLES: dict[str, Callable[..., Picture]] = {"heatmap": heatmap, "map": scatter, "tokens": tokens}
 
 

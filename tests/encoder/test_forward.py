@@ -180,7 +180,7 @@ def test_the_whole_gradient_is_clipped(make_nlp, examples, encoder):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"precision": "int4"}, "Unknown precision 'int4'"),
+        ({"precision": "int4"}, "precision = 'int4'"),
         ({"mini_batch_size": -3}, "mini_batch_size = -3"),
         ({"frozen": ["encoder.layer.9"]}, r"Cannot freeze 'encoder\.layer\.9'"),
         ({"frozen": "abc"}, "frozen = 'abc': expected a list"),

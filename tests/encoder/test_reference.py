@@ -92,3 +92,9 @@ def test_no_budget_beside_it(make_nlp):
     with pytest.raises(ValueError, match='max_batch_items = 64 and precision = "reference"'):
         budget_of(transformer, 64, [])
     assert budget_of(transformer, 0, []) > 0
+
+
+def test_not_for_pairs(make_nlp, tiny_bert):
+    nlp = make_nlp()
+    with pytest.raises(ValueError, match="Cannot use precision = 'reference': expected 'float32'"):
+        nlp.add_pipe("sbert_reranker", config={"model": {"name": str(tiny_bert), "precision": "reference"}})

@@ -145,6 +145,11 @@ def test_limit_of_minilm_is_256_not_the_tokenizers_512(minilm):
     assert not doc[254].has_vector and doc[253].has_vector  # [CLS] and [SEP] take two places
 
 
+def test_unknown_overflow(make_nlp):
+    with pytest.raises(ValueError, match="Cannot use overflow = 'stride': expected 'truncate' or 'windows'"):
+        make_nlp(model={"overflow": "stride"})
+
+
 def test_roberta_positions(tmp_path, tiny_bert):
     """RoBERTa counts positions from padding_idx + 1: 514 of them are room for 512 wordpieces."""
     from transformers import RobertaConfig, RobertaModel

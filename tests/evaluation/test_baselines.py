@@ -144,7 +144,7 @@ def test_bad_word_counts(tmp_path, text, message):
 
 def test_word_counts(counts, nlp):
     assert read_counts(counts) == {"the": 700, "cat": 200, "dog": 100}
-    with pytest.raises(ValueError, match="a = 0: expected more than 0"):
+    with pytest.raises(ValueError, match="a = 0: expected greater than 0"):
         SmoothInverseFrequency(nlp, counts, a=0)
 
 

@@ -66,7 +66,7 @@ def test_weights_are_the_configs():
 
 def test_errors():
     for dims in ([0], [-1, 3], [2**16 + 1]):
-        with pytest.raises(ValueError, match=r"Cannot use dims = .* expected a list of 1 to 65536"):
+        with pytest.raises(ValueError, match=r"Cannot use dims = .* expected "):
             MatryoshkaLoss(CosineSimilarityLoss(), dims)
     for dims in ([], [4, 4]):
         with pytest.raises(ValueError, match=r"cannot work with dims = .* expected positive numbers, each once"):

@@ -175,5 +175,5 @@ def test_errors(build):
         build()((MEMBERS[:2], [DISTINCT[0], DISTINCT[1][:6]]), True)
     with pytest.raises(ValueError, match="takes examples of 2 or 3 members, got 1"):
         build()((MEMBERS[:1], DISTINCT[:1]), True)
-    with pytest.raises(ValueError, match="Cannot use mini_batch_size = 0: expected 1 or more"):
+    with pytest.raises(ValueError, match="Cannot use mini_batch_size = 0: expected greater than or equal to 1"):
         CachedMultipleNegativesRankingLoss(0)

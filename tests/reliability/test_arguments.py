@@ -6,18 +6,12 @@ import numpy
 import pytest
 import spacy
 from counting import parts
-from pipelines import make_example
 from wrong_settings import MANY, NUMBERS, PROMISE, entry_points, target, validated_functions
 
-from spacy_sbert import bulk, cards, interchange, meta, readers, search, visual
-from spacy_sbert.evaluation.baselines import make_baseline
+from spacy_sbert import bulk, interchange, meta, readers, search, visual
 from spacy_sbert.hooks.most_similar import most_similar
 from spacy_sbert.interchange.distillation import distill_static
-from spacy_sbert.meta.corpus import ShortSentences, read_sentences
-from spacy_sbert.meta.fitting import set_method
-from spacy_sbert.readers.texts import read_texts as read_drawn
 from spacy_sbert.search import texts as of_files
-from spacy_sbert.search.corpus import read_corpus
 
 TEXT = "A man is eating food. The dog ran fast. He cannot go."
 RNG = numpy.random.default_rng(0)
@@ -40,7 +34,7 @@ DATA = {
     "teacher",
 }
 DATA |= {"get_examples", "pipe", "source", "estimator", "text", "columns", "labels", "index", "encoder", "sbert"}
-DATA |= {"first", "second", "jupyter", "target"}
+DATA |= {"first", "second", "jupyter", "target", "pairs", "device", "activation_fn"}
 LATER = {"number as text", "unknown"}
 RIGHT = {  # by the argument's name, with the reason; what flags are, what may be None and defaults go without saying
     "batch_size": MANY,  # no more than there are
@@ -105,22 +99,24 @@ def calls(nlp, folder):
     corpus, pairs, missing = folder / "corpus.txt", folder / "pairs.csv", folder / "none"
     index, binary = search.VectorIndex.build(ROWS), search.BinaryVectors.of(ROWS)
     int8 = search.Int8Vectors.fit(ROWS).apply(ROWS)
-    example = make_example(nlp, "a man", "the dog", 0.5)
     of_file = {"pipe": sbert, "corpus": corpus}
     clustered = {"vectors": ROWS, "n_clusters": 3}
     written = {"input_path": corpus, "output_path": folder / "out.npy", "overwrite": True, "restart": True}
     no_columns = {"column": {"empty text", *LATER}}  # a .txt file has none
     two_texts = {"nlp": nlp, "first": "a", "second": "b", "score": 0.5}
-    new_method = {"nlp": nlp, "name": "sbert_meta", "method": None, "size": None, "options": {}}
     return {
         "component.text_pipe.TextPipe.encode": (sbert.encode, {"texts": ["a man", "the dog"]}, {}),
-        "component.text_pipe.TextPipe.calibrate": (sbert.calibrate, {"texts": ["a man", "the dog"]}, {}),
         "component.text_pipe.TextPipe.pipe": (sbert.pipe, {"stream": [doc]}, {}),
         "component.text_pipe.TextPipe._call": (sbert.predict, {"docs": [doc]}, {}),
-        "component.sbert.SentenceBert.initialize": (sbert.initialize, {"get_examples": lambda: [example]}, {}),
         "meta.texts.MetaTexts.encode": (combined.encode, {"texts": ["a man", "the dog"]}, {}),
         "meta.component.SentenceMeta.pipe": (combined.pipe, {"stream": [doc]}, {}),
         "reranker.component.SentenceReranker.pipe": (reranker.pipe, {"stream": [doc]}, {}),
+        "reranker.ranking.Ranking.score_pairs": (reranker.score_pairs, {"pairs": [("a man", "the dog")]}, {}),
+        "reranker.ranking.Ranking.rank": (
+            reranker.rank,
+            {"query": "a man", "texts": ["the dog"]},
+            {"k": {"none"}, "top_k": {"none", *MANY}},
+        ),
         "hooks.most_similar.most_similar": (most_similar, {"text": doc, "query": "a man"}, {}),
         "search.spans.SpanSearch.__init__": (search.SpanSearch, {"spans": list(doc.sents)}, {}),
         "search.spans.SpanSearch.search": (spans.search, {"query": "a man"}, {}),
@@ -147,7 +143,6 @@ def calls(nlp, folder):
         "search.texts.mine_texts": (of_files.mine_texts, of_file, no_columns),
         "search.texts.group_texts": (of_files.group_texts, {**of_file, "min_score": 0.5}, no_columns),
         "search.texts.cluster_texts": (of_files.cluster_texts, of_file, no_columns),
-        "search.corpus.read_corpus": (read_corpus, {"path": corpus}, no_columns),
         "bulk.run.encode_file": (
             bulk.encode_file,
             {"sbert": sbert, **written},
@@ -158,15 +153,10 @@ def calls(nlp, folder):
             {"source": folder / "texts", "target": folder / "vectors", "pipeline": folder / "nlp", "restart": True},
             {"large": MANY},
         ),
-        "bulk.pipe.load_pipe": (bulk.load_pipe, {}, {"name": {"none", *LATER}}),  # of a new pipe
         "meta.concatenation.Concatenation.__init__": (meta.Concatenation, {}, {}),
         "meta.gcca.GCCA.__init__": (meta.GCCA, {}, {}),
         "meta.estimator.MetaEmbedding.__init__": (meta.SVD, {}, {}),
         "meta.autoencoder.CrossViewAutoencoder.__init__": (meta.CrossViewAutoencoder, {}, {}),
-        "meta.methods.make_estimator": (meta.make_estimator, {"method": "svd"}, {}),
-        "meta.corpus.ShortSentences.__init__": (ShortSentences, {"nlp": nlp, "texts": list}, {}),
-        "meta.corpus.read_sentences": (read_sentences, {"path": corpus}, {}),
-        "meta.fitting.set_method": (set_method, new_method, {"name": LATER, "options": {"dict"}}),  # of a new pipe
         "readers.convert.convert": (
             readers.convert,
             {"input_path": pairs, "output_path": folder / "out.spacy"},
@@ -178,15 +168,12 @@ def calls(nlp, folder):
             two_texts,
             {"spans_key": LATER, "score": NUMBERS},
         ),  # see the losses
-        "evaluation.baselines.make_baseline": (make_baseline, {"name": "tf-idf"}, {"powers": ANY_LIST, "seed": SEEDS}),
         "interchange.exporting.export_folder": (interchange.export_folder, {"nlp": nlp, "path": missing}, {}),
         "interchange.importing.import_folder": (
             interchange.import_folder,
             {"source": str(folder / "exported")},
             {"name": LATER},
         ),
-        "cards.facts.describe": (cards.describe, {"nlp": nlp}, {"name": {"none", "empty text", *LATER}}),
-        "readers.texts.read_texts": (read_drawn, {"path": corpus}, {"limit": {"zero", *MANY}}),
         "visual.render.render": (visual.render, {"docs": doc, "jupyter": False}, {"options": {"none", "dict"}}),
         "visual.heatmap.heatmap": (visual.heatmap.heatmap, {"docs": doc}, {}),
         "visual.scatter.scatter": (visual.scatter.scatter, {"docs": doc, "labels": [0, 1, 1]}, {}),
@@ -204,25 +191,10 @@ ELSEWHERE = {  # tried as registered functions, or with them
     "meta.component.SentenceMeta.__init__",
     "reranker.component.SentenceReranker.__init__",
     "meta.static.SmoothInverseFrequency.__init__",
-    "component.sbert.SentenceBert.classify",  # below
     "search.ivfpq.build_ivfpq",  # by the commands, see test_options
-    "search.in_folders.search_folder",
-    "readers.own_table.find_table",
-    "training.own_config.own_config",
 }
 FILES = {  # whose only settings are paths, which tests of files try
-    "search.index.VectorIndex.save",
-    "search.index.VectorIndex.load",
-    "search.quantization.Int8Vectors.save",
-    "search.quantization.Int8Vectors.load",
-    "search.quantization.BinaryVectors.save",
-    "search.quantization.BinaryVectors.load",
-    "search.texts.open_index",
-    "evaluation.examples.evaluate",
-    "evaluation.suite.evaluate_suites",
-    "meta.fitting.fit_meta",
     "meta.component.SentenceMeta.initialize",
-    "reranker.component.SentenceReranker.initialize",
 }
 
 

@@ -1,4 +1,4 @@
-"""What users of sentence-transformers' CrossEncoder type: taken where it means the same, else our way is told."""
+"""The arguments of `score_pairs` and `rank`, with those of sentence-transformers' CrossEncoder."""
 
 import numpy
 import pytest
@@ -6,6 +6,7 @@ import torch
 from sentence_transformers import CrossEncoder
 
 from spacy_sbert import find_reranker
+from spacy_sbert.reranker.cross_encoder import CrossEncoder as OurCrossEncoder
 
 TEXTS = ["the cat sat on the mat", "a man is eating food", "dog", "someone is having a meal", "he ran fast"]
 PAIRS = [("a man is eating", text) for text in TEXTS]
@@ -20,11 +21,6 @@ def both(make_reranker, make_classifier):
         return find_reranker(make_reranker(folder)), CrossEncoder(str(folder), device="cpu")
 
     return make
-
-
-@pytest.fixture
-def reranker(make_reranker):
-    return find_reranker(make_reranker())
 
 
 @pytest.mark.parametrize(
@@ -54,58 +50,105 @@ def test_the_results_of_rank(both, given, capsys):
     assert "5/5" in capsys.readouterr().err
 
 
-def test_what_asks_for_what_is_done_anyway(both):
-    """Defaults of sentence-transformers, and what its users write beside them."""
-    reranker, _ = both(1)
-    done = {"device": "cpu", "num_workers": 0, "pool": None, "convert_to_numpy": True, "convert_to_tensor": False}
-    assert numpy.array_equal(reranker.score_pairs(PAIRS, **done), reranker.score_pairs(PAIRS))
-    assert reranker.rank("a", TEXTS, apply_softmax=False, **done) == reranker.rank("a", TEXTS)
+def test_no_more_pairs_than_a_batch_has_are_scored_together(both, monkeypatch):
+    reranker, seen = both(1)[0], []
+    expected, predict = reranker.score_pairs(PAIRS), OurCrossEncoder.predict
 
+    def watched(self, pairs):
+        seen.append(len(pairs))
+        return predict(self, pairs)
 
-@pytest.mark.parametrize(
-    ("given", "remedy"),
-    [
-        ({"device": "cuda"}, r"spacy\.require_gpu\(\)"),
-        ({"pool": {"processes": []}}, "n_process = 2"),
-        ({"chunk_size": 10}, "window by window"),
-        ({"prompt": "query: "}, "before the texts of the pairs"),
-        ({"prompt_name": "query"}, "before the texts of the pairs"),
-        ({"num_workers": 2}, "leave it out"),
-    ],
-)
-def test_what_means_something_else(reranker, given, remedy):
-    for call in (lambda: reranker.score_pairs(PAIRS, **given), lambda: reranker.rank("a", TEXTS, **given)):
-        with pytest.raises(TypeError, match=f"(score_pairs|rank) does not take {next(iter(given))}: .*{remedy}"):
+    monkeypatch.setattr(OurCrossEncoder, "predict", watched)
+    assert numpy.allclose(reranker.score_pairs(iter(PAIRS), batch_size=2), expected, atol=1e-6)
+    found = reranker.rank("a man is eating", TEXTS, batch_size=4)
+    assert [one.index for one in found] == (-expected).argsort().tolist()
+    assert seen == [2, 2, 1, 4, 1]
+    for call in (lambda: reranker.score_pairs(PAIRS, batch_size=0), lambda: reranker.rank("a", TEXTS, batch_size=0)):
+        with pytest.raises(ValueError, match="batch_size = 0"):
             call()
 
 
-@pytest.mark.parametrize("given", [PAIRS, PAIRS[0], [""]])
-def test_predict_is_that_of_spacy(reranker, given):
-    for others in ({}, {"batch_size": 32, "show_progress_bar": True}):
-        with pytest.raises(TypeError, match=r"predict of 'sbert_reranker' scores Docs .* call score_pairs\(pairs\)"):
-            reranker.predict(given, **others)
+def test_the_device_of_the_pipeline(both):
+    reranker, _ = both(1)
+    assert numpy.array_equal(reranker.score_pairs(PAIRS, device="cpu"), reranker.score_pairs(PAIRS))
+    assert reranker.rank("a", TEXTS, device="cpu") == reranker.rank("a", TEXTS)
 
 
-SHAPE = r"of logits of shape \(5, 1\): expected a tensor of the same shape"
-REFUSED = [
-    (lambda one: one.score_pairs(PAIRS, activation_fn=torch.mean), ValueError, SHAPE),
-    (lambda one: one.score_pairs(PAIRS, activation_fn=lambda logits: logits.tolist()), ValueError, SHAPE),
-    (lambda one: one.score_pairs(PAIRS, activation_fn="sigmoid"), ValueError, "expected a function"),
-    (lambda one: one.score_pairs(PAIRS, apply_softmax=True), ValueError, "Softmax of a single output is always 1"),
-    (lambda one: one.score_pairs(PAIRS, convert_to_numpy=False), TypeError, "convert_to_tensor = True"),
-    (lambda one: one.score_pairs(PAIRS[0]), TypeError, "pair number 0, 'a man is eating': .*single pair into a list"),
-    (lambda one: one.score_pairs(PAIRS, colour="red"), TypeError, "unexpected keyword argument 'colour'"),
-    (lambda one: one.rank("a", TEXTS, colour="red"), TypeError, "unexpected keyword argument 'colour'"),
-    (lambda one: one.rank("a", TEXTS, top_k=0), ValueError, "top_k = 0: expected 1 or more"),
-    (lambda one: one.rank("a", TEXTS, batch_size=0), ValueError, "batch_size = 0"),
-    (lambda one: one.rank("a", TEXTS, return_documents=False), TypeError, "return_documents = False"),
-    (lambda one: one.rank("a", TEXTS, convert_to_tensor=True), TypeError, "convert_to_tensor: .*is a float"),
-    (lambda one: one.rank("a", TEXTS, apply_softmax=True), TypeError, "apply_softmax: .*always 1"),
-    (lambda one: one.rank("a", TEXTS, k=2, top_k=2), TypeError, "top_k beside k"),
-]
+def test_an_activation_is_only_that_of_its_call(both):
+    reranker, _ = both(1)
+    before = reranker.score_pairs(PAIRS)
+    assert not numpy.allclose(reranker.score_pairs(PAIRS, activation_fn=torch.nn.Identity()), before)
+    assert numpy.array_equal(reranker.score_pairs(PAIRS), before)
 
 
-@pytest.mark.parametrize(("use", "error", "message"), REFUSED)
-def test_refused(reranker, use, error, message):
-    with pytest.raises(error, match=message):
-        use(reranker)
+@pytest.mark.parametrize("wrong", [torch.mean, lambda logits: logits.tolist(), lambda logits: logits[:, 0]])
+def test_an_activation_that_makes_something_else(both, wrong):
+    with pytest.raises(ValueError, match=r"of logits of shape \(5, 1\): expected a tensor of the same shape"):
+        both(1)[0].score_pairs(PAIRS, activation_fn=wrong)
+
+
+def test_softmax_of_one_score(both):
+    with pytest.raises(ValueError, match=r"Softmax of a single output is always 1\. Leave apply_softmax out"):
+        both(1)[0].score_pairs(PAIRS, apply_softmax=True)
+
+
+@pytest.mark.parametrize(
+    ("function", "given"),
+    [
+        *[
+            (name, given)
+            for name in ("score_pairs", "rank")
+            for given in (
+                {"device": "cuda"},
+                {"activation_fn": "sigmoid"},
+                {"batch_size": 0},
+                {"batch_size": True},
+                {"show_progress_bar": "no"},
+                {"progress": 1},
+            )
+        ],
+        ("score_pairs", {"convert_to_numpy": False}),
+        ("score_pairs", {"convert_to_tensor": "yes"}),
+        ("score_pairs", {"apply_softmax": 1}),
+        ("rank", {"return_documents": False}),
+        ("rank", {"top_k": 0}),
+        ("rank", {"k": 1.5}),
+        ("rank", {"k": True}),
+    ],
+    ids=str,
+)
+def test_wrong_values(both, function, given):
+    reranker, _ = both(1)
+    call = {
+        "score_pairs": lambda: reranker.score_pairs(PAIRS, **given),
+        "rank": lambda: reranker.rank("a", TEXTS, **given),
+    }
+    with pytest.raises(ValueError, match=f"Cannot use {next(iter(given))} = "):
+        call[function]()
+
+
+def test_two_counts(both):
+    with pytest.raises(ValueError, match="k = 2 and top_k = 2: expected one of them"):
+        both(1)[0].rank("a", TEXTS, k=2, top_k=2)
+
+
+@pytest.mark.parametrize(
+    "given", [{"pool": None}, {"chunk_size": 10}, {"prompt": "query: "}, {"colour": "red"}], ids=str
+)
+def test_unknown_arguments(both, given):
+    reranker, _ = both(1)
+    for call in (lambda: reranker.score_pairs(PAIRS, **given), lambda: reranker.rank("a", TEXTS, **given)):
+        with pytest.raises(TypeError, match="got an unexpected keyword argument"):
+            call()
+
+
+@pytest.mark.parametrize("given", [PAIRS, PAIRS[0], [["a", "b"]], [""]])
+def test_predict_is_that_of_spacy(both, given):
+    reranker, _ = both(1)
+    with pytest.raises(TypeError, match=r"predict of 'sbert_reranker' scores Docs .* call score_pairs\(pairs\)"):
+        reranker.predict(given)
+
+
+def test_a_single_pair(both):
+    with pytest.raises(TypeError, match=r"pair number 0, 'a man is eating': .*Put a single pair into a list"):
+        both(1)[0].score_pairs(PAIRS[0])

@@ -256,7 +256,7 @@ def test_refused(make_reranker, use, error, message):
         ({"model": {"activation": "tanh"}}, "Unknown activation 'tanh'"),
         ({"model": {"n_outputs": -1}}, "n_outputs = -1"),
         ({"model": {"max_batch_items": -1}}, "max_batch_items = -1"),
-        ({"model": {"precision": "float8"}}, "Unknown precision 'float8'"),
+        ({"model": {"precision": "float8"}}, "precision = 'float8'"),
         ({"model": {"activation": "softmax"}}, "Softmax of a single output is always 1"),
         ({"model": {"n_outputs": 3}}, "gives 3 numbers a pair: expected one"),
     ],

@@ -173,10 +173,10 @@ def test_refused(pipe, corpus, tmp_path, monkeypatch):
     (tmp_path / "one.txt").write_text("a\n")
     for work, message in [
         (lambda: search_texts(pipe, corpus, ["a", " "]), "which has no vector: it has no text"),
-        (lambda: search_texts(pipe, corpus, ["a"], index=tmp_path / "i", kind="lsh"), "Unknown kind of index 'lsh'"),
+        (lambda: search_texts(pipe, corpus, ["a"], index=tmp_path / "i", kind="lsh"), "Cannot use kind = 'lsh'"),
         (lambda: mine_texts(pipe, tmp_path / "one.txt"), "holds one text"),
-        (lambda: mine_texts(pipe, corpus, min_score=2), "min_score = 2: expected -1 to 1"),
-        (lambda: cluster_texts(pipe, corpus, method="dbscan"), "Unknown method 'dbscan': expected one of communities"),
+        (lambda: mine_texts(pipe, corpus, min_score=2), "min_score = 2: expected less than or equal to 1"),
+        (lambda: cluster_texts(pipe, corpus, method="dbscan"), "Cannot use method = 'dbscan': expected 'communities'"),
         (lambda: cluster_texts(pipe, corpus, method="kmeans"), "how many clusters"),
         (
             lambda: cluster_texts(pipe, corpus, linkage="single"),

@@ -157,8 +157,9 @@ def many(count):
         ([made("One.", [1, 0]), made("Two.", [numpy.nan, 0])], {}, "Row 1 of the vectors is not finite"),
         (NLP("One. Two."), {}, "Cannot draw the sentences of 'One. Two.': the Doc has no sentence boundaries"),
         (many(2), {"low": 0.5, "high": 0.5}, "similarities from 0.5 to 0.5"),
-        (many(2), {"order": "size"}, "Unknown order 'size' of texts: expected one of similarity, given"),
-        (["A man.", "A dog."], {}, r"Cannot draw 'A man.', number 0 \(from 0\).*expected Docs and Spans"),
+        (many(2), {"order": "size"}, "Cannot use order = 'size': expected 'similarity' or 'given'"),
+        (many(2), {"high": float("nan")}, "Cannot use high = nan: expected a finite number"),
+        (many(2), {"low": -1.0, "high": 0.0}, "similarities from -1.0 to 0.0"),
         (many(2), {"labels": ["a", "b"]}, "The style 'heatmap' has no option 'labels': expected some of columns, tok"),
     ],
 )

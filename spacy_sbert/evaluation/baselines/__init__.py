@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from spacy.language import Language
 
-from ...errors.checks import NonNegative, Width, validated
+from ...errors.checks import NonNegative, Width
 from ..errors import Errors
 from ..sources import Source
 from .power_means import POWERS, PowerMeans
@@ -36,7 +36,6 @@ COUNTS = (
 GivenT = TypeVar("GivenT")
 
 
-@validated
 def make_baseline(
     name: str,
     *,
