@@ -29,7 +29,8 @@ def make_lengths():
 
 @pytest.fixture
 def load(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    for folder in ("scripts", "benchmarks/papers"):
+        monkeypatch.syspath_prepend(str(ROOT / folder))
     return importlib.import_module
 
 
