@@ -1,4 +1,4 @@
-"""project.yml: every command of the workflows runs, and the sample is what it says."""
+"""Both project.yml: every command of the workflows runs, and the sample is what it says."""
 
 import json
 import re
@@ -26,6 +26,16 @@ def project(tmp_path):
     return tmp_path
 
 
+@pytest.fixture
+def papers(project):
+    """Return the project of the papers' experiments, in a copy of the repository."""
+    folder = project / "benchmarks" / "papers"
+    folder.mkdir(parents=True)
+    for file in (ROOT / "benchmarks" / "papers").glob("*.[py][ym]*"):
+        shutil.copy(file, folder)
+    return folder
+
+
 def run(project, name, *arguments):
     return typed("project", "run", name, ".", *arguments, folder=project)
 
@@ -37,7 +47,8 @@ def run_anew(project, name):
 
 def use_tiny_bert(project, tiny_bert):
     """Two steps of every shipped config, for the random tiny BERT."""
-    for file in (project / "configs").glob("*.cfg"):
+    root = project if (project / "configs").is_dir() else project.parent.parent
+    for file in (root / "configs").glob("*.cfg"):
         text = file.read_text(encoding="utf8").replace("sentence-transformers/all-MiniLM-L6-v2", str(tiny_bert))
         text = re.sub(r"(max_steps) = 0", r"\1 = 2", re.sub(r"(eval_frequency) = .*", r"\1 = 1", text))
         file.write_text(text, encoding="utf8")
@@ -93,12 +104,12 @@ def test_a_table_to_score_on_is_checked_before_training(project, tiny_bert):
 
 
 @pytest.mark.spacy_transformers
-def test_two_step_workflow(project, tiny_bert):
-    use_tiny_bert(project, tiny_bert)
-    succeed(project, "two-step")
-    assert json.loads((project / "metrics" / "two_step.json").read_text())["pairs"] == 160
+def test_two_step_workflow(papers, tiny_bert):
+    use_tiny_bert(papers, tiny_bert)
+    succeed(papers, "two-step", "--vars.encoder", tiny_bert, "--vars.epochs", 0, "--vars.max_steps", 2)
+    assert json.loads((papers / "metrics" / "two_step.json").read_text())["pairs"] == 160
     start, after = (
-        spacy.load(project / "training" / name / model).get_pipe("transformer").model.layers[0].shims[0]
+        spacy.load(papers / "training" / name / model).get_pipe("transformer").model.layers[0].shims[0]
         for name, model in (("nli", "model-best"), ("two_step", "model-last"))
     )
     before = dict(start._model.named_parameters())
@@ -114,44 +125,47 @@ def zipped(path, folder, files):
 
 
 @pytest.mark.spacy_transformers
-def test_nli_workflow(project, tiny_bert, monkeypatch):
+def test_nli_workflow(papers, tiny_bert, monkeypatch):
     """From zips that are laid out as the official ones: both are trained on in one epoch, as one file."""
     train, dev = ((ROOT / "assets" / f"nli-{part}.jsonl").read_text().splitlines() for part in ("train", "dev"))
     skipped = json.dumps({"gold_label": "-", "sentence1": "A man.", "sentence2": "A dog."})
     snli = {"snli_1.0_train.jsonl": [*train[:40], skipped], "snli_1.0_dev.jsonl": dev[:20], "README.txt": ["SNLI"]}
     multinli = {"multinli_1.0_train.jsonl": train[40:81], "multinli_1.0_dev_matched.jsonl": dev[20:50]}
-    zipped(project / "assets" / "snli_1.0.zip", "snli_1.0/", {**snli, "snli_1.0_test.jsonl": dev[:3]})
-    zipped(project / "assets" / "multinli_1.0.zip", "multinli_1.0/", multinli)
-    monkeypatch.chdir(project)
+    (papers / "assets").mkdir()
+    zipped(papers / "assets" / "snli_1.0.zip", "snli_1.0/", {**snli, "snli_1.0_test.jsonl": dev[:3]})
+    zipped(papers / "assets" / "multinli_1.0.zip", "multinli_1.0/", multinli)
+    monkeypatch.chdir(papers)
     settings = ("--vars.encoder", tiny_bert, "--vars.eval_frequency", 4)
-    done = succeed(project, "nli", *settings)
-    nlp = spacy.load(project / "training" / "official_nli" / "model-last")
+    done = succeed(papers, "nli", *settings)
+    nlp = spacy.load(papers / "training" / "official_nli" / "model-last")
     assert len(nlp.config["paths"]["train"]) == 2
     schedule = nlp.config.interpolate()["training"]["optimizer"]["learn_rate"]
     assert PairCorpus(**{k: v for k, v in schedule["corpus"].items() if k != "@readers"}).count() == 81
     assert re.findall(r"^ +0 +(\d+) ", done.stdout, re.MULTILINE) == ["0", "4"], "the pair left over joins a batch"
-    assert json.loads((project / "metrics" / "official_nli.json").read_text())["pairs"] == 160
-    assert json.loads((project / "metrics" / "official_nli_labels.json").read_text())["pairs"] == 30
+    assert json.loads((papers / "metrics" / "official_nli.json").read_text())["pairs"] == 160
+    assert json.loads((papers / "metrics" / "official_nli_labels.json").read_text())["pairs"] == 30
     streamed = ("--vars.epochs", -1, "--vars.max_steps", 3, "--vars.shuffle_buffer", 50, "--vars.eval_frequency", 3)
-    succeed(project, "fit-official-nli", *settings[:2], *streamed)
+    succeed(papers, "fit-official-nli", *settings[:2], *streamed)
 
 
 @pytest.mark.spacy_transformers
-def test_wikisec_workflow(project, tiny_bert):
+def test_wikisec_workflow(papers, tiny_bert):
     lines = (ROOT / "assets" / "triplets-train.csv").read_text().splitlines()
     parts = {
         "train.csv": lines[:34],
         "validation.csv": [lines[0], *lines[34:50]],
         "test.csv": [lines[0], *lines[50:61]],
     }
-    zipped(project / "assets" / "wikipedia-sections-triplets.zip", "", parts)
-    succeed(project, "wikisec", "--vars.encoder", tiny_bert, "--vars.eval_frequency", 1)
-    scores = json.loads((project / "metrics" / "wikisec.json").read_text())
+    (papers / "assets").mkdir()
+    zipped(papers / "assets" / "wikipedia-sections-triplets.zip", "", parts)
+    succeed(papers, "wikisec", "--vars.encoder", tiny_bert, "--vars.eval_frequency", 1)
+    scores = json.loads((papers / "metrics" / "wikisec.json").read_text())
     assert scores["pairs"] == 11 and 0 <= scores["triplet_acc"] <= 1
 
 
-def test_assets_that_the_workflows_unpack_are_listed():
-    project = srsly.read_yaml(ROOT / "project.yml")
+@pytest.mark.parametrize("folder", [".", "benchmarks/papers"])
+def test_assets_that_the_workflows_unpack_are_listed(folder):
+    project = srsly.read_yaml(ROOT / folder / "project.yml")
     listed = {asset["dest"] for asset in project["assets"]}
     archives = {
         dep for command in project["commands"] for dep in command.get("deps", []) if dep.endswith((".zip", ".gz"))
@@ -172,17 +186,28 @@ def test_reranker_workflow(project, tiny_bert):
 
 
 @pytest.mark.slow  # the steps of two others, one after the other
-def test_reranker_two_step_workflow(project, tiny_bert):
-    use_tiny_bert(project, tiny_bert)
-    succeed(project, "reranker-two-step")
-    assert json.loads((project / "metrics" / "reranker_two_step.json").read_text())["pairs"] == 160
+def test_reranker_two_step_workflow(papers, tiny_bert):
+    use_tiny_bert(papers, tiny_bert)
+    succeed(papers, "reranker-two-step")
+    assert json.loads((papers / "metrics" / "reranker_two_step.json").read_text())["pairs"] == 160
 
 
 @pytest.mark.slow  # four trainings
-def test_ablation_workflow(project, tiny_bert):
-    use_tiny_bert(project, tiny_bert)
-    succeed(project, "ablation", "--vars.poolings", "mean cls", "--vars.steps", 1, "--vars.limit", 32)
-    folder = project / "metrics" / "ablation"
+def test_ablation_workflow(papers, tiny_bert):
+    use_tiny_bert(papers, tiny_bert)
+    succeed(
+        papers,
+        "ablation",
+        "--vars.encoder",
+        tiny_bert,
+        "--vars.poolings",
+        "mean cls",
+        "--vars.steps",
+        1,
+        "--vars.limit",
+        32,
+    )
+    folder = papers / "metrics" / "ablation"
     rows = [line.split(" | ") for line in (folder / "table.md").read_text().splitlines()[2:]]
     assert [row[:2] for row in rows] == [
         [f"| {pooling}", written] for pooling in ("mean", "cls") for written in ("(u, v)", "(u, v, \\|u-v\\|)")
@@ -219,11 +244,11 @@ def test_sample_is_graded_and_disjoint():
 
 
 @pytest.mark.spacy_transformers
-def test_meta_embeddings_workflow(project, tiny_bert):
+def test_meta_embeddings_workflow(papers, tiny_bert):
     """Every method on the sample, with three poolings of the tiny BERT."""
     settings = ("--vars.encoder", tiny_bert, "--vars.meta_size", 8, "--vars.meta_epochs", 2)
-    succeed(project, "meta-embeddings", *settings)
-    found = json.loads((project / "metrics" / "meta" / "scores.json").read_text())
+    succeed(papers, "meta-embeddings", *settings)
+    found = json.loads((papers / "metrics" / "meta" / "scores.json").read_text())
     methods = ["conc (paper)", "avg (paper)", "svd (paper)", "gcca, raw (paper)", "gcca, unit length"]
     methods += ["ae, raw (paper)", "ae, unit length"]
     members = ["mean", "max", "cls"]
@@ -233,7 +258,7 @@ def test_meta_embeddings_workflow(project, tiny_bert):
     assert len(found["table1"]) == 1 + 2 * (5 + 12)
     assert all(-100 <= row["tasks"]["STSb-dev"]["spearman"] <= 100 for row in found["table2"].values())
     assert all(-100 <= each["dev"]["pearson"] <= 100 for row in found["table3"].values() for each in row.values())
-    text = (project / "metrics" / "meta" / "table2.md").read_text(encoding="utf8")
+    text = (papers / "metrics" / "meta" / "table2.md").read_text(encoding="utf8")
     assert [line.split(" | ")[0].strip("| ") for line in text.splitlines()[2 : 2 + 10]] == list(found["table2"])
-    nlp = spacy.load(project / "training" / "meta")
+    nlp = spacy.load(papers / "training" / "meta")
     assert nlp("A man.").vector.shape == (8,) and nlp("A man.")._.mean_vector.shape == (16,)

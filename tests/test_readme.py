@@ -101,6 +101,19 @@ def test_shell_lines_name_real_commands_and_options():
                 parse(words[4:])
 
 
+def test_projects_and_targets_that_the_docs_name_are_there():
+    known = {}
+    for folder in (".", "benchmarks/papers"):
+        project = srsly.read_yaml(ROOT / folder / "project.yml")
+        known[folder] = {command["name"] for command in project["commands"]} | set(project["workflows"])
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf8"), re.MULTILINE))
+    for page in PAGES:
+        text = page.read_text(encoding="utf8")
+        for name, folder in re.findall(r"spacy\s+project\s+run\s+([\w-]+)(?:\s+(benchmarks/papers)\b)?", text):
+            assert name in known[folder or "."], page
+        assert set(re.findall(r"^make (\w+)", "\n".join(blocks(page, "bash")), re.MULTILINE)) <= targets, page
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [("nonsense PIPELINE", "No such command"), ("card PIPELINE --nonsense", "No such option")],

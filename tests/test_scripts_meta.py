@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import shutil
 import sys
 from collections import Counter
 from pathlib import Path
@@ -29,13 +30,23 @@ def make_lengths():
 
 @pytest.fixture
 def load(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    return importer(monkeypatch)
+
+
+def importer(monkeypatch):
+    for folder in ("scripts", "benchmarks/papers"):
+        monkeypatch.syspath_prepend(str(ROOT / folder))
     return importlib.import_module
 
 
 @pytest.fixture
-def call(load, monkeypatch):
+def call(monkeypatch):
     """Run a script in this process."""
+    return caller(monkeypatch)
+
+
+def caller(monkeypatch):
+    load = importer(monkeypatch)
 
     def run(script, *arguments):
         monkeypatch.setattr(sys, "argv", [script, *map(str, arguments)])
@@ -46,8 +57,11 @@ def call(load, monkeypatch):
 
 @pytest.fixture
 def narrow_bert(tiny_bert, tmp_path):
+    return write_narrow_bert(tmp_path / "narrow", tiny_bert)
+
+
+def write_narrow_bert(folder, tiny_bert):
     """Another BERT, width 8."""
-    folder = tmp_path / "narrow"
     config = BertConfig.from_pretrained(tiny_bert, hidden_size=8, intermediate_size=16)
     BertModel(config).save_pretrained(folder)
     (folder / "vocab.txt").write_bytes((tiny_bert / "vocab.txt").read_bytes())
@@ -58,8 +72,12 @@ def narrow_bert(tiny_bert, tmp_path):
 
 @pytest.fixture
 def code(tmp_path):
-    (tmp_path / "lengths.py").write_text(CODE, encoding="utf8")
-    return tmp_path / "lengths.py"
+    return write_code(tmp_path)
+
+
+def write_code(folder):
+    (folder / "lengths.py").write_text(CODE, encoding="utf8")
+    return folder / "lengths.py"
 
 
 @pytest.mark.parametrize("kind", ["own", "shared", "listening"])
@@ -123,26 +141,38 @@ def put_sentences(file, number):
     file.write_text("".join("\t".join(line) + "\n" for line in lines), encoding="utf8")
 
 
-@pytest.fixture
-def tables(call, tiny_bert, narrow_bert, code, tmp_path):
-    """Run the script on made data, with a corpus of so many sentences; the scores that it writes."""
-    files = [write_benchmark(tmp_path / "data", pairs=12)]
+def make_tables(call, folder, n, *options):
+    """Run the script on the data of a folder, with a corpus of so many sentences; the scores that it writes."""
+    (folder / "corpus.txt").write_text("\n".join(SENTENCES[:n]) + "\n", encoding="utf8")
+    given = ["--corpus", folder / "corpus.txt", "--data", folder / "data", "--any-count"]
+    given += ["--code", folder / "lengths.py", "--output", folder / "out", "--epochs", 2, "--batch-size", 60]
+    call("meta_embeddings", folder / "ensemble", *given, *options)
+    return json.loads((folder / "out" / "scores.json").read_text(encoding="utf8"))
+
+
+@pytest.fixture(scope="module")
+def finished(tiny_bert, tmp_path_factory):
+    """Made data, an ensemble, and the folder of a run with all methods on 120 sentences: for copies."""
+    folder = tmp_path_factory.mktemp("finished")
+    files = [write_benchmark(folder / "data", pairs=12)]
     for year in (12, 14):
-        files += sorted(write_year(tmp_path / "data", year, pairs=12).glob("*.input.*"))
+        files += sorted(write_year(folder / "data", year, pairs=12).glob("*.input.*"))
     for number, file in enumerate(files):
         put_sentences(file, number)
-    encoders = ["--encoder", f"wide={tiny_bert}", f"narrow={narrow_bert}"]
-    function = ["--function", "lengths=made_lengths.v2", "--code", code]
-    call("ensemble", *encoders, *function, "--output", tmp_path / "ensemble")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        call = caller(monkeypatch)
+        encoders = ["--encoder", f"wide={tiny_bert}", f"narrow={write_narrow_bert(folder / 'narrow', tiny_bert)}"]
+        function = ["--function", "lengths=made_lengths.v2", "--code", write_code(folder)]
+        call("ensemble", *encoders, *function, "--output", folder / "ensemble")
+        make_tables(call, folder, 120)
+    return folder
 
-    def run(n=120, *options):
-        (tmp_path / "corpus.txt").write_text("\n".join(SENTENCES[:n]) + "\n", encoding="utf8")
-        given = ["--corpus", tmp_path / "corpus.txt", "--data", tmp_path / "data", "--any-count", "--code", code]
-        given += ["--output", tmp_path / "out", "--epochs", 2, "--batch-size", 60, *options]
-        call("meta_embeddings", tmp_path / "ensemble", *given)
-        return json.loads((tmp_path / "out" / "scores.json").read_text(encoding="utf8"))
 
-    return run
+@pytest.fixture
+def tables(call, finished, tmp_path):
+    """Run the script in a copy of a finished run."""
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    return lambda n=120, *options: make_tables(call, tmp_path, n, *options)
 
 
 @pytest.fixture
@@ -207,7 +237,9 @@ def check_markdown(folder, found):
 
 
 def test_a_table_goes_on_where_it_was_stopped(tables, fits, tmp_path, monkeypatch, load):
+    shutil.rmtree(tmp_path / "out")
     score = load("meta_scores").Data.score
+    methods = (120, "--methods", "svd", "gcca")
 
     def stop(self, source):
         if len(list((tmp_path / "out" / "runs").glob("gcca*"))) == 3:
@@ -216,13 +248,13 @@ def test_a_table_goes_on_where_it_was_stopped(tables, fits, tmp_path, monkeypatc
 
     monkeypatch.setattr(load("meta_scores").Data, "score", stop)
     with pytest.raises(KeyboardInterrupt):
-        tables()
-    monkeypatch.undo()
+        tables(*methods)
+    monkeypatch.setattr(load("meta_scores").Data, "score", score)
     done = {file: file.stat().st_mtime_ns for file in (tmp_path / "out" / "runs").iterdir()}
     assert len(done) == 4  # one of svd
-    found = tables()
+    found = tables(*methods)
     assert all(file.stat().st_mtime_ns == at for file, at in done.items())
-    assert tables() == found
+    assert tables(*methods) == found
 
 
 def test_what_is_there_is_not_fitted_or_encoded_again(tables, fits, tmp_path, monkeypatch):
@@ -242,7 +274,7 @@ def test_other_data_are_scored_anew(tables, tmp_path):
     file = tmp_path / "data" / "STS12-en-test" / "STS.gs.MSRpar.txt"
     lines = file.read_text(encoding="utf8").splitlines()
     file.write_text("\n".join([*lines[1:], lines[0]]) + "\n", encoding="utf8")
-    again = tables()
+    again = tables(120, "--methods", "gcca")
     for name in ("wide", "gcca, raw (paper)"):
         assert again["table2"][name]["tasks"]["STS12"] != found["table2"][name]["tasks"]["STS12"]
         assert again["table2"][name]["tasks"]["STS14"] == found["table2"][name]["tasks"]["STS14"]
@@ -285,7 +317,8 @@ def test_resamples_are_those_of_each_subset(load):
     assert script.difference(script.resampled(tasks(near), ["one", "tuned"]), ours) is None
 
 
-def test_methods_that_are_asked_for(tables, fits):
+def test_methods_that_are_asked_for(tables, fits, tmp_path):
+    shutil.rmtree(tmp_path / "out")
     found = tables(120, "--methods", "conc", "gcca")
     assert {json.loads(key)["method"] for key in found["table1"]} == {"gcca"}
     assert list(found["table2"])[-3:] == ["conc (paper)", "gcca, raw (paper)", "gcca, unit length"]

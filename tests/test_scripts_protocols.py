@@ -25,7 +25,8 @@ SAMPLE = ROOT / "assets" / "arguments.tsv"
 
 @pytest.fixture
 def load(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))  # of the sample
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "papers"))
     monkeypatch.chdir(ROOT)
     return importlib.import_module
 
@@ -184,7 +185,7 @@ def test_a_run_is_saved_and_not_made_again(load, tmp_path):
 
 
 def test_means_and_deviations(load):
-    tables = load("tables")
+    tables = load("runs")
     assert tables.mean_and_deviation([0.5, 0.7]) == ("60.00", "14.14") and tables.in_one([0.5, 0.7]) == "60.00 ± 14.14"
     assert tables.mean_and_deviation([0.5]) == ("50.00", "-") and tables.in_one([0.5]) == "50.00"
     assert tables.mean_and_deviation([0.5, None]) == tables.mean_and_deviation([]) == ("-", "-")
@@ -195,7 +196,7 @@ def test_means_and_deviations(load):
 
 def test_paired_differences(load):
     """By hand: d = 1, 2, 3; t = 2 / (1 / sqrt(3)); 4.3027 is the 97.5 % quantile of Student's t of 2 degrees."""
-    difference = load("tables").paired_difference
+    difference = load("runs").paired_difference
     mean, interval, t, p = difference([0.81, 0.83, 0.82], [0.80, 0.80, 0.80])
     assert [mean, interval, t] == ["+2.00", "-0.48 to +4.48", f"{2 * 3**0.5:.2f}"] and float(p) == pytest.approx(0.074)
     assert difference([0.8], [0.7]) == ["+10.00", "-", "-", "-"]

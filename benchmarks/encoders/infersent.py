@@ -7,7 +7,6 @@ Usage: python infersent.py check                  both from the same weights, te
 Data: the folder that SPACY_SBERT_DATA names. The measures are those of ../objectives/tasks.py.
 """
 
-import json
 import statistics
 import sys
 import tempfile
@@ -15,6 +14,7 @@ import time
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy
 import torch
@@ -27,10 +27,10 @@ from spacy.util import load_config, registry
 from thinc.api import SGD, fix_random_seed
 
 ROOT = Path(__file__).parent.parent.parent
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parent / "results" / "infersent.json"
 sys.path.append(str(ROOT / "benchmarks" / "objectives"))
 
-from tasks import data_folder, measure  # noqa: E402
+from tasks import data_folder, measure, read_runs, run_once  # noqa: E402
 
 from spacy_sbert.component.heads import find_heads, probabilities_of  # noqa: E402
 from spacy_sbert.training.schedules import linear_warmup  # noqa: E402
@@ -46,15 +46,15 @@ def main() -> None:
         {"check": check, "report": report}[command]()
         return
     seed = int(rest[0])
-    output = RESULTS / f"infersent-{command}-{seed}.json"
-    if output.exists():
-        return
+    run_once(RESULTS, f"{command}-{seed}", lambda: run(command, seed))
+
+
+def run(side: str, seed: int) -> dict[str, Any]:
     start = time.time()
-    found = {"spacy-sbert": fit_ours, "pytorch": fit_plain}[command](seed)
+    found = {"spacy-sbert": fit_ours, "pytorch": fit_plain}[side](seed)
     versions = {name: version(name) for name in ("spacy", "thinc", "torch")}
-    RESULTS.mkdir(exist_ok=True)
-    output.write_text(json.dumps({**found, "seconds": round(time.time() - start), "versions": versions}) + "\n")
-    print(command, seed, found)
+    print(found)
+    return {**found, "seconds": round(time.time() - start), "versions": versions}
 
 
 def initialized(seed: int) -> Language:
@@ -166,9 +166,10 @@ def check(n_steps: int = 10) -> None:
 
 def report() -> None:
     print("| measure x 100 | spacy-sbert | PyTorch | difference |\n|---|---|---|---|")
+    runs = read_runs(RESULTS)
     for key, label in MEASURES.items():
-        files = [[RESULTS / f"infersent-{side}-{seed}.json" for seed in RUNS] for side in SIDES]
-        found = [[json.loads(file.read_text())[key] for file in side if file.exists()] for side in files]
+        names = [[f"{side}-{seed}" for seed in RUNS] for side in SIDES]
+        found = [[runs[name][key] for name in of_side if name in runs] for of_side in names]
         cells = [f"{statistics.mean(v):.2f} ({', '.join(f'{x:.2f}' for x in v)})" if v else "" for v in found]
         difference = f"{statistics.mean(found[0]) - statistics.mean(found[1]):+.2f}" if all(found) else ""
         print(f"| {label} | {cells[0]} | {cells[1]} | {difference} |")

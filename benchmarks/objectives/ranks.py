@@ -12,16 +12,19 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy
 import spacy
 import srsly
-from ours import RESULTS, ROOT
-from tasks import TASKS, measure, training_rows
+from ours import ROOT
+from tasks import TASKS, measure, run_once, training_rows
 
 from spacy_sbert.files.environment import versions
+
+RESULTS = Path(__file__).parent / "results"
 
 
 def run(ranks: int, seed: int, precision: str) -> dict[str, Any]:
@@ -87,10 +90,8 @@ def main() -> None:
     results = {}
     for seed in args.seeds:
         for ranks in args.ranks:
-            file = RESULTS / f"ranks-{ranks}-{seed}.json"
-            if not file.exists():
-                file.write_text(json.dumps(run(ranks, seed, args.precision)) + "\n", encoding="utf8")
-            results[ranks, seed] = json.loads(file.read_text(encoding="utf8"))
+            make = partial(run, ranks, seed, args.precision)
+            results[ranks, seed] = run_once(RESULTS / "ranks.json", f"{ranks}-{seed}", make)
             (RESULTS / "ranks.md").write_text(table(results), encoding="utf8")
     print(table(results))
 

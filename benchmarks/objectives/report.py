@@ -1,15 +1,13 @@
-"""Print the table of the comparisons from results/: means over seeds, their spread, and the difference.
+"""Print the table of the comparisons from results/objectives.json: means over seeds, their spread, and the difference.
 
 Usage: python report.py
 """
 
-import json
 import statistics
-from pathlib import Path
 
 import numpy
+from tasks import RESULTS, read_runs
 
-RESULTS = Path(__file__).parent / "results"
 MEASURES = {
     "regression": {"sts_spearman": "STSb dev Spearman"},
     "classification": {"accuracy": "SNLI dev accuracy", "sts_spearman": "STSb dev Spearman"},
@@ -22,8 +20,8 @@ SEEDS = (1, 2, 3)
 
 def results(task: str, side: str) -> list[dict]:
     """What the seeds reached, those that were run."""
-    files = [RESULTS / f"{task}-{side}-{seed}.json" for seed in SEEDS]
-    return [json.loads(file.read_text(encoding="utf8")) for file in files if file.exists()]
+    runs = read_runs(RESULTS)
+    return [runs[name] for seed in SEEDS if (name := f"{task}-{side}-{seed}") in runs]
 
 
 def written(values: list[float]) -> str:
@@ -54,7 +52,7 @@ def main() -> None:
             difference = statistics.mean(u) - statistics.mean(v)
             print(f"| {task}, {label} | {written(u)} | {written(v)} | {difference:+.2f} |")
     ours, theirs = results("triplet", "spacy-sbert"), results("triplet", "sentence-transformers")
-    start = json.loads((RESULTS / "triplet-sentence-transformers-0.json").read_text(encoding="utf8"))
+    start = read_runs(RESULTS)["triplet-sentence-transformers-0"]
     print("\nDifference in the accuracy of triplets, 95 % interval of a paired bootstrap over the test triplets:")
     print("against sentence-transformers: {:+.2f} ({:+.2f} to {:+.2f})".format(*interval(ours, theirs)))
     print("against no training ({:.2f}): ".format(start["accuracy"]), end="")

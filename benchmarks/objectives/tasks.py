@@ -13,6 +13,7 @@ import csv
 import gzip
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -23,6 +24,12 @@ import numpy
 from scipy.stats import spearmanr
 from sklearn.metrics import average_precision_score
 
+sys.path.append(str(Path(__file__).parent.parent))
+
+from saved_runs import read_runs as read_runs
+from saved_runs import run_once as run_once
+
+RESULTS = Path(__file__).parent / "results" / "objectives.json"
 LABELS = ["contradiction", "entailment", "neutral"]
 Encode = Callable[[list[str]], numpy.ndarray]
 Classify = Callable[[numpy.ndarray, numpy.ndarray], list[str]]

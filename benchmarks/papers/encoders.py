@@ -25,6 +25,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import spacy
 import torch
@@ -132,7 +133,8 @@ def tagger(folder: Path) -> None:
 
 def random(folder: Path) -> None:
     nlp = spacy.blank("en")
-    (shim,) = (shim for node in nlp.add_pipe("sbert").model.walk() for shim in node.shims)
+    pipe: Any = nlp.add_pipe("sbert")
+    (shim,) = (shim for node in pipe.model.walk() for shim in node.shims)
     shim.load()
     torch.manual_seed(0)
     shim.network.apply(shim.network._init_weights)
@@ -144,7 +146,7 @@ ENCODERS: dict[str, Callable[[Path], None]] = {
 }
 
 
-def _word_llama():
+def _word_llama() -> Any:
     import wordllama
     from wordllama import WordLlama
 

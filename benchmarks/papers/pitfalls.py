@@ -2,7 +2,7 @@
 
     python benchmarks/papers/pitfalls.py --encoders training/encoders --output benchmarks/papers/results/pitfalls
 
-Each encoder and baseline is measured in PARTS, each saved in the output folder and not measured again. The tables:
+Each encoder and baseline is measured in PARTS, a file each in the output folder, and not measured again. The tables:
 
 sizes           Spearman's correlation on STS tasks of principal components and of random up-projections
 normalizations  the same, and accuracy on transfer tasks, of vectors that are scaled
@@ -12,7 +12,6 @@ probing         the rank correlation of transfer and probing tasks over encoders
 """
 
 import argparse
-import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from scipy import stats
-from suites import figure, kept, markdown, parser, prepared, source_of
+from suites import figure, markdown, parser, prepared, read_runs, run_once, source_of
 
 from spacy_sbert.evaluation import Settings, evaluate_suites
 from spacy_sbert.evaluation.ranks import ranks, transfer_probing
@@ -191,12 +190,8 @@ def percent(value: float | None) -> str:
 
 def saved(folder: Path, names: Sequence[str]) -> Found:
     """All that there is."""
-    files = {(name, part): folder / f"{name}-{part}.json" for name in names for part in PARTS}
-    found: dict[str, dict[str, Any]] = {name: {} for name in names}
-    for (name, part), file in files.items():
-        if file.exists():
-            found[name][part] = json.loads(file.read_text(encoding="utf8"))
-    return found
+    runs = {part: read_runs(folder / f"{part}.json") for part in PARTS}
+    return {name: {part: runs[part][name] for part in PARTS if name in runs[part]} for name in names}
 
 
 def main() -> None:
@@ -206,7 +201,7 @@ def main() -> None:
     names, data = prepared(args)
     for part in args.parts:
         for name in names:
-            kept(args.output / f"{name}-{part}.json", partial(measured, name, part, args, data))
+            run_once(args.output / f"{part}.json", name, partial(measured, name, part, args, data))
         found = saved(args.output, names)
         for title, table in TABLES.items():
             (args.output / f"{title}.md").write_text(table(found), encoding="utf8")

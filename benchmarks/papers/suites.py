@@ -2,16 +2,16 @@
 
     python benchmarks/papers/suites.py sts sick --encoders training/encoders --output benchmarks/papers/results/sts
 
-Of each encoder the figures, the time and the versions are saved in the output folder, and not measured again. An
+The figures, the time and the versions of each encoder are saved in scores.json, and not measured again. An
 encoder is a pipeline in a folder of its name (encoders.py). Baselines are those of docs/evaluation.md, with the static
 vectors of the pipeline `words`.
 """
 
 import argparse
-import json
 import os
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,11 @@ from spacy_sbert.evaluation.baselines import make_baseline
 from spacy_sbert.evaluation.sources import Source
 
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent))
+
+from saved_runs import read_runs as read_runs  # noqa: E402
+from saved_runs import run_once  # noqa: E402
+
 BASELINES = ("static", "sif", "power-means", "tf-idf", "random-projection")
 NEED_VECTORS = ("static", "sif", "power-means")
 # Columns of a table: the path of a figure in a task's scores, and what it is called; those that a task has are shown.
@@ -119,14 +124,6 @@ def prepared(args: argparse.Namespace) -> tuple[list[str], Path]:
     return args.names or [*there, *BASELINES], Path(os.environ["SPACY_SBERT_DATA"])
 
 
-def kept(file: Path, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What a file holds, or what is made and saved there."""
-    if not file.exists():
-        file.write_text(json.dumps(make(), indent=1) + "\n", encoding="utf8")
-        print(file.stem, flush=True)
-    return json.loads(file.read_text(encoding="utf8"))
-
-
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("suites", nargs="+")
@@ -137,7 +134,7 @@ def main() -> None:
     names, data = prepared(args)
     found = {}
     for name in names:
-        found[name] = kept(args.output / f"{name}.json", partial(measured, name, args, data))
+        found[name] = run_once(args.output / "scores.json", name, partial(measured, name, args, data))
         (args.output / "table.md").write_text(table(found), encoding="utf8")
 
 
