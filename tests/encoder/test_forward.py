@@ -200,7 +200,7 @@ def test_the_whole_gradient_is_clipped(make_nlp, examples, encoder):
 
 
 def test_unknown_precision(make_nlp):
-    with pytest.raises(ValueError, match="precision.*'int4'.*'float32', 'bfloat16', 'float16'"):
+    with pytest.raises(ValueError, match=r"precision.*'int4'.*'float32', 'bfloat16', 'float16'"):
         make_nlp(model={"precision": "int4"})
 
 
