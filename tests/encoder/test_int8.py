@@ -222,7 +222,7 @@ def test_what_cannot_be_calibrated(make_pipe, make_nlp):
     model = make_model("distilbert", activation="silu")
     with pytest.raises(ValueError, match="class DistilBertModel is not calibrated"):
         InferenceCache().calibrate(model, windows_of([3]))
-    with pytest.raises(ValueError, match="Cannot use precision = 'int8'"):
+    with pytest.raises(ValueError, match=r"precision.*'int8'"):
         spacy.blank("en").add_pipe("sbert_reranker", config={"model": {"precision": "int8"}})
 
 
