@@ -256,7 +256,7 @@ def test_refused(make_reranker, use, error, message):
         ({"model": {"activation": "tanh"}}, "Unknown activation 'tanh'"),
         ({"model": {"n_outputs": -1}}, "n_outputs = -1"),
         ({"model": {"max_batch_items": -1}}, "max_batch_items = -1"),
-        ({"model": {"precision": "float8"}}, "precision = 'float8'"),
+        ({"model": {"precision": "float8"}}, "precision.*'float8'"),
         ({"model": {"activation": "softmax"}}, "Softmax of a single output is always 1"),
         ({"model": {"n_outputs": 3}}, "gives 3 numbers a pair: expected one"),
     ],
@@ -288,40 +288,3 @@ def test_scores_that_are_not_finite(make_reranker):
         reranker.model.shim._model.classifier.weight.fill_(torch.nan)
     with pytest.raises(ValueError, match=r"gives to the pair \('a', 'b'\) is not finite"):
         reranker.score_pairs([("a", "b")])
-<<<<<<< HEAD
-=======
-
-
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        (
-            {"objective": "ranking"},
-            "Unknown objective 'ranking' of a reranker: expected one of regression, squared_error, classification",
-        ),
-        ({"model": {"activation": "tanh"}}, "Unknown activation 'tanh'"),
-        ({"model": {"n_outputs": -1}}, "Cannot use n_outputs = -1"),
-        ({"model": {"max_batch_items": -1}}, "Cannot use max_batch_items = -1"),
-        ({"model": {"precision": "float8"}}, "precision.*'float8'"),
-    ],
-)
-def test_unknown_settings(make_reranker, config, message):
-    with pytest.raises(ValueError, match=message):
-        make_reranker(**config)
-
-
-def test_a_model_that_is_no_cross_encoder():
-    model = {"@architectures": "spacy-sbert.SentenceEncoder.v1"}
-    with pytest.raises(ValueError, match="is not a cross-encoder: expected the architecture spacy-sbert"):
-        spacy.blank("en").add_pipe("sbert_reranker", config={"model": model})
-
-
-def test_softmax_of_one_output(make_reranker):
-    with pytest.raises(ValueError, match="Softmax of a single output is always 1"):
-        reranker_of(make_reranker(model={"activation": "softmax"})).score_pairs([("a", "b")])
-
-
-def test_an_encoder_that_is_not_there(make_reranker):
-    with pytest.raises(OSError, match="The encoder 'not there' was found in none of the four places"):
-        reranker_of(make_reranker("not there")).score_pairs([("a", "b")])
->>>>>>> a8
