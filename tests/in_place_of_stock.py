@@ -6,7 +6,7 @@ import pytest
 from spacy_transformers import architectures
 from spacy_transformers.layers._util import replace_listener_cfg
 
-from spacy_sbert.models import transformer_model
+from spacy_sbert.architectures import transformer_model
 
 SETTINGS = ("tokenizer_config", "transformer_config", "mixed_precision", "grad_scaler_config")
 CALLERS = ("test_model_wrapper",)  # that make the model themselves

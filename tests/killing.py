@@ -20,8 +20,8 @@ import numpy
 # What changes files: an event of each is a moment to be killed before.
 EVENTS = {"os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.truncate", "os.link"}
 PRELOADED = ["killing", "spacy.cli", "spacy_sbert", "spacy_sbert.cli.encode", "spacy_sbert.bulk", "faiss"]
-PRELOADED += ["spacy_sbert.evaluation.suite", "spacy_sbert.evaluation.report", "spacy_sbert.meta.fitting"]
-PRELOADED += ["spacy_sbert.search", "spacy_sbert.models", "spacy.training.loop", "transformers.models.bert"]
+PRELOADED += ["spacy_sbert.evaluation.suite", "spacy_sbert.evaluation.report", "spacy_sbert.meta.component"]
+PRELOADED += ["spacy_sbert.search", "spacy_sbert.architectures", "spacy.training.loop", "transformers.models.bert"]
 SECONDS = 300  # for one run; what hangs ends
 
 

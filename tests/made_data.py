@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy
 
-from spacy_sbert.evaluation.sts import SUBSETS
+from spacy_sbert.evaluation.protocols.sts import SUBSETS
 
 
 class HashedSource:

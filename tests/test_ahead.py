@@ -9,9 +9,9 @@ import pytest
 import torch
 from thinc.api import Adam
 
-from spacy_sbert.component import text_pipe
-from spacy_sbert.component.ahead import THREAD, predict_ahead
-from spacy_sbert.encoder.concurrency import TrainedElsewhereError
+from spacy_sbert.models.engine.concurrency import TrainedElsewhereError
+from spacy_sbert.pipeline import text_pipe
+from spacy_sbert.pipeline.text_pipe import THREAD, prefetch
 
 TEXTS = ["a man is eating food", "the cat sat on the mat", "he ran fast", "someone having a meal", "a dog"] * 2
 
@@ -157,7 +157,7 @@ def test_what_is_refused_elsewhere_is_encoded_here():
             raise TrainedElsewhereError
         return docs
 
-    found = [prediction() for _, prediction in predict_ahead(predict, [[1], [2]], is_possible=lambda: True)]
+    found = [prediction() for _, prediction in prefetch(predict, [[1], [2]], is_possible=lambda: True)]
     assert found == [[1], [2]]
 
 
@@ -169,7 +169,7 @@ def test_no_more_than_one_batch_is_taken_ahead():
             taken.append(number)
             yield [number]
 
-    stream = predict_ahead(lambda docs: docs, batches(), is_possible=lambda: True)
+    stream = prefetch(lambda docs: docs, batches(), is_possible=lambda: True)
     for number in range(4):
         docs, prediction = next(stream)
         assert docs == prediction() == [number]

@@ -4,7 +4,7 @@ import numpy
 import pytest
 from scipy import stats
 
-from spacy_sbert.similarity.correlation import pearson, spearman
+from spacy_sbert.similarity import pearson, spearman
 
 RNG = numpy.random.default_rng(0)
 CASES = [

@@ -63,7 +63,7 @@ def test_processes_that_cannot_start(make_nlp, tmp_path):
     make_nlp().to_disk(tmp_path)
     code = f"import spacy\nspacy.load({str(tmp_path)!r}).get_pipe('sbert').encode(['a', 'b'], window=1, n_process=2)"
     done = subprocess.run([sys.executable, "-"], input=code, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 1 and "[sbert-workers-ended] One of 2 processes" in done.stderr
+    assert done.returncode == 1 and "One of 2 processes" in done.stderr
 
 
 def test_in_processes(make_nlp):

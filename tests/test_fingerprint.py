@@ -14,8 +14,8 @@ from spacy.training import Example
 from thinc.api import SGD, Adam
 
 from spacy_sbert import find_sbert, restore
-from spacy_sbert.hooks import encoders
-from spacy_sbert.hooks.doc_vectors import find, names
+from spacy_sbert.pipeline import doc_vectors as encoders
+from spacy_sbert.pipeline.doc_vectors import find, names
 from spacy_sbert.search import SpanSearch, collect_spans
 from spacy_sbert.similarity import cosine
 
@@ -143,7 +143,7 @@ def test_fingerprint_with_averaged_weights(make_nlp):
 
 
 def test_it_is_not_computed_for_each_doc(make_nlp, examples, monkeypatch):
-    from spacy_sbert.vectors import fingerprint
+    from spacy_sbert.architectures import fingerprint
 
     done = []
     digest = fingerprint._digest

@@ -7,10 +7,10 @@ import pytest
 
 HEAVY = {
     "spacy_sbert.bulk": "files of texts",
-    "spacy_sbert.cards": "model cards",
+    "spacy_sbert.hub.cards": "model cards",
     "spacy_sbert.cli": "commands",
     "spacy_sbert.evaluation": "measures nothing",
-    "spacy_sbert.interchange": "no folder comes in or goes out",
+    "spacy_sbert.hub": "no folder comes in or goes out",
     "spacy_sbert.readers": "reads no examples",
     "spacy_sbert.render": "draws nothing",
     "spacy_sbert.search": "looks for nothing",
@@ -51,5 +51,5 @@ def test_first_vector_imports_nothing_heavy(make_nlp, tiny_bert, tmp_path, pipel
     code = CODE.format(pipeline=made, vector=VECTORS[vector])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     imported = set(done.stdout.split())
-    assert "spacy_sbert.component" in imported
+    assert "spacy_sbert.pipeline" in imported
     assert sorted(imported & HEAVY.keys()) == []

@@ -7,8 +7,8 @@ import spacy
 from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import FunctionTransformer
 
-from spacy_sbert.errors.texts import checked_texts
 from spacy_sbert.search import VectorIndex
+from spacy_sbert.validation import checked_texts
 
 TEXTS = ["a dog", "the cat sat", ""]
 

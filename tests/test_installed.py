@@ -169,10 +169,10 @@ for arguments in (
     said["done"].append([arguments[0], done.exit_code, done.output[-500:]])
 
 from spacy_sbert.bulk import encode_file, load_pipe
-from spacy_sbert.evaluation.classifiers import sklearn_module
+from spacy_sbert.evaluation.protocols.classifiers import sklearn_module
 from spacy_sbert.evaluation.mteb_adapter import MtebEncoder
-from spacy_sbert.bulk.on_ray import Cluster
-from spacy_sbert.bulk.dataset import encode_dataset
+from spacy_sbert.bulk.ray import Cluster
+from spacy_sbert.bulk.dataset_encoding import encode_dataset
 from spacy_sbert.search import VectorIndex, kmeans_clusters
 from spacy_sbert.visual.projection import tsne
 rows = numpy.random.default_rng(0).normal(size=(8, 4))

@@ -6,7 +6,7 @@ from pipelines import ENCODERS
 from spacy.tokens import Doc, DocBin
 
 from spacy_sbert import restore
-from spacy_sbert.hooks.doc_vectors import PREFIX, find, rows_of
+from spacy_sbert.pipeline.doc_vectors import PREFIX, find, rows_of
 
 FIRST, SECOND, THIRD = "A man is eating food.", "The cat sat on the mat.", "He cannot go."
 TEXT = f"{FIRST} {SECOND} {THIRD}"

@@ -9,8 +9,8 @@ from pipelines import HOLDER, TRAINED, shipped_config
 from spacy.training.initialize import init_nlp
 from spacy.util import load_config
 
-from spacy_sbert.training.loop import Checkpoints, train
-from spacy_sbert.training.ranks import launched
+from spacy_sbert.distributed.torch_distributed import launched
+from spacy_sbert.distributed.train_loop import Checkpoints, train
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")
 ROOT = Path(__file__).parent.parent

@@ -12,7 +12,7 @@ from spacy.training import Example
 from thinc.api import Adam, fix_random_seed
 from thinc.util import to_numpy
 
-from spacy_sbert.readers.docs import example_doc
+from spacy_sbert.readers.examples import example_doc
 from spacy_sbert.training.batchers import batch_by_objective
 
 TEXTS = ["A man is eating food.", "Someone is having a meal.", "The cat sat on the mat.", "He can go.", "The dog ran."]

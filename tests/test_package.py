@@ -16,8 +16,8 @@ import pytest
 from killing import typed
 from made_views import SENTENCES, WORDS
 
-from spacy_sbert.cards import describe, package_card, write_readme
-from spacy_sbert.meta.fitting import fit_meta
+from spacy_sbert.hub.cards import describe, package_card, write_readme
+from spacy_sbert.meta.component import fit_meta
 from spacy_sbert.readers import read_sts
 
 ROOT = Path(__file__).parent.parent

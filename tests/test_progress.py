@@ -8,7 +8,7 @@ from pipelines import TRAINED
 from test_objectives import MULTI, several
 from thinc.api import fix_random_seed
 
-from spacy_sbert.training.progress import progress_logger
+from spacy_sbert.training.logger import progress_logger
 
 
 class Terminal(io.StringIO):
@@ -64,7 +64,7 @@ class Clock:
 def test_log_line_every_half_minute(make_nlp, monkeypatch):
     """Of the step, the mean loss since the last line or row, the speed and the time left; whole lines, no bar."""
     clock, stderr = Clock(), io.StringIO()
-    monkeypatch.setattr("spacy_sbert.training.progress.perf_counter", clock)
+    monkeypatch.setattr("spacy_sbert.training.logger.perf_counter", clock)
     nlp, stdout, log, close = make(make_nlp, stderr)
     nlp.config["training"]["max_steps"] = 1000
     log.__self__.total = 1000

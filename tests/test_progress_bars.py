@@ -9,13 +9,13 @@ import numpy
 import pytest
 import spacy
 
-from spacy_sbert.errors import progress
-from spacy_sbert.errors.progress import progress_bar, progress_of, ticking
-from spacy_sbert.interchange import distill_static
-from spacy_sbert.meta import fitting
+from spacy_sbert import progress
+from spacy_sbert.hub import distill_static
+from spacy_sbert.meta import component as fitting
+from spacy_sbert.models.text_encoders import encode_windows
+from spacy_sbert.progress import progress_bar, progress_of, ticking
 from spacy_sbert.search import most_similar_pairs, pairs_above
-from spacy_sbert.search.texts import cluster_texts, mine_texts, search_texts
-from spacy_sbert.vectors.texts import encode_windows
+from spacy_sbert.search.corpus_search import cluster_texts, mine_texts, search_texts
 
 TEXTS = [
     "the cat sat on the mat",

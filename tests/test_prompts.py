@@ -9,7 +9,7 @@ from spacy.tokens import Doc
 
 from spacy_sbert.bulk import encode_file
 from spacy_sbert.search import identify
-from spacy_sbert.search.texts import search_texts
+from spacy_sbert.search.corpus_search import search_texts
 from spacy_sbert.similarity import cosine
 
 TEXTS = ["a man is eating food", "the cat sat on the mat", " ", "cannot go"]

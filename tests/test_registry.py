@@ -12,7 +12,7 @@ from spacy.util import load_model_from_config, registry
 from thinc.api import Config
 
 import spacy_sbert
-from spacy_sbert.encoder.spacy_transformers import is_installed
+from spacy_sbert.models.spacy_transformers import is_installed
 
 if is_installed():
     import spacy_transformers  # noqa: F401
@@ -149,5 +149,5 @@ def test_importing_changes_no_global_setting():
     modules = ["spacy", "torch", "os", "warnings", *["spacy_transformers"] * is_installed()]  # they change some
     state = "torch.get_num_threads(), dict(os.environ), list(warnings.filters), torch.get_default_dtype()"
     code = f"import {', '.join(modules)}\nbefore = {state}\n"
-    code += "import spacy_sbert.component, spacy_sbert.models, spacy_sbert.readers\n"
+    code += "import spacy_sbert.pipeline, spacy_sbert.architectures, spacy_sbert.readers\n"
     assert run(f"{code}print([a == b for a, b in zip(before, ({state}))])") == "[True, True, True, True]"

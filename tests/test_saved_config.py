@@ -12,8 +12,8 @@ from spacy.util import load_config
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
-from spacy_sbert.component.upstream import find_transformer
-from spacy_sbert.encoder.prompts import Prompts
+from spacy_sbert.models.tokenization import Prompts
+from spacy_sbert.pipeline.listeners import find_transformer
 
 PROMPTS = ["cost in $: ", "$", "$$", "$a $$$ $", " leading and trailing ", "100% \"quoted\" 'single'", "two\nlines\r\n"]
 PROMPTS += [

@@ -5,7 +5,7 @@ from scipy.stats import pearsonr, spearmanr
 from spacy.training import Example
 from spacy.training.loop import create_evaluation_callback
 
-from spacy_sbert.component.scorer import average_precision, score_pairs, score_sts
+from spacy_sbert.pipeline.scorer import average_precision, score_pairs, score_sts
 from spacy_sbert.readers import example_doc
 
 

@@ -15,7 +15,7 @@ from made_views import SENTENCES
 from transformers import BertConfig, BertModel
 
 from spacy_sbert.meta import MetaEmbedding
-from spacy_sbert.similarity.correlation import spearman
+from spacy_sbert.similarity import spearman
 
 ROOT = Path(__file__).parent.parent
 CODE = """
@@ -82,7 +82,7 @@ def write_code(folder):
 
 @pytest.mark.parametrize("kind", ["own", "shared", "listening"])
 def test_an_ensemble_of_every_kind_of_member(call, make_nlp, tiny_bert, narrow_bert, code, tmp_path, kind):
-    from spacy_sbert.interchange import export_folder
+    from spacy_sbert.hub import export_folder
 
     export_folder(make_nlp("static"), tmp_path / "table")
     pipeline = make_nlp(kind)

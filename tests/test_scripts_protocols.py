@@ -13,9 +13,9 @@ import spacy
 from pipelines import real_data
 
 from spacy_sbert.evaluation import Settings
-from spacy_sbert.evaluation.argument_splits import connected, split_sentences
-from spacy_sbert.evaluation.learned_arguments import score_held_out
-from spacy_sbert.evaluation.pairs import GradedPairs
+from spacy_sbert.evaluation.protocols.arguments import connected, split_sentences
+from spacy_sbert.evaluation.protocols.learned_arguments import score_held_out
+from spacy_sbert.evaluation.scoring import GradedPairs
 from spacy_sbert.evaluation.task import Run
 from spacy_sbert.readers.arguments import read_arguments
 

@@ -31,10 +31,10 @@ def tagged(nlp: Language, text: str) -> Example:
 @pytest.fixture
 def counted(monkeypatch):
     """Counts the forward passes of every BERT, packed or not, in use or in training."""
+    from spacy_sbert.architectures.engine import training as forward
     from transformers import BertModel
 
-    from spacy_sbert.encoder.engine import forward
-    from spacy_sbert.encoder.engine.packed_bert import PackedBert
+    from spacy_sbert.models.engine.packed_bert import PackedBert
 
     calls = []
     for kind, name in ((BertModel, "forward"), (PackedBert, "__call__"), (forward, "packed_states")):
@@ -268,7 +268,7 @@ def test_own_pipe_sourced_under_another_name(make_nlp):
 
 @pytest.mark.parametrize("architecture", ["TransformerModel", "Tok2VecTransformer"])
 def test_without_spacy_transformers(monkeypatch, architecture):
-    monkeypatch.setattr("spacy_sbert.encoder.spacy_transformers.is_installed", lambda: False)
+    monkeypatch.setattr("spacy_sbert.models.spacy_transformers.is_installed", lambda: False)
     block = {"@architectures": f"spacy-sbert.{architecture}.v1"}
     block |= {"pooling": {"@layers": "reduce_mean.v1"}} if architecture == "Tok2VecTransformer" else {}
     message = rf'spacy-sbert\.{architecture}\.v1 needs .* pip install "spacy-sbert\[transformers\]"'

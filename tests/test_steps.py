@@ -14,8 +14,7 @@ from spacy.util import registry
 
 from spacy_sbert.readers import MultiCorpus, PairCorpus, TeacherCorpus, convert, example_doc
 from spacy_sbert.training.batchers import batch_by_objective, batch_in_turn, batch_mixed
-from spacy_sbert.training.schedules import linear_warmup, linear_warmup_of_epochs
-from spacy_sbert.training.steps import epoch_steps
+from spacy_sbert.training.schedules import epoch_steps, linear_warmup, linear_warmup_of_epochs
 
 ROOT = Path(__file__).parent.parent
 NLP = spacy.blank("en")

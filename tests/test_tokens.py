@@ -8,11 +8,11 @@ import spacy
 from pipelines import OTHERS, WHOLE_DOCS
 
 from spacy_sbert import encode_file, export_folder
-from spacy_sbert.cards.facts import describe
-from spacy_sbert.component.upstream import find_transformer
+from spacy_sbert.hub.card import describe
+from spacy_sbert.models.fingerprint import pipeline_digest
+from spacy_sbert.models.text_encoders import set_precision
+from spacy_sbert.pipeline.listeners import find_transformer
 from spacy_sbert.search import identify
-from spacy_sbert.vectors.computing import set_precision
-from spacy_sbert.vectors.identity import pipeline_digest
 
 TEXTS = ["A man is eating food.", "", "He can't go.", "  ", "The cat sat on the mat."]
 

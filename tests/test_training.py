@@ -176,7 +176,7 @@ def test_loss_equals_sentence_transformers(minilm):
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer import losses
 
-    from spacy_sbert.encoder.resolve import resolve
+    from spacy_sbert.models.hub import resolve
 
     model = SentenceTransformer(str(resolve("sentence-transformers/all-MiniLM-L6-v2")), device="cpu").eval()
     features = [model.tokenize([pair[i] for pair in PAIRS]) for i in (0, 1)]
@@ -208,7 +208,7 @@ def test_examples_read_by_initialize(make_nlp, encoder, loss, most):
 
 def test_docs_without_members_are_not_encoded(make_nlp, monkeypatch):
     """Beside other components an encoder of its own has no work with their examples."""
-    from spacy_sbert.encoder.engine import forward
+    from spacy_sbert.architectures.engine import training as forward
 
     nlp, seen = make_nlp(), []
     pairs = [make_example(nlp, *pair) for pair in PAIRS]

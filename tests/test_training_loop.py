@@ -25,7 +25,7 @@ from thinc.api import Config
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
-from spacy_sbert.training.steps import epoch_steps
+from spacy_sbert.training.schedules import epoch_steps
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")
 ROOT = Path(__file__).parent.parent

@@ -8,7 +8,12 @@ from typing import Any, Literal
 import numpy
 import pytest
 
-from spacy_sbert.errors.checks import (
+from spacy_sbert.evaluation import Settings
+from spacy_sbert.meta import CrossViewAutoencoder
+from spacy_sbert.models.heads import Dense
+from spacy_sbert.reranker.cross_encoder import cross_encoder
+from spacy_sbert.training.schedules import linear_warmup
+from spacy_sbert.validation import (
     Cosine,
     Name,
     NonNegative,
@@ -19,11 +24,6 @@ from spacy_sbert.errors.checks import (
     check,
     validated,
 )
-from spacy_sbert.evaluation import Settings
-from spacy_sbert.layers.dense import Dense
-from spacy_sbert.meta import CrossViewAutoencoder
-from spacy_sbert.reranker.cross_encoder import cross_encoder
-from spacy_sbert.training.schedules import linear_warmup
 
 RIGHT = [
     (int, [0, -3, numpy.int64(2)]),

@@ -8,7 +8,7 @@ import torch
 from pipelines import ENCODERS, TRANSFORMERS
 from transformers import AutoModel, AutoTokenizer
 
-from spacy_sbert.hooks.doc_vectors import find
+from spacy_sbert.pipeline.doc_vectors import find
 
 TEXT = "A man is eating food. He cannot go."
 

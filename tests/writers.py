@@ -13,15 +13,15 @@ from made_data import HashedSource, write_benchmark
 from spacy.language import Language
 
 from spacy_sbert.bulk import encode_file
-from spacy_sbert.bulk.vectors import VectorFile
-from spacy_sbert.cards import write_readme
+from spacy_sbert.bulk.writers import VectorFile
 from spacy_sbert.evaluation import Settings, evaluate_suites
 from spacy_sbert.evaluation.suite import write_json
-from spacy_sbert.files.whole import whole_file
-from spacy_sbert.meta.fitting import fit_meta
+from spacy_sbert.files.atomic import atomic_write
+from spacy_sbert.hub.cards import write_readme
+from spacy_sbert.meta.component import fit_meta
 from spacy_sbert.readers import convert
 from spacy_sbert.search import BinaryVectors, VectorIndex
-from spacy_sbert.search.texts import write_table
+from spacy_sbert.search.corpus_search import write_table
 
 SECONDS = 20  # that a call may take on a busy machine; what hangs takes for ever
 TEXTS = ["A man is eating.", "The cat sat.", "", "He cannot go.", "The dog ran fast.", "A meal."] * 4
@@ -121,7 +121,7 @@ def write_results(nlp: Language, folder: Path) -> Writer:
 
 def write_page(nlp: Language, folder: Path) -> Writer:
     def work() -> None:
-        with whole_file(folder / "out.html") as file:
+        with atomic_write(folder / "out.html") as file:
             file.write(b"<html>" * 100)
 
     return Writer(work, (folder / "out.html").read_bytes)

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy
 import torch
 
-from spacy_sbert.files.environment import versions
+from spacy_sbert.files.serialization import versions
 from spacy_sbert.meta import GCCA, SVD
-from spacy_sbert.meta.vector_cache import VectorCache
+from spacy_sbert.meta.fit import VectorCache
 
 BLOCK = 10_000
 

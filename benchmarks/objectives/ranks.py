@@ -22,7 +22,7 @@ import srsly
 from ours import ROOT
 from tasks import TASKS, measure, run_once, training_rows
 
-from spacy_sbert.files.environment import versions
+from spacy_sbert.files.serialization import versions
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -51,8 +51,10 @@ from spacy.language import Language
 from spacy.util import load_config
 
 from spacy_sbert.evaluation import PipelineSource
-from spacy_sbert.evaluation.argument_splits import (
-    FOLDS,
+from spacy_sbert.evaluation.baselines import make_baseline
+from spacy_sbert.evaluation.encoders import Source
+from spacy_sbert.evaluation.protocols.arguments import (
+    N_FOLDS,
     TOPIC_FOLDS,
     Split,
     split_folds,
@@ -60,14 +62,12 @@ from spacy_sbert.evaluation.argument_splits import (
     split_topic_folds,
     split_topics,
 )
-from spacy_sbert.evaluation.baselines import make_baseline
-from spacy_sbert.evaluation.pairs import CORRELATIONS
-from spacy_sbert.evaluation.sources import Source
-from spacy_sbert.evaluation.store import VectorStore
-from spacy_sbert.evaluation.support_vectors import fit_support_vectors
+from spacy_sbert.evaluation.protocols.learned_arguments import fit_support_vectors
+from spacy_sbert.evaluation.scoring import CORRELATIONS
+from spacy_sbert.evaluation.task import VectorStore
+from spacy_sbert.losses.pair_features import SYMMETRIC, concatenated
 from spacy_sbert.readers.arguments import LAYOUTS, ArgumentRow, read_arguments
 from spacy_sbert.similarity import cosine
-from spacy_sbert.similarity.concatenation import SYMMETRIC, concatenated
 
 SVR = "svr"
 FIXED = {
@@ -242,7 +242,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--layout", choices=list(LAYOUTS), default="ukp")
     parser.add_argument("--static", help="a pipeline with static vectors, such as en_core_web_md")
     parser.add_argument("--protocols", nargs="+", choices=list(PROTOCOLS), default=["folds", "topics"])
-    parser.add_argument("--folds", type=int, default=FOLDS, help="of pairs and of sentences")
+    parser.add_argument("--folds", type=int, default=N_FOLDS, help="of pairs and of sentences")
     parser.add_argument("--topic-folds", type=int, default=TOPIC_FOLDS)
     parser.add_argument("--only", nargs="+", default=[], help='some of the splits, such as "fold 1" or a topic')
     args = parser.parse_args()

@@ -9,17 +9,16 @@ import numpy
 from spacy.language import Language
 
 from spacy_sbert.evaluation import Settings, evaluate_suites
-from spacy_sbert.evaluation.datasets import MissingData, digests, indices_by_name
-from spacy_sbert.evaluation.intervals import interval, resample, spearman_of
+from spacy_sbert.evaluation.bootstrap import interval, resample, spearman_of
 from spacy_sbert.evaluation.results import mean
 from spacy_sbert.evaluation.suite import tasks_of
-from spacy_sbert.files.digests import file_digest
+from spacy_sbert.evaluation.task import MissingData, digests, indices_by_name
+from spacy_sbert.files.serialization import file_digest
 from spacy_sbert.meta import MetaEmbedding
 from spacy_sbert.meta.component import SentenceMeta
-from spacy_sbert.meta.fit_pipe import member_vectors
-from spacy_sbert.readers.sts import read_sts
-from spacy_sbert.similarity import cosine
-from spacy_sbert.similarity.correlation import pearson, spearman
+from spacy_sbert.meta.fit import member_vectors
+from spacy_sbert.readers.datasets import read_sts
+from spacy_sbert.similarity import cosine, pearson, spearman
 
 RESAMPLES = 1000
 SEED = 1  # of the resamples

@@ -13,8 +13,7 @@ from dataclasses import replace
 from html import escape
 from pathlib import Path
 
-from spacy_sbert.render.document import Document, Table
-from spacy_sbert.render.html import html
+from spacy_sbert.render.document import Document, Table, html
 from spacy_sbert.render.plots import Bar, Plot, bars
 
 HERE = Path(__file__).parent

@@ -19,8 +19,8 @@ from spacy.cli.train import train
 from spacy.language import Language
 from spacy.util import load_config, load_model_from_config
 
-from spacy_sbert.files.environment import device, versions
-from spacy_sbert.files.whole import write_text
+from spacy_sbert.files.atomic import write_text
+from spacy_sbert.files.serialization import device, versions
 
 ROOT = Path(__file__).parent.parent.parent
 CONFIGS, ASSETS = ROOT / "configs", ROOT / "assets"

@@ -24,11 +24,13 @@ import faiss
 import numpy
 import spacy
 
-from spacy_sbert.evaluation.speed import machine
-from spacy_sbert.files.environment import versions
-from spacy_sbert.files.whole import whole_file
-from spacy_sbert.meta.corpus import read_sentences
-from spacy_sbert.search import BinaryVectors, Int8Vectors, VectorIndex, first_found, nearest, recall
+from spacy_sbert.evaluation.protocols.speed import machine
+from spacy_sbert.files.atomic import atomic_write
+from spacy_sbert.files.serialization import versions
+from spacy_sbert.meta.fit import read_sentences
+from spacy_sbert.search import BinaryVectors, Int8Vectors, VectorIndex, first_found
+from spacy_sbert.search import exact as nearest
+from spacy_sbert.search import exact as recall
 
 K = 10
 SAMPLE = 10_000  # vectors that the ranges of int8 are learned from
@@ -59,7 +61,7 @@ def load(args: argparse.Namespace) -> tuple[numpy.ndarray, numpy.ndarray]:
     else:
         vectors = encode(args.source, args.n + held_out, args.seed)
         if args.vectors:
-            with whole_file(args.vectors) as file:
+            with atomic_write(args.vectors) as file:
                 numpy.save(file, vectors)
     if args.queries:
         return numpy.load(args.queries, allow_pickle=False), vectors

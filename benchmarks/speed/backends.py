@@ -19,15 +19,15 @@ from measure import Encode, arguments, compare, prepare, save
 from onnx import TensorProto
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from onnxruntime.transformers.optimizer import optimize_model
+from spacy_sbert.architectures.engine.packing import padded_batches
 from texts import SEED, sts_sentences
 from transformers import AutoModel
 from variants import direct, own
 
-from spacy_sbert.encoder.engine.layout import padded_inputs
-from spacy_sbert.encoder.engine.passes import padded_passes
-from spacy_sbert.encoder.engine.runner import CPU_BUDGET
-from spacy_sbert.encoder.resolve import resolve
-from spacy_sbert.models import DEFAULT_NAME
+from spacy_sbert.architectures import DEFAULT_NAME
+from spacy_sbert.models.engine.packing import padded_inputs
+from spacy_sbert.models.engine.runner import CPU_BUDGET
+from spacy_sbert.models.hub import resolve
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 States = Callable[[dict[str, torch.Tensor]], torch.Tensor]
@@ -44,7 +44,7 @@ def in_batches(states: States) -> Encode:
     def encode(texts: list[str]) -> numpy.ndarray:
         wordpieces = encoder.tokenize(texts)
         vectors = torch.empty(len(texts), model.config.hidden_size)
-        for rows in padded_passes(wordpieces.lengths, numpy.arange(len(texts)), CPU_BUDGET):
+        for rows in padded_batches(wordpieces.lengths, numpy.arange(len(texts)), CPU_BUDGET):
             inputs = padded_inputs(model, wordpieces, CPU, rows)
             inputs.setdefault("token_type_ids", torch.zeros_like(inputs["input_ids"]))
             mask = inputs["attention_mask"].unsqueeze(-1).float()

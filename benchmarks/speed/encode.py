@@ -18,7 +18,7 @@ from measure import Encode, arguments, compare, prepare, save
 from texts import SEED, dev_pairs, dev_spearman, mixed_texts, sts_sentences
 from variants import STOCK, direct, one_by_one, padded, pipe, sentence_transformer, shared, single_docs
 
-from spacy_sbert.models import DEFAULT_NAME
+from spacy_sbert.architectures import DEFAULT_NAME
 
 PEER = {
     "peer-float32-32": partial(sentence_transformer, "float32", 32),  # its default

@@ -20,8 +20,8 @@ from typing import Any
 import spacy
 from measure import alternate, arguments, prepare, ratio, save, timing
 
-from spacy_sbert.encoder.resolve import resolve
-from spacy_sbert.models import DEFAULT_NAME
+from spacy_sbert.architectures import DEFAULT_NAME
+from spacy_sbert.models.hub import resolve
 
 SENTENCE = "A man is eating food."
 PEER = "peer"

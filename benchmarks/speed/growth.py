@@ -16,8 +16,8 @@ from measure import Encode, alternate, arguments, prepare, save, timing
 from texts import questions, sts_sentences, texts_of
 from variants import pipe
 
+from spacy_sbert.render.document import render
 from spacy_sbert.render.plots import curves
-from spacy_sbert.render.templates import render
 
 PRECISIONS = ("float32", "bfloat16")
 WARM_UP = 1000  # texts at most

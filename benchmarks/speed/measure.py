@@ -19,8 +19,8 @@ import numpy
 import spacy
 import torch
 
-from spacy_sbert.evaluation.speed import machine
-from spacy_sbert.files.environment import versions
+from spacy_sbert.evaluation.protocols.speed import machine
+from spacy_sbert.files.serialization import versions
 
 Encode = Callable[[list[str]], numpy.ndarray]
 PEERS = ("sentence-transformers", "datasets", "accelerate")

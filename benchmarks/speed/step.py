@@ -11,17 +11,17 @@ from itertools import islice
 from typing import Any
 
 from measure import arguments, now, prepare, save
+from spacy_sbert.architectures.tokenization import BatchTokenizer
 from train import PRECISIONS, own
 
-from spacy_sbert.encoder.shim import TransformerShim
-from spacy_sbert.encoder.wordpieces import WordpieceTokenizer
+from spacy_sbert.models.shim import TransformerShim
 
 WARM_UP = 20
 PARTS = {
     "forward": (TransformerShim, "begin_update"),
     "backward": (TransformerShim, "_backward_scaled"),
     "update": (TransformerShim, "finish_update"),
-    "tokenising": (WordpieceTokenizer, "__call__"),
+    "tokenising": (BatchTokenizer, "__call__"),
 }
 
 

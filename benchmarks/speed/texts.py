@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy
 from transformers import AutoTokenizer
 
-from spacy_sbert.encoder.resolve import resolve
-from spacy_sbert.models import DEFAULT_NAME
-from spacy_sbert.readers.sts import read_sts
-from spacy_sbert.similarity.correlation import spearman
+from spacy_sbert.architectures import DEFAULT_NAME
+from spacy_sbert.models.hub import resolve
+from spacy_sbert.readers.datasets import read_sts
+from spacy_sbert.similarity import spearman
 
 SEED = 0
 SHORTEST, LONGEST = 5, 250  # wordpieces of texts of mixed lengths, without special tokens

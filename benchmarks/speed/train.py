@@ -37,9 +37,9 @@ from thinc.api import get_torch_default_device
 from transformers import TrainerCallback
 from variants import through_docs
 
-from spacy_sbert.encoder.resolve import resolve
-from spacy_sbert.models import DEFAULT_NAME
-from spacy_sbert.readers.sts import read_sts
+from spacy_sbert.architectures import DEFAULT_NAME
+from spacy_sbert.models.hub import resolve
+from spacy_sbert.readers.datasets import read_sts
 
 CONFIG = Path(__file__).parent.parent.parent / "configs" / "sts.cfg"
 PEER = "peer-float32"

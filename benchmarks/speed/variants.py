@@ -14,8 +14,8 @@ from thinc.api import get_torch_default_device
 from thinc.util import to_numpy
 from transformers import AutoModel, AutoTokenizer
 
-from spacy_sbert.encoder.resolve import resolve
-from spacy_sbert.models import DEFAULT_NAME
+from spacy_sbert.architectures import DEFAULT_NAME
+from spacy_sbert.models.hub import resolve
 
 STOCK = "stock"
 LISTENING = {"@architectures": "spacy-sbert.SharedSentenceEncoder.v1"}

@@ -1,10 +1,10 @@
 """Files of texts to files of vectors: streamed, and resumed after an interruption without losing or repeating a row."""
 
-from .dataset import DatasetReport, encode_dataset
-from .file_vectors import FileVectors
-from .part_vectors import PartVectors, StoredRow
-from .pipe import load_pipe
-from .run import BulkReport, encode_file
+from .dataset_encoding import DatasetReport, encode_dataset
+from .embeddings_file import FileVectors
+from .file_encoding import BulkReport, encode_file
+from .loading import load_pipe
+from .sharded_embeddings import PartVectors, StoredRow
 
 __all__ = [
     "BulkReport",

@@ -8,11 +8,8 @@ from typing import Annotated, Any
 from typer import Argument, Exit
 from wasabi import msg
 
-from .ending import or_fail
-from .group import app
-from .loading import Computing, check_pipeline
+from ._util import Computing, app, check_output, check_pipeline, exit_on_error, show, write_reports
 from .options import Benchmark, Output, Overwrite, Pipeline, listed, takes_options
-from .reports import check_output, show, write_reports
 
 NAMELESS = "pipeline"  # what spaCy calls a pipeline before somebody names it
 TRAINED = ("model-best", "model-last")
@@ -37,22 +34,22 @@ def benchmark_cli(
     check_output(output, overwrite=overwrite, renewed=True)
     check_pipeline(pipeline)
 
-    from ..errors.progress import ticking
     from ..evaluation import PipelineSource, evaluate_suites
     from ..evaluation.baselines import make_baseline
+    from ..evaluation.encoders import Source
     from ..evaluation.report import html, markdown, terminal
-    from ..evaluation.sources import Source
     from ..evaluation.suite import check_packages, write_json
-    from ..files.sealed_json import sealed
+    from ..files.serialization import checksummed_json
+    from ..progress import ticking
 
-    save = None if output is None else lambda results: write_json(output, sealed(results))
+    save = None if output is None else lambda results: write_json(output, checksummed_json(results))
     cache = suites.cache or (output.with_suffix(".cache") if output is not None else None)
-    with or_fail(f"Cannot evaluate on {folder}"):
+    with exit_on_error(f"Cannot evaluate on {folder}"):
         settings = suites.settings()
         for suite in listed(suites.suite):
             check_packages(suite)
     nlp = loading.load_answering(pipeline)
-    with or_fail(f"Cannot evaluate on {folder}"):
+    with exit_on_error(f"Cannot evaluate on {folder}"):
         with ticking("Loading", shown=loading.shown):
             source: Source = PipelineSource(nlp, name=_name(nlp.meta, pipeline, loading.pipe))
             if suites.baseline is not None:

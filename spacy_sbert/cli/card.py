@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import or_fail
-from .group import app
-from .loading import Loading
+from ._util import Loading, app, exit_on_error
 from .options import Overwrite, takes_options
 
 if TYPE_CHECKING:
-    from ..cards.facts import PipelineFacts
+    from ..hub.card import PipelineFacts
 
 PIPELINE = Argument(help="The folder of the pipeline.", exists=True, file_okay=False)
 NAME = Option("--name", "-n", help="The name of the package; by default that in meta.json.")
@@ -39,9 +37,9 @@ def card_cli(
     """
     facts = _describe(pipeline, name, version, loading)
 
-    from ..cards import hub_card, package_card, write_readme
+    from ..hub.cards import hub_card, package_card, write_readme
 
-    with or_fail(f"Cannot write {pipeline / 'README.md'}"):
+    with exit_on_error(f"Cannot write {pipeline / 'README.md'}"):
         written = write_readme(pipeline, (hub_card if front_matter else package_card)(facts), force=overwrite)
     if written:
         msg.good(f"Wrote {pipeline / 'README.md'}")
@@ -65,23 +63,23 @@ def hub_card_cli(
     """
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
-    from ..errors.progress import ticking
+    from ..progress import ticking
 
     facts = _describe(pipeline, name, version, loading)
 
-    from ..cards import hub_metadata, update_hub
+    from ..hub.cards import hub_metadata, update_hub
 
     metadata = hub_metadata(facts)
     failed = f"Cannot update the card of {repo}"
-    with or_fail(failed, HfHubHTTPError, HFValidationError), ticking("Updating", shown=loading.shown):
+    with exit_on_error(failed, HfHubHTTPError, HFValidationError), ticking("Updating", shown=loading.shown):
         update_hub(repo, metadata)
     msg.good(f"Updated the card of {repo}")
 
 
 def _describe(pipeline: Path, name: str | None, version: str | None, loading: Loading) -> "PipelineFacts":
     nlp = loading.load(str(pipeline))
-    with or_fail(f"Cannot describe {pipeline}"):
-        from ..cards import describe, of_pipe
+    with exit_on_error(f"Cannot describe {pipeline}"):
+        from ..hub.cards import describe, of_pipe
 
         facts = describe(nlp, folder=pipeline, name=name, version=version)
         return facts if loading.pipe is None else of_pipe(facts, loading.pipe)

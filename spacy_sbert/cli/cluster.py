@@ -9,10 +9,9 @@ from typing import Annotated, Any, cast
 from typer import Option
 from wasabi import msg
 
-from .ending import check_columns, or_fail
-from .group import app
-from .on_texts import Corpus, How, Table, check_table, run, with_ids, write
-from .options import Pipeline, Seed, Vectors, given, takes_options
+from ._util import app, check_columns, exit_on_error
+from .corpus_options import Corpus, How, Table, check_table, run, with_ids, write
+from .options import Pipeline, Seed, Vectors, set_options, takes_options
 
 
 @dataclass(frozen=True)
@@ -65,11 +64,11 @@ def cluster_cli(
     check_table(output, overwrite=how.overwrite)
     check_columns(corpus, how.column, header=how.header)
 
-    from ..errors.progress import ticking
-    from ..search.texts import NO_CLUSTER, check_method, cluster_texts
+    from ..progress import ticking
+    from ..search.corpus_search import NO_CLUSTER, check_method, cluster_texts
 
-    asked = given(options)
-    with or_fail(f"Cannot work on {corpus}"):
+    asked = set_options(options)
+    with exit_on_error(f"Cannot work on {corpus}"):
         check_method(method, asked)
     work = partial(cluster_texts, method=cast(Any, method), **asked)
     found = run(work, pipeline, corpus, how, vectors, others=True)
@@ -90,8 +89,8 @@ def cluster_cli(
 
 def _names(nlp: Any, rows: Sequence[tuple[int, int, str]]) -> dict[int, str]:
     """Return the name of each cluster: the terms that a map shows; none for texts in no cluster."""
-    from ..search.texts import NO_CLUSTER
-    from ..visual.terms import class_terms, words_of
+    from ..search.corpus_search import NO_CLUSTER
+    from ..visual.labels import class_terms, words_of
 
     clusters = sorted({cluster for cluster, *_ in rows})
     places = {cluster: place for place, cluster in enumerate(clusters)}
@@ -103,7 +102,7 @@ def _names(nlp: Any, rows: Sequence[tuple[int, int, str]]) -> dict[int, str]:
 
 def _write(output: Path, rows: Sequence[tuple[Any, ...]], read: Any) -> None:
     """Write clusters, with the ids and the other columns of the texts; a column whose name is taken gets another."""
-    from ..files.columns import distinct
+    from ..files.tables import distinct
 
     names: tuple[str, ...] = ("cluster", "name", "row", *(() if read.ids is None else ("id",)), "text")
     others = read.others or [{}] * len(rows)

@@ -7,10 +7,8 @@ from typing import Annotated
 
 from typer import Argument
 
-from .ending import or_fail
-from .group import app
+from ._util import app, check_output, exit_on_error, show, write_reports
 from .options import Output, Overwrite, Quiet
-from .reports import check_output, show, write_reports
 
 
 @app.command("compare")
@@ -27,10 +25,10 @@ def compare_cli(
     Every other one is tested against the first. With --output also a Markdown and an HTML report are written beside
     the JSON.
     """
-    from ..errors.progress import ticking
+    from ..progress import ticking
 
     check_output(output, overwrite=overwrite)
-    with or_fail("Cannot compare"), ticking("Comparing", shown=not quiet):
+    with exit_on_error("Cannot compare"), ticking("Comparing", shown=not quiet):
         from ..evaluation.compare import compare, compare_html, compare_markdown, compare_terminal
         from ..evaluation.results import read_results
         from ..evaluation.suite import write_json
@@ -40,7 +38,7 @@ def compare_cli(
     report = compare_markdown(read, found)
     show(report, partial(compare_terminal, read, found))
     if output is not None:
-        with or_fail(f"Cannot write {output}"):
+        with exit_on_error(f"Cannot write {output}"):
             write_json(output, found)
         write_reports(output, report, compare_html(read, found), "comparison")
 

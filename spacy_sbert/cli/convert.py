@@ -6,10 +6,8 @@ from typing import Annotated, Any
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import check_new, or_fail
-from .errors import Errors
-from .found_columns import reading_of
-from .group import app
+from ._util import app, check_new, exit_on_error
+from .infer_columns import reading_of
 from .options import Lang, Layout, Limit, Overwrite, Quiet, takes_options
 
 
@@ -42,7 +40,7 @@ def convert_cli(
 
     check_new(output_path, overwrite=overwrite)
     logger.setLevel(logging.INFO)  # says what was skipped
-    with or_fail(f"Cannot convert {input_path}"):
+    with exit_on_error(f"Cannot convert {input_path}"):
         # Texts that are named alone need no gold.
         is_named = layout.members and not (layout.score or layout.label)
         reading = layout.reading() if is_named else reading_of(input_path, layout, shown=not quiet)
@@ -59,7 +57,11 @@ def _check_range(path: Path, layout: Layout, reading: dict[str, Any]) -> None:
     low, high = reading.get("min_score", 0.0), reading.get("max_score", 1.0)
     is_given = layout.min_score is not None or layout.max_score is not None
     if (low, high) != (0.0, 1.0) and not is_given:
-        raise ValueError(Errors.CONVERT_RANGE.format(path=path, column=reading["score"], low=low, high=high))
+        raise ValueError(
+            f"The scores of {path} (column '{reading['score']}') are in the range {low:g} to {high:g}, and "
+            f"are stored from 0 to 1. Give the range of the whole data set: --min-score {low:g} --max-score "
+            f"{high:g}."
+        )
     for edge, given in (("min_score", layout.min_score), ("max_score", layout.max_score)):
         if given is None:
             reading.pop(edge, None)

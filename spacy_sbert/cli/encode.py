@@ -7,11 +7,9 @@ from typing import Annotated, Any, cast
 from typer import Argument, BadParameter, Exit, Option
 from wasabi import msg
 
-from .ending import check_columns, fail, or_fail
-from .errors import Errors
-from .group import app
-from .loading import Computing, check_pipeline
-from .options import GPU, TEXTS, Column, Header, IdColumn, Overwrite, Precision, given, takes_options
+from ..errors import Errors
+from ._util import Computing, app, check_columns, check_pipeline, exit_on_error, fail
+from .options import GPU, TEXTS, Column, Header, IdColumn, Overwrite, Precision, set_options, takes_options
 
 RAY = ("address", "workers", "num_cpus", "num_gpus")
 
@@ -32,11 +30,15 @@ class Running(Computing):
     def gpus(self) -> list[int]:
         """The GPUs to work on; none for the CPU. RAISES (ValueError): if they are not numbers, or given twice."""
         if self.gpu_id >= 0 and self.gpu_ids:
-            raise ValueError(Errors.GPU_TWICE)
+            raise ValueError(
+                "--gpu-id and --gpu-ids were both given: expected one of them. --gpu-ids 0,1 takes several GPUs."
+            )
         try:
             several = [int(gpu_id) for gpu_id in self.gpu_ids.split(",") if gpu_id.strip()]
         except ValueError as error:
-            raise ValueError(Errors.BULK_BAD_GPU_IDS.format(given=self.gpu_ids)) from error
+            raise ValueError(
+                f"Cannot use --gpu-ids {self.gpu_ids}: expected whole numbers with commas between, such as 0,1."
+            ) from error
         if several == [-1]:
             return []
         return several or ([self.gpu_id] if self.gpu_id >= 0 else [])
@@ -115,38 +117,44 @@ def encode_cli(
 
     After an interruption the same command goes on. `encode INPUT OUTPUT --pipeline PIPELINE` does the same.
     """
-    from ..errors.progress import ticking
+    from ..progress import ticking
 
     running, source, target = _paths(running, input_path, output_path, more)
     if "://" in source or (source and Path(source).is_dir()):
         encode_folder(source, target, running, encoding, folders)
         return
-    if of_folders := given(folders):
+    if of_folders := set_options(folders):
         options = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in of_folders.items())
-        fail(Errors.BULK_OF_FOLDERS.format(options=options, path=source))
+        fail(f"{source} is a file, and {options} is for folders of files. Leave it out, or name a folder.")
     if not Path(source).exists():
-        fail(f"Cannot encode {source}", Errors.ENCODE_NO_INPUT.format(path=source))
+        fail(
+            f"Cannot encode {source}",
+            (
+                f"There is no file or folder {source}: expected texts, as `encode INPUT OUTPUT` or `encode "
+                "PIPELINE INPUT OUTPUT`."
+            ),
+        )
 
     check_columns(Path(source), encoding.column, header=encoding.header)
     if running.pipeline is not None:
         check_pipeline(running.pipeline)
 
     try:
-        with or_fail(f"Cannot encode {source}", RuntimeError):
+        with exit_on_error(f"Cannot encode {source}", RuntimeError):
             gpus, bar = running.gpus(), not running.quiet
             running.import_code()
             with ticking("Loading", shown=bar):
                 from ..bulk import encode_file, load_pipe
-                from ..bulk.encoding import Encoding as Options
-                from ..bulk.run import check_given
+                from ..bulk.file_encoding import Encoding as Options
+                from ..bulk.file_encoding import check_given
 
                 known = Options.__dataclass_fields__
-                asked = {name: value for name, value in given(encoding).items() if name in known}
+                asked = {name: value for name, value in set_options(encoding).items() if name in known}
                 check_given(Path(source), Path(target), Options(**asked), overwrite=encoding.overwrite)
                 pipe = load_pipe(
                     running.pipeline, name=running.pipe, precision=cast(Any, running.precision), gpu_ids=gpus
                 )
-            report = encode_file(pipe, source, target, gpu_ids=gpus, progress=bar, **given(encoding))
+            report = encode_file(pipe, source, target, gpu_ids=gpus, progress=bar, **set_options(encoding))
     except KeyboardInterrupt:
         msg.warn("Stopped", "Run the same command again to go on.")
         raise Exit(130) from None
@@ -167,13 +175,16 @@ def _paths(running: Running, *given: str | None) -> tuple[Running, str, str]:
             raise BadParameter(Errors.ENCODE_MISSING.format(given=" and ".join(names)))
         return running, names[0], names[1]
     if running.pipeline is not None:
-        fail(Errors.ENCODE_PATHS.format(given=names[0]))
+        fail(
+            f"Cannot tell what {names[0]} is: expected `encode INPUT OUTPUT --pipeline PIPELINE` or `encode "
+            "PIPELINE INPUT OUTPUT`, with the pipeline once."
+        )
     return replace(running, pipeline=names[0]), names[1], names[2]
 
 
 def _is_texts(path: Path, *, of_folder: bool) -> bool:
     """Whether a path can be that of texts alone: vectors are .npy or .parquet, those of a folder a folder."""
-    from ..files.lines import format_suffix
+    from ..files.text_lines import format_suffix
 
     if path.is_dir():
         return False
@@ -182,16 +193,22 @@ def _is_texts(path: Path, *, of_folder: bool) -> bool:
 
 def encode_folder(source: str, target: str, running: Running, encoding: Encoding, folders: Folders) -> None:
     """Encode the files of a folder, and end with 1 if one of them could not be."""
-    from ..bulk.dataset import encode_dataset
+    from ..bulk.dataset_encoding import encode_dataset
 
-    options = given(encoding)
+    options = set_options(encoding)
     if options.pop("overwrite"):
-        fail(Errors.BULK_OF_FILES.format(option="--overwrite", path=source))
+        fail(
+            f"{source} is a folder, and --overwrite is for single files: parts that are done stay. --restart "
+            "makes all anew."
+        )
     try:
-        with or_fail(f"Cannot encode {source}", RuntimeError):
+        with exit_on_error(f"Cannot encode {source}", RuntimeError):
             engine = _engine(folders)
             if engine is not None and running.code is not None:
-                fail(Errors.BULK_CODE_ON_RAY)
+                fail(
+                    "--code is not imported by workers on Ray: install a package of the pipeline there that "
+                    "has the code."
+                )
             running.import_code()
             report = encode_dataset(
                 source,
@@ -224,18 +241,22 @@ def encode_folder(source: str, target: str, running: Running, encoding: Encoding
 
 def _engine(folders: Folders) -> Any:
     """The Ray cluster that the options are of, None for this process."""
-    of_ray = {name: value for name, value in given(folders).items() if name in RAY}
+    of_ray = {name: value for name, value in set_options(folders).items() if name in RAY}
     if folders.engine in (None, "local"):
         if of_ray:
-            raise ValueError(Errors.BULK_OF_RAY.format(options=", ".join(of_ray)))
+            raise ValueError(
+                f"Options of Ray were given without --engine ray: {', '.join(of_ray)}. Add it, or leave them out."
+            )
         return None
     if folders.engine != "ray":
-        raise ValueError(Errors.BULK_NO_ENGINE.format(given=folders.engine))
-    from ..bulk.on_ray import Cluster
+        raise ValueError(f"Unknown --engine '{folders.engine}': expected local or ray.")
+    from ..bulk.ray import Cluster
 
     if "workers" in of_ray:
         fewest, _, most = of_ray["workers"].partition(",")
         if not (fewest.strip().isdecimal() and most.strip().isdecimal() and 1 <= int(fewest) <= int(most)):
-            raise ValueError(Errors.BULK_BAD_WORKERS.format(given=of_ray["workers"]))
+            raise ValueError(
+                f"Cannot use --workers {of_ray['workers']}: expected the fewest and the most, such as 1,64."
+            )
         of_ray["workers"] = int(fewest), int(most)
     return Cluster(**of_ray)

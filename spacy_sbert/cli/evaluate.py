@@ -6,11 +6,8 @@ from typing import Annotated
 from typer import Argument
 from wasabi import msg
 
-from .ending import check_new, fail, or_fail
-from .errors import Errors
-from .found_columns import reading_of
-from .group import app
-from .loading import Computing, check_pipeline
+from ._util import Computing, app, check_new, check_pipeline, exit_on_error, fail
+from .infer_columns import reading_of
 from .options import Layout, Output, Overwrite, Pipeline, takes_options
 
 TABLE, PAIR = "table", 2
@@ -40,7 +37,10 @@ def evaluate_cli(
     On the standard tasks of a folder of data sets, see `benchmark`; for results side by side, see `compare`.
     """
     if data_path.is_dir():
-        fail(Errors.EVALUATE_FOLDER.format(path=data_path))
+        fail(
+            f"{data_path} is a folder: give a file of examples, or score the pipeline on the data sets in a "
+            "folder with 'python -m spacy sbert benchmark'."
+        )
     check_new(output, overwrite=overwrite)
     check_pipeline(pipeline)
     _evaluate(pipeline, data_path, layout, output, loading)
@@ -49,25 +49,31 @@ def evaluate_cli(
 def _evaluate(pipeline: str, data_path: Path, layout: Layout, output: Path | None, loading: Computing) -> None:
     import srsly
 
-    from ..evaluation.examples import evaluate_with_reasons
-    from ..files.whole import write_text
+    from ..evaluation.scoring import evaluate_with_reasons
+    from ..files.atomic import write_text
 
     nlp, shown = loading.load_answering(pipeline, also_scores=True), loading.shown
-    with or_fail(f"Cannot evaluate on {data_path}"):
+    with exit_on_error(f"Cannot evaluate on {data_path}"):
         reading = reading_of(data_path, layout, nlp.config.get("corpora", {}).get("dev"), shown=shown)
         members = reading.get("members", ())
         if reading.get("format") == TABLE and len(members) == PAIR and not {"score", "label"} & reading.keys():
-            fail(Errors.EVALUATE_NO_GOLD.format(path=data_path, members=", ".join(members)))
+            fail(
+                f"{data_path} has two texts a row ({', '.join(members)}) and no gold to score by, neither a "
+                "score nor a label. Name its column by --score or --label, or give a table that has one."
+            )
         scores, reasons = evaluate_with_reasons(nlp, data_path, progress=shown, **reading)
         measured = {key: score for key, score in scores.items() if key != "pairs" and score is not None}
         if not measured:
-            raise ValueError(Errors.EVALUATE_NO_SCORE.format(path=data_path, reasons="; ".join(reasons)))
+            raise ValueError(
+                f"Nothing can be measured on {data_path}: {'; '.join(reasons)}. Give a file whose gold the "
+                "pipeline can be scored by."
+            )
     rows = [("Examples", str(scores["pairs"]))]
     rows += [(LABELS.get(key, key), f"{100 * score:.2f}") for key, score in measured.items()]
     msg.table(rows, title="Scores x 100, vectors compared by cosine, triplets by Euclidean distance")
     if reasons and measured.keys() <= LABELS.keys():
         msg.warn(f"Other scores are not defined: {'; '.join(reasons)}")
     if output is not None:
-        with or_fail(f"Cannot write {output}"):
+        with exit_on_error(f"Cannot write {output}"):
             write_text(output, srsly.json_dumps(scores, indent=2))
         msg.good(f"Saved the scores to {output}")

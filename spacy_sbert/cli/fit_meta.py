@@ -8,9 +8,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import check_corpus, check_new, or_fail
-from .group import app
-from .loading import Computing, check_pipeline
+from ._util import Computing, app, check_corpus, check_new, check_pipeline, exit_on_error
 from .options import Overwrite, Pipeline, takes_options
 
 DEFAULT_PIPE = "sbert_meta"
@@ -63,22 +61,22 @@ def fit_meta_cli(
     check_new(output, overwrite=overwrite)
     check_pipeline(pipeline)
 
-    from ..errors.progress import ticking
-    from ..files.whole import new_folder
-    from ..meta.corpus import ShortSentences, read_sentences
-    from ..meta.fitting import fit_meta, set_method
-    from .errors import Warnings
+    from ..errors import Warnings
+    from ..files.atomic import atomic_folder
+    from ..meta.component import fit_meta, set_method
+    from ..meta.fit import ShortSentences, read_sentences
+    from ..progress import ticking
 
     pipe = DEFAULT_PIPE if loading.pipe is None else loading.pipe
     quiet = loading.quiet
-    with or_fail(f"Cannot fit {pipeline}"):
+    with exit_on_error(f"Cannot fit {pipeline}"):
         options = dict(_parse(text) for text in option or [])
         nlp = loading.load(pipeline)
         if pipe not in nlp.pipe_names or method is not None or size is not None or options:
             set_method(nlp, pipe, method, size, options)
         sentences = ShortSentences(nlp, lambda: read_sentences(corpus, column), max_tokens)
         fit_meta(nlp, pipe, sentences, cache=cache, progress=not quiet)
-        with ticking("Writing", shown=not quiet), new_folder(output, replace=overwrite) as folder:
+        with ticking("Writing", shown=not quiet), atomic_folder(output, replace=overwrite) as folder:
             nlp.to_disk(folder)
             _keep(output, folder)
     if sentences.n_left_out:
@@ -99,7 +97,7 @@ def _keep(former: Path, folder: Path) -> None:
 def _parse(text: str) -> tuple[str, Any]:
     import srsly
 
-    from .errors import Errors
+    from ..errors import Errors
 
     key, equals, value = text.partition("=")
     if not equals:

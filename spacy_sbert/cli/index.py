@@ -6,9 +6,7 @@ from typing import Annotated
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import fail, or_fail
-from .errors import Errors
-from .group import app
+from ._util import app, exit_on_error, fail
 from .options import Quiet
 
 
@@ -40,8 +38,12 @@ def index_cli(
     from ..search import build_ivfpq
 
     if Path(vectors).is_file():
-        fail(Errors.INDEX_OF_FILE.format(given=vectors))
-    with or_fail(f"Cannot build an index of {vectors}", RuntimeError):
+        fail(
+            f"{vectors} is a file: expected a folder of vectors, which `encode` made of a folder of texts. The "
+            f"index of one file is built by its first search: search PIPELINE TEXTS QUERY --vectors {vectors} "
+            "--index FOLDER."
+        )
+    with exit_on_error(f"Cannot build an index of {vectors}", RuntimeError):
         stored = PartVectors(vectors)
         index = build_ivfpq(stored, index_path, n_lists=n_lists, code_bytes=code_bytes, progress=not quiet)
     msg.good(f"Wrote an index of {len(index)} vectors to {index_path}")

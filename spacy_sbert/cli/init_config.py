@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import check_new, fail, or_fail
-from .errors import Errors, Warnings
-from .group import app
+from ..errors import Warnings
+from ._util import app, check_new, exit_on_error, fail
 from .options import (
     MAX_SCORE,
     MIN_SCORE,
@@ -20,15 +19,15 @@ from .options import (
     Overwrite,
     Quiet,
     Score,
-    given,
     listed_columns,
+    set_options,
     takes_options,
 )
 
 if TYPE_CHECKING:
     from thinc.api import Config
 
-    from ..readers.own_table import OwnTable
+    from ..readers.infer_schema import OwnTable
 
 SAID = {  # of a kind of table: what it has, and what is learned of it
     "graded": ("pairs with scores", "the cosine of a pair is to be its score"),
@@ -53,7 +52,7 @@ class Told:
 
     def known(self) -> dict[str, Any]:
         """As find_table takes them."""
-        return given(self) | {"members": None if self.members is None else listed_columns(self.members)}
+        return set_options(self) | {"members": None if self.members is None else listed_columns(self.members)}
 
 
 @app.command("init-config")
@@ -80,18 +79,18 @@ def init_config_cli(
     Both tables are read whole, so that what is wrong in them is said now and not while training; what can be learned
     from them is chosen, and 'spacy sbert train' takes the config.
     """
-    from ..errors.progress import ticking
+    from ..progress import ticking
 
     check_new(output, overwrite=overwrite)
-    with or_fail(f"Cannot make a config for {train_path} and {dev_path}"):
+    with exit_on_error(f"Cannot make a config for {train_path} and {dev_path}"):
         train, dev = _tables(train_path, dev_path, told, shown=not quiet)
 
         with ticking("Writing", shown=not quiet):
+            from ..files.atomic import write_text
             from ..files.saved_config import config_text
-            from ..files.whole import write_text
-            from ..training.own_config import own_config
+            from ..training.quickstart_config import quickstart_config
 
-            config = own_config(
+            config = quickstart_config(
                 {"path": str(train_path), **train.reading()},
                 {"path": str(dev_path), **dev.reading()},
                 kind=train.kind,
@@ -107,15 +106,18 @@ def init_config_cli(
 
 def _tables(train_path: Path, dev_path: Path, told: Told, *, shown: bool) -> "tuple[OwnTable, OwnTable]":
     """What both tables have; the second is read by the columns and the range of the first."""
-    from ..errors.progress import ticking
-    from ..files.lines import format_suffix
-    from ..readers.sts import starts_as_sts
+    from ..files.text_lines import format_suffix
+    from ..progress import ticking
+    from ..readers.datasets import starts_as_sts
 
     is_tabs = format_suffix(train_path) in (".csv", ".tsv") and train_path.stat().st_size > 0
     if told.members is None and told.header and is_tabs and starts_as_sts(train_path):
-        fail(Errors.INIT_STS.format(path=train_path))
+        fail(
+            f"{train_path} has the layout of the STS benchmark, which needs no config of its own: train with "
+            "configs/sts.cfg. For one of the columns' own, name them: --no-header --members 5,6 --score 4."
+        )
     with ticking(f"Reading {train_path.name}", shown=shown):
-        from ..readers.own_table import find_table
+        from ..readers.infer_schema import find_table
 
         train = find_table(train_path, **told.known())
     names: dict[str, Any] = {
@@ -130,12 +132,22 @@ def _tables(train_path: Path, dev_path: Path, told: Told, *, shown: bool) -> "tu
     with ticking(f"Reading {dev_path.name}", shown=shown):
         dev = find_table(dev_path, **(of_train | (ends if train.columns.score is not None else {})))
     if train.kind == "positives" and dev.kind not in ("graded", "binary"):
-        fail(Errors.INIT_NO_GOLD.format(path=dev_path))
+        fail(
+            f"{dev_path} has no gold to score by, neither a score nor a label: with pairs alone nothing can be "
+            "measured. Give a dev table with a column 'score', 0 for pairs that do not belong together and 1 "
+            "for those that do."
+        )
     for what, path, table in (("learned from", train_path, train), ("measured on", dev_path, dev)):
         if reason := table.undefined():
-            fail(Errors.INIT_ONE_VALUE.format(what=what, path=path, reason=reason))
+            fail(
+                f"Nothing can be {what} {path}: {reason}. Give a table with several values, or one without this column."
+            )
     if train.kind == "binary" and dev.kind != "binary":
-        fail(Errors.INIT_OTHER_GOLD.format(train=train_path, dev=dev_path))
+        fail(
+            f"{train_path} has scores of 0 and 1 alone, {dev_path} has others, too: average precision, which "
+            "is measured in training on pairs of 0 and 1, is not defined for them. Give a dev table with "
+            "scores of 0 and 1."
+        )
     if train.kind == "labelled":
         _check_labels(train_path, dev_path, train, dev)
     return train, dev
@@ -149,7 +161,12 @@ def _check_labels(train_path: Path, dev_path: Path, train: "OwnTable", dev: "Own
     unknown = [label for label in labels if label not in known] if known else []
     named = {"train": train_path, "dev": dev_path, "given": listed_labels(unknown)}
     if unknown and len(unknown) == len(labels):
-        fail(Errors.INIT_OTHER_LABELS.format(known=listed_labels(known), **named))
+        fail(
+            (
+                "{dev} has the labels {given}, and {train} has none of them: {known}. Spell them alike, or give "
+                "another dev table."
+            ).format(known=listed_labels(known), **named)
+        )
     if unknown:
         count = sum(labels[label] for label in unknown)
         msg.warn(Warnings.UNKNOWN_INIT_LABELS.format(count=count, **named))
@@ -157,7 +174,7 @@ def _check_labels(train_path: Path, dev_path: Path, train: "OwnTable", dev: "Own
 
 def _say(out: Path, config: "Config", train: "OwnTable", dev: "OwnTable") -> None:
     """What was found, what is learned of it and for how long, and the next command."""
-    from ..training.own_config import count_steps
+    from ..training.quickstart_config import count_steps
 
     what, learned = SAID[train.kind]
     gold = train.columns.score or train.columns.label

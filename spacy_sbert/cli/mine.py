@@ -6,10 +6,8 @@ from typing import Annotated
 from typer import Option
 from wasabi import msg
 
-from .ending import check_columns, fail
-from .errors import Errors
-from .group import app
-from .on_texts import Corpus, How, Table, check_table, run, with_ids, write
+from ._util import app, check_columns, fail
+from .corpus_options import Corpus, How, Table, check_table, run, with_ids, write
 from .options import Pipeline, Vectors, takes_options
 
 PAIRS = 100
@@ -42,9 +40,12 @@ def mine_cli(
     check_table(output, overwrite=how.overwrite)
     check_columns(corpus, how.column, header=how.header)
     if groups and (min_score is None or k is not None):
-        fail(Errors.MINE_GROUPS)
+        fail(
+            "--groups needs --min-score, the cosine similarity from which two texts belong together, and takes "
+            "no -k. Give such as --groups --min-score 0.9."
+        )
 
-    from ..search.texts import group_texts, mine_texts
+    from ..search.corpus_search import group_texts, mine_texts
 
     least, with_id = -1.0 if min_score is None else min_score, how.id_column is not None
     if groups:

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from typer import Argument, BadParameter, Option
 
-from .errors import Errors
-
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -69,7 +67,7 @@ class Layout:
 
     def reading(self) -> dict[str, Any]:
         """The options that were given, as PairCorpus takes them; an empty name is none."""
-        said = {name: value for name, value in given(self).items() if value != ""}
+        said = {name: value for name, value in set_options(self).items() if value != ""}
         return said | ({"members": listed_columns(self.members)} if self.members else {})
 
     def known(self) -> dict[str, Any]:
@@ -151,11 +149,14 @@ def listed_columns(given: str) -> tuple[str, ...]:
     try:
         names = next(csv.reader([given], skipinitialspace=True, strict=True), [])
     except csv.Error as error:
-        raise BadParameter(Errors.BAD_MEMBERS.format(given=given, reason=error)) from error
+        raise BadParameter(
+            f"Cannot read --members {given} ({error}): expected names with commas between. Put a name that has "
+            "a comma in quotes: --members '\"q,r\",text2'."
+        ) from error
     return tuple(name.strip() for name in names if name.strip())
 
 
-def given(options: "DataclassInstance") -> dict[str, Any]:
+def set_options(options: "DataclassInstance") -> dict[str, Any]:
     """The options that were given, by name: those that are not None."""
     return {name: value for name, value in asdict(options).items() if value is not None}
 

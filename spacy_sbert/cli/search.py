@@ -9,10 +9,8 @@ from typing import Annotated, Any, Literal
 from typer import Argument, Option, get_text_stream
 from wasabi import msg
 
-from .ending import check_columns, check_corpus, fail, or_fail
-from .errors import Errors
-from .group import app
-from .on_texts import How, check_table, run, write
+from ._util import app, check_columns, check_corpus, exit_on_error, fail
+from .corpus_options import How, check_table, run, write
 from .options import TEXTS, VECTORS, Pipeline, takes_options
 
 SHOWN = 100  # characters of a text
@@ -76,12 +74,12 @@ def search_cli(
     check_columns(corpus, how.column, header=how.header)
     queries = [*(queries or []), *(_read_queries(queries_path) if queries_path is not None else [])]
     if not queries:
-        fail(Errors.NO_QUERY)
+        fail("There is nothing to search for: give queries behind the texts, or --queries with a file that has some.")
 
+    from ..search.corpus_search import check_kind, search_texts
     from ..search.index_folder import import_faiss
-    from ..search.texts import check_kind, search_texts
 
-    with or_fail(f"Cannot work on {corpus}"):
+    with exit_on_error(f"Cannot work on {corpus}"):
         check_kind(found.kind)
         if found.index is not None:
             import_faiss()
@@ -117,16 +115,23 @@ def _check_folder(folder: Path, found: Found, stored: Stored, how: How) -> None:
     from ..search.index_folder import read_manifest
 
     if found.vectors is not None and stored != "index":
-        fail(Errors.SEARCH_OF_VECTORS.format(vectors=found.vectors, corpus=folder))
+        fail(
+            f"{folder} has vectors of its own, so --vectors {found.vectors} cannot be searched, too. Leave "
+            "them out, or give the texts that they are of, or an index that the command `index` built."
+        )
     if how.id_column is not None:
-        fail(Errors.SEARCH_NO_COLUMN.format(folder=folder))
+        fail(f"{folder} is a folder: --id-column is for a file of texts. Leave it out: ids that were saved are shown.")
     if found.index is None and found.kind is None:
         return
     option, what = "--kind" if found.index is None else "--index", "one of vectors"
     if stored != "vectors":
-        with or_fail(f"Cannot search in {folder}"):
+        with exit_on_error(f"Cannot search in {folder}"):
             what = f"an index of the kind {read_manifest(folder).kind}"
-    fail(Errors.SEARCH_OF_TEXTS.format(option=option, folder=folder, what=what))
+    fail(
+        f"{option} is of a file of texts, and the folder {folder} is {what}, which is searched as it is: leave "
+        "it out. For another index give the texts that it is of: search PIPELINE TEXTS QUERY --kind flat "
+        "--index FOLDER."
+    )
 
 
 def _show(queries: Sequence[str], results: Iterable[Iterable[tuple[Any, ...]]], columns: Sequence[str]) -> None:
@@ -144,9 +149,9 @@ def _shortened(text: str) -> str:
 
 def _read_queries(path: Path) -> list[str]:
     """The lines of a file, or of what is typed or piped in, that have text."""
-    from ..files.lines import has_text, read_lines
+    from ..files.text_lines import has_text, read_lines
 
-    with or_fail(f"Cannot read the --queries in {path}"):
+    with exit_on_error(f"Cannot read the --queries in {path}"):
         if path == STDIN:
             lines = get_text_stream("stdin", encoding="utf8").read().split("\n")
         else:
@@ -156,19 +161,19 @@ def _read_queries(path: Path) -> list[str]:
 
 def _stored_in(corpus: Path) -> Stored:
     """What a folder has in place of texts: the vectors of files, or an index of such."""
-    from ..bulk.manifest import JOB
-    from ..search.in_folders import is_of_stored
+    from ..bulk.dataset_encoding import JOB
+    from ..search.corpus_search import is_of_stored
 
     if (corpus / JOB).is_file():
         return "vectors"
-    with or_fail(f"Cannot search in {corpus}"):
+    with exit_on_error(f"Cannot search in {corpus}"):
         return "index" if corpus.is_dir() and is_of_stored(corpus) else None
 
 
 def _in_folder(queries: list[str], found: Found, *, is_index: bool) -> Callable[..., Any]:
     """The search in a folder that has vectors in place of texts, which `run` is to do."""
     from ..bulk import PartVectors
-    from ..search.in_folders import search_folder
+    from ..search.corpus_search import search_folder
 
     def work(pipe: Any, folder: Path, *, progress: bool, **_: object) -> Any:  # of texts it has no column
         return search_folder(

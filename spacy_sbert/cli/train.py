@@ -8,9 +8,8 @@ from typing import Annotated
 from typer import Argument, Context, Exit, Option
 from wasabi import msg
 
-from .ending import fail, or_fail, use_gpu
-from .errors import Errors, Notes
-from .group import app
+from ._util import app, exit_on_error, fail, use_gpu
+from .errors import Notes
 from .options import CODE, Gpu
 
 UNKNOWN_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -45,15 +44,18 @@ def train_cli(
     from spacy.training.initialize import init_nlp
     from spacy.util import load_config, logger
 
-    from ..readers.missing_labels import check_missing_labels
-    from ..training.checkpoint import latest
-    from ..training.config_checks import check_config, check_output, check_overrides
-    from ..training.loop import DIR_CHECKPOINT, Checkpoints, find_checkpoint, train
-    from ..training.ranks import RankLost, launched
+    from ..distributed.checkpoint import latest
+    from ..distributed.torch_distributed import RankLost, launched
+    from ..distributed.train_loop import DIR_CHECKPOINT, Checkpoints, find_checkpoint, train
+    from ..readers.infer_schema import check_missing_labels
+    from ..training.quickstart_config import check_config, check_output, check_overrides
 
     options = [word.split("=")[0] for word in context.args if word.startswith("--")]
     for unknown in [option for option in options if "." not in option]:
-        fail(Errors.TRAIN_OPTION.format(given=unknown))
+        fail(
+            f"There is no option {unknown}: expected one that `spacy sbert train --help` lists, or a setting "
+            "of the config with its section, such as --training.max_epochs 4."
+        )
     overrides = parse_config_overrides(context.args)
     import_code(code)
     with launched(gpu_id) as ranks:
@@ -61,7 +63,7 @@ def train_cli(
         use_gpu(ranks.gpu_id, silent=not ranks.is_first)
         checkpoints = Checkpoints(every, resume)
         try:
-            with nullcontext() if verbose else or_fail(f"Cannot train by {config}"):  # --verbose shows where
+            with nullcontext() if verbose else exit_on_error(f"Cannot train by {config}"):  # --verbose shows where
                 found = find_checkpoint(output, checkpoints, ranks)
                 if ranks.is_first and resume:
                     msg.info(f"Going on from {found}" if found else f"No checkpoint in {output}: training begins")

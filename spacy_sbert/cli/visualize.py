@@ -3,17 +3,19 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from typer import Argument, Option
 from wasabi import msg
 
-from .ending import check_corpus, check_new, fail, or_fail
-from .group import app
-from .loading import Computing, check_pipeline
-from .on_texts import made_by, vectors_of
-from .options import Limit, Overwrite, Pipeline, Seed, Vectors, given, takes_options
+from ..files.tables import TABLES, read_table
+from ..files.text_lines import check_label, check_text, format_suffix, read_lines
+from ..validation import NonNegative
+from ._util import Computing, app, check_corpus, check_new, check_pipeline, exit_on_error, fail
+from .corpus_options import made_by, vectors_of
+from .options import Limit, Overwrite, Pipeline, Seed, Vectors, set_options, takes_options
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span
@@ -33,7 +35,7 @@ class Drawing:
     terms: Annotated[
         bool | None, Option("--terms/--no-terms", help="Name the labels of a map by the words of their texts.")
     ] = None
-    order: Annotated[str | None, Option("--order", help="The order of a heat map: similarity or given.")] = None
+    order: Annotated[str | None, Option("--order", help="The order of a heat map: similarity or set_options.")] = None
     low: Annotated[float | None, Option("--low", help="The similarity of the first colour.")] = None
     high: Annotated[float | None, Option("--high", help="The similarity of the last colour.")] = None
     title: Annotated[str | None, Option("--title", "-t", help="The title above the picture.")] = None
@@ -76,17 +78,18 @@ def visualize_cli(
     check_new(output, overwrite=overwrite)
     check_pipeline(pipeline)
 
-    from ..errors.progress import ticking
-    from ..files.whole import whole_file
-    from ..readers.texts import read_texts
-    from ..search.kmeans import import_kmeans
+    from ..files.atomic import atomic_write
+    from ..progress import ticking
+
+    pass
+    from ..search.clustering import import_kmeans
     from ..visual import render
     from ..visual.heatmap import check_counts
     from ..visual.render import check_options
     from ..visual.scatter import check_sizes
 
-    options, shown = given(drawing), loading.shown
-    with or_fail(f"Cannot draw {texts_path}"):
+    options, shown = set_options(drawing), loading.shown
+    with exit_on_error(f"Cannot draw {texts_path}"):
         docs: Doc | Iterable[Doc | Span]
         check_options(style, options | ({"labels": labels} if labels else {}))
         if sentences:
@@ -105,7 +108,7 @@ def visualize_cli(
             if clusters:
                 docs, options["labels"] = _clustered(docs, clusters, drawing.seed or 0)
             page = render(docs, cast(Any, style), page=True, jupyter=False, options=options)
-        with whole_file(output) as file:
+        with atomic_write(output) as file:
             file.write(str(page).encode("utf8"))
     msg.good(f"Saved the picture to {output}")
 
@@ -124,8 +127,9 @@ def _clustered(docs: "Doc | Iterable[Doc | Span]", count: int, seed: int) -> tup
 
 def _document(pipeline: str, path: Path, loading: Computing) -> "Doc":
     """A whole file as one Doc."""
-    from ..errors.progress import ticking
-    from ..readers.texts import read_document
+    from ..progress import ticking
+
+    pass
 
     nlp = loading.load_answering(pipeline)
     with ticking("Encoding", shown=loading.shown):
@@ -136,7 +140,7 @@ def _docs(
     pipeline: str, texts: Sequence[str], vectors: Path | None, corpus: Path, column: str, loading: Computing
 ) -> "Iterable[Doc | Span]":
     """Docs of the first texts of a file, with the vectors of the pipeline, or those that `encode` wrote."""
-    from ..errors.progress import progress_of
+    from ..progress import progress_of
 
     if vectors is not None:
         return _with_vectors(pipeline, texts, vectors, corpus, column, loading)
@@ -151,7 +155,7 @@ def _with_vectors(
     """Docs whose vectors are those that `encode` wrote."""
     from spacy.tokens import Doc
 
-    from ..bulk.pipe import find_pipe
+    from ..bulk.loading import find_pipe
 
     stored = vectors_of(path, corpus, column)
     pipe = find_pipe(loading.load(pipeline), loading.pipe)
@@ -162,3 +166,28 @@ def _with_vectors(
         doc.user_hooks["has_vector"] = lambda _: True
         doc.user_hooks["vector"] = lambda _, own=vector: own
         yield doc
+
+
+def read_texts(
+    path: Path, *, column: str | None = None, label: str | None = None, limit: NonNegative = 0
+) -> tuple[list[str], list[str] | None]:
+    """Read texts, and their labels if a column is named for them.
+
+    path (Path): one text a line, blank lines left out; or a table with a header, .csv, .tsv, .jsonl, .parquet,
+        or .txt if a column is named.
+    column, label (str): columns of a table; by default texts are in "text". limit (int): how many to read, 0 for all.
+    RETURNS (list of str, list of str or None).
+    RAISES (ValueError): as table_rows.
+    """
+    end = limit or None
+    if format_suffix(path) in TABLES or column is not None or label is not None:
+        names = [column or "text", *([] if label is None else [label])]
+        rows = list(islice(read_table(path, names), end))
+        texts = [check_text(record[0], names[0], path, line) for line, record in rows]
+        return texts, None if label is None else [check_label(record[1], label, path, line) for line, record in rows]
+    return list(islice((text.strip() for _, text in read_lines(path) if text.strip()), end)), None
+
+
+def read_document(path: Path) -> str:
+    """The whole file as one text, in UTF-8."""
+    return "".join(line for _, line in read_lines(path))

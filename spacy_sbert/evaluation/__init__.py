@@ -1,8 +1,8 @@
 """Evaluation of sentence vectors as the literature does it, with the settings in the result."""
 
-from .examples import evaluate
-from .settings import Settings
-from .sources import PipelineSource
+from .encoders import PipelineSource
+from .scoring import evaluate
 from .suite import evaluate_suites
+from .task import Settings
 
 __all__ = ["PipelineSource", "Settings", "evaluate", "evaluate_suites"]

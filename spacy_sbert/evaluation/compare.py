@@ -5,13 +5,19 @@ from typing import TypedDict
 
 import numpy
 
-from ..render.html import html
-from ..render.markdown import markdown
-from ..render.terminal import terminal
-from .errors import Errors
-from .intervals import Resampled, mean_of, paired_difference, spearman_of
-from .ranks import RankChanges, common_variants, rank_changes, transfer_probing, variant_key
-from .report.comparison import contents, plots
+from ..render.document import html, markdown, terminal
+from .bootstrap import (
+    RankChanges,
+    Resampled,
+    common_variants,
+    mean_of,
+    paired_difference,
+    rank_changes,
+    spearman_of,
+    transfer_probing,
+    variant_key,
+)
+from .comparison_report import contents, plots
 from .results import Figure, Predictions, Results, TaskResult, check_results, figure
 
 FORMAT = "spacy-sbert comparison 1"
@@ -59,7 +65,7 @@ def compare(
     SOURCE: see paired_difference (tests); Eger et al. 2019 (ranks).
     """
     if len(results) < 2:
-        raise ValueError(Errors.NOTHING_TO_COMPARE.format(given=len(results)))
+        raise ValueError(f"Cannot compare {len(results)} results of evaluations: expected two or more.")
     for number, one in enumerate(results, 1):
         check_results(one, f"Result {number}")
     names = _labels(results, files or [str(number) for number in range(1, len(results) + 1)])

@@ -8,9 +8,7 @@ import numpy
 from spacy.language import Language
 
 from ..similarity import cosine, unit_length
-from .errors import Errors
-from .named import Named
-from .sources import PipelineSource
+from .encoders import HasName, PipelineSource
 
 if TYPE_CHECKING:
     import torch
@@ -26,7 +24,7 @@ UNKNOWN = (
 REVISION = 40  # characters of the digest, as many as a commit has
 
 
-class MtebEncoder(Named):
+class MtebEncoder(HasName):
     """Gives the vectors of a pipeline to mteb: `mteb.evaluate(MtebEncoder(nlp), tasks)`.
 
     It has what mteb's EncoderProtocol asks for. Texts are encoded as they are, without prompts, whatever the task.
@@ -96,7 +94,9 @@ class MtebEncoder(Named):
             from mteb.models import ModelMeta
             from mteb.models.model_meta import ScoringFunction
         except ImportError as error:
-            raise ImportError(Errors.NO_MTEB) from error
+            raise ImportError(
+                "The adapter for mteb needs mteb 2. Install it: pip install 'spacy-sbert[mteb]'."
+            ) from error
         return ModelMeta(
             loader=None,
             name=self.name,
@@ -111,7 +111,10 @@ class MtebEncoder(Named):
 
 def _texts(batch: Mapping[str, object], task: str) -> Sequence[str]:
     if TEXT not in batch:
-        raise ValueError(Errors.NOT_TEXT_INPUT.format(task=task, given=", ".join(batch) or "nothing"))
+        raise ValueError(
+            f"The task '{task}' gave a batch with {', '.join(batch) or 'nothing'}, but no text: a pipeline "
+            "encodes only texts. Choose tasks whose modality is text."
+        )
     return cast(Sequence[str], batch[TEXT])
 
 

@@ -10,11 +10,11 @@ import numpy
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from ..errors.checks import shown
-from ..files.regular import check_input
-from ..files.sealed_json import KEY, unsealed
-from .errors import Errors
-from .variants import parse_size
+from ..errors import Errors
+from ..files.atomic import check_input
+from ..files.serialization import KEY, unsealed
+from ..validation import short_repr
+from .vector_transforms import parse_size
 
 FORMAT = "spacy-sbert evaluation 1"
 MAX_BYTES = 2**28  # a whole evaluation with all predictions has a few million
@@ -158,7 +158,10 @@ def read_results(path: str | Path) -> Results:
     path = Path(path)
     check_input(path)
     if (size := path.stat().st_size) > MAX_BYTES:
-        raise ValueError(Errors.LARGE_RESULTS.format(path=path, given=size, limit=MAX_BYTES))
+        raise ValueError(
+            f"{path} has {size} bytes, more than any results of an evaluation ({MAX_BYTES}). Expected the JSON "
+            "file that 'python -m spacy sbert benchmark --output' saves."
+        )
     try:
         found = json.loads(path.read_text(encoding="utf8"), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
@@ -211,8 +214,11 @@ def check_results(results: object, name: str) -> None:
     RAISES (ValueError): if a part is missing or of another type, or the format is another one.
     """
     if isinstance(results, dict) and results.get("format") != FORMAT:
-        given = shown(results.get("format"))
-        raise ValueError(Errors.OTHER_FORMAT.format(path=name, given=given, expected=FORMAT))
+        given = short_repr(results.get("format"))
+        raise ValueError(
+            f"{name} has the format {given}, expected '{FORMAT}': it is not the result of an evaluation, or "
+            "comes from another version of this package. Evaluate the model again."
+        )
     found: Results = _validate(Results, results, (), name)
     for title, task in found["tasks"].items():
         _check_figures(task, f"tasks.{title}", name)
@@ -271,7 +277,10 @@ def _check_scores(scores: object, place: str, name: str) -> None:
 
 def _fail(place: str, given: object, expected: str, name: str) -> NoReturn:
     place = place or "the whole file"
-    raise ValueError(Errors.BAD_RESULTS.format(path=name, place=place, given=shown(given), expected=expected))
+    raise ValueError(
+        f"{name} is not the result of an evaluation: {place} is {short_repr(given)}, expected {expected}. Evaluate "
+        "the model again."
+    )
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -5,22 +5,27 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from ..errors.progress import progress_of
-from ..files.digests import digest_of_parts
-from ..files.environment import device, versions
-from ..files.regular import check_input
-from ..files.sealed_json import sealed, unsealed
-from ..files.whole import write_text
-from . import arguments, learned_arguments, learned_similarity, nli, probing, sick, speed, sts, transfer, triplets
-from .classifiers import sklearn_module
-from .datasets import MissingData, digests
-from .errors import Errors
+from ..errors import Errors
+from ..files.atomic import check_input, write_text
+from ..files.serialization import checksummed_json, device, digest_of_parts, unsealed, versions
+from ..progress import progress_of
+from .encoders import Source
+from .protocols import (
+    arguments,
+    learned_arguments,
+    learned_similarity,
+    nli,
+    probing,
+    sick,
+    speed,
+    sts,
+    transfer,
+    triplets,
+)
+from .protocols.classifiers import sklearn_module
+from .report import results_repr
 from .results import FORMAT, Results, TaskResult, check_task
-from .settings import Settings
-from .shown_results import shown
-from .sources import Source
-from .store import VectorStore
-from .task import ItemT, Run, Task
+from .task import ItemT, MissingData, Run, Settings, Task, VectorStore, digests
 
 SUITES: dict[str, Sequence[Task]] = {
     "sts": sts.TASKS,
@@ -74,7 +79,7 @@ def evaluate_suites(
     def progress(items: Sequence[ItemT], name: str, /) -> Iterable[ItemT]:
         return progress_of(items, desc=name, shown=progress_bar, leave=False)
 
-    results = shown(
+    results = results_repr(
         {
             "format": FORMAT,
             "model": {"name": source.name, "digest": source.digest, "device": device()},
@@ -95,7 +100,7 @@ def evaluate_suites(
             save(results)
     if not results["tasks"] and not results["failed"]:
         reasons = "\n".join(dict.fromkeys(results["skipped"].values()))
-        raise ValueError(Errors.NO_DATA.format(root=root, missing=reasons))
+        raise ValueError(f"None of the data sets asked for is below {root}:\n{reasons}")
     if save is not None and not found:  # every file that is there is broken
         save(results)
     return results
@@ -153,7 +158,7 @@ def _run_or_reuse(task: Task, paths: list[Path], run: Run, results: Results, cac
         return {**saved, "reused": True}
     result: TaskResult = {"suite": task.suite, "data": data, **task.run(run), "reused": False}
     if file is not None:
-        write_json(file, sealed(result))
+        write_json(file, checksummed_json(result))
     return result
 
 

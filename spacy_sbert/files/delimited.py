@@ -4,10 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
-from .dialects import Dialect, find_dialect
-from .errors import Errors
-from .first_row import is_data, is_header
-from .lines import BOM, format_suffix, read_lines, separated
+from ..errors import Errors
+from .header import Dialect, find_dialect, is_data, is_header
+from .text_lines import BOM, format_suffix, read_lines, separated
 
 NO_HEADER_HINT = "; a table without a header needs --no-header"
 DELIMITED = (".csv", ".tsv", ".txt")
@@ -59,7 +58,11 @@ def by_name(records: Records, names: Sequence[str], path: Path, *, header: bool 
     """
     for name in () if header else names:
         if not name.isdecimal():
-            raise ValueError(Errors.NOT_A_NUMBER.format(path=path, given=name))
+            raise ValueError(
+                f"{path} is read without a header, but a column was named '{name}': expected a number counted "
+                'from 0, such as --column 1 or members = ["1", "2"]. To go by names, leave --no-header out, or '
+                "set header = true."
+            )
     line, first = next(records, (1, []))
     if not first:
         return
@@ -76,7 +79,9 @@ def by_name(records: Records, names: Sequence[str], path: Path, *, header: bool 
             pick(record, places, names, path, line)
             check_width(record, width, path, line)
         if header and _is_same_header(record, first):
-            raise ValueError(Errors.SECOND_HEADER.format(path=path, line=line))
+            raise ValueError(
+                f"{path}, line {line}: the header comes again. Remove the line, or rename the columns in the header."
+            )
         yield line, [record[place] for place in places]
 
 
@@ -104,7 +109,7 @@ def find_columns(header: Sequence[str], names: Iterable[str], path: Path, line: 
             said = {"column": name, "given": ", ".join(header), "hint": hint}
             raise ValueError(Errors.NO_COLUMN.format(path=path, line=line, **said))
         if header.count(name) > 1:
-            raise ValueError(Errors.REPEATED_COLUMN.format(path=path, line=line, column=name))
+            raise ValueError(f"{path}, line {line}: two columns are named '{name}'. Rename one of them.")
     return [header.index(name) for name in names]
 
 
@@ -119,7 +124,10 @@ def pick(record: Sequence[str], columns: Sequence[int], names: Sequence[str], pa
 def check_width(record: Sequence[str], width: int, path: Path, line: int) -> None:
     """RAISES (ValueError): if a record has fewer columns than expected, or more of which one is not empty."""
     if len(record) < width or any(column.strip() for column in record[width:]):
-        raise ValueError(Errors.WRONG_WIDTH.format(path=path, line=line, expected=width, given=len(record)))
+        raise ValueError(
+            f"{path}, line {line}: {len(record)} columns, but the first line has {width}. Quote a text that "
+            "has the separator or a line end in it, or repair the line."
+        )
 
 
 def check_first_row(path: Path, names: Sequence[str] = ()) -> None:
@@ -148,7 +156,10 @@ def _check_row_names(records: Records, width: int, path: Path) -> Records:
     names = [record[0] for _, record in ahead]
     is_longer = all(len(record) == width + 1 and not record[-1].strip() for _, record in ahead)
     if is_longer and len(set(names)) == len(names) > 1:
-        raise ValueError(Errors.ROW_NAMES.format(path=path, line=first[0], given=width + 1, expected=width))
+        raise ValueError(
+            f"{path}, line {first[0]}: {width + 1} columns as in all rows, but the header has {width}. Name "
+            "the first column in the header, or remove the separators at the ends of the rows."
+        )
     return chain(ahead, records)
 
 
@@ -184,13 +195,19 @@ def _places(records: Records, first: list[str], names: Sequence[str], path: Path
 def _check_first(first: list[str], records: Records, path: Path, line: int) -> None:
     if is_data(first, [record for _, record in islice(records, SAMPLE)]):
         given = ", ".join(repr(name) for name in first[:3])
-        raise ValueError(Errors.FIRST_ROW_IS_DATA.format(path=path, line=line, given=given))
+        raise ValueError(
+            f"{path}, line {line}: the first row ({given}) looks like data. Read a table without a header with "
+            "--no-header (header = false in Python and configs); if it is the header, name its columns: "
+            "--members or --column."
+        )
 
 
 def _lines(path: Path, start: int = 0) -> Iterator[str]:
     for line, text in islice(read_lines(path), start, None):
         if "\0" in text:
-            raise ValueError(Errors.NUL.format(path=path, line=line))
+            raise ValueError(
+                f"{path}, line {line}: has a NUL character. Save the file as UTF-8 again, or remove the line."
+            )
         yield text
 
 

@@ -9,8 +9,6 @@ import srsly
 from spacy.language import Language
 from thinc.api import Config
 
-from .errors import Errors
-
 KEPT, SETTLED = "kept_config", "settled"  # in the cfg of a pipe
 DECIDED = ("name", "n_outputs")  # settings of a model that its weights decide once they are there
 OTHERS = ("nlp", "components")  # sections that spaCy fills from the pipes
@@ -24,7 +22,9 @@ def config_text(config: Config) -> str:
 def check_value(value: str) -> None:
     """RAISES (ValueError): if a config cannot hold a text, which spaCy would read as a variable."""
     if "${" in value:
-        raise ValueError(Errors.CONFIG_VARIABLE.format(given=value))
+        raise ValueError(
+            f"Cannot write {value!r} to a config, where '${{' begins a variable. Rename the file, folder or column."
+        )
 
 
 def as_read(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,7 +86,13 @@ def check_settled(nlp: Language | None, pipe: object, saved: Mapping[str, str], 
     for setting, given in _settled(nlp, pipe).items():
         if _digest(given) != saved.get(setting, _digest(given)):
             named = {"name": _name_in(nlp, pipe), "file": file}
-            raise ValueError(Errors.SETTING_IGNORED.format(**named, setting=setting, given=given))
+            raise ValueError(
+                (
+                    "Cannot load '{name}' with {setting} = {given!r}: by {file} its weights were saved with "
+                    "another value, that of the saved config.cfg. Leave the setting as it is there; to use another "
+                    "encoder, make a new pipe with nlp.add_pipe."
+                ).format(**named, setting=setting, given=given)
+            )
 
 
 def _settled(nlp: Language | None, pipe: object) -> dict[str, Any]:

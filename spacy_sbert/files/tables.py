@@ -1,18 +1,193 @@
-"""Tables, read by the names of their columns a record at a time: .csv, .jsonl, .parquet and .tsv."""
+"""Read tables of any supported format, row by row."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from .delimited import DELIMITED, by_name, check_width, find_columns, pick, read_commas, read_delimited, read_tabs
-from .errors import Errors
-from .lines import format_suffix
-from .objects import Object, get_field, read_objects
-from .regular import check_input
+from ..errors import Errors
+from .atomic import atomic_write, check_input
+from .delimited import (
+    DELIMITED,
+    by_name,
+    check_width,
+    find_columns,
+    pick,
+    read_commas,
+    read_delimited,
+    read_tabs,
+    without_blank_end,
+)
+from .text_lines import (
+    MAX_LINE,
+    check_encoding,
+    check_texts,
+    format_suffix,
+    inner_suffix,
+    is_gzip,
+    read_chunks,
+    read_lines,
+)
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
+
+Object = dict[str, object]
+ARRAY_HINT = "; a file of one JSON array needs a name that ends in .json"
+SPACE = " \t\r\n"
+
+
+class RepeatedField(ValueError):
+    """An object has two fields of one name."""
+
+
+def _fields(pairs: list[tuple[str, object]]) -> Object:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise RepeatedField(f"the field '{repeated}' twice")
+    return found
+
+
+DECODER = json.JSONDecoder(object_pairs_hook=_fields)
+
+
+def read_objects(path: Path, *, keep_blank: bool = False) -> Iterator[tuple[int, Object]]:
+    """Read a JSON object a line, or of .json the objects of one array.
+
+    keep_blank (bool): see tables.read_table.
+    YIELDS (int, dict): the number of the line where an object starts, and the object.
+    RAISES (ValueError): for a line that is not one, or an object with two fields of one name.
+    """
+    if inner_suffix(path) == ".json" and _starts_array(path):
+        yield from _read_array(path)
+        return
+    blank: tuple[int, str] | None = None  # the first blank line, which is none at the end of the file
+    for number, found in read_lines(path):
+        if not found.strip():
+            blank = blank or (number, found)
+            continue
+        line, text = blank if keep_blank and blank else (number, found)
+        try:
+            record = DECODER.decode(text)
+        except (ValueError, RecursionError) as error:
+            hint = ARRAY_HINT if text.lstrip().startswith("[") else ""
+            raise ValueError(Errors.BAD_JSON.format(path=path, line=line, reason=error, hint=hint)) from error
+        yield line, _object(record, path, line)
+
+
+def get_field(record: Object, name: str, path: Path, line: int) -> object:
+    """A field of an object. RAISES (ValueError): if there is none of that name."""
+    if name not in record:
+        said = {"column": name, "given": ", ".join(record), "hint": ""}
+        raise ValueError(Errors.NO_COLUMN.format(path=path, line=line, **said))
+    return record[name]
+
+
+def _object(value: object, path: Path, line: int) -> Object:
+    if not isinstance(value, dict):
+        hint = ARRAY_HINT if isinstance(value, list) else ""
+        reason = f"a {type(value).__name__}"
+        raise ValueError(Errors.BAD_JSON.format(path=path, line=line, reason=reason, hint=hint))
+    return value
+
+
+def _starts_array(path: Path) -> bool:
+    return next((text.lstrip()[0] for text in read_chunks(path) if text.strip()), "") == "["
+
+
+def _read_array(path: Path) -> Iterator[tuple[int, Object]]:
+    """Yield the objects of an array, of which one is in memory at a time."""
+    chunks = read_chunks(path)
+    text, line = "", 1
+
+    def skip(expected: str) -> str:
+        """Go to the next character that is not white space, and behind it if it is expected."""
+        nonlocal text, line
+        while True:
+            rest = text.lstrip(SPACE)
+            line += text[: len(text) - len(rest)].count("\n")
+            text = rest
+            if text or not (more := next(chunks, "")):
+                break
+            text = more
+        found = text[:1]
+        if found and found in expected:
+            text = text[1:]
+        return found
+
+    def take() -> Object:
+        nonlocal text, line
+        while True:
+            try:
+                value, end = DECODER.raw_decode(text)
+                break
+            except (ValueError, RecursionError) as error:
+                more = "".join(chunk for _, chunk in zip(range(1 + len(text) // 2**16), chunks, strict=False))
+                if isinstance(error, RepeatedField) or not more or len(text) > MAX_LINE:
+                    reason = error.msg if isinstance(error, json.JSONDecodeError) else error
+                    raise ValueError(Errors.BAD_JSON.format(path=path, line=line, reason=reason, hint="")) from error
+                text += more
+        found = _object(value, path, line)
+        line += text[:end].count("\n")
+        text = text[end:]
+        return found
+
+    skip("[")
+    is_first = True
+    while (found := skip("]" if is_first else ",]")) != "]":
+        if not is_first:
+            if found != ",":
+                reason = repr(found) if found else "the end of the file"
+                raise ValueError(Errors.BAD_JSON.format(path=path, line=line, reason=f"{reason} in an array", hint=""))
+            skip("")
+        start = line
+        yield start, take()
+        is_first = False
+    if rest := skip(""):
+        raise ValueError(Errors.BAD_JSON.format(path=path, line=line, reason=f"{rest!r} behind an array", hint=""))
+
+
+QUOTED = frozenset('\t\r\n"')
+
+
+def write_table(path: Path, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Write rows as .tsv, the names first, or as .jsonl, whole or not at all.
+
+    A text with a tab, a line end or a quote is quoted in .tsv, as csv writes it. None is empty there.
+
+    RAISES (ValueError): if the name of the file ends otherwise.
+    """
+    check_name(path)
+    with atomic_write(path) as file:
+        if path.suffix == ".tsv":
+            file.write(("\t".join(map(_cell, names)) + "\n").encode("utf8"))
+        for row in rows:
+            if path.suffix == ".jsonl":
+                line = json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=str)
+            else:
+                line = "\t".join(map(_cell, row))
+            file.write((line + "\n").encode("utf8"))
+
+
+def check_name(path: Path) -> None:
+    """RAISES (ValueError): if the name of a file does not end in .tsv or .jsonl."""
+    if path.suffix not in (".tsv", ".jsonl"):
+        raise ValueError(f"Cannot write to {path}: expected a name that ends in .tsv or .jsonl.")
+
+
+def _cell(value: object) -> str:
+    """Return a value as a column of .tsv."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6f}"
+    text = json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, dict | list) else str(value)
+    return '"' + text.replace('"', '""') + '"' if QUOTED & set(text) else text
+
 
 __all__ = [
     "TABLES",
@@ -87,7 +262,10 @@ def _read_fields(path: Path, names: Sequence[str], optional: Sequence[str], *, k
 
 def _check_delimited(path: Path) -> None:
     if format_suffix(path) not in DELIMITED:
-        raise ValueError(Errors.UNKNOWN_TABLE.format(path=path, expected=", ".join(TABLES)))
+        raise ValueError(
+            f"Cannot read {path} as a table: expected a name that ends in one of {', '.join(TABLES)}, all but "
+            ".parquet also .gz."
+        )
 
 
 def _read_parquet(path: Path, names: Sequence[str]) -> Iterator[Record]:
@@ -108,10 +286,116 @@ def _parquet_file(path: Path, line: Callable[[], int] = lambda: 0) -> "Iterator[
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
-        raise ImportError(Errors.NO_PYARROW.format(path=path)) from error
+        raise ImportError(f"Reading {path} needs pyarrow. Install it: pip install 'spacy-sbert[parquet]'.") from error
     check_input(path)
     try:
         with ParquetFile(path, page_checksum_verification=True) as file:
             yield file
     except (ArrowException, OSError) as error:
-        raise ValueError(Errors.BAD_PARQUET.format(path=path, line=line() + 1, reason=error)) from error
+        raise ValueError(
+            f"{path}, record {line() + 1}: cannot be read as .parquet ({error}). Write the file again."
+        ) from error
+
+
+Columns = dict[str, object]  # a row of a table
+
+
+def read_columns(path: Path, *, header: bool = True) -> Iterator[Columns]:
+    """Read every row of a table with all its columns, in the order of read_text_rows.
+
+    path (Path), header (bool): see read_table.
+    YIELDS (dict): the values by name; a blank line of .csv or .tsv has one, and those at the end are left out.
+    RAISES (ValueError): as read_table.
+    """
+    suffix = format_suffix(path)
+    if suffix == ".jsonl":
+        yield from (record for _, record in read_objects(path, keep_blank=True))
+        return
+    names = distinct(column_names(path, header=header))
+    if suffix == ".parquet":
+        yield from (dict(zip(names, record, strict=True)) for _, record in read_table(path, names))
+        return
+    records = read_delimited(path, header=header, keep_blank=True)
+    if header:
+        next(records, None)
+    for _, record in without_blank_end(records) if len(names) > 1 else records:
+        yield dict(zip(names, record, strict=False))
+
+
+def distinct(names: list[str], taken: tuple[str, ...] = ()) -> list[str]:
+    """Return the names, with _2, _3 and so on behind those that come again, or are taken."""
+    found = list(taken)
+    for name in names:
+        other, number = name, 1
+        while other in found:
+            number += 1
+            other = f"{name}_{number}"
+        found.append(other)
+    return found[len(taken) :]
+
+
+TEXT = ".txt"
+INT64 = range(-(2**63), 2**63)
+
+
+class TextRow(NamedTuple):
+    """A row of a file: its text, and its id if a column is named for it."""
+
+    text: str
+    id: str | int | None
+
+
+@dataclass(frozen=True)
+class TextColumns:
+    """Which columns of a table are read.
+
+    text: that of the text. id: that of the row's name, None for none. header: whether the first line of .csv and .tsv
+    names the columns; without one they are named "0", "1", ...
+    """
+
+    text: str = "text"
+    id: str | None = None
+    header: bool = True
+
+
+def read_text_rows(path: Path, columns: TextColumns) -> Iterator[TextRow]:
+    """Read the texts of a file, as they stand in it.
+
+    path (Path): .txt with a text a line, or a table, see read_table.
+    columns (TextColumns): which of a table's columns are read.
+    YIELDS (TextRow): one for each row; a blank line of .txt, .csv and .tsv is a row too.
+    RAISES (ValueError): for a name that tells no format, ids of .txt, or a bad row, with its line; (ImportError): for
+        .parquet without pyarrow.
+    """
+    check_texts(path)
+    suffix = format_suffix(path)
+    if suffix not in (*TABLES, TEXT) or (is_gzip(path) and suffix == ".parquet"):
+        raise ValueError(
+            f"Cannot read texts from {path}: expected a name that ends in one of {', '.join((*TABLES, TEXT))}, "
+            "all but .parquet also .gz."
+        )
+    if suffix == TEXT:
+        if columns.id is not None:
+            raise ValueError(
+                f"{path} has no column '{columns.id}': a .txt file has a text a line, and no ids. Leave "
+                "--id-column out."
+            )
+        return (TextRow(text.rstrip("\r\n"), None) for _, text in read_lines(path))
+    names = [columns.text] if columns.id is None else [columns.text, columns.id]
+    records = read_table(path, names, header=columns.header, keep_blank=True)
+    return (_row(record, columns, path) for record in records)
+
+
+def _row(record: Record, columns: TextColumns, path: Path) -> TextRow:
+    line, (text, *rest) = record
+    if not isinstance(text, str):
+        raise ValueError(Errors.NOT_A_TEXT.format(path=path, line=line, column=columns.text, given=text))
+    check_encoding(text, path, line)
+    for name in rest:
+        if isinstance(name, str) or (isinstance(name, int) and type(name) is not bool and name in INT64):
+            return TextRow(text, name)
+        raise ValueError(
+            f"{path}, line {line}: expected a string or a whole number of 64 bits in the column "
+            f"'{columns.id}', got {name!r}. Repair the line, or leave --id-column out."
+        )
+    return TextRow(text, None)

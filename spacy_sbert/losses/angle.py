@@ -7,11 +7,9 @@ from thinc.api import Model
 from thinc.types import Floats1d, Floats2d
 from thinc.util import get_array_module
 
-from ..errors.checks import PositiveFloat, validated
+from ..validation import PositiveFloat, validated
+from ._common import Backprop, Derivative, LossLayer, Members, paired_cosine
 from .cosent import forward as rank
-from .errors import Errors
-from .parts.distances import Derivative, paired_cosine
-from .parts.layer import Backprop, LossLayer, Members
 
 
 @registry.layers("spacy-sbert.AnglELoss.v1")
@@ -38,7 +36,11 @@ def forward(
 ) -> tuple[float, Backprop]:
     widths = [member.shape[1] for member in inputs[0]]
     if any(width % 2 for width in widths):
-        raise ValueError(Errors.ODD_WIDTH.format(loss=model.name, given=max(widths)))
+        raise ValueError(
+            f"The loss '{model.name}' reads a vector as complex numbers, the first half real and the second "
+            f"imaginary: expected an even width, got {max(widths)}. Use another encoder, or "
+            "spacy-sbert.CoSENTLoss.v1."
+        )
     return rank(model, inputs, is_train, similarity=paired_angle, scale=scale)
 
 

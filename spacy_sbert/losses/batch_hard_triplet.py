@@ -9,10 +9,8 @@ from thinc.api import Model
 from thinc.types import Floats2d, Ints1d
 from thinc.util import get_array_module
 
-from ..errors.checks import NonNegativeFloat, validated
-from .parts.distances import DISTANCES, farness
-from .parts.layer import Backprop, LossLayer, Members, check_inputs, choose
-from .parts.string_numbers import number_rows
+from ..validation import NonNegativeFloat, validated
+from ._common import DISTANCES, Backprop, LossLayer, Members, check_inputs, choose, label_encode, pairwise_distances
 from .triplet import triplet_hinge
 
 Inputs = tuple[Members, list[str]]
@@ -46,7 +44,7 @@ def forward(
     check_inputs(model, members, len(labels))
     X = members[0]
     xp = get_array_module(X)
-    triplets = hardest_triplets(farness(X, distance), number_rows([labels], numpy)[0])
+    triplets = hardest_triplets(pairwise_distances(X, distance), label_encode([labels], numpy)[0])
     if not len(triplets[0]):
         return 0.0, lambda d_loss=1.0: [xp.zeros_like(X)]
     value, back_to_triplets = triplet_hinge(*(X[rows] for rows in triplets), measure=DISTANCES[distance], margin=margin)

@@ -8,9 +8,8 @@ from pydantic import Field
 from spacy.util import registry
 from thinc.api import Model
 
-from ..errors.checks import Name, validated
-from .errors import Errors
-from .parts.layer import LossLayer
+from ..validation import Name, validated
+from ._common import LossLayer
 
 BY_NAME = "spacy-sbert.LossByName.v1"
 MOST_LAYERS = 1000
@@ -37,7 +36,11 @@ def LossByName(name: Name, settings: dict[str, object] | None = None, n_layers: 
 
 
 def _unavailable(model: Model, inputs: object, is_train: bool, *, name: str) -> Any:
-    raise ValueError(Errors.LOSS_NOT_REGISTERED.format(name=name))
+    raise ValueError(
+        f"Cannot train with the loss '{name}': no function of this name is registered in this process, and the "
+        "saved pipeline was loaded without it. Import the module that registers it before you load the "
+        "pipeline, or give its file with --code."
+    )
 
 
 def saved_by_name(block: Any, interpolated: Any) -> Any:

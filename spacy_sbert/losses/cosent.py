@@ -6,10 +6,8 @@ from spacy.util import registry
 from thinc.api import Model
 from thinc.types import Floats1d
 
-from ..errors.checks import PositiveFloat, validated
-from .parts.distances import Paired, paired_cosine
-from .parts.layer import Backprop, LossLayer, Members, check_inputs
-from .parts.pair_ranking import rank_pairs
+from ..validation import PositiveFloat, validated
+from ._common import Backprop, LossLayer, Members, Paired, check_inputs, paired_cosine, rank_pairs
 
 
 @registry.layers("spacy-sbert.CoSENTLoss.v1")

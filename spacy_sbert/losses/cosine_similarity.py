@@ -4,10 +4,8 @@ from spacy.util import registry
 from thinc.api import Model
 from thinc.types import Floats1d
 
-from ..errors.checks import SCORE_RANGE
-from .parts.distances import paired_cosine
-from .parts.layer import Backprop, LossLayer, Members, check_inputs
-from .parts.squares import squares
+from ..validation import SCORE_RANGE
+from ._common import Backprop, LossLayer, Members, check_inputs, mean_square, paired_cosine
 
 
 @registry.layers("spacy-sbert.CosineSimilarityLoss.v1")
@@ -33,4 +31,4 @@ def forward(model: LossLayer, inputs: tuple[Members, Floats1d], is_train: bool) 
     def backprop(d_loss: float = 1.0) -> Members:
         return back_to_members(2 * error * d_loss / len(gold))
 
-    return squares(error), backprop
+    return mean_square(error), backprop

@@ -1,13 +1,12 @@
 """The distillation objective: vectors are to be those of a teacher."""
 
 from spacy.util import registry
-from thinc.api import Model
+from thinc.api import Model, uniform_init
 from thinc.types import Floats2d
 from thinc.util import get_array_module
 
-from .errors import Errors
-from .parts.layer import Backprop, LossLayer, Members, check_inputs
-from .parts.squares import squares
+from ..validation import NonNegativeFloat, validated
+from ._common import Backprop, LossLayer, Members, check_inputs, mean_square
 
 
 @registry.layers("spacy-sbert.DistillationLoss.v1")
@@ -23,16 +22,22 @@ def DistillationLoss() -> Model[tuple[Members, Floats2d], float]:
     RAISES (ValueError): if members and t do not have the same number of rows, or not the same width.
     SOURCE: Reimers and Gurevych 2020, section 2.
     """
-    return LossLayer("DistillationLoss", forward, n_members=[1, 2], gold="vector")
+    return LossLayer("DistillationLoss", _distillation, n_members=[1, 2], gold="vector")
 
 
-def forward(model: LossLayer, inputs: tuple[Members, Floats2d], is_train: bool) -> tuple[float, Backprop]:
+def _distillation(model: LossLayer, inputs: tuple[Members, Floats2d], is_train: bool) -> tuple[float, Backprop]:
     members, teacher = inputs
     check_inputs(model, members, len(teacher))
     for member in members:
         if member.shape[1] != teacher.shape[1]:
             widths = {"width": member.shape[1], "teacher": teacher.shape[1]}
-            raise ValueError(Errors.TEACHER_WIDTH.format(loss=model.name, **widths))
+            raise ValueError(
+                (
+                    "The vectors to learn are {width} wide, the teacher's are {teacher} wide. Choose a teacher of "
+                    "the same width for the loss '{loss}', or spacy-sbert.ProjectedDistillationLoss.v1, which "
+                    "takes any."
+                ).format(loss=model.name, **widths)
+            )
     return mean_squared_error(members, teacher)
 
 
@@ -43,4 +48,68 @@ def mean_squared_error(members: Members, teacher: Floats2d) -> tuple[float, Back
     def backprop(d_loss: float = 1.0) -> Members:
         return list(errors * (2 * d_loss / errors.size))
 
-    return squares(errors), backprop
+    return mean_square(errors), backprop
+
+
+@registry.layers("spacy-sbert.ProjectedDistillationLoss.v1")
+@validated
+def ProjectedDistillationLoss(learn_rate_factor: NonNegativeFloat = 1.0) -> Model[tuple[Members, Floats2d], float]:
+    """Mean squared error between the teacher's vectors and a linear projection of those to learn, which is trained too.
+
+    loss = 1/(M n nO) sum_m sum_i ||W x_mi - t_i||^2
+
+    learn_rate_factor (float): how many times faster than the encoder W learns.
+    Input: [x] or [x_1, x_2], each float (n, nI), and t, float (n, nO), the teacher's vectors.
+    Output: the loss, a float. Its backprop takes a factor on the loss, returns one dx a member, and adds to the
+        gradient of W, float (nO, nI).
+    RAISES (ValueError): if members and t do not have the same number of rows, or the layer was not initialized, or for
+        other widths.
+    SOURCE: Jiao et al. 2020, TinyBERT, section 3 (hidden states based distillation).
+    """
+    return LossLayer(
+        "ProjectedDistillationLoss",
+        _projected_distillation,
+        init=init,
+        n_members=[1, 2],
+        gold="vector",
+        dims={"nO": None, "nI": None},
+        params={"W": None},
+        learn_rate_factor=learn_rate_factor,
+    )
+
+
+def init(model: LossLayer, X: tuple[Members, Floats2d] | None = None, Y: None = None) -> None:
+    """Make W for the widths of the members and of the teacher."""
+    if X is None:
+        return
+    members, teacher = X
+    nO, nI = teacher.shape[1], members[0].shape[1]
+    model.set_dim("nO", nO)
+    model.set_dim("nI", nI)
+    if not model.has_param("W"):
+        model.set_param("W", uniform_init(model.ops, (nO, nI), lo=-(nI**-0.5), hi=nI**-0.5))
+
+
+def _projected_distillation(
+    model: LossLayer, inputs: tuple[Members, Floats2d], is_train: bool
+) -> tuple[float, Backprop]:
+    members, teacher = inputs
+    check_inputs(model, members, len(teacher))
+    given = (teacher.shape[1], members[0].shape[1])
+    if not model.has_param("W") or model.get_param("W").shape != given:
+        known = model.get_param("W").shape if model.has_param("W") else "none"
+        raise ValueError(
+            f"The projection of the loss '{model.name}' has the widths {known} (teacher, encoder), and the "
+            f"batch {given}. Call nlp.initialize with examples of the teacher, or build the pipe anew for "
+            "another teacher."
+        )
+    W = model.get_param("W")
+    value, back_to_projected = mean_squared_error([member @ W.T for member in members], teacher)
+
+    def backprop(d_loss: float = 1.0) -> Members:
+        d_projected = back_to_projected(d_loss)
+        for member, d in zip(members, d_projected, strict=True):
+            model.inc_grad("W", d.T @ member)
+        return [d @ W for d in d_projected]
+
+    return value, backprop

@@ -9,9 +9,9 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from thinc.util import get_array_module
 
-from ..errors.checks import NonNegativeFloat, Width, validated
-from .errors import Errors
-from .parts.layer import Backprop, LossLayer, Members, as_inner
+from ..errors import Errors
+from ..validation import NonNegativeFloat, Width, validated
+from ._common import Backprop, LossLayer, Members, as_inner
 
 NAME = "MatryoshkaLoss"
 Inputs = tuple[Members, object]
@@ -85,7 +85,10 @@ def cut(model: LossLayer, inputs: Inputs, dim: int) -> Inputs:
     members, gold = inputs
     narrowest = min(member.shape[1] for member in members)
     if narrowest < dim:
-        raise ValueError(Errors.TOO_NARROW.format(loss=model.name, given=dim, width=narrowest))
+        raise ValueError(
+            f"The loss '{model.name}' is to cut vectors to {dim} dimensions, but they are {narrowest} wide. "
+            f"Lower its dims to at most {narrowest}."
+        )
     return [member[:, :dim] for member in members], cast(Floats2d, gold)[:, :dim] if model.gold == "vector" else gold
 
 

@@ -9,12 +9,10 @@ from thinc.api import Model
 from thinc.types import Floats2d, Ints1d, Ints2d
 from thinc.util import get_array_module
 
-from ..errors.checks import NonNegativeFloat, validated
-from .errors import Errors
-from .parts.distances import cosine_distance, unit_rows
-from .parts.in_batch_negatives import false_negatives
-from .parts.layer import Backprop, LossLayer, Members, check_inputs
-from .parts.string_numbers import number_rows
+from ..errors import Errors
+from ..validation import NonNegativeFloat, validated
+from ._common import Backprop, LossLayer, Members, check_inputs, cosine_distance, label_encode, unit_rows
+from ._in_batch import false_negatives
 from .triplet import triplet_hinge
 
 Inputs = tuple[Members, list[list[str]]]
@@ -49,7 +47,7 @@ def forward(model: LossLayer, inputs: Inputs, is_train: bool, *, margin: float) 
     if n < 2:
         raise ValueError(Errors.NO_NEGATIVES.format(loss=model.name))
     xp = get_array_module(anchors)
-    rows, hardest = hardest_negatives(anchors, positives, number_rows(texts, numpy))
+    rows, hardest = hardest_negatives(anchors, positives, label_encode(texts, numpy))
     if not len(rows):
         return 0.0, lambda d_loss=1.0: [xp.zeros_like(member) for member in members]
     triplets = anchors[rows], positives[rows], positives[hardest]

@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable
 from spacy.util import registry
 from thinc.api import Model
 
-from ..errors.checks import NonNegativeFloat, validated
-from .errors import Errors
-from .parts.layer import LossLayer, Members, as_inner
+from ..validation import NonNegativeFloat, validated
+from ._common import LossLayer, Members, as_inner
 
 NAME = "MultiTaskLoss"
 Inputs = dict[str, tuple[Members, object]]
@@ -45,7 +44,9 @@ def MultiTaskLoss(
     SOURCE: Caruana 1997.
     """
     if not objectives:
-        raise ValueError(Errors.NO_OBJECTIVES.format(loss=NAME))
+        raise ValueError(
+            f"The loss '{NAME}' has no objectives: expected at least one in [components.sbert.loss.objectives]."
+        )
     names = sorted(objectives)
     layers = [as_inner(objectives[name], loss=NAME, setting="objectives") for name in names]
     _check_names(weights or {}, names, "weights")
@@ -86,7 +87,12 @@ def _layers(model: Objectives, inputs: Inputs) -> dict[str, Model]:
     saved = model.attrs["objectives"]
     if saved != model.names:
         settings = {"saved": ", ".join(saved), "given": ", ".join(model.names)}
-        raise ValueError(Errors.OTHER_OBJECTIVES.format(loss=model.name, **settings))
+        raise ValueError(
+            (
+                "The loss '{loss}' was saved with the objectives {saved}, but the config names {given}. Name them "
+                "as they were saved."
+            ).format(loss=model.name, **settings)
+        )
     _check_names(inputs, model.names, "named by an example")
     return dict(zip(model.names, model.layers, strict=True))
 
@@ -95,4 +101,4 @@ def _check_names(given: Iterable[str], known: list[str], where: str) -> None:
     for name in given:
         if name not in known:
             expected = ", ".join(known)
-            raise ValueError(Errors.NO_SUCH_OBJECTIVE.format(loss=NAME, given=name, where=where, expected=expected))
+            raise ValueError(f"The loss '{NAME}' has no objective '{name}' ({where}): expected one of {expected}.")

@@ -6,11 +6,10 @@ from spacy.util import registry
 from thinc.api import Model
 from thinc.util import get_array_module
 
-from ..errors.checks import PositiveFloat, validated
-from .errors import Errors
-from .parts.in_batch_negatives import SIMILARITIES, find_answers
-from .parts.layer import Backprop, LossLayer, Members, check_inputs, choose
-from .parts.string_numbers import number_rows
+from ..errors import Errors
+from ..validation import Positive, PositiveFloat, validated
+from ._common import Backprop, LossLayer, Members, check_inputs, choose, label_encode
+from ._in_batch import SIMILARITIES, in_batch_cross_entropy
 
 Inputs = tuple[Members, list[list[str]]]
 
@@ -62,7 +61,7 @@ def forward(
     if len(members) == 2 and len(members[0]) < 2:
         raise ValueError(Errors.NO_NEGATIVES.format(loss=model.name))
     xp = get_array_module(members[0])
-    ids = number_rows(texts, xp)
+    ids = label_encode(texts, xp)
     entered = [SIMILARITIES[similarity](member) for member in members]
     searches = [list(range(len(members)))]  # each a query and its answers, by number of the member
     if symmetric:
@@ -70,7 +69,7 @@ def forward(
     gradients = [xp.zeros_like(member) for member in members]
     value = xp.zeros((), dtype=members[0].dtype)
     for query, *answers in searches:
-        found, derivatives = find_answers(
+        found, derivatives = in_batch_cross_entropy(
             entered[query][0],
             [entered[answer][0] for answer in answers],
             ids[[query, *answers]],
@@ -85,3 +84,26 @@ def forward(
         return [back(d_loss * gradient) for (_, back), gradient in zip(entered, gradients, strict=True)]
 
     return float(value), backprop
+
+
+@registry.layers("spacy-sbert.CachedMultipleNegativesRankingLoss.v1")
+@validated
+def CachedMultipleNegativesRankingLoss(
+    mini_batch_size: Positive = 32, scale: PositiveFloat = 20.0, similarity: str = "cosine", symmetric: bool = False
+) -> Model[Inputs, float]:
+    """MultipleNegativesRankingLoss, the same value and gradient, with memory for mini_batch_size rows instead of all.
+
+    loss = -1/n sum_i log(exp(scale sim(a_i, p_i)) / sum_c exp(scale sim(a_i, c)))
+
+    The scores are held block by block. The `sbert` pipe reads mini_batch_size from the layer and has the encoder run
+    that many rows at once, too: first without keeping what backpropagation needs, and again once the gradient of the
+    vectors is known.
+
+    mini_batch_size (int): how many rows at once.
+    scale, similarity, symmetric: as in MultipleNegativesRankingLoss.
+    Input: [a, p] or [a, p, n], each float (n, width), and the texts, list[list[str]], n of each member.
+    Output: the loss, a float. Its backprop takes a factor on the loss and returns one derivative a member.
+    RAISES (ValueError): as MultipleNegativesRankingLoss, and for a setting of another type or range.
+    SOURCE: Gao et al. 2021, section 3.
+    """
+    return ranking_layer("CachedMultipleNegativesRankingLoss", scale, similarity, symmetric, mini_batch_size)

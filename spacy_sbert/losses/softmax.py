@@ -6,11 +6,10 @@ from spacy.util import registry
 from thinc.api import Model, uniform_init
 from thinc.types import Floats2d, Ints1d
 
-from ..errors.checks import NonNegativeFloat, validated
-from ..similarity.concatenation import PARTS, backprop_concatenated, concatenated
-from .errors import Errors
-from .parts.cross_entropy import cross_entropy, softmax
-from .parts.layer import Backprop, LossLayer, Members, check_inputs, choose
+from ..errors import Errors
+from ..validation import NonNegativeFloat, validated
+from ._common import Backprop, LossLayer, Members, check_inputs, choose, cross_entropy, softmax
+from .pair_features import PARTS, backprop_concatenated, concatenated
 
 Inputs = tuple[Members, list[str]]
 
@@ -73,9 +72,16 @@ def init(model: PairClassifier, X: Inputs | None = None, Y: None = None) -> None
     members, gold = X
     labels, known = sorted(set(gold)), model.attrs["labels"]
     if known and labels != known:
-        raise ValueError(Errors.OTHER_LABELS.format(loss=model.name, known=_listed(known), given=_listed(labels)))
+        raise ValueError(
+            f"The classifier of the loss '{model.name}' was made for the labels {_listed(known)}, and cannot "
+            f"be initialized for {_listed(labels)}. Build the pipe anew to train a classifier for other labels."
+        )
     if len(labels) < 2:
-        raise ValueError(Errors.TOO_FEW_LABELS.format(loss=model.name, given=_listed(labels) or "none"))
+        raise ValueError(
+            f"The loss '{model.name}' needs at least two labels to tell apart, got "
+            f"{_listed(labels) or 'none'}. Give it more examples, or name the labels in "
+            "[initialize.components.sbert] labels."
+        )
     nO, nI = len(labels), len(model.concatenation) * members[0].shape[1]
     if model.has_dim("nI") and model.get_dim("nI") != nI:
         raise ValueError(_wrong_width(model, nI))
@@ -126,7 +132,12 @@ def _features(model: PairClassifier, u: Floats2d, v: Floats2d) -> Floats2d:
     saved = model.attrs["concatenation"]
     if saved != model.concatenation:
         settings = {"saved": _listed(saved), "given": _listed(model.concatenation)}
-        raise ValueError(Errors.OTHER_CONCATENATION.format(loss=model.name, **settings))
+        raise ValueError(
+            (
+                "The classifier of the loss '{loss}' was trained and saved with the concatenation {saved}, but the "
+                "config says {given}. Restore it in the config, or build the pipe anew."
+            ).format(loss=model.name, **settings)
+        )
     features = concatenated(u, v, parts=model.concatenation)
     if features.shape[1] != model.get_dim("nI"):
         raise ValueError(_wrong_width(model, features.shape[1]))
@@ -141,12 +152,20 @@ def _targets(model: PairClassifier, gold: list[str]) -> Ints1d:
     index = {label: i for i, label in enumerate(model.attrs["labels"])}
     for label in gold:
         if label not in index:
-            raise ValueError(Errors.LABEL_WITHOUT_HEAD.format(loss=model.name, given=label, known=_listed(index)))
+            raise ValueError(
+                f"The label '{label}' is unknown to the loss '{model.name}', whose classifier was made and "
+                f"saved for the labels {_listed(index)}. Correct the example, or initialize the pipe anew with "
+                "all labels, from the examples or from [initialize.components.sbert] labels."
+            )
     return model.ops.asarray1i([index[label] for label in gold])
 
 
 def _wrong_width(model: PairClassifier, given: int) -> str:
-    return Errors.WRONG_HEAD_WIDTH.format(loss=model.name, expected=model.get_dim("nI"), given=given)
+    return (
+        f"The classifier of the loss '{model.name}' was made for {model.get_dim('nI')} features an example, "
+        f"got {given}: the encoder's width has changed since. Use the encoder it was trained with, or build "
+        "the pipe anew."
+    )
 
 
 def _listed(labels: Iterable[str]) -> str:

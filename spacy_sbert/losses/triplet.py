@@ -7,9 +7,8 @@ from thinc.api import Model
 from thinc.types import Floats2d
 from thinc.util import get_array_module
 
-from ..errors.checks import NonNegativeFloat, validated
-from .parts.distances import DISTANCES, Paired
-from .parts.layer import Backprop, LossLayer, Members, check_inputs, choose
+from ..validation import NonNegativeFloat, validated
+from ._common import DISTANCES, Backprop, LossLayer, Members, Paired, check_inputs, choose
 
 
 @registry.layers("spacy-sbert.TripletLoss.v1")

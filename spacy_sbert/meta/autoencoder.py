@@ -1,19 +1,40 @@
 """Cross-view autoencoders: each member is reconstructed from the code of each member."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated
 
 import numpy
 import torch
 from pydantic import Field
+from torch.nn import functional
 
-from ..errors.checks import Positive, PositiveFloat, Seed, Width, check_weights, validated
-from ..errors.progress import progress_of
-from .errors import Errors
-from .estimator import MetaEmbedding, Views
-from .projection import CONSTANT
-from .reconstruction import LOSSES
+from ..errors import Errors
+from ..progress import progress_of
+from ..validation import Positive, PositiveFloat, Seed, Width, check_weights, validated
+from .estimators import MetaEmbedding, Views
+from .linear import CONSTANT
+
+
+def kl_divergence(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+    """1 / n sum_i KL(softmax(y_i) || softmax(x_i)), of reconstructions x and members' vectors y, (n, d) each."""
+    given, target = functional.log_softmax(found, dim=1), functional.log_softmax(wanted, dim=1)
+    return functional.kl_div(given, target, reduction="batchmean", log_target=True)
+
+
+def squared_cosine_distance(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+    """1 / n sum_i (1 - cos(x_i, y_i))^2, of reconstructions and members' vectors, (n, d) each."""
+    return (1 - functional.cosine_similarity(found, wanted, dim=1)).square().mean()
+
+
+# Of reconstructions x and members' vectors y, (n, d) each.
+LOSSES: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "mse": functional.mse_loss,  # 1 / (n d) sum_i |x_i - y_i|^2
+    "mae": functional.l1_loss,  # 1 / (n d) sum_i |x_i - y_i|_1
+    "kld": kl_divergence,
+    "cosine": squared_cosine_distance,
+}
+
 
 LAYERS = (0, 1, 2)
 MOST_EPOCHS = 1_000_000  # each has a loss in what is saved
@@ -129,7 +150,10 @@ class CrossViewAutoencoder(MetaEmbedding):
                 of_batches.append(loss.detach())
             losses.append(float(torch.stack(of_batches).mean()))
             if not numpy.isfinite(losses[-1]):
-                raise ValueError(Errors.META_DIVERGED.format(epoch=epoch + 1, learn_rate=self.learn_rate))
+                raise ValueError(
+                    f"The loss of the autoencoder is not finite in epoch {epoch + 1}. Set learn_rate lower "
+                    f"than {self.learn_rate}, or normalize = true."
+                )
         self.losses_, self.size_ = numpy.array(losses), self.size or max(widths)
         self._network = network.eval().requires_grad_(False)
 

@@ -1,37 +1,155 @@
-"""The `sbert_meta` pipe: several members' vectors of a Doc become one, which `doc.vector` answers with."""
+"""The `sbert_meta` component: several sentence encoders combined."""
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from pathlib import Path
-from typing import cast
+from typing import Any, Literal, Unpack, cast, overload
 
 import numpy
+import torch
 from spacy import util
 from spacy.language import Language
 from spacy.pipeline import Pipe
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span, Token
 from spacy.training import Example
 from spacy.vocab import Vocab
+from thinc.api import get_current_ops
 
-from ..errors.checks import Name, NonNegative, Positive, Width, validated
-from ..errors.notices import Notices
-from ..files.sealed_states import check_parts
-from ..hooks import doc_vectors, extensions, hooks
-from ..hooks.doc_vectors import Record
-from ..hooks.encoders import encoders_of
-from ..hooks.in_pipeline import InPipeline
-from ..spans import SPANS_KEY, members, trimmed
-from ..vectors.cuts import CutCounter
-from .corpus import MAX_TOKENS, ShortSentences, read_sentences
-from .errors import Errors, Warnings
-from .estimator import MetaEmbedding
-from .fingerprint import MetaFingerprint
-from .fit_pipe import fit_pipe
+from ..errors import Errors, Warnings, WarnOnce
+from ..files.serialization import check_parts
+from ..models.encode_arguments import EncodeOptions, check_device, check_form, unit_vectors
+from ..models.encoded_docs import TruncationCounter
+from ..models.spans import SPANS_KEY, members, trimmed
+from ..pipeline import doc_vectors, extensions, user_hooks
+from ..pipeline.doc_vectors import InPipeline, Record, encoders_of, find_in
+from ..progress import progress_of
+from ..similarity import Similarities
+from ..validation import Name, NonNegative, Positive, Text, Width, checked_texts, validated
+from .estimators import MetaEmbedding, Part
+from .fit import MAX_TOKENS, MetaFingerprint, ShortSentences, Texts, fit_pipe, read_sentences
 from .members import Function, FunctionMember, Member, PipeMember, Rows, Saveable, learner
 from .methods import estimator_from_bytes, estimator_to_bytes, make_estimator
-from .parts import Part
-from .texts import MetaTexts
+
+
+class MetaTexts(Similarities):
+    """From texts to meta-embeddings; see SentenceMeta."""
+
+    name: str
+    members: list[Member]
+    estimator: MetaEmbedding
+    _in_pipeline: InPipeline
+    _notices: WarnOnce[TruncationCounter]
+
+    def notify(self, message: str) -> None:
+        """Warn of something about the vectors of the pipe, once."""
+        self._notices.once(message)
+
+    @overload
+    def encode(
+        self,
+        texts: Iterable[Text],
+        *,
+        convert_to_tensor: Literal[True],
+        prompt_name: str | None = ...,
+        **options: Unpack[EncodeOptions],
+    ) -> torch.Tensor: ...
+
+    @overload
+    def encode(
+        self,
+        texts: Iterable[Text],
+        *,
+        convert_to_tensor: Literal[False] = ...,
+        prompt_name: str | None = ...,
+        **options: Unpack[EncodeOptions],
+    ) -> numpy.ndarray: ...
+
+    @validated
+    def encode(
+        self,
+        texts: Iterable[Text],
+        *,
+        window: Positive = 1000,
+        progress: bool = False,
+        prompt_name: str | None = None,
+        batch_size: Positive | None = None,
+        show_progress_bar: bool | None = None,
+        normalize_embeddings: bool = False,
+        convert_to_tensor: bool = False,
+        convert_to_numpy: bool = True,
+        output_value: Literal["sentence_embedding"] = "sentence_embedding",
+        precision: Literal["float32"] = "float32",
+        device: str | torch.device | None = None,
+    ) -> Any:
+        """Return the meta-embeddings of texts, each equal to `nlp(text).vector` if this pipe answers it.
+
+        The members, which may be any functions of Docs, are given Docs that do not stay.
+
+        texts (Iterable): n texts, see SentenceBert.encode.
+        window (int): texts that are worked on together. progress (bool): whether to show a progress bar.
+        prompt_name (None): the members have their own. For the other arguments see SentenceBert.encode.
+        RETURNS (float32 (n, width)): in the order of the texts; zeros for a text that has none.
+        RAISES (TypeError, ValueError): if a text is not text, a prompt is given, or the pipe is in no pipeline.
+        """
+        check_device(device, get_current_ops())
+        check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
+        if prompt_name is not None:
+            raise ValueError(
+                f"Cannot use prompt_name = {prompt_name!r}: the members of a meta-embedding have prompts of "
+                "their own. Set default_prompt_name in their configs."
+            )
+        nlp = self._in_pipeline.nlp
+        if nlp is None or self.name not in nlp.pipe_names:
+            raise ValueError(
+                f"Cannot encode texts: the meta-embedding '{self.name}' is in no pipeline, whose pipes are its "
+                f"members. Use the pipe of a pipeline (nlp.get_pipe('{self.name}')), or nlp.pipe(texts)."
+            )
+        names, checked = nlp.pipe_names, checked_texts(texts)
+        total = len(texts) if isinstance(texts, Sized) else None
+        with nlp.select_pipes(enable=names[: names.index(self.name) + 1]):
+            docs = nlp.pipe(checked, batch_size=min(window, batch_size or window))
+            shown = progress or bool(show_progress_bar)
+            rows = [
+                doc_vectors.vector(doc, self.name) for doc in progress_of(docs, total=total, shown=shown, unit="texts")
+            ]
+            vectors = numpy.array(
+                rows or [doc_vectors.vector(nlp(""), self.name)], dtype="float32"
+            )  # which has the width
+        vectors = vectors[: len(rows)]
+        if normalize_embeddings:
+            vectors = unit_vectors(vectors)
+        return torch.from_numpy(vectors) if convert_to_tensor else vectors
+
+    def vector(self, obj: Doc | Span | Token) -> numpy.ndarray:
+        """The meta-embedding of any Doc, Span or Token, also of one that is not a row, from the members' vectors of it.
+
+        RETURNS (float32 (width,)). RAISES (ValueError): if a member has no vector of it.
+        """
+        doc = doc_vectors.doc_of(obj)
+        return self._combine(self.member_vectors([doc[obj.i : obj.i + 1] if isinstance(obj, Token) else obj]))[0]
+
+    def member_vectors(self, stretches: Sequence[Doc | Span]) -> list[numpy.ndarray]:
+        """The members' vectors, not normalised: J arrays, float32 (n, d_j).
+
+        RAISES (ValueError): if a member left none, or a number in one is not finite.
+        """
+        views = [member.vectors(stretches) for member in self.members]
+        for member, view in zip(self.members, views, strict=True):
+            bad = numpy.flatnonzero(~numpy.isfinite(view).all(axis=1))
+            if len(bad):
+                text = stretches[int(bad[0])].text[:50]
+                raise ValueError(
+                    f"The member '{member.name}' of a meta-embedding has a number that is not finite in its "
+                    f"vector of '{text}'. Mend that encoder, or take the member out."
+                )
+        return views
+
+    def _combine(self, views: list[numpy.ndarray]) -> numpy.ndarray:
+        if not self.estimator.needs_fit and not self.estimator.widths_:
+            self.estimator.fit(views, [member.name for member in self.members])  # now their widths are known
+        return self.estimator.transform(views).astype("float32")
+
 
 DEFAULT_CONFIG: dict[str, object] = {
     "pipes": [],
@@ -75,7 +193,11 @@ def make_sbert_meta(
     there = [other for other in nlp.component_names if other != name]
     pipes = list(pipes) or [other for other in there if nlp.get_pipe_meta(other).factory == "sbert"]
     if missing := ", ".join(other for other in pipes if other not in there):
-        raise ValueError(Errors.META_MISSING_PIPE.format(missing=missing, name=name, expected=", ".join(there)))
+        raise ValueError(
+            f"The meta-embedding '{name}' combines the pipe {missing}, which the pipeline does not have (it "
+            f"has: {', '.join(there)}). Add it before '{name}', or do not exclude it when loading; to do "
+            "without it, take it out of 'pipes' and fit again."
+        )
     found: list[Member] = [PipeMember(other) for other in pipes]
     found += [FunctionMember(key, cast(Function, function)) for key, function in functions.items()]
     estimator = make_estimator(method, **{"size": size, "normalize": normalize, **options})
@@ -115,7 +237,9 @@ class SentenceMeta(MetaTexts, Pipe):
         if len(names) < 2:
             raise ValueError(Errors.META_ONE_MEMBER.format(given=", ".join(names) or "none"))
         if len(set(names)) < len(names):
-            raise ValueError(Errors.META_TWICE.format(given=", ".join(names)))
+            raise ValueError(
+                f"Members of a meta-embedding need names of their own, given: {', '.join(names)}. Rename one of them."
+            )
         self.vocab = vocab
         self.members = list(members)
         self.estimator = estimator
@@ -124,7 +248,7 @@ class SentenceMeta(MetaTexts, Pipe):
         self.set_hooks = set_hooks
         self.spans_key = spans_key
         self._in_pipeline = InPipeline()
-        self._notices = Notices(CutCounter)
+        self._notices = WarnOnce(TruncationCounter)
         self._fingerprint = MetaFingerprint()
         extensions.install(name)
 
@@ -168,7 +292,7 @@ class SentenceMeta(MetaTexts, Pipe):
             start, end = end, end + len(of_doc.places)
             doc_vectors.store(doc, self.name, self._record(of_doc, vectors[start:end], self._fingerprint_of(doc)))
             if self.set_hooks:
-                hooks.install(doc, self)
+                user_hooks.install(doc, self)
 
     def _width(self, docs: list[Doc]) -> int:
         """The width of the meta-embeddings; 0 where functions, which get no empty Doc, have yet to show theirs."""
@@ -211,7 +335,9 @@ class SentenceMeta(MetaTexts, Pipe):
         for member in self.members:
             if isinstance(member, PipeMember):
                 pipe = pipes.get(member.name)
-                found[member.name] = pipe.fingerprint(load=load) if hasattr(pipe, "fingerprint") else ""
+                found[member.name] = (
+                    pipe.fingerprint(load=load) if pipe is not None and hasattr(pipe, "fingerprint") else ""
+                )
         return self._fingerprint.of(self.estimator, self.members, found)
 
     def _fingerprint_of(self, doc: Doc) -> str:
@@ -240,7 +366,9 @@ class SentenceMeta(MetaTexts, Pipe):
         RAISES (ValueError): see fitting.fit_meta.
         """
         if nlp is None:
-            raise ValueError(Errors.META_NO_PIPELINE.format(name=self.name))
+            raise ValueError(
+                f"To fit '{self.name}', its pipes are needed: call nlp.initialize, or give initialize the nlp."
+            )
         if not self.estimator.needs_fit and not any(map(learner, self.members)):
             return
 
@@ -291,13 +419,72 @@ class SentenceMeta(MetaTexts, Pipe):
         found = estimator_from_bytes(data)
         names = tuple(member.name for member in self.members)
         if found.names_ and found.names_ != names:
-            raise ValueError(Errors.META_OTHER_MEMBERS.format(name=self.name, given=names, expected=found.names_))
+            raise ValueError(
+                f"The meta-embedding '{self.name}' was fitted on the members {found.names_}, the pipeline "
+                f"gives it {names}. Restore the members, in this order, or fit again with python -m spacy "
+                "sbert fit-meta."
+            )
         ours, theirs = ({"method": one.method, **one.settings} for one in (self.estimator, found))
         if ours != theirs:
-            raise ValueError(Errors.META_OTHER_SETTINGS.format(name=self.name, given=ours, expected=theirs))
+            raise ValueError(
+                f"The meta-embedding '{self.name}' was saved with {theirs}, the config says {ours}. Restore "
+                "the config, or fit again with python -m spacy sbert fit-meta."
+            )
         self.estimator = found
 
 
 def _texts_of(example: Example, spans_key: str) -> list[str]:
     spans = members(example.reference, spans_key)
     return [span.text for span in spans] if spans else [example.reference.text]
+
+
+def fit_meta(
+    nlp: Language, name: Name, texts: Texts, *, cache: Path | None = None, progress: bool = False
+) -> list[numpy.ndarray]:
+    """Fit an `sbert_meta` pipe, and the functions among its members, on sentences.
+
+    nlp (Language): the pipeline; the pipes before the one to fit encode the sentences. name (str): the pipe.
+    texts (Callable): the sentences, gone through several times.
+    cache (Path): where the members' vectors are kept for another method or the next time; None to forget them.
+    progress (bool): whether to show progress bars.
+    RETURNS (J arrays, float32 (n, d_j)): the members' vectors, memory-mapped from the cache; none without one.
+    RAISES (ValueError): if the pipe is not an `sbert_meta`, there is no sentence, a member's vectors are not what they
+        should be, see MetaEmbedding.fit; and, before any sentence is encoded, if the size is more than any can give.
+    """
+    return fit_pipe(nlp, _find_meta(nlp, name), texts, cache=cache, progress=progress)
+
+
+def set_method(nlp: Language, name: Name, method: Name | None, size: Width | None, options: dict[str, object]) -> None:
+    """Put an `sbert_meta` pipe with another method into a pipeline, in place of the one of this name or at the end.
+
+    method (str), size (int), options (dict): see make_estimator; None for what the config of the pipe says. Options
+        are kept where the method is.
+    RAISES (ValueError): if the pipe is not an `sbert_meta`, or the method has no such options.
+    """
+    if name not in nlp.component_names:
+        nlp.add_pipe("sbert_meta", name=name, config={"method": method or "conc", "size": size, "options": options})
+        return
+    _find_meta(nlp, name)
+    config = {key: value for key, value in nlp.config["components"][name].items() if key != "factory"}
+    if method not in (None, config["method"]):
+        config.update(method=method, size=size, options=options)
+    else:
+        config.update(options={**config["options"], **options}, size=config["size"] if size is None else size)
+    place = nlp.component_names.index(name)
+    nlp.remove_pipe(name)
+    nlp.add_pipe("sbert_meta", name=name, config=config, before=place if place < len(nlp.component_names) else None)
+
+
+def _find_meta(nlp: Language, name: str) -> SentenceMeta:
+    pipe = nlp.get_pipe(name)
+    if not isinstance(pipe, SentenceMeta):
+        raise ValueError(f"The pipe '{name}' is not an 'sbert_meta' but a {type(pipe).__name__}: name the pipe to fit.")
+    return pipe
+
+
+def find_meta(nlp: Language, name: str | None = None) -> SentenceMeta:
+    """The `sbert_meta` pipe of a pipeline: the one of this name, or the last.
+
+    RAISES (ValueError): if there is none.
+    """
+    return find_in(nlp, SentenceMeta, "sbert_meta", name)

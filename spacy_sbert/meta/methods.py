@@ -4,14 +4,11 @@ from collections.abc import Callable
 
 import srsly
 
-from ..files.sealed_states import seal, unseal
+from ..errors import Errors
+from ..files.serialization import add_checksum, verify_checksum
 from .autoencoder import CrossViewAutoencoder
-from .average import Average
-from .concatenation import Concatenation
-from .errors import Errors
-from .estimator import MetaEmbedding
-from .gcca import GCCA
-from .svd import SVD
+from .estimators import Average, Concatenation, MetaEmbedding
+from .linear import GCCA, SVD
 
 KINDS: tuple[type[MetaEmbedding], ...] = (Concatenation, Average, SVD, GCCA, CrossViewAutoencoder)
 METHODS = {kind.method: kind for kind in KINDS}
@@ -24,20 +21,20 @@ def make_estimator(method: str, **settings: object) -> MetaEmbedding:
     RAISES (ValueError): for an unknown method, or a setting that the method does not have.
     """
     if method not in METHODS:
-        raise ValueError(Errors.META_UNKNOWN_METHOD.format(given=method, expected=", ".join(METHODS)))
+        raise ValueError(f"Unknown method '{method}' of meta-embedding: expected one of {', '.join(METHODS)}.")
     kind: Callable[..., MetaEmbedding] = METHODS[method]
     known = kind().settings
     unknown = sorted(settings.keys() - known.keys())
     if unknown:
         expected = ", ".join(known)
-        raise ValueError(Errors.META_UNKNOWN_OPTION.format(given=", ".join(unknown), method=method, expected=expected))
+        raise ValueError(f"The method '{method}' has no setting {', '.join(unknown)}: expected some of {expected}.")
     return kind(**settings)
 
 
 def estimator_to_bytes(estimator: MetaEmbedding) -> bytes:
     """An estimator, its settings and what it learned, as MessagePack that is sealed."""
     state = {"method": estimator.method, "settings": estimator.settings, **estimator.state()}
-    return seal(srsly.msgpack_dumps(state))
+    return add_checksum(srsly.msgpack_dumps(state))
 
 
 def estimator_from_bytes(data: bytes) -> MetaEmbedding:
@@ -45,7 +42,7 @@ def estimator_from_bytes(data: bytes) -> MetaEmbedding:
 
     RAISES (ValueError): if these are not such bytes, or arrays in them do not fit its settings.
     """
-    state = unseal(data)
+    state = verify_checksum(data)
     try:
         parts = srsly.msgpack_loads(state)
     except Exception as error:  # whatever msgpack and NumPy say of bytes they did not write

@@ -1,12 +1,10 @@
 """Readers of training data: an example is one Doc, its members stand in doc.spans, gold on the reference alone."""
 
-from ..spans.gold import MEASURES, GoldFacts, listed_labels
+from ..training.examples import MEASURES, GoldFacts, listed_labels
 from .convert import convert
-from .corpus import PairCorpus
-from .docs import example_doc, pair_doc
-from .multi import MultiCorpus
-from .sts import read_sts
-from .teacher import TeacherCorpus
+from .corpora import MultiCorpus, PairCorpus, TeacherCorpus
+from .datasets import read_sts
+from .examples import example_doc, pair_doc
 
 __all__ = [
     "MEASURES",

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..files.lines import check_text, separated
-from ..files.regular import check_input
-from ..files.tables import by_name, read_tabs
-from .errors import Errors
-from .rows import Row, check_members, check_score
+from ..errors import Errors
+from ..files.atomic import check_input
+from ..files.delimited import by_name, read_tabs
+from ..files.text_lines import check_text, separated
+from .examples import Row, check_members, check_score
 
 AFS_TOPICS = {"DP": "death penalty", "GC": "gun control", "GM": "gay marriage"}
 AFS_NAME = re.compile(rf"ArgPairs_({'|'.join(AFS_TOPICS)})(_.*)?\.csv")
@@ -40,13 +40,18 @@ def afs_rows(path: Path) -> Iterator[ArgumentRow]:
     """
     name = AFS_NAME.fullmatch(path.name)
     if name is None:
-        raise ValueError(Errors.NO_TOPIC.format(path=path, expected=", ".join(AFS_TOPICS)))
+        raise ValueError(
+            f"{path}: the name of the file does not tell the topic. Expected ArgPairs_TOPIC.csv or "
+            f"ArgPairs_TOPIC_*.csv, as the AFS corpus has them, with one of {', '.join(AFS_TOPICS)}."
+        )
     for number, (line, record) in enumerate(_read_records(path)):
         if (given := len(record)) != AFS_COLUMNS:
             raise ValueError(Errors.WRONG_COLUMNS.format(path=path, line=line, expected=AFS_COLUMNS, given=given))
         if number == 0:
             if _is_number(record[0]):
-                raise ValueError(Errors.NO_HEADER.format(path=path, line=line, given=record[0]))
+                raise ValueError(
+                    f"{path}, line {line}: expected the names of the columns, got '{record[0]}'. Put the header back."
+                )
             continue
         score = check_score(record[0], 0.0, AFS_MAX_SCORE, path, line, "score")
         members = check_members(record[-2:], SENTENCES, path, line)

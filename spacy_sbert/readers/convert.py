@@ -8,14 +8,12 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import DocBin
 
-from ..errors import reason_of
-from ..errors.checks import Name, NonNegative, validated
-from ..errors.progress import progress_of, ticking
-from ..files.whole import whole_file
-from .docs import example_doc
-from .errors import Errors
-from .layouts import AUTO, FORMATS, SPACY, find_format, read_rows
-from .table import Columns
+from ..errors import Errors, reason_of
+from ..files.atomic import atomic_write
+from ..progress import progress_of, ticking
+from ..validation import Name, NonNegative, validated
+from .examples import example_doc
+from .formats import AUTO, FORMATS, SPACY, Columns, find_format, read_rows
 
 
 @validated
@@ -51,12 +49,14 @@ def convert(
     RAISES (OSError): if the file cannot be written; what was there stays.
     """
     if output_path.suffix != ".spacy":
-        raise ValueError(Errors.NOT_SPACY.format(path=output_path))
+        raise ValueError(f"Cannot write pairs to {output_path}: expected a name that ends in .spacy.")
     columns = Columns(tuple(members or ()), score, label, min_score, max_score, header, tuple(missing or ()))
     docs = _read_docs(input_path, spacy.blank(lang), format, columns, limit, progress)
     if expect is not None and len(docs) != expect:
-        raise ValueError(Errors.WRONG_COUNT.format(path=input_path, given=len(docs), expected=expect))
-    with ticking("Writing", shown=progress), whole_file(output_path) as file:
+        raise ValueError(
+            f"{input_path} holds {len(docs)} pairs, expected {expect}: the file is incomplete or another one."
+        )
+    with ticking("Writing", shown=progress), atomic_write(output_path) as file:
         file.write(docs.to_bytes())
     return len(docs)
 

@@ -1,7 +1,18 @@
-"""A document before it is Markdown or HTML: tables of cells, and the notes that stand beside them."""
+"""Documents as HTML, Markdown and terminal tables."""
 
-from collections.abc import Iterable, Sequence
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
+from html import escape
+from html import escape as escape_html
+from importlib.resources import files
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from .plots import Plot, clean
 
 
 @dataclass(frozen=True)
@@ -69,3 +80,161 @@ class Document:
     notes: Sequence[str]
     remarks: Sequence[str] = ()
     details: Sequence[Table] = ()
+
+
+JSON = {"allow_nan": False, "separators": (",", ":")}  # of the filter tojson, which escapes what could end an element
+
+
+def render(template: str, /, **values: object) -> str:
+    """Fill in a template. Every text in it is cleaned and escaped, unless it is Markup.
+
+    template (str): its path in the package, such as "render/page.html". It may include and extend others.
+    values: what it speaks of.
+    RETURNS (str): HTML or CSS, plain text and not Markup, so that callers may cut and join it.
+    """
+    return _environment().get_template(template).render(values)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(_read),
+        autoescape=True,
+        finalize=_finalized,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.policies["json.dumps_kwargs"] = JSON
+    return environment
+
+
+def _read(path: str) -> str:
+    """A file of the package, which may be in a zip archive."""
+    return files(__package__.rpartition(".")[0]).joinpath(path).read_text(encoding="utf8")
+
+
+def _finalized(value: object) -> object:
+    return value if isinstance(value, Markup) else clean(value)
+
+
+def html(document: Document, plots: Iterable[Plot] = ()) -> str:
+    """A document and its plots as one page that fetches nothing, the same for the same input."""
+    return render("render/document.html", title=document.title, lang="en", document=document, plots=list(plots))
+
+
+def framed(page: str, *, height: int = 40) -> str:
+    """A page inside another one, such as a notebook: with its own style, and no scripts. height (int): its rows."""
+    return f'<iframe srcdoc="{escape(page)}" sandbox="" style="width: 100%; height: {height}em; border: 0"></iframe>'
+
+
+# What Markdown, or HTML inside it, could read as markup; _ only at the edge of a word.
+MARKUP = re.compile(r"([\\`*\[\]|~#!])|(?<![^\W_])_|_(?![^\W_])")
+
+
+def markdown(document: Document) -> str:
+    """A document in Markdown."""
+    blocks = [
+        f"# {escape_markdown(document.title)}",
+        *map(escape_markdown, document.paragraphs),
+        *_blocks(document.tables),
+    ]
+    if document.notes:
+        notes = "\n".join(
+            f"- {_marks((number,))} {escape_markdown(note)}" for number, note in enumerate(document.notes, 1)
+        )
+        blocks += ["## Notes", notes]
+    if document.remarks:
+        blocks += ["## How to read it", *map(escape_markdown, document.remarks)]
+    return "\n\n".join([*blocks, *_blocks(document.details)]) + "\n"
+
+
+def _blocks(tables: Iterable[Table]) -> Iterator[str]:
+    for table in tables:
+        yield f"## {escape_markdown(table.title)}"
+        yield render_table(table)
+        if table.caption:
+            yield escape_markdown(table.caption)
+
+
+def escape_markdown(text: str) -> str:
+    """A text that Markdown shows as it is, on one line, also inside a table."""
+    return MARKUP.sub(r"\\\g<0>", escape_html(clean(text), quote=False))
+
+
+def render_table(table: Table) -> str:
+    """The columns and rows of a table in Markdown."""
+    rule = ["---" if column < table.texts else "---:" for column in range(len(table.columns))]
+    rows = [
+        [escape_markdown(name) for name in table.columns],
+        rule,
+        *([_cell(cell) for cell in row] for row in table.cells),
+    ]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _cell(cell: Cell) -> str:
+    return f"{escape_markdown(cell.text)} {_marks(cell.marks)}" if cell.marks else escape_markdown(cell.text)
+
+
+def _marks(marks: tuple[int, ...]) -> str:
+    return f"\\[{', '.join(map(str, marks))}\\]"
+
+
+GAP = "  "
+
+
+def terminal(document: Document, width: int) -> str:
+    """A document in lines of text, without its details.
+
+    width (int): the columns of the terminal. A table that is wider is laid on its side, if that is narrower.
+    """
+    blocks = [_wrapped(clean(text), width) for text in (document.title, *document.paragraphs)]
+    for table in document.tables:
+        blocks.append("\n".join([_heading(table.title), *_lines(table, width)]))
+        blocks += [_wrapped(clean(table.caption), width)] if table.caption else []
+    if document.notes:
+        notes = (f"[{number}] {clean(note)}" for number, note in enumerate(document.notes, 1))
+        blocks.append("\n".join([_heading("Notes"), *(_wrapped(note, width) for note in notes)]))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _heading(title: str) -> str:
+    return f"{clean(title)}\n{'=' * len(clean(title))}"
+
+
+def _lines(table: Table, width: int) -> Iterator[str]:
+    upright = [[clean(name) for name in table.columns], *([_text(cell) for cell in row] for row in table.cells)]
+    on_side = [list(column) for column in zip(*upright, strict=True)]
+    n_words = table.texts
+    rows = upright
+    if _width(upright) > max(width, _width(on_side)):
+        rows, n_words = on_side, 1
+    widths = _widths(rows)
+    for number, row in enumerate(rows):
+        cells = (
+            text.ljust(size) if place < n_words else text.rjust(size)
+            for place, (text, size) in enumerate(zip(row, widths, strict=True))
+        )
+        yield GAP.join(cells).rstrip()
+        if not number:
+            yield GAP.join("-" * size for size in widths)
+
+
+def _text(cell: Cell) -> str:
+    marks = f" [{', '.join(map(str, cell.marks))}]" if cell.marks else ""
+    return clean(cell.text) + marks
+
+
+def _widths(rows: Iterable[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+
+def _width(rows: Iterable[Sequence[str]]) -> int:
+    widths = _widths(rows)
+    return sum(widths) + len(GAP) * (len(widths) - 1)
+
+
+def _wrapped(text: str, width: int) -> str:
+    return textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)

@@ -1,7 +1,5 @@
 """A cross-encoder: scores a pair of texts by reading both at once, to rank again what a search found."""
 
-from .component import SentenceReranker
-from .find import find_reranker
-from .texts import Ranked
+from .component import Ranked, SentenceReranker, find_reranker
 
 __all__ = ["Ranked", "SentenceReranker", "find_reranker"]

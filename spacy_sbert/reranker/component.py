@@ -1,36 +1,277 @@
-"""The `sbert_reranker` pipe: nothing but spaCy's protocol around a cross-encoder."""
+"""The `sbert_reranker` component: score pairs of texts and rank."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
-from typing import cast
+from typing import Any, Generic, Literal, TypeVar, Unpack, cast, overload
 
 import numpy
+import torch
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example, validate_get_examples
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
+from thinc.util import to_numpy
 
-from ..encoder.resolve import warn_if_missing
-from ..errors.checks import Name, Positive, shown, validated
-from ..errors.notices import Notices
-from ..files.sealed_states import SealedPipe
-from ..hooks import doc_vectors
-from ..hooks.in_pipeline import InPipeline
-from ..spans import SPANS_KEY, members
-from ..training.members import batch_size_of
-from ..training.pipe import PairPipe, Scores
-from .annotations import install_extension, note
-from .checkpoint import state_of
-from .cross_encoder import CrossEncoder, PairLogits
-from .cuts import PairCuts
-from .errors import Errors, Warnings
+from ..errors import Errors, Warnings, WarnOnce
+from ..files.serialization import ChecksummedPipe
+from ..losses._common import softmax
+from ..models.encode_arguments import ScoreOptions, check_device, check_form
+from ..models.hub import warn_if_missing
+from ..models.spans import SPANS_KEY, members
+from ..pipeline import doc_vectors
+from ..pipeline.doc_vectors import InPipeline, find_in
+from ..progress import progress_bar
+from ..training.batch_loss import PairPipe, Scores
+from ..training.examples import batch_size_of, predicted_label, predicted_score
+from ..validation import (
+    NOT_SEVERAL,
+    Name,
+    Positive,
+    Text,
+    check_text,
+    column_names,
+    one_column,
+    short_repr,
+    text_of,
+    validated,
+)
+from .cross_encoder import CrossEncoder, PairLogits, state_of
 from .objectives import OBJECTIVES
-from .ranking import Ranking
-from .tokenizer import Pair
+from .shim import Activation, Pair, PairTruncation, apply_activation
+
+
+def note(doc: Doc, name: str, spans_key: str, scores: numpy.ndarray, labels: Sequence[str]) -> None:
+    """Note the scores of a pair in doc.spans[spans_key].attrs, for the pipe "sbert_reranker" as
+    "sbert_reranker_score", and the label of the highest of several as "sbert_reranker_label".
+
+    scores (float32 (outputs,)): a single one is noted as a float, several as a list. labels: of the outputs.
+    """
+    attrs = doc.spans[spans_key].attrs
+    attrs[predicted_score(name)] = float(scores[0]) if len(scores) == 1 else scores.tolist()
+    if labels:
+        attrs[predicted_label(name)] = labels[int(scores.argmax())]
+
+
+def install_extension(name: str) -> None:
+    """Register `doc._.sbert_reranker_score`, which reads what was noted; None on a Doc that is not a pair."""
+    attribute = predicted_score(name)
+    if not Doc.has_extension(attribute):
+        Doc.set_extension(attribute, getter=partial(_noted, attribute))
+
+
+def _noted(attribute: str, doc: Doc) -> float | list[float] | None:
+    return next((group.attrs[attribute] for group in doc.spans.values() if attribute in group.attrs), None)
+
+
+TextT = TypeVar("TextT", bound=Text)
+WINDOW = 4096  # pairs that are tokenised and sorted together
+
+
+@dataclass(frozen=True)
+class Ranked(Generic[TextT]):
+    """One of the texts that were ranked.
+
+    text: as it was given. score: that of its pair with the query. index: its place among those given.
+    """
+
+    text: TextT
+    score: float
+    index: int
+
+
+def read_windows(pairs: Iterable[tuple[Text, Text]], size: int = WINDOW) -> Iterator[list[Pair]]:
+    """The texts of pairs, so many at a time. RAISES (TypeError): if one is not a pair of texts."""
+    if not isinstance(pairs, Iterable) or isinstance(pairs, NOT_SEVERAL) or column_names(pairs) is not None:
+        raise TypeError(
+            f"Cannot score {' '.join(short_repr(pairs).split())}: expected several pairs of texts in an order, such "
+            'as a list of (query, passage), or of two columns of a table zip(df["query"], df["passage"]).'
+        )
+    stream = (_texts_of(pair, number) for number, pair in enumerate(pairs))
+    while window := list(islice(stream, size)):
+        yield window
+
+
+def _texts_of(pair: object, number: int) -> Pair:
+    if not (isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(text, Text) for text in pair)):
+        raise TypeError(
+            f"Cannot score pair number {number}, {repr(pair)[:100]}: expected two texts (str, Doc or Span), "
+            "such as (query, passage). Put a single pair into a list."
+        )
+    first, second = map(text_of, pair)
+    check_text(first, f"the first text of pair number {number}")
+    check_text(second, f"the second text of pair number {number}")
+    return first, second
+
+
+class _PairOptions(ScoreOptions, total=False):
+    activation_fn: Activation | None
+    apply_softmax: bool
+
+
+class Ranking:
+    """The use of a cross-encoder for texts; see SentenceReranker, which trains it."""
+
+    name: str
+    model: CrossEncoder
+    _notices: WarnOnce[PairTruncation]
+
+    @overload
+    def score_pairs(
+        self,
+        pairs: Iterable[tuple[Text, Text]],
+        *,
+        convert_to_tensor: Literal[True],
+        **options: Unpack[_PairOptions],
+    ) -> torch.Tensor: ...
+
+    @overload
+    def score_pairs(
+        self,
+        pairs: Iterable[tuple[Text, Text]],
+        *,
+        convert_to_tensor: Literal[False] = ...,
+        **options: Unpack[_PairOptions],
+    ) -> numpy.ndarray: ...
+
+    @validated
+    def score_pairs(
+        self,
+        pairs: Iterable[tuple[Text, Text]],
+        *,
+        progress: bool = False,
+        show_progress_bar: bool | None = None,
+        activation_fn: Activation | None = None,
+        apply_softmax: bool = False,
+        batch_size: Positive | None = None,
+        convert_to_tensor: bool = False,
+        convert_to_numpy: bool = True,
+        device: str | torch.device | None = None,
+    ) -> Any:
+        """Return the scores of pairs of texts, such as query and passage.
+
+        pairs (Iterable[tuple]): n pairs of str, Doc or Span, from wherever; they are read window by window.
+        progress (bool): whether to show a progress bar.
+        show_progress_bar, activation_fn, apply_softmax, batch_size, convert_to_tensor, convert_to_numpy, device: as in
+            `CrossEncoder.predict` of sentence-transformers. activation_fn takes logits, float32 (n, outputs), and
+            replaces the activation of the cross-encoder; batch_size is the most pairs that are scored together, the
+            fewer the more slowly; device must be the device of the pipeline.
+        RETURNS (float32 (n,), or (n, outputs) of several): on the CPU, in the order of the pairs.
+        RAISES (TypeError): if one is not a pair of texts. (ValueError): if a score is not finite, activation_fn gives
+            another shape, or softmax of a single output is asked for.
+        """
+        check_device(device, self.model.ops)
+        check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
+        total, shown = len(pairs) if isinstance(pairs, Sized) else None, progress or bool(show_progress_bar)
+        found = []
+        with self._notices.one_for_cuts(), progress_bar(total, shown=shown, unit="pairs") as bar:
+            for window in read_windows(pairs, min(WINDOW, batch_size or WINDOW)):
+                found.append(self._score_window(window, activation_fn, apply_softmax=apply_softmax))
+                bar.update(len(window))
+        if not found:
+            found.append(self._score_window([], activation_fn, apply_softmax=apply_softmax))
+        scores = numpy.concatenate(found)
+        scores = scores[:, 0] if scores.shape[1] == 1 else scores
+        return torch.from_numpy(scores) if convert_to_tensor else scores
+
+    @validated
+    def rank(
+        self,
+        query: Text,
+        texts: Iterable[TextT],
+        k: int | None = None,
+        *,
+        progress: bool = False,
+        show_progress_bar: bool | None = None,
+        activation_fn: Activation | None = None,
+        top_k: Positive | None = None,
+        batch_size: Positive | None = None,
+        return_documents: Literal[True] = True,
+        device: str | torch.device | None = None,
+    ) -> list[Ranked[TextT]]:
+        """Order texts by how well they answer a query.
+
+        query (str, Doc or Span): stands first in every pair.
+        texts (Iterable): str, Docs or Spans, such as those that a search found, or a column, see SentenceBert.encode.
+        k (int): how many to return, by default all. progress (bool): as of score_pairs.
+        show_progress_bar, activation_fn, top_k, batch_size, return_documents, device: as in `CrossEncoder.rank` of
+            sentence-transformers. Of fewer than top_k texts all are returned; each result has its text.
+        RETURNS (list[Ranked]): the best first, the earlier first of equal ones.
+        RAISES (TypeError): if a single text is given. (ValueError): if there are fewer than k texts, both k and top_k
+            are given, or the cross-encoder has several outputs.
+        """
+        check_device(device, self.model.ops)
+        if k is not None and top_k is not None:
+            raise ValueError(f"Cannot rank with k = {k} and top_k = {top_k}: expected one of them. Leave one out.")
+        texts = _checked(texts)
+        if k is not None and not 1 <= k <= len(texts):
+            raise ValueError(
+                f"Cannot find {k} best of {len(texts)} texts: expected a whole number, at least 1 and at most "
+                f"{len(texts)}, as k. Ask for fewer, or give more texts."
+            )
+        self.model.shim.load()
+        if (given := self.model.shim.config.num_labels) > 1:
+            raise ValueError(
+                f"Cannot rank with '{self.name}', whose cross-encoder gives {given} numbers a pair: expected "
+                "one. Use score_pairs and choose a column, or a cross-encoder with n_outputs = 1."
+            )
+        pairs = [(query, text) for text in texts]
+        shown = progress or bool(show_progress_bar)
+        scores = self.score_pairs(pairs, progress=shown, activation_fn=activation_fn, batch_size=batch_size)
+        order = numpy.argsort(-scores, kind="stable")[: k or top_k].tolist()
+        return [Ranked(texts[i], float(scores[i]), i) for i in order]
+
+    def load(self) -> None:
+        """Load the cross-encoder, which is otherwise loaded with the first pair.
+
+        RAISES (OSError, ValueError): if it is not found, or damaged.
+        """
+        self.model.shim.load()
+
+    def _score_window(
+        self, pairs: list[Pair], activation_fn: Activation | None = None, *, apply_softmax: bool = False
+    ) -> numpy.ndarray:
+        """The scores, float32 (n, outputs)."""
+        found = self.model.predict(pairs)
+        if pairs and self.model.shim.has_new_head:
+            self._notices.once(Warnings.RERANKER_NEW_HEAD.format(name=self.name))
+        cuts = self._notices.cuts
+        cuts.count, cuts.total, cuts.limit = cuts.count + found.n_cut, cuts.total + len(pairs), self._limit
+        bad = numpy.flatnonzero(~numpy.isfinite(to_numpy(found.logits)).all(axis=1))
+        if len(bad):
+            first, second = (text[:50] for text in pairs[int(bad[0])])
+            raise ValueError(
+                f"The score that '{self.name}' gives to the pair ('{first}', '{second}') is not finite: "
+                "training has diverged, or the weights are damaged. Use other weights, or train with a lower "
+                "learning rate."
+            )
+        if activation_fn is None:
+            scores = self.model.scores(found.logits)
+        else:
+            scores = apply_activation(activation_fn, found.logits)
+        if not apply_softmax:
+            return to_numpy(scores)
+        if scores.shape[1] == 1:
+            raise ValueError(Errors.RERANKER_SOFTMAX_OF_ONE)
+        return to_numpy(softmax(scores))
+
+    @property
+    def _limit(self) -> int | None:
+        return self.model.pair_tokenizer.limit if self.model.shim.is_loaded else None
+
+
+def _checked(texts: Iterable[TextT]) -> list[TextT]:
+    if isinstance(texts, NOT_SEVERAL):
+        raise TypeError(
+            f"Cannot rank {repr(texts)[:100]}: expected several texts, such as a list. Put a single text into a list."
+        )
+    return list(one_column(texts))
+
 
 DEFAULT_CONFIG = {
     "model": {
@@ -63,7 +304,7 @@ def make_sbert_reranker(
     return pipe
 
 
-class SentenceReranker(Ranking, PairPipe, SealedPipe):
+class SentenceReranker(Ranking, PairPipe, ChecksummedPipe):
     """Scores pairs of texts, by reading both at once: slower than to compare two vectors, and more precise.
 
     vocab (Vocab): the pipeline's. model (Model): a cross-encoder, spacy-sbert.CrossEncoder.v1.
@@ -88,10 +329,13 @@ class SentenceReranker(Ranking, PairPipe, SealedPipe):
         spans_key: Name = SPANS_KEY,
     ):
         if not isinstance(model, CrossEncoder):
-            raise ValueError(Errors.RERANKER_NO_MODEL.format(name=name, given=model.name))
+            raise ValueError(
+                f"The model of the 'sbert_reranker' pipe '{name}' is not a cross-encoder: expected the "
+                f"architecture spacy-sbert.CrossEncoder.v1, got the Thinc model '{model.name}'."
+            )
         if objective not in OBJECTIVES:
             expected = ", ".join(OBJECTIVES)
-            raise ValueError(Errors.RERANKER_UNKNOWN_OBJECTIVE.format(given=objective, expected=expected))
+            raise ValueError(f"Unknown objective '{objective}' of a reranker: expected one of {expected}.")
         self.vocab = vocab
         self.model: CrossEncoder = model
         self.name = name
@@ -99,7 +343,7 @@ class SentenceReranker(Ranking, PairPipe, SealedPipe):
         self.scorer = scorer
         self.spans_key = spans_key
         self.cfg: dict[str, object] = {}
-        self._notices = Notices(PairCuts)
+        self._notices = WarnOnce(PairTruncation)
         self._in_pipeline = InPipeline()
         install_extension(name)
 
@@ -129,7 +373,11 @@ class SentenceReranker(Ranking, PairPipe, SealedPipe):
         """
         docs = list(docs)
         if others := [one for one in docs if not isinstance(one, Doc)]:
-            raise TypeError(Errors.RERANKER_PREDICT.format(name=self.name, given=shown(others[0])))
+            raise TypeError(
+                f"predict of '{self.name}' scores Docs that are pairs, as every pipe of spaCy does with Docs, "
+                f"got {short_repr(others[0])}. To score pairs of texts, as CrossEncoder.predict of "
+                "sentence-transformers does, call score_pairs(pairs)."
+            )
         pairs = [self._pair(doc) for doc in docs]
         known = [pair for pair in pairs if pair is not None]
         scores = iter(self._score_window(known) if known else [])  # no weights are loaded for nothing
@@ -191,7 +439,13 @@ class SentenceReranker(Ranking, PairPipe, SealedPipe):
             n_outputs = self.objective.n_outputs(labels, n_outputs)
         if shim.n_outputs not in (0, n_outputs):
             told = {"objective": self.objective.name, "given": shim.n_outputs, "expected": n_outputs}
-            raise ValueError(Errors.RERANKER_OTHER_OUTPUTS.format(**told))
+            raise ValueError(
+                (
+                    'The objective "{objective}" needs {expected} outputs with these examples, and the config of '
+                    "the cross-encoder says n_outputs = {given}. Set n_outputs = 0, which follows the objective, "
+                    'or choose another objective: scores are learned by "regression", labels by "classification".'
+                ).format(**told)
+            )
         if shim.has_new_head or n_outputs != shim.config.num_labels or set(labels) - set(shim.labels):
             seed = 0 if nlp is None else nlp.config.interpolate()["training"]["seed"]
             shim.make_head(n_outputs, labels, seed or 0)
@@ -250,3 +504,11 @@ class SentenceReranker(Ranking, PairPipe, SealedPipe):
 
     def _answers(self, examples: list[Example]) -> bool:
         return not any(doc_vectors.find(example.predicted) for example in examples)
+
+
+def find_reranker(nlp: Language, name: str | None = None) -> SentenceReranker:
+    """The `sbert_reranker` pipe of a pipeline: the one of this name, or the last.
+
+    RAISES (ValueError): if there is none.
+    """
+    return find_in(nlp, SentenceReranker, "sbert_reranker", name)

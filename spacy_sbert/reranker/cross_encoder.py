@@ -1,23 +1,21 @@
-"""The registered architecture of a cross-encoder: a Hugging Face sequence classifier over pairs of texts."""
+"""Cross-encoder architecture."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
-from spacy.util import SimpleFrozenDict, registry
+from spacy.util import SimpleFrozenDict, load_model, registry
 from thinc.api import Model, torch2xp, xp2torch
 from thinc.types import Floats2d
 
-from ..encoder.concurrency import prepare_forks
-from ..encoder.loading import position_limit
-from ..errors.checks import MOST_OUTPUTS, Name, NonNegative, NonNegativeFloat, validated
-from ..errors.configured import Configured
-from ..files.sealed_states import SealedModel
-from .activation import ACTIVATIONS, resolve_activation
-from .errors import Errors
-from .shim import ClassifierShim
-from .tokenizer import Pair, PairTokenizer
+from ..errors import Errors
+from ..files.serialization import ChecksummedModel
+from ..models.engine.concurrency import prepare_forks
+from ..models.hub_loading import position_limit
+from ..validation import MAX_OUTPUTS, ConfiguredModel, Name, NonNegative, NonNegativeFloat, validated
+from .shim import ACTIVATIONS, ClassifierShim, Pair, PairTokenizer, resolve_activation
 
 NO_SETTINGS: dict[str, object] = SimpleFrozenDict()
 Precision = Literal["float32", "bfloat16", "float16", "auto"]  # pairs are not rounded, nor batched as "reference"
@@ -35,7 +33,7 @@ class PairLogits:
     n_cut: int
 
 
-class CrossEncoder(Configured[list[Pair], PairLogits], SealedModel[list[Pair], PairLogits]):
+class CrossEncoder(ConfiguredModel[list[Pair], PairLogits], ChecksummedModel[list[Pair], PairLogits]):
     """Read pairs of texts with a sequence classifier that is loaded on first use.
 
     For the arguments see cross_encoder and ClassifierShim.
@@ -44,7 +42,7 @@ class CrossEncoder(Configured[list[Pair], PairLogits], SealedModel[list[Pair], P
     def __init__(self, name: str, *, activation: str, max_length: int, **shim_config: Any):
         if activation not in (*ACTIVATIONS, "auto"):
             expected = ", ".join((*ACTIVATIONS, "auto"))
-            raise ValueError(Errors.RERANKER_UNKNOWN_ACTIVATION.format(given=activation, expected=expected))
+            raise ValueError(f"Unknown activation '{activation}' of a cross-encoder: expected one of {expected}.")
         if 0 < max_length < SHORTEST:
             raise ValueError(Errors.RERANKER_MAX_LENGTH.format(given=max_length, expected=f"{SHORTEST} or more"))
         prepare_forks()
@@ -93,7 +91,7 @@ class CrossEncoder(Configured[list[Pair], PairLogits], SealedModel[list[Pair], P
 @validated
 def cross_encoder(
     name: Name = "sentence-transformers/all-MiniLM-L6-v2",
-    n_outputs: Annotated[int, Field(ge=0, le=MOST_OUTPUTS)] = 0,
+    n_outputs: Annotated[int, Field(ge=0, le=MAX_OUTPUTS)] = 0,
     activation: str = "auto",
     max_length: NonNegative = 0,
     max_batch_items: NonNegative = 0,
@@ -158,3 +156,22 @@ def forward(model: Model, pairs: list[Pair], is_train: bool) -> tuple[PairLogits
         return pairs  # texts have no gradient
 
     return PairLogits(cast(Floats2d, torch2xp(logits)), n_cut), backprop
+
+
+def state_of(checkpoint: str | Path, name: str) -> bytes:
+    """The network of a trained reranker, its head and its tokenizer.
+
+    checkpoint (str or Path): the folder or the name of a pipeline. name (str): of the pipe in it.
+    RETURNS (bytes): see ClassifierShim.from_bytes.
+    RAISES (OSError): if there is no such pipeline. (ValueError): if it has no cross-encoder under the name.
+    """
+    nlp = load_model(checkpoint)
+    model = getattr(nlp.get_pipe(name), "model", None) if nlp.has_pipe(name) else None
+    if not isinstance(model, CrossEncoder):
+        pipes = ", ".join(nlp.pipe_names) or "none"
+        raise ValueError(
+            f"Cannot start '{name}' from the pipeline '{checkpoint}': it has no 'sbert_reranker' of that name, "
+            f"its pipes are {pipes}. Name a pipeline that was trained with one, such as with "
+            f"configs/reranker_nli.cfg, in [initialize.components.{name}] checkpoint."
+        )
+    return model.shim.to_bytes()

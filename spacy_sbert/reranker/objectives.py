@@ -1,17 +1,64 @@
-"""The objectives of a reranker: the score of a pair, by either of two losses, or its label."""
+"""Training objectives of a cross-encoder."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from spacy.training import Example
-from thinc.types import Floats1d, Floats2d
+from thinc.types import Floats1d, Floats2d, Ints1d
+from thinc.util import get_array_module
 
-from ..errors.checks import SCORE_RANGE
-from ..training.members import labels_of, scores_of
+from ..errors import Errors
+from ..losses._common import cross_entropy, mean_square
+from ..models.heads import sigmoid
+from ..training.examples import labels_of, scores_of
+from ..validation import SCORE_RANGE
 from .cross_encoder import CrossEncoder
-from .errors import Errors
-from .losses import binary_cross_entropy, label_cross_entropy, mean_squared_error
+from .shim import ACTIVATIONS
+
+
+def binary_cross_entropy(logits: Floats2d, gold: Floats1d) -> tuple[float, Floats2d]:
+    """How far the sigmoid of the one output is from the gold score.
+
+    loss = -1/n sum_i (y_i log sigmoid(s_i) + (1 - y_i) log(1 - sigmoid(s_i)))
+
+    logits (float (n, 1)): s. gold (float (n,)): y, from 0 to 1.
+    RETURNS (float, float (n, 1)): the loss, and its derivative by s.
+    """
+    xp = get_array_module(logits)
+    scores = xp.asarray(logits)[:, 0]
+    losses = xp.logaddexp(xp.zeros_like(scores), scores) - gold * scores
+    return float(losses.mean()), ((sigmoid(scores) - gold) / len(gold))[:, None]
+
+
+def mean_squared_error(logits: Floats2d, gold: Floats1d, activation: str = "identity") -> tuple[float, Floats2d]:
+    """How far the score of the one output is from the gold score, squared.
+
+    loss = 1/n sum_i (f(s_i) - y_i)^2
+
+    logits (float (n, 1)): s. gold (float (n,)): y, from 0 to 1.
+    activation (str): f: "identity", the linear output, or "sigmoid", whose derivative is f(s) (1 - f(s)).
+    RETURNS (float, float (n, 1)): the loss, and its derivative by s.
+    SOURCE: Devlin et al. 2019, section 4.1, on the STS benchmark (identity); Reimers and Gurevych 2019, section 3,
+        regression by mean squared error.
+    """
+    scores = ACTIVATIONS[activation](logits)[:, 0]
+    errors = scores - gold
+    slopes = scores * (1 - scores) if activation == "sigmoid" else 1.0
+    return mean_square(errors), (2 * errors * slopes / len(gold))[:, None]
+
+
+def label_cross_entropy(logits: Floats2d, targets: Ints1d) -> tuple[float, Floats2d]:
+    """How unlikely the gold label is, by the softmax of the outputs.
+
+    loss = -1/n sum_i log softmax(s_i)[y_i]
+
+    logits (float (n, labels)): s. targets (int (n,)): y, the index of each label.
+    RETURNS (float, float (n, labels)): the loss, and its derivative by s.
+    """
+    losses, d_logits = cross_entropy(logits, targets)
+    return float(losses.mean()), d_logits / len(targets)
+
 
 Loss = tuple[float, Floats2d]
 
@@ -33,7 +80,10 @@ class Objective:
 
 def _one_output(name: str, labels: Sequence[str], there: int) -> int:
     if labels:
-        raise ValueError(Errors.RERANKER_LABELS_OF_SCORES.format(given=", ".join(labels), objective=name))
+        raise ValueError(
+            f'Labels were given ({", ".join(labels)}), but the objective "{name}" learns scores. Set objective '
+            '= "classification", or leave the labels out.'
+        )
     return 1
 
 
@@ -65,7 +115,11 @@ def _classification_loss(model: CrossEncoder, logits: Floats2d, examples: list[E
     gold = labels_of(examples, spans_key)
     for label in gold:
         if label not in index:
-            raise ValueError(Errors.RERANKER_UNKNOWN_LABEL.format(given=label, known=", ".join(index)))
+            raise ValueError(
+                f"The label '{label}' is unknown to the reranker, which has outputs for {', '.join(index)}. "
+                "Correct the example, or initialize the pipe with all labels, from the examples or from "
+                "[initialize.components.sbert_reranker] labels."
+            )
     return label_cross_entropy(logits, model.ops.asarray1i([index[label] for label in gold]))
 
 

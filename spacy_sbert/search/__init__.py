@@ -1,18 +1,13 @@
 """Search among sentence vectors by cosine similarity: exact in bounded memory, or through a saved index; clusters."""
 
-from .clustering import hierarchical_clusters
-from .communities import communities
-from .encoder import EncoderIdentity, identify
+from .clustering import communities, hierarchical_clusters, kmeans_clusters, similar_groups
+from .exact import first_found, nearest, recall
 from .index import VectorIndex
 from .ivfpq import build_ivfpq
-from .kmeans import kmeans_clusters
-from .nearest import nearest
+from .memory_mapped import EncoderIdentity, StoredVectors, identify, nearest_stored
+from .paraphrase_mining import most_similar_pairs, pairs_above
 from .quantization import BinaryVectors, Int8Vectors
-from .recall import first_found, recall
-from .similar_groups import similar_groups
-from .similar_pairs import most_similar_pairs, pairs_above
 from .spans import SpanSearch, collect_spans
-from .stored import StoredVectors, nearest_stored
 
 __all__ = [
     "BinaryVectors",

@@ -1,18 +1,23 @@
-"""Hierarchical clusters of a collection."""
+"""Cluster vectors: community detection, k-means, hierarchical."""
 
 from math import isfinite
-from typing import Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy
 from numpy.typing import ArrayLike
+from pydantic import Field
 from scipy.cluster.hierarchy import fcluster
 from scipy.cluster.hierarchy import linkage as merge
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
-from ..errors.checks import validated
-from ..similarity import unit_length
-from ..similarity.rows import check_count, checked
-from .blocks import BLOCK_BYTES, slices
-from .errors import Errors
+from ..similarity import check_count, checked, unit_length
+from ..validation import Cosine, Positive, Seed, validated
+from .exact import BLOCK_BYTES, BlockBytes, rounding, scores_of, side, slices, upper_blocks
+from .paraphrase_mining import blocks_above
+
+if TYPE_CHECKING:
+    from sklearn.cluster import KMeans
 
 Linkage = Literal["average", "complete", "single"]
 
@@ -40,11 +45,15 @@ def hierarchical_clusters(
     rows = unit_length(checked(vectors, "vectors", "float64"))
     n = len(rows)
     if (n_clusters is None) == (threshold is None):
-        raise ValueError(Errors.CLUSTERS_OR_THRESHOLD.format(n_clusters=n_clusters, threshold=threshold))
+        raise ValueError(
+            f"Cannot cluster with n_clusters = {n_clusters} and threshold = {threshold}: expected exactly one of them."
+        )
     if n_clusters is not None:
         check_count(n_clusters, n, f"clusters of {n} vectors", "n_clusters")
     if threshold is not None and not (isfinite(threshold) and 0 <= threshold <= 2):
-        raise ValueError(Errors.BAD_THRESHOLD.format(given=threshold))
+        raise ValueError(
+            f"Cannot merge clusters up to the distance threshold = {threshold}: expected a cosine distance from 0 to 2."
+        )
     if n == 1:
         return numpy.zeros(1, dtype="int64")
     merges = merge(_distances(rows), method=linkage)  # (n - 1, 4), by distance, which is in the third column
@@ -72,3 +81,133 @@ def _distances(rows: numpy.ndarray) -> numpy.ndarray:
             numpy.subtract(1, row[first:], out=above)
             filled += len(above)
     return numpy.maximum(distances, 0, out=distances)  # that of equal vectors may be rounded to less
+
+
+@validated
+def communities(
+    vectors: ArrayLike, *, threshold: float = 0.75, min_size: Positive = 10, block_bytes: BlockBytes = BLOCK_BYTES
+) -> list[numpy.ndarray]:
+    """Groups of vectors that are all similar to one of them, the centre, exactly; no vector is in two groups.
+
+    N(i) = {j: cos(v_i, v_j) >= threshold}; by falling |N(i)|, and of equal ones the lower i first, each N(i) whose
+    centre i is in no earlier group is a group, without the members of earlier ones, if at least min_size are left.
+
+    vectors (float array of shape (n, width), NumPy or CuPy): the collection, a vector a row.
+    threshold (float): the least cosine similarity to the centre, from -1 to 1.
+    min_size (int): how many vectors make a group, 1 or more.
+    block_bytes (int): bytes of similarities computed at once; beside a copy of the vectors of unit length a few times
+        as much is held.
+    RETURNS (list of int64 arrays): the groups, the largest first; in each the rows of its members: the centre, then
+        the others, the most similar to it first.
+    RAISES (ValueError): if the array is of another shape or holds a number that is not finite, or an
+        argument is out of range.
+    SOURCE: the fast clustering of sentence-transformers, util.community_detection, as it is from version 6 on: before,
+        a group could lack its centre.
+    """
+    rows = unit_length(checked(vectors, "vectors"))
+    if not -1 <= threshold <= 1:
+        raise ValueError(f"Cannot use the threshold {threshold}: expected a cosine similarity from -1 to 1.")
+    counts = _count_neighbours(rows, threshold, block_bytes)
+    centres = numpy.argsort(-counts, kind="stable")
+    centres = centres[counts[centres] >= min_size]
+    free = numpy.ones(len(rows), dtype=bool)
+    found: list[numpy.ndarray] = []
+    for block in slices(len(centres), max(1, block_bytes // (4 * len(rows)))):
+        left = numpy.flatnonzero(free)
+        if len(left) < min_size:
+            break
+        close = _close(rows[centres[block]], rows[left], threshold, block_bytes)
+        for centre, near in zip(centres[block], close, strict=True):
+            group = left[near & free[left]]
+            if free[centre] and len(group) >= min_size:
+                free[group] = False
+                others = group[group != centre]
+                scores = scores_of(rows, rows, numpy.full(len(others), centre), others, block_bytes)
+                found.append(numpy.concatenate([[centre], others[numpy.argsort(-scores, kind="stable")]]))
+    return sorted(found, key=len, reverse=True)
+
+
+def _count_neighbours(rows: numpy.ndarray, threshold: float, block_bytes: int) -> numpy.ndarray:
+    """|N(i)| of each row, itself among them: int64 (n,)."""
+    counts = numpy.zeros(len(rows), dtype="int64")
+    for left, right in upper_blocks(len(rows), side(block_bytes)):
+        close = _close(rows[left], rows[right], threshold, block_bytes)
+        counts[left] += numpy.count_nonzero(close, axis=1)
+        if left != right:
+            counts[right] += numpy.count_nonzero(close, axis=0)
+    return counts
+
+
+def _close(u: numpy.ndarray, v: numpy.ndarray, threshold: float, block_bytes: int) -> numpy.ndarray:
+    """Whether cos(u_i, v_j) >= threshold, the same in whatever block: bool (len(u), len(v))."""
+    products = u @ v.T
+    margin = rounding(u.shape[1])
+    close = products > threshold - margin
+    i, j = numpy.nonzero(close & (products < threshold + margin))
+    close[i, j] = scores_of(u, v, i, j, block_bytes) >= threshold
+    return close
+
+
+@validated
+def similar_groups(
+    vectors: ArrayLike, min_score: Cosine, *, block_bytes: BlockBytes = BLOCK_BYTES, progress: bool = False
+) -> list[numpy.ndarray]:
+    """Find groups of similar vectors, exactly: the connected components over the pairs of pairs_above.
+
+    A vector is in the group of every vector that it is similar to, so two members of a group may be less similar. The
+    groups are those of single linkage. Pairs are not kept, so there may be any number of them.
+
+    vectors (float array of shape (n, width), NumPy or CuPy): the collection, a vector a row.
+    min_score (float): the least cosine similarity of a pair, from -1 to 1.
+    block_bytes (int), progress (bool): see most_similar_pairs.
+    RETURNS (list of int64 arrays): the rows of each group of two or more, ascending; the largest group first, and of
+        equal ones that of the lower row.
+    RAISES (ValueError): if the array is of another shape or holds a number that is not finite.
+    """
+    rows = unit_length(checked(vectors, "vectors"))
+    groups = numpy.arange(len(rows))
+
+    def apart(i: numpy.ndarray, j: numpy.ndarray) -> numpy.ndarray:
+        return groups[i] != groups[j]
+
+    for _, i, j in blocks_above(rows, min_score, wanted=apart, block_bytes=block_bytes, progress=progress):
+        if len(i):
+            edges = coo_array((numpy.ones(len(i), dtype=bool), (groups[i], groups[j])), shape=(len(rows), len(rows)))
+            groups = connected_components(edges, directed=False)[1][groups]
+    order = numpy.argsort(groups, kind="stable")
+    parts = numpy.split(order, numpy.flatnonzero(numpy.diff(groups[order])) + 1)
+    return sorted((part for part in parts if len(part) > 1), key=lambda part: (-len(part), part[0]))
+
+
+MOST_BEGINNINGS = 10_000  # each takes as long as the first
+
+
+def import_kmeans() -> "type[KMeans]":
+    """Return scikit-learn's k-means. RAISES (ImportError): if scikit-learn is not installed."""
+    try:
+        from sklearn.cluster import KMeans
+    except ImportError as error:
+        raise ImportError("k-means needs scikit-learn. Install it: pip install 'spacy-sbert[search]'.") from error
+    return KMeans
+
+
+@validated
+def kmeans_clusters(
+    vectors: ArrayLike, *, n_clusters: int, seed: Seed = 0, n_init: Annotated[int, Field(ge=1, le=MOST_BEGINNINGS)] = 10
+) -> numpy.ndarray:
+    """Clusters whose vectors, made of length 1, are as near to their mean as k-means can bring them.
+
+    minimise sum_i ||v_i / ||v_i|| - m_c(i)||^2, where m_c is the mean of cluster c
+
+    vectors (float array of shape (n, width), NumPy or CuPy): the collection, a vector a row.
+    n_clusters (int): how many clusters, from 1 to n; of equal vectors scikit-learn finds fewer, and warns.
+    seed (int): of the means to begin with. n_init (int): how many beginnings are tried, of which the best is kept.
+    RETURNS (int64 array of shape (n,)): the cluster of each vector, numbered from 0 in the order of appearance.
+    RAISES (ValueError): if the array is of another shape or holds a number that is not finite, or a count
+        is out of range; (ImportError): if scikit-learn is not installed.
+    SOURCE: Lloyd 1982; Arthur and Vassilvitskii 2007, k-means++, for the beginnings.
+    """
+    rows = unit_length(checked(vectors, "vectors"))
+    check_count(n_clusters, len(rows), f"clusters of {len(rows)} vectors", "n_clusters")
+    kmeans = import_kmeans()
+    return by_appearance(kmeans(n_clusters, n_init=n_init, random_state=seed).fit(rows).labels_)

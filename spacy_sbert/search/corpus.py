@@ -5,12 +5,9 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors.progress import progress_of
-from ..files.columns import Columns, read_columns
-from ..files.lines import format_suffix
-from ..files.tables import TABLES
-from ..files.texts import TextColumns, read_text_rows
-from .errors import Errors
+from ..files.tables import TABLES, Columns, TextColumns, read_columns, read_text_rows
+from ..files.text_lines import format_suffix
+from ..progress import progress_of
 from .index_folder import IndexRow
 
 TEXT = "text"  # the column, where a table has one of that name
@@ -65,7 +62,7 @@ def read_corpus(
             ids.append(row.id)
             kept.append({name: value for name, value in own.items() if name not in (column, id_column)})
     if not found.texts:
-        raise ValueError(Errors.SEARCH_EMPTY_CORPUS.format(path=path))
+        raise ValueError(f"{path} holds no text: expected one a line, or .jsonl with text.")
     return found._replace(ids=ids if id_column is not None else None, others=kept if is_kept else None)
 
 
@@ -78,7 +75,7 @@ def corpus_of(rows: Sequence[IndexRow] | None, folder: Path) -> Corpus:
     """
     texts = [row.text for row in rows or () if row.text is not None]
     if not rows or len(texts) < len(rows):
-        raise ValueError(Errors.SEARCH_NO_TEXTS.format(folder=folder))
+        raise ValueError(f"The index in {folder} was saved without texts. Give the corpus that it was built of.")
     if all(row.row is None and (row.id is None or isinstance(row.id, int)) for row in rows):
         return Corpus(texts, [place if row.id is None else int(row.id) for place, row in enumerate(rows)])
     numbers = [place if row.row is None else row.row for place, row in enumerate(rows)]

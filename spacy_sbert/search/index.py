@@ -1,20 +1,18 @@
-"""A saved index of vectors through FAISS, for collections that exact search is too slow for."""
+"""A saved index of vectors."""
 
-from collections.abc import Iterator, Sequence
-from itertools import chain, repeat
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from html import escape
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any, cast
 
 import numpy
 from numpy.typing import ArrayLike
 
-from ..errors.checks import Positive, check, validated
-from ..errors.texts import one_column
-from ..similarity import unit_length
-from ..similarity.rows import check_count, checked
-from .blocks import check_widths, slices
-from .encoder import EncoderIdentity
-from .errors import Errors
+from ..errors import Errors
+from ..similarity import check_count, checked, unit_length
+from ..validation import Positive, check, one_column, validated
+from .exact import Best, check_widths, slices
 from .index_folder import (
     BuiltKind,
     FaissIndex,
@@ -27,9 +25,30 @@ from .index_folder import (
     read_rows,
     write_folder,
 )
-from .nearest import Best
-from .shown_index import shown_index
-from .stored import StoredVectors, rescored
+from .memory_mapped import EncoderIdentity, StoredVectors, rescored
+
+FIRST = 5  # texts that are shown
+LONGEST = 100  # characters of each
+
+
+def shown_index(index: Sized, texts: Iterable[str]) -> str:
+    """What an index says of itself, and the first of its texts: HTML in which texts are escaped.
+
+    index: one of n rows. texts: those of the rows, or none.
+    """
+    first = list(islice(texts, FIRST))
+    rows = [f"<tr><td>{row}</td><td dir=auto>{escape(_shortened(text))}</td></tr>" for row, text in enumerate(first)]
+    if not rows:
+        return f"<p>{escape(repr(index))}</p>"
+    more = f"<p>and {len(index) - len(first):,} more</p>" if len(index) > len(first) else ""
+    head = "<thead><tr><th>row</th><th>text</th></tr></thead>"
+    return f"<p>{escape(repr(index))}</p><table>{head}<tbody>{''.join(rows)}</tbody></table>{more}"
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
+
 
 BLOCK_ROWS = 2**14
 HNSW_LINKS = 32  # of a vector to others, in each layer
@@ -144,7 +163,10 @@ class VectorIndex:
         if vectors is None:
             return self._search(unit_length(rows), k)
         if vectors.digest != self.vectors:
-            raise ValueError(Errors.SEARCH_OTHER_STORED.format(folder=vectors.name, theirs=self.folder))
+            raise ValueError(
+                f"The vectors in {vectors.name} are not those that the index was built of, which stood in "
+                f"{self.folder}. Give these, or build the index again."
+            )
         _, candidates = self._search(unit_length(rows), min(rescore * k, len(self)))
         return rescored(rows, candidates, vectors, k=k)
 
@@ -169,7 +191,7 @@ class VectorIndex:
             (ValueError): for an "ivfpq" index, which stands in a folder already.
         """
         if self.kind == "ivfpq":
-            raise ValueError(Errors.SEARCH_ON_DISK)
+            raise ValueError("An index of the kind ivfpq stands in a folder already: copy that.")
         manifest = Manifest(kind=self.kind, width=self.width, count=len(self), encoder=self.encoder)
         write_folder(Path(folder), manifest, lambda _: self.index, self.rows)
 

@@ -15,12 +15,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy
 from pydantic import BaseModel, Field
 
-from ..files.digests import file_digest
-from ..files.lock import Lock
-from ..files.sealed_json import parse_object
-from ..files.whole import whole_file, write_text
-from .encoder import EncoderIdentity, check_encoder
-from .errors import Errors
+from ..errors import Errors
+from ..files.atomic import Lock, atomic_write, write_text
+from ..files.serialization import file_digest, parse_object
+from .memory_mapped import EncoderIdentity, check_encoder
 
 MANIFEST = "index.json"
 FORMAT = "spacy-sbert index 1"
@@ -101,7 +99,7 @@ def import_faiss() -> ModuleType:
     try:
         import faiss
     except ImportError as error:
-        raise ImportError(Errors.SEARCH_NO_FAISS) from error
+        raise ImportError("An index needs FAISS. Install it: pip install 'spacy-sbert[search]'.") from error
     return faiss
 
 
@@ -140,7 +138,7 @@ def read_manifest(folder: Path) -> Manifest:
     """RAISES (OSError): if there is no index; (ValueError): if index.json is not what `write_folder` writes."""
     path = folder / MANIFEST
     if not path.is_file():
-        raise FileNotFoundError(Errors.SEARCH_NO_INDEX.format(folder=folder))
+        raise FileNotFoundError(f"There is no index in {folder}. Build one, and save it there.")
     with path.open("rb") as file:
         raw = file.read(LIMIT + 1)
     try:
@@ -234,7 +232,7 @@ def _write_hashed(path: Path, work: Callable[[Callable[[bytes], int]], object]) 
     """Have a file written, and take its SHA-256 on the way."""
     found = hashlib.sha256()
     failures: list[OSError] = []
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
 
         def write(data: bytes) -> int:
             try:

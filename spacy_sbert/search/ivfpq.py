@@ -7,17 +7,15 @@ from typing import Any, BinaryIO
 
 import numpy
 
-from ..errors.checks import Positive, validated
-from ..errors.progress import progress_bar, ticking
-from ..files.digests import digest_of_parts
-from ..files.whole import whole_file
-from ..similarity import unit_length
-from ..similarity.rows import checked
-from .blocks import slices
-from .errors import Errors
+from ..files.atomic import atomic_write
+from ..files.serialization import digest_of_parts
+from ..progress import progress_bar, ticking
+from ..similarity import checked, unit_length
+from ..validation import Positive, validated
+from .exact import slices
 from .index import VectorIndex
 from .index_folder import FaissIndex, Manifest, import_faiss, write_folder, write_index
-from .stored import StoredVectors, identity_of
+from .memory_mapped import StoredVectors, identity_of
 
 TRAINING = 40  # vectors a list is trained on; FAISS asks for 39 at least
 LEAST = 39 * 2**8  # vectors that the 256 codes of a byte are trained on
@@ -59,12 +57,19 @@ def build_ivfpq(
     import_faiss()
     folder, (n, width) = Path(folder), vectors.shape
     if n_lists is not None and n_lists > n // TRAINING:
-        raise ValueError(Errors.SEARCH_MANY_LISTS.format(given=n_lists, n=n, most=n // TRAINING))
+        raise ValueError(
+            f"Cannot make n_lists = {n_lists} of {n} vectors: expected {n // TRAINING} at most, of 40 vectors each."
+        )
     size = code_bytes or max(d for d in range(1, CODE_BYTES + 1) if width % d == 0)
     if width % size:
-        raise ValueError(Errors.SEARCH_BAD_CODE.format(given=size, width=width))
+        raise ValueError(
+            f"Cannot write a vector of width {width} in code_bytes = {size} bytes: expected a divisor of the width."
+        )
     if n < LEAST:
-        raise ValueError(Errors.SEARCH_TOO_FEW.format(given=n, expected=LEAST))
+        raise ValueError(
+            f"Cannot build an index of the kind ivfpq of {n} vectors: expected {LEAST} at least, by which its "
+            "codes are learned. Search without an index, or with one of another kind."
+        )
     blocks = _Blocks(vectors, folder, n_lists or int(n**0.5 / 2), size, progress)
     manifest = Manifest(
         kind="ivfpq",
@@ -94,7 +99,7 @@ class _Blocks:
         with ticking("Training", shown=self.progress):
             index = self._trained()
         paths = self._filled(index)
-        with ticking("Merging", shown=self.progress), ExitStack() as stack, whole_file(path) as file:
+        with ticking("Merging", shown=self.progress), ExitStack() as stack, atomic_write(path) as file:
             blocks = [stack.enter_context(block.open("rb")) for block in paths]
             sizes = numpy.stack([self._sizes(block) for block in blocks])  # (blocks, lists)
             for own in sizes.T.tolist():
@@ -157,7 +162,7 @@ class _Blocks:
         """The codes of a block: how many each list has; then, list by list, codes and rows."""
         lists, array = index.invlists, import_faiss().rev_swig_ptr
         sizes = numpy.array([lists.list_size(i) for i in range(self.n_lists)], dtype="<i8")
-        with whole_file(path) as file:
+        with atomic_write(path) as file:
             file.write(sizes.data)
             for i in numpy.flatnonzero(sizes).tolist():
                 file.write(array(lists.get_codes(i), int(sizes[i]) * index.code_size).data)

@@ -8,13 +8,11 @@ from pathlib import Path
 import numpy
 from numpy.typing import ArrayLike
 
-from ..errors.checks import NonNegative, validated
-from ..files.arrays import read_arrays, write_arrays
-from ..similarity import unit_length
-from ..similarity.rows import check_count, checked
-from .blocks import BLOCK_BYTES, BlockBytes, check_widths, slices
-from .errors import Errors
-from .nearest import Best, best_of, nearest
+from ..errors import Errors
+from ..files.serialization import read_arrays, write_arrays
+from ..similarity import check_count, checked, unit_length
+from ..validation import NonNegative, validated
+from .exact import BLOCK_BYTES, Best, BlockBytes, best_of, check_widths, nearest, slices
 
 LEVELS = 255  # steps between the 256 codes of a byte
 RESCORED = 4  # candidates for each vector wanted
@@ -144,7 +142,10 @@ class BinaryVectors:
         check_widths(rows.shape[1], self.width)
         check_count(k, n, f"nearest of {n} vectors")
         if vectors is not None and (given := numpy.shape(vectors)) != (n, self.width):
-            raise ValueError(Errors.SEARCH_OTHER_VECTORS.format(given=given, expected=(n, self.width)))
+            raise ValueError(
+                f"Cannot rescore by vectors of shape {given}: expected {(n, self.width)}, the vectors that "
+                "were quantised."
+            )
         n_candidates = min(n, max(1, rescore) * k)
         words = numpy.ascontiguousarray(_words(self.bits).T)  # (words, n): a pass over each word of all vectors
         near = [_nearest_by_hamming(words, query, n_candidates) for query in _words(numpy.packbits(rows > 0, axis=1))]
@@ -173,7 +174,10 @@ def _unit_rows(vectors: ArrayLike, name: str) -> numpy.ndarray:
     rows = unit_length(checked(vectors, name))
     zero = ~rows.any(axis=1)
     if zero.any():
-        raise ValueError(Errors.SEARCH_ZERO_VECTOR.format(row=int(zero.argmax()), name=name))
+        raise ValueError(
+            f"Cannot quantise row {int(zero.argmax())} of the {name}: it is zero, as that of a text without "
+            "wordpieces, and would become similar to something. Leave it out."
+        )
     return rows
 
 

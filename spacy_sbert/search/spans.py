@@ -7,14 +7,11 @@ import numpy
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
-from ..errors.checks import Positive, shown, validated
-from ..hooks.most_similar import Query, SimilarSpan, query_vector, sentences, with_vectors
-from .blocks import check_widths
-from .errors import Errors
-from .index import VectorIndex
+from ..pipeline.extensions import Query, SimilarSpan, query_vector, sentences, with_vectors
+from ..validation import Positive, short_repr, validated
+from .exact import check_widths, nearest
+from .index import VectorIndex, shown_index
 from .index_folder import BuiltKind, import_faiss
-from .nearest import nearest
-from .shown_index import shown_index
 
 SAMPLE, SAME = 8, 0.9  # Spans that are looked for, and the cosine that one of them has with itself, approximated
 NamedUnit = Literal["doc", "sent", "noun_chunks", "ents"]
@@ -45,7 +42,10 @@ def collect_spans(docs: Doc | Iterable[Doc], unit: Unit = "sent") -> Iterator[Sp
 def _docs(docs: Doc | Iterable[Doc]) -> Iterator[Doc]:
     for number, doc in enumerate([docs] if isinstance(docs, Doc) else docs):
         if not isinstance(doc, Doc):
-            raise TypeError(Errors.SEARCH_NOT_DOCS.format(given=shown(doc), number=number))
+            raise TypeError(
+                f"Cannot take Spans of {short_repr(doc)}, number {number} (from 0) of docs: expected Docs, "
+                "nlp.pipe(texts)."
+            )
         yield doc
 
 
@@ -68,11 +68,17 @@ class SpanSearch:
             import_faiss()  # before Spans are made
         self.spans, vectors = with_vectors(spans)
         if not self.spans:
-            raise ValueError(Errors.SEARCH_NO_SPANS)
+            raise ValueError(
+                "There is no Span with a vector to search in: the Docs are empty, or have no such unit. Give "
+                'others, or another unit, such as unit = "doc".'
+            )
         widths = set(map(len, vectors))
         check_widths(min(widths), max(widths))
         if index is not None and len(index) != len(self.spans):
-            raise ValueError(Errors.SEARCH_SPAN_COUNT.format(given=len(index), expected=len(self.spans)))
+            raise ValueError(
+                f"The index holds {len(index)} vectors, but there are {len(self.spans)} Spans with a vector. "
+                "Give the Spans that it was built of, in their order."
+            )
         self.vectors = numpy.stack(vectors)  # (spans, width)
         if index is not None:
             _check_index(index, self.vectors)
@@ -107,8 +113,7 @@ class SpanSearch:
         RETURNS (list[SimilarSpan]): each has `span`, which knows its `doc`, `start_char` and `end_char`, and `score`.
         RAISES (TypeError, ValueError): if the query is something else, or has no vector or another width.
         """
-        is_vector = isinstance(query, numpy.ndarray)
-        vector = query if is_vector else query_vector(query, self.spans[0], prompt_name, nlp=nlp)
+        vector = query if isinstance(query, numpy.ndarray) else query_vector(query, self.spans[0], prompt_name, nlp=nlp)
         queries, k = numpy.asarray(vector)[None], min(k, len(self.spans))
         best = nearest(queries, self.vectors, k=k) if self.index is None else self.index.search(queries, k=k)
         return [SimilarSpan(self.spans[i], float(score)) for score, i in zip(*(part[0] for part in best), strict=True)]
@@ -121,4 +126,7 @@ def _check_index(index: VectorIndex, vectors: numpy.ndarray) -> None:
     """
     best, _ = index.search(vectors[:SAMPLE], k=1)
     if best.max() < SAME:
-        raise ValueError(Errors.SEARCH_OTHER_SPANS.format(given=float(best.max())))
+        raise ValueError(
+            "The index holds other vectors than the Spans: none of the first ones is in it (best similarity "
+            f"{float(best.max()):.2f}). Build it again of these Spans."
+        )

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from spacy.training import Example
 from spacy.util import registry
 
-from ..errors.checks import Name, Positive, validated
-from ..spans import SPANS_KEY
-from ..spans.objectives import kind_of
-from .errors import Errors
+from ..models.spans import SPANS_KEY
+from ..validation import Name, Positive, validated
+from .examples import kind_of
 
 Batches = Iterator[list[Example]]
 AnyBatcher = Callable[[Iterable[Example]], Iterable[list[Example]]]  # also those of spaCy
@@ -117,7 +116,11 @@ def _in_turn(examples: Iterable[Example], size: int, spans_key: str) -> Batches:
                 yield from _noted(batch, spans_key)
     for name in (name for name, n_batches in done.items() if not n_batches):  # nor would it have one in another epoch
         kind = "without members" if name is None else f"of the objective '{name}'" if name else "in all"
-        raise ValueError(Errors.NO_BATCH_IN_TURN.format(size=size, given=len(waiting[name]), kind=kind))
+        raise ValueError(
+            f"spacy-sbert.batch_in_turn.v1 with size = {size} found only {len(waiting[name])} examples {kind}, "
+            f"no batch of them: they would never be learned from. Set size to {len(waiting[name])} or less in "
+            "[training.batcher], or give it more examples."
+        )
 
 
 def _count_by_objective(counts: Sequence[int], size: int) -> int:

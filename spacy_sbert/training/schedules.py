@@ -6,11 +6,48 @@ from itertools import count, repeat
 
 from spacy.util import registry
 
-from ..errors.checks import Epochs, NonNegative, NonNegativeFloat, Positive, bad_setting, validated
-from ..spans.objectives import Reader
-from .batchers import AnyBatcher
-from .errors import Errors
-from .steps import steps_of_rate
+from ..validation import Epochs, NonNegative, NonNegativeFloat, Positive, invalid_value_message, validated
+from .batchers import AnyBatcher, Batcher
+from .examples import Reader, count_objectives, reading_pipeline
+
+
+def epoch_steps(corpus: Reader, batcher: AnyBatcher) -> int:
+    """The steps of an epoch over a corpus that is held in memory: one for each batch.
+
+    corpus (Callable): the reader; see count_objectives.
+    batcher (Callable): one of this package has as many batches in every epoch. Any other makes them once, of the
+        examples in their order: where batches are filled by the length of texts (spacy.batch_by_words.v1), an epoch,
+        whose order is another, may have a few more or less.
+    RAISES (ValueError): if there is no batch, or the corpus cannot be read.
+    """
+    if isinstance(batcher, Batcher):
+        counts = count_objectives(corpus, batcher.spans_key)
+        steps = batcher.count(list(counts.values()), batcher.size)
+    else:
+        steps = sum(1 for _ in batcher(corpus(reading_pipeline())))
+    if not steps:
+        raise ValueError(
+            "The training corpus makes no batch, so there is nothing to learn: expected one example or more. "
+            "Check [paths] and [training.batcher]."
+        )
+    return steps
+
+
+def steps_of_rate(epochs: int, max_steps: int, corpus: Reader, batcher: AnyBatcher) -> int:
+    """The steps that a learning rate is to take until it is zero.
+
+    epochs, max_steps (int): as spaCy has them, in [training]: no epochs are 0 or -1, no max_steps are 0.
+    RAISES (ValueError): if there are neither, or see epoch_steps.
+    """
+    if epochs < 1 and not max_steps:
+        raise ValueError(
+            f"spacy-sbert.linear_warmup.v2 does not know how long the training is: epochs = {epochs} and "
+            "max_steps = 0. Set training.max_epochs to 1 or more, or training.max_steps (a stream, max_epochs "
+            "= -1, needs max_steps)."
+        )
+    of_epochs = epochs * epoch_steps(corpus, batcher) if epochs > 0 else max_steps
+    return min(of_epochs, max_steps or of_epochs)
+
 
 EXPECTED = {  # of the settings of linear_warmup.v2
     "epochs": "a whole number, as training.max_epochs is",
@@ -40,7 +77,9 @@ def linear_warmup(
     SOURCE: Reimers and Gurevych 2019, section 3.1 (linear warm-up over 10 % of the training data).
     """
     if not 0 <= warmup < 1:
-        raise ValueError(Errors.WARMUP.format(given=warmup))
+        raise ValueError(
+            f"Cannot warm up over warmup = {warmup} of the steps: expected a fraction from 0 to 1, such as 0.1."
+        )
     rising = int(warmup * total_steps)
     # Thinc's warmup_linear counts from zero, which takes minutes for a step far away
     return (
@@ -71,7 +110,7 @@ def linear_warmup_of_epochs(
     epochs (int): those of the training, ${training.max_epochs}; 0 and -1 leave the length to max_steps.
     max_steps (int): ${training.max_steps}; 0 leaves it to the epochs.
     corpus (Callable): what is trained on, ${corpora.train}. It is not read where there are no epochs.
-    batcher (Callable): ${training.batcher}; see spacy_sbert.training.steps for those that are not of this package.
+    batcher (Callable): ${training.batcher}; see spacy_sbert.training.schedules for those that are not of this package.
     warmup (float): the fraction of the steps that warm up.
     start_step (int): the step to begin with, for training that goes on from a checkpoint.
     RETURNS (Iterator[float]): the rate of each step, without end.
@@ -81,7 +120,7 @@ def linear_warmup_of_epochs(
     """
     for name, value in {"epochs": epochs, "max_steps": max_steps, "corpus": corpus, "batcher": batcher}.items():
         if isinstance(value, str) and not VARIABLE.fullmatch(value):
-            raise ValueError(bad_setting(name, value, EXPECTED[name]))
+            raise ValueError(invalid_value_message(name, value, EXPECTED[name]))
     if isinstance(epochs, str) or isinstance(max_steps, str) or isinstance(corpus, str) or isinstance(batcher, str):
         return repeat(initial_rate)
     return linear_warmup(initial_rate, steps_of_rate(epochs, max_steps, corpus, batcher), warmup, start_step)

@@ -1,17 +1,91 @@
-"""The labels of a map: their names, their buttons, and where their names stand."""
+"""Labels and markers of points and clusters."""
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from math import cos, lcm, log, pi, sin
 from numbers import Integral
 
 import numpy
 from markupsafe import Markup
 
-from ..render.svg import join, shape, text
-from .errors import Errors
-from .marks import MOST_LABELS, kind, outline
-from .terms import class_terms
+from ..render.plots import join, number, shape, text
+from .page import LIGHT_LABELS
+from .rows import Text
+
+TERMS = 3  # in the name of a group
+
+
+def words_of(text: Text) -> list[str]:
+    """The words of a text that can name it, in lower case: letters alone, two or more of them, and no stop words."""
+    return [token.lower_ for token in text if token.is_alpha and not token.is_stop and len(token) > 1]
+
+
+def class_terms(
+    words: Iterable[Sequence[str]], group: Sequence[int], groups: int, *, count: int = TERMS
+) -> list[list[str]]:
+    """The terms of each group with the highest class-based tf-idf, the highest first.
+
+    W(t, c) = tf(t, c) / |c| log(1 + A / tf(t))
+
+    tf(t, c) is how often the term t occurs in group c, |c| how many words the group has, tf(t) how often the term
+    occurs in all groups, and A the mean number of words of a group that has any. Of equal terms the first in the
+    alphabet comes first.
+
+    words (Iterable of lists of str): those of each text. group (Sequence[int]): of each text, from 0. groups (int): how
+        many groups there are. count (int): how many terms of each.
+    RETURNS (list of lists of str): fewer of a group with fewer different words.
+    SOURCE: Grootendorst 2022, BERTopic: Neural topic modeling with a class-based TF-IDF procedure, section 3.3; tf
+        divided by |c| as in its software.
+    """
+    counts: list[Counter[str]] = [Counter() for _ in range(groups)]
+    for tokens, place in zip(words, group, strict=True):
+        counts[place].update(tokens)
+    total = sum(counts, Counter())
+    mean = total.total() / max(1, sum(map(bool, counts)))
+    found: list[list[str]] = []
+    for own in counts:
+        # |c| is the same for all terms of a group, which is all that are compared
+        weights = {term: tf * log(1 + mean / total[term]) for term, tf in own.items()}
+        found.append(sorted(weights, key=lambda term: (-weights[term], term))[:count])
+    return found
+
+
+# Corners around (0, 0), of about the same area as the circle of radius 1, which has none.
+CIRCLE: tuple[tuple[float, float], ...] = ()
+SQUARE = ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9))
+TRIANGLE = ((0.0, -1.3), (1.25, 0.9), (-1.25, 0.9))
+DIAMOND = ((0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0))
+TURNED = ((0.0, 1.3), (-1.25, -0.9), (1.25, -0.9))
+ARM, REACH = 0.42, 1.3  # of a cross: half the width of an arm, and how far it goes
+PLUS = (
+    *((-ARM, -REACH), (ARM, -REACH), (ARM, -ARM), (REACH, -ARM), (REACH, ARM), (ARM, ARM)),
+    *((ARM, REACH), (-ARM, REACH), (-ARM, ARM), (-REACH, ARM), (-REACH, -ARM), (-ARM, -ARM)),
+)
+CROSS = tuple(((x - y) / 2**0.5, (x + y) / 2**0.5) for x, y in PLUS)
+LYING = ((-1.5, -0.55), (1.5, -0.55), (1.5, 0.55), (-1.5, 0.55))
+STAR = tuple(
+    (radius * sin(pi * corner / 5), -radius * cos(pi * corner / 5)) for corner, radius in enumerate((1.55, 0.65) * 5)
+)
+STANDING = ((-0.55, -1.5), (0.55, -1.5), (0.55, 1.5), (-0.55, 1.5))
+SHAPES = (CIRCLE, SQUARE, TRIANGLE, DIAMOND, TURNED, PLUS, LYING, STAR, CROSS, STANDING)
+MOST_LABELS = lcm(len(LIGHT_LABELS), len(SHAPES))  # 40: then colour and shape begin again together
+
+
+def kind(place: int) -> str:
+    """The CSS class with the colour of a label, by its place in the order of labels."""
+    return f"c{place % len(LIGHT_LABELS)}"
+
+
+def outline(place: int, size: float) -> str:
+    """The shape of a label, by its place in the order of labels, as an SVG path that starts at its centre."""
+    corners = SHAPES[place % len(SHAPES)]
+    if not corners:
+        radius, across = number(size), number(2 * size)
+        return f"m-{radius} 0a{radius} {radius} 0 1 0 {across} 0a{radius} {radius} 0 1 0 -{across} 0z"
+    steps = [(x - a, y - b) for (x, y), (a, b) in zip(corners, ((0.0, 0.0), *corners), strict=False)]
+    return "m" + "l".join(f"{number(size * x)} {number(size * y)}" for x, y in steps) + "z"
+
 
 OTHERS = "other: {count} more labels"  # the name of labels beyond those that can be told apart
 NO_CLUSTER = -1  # as spacy_sbert.search numbers texts that are in none
@@ -32,11 +106,14 @@ def named(
     """
     if labels is None:
         if terms:
-            raise ValueError(Errors.VISUAL_TERMS)
+            raise ValueError(
+                'Cannot name labels by their terms: none are given. Give options = {"labels": ...}, such as '
+                "the clusters of spacy_sbert.search.kmeans_clusters."
+            )
         return [], [0] * len(words)
     given = list(labels)
     if len(given) != len(words):
-        raise ValueError(Errors.VISUAL_LABEL_COUNT.format(given=len(given), expected=len(words)))
+        raise ValueError(f"Given {len(given)} labels, expected one for each of the {len(words)} texts.")
     counts = Counter(map(str, given))
     largest = {label for label, _ in counts.most_common(None if len(counts) <= MOST_LABELS else MOST_LABELS - 1)}
     names = [label for label in counts if label in largest]

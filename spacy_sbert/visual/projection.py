@@ -5,10 +5,7 @@ from typing import TYPE_CHECKING
 import numpy
 from numpy.typing import ArrayLike
 
-from ..similarity import unit_length
-from ..similarity.principal_components import positive, principal_components
-from ..similarity.rows import checked
-from .errors import Errors
+from ..similarity import checked, flip_signs, principal_components, unit_length
 
 if TYPE_CHECKING:
     from sklearn.manifold import TSNE
@@ -36,9 +33,12 @@ def pca(vectors: ArrayLike) -> tuple[numpy.ndarray, numpy.ndarray]:
     rows = unit_length(checked(vectors, "vectors", "float64"))
     mean, (axes, variances, rank) = principal_components(rows)
     if not rank:
-        raise ValueError(Errors.VISUAL_ONE_DIRECTION.format(n=len(rows)))
+        raise ValueError(
+            f"All {len(rows)} vectors have the same direction, so there is nothing to map. Give texts that "
+            "differ, or look for why the pipeline gives them the same vector."
+        )
     points, shares, known = numpy.zeros((len(rows), AXES)), numpy.zeros(AXES), min(AXES, rank)
-    points[:, :known] = (rows - mean) @ positive(axes[:known]).T
+    points[:, :known] = (rows - mean) @ flip_signs(axes[:known]).T
     shares[:known] = variances[:known] / variances.sum()
     return points, shares
 
@@ -48,7 +48,7 @@ def import_tsne() -> "type[TSNE]":
     try:
         from sklearn.manifold import TSNE
     except ImportError as error:
-        raise ImportError(Errors.VISUAL_NO_SKLEARN) from error
+        raise ImportError("t-SNE needs scikit-learn. Install it: pip install 'spacy-sbert[visual]'.") from error
     return TSNE
 
 

@@ -7,12 +7,11 @@ from typing import Literal, overload
 from spacy.tokens import Doc, Span
 from spacy.util import is_in_jupyter
 
-from ..errors.checks import validated
-from .errors import Errors
+from ..validation import validated
 from .heatmap import heatmap
-from .picture import Picture
+from .page import Picture
 from .scatter import check_projection, scatter
-from .tokens import tokens
+from .token_heatmap import tokens
 
 Style = Literal["heatmap", "map", "tokens"]
 STYLES: dict[str, Callable[..., Picture]] = {"heatmap": heatmap, "map": scatter, "tokens": tokens}
@@ -69,7 +68,10 @@ def render(
     try:
         from IPython.display import HTML, display
     except ImportError as error:
-        raise ImportError(Errors.VISUAL_NO_IPYTHON) from error
+        raise ImportError(
+            "Showing a picture in a notebook needs IPython, which every notebook has. Without one set jupyter "
+            "= False, and write the returned HTML to a file."
+        ) from error
     display(HTML(picture.fragment()))
     return None
 
@@ -81,10 +83,10 @@ def check_options(style: str, options: Mapping[str, object]) -> None:
         package that is not installed.
     """
     if style not in STYLES:
-        raise ValueError(Errors.VISUAL_STYLE.format(given=style, expected=", ".join(STYLES)))
+        raise ValueError(f"Unknown style '{style}' of a picture: expected one of {', '.join(STYLES)}.")
     known = list(signature(STYLES[style]).parameters)[1:]  # the first is the texts
     unknown = [name for name in options if name not in known]
     if unknown:
-        raise ValueError(Errors.VISUAL_OPTION.format(given=unknown[0], style=style, expected=", ".join(known)))
+        raise ValueError(f"The style '{style}' has no option '{unknown[0]}': expected some of {', '.join(known)}.")
     if "projection" in options:
         check_projection(options["projection"])

@@ -6,10 +6,9 @@ import numpy
 from spacy.tokens import Doc, Span, Token
 from thinc.util import to_numpy
 
-from ..hooks import doc_vectors
-from ..similarity import unit_length
-from ..similarity.rows import checked
-from .errors import Errors
+from ..errors import Errors
+from ..pipeline import doc_vectors
+from ..similarity import checked, unit_length
 
 Text = Doc | Span
 EXCERPT = 50  # characters of a text in a message
@@ -24,11 +23,17 @@ def as_rows(docs: Text | Iterable[Text]) -> Iterator[Text]:
     if isinstance(docs, (Doc, Span)):
         doc = _doc_of(docs)
         if not doc.has_annotation("SENT_START"):
-            raise ValueError(Errors.VISUAL_NO_SENTENCES.format(text=doc.text[:EXCERPT]))
+            raise ValueError(
+                f"Cannot draw the sentences of '{doc.text[:EXCERPT]}': the Doc has no sentence boundaries. Put "
+                "a sentencizer, senter or parser into the pipeline, or give a list of Docs or Spans."
+            )
         docs = [sentence for sentence in docs.sents if sentence.text.strip()]  # type: ignore[union-attr]
     for number, row in enumerate(docs):
         if not isinstance(row, (Doc, Span)):
-            raise TypeError(Errors.VISUAL_NOT_DOCS.format(number=number, given=f"{row!r:.{EXCERPT}}"))
+            raise TypeError(
+                f"Cannot draw {f'{row!r:.{EXCERPT}}'}, number {number} (from 0) of what was given: expected "
+                "Docs and Spans. Process texts first: render(nlp.pipe(texts))."
+            )
         yield row
 
 
@@ -40,7 +45,11 @@ def row_vector(row: Text, number: int) -> numpy.ndarray:
     """
     vector = vector_of(row)
     if vector is None:
-        raise ValueError(Errors.VISUAL_NO_VECTOR.format(number=number, text=row.text[:EXCERPT]))
+        raise ValueError(
+            f"Number {number} (from 0) of the texts to draw, '{row.text[:EXCERPT]}', has no vector: it has no "
+            "words, or its Doc was not processed by a pipe that makes vectors, such as 'sbert', or its user "
+            "data did not travel with it. Leave it out, or process the text with the pipeline."
+        )
     return vector.copy()
 
 

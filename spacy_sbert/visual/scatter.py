@@ -5,16 +5,13 @@ from collections.abc import Iterable, Sequence
 import numpy
 from markupsafe import Markup
 
-from ..errors.checks import Seed, validated
-from ..render.markup import clean
-from ..render.svg import Axis, bottom_axis, box, join, left_axis, number, shape, ticks
-from .errors import Errors
-from .labels import buttons, named, on_map, shortened, together
-from .marks import MOST_LABELS, kind, outline
-from .picture import Picture
+from ..errors import Errors
+from ..render.plots import Axis, bottom_axis, box, clean, join, left_axis, number, shape, ticks
+from ..validation import Seed, validated
+from .labels import MOST_LABELS, buttons, kind, named, on_map, outline, shortened, together, words_of
+from .page import Picture
 from .projection import MOST_TSNE, has_tsne, import_tsne, pca, tsne
 from .rows import Text, as_rows, language, row_vector, unit_rows
-from .terms import words_of
 
 MOST = 20_000  # points
 MOST_CHARACTERS = 500  # of a text that is shown
@@ -112,7 +109,7 @@ def check_projection(projection: object) -> None:
     """RAISES (ValueError): if there is no such projection; (ImportError): if it needs scikit-learn, which is not
     installed."""
     if projection not in (None, *PROJECTIONS):
-        raise ValueError(Errors.VISUAL_PROJECTION.format(given=projection, expected=", ".join(PROJECTIONS)))
+        raise ValueError(f"Unknown projection '{projection}': expected one of {', '.join(PROJECTIONS)}.")
     if projection == "tsne":
         import_tsne()
 
@@ -122,7 +119,11 @@ def check_sizes(n_texts: int, n_labels: int) -> None:
     if n_texts > MOST:
         raise ValueError(Errors.VISUAL_TOO_MANY_POINTS.format(most=MOST))
     if n_labels > MOST_LABELS:
-        raise ValueError(Errors.VISUAL_TOO_MANY_LABELS.format(given=n_labels, most=MOST_LABELS))
+        raise ValueError(
+            f"Cannot tell {n_labels} clusters apart in one picture: expected at most {MOST_LABELS}. Find "
+            "fewer, or let the command `cluster` find them: of the labels of a table the largest are told "
+            "apart."
+        )
 
 
 def _read(docs: Text | Iterable[Text]) -> tuple[list[str], list[list[str]], numpy.ndarray, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import spacy
 
-from spacy_sbert.component.sbert import SentenceBert
+from spacy_sbert.pipeline.sbert import SentenceBert
 
 # Empty ones, equal ones, quotes, commas, and what str.splitlines takes for the end of a line.
 TEXTS = ["A man is eating food.", "", 'the "cat", sat', "on\u2028the\x85mat", "A man is eating food.", " ", "dog", ""]

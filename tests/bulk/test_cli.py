@@ -5,7 +5,8 @@ import pytest
 import spacy
 from typer.testing import CliRunner
 
-from spacy_sbert.bulk import load_pipe, run
+from spacy_sbert.bulk import file_encoding as run
+from spacy_sbert.bulk import load_pipe
 from spacy_sbert.cli import app
 
 
@@ -70,8 +71,8 @@ def test_stopped_and_resumed(pipeline, texts, write_texts, tmp_path, monkeypatch
 
 def test_precision(pipeline):
     """It is that of the config unless it is given."""
-    from spacy_sbert.component.upstream import find_transformer
-    from spacy_sbert.encoder.engine.inference import resolve_precision
+    from spacy_sbert.models.engine.backends import resolve_precision
+    from spacy_sbert.pipeline.listeners import find_transformer
 
     for given, expected in ((None, "float32"), ("bfloat16", "bfloat16"), ("auto", resolve_precision("auto", "cpu"))):
         pipe = load_pipe(str(pipeline), name="encoder", precision=given)

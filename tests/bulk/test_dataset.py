@@ -10,13 +10,19 @@ import pytest
 import spacy
 
 from spacy_sbert.bulk import encode_dataset, encode_file
-from spacy_sbert.bulk.encoding import Encoding
-from spacy_sbert.bulk.manifest import Index, Job, Manifest, read
-from spacy_sbert.bulk.on_ray import Worker
-from spacy_sbert.bulk.part_encoder import Outcome, PartEncoder, Plan
-from spacy_sbert.bulk.parts import find_parts
-from spacy_sbert.bulk.places import Place
-from spacy_sbert.distributed import encode_dataset as on_machines
+from spacy_sbert.bulk.dataset_encoding import (
+    Index,
+    JobSpec,
+    ShardEncoder,
+    ShardManifest,
+    ShardResult,
+    WorkerConfig,
+    read,
+)
+from spacy_sbert.bulk.file_encoding import Encoding
+from spacy_sbert.bulk.ray import Worker
+from spacy_sbert.bulk.shards import RemoteFolder, find_shards
+from spacy_sbert.ray import encode_dataset as on_machines
 
 pyarrow = pytest.importorskip("pyarrow")
 WINDOW = 4
@@ -69,9 +75,9 @@ def test_parts_equal_single_files(encode, source, pipeline, tmp_path):
         encode_file(pipe, path, single, window=WINDOW, overwrite=True)
         name = str(path.relative_to(source))
         assert (tmp_path / "out" / f"{name}.npy").read_bytes() == single.read_bytes()
-        manifest = read(Place(str(tmp_path / "out")), f"{name}.npy.json", Manifest)
+        manifest = read(RemoteFolder(str(tmp_path / "out")), f"{name}.npy.json", ShardManifest)
         assert manifest.made.rows == len(numpy.load(single)) and manifest.bytes == single.stat().st_size
-    index = read(Place(str(tmp_path / "out")), "index.json", Index)
+    index = read(RemoteFolder(str(tmp_path / "out")), "index.json", Index)
     assert sum(part.made.rows for part in index.parts) == sum(range(10)) and index.parts[-1].made.width == 16
     assert [part.vectors for part in index.parts] == sorted(part.vectors for part in index.parts)
     assert {part.vectors for part in index.parts} == {
@@ -146,7 +152,7 @@ def test_other_encoder_and_restart(encode, tiny_bert, tmp_path):
         encode(pipeline=tmp_path / "other")
     report = encode(pipeline=tmp_path / "other", restart=True)
     assert (report.done, report.parts) == (0, 10)
-    assert read(Place(str(tmp_path / "out")), "job.json", Job).made_of["pooling"] == "max"
+    assert read(RemoteFolder(str(tmp_path / "out")), "job.json", JobSpec).made_of["pooling"] == "max"
 
 
 def test_changed_part(encode, source, tmp_path):
@@ -235,7 +241,7 @@ def test_warning_about_truncation(pipeline, tmp_path):
 
 
 def test_find_parts(source):
-    parts = {part.path: part for part in find_parts(Place(str(source)))}
+    parts = {part.path: part for part in find_shards(RemoteFolder(str(source)))}
     path = source / "part1.txt"
     assert parts["part1.txt"].size == path.stat().st_size
     assert parts["part1.txt"].modified == os.stat(path).st_mtime_ns
@@ -252,24 +258,28 @@ def test_scratch_is_removed(encode, source, tmp_path):
 
 def test_worker_with_another_device(source, pipeline, tmp_path):
     """As a worker with a GPU among others without one."""
-    plan = Plan(Place(str(source)), Place(str(tmp_path / "out")), ".npy", Encoding(), str(pipeline))
-    made_of = PartEncoder(plan).made_of()
-    Worker(plan, Job(made_of=dict(made_of)).model_dump())
-    other = Job(made_of={**made_of, "device": "NVIDIA H100"})
+    plan = WorkerConfig(
+        RemoteFolder(str(source)), RemoteFolder(str(tmp_path / "out")), ".npy", Encoding(), str(pipeline)
+    )
+    made_of = ShardEncoder(plan).made_of()
+    Worker(plan, JobSpec(made_of=dict(made_of)).model_dump())
+    other = JobSpec(made_of={**made_of, "device": "NVIDIA H100"})
     with pytest.raises(ValueError, match="device was NVIDIA H100, now "):
         Worker(plan, other.model_dump())
 
 
 def test_worker(source, pipeline, tmp_path):
-    plan = Plan(Place(str(source)), Place(str(tmp_path / "out")), ".npy", Encoding(), str(pipeline))
-    worker = Worker(plan, Job(made_of=dict(PartEncoder(plan).made_of())).model_dump())
-    parts = find_parts(plan.source)
+    plan = WorkerConfig(
+        RemoteFolder(str(source)), RemoteFolder(str(tmp_path / "out")), ".npy", Encoding(), str(pipeline)
+    )
+    worker = Worker(plan, JobSpec(made_of=dict(ShardEncoder(plan).made_of())).model_dump())
+    parts = find_shards(plan.source)
     for is_new in (True, False):
-        found = Outcome.model_validate_json(worker({"part": json.dumps(asdict(parts[-1]))})["outcome"])
+        found = ShardResult.model_validate_json(worker({"part": json.dumps(asdict(parts[-1]))})["outcome"])
         assert (found.part, found.is_new, found.failed) == (parts[-1], is_new, "")
         assert found.manifest.made.rows == int(parts[-1].path[4])
     (source / parts[-1].path).write_bytes(b"\xff")
-    found = Outcome.model_validate_json(worker({"part": json.dumps(asdict(replace(parts[-1], size=1)))})["outcome"])
+    found = ShardResult.model_validate_json(worker({"part": json.dumps(asdict(replace(parts[-1], size=1)))})["outcome"])
     assert found.failed and found.manifest is None
 
 

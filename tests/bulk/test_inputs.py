@@ -7,7 +7,7 @@ import numpy
 import pytest
 
 from spacy_sbert.bulk import encode_file
-from spacy_sbert.files.texts import TextColumns, TextRow, read_text_rows
+from spacy_sbert.files.tables import TextColumns, TextRow, read_text_rows
 
 FORMATS = ["a.txt", "a.txt.gz", "a.jsonl", "a.jsonl.gz", "a.csv", "a.csv.gz", "a.tsv", "a.tsv.gz", "a.parquet"]
 HARMLESS = "the man is eating food "

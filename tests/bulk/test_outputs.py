@@ -98,7 +98,7 @@ def test_options_are_checked(sbert, texts, write_texts, tmp_path, output, option
 
 def test_vectors_that_are_not_finite(sbert, texts, write_texts, tmp_path, monkeypatch):
     """Nor is one that is too large for the dtype made infinite."""
-    from spacy_sbert.bulk import run
+    from spacy_sbert.bulk import file_encoding as run
 
     for value, dtype in ((numpy.nan, "float32"), (1e6, "float16")):
 

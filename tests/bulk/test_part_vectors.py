@@ -4,7 +4,7 @@ import numpy
 import pytest
 
 from spacy_sbert.bulk import PartVectors, encode_dataset
-from spacy_sbert.bulk.places import Place
+from spacy_sbert.bulk.shards import RemoteFolder
 
 pytest.importorskip("pyarrow")
 TEXTS = [[f"The cat sat {number} {i}." for i in range(number)] for number in (3, 0, 7, 1)]  # of each file
@@ -76,12 +76,12 @@ def test_incomplete_folder(folder, source):
 
 
 def test_credentials_are_not_shown(folder, monkeypatch):
-    files = Place(str(folder)).open()
+    files = RemoteFolder(str(folder)).open()
     with monkeypatch.context() as patch:
-        patch.setattr(Place, "open", lambda place: files)
+        patch.setattr(RemoteFolder, "open", lambda place: files)
         vectors = PartVectors("s3://user:key@bucket/folder?region=north")
     assert vectors.name == "s3://bucket/folder?region=north" and "key" not in repr(vectors.place)
     assert vectors.place.address == "s3://user:key@bucket/folder?region=north"
     with pytest.raises(ValueError, match=r"Cannot read the folder other://host/folder") as caught:
-        Place("other://user:key@host/folder").open()
+        RemoteFolder("other://user:key@host/folder").open()
     assert "key" not in str(caught.value)

@@ -14,9 +14,10 @@ import pytest
 import spacy
 import torch
 
-from spacy_sbert.bulk import encode_file, run
-from spacy_sbert.bulk import vectors as vector_file
-from spacy_sbert.component.upstream import find_transformer
+from spacy_sbert.bulk import encode_file
+from spacy_sbert.bulk import file_encoding as run
+from spacy_sbert.bulk import writers as vector_file
+from spacy_sbert.pipeline.listeners import find_transformer
 
 N_TEXTS, WINDOW = 40, 4
 
@@ -315,7 +316,7 @@ def test_full_disk_from_the_start(sbert, given, tmp_path, monkeypatch):
 
 def test_partial_writes(sbert, given, unbroken, tmp_path, monkeypatch):
     """What is written to an unbuffered file may be written in part."""
-    from spacy_sbert.bulk import durable
+    from spacy_sbert.bulk import writers as durable
 
     class Slow:
         def __init__(self, file):

@@ -11,10 +11,17 @@ from huggingface_hub import ModelCard
 from spacy.lookups import Lookups
 from typer.testing import CliRunner
 
-from spacy_sbert import cards
-from spacy_sbert.cards import describe, hub_card, hub_metadata, package_card, sentence_transformers_card, write_readme
 from spacy_sbert.cli import app
-from spacy_sbert.component.upstream import find_transformer
+from spacy_sbert.hub import cards
+from spacy_sbert.hub.cards import (
+    describe,
+    hub_card,
+    hub_metadata,
+    package_card,
+    sentence_transformers_card,
+    write_readme,
+)
+from spacy_sbert.pipeline.listeners import find_transformer
 
 ASSETS = Path(__file__).parents[2] / "assets"
 NASTY = "a\"b|c\n---\n```\n# <b>[x](y)': *d* \u202e"

@@ -12,8 +12,9 @@ import spacy
 import typer
 from typer.testing import CliRunner
 
-from spacy_sbert.cli import app, loading
-from spacy_sbert.encoder.resolve import PACKAGES
+from spacy_sbert.cli import _util as loading
+from spacy_sbert.cli import app
+from spacy_sbert.models.hub import PACKAGES
 
 COMMANDS = typer.main.get_command(app).commands
 LOADING = {"benchmark", "card", "cluster", "distill-static", "encode", "evaluate", "export", "fit-meta", "hub-card"}
@@ -35,7 +36,7 @@ RUNS = {  # arguments after PIPELINE, and the output
 }
 CODE = """
 import spacy
-from spacy_sbert.spans.sentence_spans import sentence_spans
+from spacy_sbert.models.spans import sentence_spans
 
 spacy.registry.span_getters("own.spans.v1")(sentence_spans)
 """

@@ -17,14 +17,12 @@ from typer import Option, Typer
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
+from spacy_sbert.cli._util import show
 from spacy_sbert.cli.options import takes_options
-from spacy_sbert.cli.reports import show
-from spacy_sbert.component.sbert import SentenceBert
-from spacy_sbert.interchange.distillation import distill_static
+from spacy_sbert.hub.distillation import distill_static
+from spacy_sbert.pipeline.sbert import SentenceBert
 from spacy_sbert.readers import PairCorpus, read_sts
-from spacy_sbert.render.document import Cell, Document, Table
-from spacy_sbert.render.markdown import markdown
-from spacy_sbert.render.terminal import terminal
+from spacy_sbert.render.document import Cell, Document, Table, markdown, terminal
 
 SAMPLE = ROOT / "assets"
 FEW = ["--suite", "sts,triplets", "--any-count", "--bootstrap", 20]
@@ -100,7 +98,7 @@ def test_plain_table_in_a_terminal_and_markdown_in_a_file(monkeypatch):
     table = Table("STS", ("Model", "STS12"), [("mine", Cell("70.00", (1,)))])
     document = Document("Evaluation of mine", [], [table], ["Seen in training."])
     shown = []
-    monkeypatch.setattr("spacy_sbert.cli.reports.echo", shown.append)
+    monkeypatch.setattr("spacy_sbert.cli._util.echo", shown.append)
     for in_terminal in (False, True):
         monkeypatch.setattr("sys.stdout.isatty", lambda in_terminal=in_terminal: in_terminal)
         show(markdown(document), partial(terminal, document))

@@ -11,8 +11,8 @@ from spacy.util import load_config
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
-from spacy_sbert.readers.column_facts import NAMES, ColumnFacts
-from spacy_sbert.readers.own_table import find_table
+from spacy_sbert.readers.column_stats import NAMES, ColumnFacts
+from spacy_sbert.readers.infer_schema import find_table
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "dog", "ran", "he", "man", "food"]
 

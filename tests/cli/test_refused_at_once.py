@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
 
-HEAVY = ["spacy_sbert.component.sbert", "spacy_sbert.encoder", "spacy_sbert.search.texts", "spacy_sbert.bulk"]
+HEAVY = ["spacy_sbert.pipeline.sbert", "spacy_sbert.models", "spacy_sbert.search.corpus_search", "spacy_sbert.bulk"]
 # Of a folder with texts.txt, own.csv, vectors.npy and out.tsv; and what is said
 WRONG = {
     "no pipeline to benchmark": (["benchmark", "nope", "."], "Can't find model 'nope'"),

@@ -13,9 +13,8 @@ from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
 from spacy_sbert.readers import PairCorpus, convert
-from spacy_sbert.readers.missing_labels import check_missing_labels
-from spacy_sbert.readers.own_table import find_table
-from spacy_sbert.training.own_config import own_config
+from spacy_sbert.readers.infer_schema import check_missing_labels, find_table
+from spacy_sbert.training.quickstart_config import quickstart_config
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "dog", "ran", "he", "man", "food", "is"]
 RANDOM = random.Random(0)
@@ -46,7 +45,7 @@ def loaded(make_nlp):
 @pytest.fixture
 def pipeline(loaded, tmp_path, monkeypatch):
     """The folder that `evaluate` is given, which stands for a pipeline that was loaded once."""
-    monkeypatch.setattr("spacy_sbert.cli.loading.Computing.load_answering", lambda *args, **settings: loaded)
+    monkeypatch.setattr("spacy_sbert.cli._util.Computing.load_answering", lambda *args, **settings: loaded)
     folder = tmp_path / "nlp"
     folder.mkdir()
     return folder
@@ -171,7 +170,7 @@ def test_train_and_dev_of_different_gold(tmp_path, tiny_bert):
     assert "graded.csv" in said and not (tmp_path / "b.cfg").exists()
     reading = {"members": ["a", "b"], "score": "score"}
     paths = {"path": str(binary), **reading}, {"path": str(graded), **reading}
-    config = own_config(*paths, kind="binary", count=40, encoder=str(tiny_bert), epochs=1)
+    config = quickstart_config(*paths, kind="binary", count=40, encoder=str(tiny_bert), epochs=1)
     config["training"]["logger"]["progress_bar"] = False
     config.to_disk(tmp_path / "b.cfg")
     wanted = "pair_ap"

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from spacy_sbert import SentenceBert
 from spacy_sbert.bulk import FileVectors
 from spacy_sbert.cli import app
-from spacy_sbert.files.texts import TextColumns
+from spacy_sbert.files.tables import TextColumns
 
 TEXTS = ["the cat sat on the mat", "", "a dog ran", "the dog ran", " ", "food for the man", "the cat sat on a mat"]
 QUERY = "the dog ran"

@@ -3,8 +3,8 @@ import pytest
 from spacy.tokens import Doc
 from transformers import AutoTokenizer
 
-from spacy_sbert.encoder.align import align_offsets
-from spacy_sbert.encoder.resolve import resolve
+from spacy_sbert.models.hub import resolve
+from spacy_sbert.models.span_batch import align_offsets
 
 TEXTS = [
     "He cannot go, don't you  think?",

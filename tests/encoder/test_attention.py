@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from spacy_sbert.architectures.engine import packing as module
 
-from spacy_sbert.encoder.engine import attention as module
-from spacy_sbert.encoder.engine.attention import attention
+from spacy_sbert.models.engine.packing import attention
 
 
 def inputs(n_rows, width, n_added, *, n_heads=3, size=8):

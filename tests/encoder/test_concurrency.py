@@ -9,10 +9,10 @@ import time
 
 import pytest
 import spacy
+from spacy_sbert.architectures.engine import concurrency
 
-from spacy_sbert.encoder import concurrency
-from spacy_sbert.encoder.concurrency import LOADING, EncoderUse, TrainedElsewhereError, prepare_forks
-from spacy_sbert.encoder.listener import SentenceListener
+from spacy_sbert.models.engine.concurrency import LOADING, EncoderUse, TrainedElsewhereError, prepare_forks
+from spacy_sbert.models.listener import SentenceListener
 
 REFUSED = f"Another thread \\('{threading.main_thread().name}'\\) trains this encoder"
 

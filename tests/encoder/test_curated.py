@@ -10,9 +10,9 @@ from spacy.training import Example
 from thinc.api import Adam, fix_random_seed
 from thinc.types import Ragged
 
-from spacy_sbert.encoder.resolve import find_local
-from spacy_sbert.hooks.doc_vectors import find
-from spacy_sbert.layers.pooling import make_pooling
+from spacy_sbert.models.hub import find_local
+from spacy_sbert.models.pooling import make_pooling
+from spacy_sbert.pipeline.doc_vectors import find
 
 TEXT = "He cannot go. \n The cat sat on the mat. Food."
 SHARED = "spacy-sbert.SharedSentenceEncoder.v1"

@@ -4,12 +4,12 @@ import numpy
 import pytest
 import torch
 from pipelines import HOLDER, TRANSFORMERS, gradients, weights
+from spacy_sbert.architectures.engine import training as forwards
+from spacy_sbert.architectures.tokenization import TokenizedBatch
 from thinc.api import SGD, Adam
 from transformers import AutoModel
 
-from spacy_sbert.encoder.engine import forward as forwards
-from spacy_sbert.encoder.engine.forward import cached_forward, plain_forward
-from spacy_sbert.encoder.wordpieces import Wordpieces
+from spacy_sbert.models.engine.training import cached_forward, plain_forward
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def wordpieces_of(inputs):
     lengths, ids = mask.sum(1).numpy(), inputs["input_ids"][mask].numpy()
     n = len(lengths)
     special, nothing_cut = numpy.zeros(len(ids), dtype=bool), numpy.zeros(n, dtype="int64")
-    return Wordpieces(numpy.arange(n), lengths, ids, None, special, None, nothing_cut)
+    return TokenizedBatch(numpy.arange(n), lengths, ids, None, special, None, nothing_cut)
 
 
 def in_rows(found, inputs):

@@ -6,7 +6,7 @@ import torch
 from pipelines import HOLDER, TRANSFORMERS, gradients, weights
 from thinc.api import SGD, Adam, Optimizer, RAdam, warmup_linear
 
-from spacy_sbert.encoder.engine.fused_adam import can_fuse, update_fused
+from spacy_sbert.models.engine.training import can_fuse, update_fused
 
 N_STEPS = 10
 SETTINGS = {

@@ -4,13 +4,13 @@ import numpy
 import pytest
 import torch
 from pipelines import HOLDER, TRANSFORMERS
+from spacy_sbert.architectures.engine.backends import BackendCache, HFBackend, resolve_precision
 from srsly import cloudpickle
 from thinc.api import SGD, Adam, RAdam
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, DistilBertConfig, DistilBertModel
 
-from spacy_sbert.encoder import shim as shim_module
-from spacy_sbert.encoder.engine.inference import InferenceCache, Padded, resolve_precision
-from spacy_sbert.encoder.engine.packed_bert import PackedBert
+from spacy_sbert.architectures import shim as shim_module
+from spacy_sbert.models.engine.packed_bert import PackedBert
 
 TEXT = "A man is eating food."
 PRECISIONS = ("float32", "bfloat16")
@@ -46,7 +46,7 @@ IDS = torch.tensor([[3, 9, 4, 8, 5]])
 def states(encoder):
     if isinstance(encoder, PackedBert):
         return encoder(IDS, torch.arange(5)[None], None, torch.zeros_like(IDS)).float()
-    model = encoder.model if isinstance(encoder, Padded) else encoder
+    model = encoder.model if isinstance(encoder, HFBackend) else encoder
     return model(IDS).last_hidden_state[0].float()
 
 
@@ -68,7 +68,7 @@ def named(model, end):
 
 
 def test_half_precision_leaves_the_weights_alone(model):
-    cache = InferenceCache()
+    cache = BackendCache()
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
     half, full = cache.engine_of(model, "bfloat16"), cache.engine_of(model, "float32")
     assert half is not full and not torch.equal(states(half), states(full))
@@ -114,7 +114,7 @@ CHANGES = [by_hand, one_value, a_loaded_state, a_step_of_pytorch, another_tensor
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("change", CHANGES)
 def test_changes_behind_its_back_are_noticed(model, change, precision):
-    cache = InferenceCache()
+    cache = BackendCache()
     before = states(cache.engine_of(model, precision)).clone()
     change(model)
     encoder = cache.engine_of(model, precision)

@@ -8,19 +8,18 @@ import pytest
 import spacy
 import torch
 from small_models import FAMILIES, by_window, make_model, make_rows, make_window
+from spacy_sbert.architectures.engine import backends as inference
+from spacy_sbert.architectures.engine.backends import BackendCache, resolve_precision
+from spacy_sbert.architectures.engine.int8 import MIN_COSINE, calibrate
+from spacy_sbert.architectures.tokenization import TokenizedBatch
 from srsly import cloudpickle
 from thinc.api import Adam
 
 from spacy_sbert.bulk import encode_file
-from spacy_sbert.encoder.engine import inference
-from spacy_sbert.encoder.engine.calibrate import LEAST_COSINE, calibrate
-from spacy_sbert.encoder.engine.calibration import CALIBRATION_FILE, read_calibration
-from spacy_sbert.encoder.engine.inference import InferenceCache, resolve_precision
-from spacy_sbert.encoder.engine.int8_bert import int8_bert
-from spacy_sbert.encoder.engine.packed_bert import LINEARS, PackedBert, layers_of
-from spacy_sbert.encoder.engine.private_torch import has_int8_product
-from spacy_sbert.encoder.wordpieces import Wordpieces
-from spacy_sbert.vectors.identity import pipeline_digest
+from spacy_sbert.models.engine.int8 import CALIBRATION_FILE, int8_bert, read_calibration
+from spacy_sbert.models.engine.packed_bert import LINEARS, PackedBert, layers_of
+from spacy_sbert.models.engine.private_torch import has_int8_product
+from spacy_sbert.models.fingerprint import pipeline_digest
 
 needs_int8 = pytest.mark.skipif(not has_int8_product(), reason="needs PyTorch's int8 products, and AVX-512 VNNI")
 TEXTS = ["A man is eating food.", "the dog cannot", "a b c d e f", "man.", "the food, a dog"] * 3
@@ -28,7 +27,7 @@ TEXTS = ["A man is eating food.", "the dog cannot", "a b c d e f", "man.", "the 
 
 def windows_of(lengths, seed=0):
     found = [numpy.array(make_window(n, 1, seed + i)[0], dtype="int64") for i, n in enumerate(lengths)]
-    return Wordpieces(
+    return TokenizedBatch(
         text_of=numpy.arange(len(found)),
         lengths=numpy.array(lengths, dtype="int64"),
         ids=numpy.concatenate(found),
@@ -98,7 +97,7 @@ def test_products_that_do_not_bear_it_are_left_out(outlying):
     found, plain = calibrate(outlying, windows), calibrate(make_model("bert"), windows)
     place = len(layers_of(outlying)) - 1, LINEARS.index("narrow")
     assert plain.is_rounded[place] and not found.is_rounded[place]
-    assert found.lowest_cosine >= LEAST_COSINE
+    assert found.lowest_cosine >= MIN_COSINE
     everywhere = replace(found, is_rounded=torch.ones_like(found.is_rounded))
     if has_int8_product():
         rows, exact = make_rows(), PackedBert(outlying, torch.float32)
@@ -152,7 +151,7 @@ def test_from_the_first_texts_that_are_enough(make_pipe, monkeypatch, encoder):
     shim = shim_of(sbert)
     before = nlp(TEXTS[0]).vector
     assert shim.calibration is None and shim.precision == "int8"
-    plain = InferenceCache().engine_of(shim.network, resolve_precision("auto", "cpu"))
+    plain = BackendCache().engine_of(shim.network, resolve_precision("auto", "cpu"))
     assert type(shim.inference_engine().layers[0].linears["mix"]) is type(plain.layers[0].linears["mix"])
     list(nlp.pipe(TEXTS, batch_size=len(TEXTS)))
     found = shim.calibration
@@ -221,7 +220,7 @@ def test_what_cannot_be_calibrated(make_pipe, make_nlp):
         make_nlp("tokens").get_pipe("sbert").calibrate(TEXTS)
     model = make_model("distilbert", activation="silu")
     with pytest.raises(ValueError, match="class DistilBertModel is not calibrated"):
-        InferenceCache().calibrate(model, windows_of([3]))
+        BackendCache().calibrate(model, windows_of([3]))
     with pytest.raises(ValueError, match=r"precision.*'int8'"):
         spacy.blank("en").add_pipe("sbert_reranker", config={"model": {"precision": "int8"}})
 

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from spacy_sbert.architectures.engine.int8 import Int8Linear, Quantizer, fake_quantized
 from torch.nn import functional
 
-from spacy_sbert.encoder.engine.int8_linear import Int8Linear, Rounding, simulated
-from spacy_sbert.encoder.engine.private_torch import has_int8_product
+from spacy_sbert.models.engine.private_torch import has_int8_product
 
 needs_int8 = pytest.mark.skipif(not has_int8_product(), reason="needs PyTorch's int8 products, and AVX-512 VNNI")
 ACTIVATIONS = {
@@ -33,7 +33,7 @@ def test_rounding_by_the_formula(layer, smooth):
     _, _, states, ranges = layer
     factors = torch.linspace(0.5, 3, 16) if smooth else None
     f = torch.ones(16, dtype=torch.float64) if factors is None else factors.double()
-    rounding = Rounding(ranges, factors)
+    rounding = Quantizer(ranges, factors)
     low, high = (ranges.double() / f)[0].min(), (ranges.double() / f)[1].max()
     assert rounding.scale == pytest.approx(float(high - low) / 255, rel=1e-6)
     assert rounding.zero == round(float(-low / (high - low) * 255))
@@ -44,15 +44,15 @@ def test_rounding_by_the_formula(layer, smooth):
 
 
 def test_beyond_the_range_is_its_end(layer):
-    rounding = Rounding(layer[3])
+    rounding = Quantizer(layer[3])
     far = torch.tensor([[-1e6, 1e6, 0.0] + [0.0] * 13])
     assert rounding(far)[0, :3].tolist() == [0, 255, rounding.zero]
 
 
 def test_zero_is_exact_where_all_are_greater():
-    rounding = Rounding(torch.tensor([[2.0, 3.0], [4.0, 5.0]]))
+    rounding = Quantizer(torch.tensor([[2.0, 3.0], [4.0, 5.0]]))
     assert rounding.zero == 0 and rounding(torch.zeros(1, 2)).tolist() == [[0, 0]]
-    assert Rounding(torch.zeros(2, 2))(torch.zeros(1, 2)).tolist() == [[0, 0]]
+    assert Quantizer(torch.zeros(2, 2))(torch.zeros(1, 2)).tolist() == [[0, 0]]
 
 
 @needs_int8
@@ -75,7 +75,7 @@ def test_product_by_the_formula(layer, activation, smooth, dtype):
     close = {"atol": 1e-3, "rtol": 1e-4} if dtype == torch.float32 else {"atol": 0.02, "rtol": 0.01}
     assert torch.allclose(given.double(), ACTIVATIONS[activation](expected), **close)
     if dtype == torch.float32:
-        again = simulated(weight, bias, ranges, activation, smooth=smooth)(states)
+        again = fake_quantized(weight, bias, ranges, activation, smooth=smooth)(states)
         assert torch.allclose(again, given, atol=1e-3, rtol=1e-4)
 
 
@@ -96,7 +96,7 @@ def test_what_is_written_in_8_bits_for_the_next(layer, activation):
     weight, bias, states, ranges = layer
     plain = Int8Linear(weight, bias, ranges, activation, dtype=torch.float32)
     given = plain(states)
-    then = Rounding(then_ranges(given))
+    then = Quantizer(then_ranges(given))
     rounded = Int8Linear(weight, bias, ranges, activation, dtype=torch.float32, then=then)(states)
     assert rounded.dtype == torch.uint8
     difference = (rounded.int() - then(given).int()).abs()

@@ -195,12 +195,12 @@ def test_settings_of_transformers(folder, given):
 
 def test_nothing_is_said_of_the_real_model(minilm, caplog, capfd):
     from pipelines import MINILM
+    from spacy_sbert.architectures.options import TransformerConfig
 
-    from spacy_sbert.encoder.options import TransformerOptions
-    from spacy_sbert.encoder.resolve import resolve
-    from spacy_sbert.encoder.shim import TransformerShim
+    from spacy_sbert.models.hub import resolve
+    from spacy_sbert.models.shim import TransformerShim
 
-    shim = TransformerShim(MINILM, TransformerOptions())
+    shim = TransformerShim(MINILM, TransformerConfig())
     shim.load()
     assert not caplog.text and capfd.readouterr() == ("", "")
     stock = BertModel.from_pretrained(resolve(MINILM))

@@ -8,10 +8,11 @@ import numpy
 import pytest
 import spacy
 import torch
+from spacy_sbert.architectures.engine import backends as inference
+from spacy_sbert.architectures.engine import private_torch
 from transformers import AutoTokenizer, ModernBertConfig, ModernBertModel
 
-from spacy_sbert.encoder.engine import inference, private_torch
-from spacy_sbert.vectors.computing import set_precision
+from spacy_sbert.models.text_encoders import set_precision
 
 IMPOSSIBLE = [
     "/no/such/folder",

@@ -7,12 +7,13 @@ import numpy
 import pytest
 import torch
 from small_models import FAMILIES, MODELS, SIZES, by_window, make_model, make_rows, make_window
+from spacy_sbert.architectures.engine import packed_bert as families
+from spacy_sbert.architectures.engine import private_torch
+from spacy_sbert.architectures.tokenization import TokenizedBatch
 from transformers import AlbertConfig, AlbertModel, BertConfig, BertModel, DistilBertModel, MPNetModel
 
-from spacy_sbert.encoder.engine import families, private_torch
-from spacy_sbert.encoder.engine.layout import lay_out, on_device
-from spacy_sbert.encoder.engine.packed_bert import PackedBert, is_packable
-from spacy_sbert.encoder.wordpieces import Wordpieces
+from spacy_sbert.models.engine.packed_bert import PackedBert, is_packable
+from spacy_sbert.models.engine.packing import lay_out, on_device
 
 WITHOUT_TYPES = (MPNetModel, DistilBertModel)
 
@@ -163,7 +164,7 @@ def test_a_window_alone_takes_few_places(length, places):
     """Products leave the rest of its row out."""
     engine, seen, one = PackedBert(make_model("bert"), torch.float32), [], numpy.zeros(1, "int64")
     ids = numpy.random.default_rng(0).integers(8, 50, length)
-    pieces = Wordpieces(one, one + length, ids, None, numpy.zeros(length, bool), None, one)
+    pieces = TokenizedBatch(one, one + length, ids, None, numpy.zeros(length, bool), None, one)
     (rows,) = engine.passes(pieces, numpy.arange(1), 2048)
     ids, columns, _, owners = on_device(lay_out(pieces, rows), engine.device)
     expected = engine(ids, columns, None, owners)

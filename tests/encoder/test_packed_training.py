@@ -3,6 +3,8 @@
 import numpy
 import pytest
 import torch
+from spacy_sbert.architectures.engine import packed_training
+from spacy_sbert.architectures.tokenization import TokenizedBatch
 from torch.nn import functional
 from transformers import (
     BertConfig,
@@ -17,12 +19,9 @@ from transformers import (
     RobertaModel,
 )
 
-from spacy_sbert.encoder.engine import packed_training
-from spacy_sbert.encoder.engine.families import layers_of
-from spacy_sbert.encoder.engine.forward import plain_forward
-from spacy_sbert.encoder.engine.packed_bert import is_packable
-from spacy_sbert.encoder.engine.passes import PLACES_APART
-from spacy_sbert.encoder.wordpieces import Wordpieces
+from spacy_sbert.models.engine.packed_bert import is_packable, layers_of
+from spacy_sbert.models.engine.packing import PLACES_APART
+from spacy_sbert.models.engine.training import plain_forward
 
 SIZES = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
 BERT = {**SIZES, "intermediate_size": 24, "max_position_embeddings": 210}
@@ -58,7 +57,7 @@ def make_wordpieces(lengths):
     ids = numpy.random.default_rng(4).integers(3, 50, sum(lengths))
     nothing_cut = numpy.zeros(len(lengths), dtype="int64")
     special = numpy.zeros(len(ids), dtype=bool)
-    return Wordpieces(numpy.arange(len(lengths)), numpy.array(lengths), ids, None, special, None, nothing_cut)
+    return TokenizedBatch(numpy.arange(len(lengths)), numpy.array(lengths), ids, None, special, None, nothing_cut)
 
 
 def gradients(model):

@@ -4,9 +4,9 @@ import math
 
 import numpy
 import pytest
+from spacy_sbert.architectures.engine.packing import PLACES_APART, WIDTHS_APART, packed_batches, places_for
 
-from spacy_sbert.encoder.engine.packing import pack
-from spacy_sbert.encoder.engine.passes import PLACES_APART, WIDTHS_APART, packed_passes, places_for
+from spacy_sbert.models.engine.packing import pack
 
 
 def sentence_lengths(n=1000, seed=0):
@@ -81,7 +81,7 @@ def test_the_cheaper_width(length, n, expected):
 )
 def test_threads_get_passes_of_one_size(n_threads, expected):
     lengths = numpy.full(100, 64)
-    passes = packed_passes(lengths, numpy.arange(100), 2048, at_a_time=n_threads)
+    passes = packed_batches(lengths, numpy.arange(100), 2048, at_a_time=n_threads)
     assert [one.shape for one in passes] == [(n_rows, 64) for n_rows in expected]
     assert sorted(numpy.concatenate([one.windows for one in passes]).tolist()) == list(range(100))
 
@@ -94,7 +94,7 @@ def test_no_pass_is_beyond_the_budget():
     lengths = sentence_lengths()
     longest = WIDTHS_APART * math.ceil(lengths.max() / WIDTHS_APART)
     for budget, n_threads in ((64, 1), (500, 2), (2048, 3), (10**6, 4)):
-        passes = packed_passes(lengths, numpy.arange(len(lengths)), budget, at_a_time=n_threads)
+        passes = packed_batches(lengths, numpy.arange(len(lengths)), budget, at_a_time=n_threads)
         assert max(n_rows * width for n_rows, width in (one.shape for one in passes)) <= max(budget, longest)
 
 
@@ -102,10 +102,10 @@ def test_passes_of_many_batches_are_of_few_shapes():
     """Each new shape costs memory for good: kernels of oneDNN."""
     draw = numpy.random.default_rng(0)
     lengths = [draw.integers(5, 250, draw.integers(200, 300)) for _ in range(40)]
-    shapes = [one.shape for each in lengths for one in packed_passes(each, numpy.arange(len(each)), 2048, at_a_time=2)]
+    shapes = [one.shape for each in lengths for one in packed_batches(each, numpy.arange(len(each)), 2048, at_a_time=2)]
     places = {math.ceil(n_rows * width / PLACES_APART) for n_rows, width in shapes}
     assert {width % WIDTHS_APART for _, width in shapes} == {0} and len(shapes) > 700
     assert len(places) <= 2048 / PLACES_APART and len({width for _, width in shapes}) <= 25
     sentences = [draw.integers(5, 40, draw.integers(950, 1000)) for _ in range(40)]
-    rows = {one.shape for each in sentences for one in packed_passes(each, numpy.arange(len(each)), 2048, at_a_time=2)}
+    rows = {one.shape for each in sentences for one in packed_batches(each, numpy.arange(len(each)), 2048, at_a_time=2)}
     assert {width for _, width in rows} == {64} and len(rows) <= 8

@@ -2,8 +2,7 @@
 
 import pytest
 import torch
-
-from spacy_sbert.encoder.engine import private_torch
+from spacy_sbert.architectures.engine import private_torch
 
 
 @pytest.mark.parametrize("activation", [None, *private_torch.ACTIVATIONS])

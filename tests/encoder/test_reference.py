@@ -8,8 +8,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 from transformers import BertTokenizerFast, DistilBertConfig, DistilBertModel
 
-from spacy_sbert.component.upstream import find_transformer
-from spacy_sbert.vectors.computing import budget_of
+from spacy_sbert.models.text_encoders import budget_of
+from spacy_sbert.pipeline.listeners import find_transformer
 
 WORDS = ["a", "man", "is", "eating", "food", "the", "cat", "sat", "on", "the", "mat", "and", "he", "ran", "fast"]
 

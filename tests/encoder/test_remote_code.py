@@ -8,8 +8,8 @@ import pytest
 import spacy
 from thinc.api import reduce_mean
 
-from spacy_sbert.encoder.remote_code import TRUST
-from spacy_sbert.models import tok2vec_transformer
+from spacy_sbert.architectures import tok2vec_transformer
+from spacy_sbert.models.hub_loading import TRUST
 
 CODE = """
 import pathlib

@@ -10,9 +10,9 @@ import pytest
 import spacy
 from pipelines import MINILM
 
-from spacy_sbert.encoder import resolve as module
-from spacy_sbert.encoder.resolve import PACKAGES, resolve
-from spacy_sbert.encoder.settings import read_settings, transformer_folder
+from spacy_sbert.architectures import hub as module
+from spacy_sbert.models.hub import PACKAGES, resolve
+from spacy_sbert.models.sbert_config import read_settings, transformer_folder
 
 
 @pytest.fixture

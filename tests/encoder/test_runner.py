@@ -5,6 +5,8 @@ import math
 import numpy
 import pytest
 import torch
+from spacy_sbert.architectures.engine.backends import HFBackend
+from spacy_sbert.architectures.tokenization import TokenizedBatch
 from transformers import (
     BertConfig,
     BertModel,
@@ -20,12 +22,10 @@ from transformers import (
     RobertaModel,
 )
 
-from spacy_sbert.encoder.concurrency import parallel_map
-from spacy_sbert.encoder.engine.inference import Padded
-from spacy_sbert.encoder.engine.packed_bert import PackedBert
-from spacy_sbert.encoder.engine.passes import WIDTHS_APART
-from spacy_sbert.encoder.engine.runner import run
-from spacy_sbert.encoder.wordpieces import Wordpieces
+from spacy_sbert.models.engine.concurrency import parallel_map
+from spacy_sbert.models.engine.packed_bert import PackedBert
+from spacy_sbert.models.engine.packing import WIDTHS_APART
+from spacy_sbert.models.engine.runner import run
 
 SIZES = {
     "vocab_size": 50,
@@ -84,11 +84,11 @@ def wordpieces_of(windows, types=None):
     n, ids = len(windows), numpy.concatenate(windows)
     type_ids = None if types is None else numpy.concatenate(types)
     lengths, nothing_cut = numpy.array([len(window) for window in windows]), numpy.zeros(n, dtype="int64")
-    return Wordpieces(numpy.arange(n), lengths, ids, type_ids, numpy.zeros(len(ids), dtype=bool), None, nothing_cut)
+    return TokenizedBatch(numpy.arange(n), lengths, ids, type_ids, numpy.zeros(len(ids), dtype=bool), None, nothing_cut)
 
 
 def engine_of(encoder):
-    return encoder if isinstance(encoder, PackedBert) else Padded(encoder)
+    return encoder if isinstance(encoder, PackedBert) else HFBackend(encoder)
 
 
 def states_of(encoder, wordpieces, budget=0):

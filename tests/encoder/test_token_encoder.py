@@ -6,14 +6,14 @@ import spacy
 from gradients import finite_differences, relative_error
 from pipelines import TOKENS, make_example
 from spacy.tokens import Doc
+from spacy_sbert.architectures.tok2vec_encoder import Tok2VecEncoder
 from thinc.api import Model, fix_random_seed
 from thinc.types import Ragged
 
-from spacy_sbert.encoder.token_encoder import TokenEncoder
-from spacy_sbert.layers.pooling import POOLING, make_pooling
-from spacy_sbert.spans.sentence_spans import sentence_spans
-from spacy_sbert.vectors.sentence_encoder import sentence_encoder
-from spacy_sbert.vectors.sentence_pooling import SentencePooling
+from spacy_sbert.models.pooling import POOLING, make_pooling
+from spacy_sbert.models.sentence_encoder import sentence_encoder
+from spacy_sbert.models.sentence_pooling import SentencePooling
+from spacy_sbert.models.spans import sentence_spans
 
 TEXT = "He can't go. \n The cat sat on the mat. Food."
 ARCHITECTURE = "spacy-sbert.Tok2VecSentenceEncoder.v1"
@@ -113,7 +113,7 @@ class Table:
 def test_gradient(pooling, listens, unit):
     """By finite differences, rows that overlap and Docs without rows among them."""
     table = Table(listens=listens).model
-    encoder = sentence_encoder(TokenEncoder(table, sentence_spans(unit=unit)), SentencePooling(pooling, True))
+    encoder = sentence_encoder(Tok2VecEncoder(table, sentence_spans(unit=unit)), SentencePooling(pooling, True))
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer")
     docs = [nlp("He ran. \n A cat sat."), nlp(""), nlp(" "), nlp("Food")]
@@ -215,7 +215,7 @@ def test_ragged_output():
 
     ragged = Model("ragged", forward, dims={"nO": 3})
     docs = [spacy.blank("en")("a b c"), spacy.blank("en")("d")]
-    encoders = [TokenEncoder(tok2vec, sentence_spans()) for tok2vec in (flat.model, ragged)]
+    encoders = [Tok2VecEncoder(tok2vec, sentence_spans()) for tok2vec in (flat.model, ragged)]
     both = [sentence_encoder(encoder, SentencePooling("mean", False)) for encoder in encoders]
     grads = []
     for encoder in both:

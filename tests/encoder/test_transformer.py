@@ -7,12 +7,11 @@ import numpy
 import pytest
 import spacy
 import srsly
+from spacy_sbert.architectures.options import TransformerConfig
+from spacy_sbert.architectures.transformer import SpanTransformer
 from transformers import BertTokenizer
 
-from spacy_sbert.encoder.options import TransformerOptions
-from spacy_sbert.encoder.saved import SETTINGS_FILE
-from spacy_sbert.encoder.shim import TransformerShim
-from spacy_sbert.encoder.transformer import RowTransformer
+from spacy_sbert.models.shim import SETTINGS_FILE, TransformerShim
 
 TEXTS = ["A man is eating food. He cannot go.", "", "The cat sat on the mat.", "dog"]
 
@@ -105,7 +104,7 @@ def test_threads_may_come_first(tiny_bert):
 
 
 def new_shim(folder, **settings):
-    return TransformerShim(str(folder), TransformerOptions(**settings))
+    return TransformerShim(str(folder), TransformerConfig(**settings))
 
 
 def test_slow_tokenizer_survives(tiny_bert):
@@ -139,7 +138,7 @@ def test_copy_has_weights_and_optimizer_keys_of_its_own(make_nlp):
     model = make_nlp("shared").get_pipe("transformer").model
     model.initialize()
     copied = model.copy()
-    assert isinstance(copied, RowTransformer) and copied.get_dim("nO") == 16 and copied.attrs["has_transformer"]
+    assert isinstance(copied, SpanTransformer) and copied.get_dim("nO") == 16 and copied.attrs["has_transformer"]
     assert copied.shim.id != model.shim.id and copied.shim.name == model.shim.name
     for (_, a), (_, b) in zip(model.transformer.named_parameters(), copied.transformer.named_parameters(), strict=True):
         assert a is not b and numpy.array_equal(a.detach().numpy(), b.detach().numpy())

@@ -8,12 +8,12 @@ import numpy
 import pytest
 import srsly
 
-from spacy_sbert.encoder.spacy_transformers import is_installed
+from spacy_sbert.models.spacy_transformers import is_installed
 
 if is_installed():
     from spacy_transformers.data_classes import TransformerData
 
-    from spacy_sbert.encoder import unpadded
+    from spacy_sbert.architectures import shared_batch as unpadded
 
 pytestmark = pytest.mark.spacy_transformers
 

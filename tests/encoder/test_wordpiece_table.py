@@ -11,10 +11,10 @@ from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
-from spacy_sbert.encoder import wordpiece_table
-from spacy_sbert.layers.pooling import POOLING
+from spacy_sbert.architectures import static_embedding as wordpiece_table
+from spacy_sbert.models.fingerprint import pipeline_digest
+from spacy_sbert.models.pooling import POOLING
 from spacy_sbert.search import identify
-from spacy_sbert.vectors.identity import pipeline_digest
 
 ARCHITECTURE = "spacy-sbert.StaticSentenceEncoder.v1"
 TEXTS = ["A man is eating food.", "", "He cannot go!", " \n", "The cat sat on the mat.", "food"]

@@ -6,16 +6,16 @@ import numpy
 import pytest
 import torch
 from pipelines import MAX_LENGTH, MINILM, TRANSFORMERS, make_example
+from spacy_sbert.architectures.sbert_config import SentenceTransformersConfig
+from spacy_sbert.architectures.tokenization import BatchTokenizer, TokenizedBatch
 from transformers import AutoModel, AutoTokenizer, BertTokenizer
 
-from spacy_sbert.encoder.resolve import resolve
-from spacy_sbert.encoder.settings import FolderSettings
-from spacy_sbert.encoder.spacy_transformers import is_installed
-from spacy_sbert.encoder.wordpieces import Wordpieces, WordpieceTokenizer
-from spacy_sbert.spans.sentence_spans import get_sentence_spans
+from spacy_sbert.models.hub import resolve
+from spacy_sbert.models.spacy_transformers import is_installed
+from spacy_sbert.models.spans import get_sentence_spans
 
 if is_installed():
-    from spacy_sbert.encoder.padded import read_shared
+    from spacy_sbert.models.shared_batch import read_shared
 
 LONG = "the cat sat on a mat he is eating food " * 6  # 60 wordpieces
 
@@ -27,7 +27,7 @@ def in_source(encoder, **settings):
 def rows(nlp, tokenizer, texts, overflow="truncate", max_length=MAX_LENGTH):
     docs = [nlp.make_doc(text) for text in texts]
     spans = get_sentence_spans(docs, unit="doc", spans_key="sbert")
-    own = WordpieceTokenizer(tokenizer, FolderSettings("x", max_length), overflow)
+    own = BatchTokenizer(tokenizer, SentenceTransformersConfig("x", max_length), overflow)
     nested, shared = read_shared(own, spans)
     return nested, *shared.padded(own)
 
@@ -59,9 +59,9 @@ def test_very_long_texts_are_aligned_in_linear_time(make_nlp, tiny_bert):
 @pytest.mark.spacy_transformers
 def test_lower_case_keeps_characters_in_place(make_nlp, tiny_bert):
     docs = [make_nlp().make_doc(text) for text in ("İİİİ a MAN", "the dog")]
-    settings = FolderSettings("x", MAX_LENGTH, lowercase=True)
+    settings = SentenceTransformersConfig("x", MAX_LENGTH, lowercase=True)
     spans = get_sentence_spans(docs, unit="doc", spans_key="sbert")
-    tokenizer = WordpieceTokenizer(AutoTokenizer.from_pretrained(tiny_bert), settings, "truncate")
+    tokenizer = BatchTokenizer(AutoTokenizer.from_pretrained(tiny_bert), settings, "truncate")
     batch, align = read_shared(tokenizer, spans)[1].padded(tokenizer)
     pieces = [piece for row in batch.strings for piece in row]
     starts = numpy.cumsum(align.lengths) - align.lengths
@@ -154,7 +154,7 @@ def test_roberta_positions(tmp_path, tiny_bert):
     """RoBERTa counts positions from padding_idx + 1: 514 of them are room for 512 wordpieces."""
     from transformers import RobertaConfig, RobertaModel
 
-    from spacy_sbert.encoder.loading import position_limit
+    from spacy_sbert.models.hub_loading import position_limit
 
     config = RobertaConfig(
         vocab_size=30,
@@ -211,15 +211,15 @@ def flat(windows):
     return [value for window in windows for value in window]
 
 
-def of_minilm(tokenizer, overflow, **settings) -> Wordpieces:
-    ours = WordpieceTokenizer(tokenizer, FolderSettings("x", 256, **settings), overflow)
+def of_minilm(tokenizer, overflow, **settings) -> TokenizedBatch:
+    ours = BatchTokenizer(tokenizer, SentenceTransformersConfig("x", 256, **settings), overflow)
     return ours(AWKWARD, offsets=True)
 
 
 @pytest.mark.parametrize("overflow", ["truncate", "windows"])
 def test_wordpieces_are_those_of_the_tokenizers_own_call(minilm_tokenizer, overflow):
     expected, given = own_call(minilm_tokenizer, overflow), of_minilm(minilm_tokenizer, overflow)
-    without = WordpieceTokenizer(minilm_tokenizer, FolderSettings("x", 256), overflow)(AWKWARD, offsets=False)
+    without = BatchTokenizer(minilm_tokenizer, SentenceTransformersConfig("x", 256), overflow)(AWKWARD, offsets=False)
     assert without.offsets is None
     for field in ("text_of", "lengths", "ids", "special", "n_cut"):
         assert numpy.array_equal(getattr(given, field), getattr(without, field)), field
@@ -252,7 +252,7 @@ def test_the_tokenizer_and_its_copy_do_not_disturb_each_other(minilm_tokenizer):
     backend.enable_padding(length=9)
     try:
         state = backend.truncation, backend.padding
-        ours = WordpieceTokenizer(minilm_tokenizer, FolderSettings("x", 256), "truncate")
+        ours = BatchTokenizer(minilm_tokenizer, SentenceTransformersConfig("x", 256), "truncate")
         before = ours(AWKWARD, offsets=True)
         assert (backend.truncation, backend.padding) == state
     finally:
@@ -278,11 +278,13 @@ def test_fast_and_slow_tokenizers_agree(make_nlp, tiny_bert):
 def test_windows_without_any_wordpiece():
     """Of a tokenizer without special tokens."""
     ids, nothing = numpy.arange(3), numpy.zeros(4, dtype="int64")
-    given = Wordpieces(
+    given = TokenizedBatch(
         numpy.arange(4), numpy.array([0, 2, 0, 1]), ids, None, numpy.array([True, False, False]), None, nothing
     )
     assert given.n_text.tolist() == [0, 1, 0, 1]
-    assert Wordpieces(*(nothing[:1],) * 2, nothing[:0], None, nothing[:0] > 0, None, nothing[:1]).n_text.tolist() == [0]
+    assert TokenizedBatch(
+        *(nothing[:1],) * 2, nothing[:0], None, nothing[:0] > 0, None, nothing[:1]
+    ).n_text.tolist() == [0]
 
 
 def test_a_vocabulary_with_holes():
@@ -292,6 +294,6 @@ def test_a_vocabulary_with_holes():
     backend = Tokenizer(models.WordLevel({"[UNK]": 0, "a": 1, "dog": 9}, unk_token="[UNK]"))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="[UNK]", pad_token="[UNK]")
-    ours = WordpieceTokenizer(tokenizer, FolderSettings("x", 10), "truncate")
+    ours = BatchTokenizer(tokenizer, SentenceTransformersConfig("x", 10), "truncate")
     ids = ours(["a dog cat"], offsets=False).ids
     assert ids.tolist() == [1, 9, 0] and ours.strings[ids].tolist() == ["a", "dog", "[UNK]"]

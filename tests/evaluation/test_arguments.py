@@ -6,10 +6,8 @@ import numpy
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from spacy_sbert.evaluation.arguments import TASKS
-from spacy_sbert.evaluation.datasets import MissingData
-from spacy_sbert.evaluation.settings import Settings
-from spacy_sbert.evaluation.task import Run
+from spacy_sbert.evaluation.protocols.arguments import TASKS
+from spacy_sbert.evaluation.task import MissingData, Run, Settings
 
 AFS, ASPECT = TASKS
 TOPICS = ("Big data", "Drones")

@@ -8,7 +8,7 @@ import spacy
 from made_data import write_benchmark, write_year
 from typer.testing import CliRunner
 
-from spacy_sbert.cli.group import app
+from spacy_sbert.cli._util import app
 
 SUITES = ("sts", "sick", "triplets", "arguments", "learned", "transfer", "probing", "speed")
 WORDS = ["man", "cat", "dog", "eating", "food", "mat", "meal", "going"]

@@ -10,11 +10,17 @@ import pytest
 import spacy
 from scipy import linalg
 
-from spacy_sbert.evaluation.baselines import BASELINES, TfIdf, make_baseline
-from spacy_sbert.evaluation.baselines.power_means import power_mean
-from spacy_sbert.evaluation.baselines.random_projection import RandomProjection, word_signs
-from spacy_sbert.evaluation.baselines.smooth_inverse_frequency import SmoothInverseFrequency, read_counts
-from spacy_sbert.evaluation.store import VectorStore
+from spacy_sbert.evaluation.baselines import (
+    BASELINES,
+    RandomProjection,
+    SmoothInverseFrequency,
+    TfIdf,
+    make_baseline,
+    power_mean,
+    read_counts,
+    word_signs,
+)
+from spacy_sbert.evaluation.task import VectorStore
 
 VECTORS = {"cat": [1.0, 0.0, 2.0], "dog": [3.0, -4.0, 0.0], "Cat": [0.0, 8.0, 0.0]}
 BOUND = 2**0.5  # of the deviation of inner products of unit vectors, times the root of the width

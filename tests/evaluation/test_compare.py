@@ -7,8 +7,8 @@ import numpy
 import pytest
 from made_results import GOLD, OWN, classified, graded, results
 
+from spacy_sbert.evaluation.bootstrap import fisher_interval, ranks
 from spacy_sbert.evaluation.compare import compare, compare_html, compare_markdown
-from spacy_sbert.evaluation.ranks import fisher_interval, ranks
 from spacy_sbert.evaluation.results import read_results
 from spacy_sbert.evaluation.suite import FORMAT
 

@@ -4,7 +4,7 @@ import numpy
 import pytest
 from scipy import stats
 
-from spacy_sbert.evaluation.intervals import interval, mean_of, paired_difference, resample, spearman_of
+from spacy_sbert.evaluation.bootstrap import interval, mean_of, paired_difference, resample, spearman_of
 
 RNG = numpy.random.default_rng(0)
 GOLD = RNG.integers(11, size=300) / 2
@@ -37,7 +37,7 @@ def test_the_seed_decides_and_blocks_do_not(monkeypatch):
     whole = resample(mean_of(GOLD), 300, 50, 3)
     assert numpy.array_equal(whole, resample(mean_of(GOLD), 300, 50, 3))
     assert not numpy.array_equal(whole, resample(mean_of(GOLD), 300, 50, 4))
-    monkeypatch.setattr("spacy_sbert.evaluation.intervals.BLOCK", 700)  # two resamples at once
+    monkeypatch.setattr("spacy_sbert.evaluation.bootstrap.BLOCK", 700)  # two resamples at once
     assert numpy.array_equal(whole, resample(mean_of(GOLD), 300, 50, 3))
 
 

@@ -9,14 +9,11 @@ from scipy.stats import pearsonr, spearmanr
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
-from spacy_sbert.evaluation import support_vectors
-from spacy_sbert.evaluation.argument_splits import Split, split_folds, split_topics
-from spacy_sbert.evaluation.arguments import UKP
-from spacy_sbert.evaluation.learned_arguments import TASKS, score_held_out
-from spacy_sbert.evaluation.pairs import GradedPairs
-from spacy_sbert.evaluation.settings import Settings
-from spacy_sbert.evaluation.support_vectors import fit_support_vectors
-from spacy_sbert.evaluation.task import Run
+from spacy_sbert.evaluation.protocols import learned_arguments as support_vectors
+from spacy_sbert.evaluation.protocols.arguments import UKP, Split, split_folds, split_topics
+from spacy_sbert.evaluation.protocols.learned_arguments import TASKS, fit_support_vectors, score_held_out
+from spacy_sbert.evaluation.scoring import GradedPairs
+from spacy_sbert.evaluation.task import Run, Settings
 
 
 def encode(texts, *, fit_on=None):

@@ -6,19 +6,17 @@ from scipy.stats import pearsonr, spearmanr
 
 pytest.importorskip("sklearn")
 
-from spacy_sbert.evaluation.datasets import MissingData
-from spacy_sbert.evaluation.learned_similarity import (
+from spacy_sbert.evaluation.protocols.learned_similarity import (
     STRENGTHS,
     TASKS,
     fit_similarity,
     score_learned,
     squared_errors,
 )
-from spacy_sbert.evaluation.pairs import GradedPairs
-from spacy_sbert.evaluation.settings import Settings
-from spacy_sbert.evaluation.task import Run
-from spacy_sbert.evaluation.variants import Variant
-from spacy_sbert.similarity.concatenation import SYMMETRIC, concatenated
+from spacy_sbert.evaluation.scoring import GradedPairs
+from spacy_sbert.evaluation.task import MissingData, Run, Settings
+from spacy_sbert.evaluation.vector_transforms import Variant
+from spacy_sbert.losses.pair_features import SYMMETRIC, concatenated
 
 STSB, SICK = TASKS
 WIDTH = 6
@@ -57,7 +55,7 @@ def random_part(n, seed):
 
 @pytest.mark.parametrize("strength", [0, 4, 7])
 def test_ridge_is_the_least_mean_squared_error(strength, monkeypatch):
-    monkeypatch.setattr("spacy_sbert.evaluation.learned_similarity.STRENGTHS", STRENGTHS[[strength]])
+    monkeypatch.setattr("spacy_sbert.evaluation.protocols.learned_similarity.STRENGTHS", STRENGTHS[[strength]])
     (x, gold), (given, _) = random_part(40, 0), random_part(5, 1)
     z, z_given = ((rows - x.mean(0)) / x.std(0) for rows in (x, given))
     weights = numpy.linalg.solve(z.T @ z + STRENGTHS[strength] * numpy.eye(4), z.T @ (gold - gold.mean()))

@@ -81,7 +81,7 @@ def test_mteb_runs_a_made_up_sts_task(encoder):
     from mteb.abstasks.sts import AbsTaskSTS
     from mteb.models import EncoderProtocol
 
-    from spacy_sbert.similarity.correlation import pearson, spearman
+    from spacy_sbert.similarity import pearson, spearman
 
     assert isinstance(encoder, EncoderProtocol)
     task = made_up(mteb, AbsTaskSTS, "STS", {"sentence1": FIRST, "sentence2": SECOND, "score": GOLD})

@@ -8,11 +8,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from spacy_sbert.evaluation import Settings
-from spacy_sbert.evaluation.datasets import MissingData
-from spacy_sbert.evaluation.probing import TASKS
-from spacy_sbert.evaluation.senteval import x_probe_rows
-from spacy_sbert.evaluation.store import VectorStore
-from spacy_sbert.evaluation.task import Run
+from spacy_sbert.evaluation.protocols.probing import TASKS
+from spacy_sbert.evaluation.protocols.transfer import x_probe_rows
+from spacy_sbert.evaluation.task import MissingData, Run, VectorStore
 
 BY_FILE = {task.file: task for task in TASKS}
 SIZES = {"tr": 40, "va": 20, "te": 30}

@@ -10,9 +10,8 @@ import pytest
 from made_results import GOLD, OWN, classified, graded, results
 
 from spacy_sbert.evaluation.compare import compare_markdown
-from spacy_sbert.evaluation.report import html, markdown
-from spacy_sbert.evaluation.shown_results import shown
-from spacy_sbert.render.markdown import escape
+from spacy_sbert.evaluation.report import html, markdown, results_repr
+from spacy_sbert.render.document import escape_markdown
 
 EVIL = 'a|b <script>alert(1)</script> "x" & ![i](http://evil.example/i.png) \u202e\ud83d\nnext'
 VOID = {"meta", "br", "link", "img", "input", "hr"}
@@ -207,7 +206,7 @@ def test_markdown_shows_names_as_they_are():
     row = table(text, "Failed")[1]
     assert len(row) == 2 and row[0].startswith(r"a\|b &lt;script&gt;alert(1)&lt;/script&gt;")
     assert r"\!\[i\](http" in row[0]
-    assert escape("_a_ en_core_web *b* `c` #d") == r"\_a\_ en_core_web \*b\* \`c\` \#d"
+    assert escape_markdown("_a_ en_core_web *b* `c` #d") == r"\_a\_ en_core_web \*b\* \`c\` \#d"
 
 
 def test_markdown_renders_without_markup():
@@ -234,7 +233,7 @@ def test_points_are_sampled_and_it_is_said():
 
 
 def test_a_notebook_shows_results_as_their_report():
-    found = shown(results({"STSb-test": graded(0.5)}, name='"><script>'))
+    found = results_repr(results({"STSb-test": graded(0.5)}, name='"><script>'))
     page = found._repr_html_()
     frame = Balance()
     frame.feed(page)

@@ -4,8 +4,8 @@ import numpy
 import pytest
 import torch
 
-from spacy_sbert.evaluation import score_distribution
-from spacy_sbert.evaluation.score_distribution import fit_distribution, target_distribution
+from spacy_sbert.evaluation.protocols import softmax_regression as score_distribution
+from spacy_sbert.evaluation.protocols.softmax_regression import fit_distribution, target_distribution
 
 
 def test_target_distributions_by_hand():

@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 from spacy.training import Example
 
 from spacy_sbert.evaluation import PipelineSource, Settings, evaluate_suites
-from spacy_sbert.readers.docs import example_doc
+from spacy_sbert.readers.examples import example_doc
 
 FEW = Settings(any_count=True, bootstrap=20)
 

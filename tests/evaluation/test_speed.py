@@ -5,11 +5,10 @@ import pytest
 import spacy
 from pipelines import PAIRS
 
-from spacy_sbert.evaluation import PipelineSource, speed
+from spacy_sbert.evaluation import PipelineSource
 from spacy_sbert.evaluation.baselines import make_baseline
-from spacy_sbert.evaluation.datasets import MissingData
-from spacy_sbert.evaluation.settings import Settings
-from spacy_sbert.evaluation.task import Run
+from spacy_sbert.evaluation.protocols import speed
+from spacy_sbert.evaluation.task import MissingData, Run, Settings
 
 LINE = "main-captions\tMSRvid\t2012test\t{id}\t{score}\t{first}\t{second}\n"
 

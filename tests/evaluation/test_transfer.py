@@ -11,13 +11,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
 
-from spacy_sbert.evaluation import Settings, classifiers
-from spacy_sbert.evaluation.datasets import MissingData
-from spacy_sbert.evaluation.perceptrons import best_perceptron
-from spacy_sbert.evaluation.store import VectorStore
-from spacy_sbert.evaluation.task import Run
-from spacy_sbert.evaluation.transfer import TASKS
-from spacy_sbert.evaluation.variants import Variant
+from spacy_sbert.evaluation import Settings
+from spacy_sbert.evaluation.protocols import classifiers
+from spacy_sbert.evaluation.protocols.mlp import best_perceptron
+from spacy_sbert.evaluation.protocols.transfer import TASKS
+from spacy_sbert.evaluation.task import MissingData, Run, VectorStore
+from spacy_sbert.evaluation.vector_transforms import Variant
 
 BY_NAME = {task.name: task for task in TASKS}
 GRID = {"C": [0.25, 0.5, 1, 2, 4, 8]}

@@ -4,9 +4,8 @@ import numpy
 import pytest
 from sklearn.decomposition import PCA
 
-from spacy_sbert.evaluation.settings import Settings
-from spacy_sbert.evaluation.task import score_variants
-from spacy_sbert.evaluation.variants import NORMALIZATIONS, Variant
+from spacy_sbert.evaluation.task import Settings, score_variants
+from spacy_sbert.evaluation.vector_transforms import NORMALIZATIONS, Variant
 
 ROWS = numpy.random.default_rng(1).normal(2.0, 3.0, (200, 8)).astype("float32")
 OTHER = numpy.random.default_rng(2).normal(0.0, 1.0, (5, 8)).astype("float32")

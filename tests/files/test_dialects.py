@@ -7,14 +7,12 @@ import tracemalloc
 
 import pytest
 
-from spacy_sbert.files.columns import read_columns
-from spacy_sbert.files.first_row import is_data
-from spacy_sbert.files.lines import read_lines
-from spacy_sbert.files.tables import column_names, read_table
-from spacy_sbert.files.texts import TextColumns, read_text_rows
+from spacy_sbert.files.header import is_data
+from spacy_sbert.files.tables import TextColumns, column_names, read_columns, read_table, read_text_rows
+from spacy_sbert.files.text_lines import read_lines
 from spacy_sbert.readers import PairCorpus
-from spacy_sbert.readers.own_table import find_table
-from spacy_sbert.readers.quora import quora_rows
+from spacy_sbert.readers.datasets import quora_rows
+from spacy_sbert.readers.infer_schema import find_table
 
 
 @pytest.fixture

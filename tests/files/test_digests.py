@@ -6,8 +6,14 @@ import json
 import pytest
 from pydantic import BaseModel
 
-from spacy_sbert.files.digests import digest_of_parts, digest_of_stream, file_digest
-from spacy_sbert.files.sealed_json import parse_object, parse_sealed, sealed
+from spacy_sbert.files.serialization import (
+    checksummed_json,
+    digest_of_parts,
+    digest_of_stream,
+    file_digest,
+    parse_checksummed,
+    parse_object,
+)
 
 
 def test_file_digest(tmp_path):
@@ -32,15 +38,15 @@ class Said(BaseModel):
 
 
 def test_sealed_json():
-    data = json.dumps(sealed({"n": 1, "names": ["a"]})).encode()
-    assert parse_sealed(Said, data) == Said(n=1, names=["a"])
+    data = json.dumps(checksummed_json({"n": 1, "names": ["a"]})).encode()
+    assert parse_checksummed(Said, data) == Said(n=1, names=["a"])
     for changed in (
         data.replace(b'"n": 1', b'"n": 2'),
         data.replace(b"sha256", b"sha257"),
         b'{"n": 1, "names": ["a"]}',
     ):
         with pytest.raises(ValueError, match="its SHA-256 is not the one"):
-            parse_sealed(Said, changed)
+            parse_checksummed(Said, changed)
     for data, message in [
         (b'{"n": "1", "names": [2]}', r"^n: .* integer; names\.0: .* string$"),
         (b'{"n": 1}', "^names: Field required$"),

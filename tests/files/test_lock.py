@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from spacy_sbert.files import lock
+from spacy_sbert.files import atomic as lock
 
 
 def test_lock_of_a_dead_process(tmp_path):
     code = (
-        "import os, sys; from pathlib import Path; from spacy_sbert.files.lock import Lock\n"
+        "import os, sys; from pathlib import Path; from spacy_sbert.files.atomic import Lock\n"
         f"kept = Lock(Path({str(tmp_path / 'lock')!r})); os._exit(9)"
     )
     if sys.platform == "win32":

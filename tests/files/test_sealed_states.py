@@ -7,25 +7,25 @@ import pytest
 import spacy
 import srsly
 
-from spacy_sbert.files.sealed_states import MARK, Damaged, seal, unseal
+from spacy_sbert.files.serialization import MARK, CorruptedState, add_checksum, verify_checksum
 
 STATE = srsly.msgpack_dumps({"nodes": [1, 2]})
 
 
 def test_a_state_ends_in_its_sha256():
-    sealed = seal(STATE)
+    sealed = add_checksum(STATE)
     assert sealed == STATE + MARK + hashlib.sha256(STATE).digest()
-    assert unseal(sealed) == STATE
+    assert verify_checksum(sealed) == STATE
 
 
 def test_every_flip_and_every_cut():
-    sealed = seal(STATE)
+    sealed = add_checksum(STATE)
     for at in range(len(sealed)):
         for bit in range(8):
-            with pytest.raises(Damaged):
-                unseal(sealed[:at] + bytes([sealed[at] ^ 1 << bit]) + sealed[at + 1 :])
-        with pytest.raises(Damaged):
-            unseal(sealed[:at])  # also of nothing
+            with pytest.raises(CorruptedState):
+                verify_checksum(sealed[:at] + bytes([sealed[at] ^ 1 << bit]) + sealed[at + 1 :])
+        with pytest.raises(CorruptedState):
+            verify_checksum(sealed[:at])  # also of nothing
 
 
 def test_weights_in_another_pipe(make_nlp):

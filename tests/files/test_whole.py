@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from spacy_sbert.files.whole import new_folder, whole_file
+from spacy_sbert.files.atomic import atomic_folder, atomic_write
 
 
 def full(*arguments):
@@ -13,33 +13,33 @@ def full(*arguments):
 
 def test_full_disk_keeps_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "made" / "page.html"
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         file.write(b"old")
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"), whole_file(path) as file:
+    with pytest.raises(OSError, match="No space left"), atomic_write(path) as file:
         file.write(b"new")
     assert path.read_bytes() == b"old" and os.listdir(path.parent) == ["page.html"]
     monkeypatch.undo()
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         file.write(b"new")
     assert path.read_bytes() == b"new" and os.listdir(path.parent) == ["page.html"]
 
 
 def test_new_folder(tmp_path):
     path = tmp_path / "made" / "folder"
-    with pytest.raises(OSError, match="No space left"), new_folder(path) as folder:
+    with pytest.raises(OSError, match="No space left"), atomic_folder(path) as folder:
         (folder / "file").write_text("half")
         full()
     assert os.listdir(path.parent) == []
-    with new_folder(path) as folder:
+    with atomic_folder(path) as folder:
         (folder / "file").write_text("whole")
         assert not path.exists()
     assert (path / "file").read_text() == "whole" and os.listdir(path.parent) == ["folder"]
-    with pytest.raises(FileExistsError, match="There is something at"), new_folder(path):
+    with pytest.raises(FileExistsError, match="There is something at"), atomic_folder(path):
         pass
     empty = tmp_path / "empty"
     empty.mkdir()
-    with new_folder(empty) as folder:
+    with atomic_folder(empty) as folder:
         (folder / "file").touch()
     assert os.listdir(empty) == ["file"]
 
@@ -48,19 +48,19 @@ def test_error_names_the_file_once(tmp_path):
     path = tmp_path / "page.html"
     with (
         pytest.raises(OSError, match=r"Cannot write .*other\.html: No space left on device") as raised,
-        whole_file(path),
-        whole_file(tmp_path / "other.html"),
+        atomic_write(path),
+        atomic_write(tmp_path / "other.html"),
     ):
         full()
     assert str(raised.value).count("Cannot write") == 1 and raised.value.errno == 28
-    with pytest.raises(FileNotFoundError, match=r"none\.txt'$"), whole_file(path):
+    with pytest.raises(FileNotFoundError, match=r"none\.txt'$"), atomic_write(path):
         (tmp_path / "none.txt").read_text()  # another file, which the message must not call page.html
     assert os.listdir(tmp_path) == []
 
 
 def test_temporary_name(tmp_path):
     (tmp_path / "new").write_text("of a killed process")
-    with whole_file(tmp_path / "page.html", temporary=tmp_path / "new") as file:
+    with atomic_write(tmp_path / "page.html", temporary=tmp_path / "new") as file:
         assert os.listdir(tmp_path) == ["new"]
         file.write(b"whole")
     assert os.listdir(tmp_path) == ["page.html"] and (tmp_path / "page.html").read_bytes() == b"whole"
@@ -69,9 +69,9 @@ def test_temporary_name(tmp_path):
 def test_replace_a_folder(tmp_path):
     path = tmp_path / "made"
     for content in ("first", "second"):
-        with new_folder(path, replace=True) as folder:
+        with atomic_folder(path, replace=True) as folder:
             (folder / content).write_text(content)
-    with pytest.raises(OSError, match="No space"), new_folder(path, replace=True) as folder:
+    with pytest.raises(OSError, match="No space"), atomic_folder(path, replace=True) as folder:
         (folder / "third").write_text("half")
         raise OSError("No space left on device")
     assert [file.name for file in path.iterdir()] == ["second"]
@@ -85,7 +85,7 @@ def test_folder_replaces_files_and_links(tmp_path):
     (tmp_path / "other" / "kept").touch()
     (tmp_path / "link").symlink_to(tmp_path / "other")
     for name in ("file", "link"):
-        with new_folder(tmp_path / name, replace=True) as folder:
+        with atomic_folder(tmp_path / name, replace=True) as folder:
             (folder / "new").touch()
         assert os.listdir(tmp_path / name) == ["new"] and not (tmp_path / name).is_symlink()
     assert sorted(os.listdir(tmp_path)) == ["file", "link", "other"] and os.listdir(tmp_path / "other") == ["kept"]

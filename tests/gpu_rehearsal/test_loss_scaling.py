@@ -8,12 +8,12 @@ import numpy
 import pytest
 import torch
 from pipelines import HOLDER, PAIRS, TRANSFORMERS, gradients, weights
+from spacy_sbert.architectures.engine import training as forward
+from spacy_sbert.architectures.options import TransformerConfig
 from thinc.api import Optimizer, PyTorchGradScaler, fix_random_seed
 from transformers import AutoTokenizer
 
-from spacy_sbert.encoder.engine import forward
-from spacy_sbert.encoder.options import TransformerOptions
-from spacy_sbert.encoder.shim import TransformerShim
+from spacy_sbert.models.shim import TransformerShim
 
 RATE, EPS, B1, B2, MAX_NORM = 0.01, 0.01, 0.9, 0.999, 0.25  # an eps by which the length of a gradient shows
 
@@ -223,7 +223,7 @@ def test_growth_of_the_scale(make_nlp, examples, monkeypatch, settings, steps, s
 )
 def test_default_scaling_on_a_gpu(monkeypatch, settings, precision, is_scaled):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    shim = TransformerShim("nothing", TransformerOptions(**settings))
+    shim = TransformerShim("nothing", TransformerConfig(**settings))
     assert (shim.precision, shim._grad_scaler._enabled) == (precision, is_scaled)
 
 

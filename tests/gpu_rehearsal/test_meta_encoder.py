@@ -8,6 +8,12 @@ import numpy
 import pytest
 import torch
 from gpu_rehearsal.strict_meta import META, StrictCalls, strict_gpu
+from spacy_sbert.architectures.engine import packed_training as cpu_training
+from spacy_sbert.architectures.engine import runner
+from spacy_sbert.architectures.engine import training as forward
+from spacy_sbert.architectures.engine import training as fused_adam
+from spacy_sbert.architectures.span_batch import TokenEmbeddings
+from spacy_sbert.architectures.tokenization import TokenizedBatch
 from thinc.api import Adam
 from transformers import (
     BertConfig,
@@ -23,16 +29,13 @@ from transformers import (
 )
 
 import spacy_sbert
-from spacy_sbert.encoder.engine import cpu_training, forward, fused_adam, runner
-from spacy_sbert.encoder.engine.forward import cached_forward, plain_forward
-from spacy_sbert.encoder.engine.packed_bert import PackedBert, is_packable
-from spacy_sbert.encoder.spacy_transformers import is_installed
-from spacy_sbert.encoder.states import States
-from spacy_sbert.encoder.wordpieces import Wordpieces
+from spacy_sbert.models.engine.packed_bert import PackedBert, is_packable
+from spacy_sbert.models.engine.training import cached_forward, plain_forward
+from spacy_sbert.models.spacy_transformers import is_installed
 from spacy_sbert.reranker.shim import ClassifierShim
 
 if is_installed():
-    from spacy_sbert.encoder import padded
+    from spacy_sbert.architectures import shared_batch as padded
 
 SIZES = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
 BERT = {**SIZES, "intermediate_size": 24, "max_position_embeddings": 210}
@@ -87,7 +90,7 @@ def make_wordpieces(with_types=False):
     ids = numpy.random.default_rng(4).integers(0, 50, N)  # padding is spelled, too
     types = numpy.arange(N) % 2 if with_types else None
     nothing, special = numpy.zeros(len(LENGTHS), dtype="int64"), numpy.zeros(N, dtype=bool)
-    return Wordpieces(numpy.arange(len(LENGTHS)), numpy.array(LENGTHS), ids, types, special, None, nothing)
+    return TokenizedBatch(numpy.arange(len(LENGTHS)), numpy.array(LENGTHS), ids, types, special, None, nothing)
 
 
 @pytest.mark.parametrize("with_types", [False, True])
@@ -164,7 +167,7 @@ def test_padded_states():
     wordpieces.lengths = lengths
     for windows in ([0, 2], [1]):
         own = lengths[windows]
-        parts.append(States(numpy.array(windows), own, torch.ones(int(own.sum()), 16, device=META)))
+        parts.append(TokenEmbeddings(numpy.array(windows), own, torch.ones(int(own.sum()), 16, device=META)))
     with strict_gpu() as gpu:
         states, backprop = padded.pad_states(wordpieces, parts, 16, META)
         d_values = backprop(torch.ones(3, 4, 16))  # as spacy-transformers makes it in another thread

@@ -7,7 +7,7 @@ import torch
 from pipelines import HOLDER, PAIRS, TRANSFORMERS, gradients
 from thinc.api import Adam, xp2torch
 
-from spacy_sbert.layers.bilstm_encoder import bilstm_encoder
+from spacy_sbert.models.word_layers import bilstm_encoder
 from spacy_sbert.reranker.cross_encoder import cross_encoder
 
 

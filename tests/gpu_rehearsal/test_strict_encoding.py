@@ -10,14 +10,17 @@ from gpu_rehearsal.strict_ops import strict_device
 from pipelines import ENCODERS
 from test_objectives import make, step
 
-from spacy_sbert.layers.pooling import POOLING
+from spacy_sbert.models.pooling import POOLING
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*sbert-")
 TEXTS = ["A man is eating food.", "", "The cat sat on the mat. He can go.", "A dog ran fast. " * 6, "dog", "dog"]
-PIECES = ("spacy_sbert.vectors.sentence_pooling", "_keep")
-LENGTHS = ("spacy_sbert.encoder.curated", "read_pieces")  # its package leaves the lengths of wordpieces on the device
-VECTORS = ("spacy_sbert.component.annotations", "on_cpu")
-WEIGHTS = ("spacy_sbert.vectors.fingerprint", "_state_of")
+PIECES = ("spacy_sbert.models.sentence_pooling", "_keep")
+LENGTHS = (
+    "spacy_sbert.models.curated_listener",
+    "read_pieces",
+)  # its package leaves the lengths of wordpieces on the device
+VECTORS = ("spacy_sbert.pipeline.doc_record", "on_cpu")
+WEIGHTS = ("spacy_sbert.models.fingerprint", "_state_of")
 DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 8}
 
 

@@ -9,16 +9,12 @@ from spacy.vocab import Vocab
 from thinc.api import Ragged, get_current_ops
 from thinc.util import to_numpy
 
-from spacy_sbert.encoder.states import in_places
-from spacy_sbert.layers.bilstm_encoder import bilstm_encoder
-from spacy_sbert.layers.dense import ACTIVATIONS, Dense
-from spacy_sbert.layers.ngram_hash_embed import ngram_hash_embed
-from spacy_sbert.layers.pooling import POOLING, make_pooling
-from spacy_sbert.layers.truncation import truncation
-from spacy_sbert.layers.unit_length import unit_length
-from spacy_sbert.layers.word_vectors import word_vectors
+from spacy_sbert.models.heads import ACTIVATIONS, Dense, truncation, unit_length
+from spacy_sbert.models.pooling import POOLING, make_pooling
+from spacy_sbert.models.sentence_pooling import without_leading
+from spacy_sbert.models.span_batch import in_places
+from spacy_sbert.models.word_layers import bilstm_encoder, ngram_hash_embed, word_vectors
 from spacy_sbert.similarity import cosine, euclidean, manhattan
-from spacy_sbert.vectors.sentence_pooling import without_leading
 
 RNG = numpy.random.default_rng(3)
 ROWS, D_ROWS = (RNG.normal(size=(4, 6)).astype("float32") for _ in range(2))

@@ -6,7 +6,7 @@ from gpu_rehearsal.both_ways import both_ways, check_same, looks_of
 from made_views import SENTENCES
 
 from spacy_sbert.meta import METHODS
-from spacy_sbert.meta.fitting import fit_meta
+from spacy_sbert.meta.component import fit_meta
 
 SIZES = {"svd": {"size": 6}, "gcca": {"size": 6}, "ae": {"size": 6, "options": {"epochs": 3}}}
 TEXTS = ["A man is eating food.", "", "The cat sat on the mat. He can go.", "dog"]

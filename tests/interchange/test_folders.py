@@ -15,8 +15,8 @@ from transformers import BertConfig, BertModel
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
-from spacy_sbert.encoder.resolve import resolve
-from spacy_sbert.interchange import export_folder, import_folder
+from spacy_sbert.hub import export_folder, import_folder
+from spacy_sbert.models.hub import resolve
 
 ASSETS = Path(__file__).parent.parent.parent / "assets"
 CASES = {
@@ -328,7 +328,7 @@ def test_failed_export_leaves_nothing(make_nlp, tmp_path, monkeypatch):
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("spacy_sbert.interchange.exporting._write", full)
+    monkeypatch.setattr("spacy_sbert.hub.export._write", full)
     with pytest.raises(OSError, match="No space left"):
         export_folder(make_nlp(), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

@@ -18,8 +18,8 @@ from sentence_transformers.sentence_transformer.modules import Dense, Dropout, N
 from thinc.api import fix_random_seed
 from tokenizers import Tokenizer
 
-from spacy_sbert.component.upstream import find_table
-from spacy_sbert.interchange import export_folder, import_folder
+from spacy_sbert.hub import export_folder, import_folder
+from spacy_sbert.pipeline.listeners import find_static_embedding
 
 ASSETS = Path(__file__).parent.parent.parent / "assets"
 SHARED = "config_sentence_transformers.json"
@@ -111,7 +111,7 @@ def vectors(nlp, given):
 
 
 def is_empty(nlp, given):
-    tokenizer = Tokenizer.from_str(find_table(nlp.get_pipe("sbert").model).attrs["tokenizer"])
+    tokenizer = Tokenizer.from_str(find_static_embedding(nlp.get_pipe("sbert").model).attrs["tokenizer"])
     return numpy.array([not tokenizer.encode(text, add_special_tokens=False).ids for text in given])
 
 
@@ -167,7 +167,7 @@ def test_the_layout_of_model2vec(tiny_bert, tmp_path):
 def test_rounding_of_long_texts(tiny_bert, tmp_path):
     """Of 12,000 wordpieces four are seen again and again: their float32 sums drift, ours less."""
     nlp, text = make_nlp(tiny_bert), "the cat sat fast " * 3000
-    table = find_table(nlp.get_pipe("sbert").model)
+    table = find_static_embedding(nlp.get_pipe("sbert").model)
     ids = Tokenizer.from_str(table.attrs["tokenizer"]).encode(text).ids
     exact = table.get_param("E")[ids].mean(axis=0, dtype="float64")
     export_folder(nlp, tmp_path / "out")
@@ -272,7 +272,7 @@ def test_the_library_is_not_needed(tiny_bert, tmp_path):
     folder, given = make_folder(tiny_bert, tmp_path / "in", "all"), ["a man is eating food", "the cat sat"]
     code = (
         "import sys; sys.modules['sentence_transformers'] = None\n"
-        "from pathlib import Path; from spacy_sbert.interchange import export_folder, import_folder\n"
+        "from pathlib import Path; from spacy_sbert.hub import export_folder, import_folder\n"
         "export_folder(import_folder(sys.argv[1]), Path(sys.argv[2]))"
     )
     done = subprocess.run([sys.executable, "-c", code, folder, tmp_path / "out"], capture_output=True, text=True)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from gradients import finite_differences, relative_error
 
-from spacy_sbert.layers.bilstm_encoder import bilstm_encoder
+from spacy_sbert.models.word_layers import bilstm_encoder
 
 RNG = numpy.random.default_rng(0)
 LENGTHS = [3, 0, 7, 1]

@@ -5,9 +5,8 @@ import pytest
 from gradients import finite_differences, relative_error
 from thinc.api import NumpyOps, chain
 
-from spacy_sbert.layers.dense import ACTIVATIONS, Dense
-from spacy_sbert.layers.truncation import truncation
-from spacy_sbert.vectors.sentence_pooling import row_vectors, without_leading
+from spacy_sbert.models.heads import ACTIVATIONS, Dense, truncation
+from spacy_sbert.models.sentence_pooling import row_vectors, without_leading
 
 RNG = numpy.random.default_rng(0)
 

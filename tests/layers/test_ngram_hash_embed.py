@@ -5,7 +5,7 @@ import pytest
 import spacy
 from gradients import finite_differences, relative_error
 
-from spacy_sbert.layers.ngram_hash_embed import ngram_hash_embed, ngram_keys
+from spacy_sbert.models.word_layers import ngram_hash_embed, ngram_keys
 
 NLP = spacy.blank("en")
 

@@ -3,7 +3,7 @@ import pytest
 from gradients import finite_differences, relative_error
 from thinc.api import Ragged
 
-from spacy_sbert.layers.pooling import POOLING, make_pooling
+from spacy_sbert.models.pooling import POOLING, make_pooling
 
 STATES = numpy.array([[1.0, -2.0], [3.0, -4.0], [5.0, 6.0], [7.0, 0.0], [-9.0, 1.0]])
 LENGTHS = numpy.array([2, 3], dtype="i")

@@ -5,8 +5,7 @@ import pytest
 import torch
 from thinc.api import NumpyOps, Ragged
 
-from spacy_sbert.layers.pooling import make_pooling
-from spacy_sbert.layers.row_sums import row_sums
+from spacy_sbert.models.pooling import make_pooling, row_sums
 
 OPS = NumpyOps()
 

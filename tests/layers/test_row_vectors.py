@@ -5,8 +5,8 @@ import pytest
 from gradients import finite_differences, relative_error
 from thinc.api import NumpyOps
 
-from spacy_sbert.layers.unit_length import unit_length
-from spacy_sbert.vectors.sentence_pooling import row_vectors
+from spacy_sbert.models.heads import unit_length
+from spacy_sbert.models.sentence_pooling import row_vectors
 
 ROW_OF = numpy.array([0, 0, 0, 1, 2, 3, 3, 4])  # three windows, one, one, two, one
 WEIGHTS = numpy.array([22, 22, 6, 3, 0, 5, 0, 1])  # the third row has no text, nor has the last window of the fourth

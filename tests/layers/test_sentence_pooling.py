@@ -3,25 +3,24 @@
 import numpy
 import pytest
 from gradients import finite_differences, relative_error
+from spacy_sbert.architectures.encoded_docs import EncodeSettings
+from spacy_sbert.architectures.sbert_config import SentenceTransformersConfig
 from thinc.api import Model
 from thinc.types import Ragged
 from transformers.file_utils import ModelOutput
 
-from spacy_sbert.encoder.settings import FolderSettings
-from spacy_sbert.encoder.spacy_transformers import is_installed
-from spacy_sbert.layers.pooling import POOLING
-from spacy_sbert.vectors.call import Call
-from spacy_sbert.vectors.sentence_encoder import listening_encoder, predict
-from spacy_sbert.vectors.sentence_pooling import SentencePooling
+from spacy_sbert.models.pooling import POOLING
+from spacy_sbert.models.sentence_encoder import listening_encoder, predict
+from spacy_sbert.models.sentence_pooling import SentencePooling
+from spacy_sbert.models.spacy_transformers import is_installed
 
 if is_installed():
+    from spacy_sbert.architectures.shared_batch import PaddedBatch
     from spacy_transformers.data_classes import TransformerData
-
-    from spacy_sbert.encoder.padded import RowBatch
 
 pytestmark = pytest.mark.spacy_transformers
 
-NO_TOKENS = Call(token_vectors=False)
+NO_TOKENS = EncodeSettings(token_vectors=False)
 
 MASK = numpy.array([[1, 1, 1, 1], [1, 1, 1, 0], [1, 1, 0, 0], [1, 1, 0, 0]], dtype="float32")
 SPANS = numpy.array([[0, 0, 3], [0, 0, 3], [1, 3, 5], [2, 5, 6]])  # the first Span has two windows
@@ -30,7 +29,7 @@ N_TEXT = numpy.array([2, 1, 1, 0])  # the last row has special tokens alone
 
 def data(states):
     n, width, _ = states.shape
-    batch = RowBatch(
+    batch = PaddedBatch(
         strings=[["x"] * width] * n,
         input_ids=numpy.zeros((n, width), dtype="i"),
         attention_mask=MASK,
@@ -41,7 +40,7 @@ def data(states):
         n_cut=numpy.zeros(n, dtype="int64"),
         row_characters=numpy.zeros((n, 2), dtype="int64"),
         characters=None,
-        settings=FolderSettings("x"),
+        settings=SentenceTransformersConfig("x"),
     )
     align = Ragged(numpy.array([1, 5, 9], dtype="i"), numpy.array([1, 1, 0, 1, 0, 0], dtype="i"))
     return TransformerData(batch, ModelOutput(last_hidden_state=states), align)

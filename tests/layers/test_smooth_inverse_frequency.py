@@ -5,8 +5,7 @@ import pytest
 import spacy
 from gradients import finite_differences, relative_error
 
-from spacy_sbert.layers.ngram_hash_embed import ngram_hash_embed
-from spacy_sbert.layers.smooth_inverse_frequency import smooth_inverse_frequency
+from spacy_sbert.models.word_layers import ngram_hash_embed, smooth_inverse_frequency
 
 NLP = spacy.blank("en")
 

@@ -3,7 +3,7 @@ import pytest
 from gradients import finite_differences, relative_error
 
 from spacy_sbert import similarity
-from spacy_sbert.layers.unit_length import unit_length
+from spacy_sbert.models.heads import unit_length
 
 
 def test_gradient():

@@ -7,7 +7,7 @@ from gradients import finite_differences, relative_error
 from spacy.vectors import Vectors
 from thinc.api import Adam
 
-from spacy_sbert.layers.word_vectors import word_vectors
+from spacy_sbert.models.word_layers import word_vectors
 
 WORDS = ["cat", "dog", "sat", "."]
 TABLE = numpy.random.default_rng(0).normal(size=(4, 3)).astype("float32")

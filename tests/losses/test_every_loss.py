@@ -8,13 +8,11 @@ import torch
 
 from spacy_sbert.losses.angle import AnglELoss, paired_angle
 from spacy_sbert.losses.batch_hard_triplet import BatchHardTripletLoss
-from spacy_sbert.losses.contrastive import ContrastiveLoss
+from spacy_sbert.losses.contrastive import ContrastiveLoss, OnlineContrastiveLoss
 from spacy_sbert.losses.cosent import CoSENTLoss
 from spacy_sbert.losses.cosine_similarity import CosineSimilarityLoss
-from spacy_sbert.losses.distillation import DistillationLoss
+from spacy_sbert.losses.distillation import DistillationLoss, ProjectedDistillationLoss
 from spacy_sbert.losses.mega_batch_margin import MegaBatchMarginLoss
-from spacy_sbert.losses.online_contrastive import OnlineContrastiveLoss
-from spacy_sbert.losses.projected_distillation import ProjectedDistillationLoss
 from spacy_sbert.losses.triplet import TripletLoss
 
 RNG = numpy.random.default_rng(4)

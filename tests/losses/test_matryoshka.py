@@ -1,14 +1,14 @@
 import numpy
 import pytest
 
-from spacy_sbert.layers.unit_length import unit_length
-from spacy_sbert.losses.cached_multiple_negatives_ranking import CachedMultipleNegativesRankingLoss
 from spacy_sbert.losses.cosent import CoSENTLoss
 from spacy_sbert.losses.cosine_similarity import CosineSimilarityLoss
 from spacy_sbert.losses.distillation import DistillationLoss
 from spacy_sbert.losses.matryoshka import MatryoshkaLoss
 from spacy_sbert.losses.multi_task import MultiTaskLoss
+from spacy_sbert.losses.multiple_negatives_ranking import CachedMultipleNegativesRankingLoss
 from spacy_sbert.losses.softmax import SoftmaxLoss
+from spacy_sbert.models.heads import unit_length
 
 RNG = numpy.random.default_rng(10)
 MEMBERS = [RNG.normal(size=(5, 6)) for _ in range(2)]

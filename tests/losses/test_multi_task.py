@@ -2,10 +2,10 @@ import numpy
 import pytest
 from gradients import finite_differences, relative_error
 
-from spacy_sbert.losses.cached_multiple_negatives_ranking import CachedMultipleNegativesRankingLoss
 from spacy_sbert.losses.cosine_similarity import CosineSimilarityLoss
 from spacy_sbert.losses.matryoshka import MatryoshkaLoss
 from spacy_sbert.losses.multi_task import MultiTaskLoss
+from spacy_sbert.losses.multiple_negatives_ranking import CachedMultipleNegativesRankingLoss
 from spacy_sbert.losses.softmax import SoftmaxLoss
 
 RNG = numpy.random.default_rng(11)

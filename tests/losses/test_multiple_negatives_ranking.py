@@ -1,8 +1,10 @@
 import numpy
 import pytest
 
-from spacy_sbert.losses.cached_multiple_negatives_ranking import CachedMultipleNegativesRankingLoss
-from spacy_sbert.losses.multiple_negatives_ranking import MultipleNegativesRankingLoss
+from spacy_sbert.losses.multiple_negatives_ranking import (
+    CachedMultipleNegativesRankingLoss,
+    MultipleNegativesRankingLoss,
+)
 
 RNG = numpy.random.default_rng(8)
 N = 7
@@ -100,7 +102,7 @@ def test_cached_is_the_same(judge, texts, n_members, similarity, symmetric, mini
 
 
 def test_cached_holds_no_more_rows_than_it_says(monkeypatch):
-    from spacy_sbert.losses.parts import in_batch_negatives
+    from spacy_sbert.losses import _in_batch as in_batch_negatives
 
     seen = []
     wrapped = in_batch_negatives.cross_entropy

@@ -10,7 +10,7 @@ from pipelines import PAIRS, make_example
 from spacy.util import registry
 from thinc.api import Config, Linear, Model
 
-from spacy_sbert.cards import describe
+from spacy_sbert.hub.cards import describe
 from spacy_sbert.losses import LossLayer, check_gradient
 from spacy_sbert.losses.by_name import saved_by_name
 from spacy_sbert.losses.softmax import SoftmaxLoss

@@ -6,8 +6,7 @@ import torch
 from gradients import finite_differences, relative_error
 from made_views import make_views, unit
 
-from spacy_sbert.meta.autoencoder import LAYERS, CrossViewAutoencoder, CrossViewNetwork
-from spacy_sbert.meta.reconstruction import LOSSES
+from spacy_sbert.meta.autoencoder import LAYERS, LOSSES, CrossViewAutoencoder, CrossViewNetwork
 
 X, Y = torch.tensor([[3.0, 4.0], [1.0, 0.0]]), torch.tensor([[1.0, 4.0], [0.0, -1.0]])
 

@@ -12,7 +12,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.util import import_file
 
 from spacy_sbert import restore
-from spacy_sbert.meta.fitting import fit_meta
+from spacy_sbert.meta.component import fit_meta
 
 TEXT = "A man is eating food. The cat sat on the mat."
 METHODS = {"conc": {}, "avg": {}, "svd": {"size": 6}, "gcca": {"size": 6}, "ae": {"size": 6, "options": {"epochs": 3}}}

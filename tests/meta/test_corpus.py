@@ -9,7 +9,7 @@ from made_views import SENTENCES as CORPUS
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
-from spacy_sbert.meta.corpus import read_sentences
+from spacy_sbert.meta.fit import read_sentences
 
 
 def test_layouts(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from made_views import make_views, unit
 from scipy import linalg
 
-from spacy_sbert.files.sealed_states import seal, unseal
+from spacy_sbert.files.serialization import add_checksum, verify_checksum
 from spacy_sbert.meta import GCCA, METHODS, SVD, Average, Concatenation, Moments, estimator_from_bytes, make_estimator
 from spacy_sbert.meta.methods import estimator_to_bytes
 
@@ -134,12 +134,12 @@ def test_bytes_keep_everything(method):
 def test_damaged_bytes_are_refused():
     import srsly
 
-    parts = srsly.msgpack_loads(unseal(estimator_to_bytes(SVD(size=3).fit(make_views()))))
+    parts = srsly.msgpack_loads(verify_checksum(estimator_to_bytes(SVD(size=3).fit(make_views()))))
     parts["arrays"]["mean_"] = parts["arrays"]["mean_"][:-1]
     with pytest.raises(ValueError, match=r"expected arrays of shapes .*'mean_': \(16,\).*found .*\(15,\)"):
-        estimator_from_bytes(seal(srsly.msgpack_dumps(parts)))
+        estimator_from_bytes(add_checksum(srsly.msgpack_dumps(parts)))
     with pytest.raises(ValueError, match="not a saved meta-embedding"):
-        estimator_from_bytes(seal(srsly.msgpack_dumps([1])))
+        estimator_from_bytes(add_checksum(srsly.msgpack_dumps([1])))
 
 
 @pytest.mark.parametrize("method", METHODS)

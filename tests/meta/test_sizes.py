@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
 from spacy_sbert.meta import GCCA, SVD, CrossViewAutoencoder, estimator_from_bytes
-from spacy_sbert.meta.fitting import fit_meta
+from spacy_sbert.meta.component import fit_meta
 from spacy_sbert.meta.methods import estimator_to_bytes
 
 

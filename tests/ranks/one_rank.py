@@ -17,10 +17,9 @@ from test_objectives import OBJECTIVES, make_examples, several
 from thinc.api import SGD
 from torch import distributed
 
-from spacy_sbert.training.parameters import OfTorch, parameters_of
-from spacy_sbert.training.peers import ALONE
-from spacy_sbert.training.ranks import launched
-from spacy_sbert.training.together import together
+from spacy_sbert.distributed.torch_distributed import OfTorch, launched, parameters_of
+from spacy_sbert.distributed.train_loop import together
+from spacy_sbert.training.examples import SINGLE_PROCESS
 
 SIZES = (6, 6, 6, 6, 5)  # the last is uneven
 
@@ -45,7 +44,7 @@ def run(nlp, name, ranks, alone=False):
     optimizer, losses, found = SGD(0.02), [], {}
     with together(nlp, ranks) as joint:
         if alone:
-            nlp.get_pipe("sbert").peers = ALONE
+            nlp.get_pipe("sbert").peers = SINGLE_PROCESS
         for batch in batches(nlp, name):
             losses.append(joint.update(batch, sgd=False)["sbert"])
             if not found:

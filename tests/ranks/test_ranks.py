@@ -14,9 +14,9 @@ from thinc.api import fix_random_seed
 
 sys.path.insert(0, str(Path(__file__).parent))
 from one_rank import run
+from spacy_sbert.ray.torch_distributed import TorchDistributed
 
-from spacy_sbert.encoder.spacy_transformers import is_installed
-from spacy_sbert.training.ranks import Ranks
+from spacy_sbert.models.spacy_transformers import is_installed
 
 LOSSES = [*OBJECTIVES, "MultiTaskLoss"]
 ENCODERS = ("own", "shared", "tokens", "listening", "static")
@@ -73,7 +73,7 @@ def both_ranks(path):
 
 
 def alone(path):
-    return run(spacy.load(path), path.name.split(", ")[1], Ranks())
+    return run(spacy.load(path), path.name.split(", ")[1], TorchDistributed())
 
 
 def difference(given, expected, kind):

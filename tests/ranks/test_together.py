@@ -8,17 +8,17 @@ import pytest
 import torch
 from pipelines import TRAINED, make_example
 from spacy.training import Example
+from spacy_sbert.ray.torch_distributed import TorchDistributed
 from test_shared import add_tagger
 
-from spacy_sbert.training.parameters import parameters_of
-from spacy_sbert.training.peers import ALONE
-from spacy_sbert.training.ranks import Ranks
-from spacy_sbert.training.together import together
+from spacy_sbert.distributed.torch_distributed import parameters_of
+from spacy_sbert.distributed.train_loop import together
+from spacy_sbert.training.examples import SINGLE_PROCESS
 
 TEXTS = ["A man is eating food.", "The cat sat on the mat.", "He cannot go.", "The dog ran fast."]
 
 
-class Pair(Ranks):
+class Pair(TorchDistributed):
     """The first of two ranks, the other of which says the same, or `differs`."""
 
     differs = False
@@ -85,9 +85,9 @@ def test_one_rank_takes_everything(make_nlp, monkeypatch):
     nlp = ready(make_nlp, accumulate_gradient=2)
     add_tagger(nlp)
     monkeypatch.setattr(nlp, "update", lambda batch, **settings: (batch, settings))
-    with together(nlp, Ranks()) as joint:
+    with together(nlp, TorchDistributed()) as joint:
         assert joint.update("a batch", sgd=False) == ("a batch", {"sgd": False})
-        assert nlp.get_pipe("sbert").peers is ALONE
+        assert nlp.get_pipe("sbert").peers is SINGLE_PROCESS
 
 
 @pytest.mark.parametrize("without", [3, 1])
@@ -109,7 +109,7 @@ def test_different_batches_or_weights(make_nlp):
             joint.update(examples(nlp), sgd=False)
         with pytest.raises(ValueError, match=r"after step 0"):
             joint.evaluate(lambda: nlp.evaluate(examples(nlp)))
-    assert nlp.get_pipe("sbert").peers is ALONE
+    assert nlp.get_pipe("sbert").peers is SINGLE_PROCESS
 
 
 def test_first_rank_evaluates(make_nlp):
@@ -163,7 +163,7 @@ def test_gradients_are_summed_where_any_rank_has_one(make_nlp, monkeypatch):
 def test_a_copy_is_alone(make_nlp):
     nlp = ready(make_nlp)
     with together(nlp, Pair()):
-        assert type(pickle.loads(pickle.dumps(nlp.get_pipe("sbert").peers))) is type(ALONE)
+        assert type(pickle.loads(pickle.dumps(nlp.get_pipe("sbert").peers))) is type(SINGLE_PROCESS)
 
 
 def test_order_of_gathered_rows():
@@ -172,7 +172,7 @@ def test_order_of_gathered_rows():
     whole = numpy.arange(2 * sum(counts), dtype="float32").reshape(-1, 2)
     starts = numpy.cumsum([0, *counts])
 
-    class Third(Ranks):
+    class Third(TorchDistributed):
         def __init__(self, rank):
             super().__init__()
             self.rank, self.size = rank, 3

@@ -16,7 +16,7 @@ from spacy.util import minibatch, registry
 from thinc.api import Config
 
 from spacy_sbert.readers import MultiCorpus, PairCorpus, TeacherCorpus, convert, example_doc
-from spacy_sbert.readers.docs import make_example
+from spacy_sbert.readers.examples import make_example
 
 SIZE = 50
 

@@ -9,8 +9,7 @@ from collections import Counter
 
 import pytest
 
-from spacy_sbert.files.tables import column_names, read_table
-from spacy_sbert.files.texts import TextColumns, read_text_rows
+from spacy_sbert.files.tables import TextColumns, column_names, read_table, read_text_rows
 
 TABLES = [range(500), pytest.param(range(500, 2000), marks=pytest.mark.slow)]  # seeds
 WORDS = ["A", "man", "eats", "food", "the", "dog's", "barks;", "isn't", "3,5", "|", "&", "\\", "\\n", "#", "sep=;"]

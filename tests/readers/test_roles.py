@@ -8,7 +8,7 @@ import pytest
 import spacy
 
 from spacy_sbert.readers import PairCorpus
-from spacy_sbert.readers.own_table import find_table
+from spacy_sbert.readers.infer_schema import find_table
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "dog", "ran", "he", "man", "food", "eats"]
 NLI = ("entailment", "neutral", "contradiction")

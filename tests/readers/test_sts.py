@@ -3,7 +3,7 @@ import spacy
 from pipelines import real_data
 
 from spacy_sbert.readers import PairCorpus, convert, pair_doc, read_sts
-from spacy_sbert.readers.sts import starts_as_sts
+from spacy_sbert.readers.datasets import starts_as_sts
 
 LINES = [
     "main-captions\tMSRvid\t2012test\t0001\t5.000\tA plane is taking off.\tAn air plane is taking off.",

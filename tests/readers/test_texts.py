@@ -2,7 +2,7 @@
 
 import pytest
 
-from spacy_sbert.readers.texts import read_document, read_texts
+from spacy_sbert.cli.visualize import read_document, read_texts
 
 
 def test_files_without_columns(tmp_path):

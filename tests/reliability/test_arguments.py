@@ -8,10 +8,11 @@ import spacy
 from counting import parts
 from wrong_settings import MANY, NUMBERS, PROMISE, entry_points, target, validated_functions
 
-from spacy_sbert import bulk, interchange, meta, readers, search, visual
-from spacy_sbert.hooks.most_similar import most_similar
-from spacy_sbert.interchange.distillation import distill_static
-from spacy_sbert.search import texts as of_files
+from spacy_sbert import bulk, meta, readers, search, visual
+from spacy_sbert import hub as interchange
+from spacy_sbert.hub.distillation import distill_static
+from spacy_sbert.pipeline.extensions import most_similar
+from spacy_sbert.search import corpus_search as of_files
 
 TEXT = "A man is eating food. The dog ran fast. He cannot go."
 RNG = numpy.random.default_rng(0)

@@ -19,16 +19,16 @@ from made_stored import Stored
 from made_views import make_views
 
 from spacy_sbert.bulk import encode_file
-from spacy_sbert.bulk.vectors import VectorFile
+from spacy_sbert.bulk.writers import VectorFile
 from spacy_sbert.evaluation import Settings, evaluate_suites
 from spacy_sbert.evaluation.results import read_results
 from spacy_sbert.evaluation.suite import write_json
-from spacy_sbert.files.sealed_json import sealed
+from spacy_sbert.files.serialization import checksummed_json
 from spacy_sbert.files.tables import read_table
 from spacy_sbert.meta.component import SentenceMeta
+from spacy_sbert.meta.fit import VectorCache
 from spacy_sbert.meta.members import PipeMember
 from spacy_sbert.meta.methods import make_estimator
-from spacy_sbert.meta.vector_cache import VectorCache
 from spacy_sbert.search import BinaryVectors, Int8Vectors, VectorIndex, build_ivfpq, identify
 
 PROMISE = "what we saved and was damaged since is refused by name, or gives the same; nothing in it is executed"
@@ -147,7 +147,7 @@ def make_results(folder, sbert):
     data = folder.with_name("results-data")
     write_benchmark(data)
     found = evaluate_suites(HashedSource(), data, ["sts"], settings=Settings(any_count=True), progress_bar=False)
-    write_json(folder / "results.json", sealed(found))
+    write_json(folder / "results.json", checksummed_json(found))
     return Artefact(folder, lambda folder: read_results(folder / "results.json"))
 
 

@@ -19,8 +19,8 @@ from writers import TEXTS, WRITERS, in_time
 
 from spacy_sbert.bulk import encode_file
 from spacy_sbert.evaluation import Settings, evaluate_suites
-from spacy_sbert.meta.fitting import fit_meta
-from spacy_sbert.search.texts import open_index
+from spacy_sbert.meta.component import fit_meta
+from spacy_sbert.search.corpus_search import open_index
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no fork, no limit of a file's size")
 N_PARTS = 16

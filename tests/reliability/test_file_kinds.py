@@ -14,16 +14,16 @@ from made_data import HashedSource, write_benchmark
 from writers import in_time
 
 from spacy_sbert.bulk import encode_file
+from spacy_sbert.cli.visualize import read_document, read_texts
 from spacy_sbert.evaluation import Settings, evaluate, evaluate_suites
 from spacy_sbert.evaluation.results import read_results
-from spacy_sbert.files.arrays import read_arrays
-from spacy_sbert.files.word_counts import read_counts
-from spacy_sbert.meta.corpus import read_sentences
+from spacy_sbert.files.serialization import read_arrays
+from spacy_sbert.files.text_lines import read_counts
+from spacy_sbert.meta.fit import read_sentences
 from spacy_sbert.readers import PairCorpus, convert
 from spacy_sbert.readers.arguments import read_arguments
-from spacy_sbert.readers.texts import read_document, read_texts
 from spacy_sbert.search import BinaryVectors, Int8Vectors
-from spacy_sbert.search.texts import cluster_texts, mine_texts, search_texts
+from spacy_sbert.search.corpus_search import cluster_texts, mine_texts, search_texts
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no FIFOs, and links are not for everyone")
 TARGET = b"of somebody else"

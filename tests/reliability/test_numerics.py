@@ -13,26 +13,24 @@ from scipy import special
 from thinc.types import Ragged
 
 from spacy_sbert import similarity
-from spacy_sbert.layers.dense import ACTIVATIONS, Dense
-from spacy_sbert.layers.pooling import POOLING, make_pooling
-from spacy_sbert.layers.unit_length import unit_length
+from spacy_sbert.losses import _common as distances
+from spacy_sbert.losses._common import cross_entropy, log_sum_exp, rank_pairs, softmax
 from spacy_sbert.losses.angle import AnglELoss
 from spacy_sbert.losses.batch_hard_triplet import BatchHardTripletLoss
-from spacy_sbert.losses.cached_multiple_negatives_ranking import CachedMultipleNegativesRankingLoss
-from spacy_sbert.losses.contrastive import ContrastiveLoss
+from spacy_sbert.losses.contrastive import ContrastiveLoss, OnlineContrastiveLoss
 from spacy_sbert.losses.cosent import CoSENTLoss
 from spacy_sbert.losses.cosine_similarity import CosineSimilarityLoss
-from spacy_sbert.losses.distillation import DistillationLoss
+from spacy_sbert.losses.distillation import DistillationLoss, ProjectedDistillationLoss
 from spacy_sbert.losses.matryoshka import MatryoshkaLoss
-from spacy_sbert.losses.multiple_negatives_ranking import MultipleNegativesRankingLoss
-from spacy_sbert.losses.online_contrastive import OnlineContrastiveLoss
-from spacy_sbert.losses.parts import distances
-from spacy_sbert.losses.parts.cross_entropy import cross_entropy, log_sum_exp, softmax
-from spacy_sbert.losses.parts.pair_ranking import rank_pairs
-from spacy_sbert.losses.projected_distillation import ProjectedDistillationLoss
+from spacy_sbert.losses.multiple_negatives_ranking import (
+    CachedMultipleNegativesRankingLoss,
+    MultipleNegativesRankingLoss,
+)
 from spacy_sbert.losses.softmax import SoftmaxLoss
 from spacy_sbert.losses.triplet import TripletLoss
-from spacy_sbert.reranker.losses import binary_cross_entropy, label_cross_entropy, mean_squared_error
+from spacy_sbert.models.heads import ACTIVATIONS, Dense, unit_length
+from spacy_sbert.models.pooling import POOLING, make_pooling
+from spacy_sbert.reranker.objectives import binary_cross_entropy, label_cross_entropy, mean_squared_error
 
 PARTS, QUICK = 20, 2
 PROMISE = "numbers of any size give no NaN and no overflow, but what float64 gives"

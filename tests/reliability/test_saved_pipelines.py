@@ -17,7 +17,7 @@ from damaging import damages, judge
 from pipelines import INSTALLED
 from spacy.language import Language
 
-from spacy_sbert.files.sealed_states import MARK
+from spacy_sbert.files.serialization import MARK
 
 TEXT = "A man is eating food. He cannot go."
 PAIR = ("the cat sat", "the dog ran fast")
@@ -142,7 +142,7 @@ def test_flips_and_cuts_in_bytes(part, make, counted):
 @pytest.mark.parametrize("part", parts(10))
 def test_encoder_in_another_pipe(part, make_nlp, counted):
     """What stands in a tagger after replace_listeners, or was saved in any Thinc model."""
-    from spacy_sbert.encoder.shim import TransformerShim
+    from spacy_sbert.models.shim import TransformerShim
 
     nlp = make_nlp()
     expected = answer(nlp)

@@ -13,10 +13,10 @@ from spacy.util import registry
 from thinc.api import reduce_mean
 from wrong_settings import MANY, PROMISE, ROOT, entry_points, target
 
+from spacy_sbert.architectures import sentence_listener
 from spacy_sbert.losses.cosine_similarity import CosineSimilarityLoss
-from spacy_sbert.models import sentence_listener
+from spacy_sbert.models.spans import sentence_spans
 from spacy_sbert.readers import PairCorpus
-from spacy_sbert.spans.sentence_spans import sentence_spans
 from spacy_sbert.training.batchers import batch_mixed
 
 RIGHT_FACTORS = {"zero", "one and a half", *MANY}  # a finite factor; a loss that is not finite is refused in training

@@ -18,7 +18,7 @@ from spacy.util import fix_random_seed
 from thinc.api import Adam
 from transformers import AutoTokenizer, DistilBertConfig, DistilBertModel, DistilBertTokenizerFast
 
-from spacy_sbert.encoder.concurrency import TrainedElsewhereError
+from spacy_sbert.models.engine.concurrency import TrainedElsewhereError
 
 WORDS = ["a", "man", "is", "eating", "food", "someone", "having", "meal", "the", "cat", "sat", "on", "mat", "he", "go"]
 DROPOUT = {"bert": {"hidden_dropout_prob": 0.3}, "distilbert": {"dropout": 0.3}}

@@ -25,8 +25,8 @@ from spacy.pipeline.functions import DocCleaner
 from spacy.tokens import Doc, DocBin, Span
 
 from spacy_sbert import restore
-from spacy_sbert.hooks import hooks
-from spacy_sbert.hooks.doc_vectors import PREFIX
+from spacy_sbert.pipeline import user_hooks as hooks
+from spacy_sbert.pipeline.doc_vectors import PREFIX
 
 WHOLE = "a Doc that was copied, stored or sent has the vectors that it had, or says that it has not"
 JOINED = "a cut or joined Doc has the vectors of the text that is there, or an error names what has none"

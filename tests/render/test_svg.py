@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from spacy_sbert.render.svg import Axis, svg, text
+from spacy_sbert.render.plots import Axis, svg, text
 
 EVIL = "a|b <script>alert(1)</script> \"x\" 'y' & \u202e\ud83d\n"
 

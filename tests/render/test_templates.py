@@ -9,7 +9,7 @@ import pytest
 from jinja2 import UndefinedError
 
 import spacy_sbert
-from spacy_sbert.render.templates import render
+from spacy_sbert.render.document import render
 
 EVIL = "</title><script>alert(1)</script> \"x\" 'y' & \u202e\ud83d\n"
 PACKAGE = Path(spacy_sbert.__file__).parent
@@ -36,8 +36,8 @@ def test_templates_in_a_zip_archive(tmp_path):
     script = """
 import numpy
 from spacy_sbert.render.document import Document
-from spacy_sbert.render.html import html
-from spacy_sbert.visual.picture import Picture
+from spacy_sbert.render.document import html
+from spacy_sbert.visual.page import Picture
 assert ".zip" in html.__code__.co_filename, html.__code__.co_filename
 assert "<h1>A</h1>" in html(Document("A", [], [], []))
 drawn = {"columns": [], "rows": [], "bar": [], "marks": [("0", 0.0)], "zero": "0", "below": False}

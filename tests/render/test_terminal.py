@@ -1,7 +1,6 @@
 """Reports in a terminal: tables of a fixed width, without markup."""
 
-from spacy_sbert.render.document import Cell, Document, Table
-from spacy_sbert.render.terminal import terminal
+from spacy_sbert.render.document import Cell, Document, Table, terminal
 
 SCORES = Table(
     "Scores", ("Model", "Kind", "A", "Longer"), [("one", "x", Cell("1.00", (1,)), "2.00"), ("two", "y", "-", "3.5")]

@@ -7,8 +7,8 @@ import pytest
 import torch
 from gradients import finite_differences, relative_error
 
-from spacy_sbert.reranker.activation import sigmoid
-from spacy_sbert.reranker.losses import binary_cross_entropy, label_cross_entropy, mean_squared_error
+from spacy_sbert.reranker.objectives import binary_cross_entropy, label_cross_entropy, mean_squared_error
+from spacy_sbert.reranker.shim import sigmoid
 
 RNG = numpy.random.default_rng(0)
 LOGITS = RNG.normal(size=(5, 1), scale=3)

@@ -12,10 +12,10 @@ from sentence_transformers import CrossEncoder
 from transformers import AutoTokenizer, BertTokenizer
 from transformers.models.bert.modeling_bert import BertForSequenceClassification
 
-from spacy_sbert.encoder.resolve import resolve
-from spacy_sbert.encoder.settings import read_settings
+from spacy_sbert.models.hub import resolve
+from spacy_sbert.models.sbert_config import read_settings
 from spacy_sbert.reranker import Ranked
-from spacy_sbert.reranker.tokenizer import PairTokenizer
+from spacy_sbert.reranker.shim import PairTokenizer
 
 WORDS = [
     "a",
@@ -140,7 +140,7 @@ def test_scores_are_the_same_whatever_the_batches(make_reranker, make_classifier
     assert reranker_of(make_reranker(make_classifier(3))).score_pairs(iter([])).shape == (0, 3)
     assert reranker_of(make_reranker()).rank("a", []) == []
     whole = reranker_of(make_reranker()).score_pairs(PAIRS)
-    monkeypatch.setattr("spacy_sbert.reranker.texts.WINDOW", 7)
+    monkeypatch.setattr("spacy_sbert.reranker.component.WINDOW", 7)
     parts = reranker_of(make_reranker(model={"max_batch_items": 30})).score_pairs(pair for pair in PAIRS)
     assert numpy.allclose(whole, parts, atol=1e-6)
 

@@ -14,7 +14,7 @@ from thinc.api import Adam
 
 from spacy_sbert.evaluation import evaluate
 from spacy_sbert.readers import example_doc
-from spacy_sbert.readers.docs import make_example as as_example
+from spacy_sbert.readers.examples import make_example as as_example
 
 ROOT = Path(__file__).parent.parent.parent
 PIPE = "sbert_reranker"

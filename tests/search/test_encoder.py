@@ -6,11 +6,11 @@ import numpy
 import pytest
 import spacy
 
-from spacy_sbert.bulk.identity import describe
-from spacy_sbert.component.upstream import find_transformer
-from spacy_sbert.meta.fitting import fit_meta
+from spacy_sbert.bulk.checkpoint_dir import describe
+from spacy_sbert.meta.component import fit_meta
+from spacy_sbert.models.fingerprint import pipeline_digest
+from spacy_sbert.pipeline.listeners import find_transformer
 from spacy_sbert.search import identify
-from spacy_sbert.vectors.identity import pipeline_digest
 
 
 def identity(nlp):

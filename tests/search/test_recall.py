@@ -2,7 +2,8 @@
 
 import numpy
 
-from spacy_sbert.search import first_found, recall
+from spacy_sbert.search import exact as recall
+from spacy_sbert.search import first_found
 
 EXACT = numpy.array([[1, 2, 3, 4], [5, 6, 7, 8]])
 

@@ -3,7 +3,8 @@
 import numpy
 import pytest
 
-from spacy_sbert.search import hierarchical_clusters, similar_groups
+from spacy_sbert.search import clustering as similar_groups
+from spacy_sbert.search import hierarchical_clusters
 
 
 @pytest.mark.parametrize("block_bytes", [4, 100, 2**23])

@@ -5,7 +5,8 @@ import tracemalloc
 import numpy
 import pytest
 
-from spacy_sbert.search import most_similar_pairs, pairs_above, similar_pairs
+from spacy_sbert.search import most_similar_pairs, pairs_above
+from spacy_sbert.search import paraphrase_mining as similar_pairs
 from spacy_sbert.similarity import cosine
 
 RNG = numpy.random.default_rng(0)

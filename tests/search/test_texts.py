@@ -8,18 +8,12 @@ import numpy
 import pytest
 
 from spacy_sbert.files.tables import read_table
-from spacy_sbert.search import (
-    VectorIndex,
-    communities,
-    hierarchical_clusters,
-    identify,
-    kmeans_clusters,
-    most_similar_pairs,
-    nearest,
-)
-from spacy_sbert.search import texts as module
+from spacy_sbert.search import VectorIndex, hierarchical_clusters, identify, kmeans_clusters, most_similar_pairs
+from spacy_sbert.search import clustering as communities
+from spacy_sbert.search import corpus_search as module
+from spacy_sbert.search import exact as nearest
 from spacy_sbert.search.corpus import Corpus, read_corpus
-from spacy_sbert.search.texts import cluster_texts, mine_texts, search_texts, write_table
+from spacy_sbert.search.corpus_search import cluster_texts, mine_texts, search_texts, write_table
 
 TEXTS = ["A man is eating food.", "The cat sat on the mat.", "He cannot go.", "The dog ran fast.", "the dog ran", "he"]
 

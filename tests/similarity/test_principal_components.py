@@ -3,7 +3,7 @@
 import numpy
 import pytest
 
-from spacy_sbert.similarity.principal_components import components_of_covariance, positive, principal_components
+from spacy_sbert.similarity import components_of_covariance, flip_signs, principal_components
 
 RNG = numpy.random.default_rng(0)
 SHAPES = [(50, 8), (5, 40), (3, 3), (1, 4), (7, 1)]
@@ -29,7 +29,7 @@ def test_as_scikit_learn(shape):
     rows = RNG.normal(size=shape)
     theirs = decomposition.PCA(2, svd_solver="full").fit(rows)
     _, ours = principal_components(rows)
-    numpy.testing.assert_allclose(positive(ours.axes[:2]), positive(theirs.components_), atol=1e-10)
+    numpy.testing.assert_allclose(flip_signs(ours.axes[:2]), flip_signs(theirs.components_), atol=1e-10)
     numpy.testing.assert_allclose(ours.variances[:2], theirs.explained_variance_, atol=1e-12)
 
 
@@ -41,12 +41,12 @@ def test_both_ways_agree(shape):
     rank = min(shape[0] - 1, shape[1])
     assert of_rows.rank == of_covariance.rank == rank
     numpy.testing.assert_allclose(of_covariance.variances[:rank], of_rows.variances[:rank], atol=1e-10)
-    numpy.testing.assert_allclose(positive(of_covariance.axes[:rank]), positive(of_rows.axes[:rank]), atol=1e-7)
+    numpy.testing.assert_allclose(flip_signs(of_covariance.axes[:rank]), flip_signs(of_rows.axes[:rank]), atol=1e-7)
 
 
 def test_signs():
     axes = numpy.array([[0.0, -2.0, 1.0], [3.0, -3.0, 0.0], [0.0, 0.0, 0.0]])
-    assert positive(axes).tolist() == [[0.0, 2.0, -1.0], [3.0, -3.0, 0.0], [0.0, 0.0, 0.0]]
+    assert flip_signs(axes).tolist() == [[0.0, 2.0, -1.0], [3.0, -3.0, 0.0], [0.0, 0.0, 0.0]]
 
 
 def test_rows_that_do_not_vary_have_no_components():

@@ -7,9 +7,9 @@ import numpy
 import pytest
 import spacy
 
-from spacy_sbert.component.heads import find_heads
-from spacy_sbert.meta.fitting import fit_meta
-from spacy_sbert.vectors.identity import config_state, encoder_digest, pipeline_digest, tokenizer_state
+from spacy_sbert.meta.component import fit_meta
+from spacy_sbert.models.fingerprint import config_state, encoder_digest, pipeline_digest, tokenizer_state
+from spacy_sbert.pipeline.text_pipe import find_heads
 
 TEXTS = ["A man is eating food.", "The cat sat on the mat.", "a dog"]
 DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 4, "activation": "tanh"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spacy_sbert.visual.colours import (
+from spacy_sbert.visual.page import (
     DARK,
     DARK_LABELS,
     LIGHT,

@@ -8,7 +8,7 @@ from spacy.tokens import DocBin
 
 from spacy_sbert import visual
 from spacy_sbert.similarity import cosine
-from spacy_sbert.visual.colours import STEPS, step
+from spacy_sbert.visual.page import STEPS, step
 
 TEXTS = ["A man is eating food.", "Someone is having a meal.", "The cat sat on the mat.", "He cannot go."]
 

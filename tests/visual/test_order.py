@@ -11,7 +11,7 @@ from scipy.cluster import hierarchy
 
 from spacy_sbert import visual
 from spacy_sbert.similarity import unit_length
-from spacy_sbert.visual.order import similarity_order
+from spacy_sbert.visual.heatmap import similarity_order
 
 ANGLES = (0.0, 2.0, 0.1, 2.1, 0.2)  # two groups, in turn
 DOCS = [made(f"Text {angle}.", [numpy.cos(angle), numpy.sin(angle)]) for angle in ANGLES]

@@ -8,7 +8,7 @@ from made_pages import NLP, data_of, made, read
 
 from spacy_sbert import visual
 from spacy_sbert.visual import scatter
-from spacy_sbert.visual.marks import MOST_LABELS, kind, outline
+from spacy_sbert.visual.labels import MOST_LABELS, kind, outline
 from spacy_sbert.visual.projection import pca
 
 RNG = numpy.random.default_rng(0)

@@ -8,8 +8,7 @@ import spacy
 from made_pages import data_of, made
 
 from spacy_sbert import visual
-from spacy_sbert.visual.labels import on_map
-from spacy_sbert.visual.terms import class_terms, words_of
+from spacy_sbert.visual.labels import class_terms, on_map, words_of
 
 TEXTS = [
     "The coins are on the market.",

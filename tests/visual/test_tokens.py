@@ -8,7 +8,7 @@ from spacy.tokens import Doc
 
 from spacy_sbert import visual
 from spacy_sbert.similarity import cosine
-from spacy_sbert.visual.tokens import MOST
+from spacy_sbert.visual.token_heatmap import MOST
 
 TEXTS = ["A man is eating food.", "The cat sat."]
 

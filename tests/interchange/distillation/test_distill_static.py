@@ -14,11 +14,11 @@ from spacy.training import Example
 from thinc.api import Adam
 from transformers import AutoTokenizer, BertModel, BertTokenizerFast
 
-from spacy_sbert.component.upstream import find_table
-from spacy_sbert.interchange.distillation import distill_static
+from spacy_sbert.hub.distillation import distill_static
+from spacy_sbert.pipeline.listeners import find_static_embedding
 from spacy_sbert.readers import read_sts
-from spacy_sbert.readers.docs import example_doc
-from spacy_sbert.similarity.correlation import spearman
+from spacy_sbert.readers.examples import example_doc
+from spacy_sbert.similarity import spearman
 
 WORDS = ["a", "man", "is", "eating", "food", "the", "cat", "sat", "mat", "he", "go", "dog", "ran", "fast"]
 WORDS += ["zebra", "ox"]
@@ -29,7 +29,7 @@ WHOLE = ["ox", "zebra"]  # the words that the teacher cuts, and that are seen fi
 
 
 def table_of(nlp):
-    return find_table(nlp.get_pipe("sbert").model).get_param("E")
+    return find_static_embedding(nlp.get_pipe("sbert").model).get_param("E")
 
 
 def projection_of(nlp):
@@ -87,7 +87,7 @@ def test_the_table_is_that_of_the_formula(make_nlp, tiny_bert, encoder, size):
 
 
 def word_id(nlp, word):
-    return json.loads(find_table(nlp.get_pipe("sbert").model).attrs["tokenizer"])["model"]["vocab"][word]
+    return json.loads(find_static_embedding(nlp.get_pipe("sbert").model).attrs["tokenizer"])["model"]["vocab"][word]
 
 
 def test_the_same_bytes_twice(make_nlp):
@@ -117,7 +117,7 @@ def test_training_after_distillation(make_nlp):
         batch.append(Example(predicted, reference))
     table, axes, optimizer = table_of(nlp).copy(), projection_of(nlp).copy(), Adam(0.05)
     losses = [nlp.update(batch, sgd=optimizer)["sbert"] for _ in range(40)]
-    ids = find_table(nlp.get_pipe("sbert").model).wordpiece_tokenizer(texts, offsets=False).ids
+    ids = find_static_embedding(nlp.get_pipe("sbert").model).wordpiece_tokenizer(texts, offsets=False).ids
     moved = (table_of(nlp) != table).any(axis=1)
     assert moved[ids].all() and moved.sum() == len(set(ids))
     assert numpy.array_equal(projection_of(nlp), axes) and losses[-1] < losses[0] / 2
@@ -132,7 +132,9 @@ def test_teacher_that_lower_cases(tiny_bert, make_nlp, tmp_path):
     (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 24, "do_lower_case": True}))
     upper = [text.upper() for text in TEXTS]
     nlp = distill_static(make_nlp("own", name=folder), upper, size=6)
-    assert json.loads(find_table(nlp.get_pipe("sbert").model).attrs["tokenizer"])["model"]["vocab"].keys() > {*WHOLE}
+    assert json.loads(find_static_embedding(nlp.get_pipe("sbert").model).attrs["tokenizer"])["model"][
+        "vocab"
+    ].keys() > {*WHOLE}
     given = nlp.get_pipe("sbert").encode(["A Zebra sat", "a zebra sat"])
     assert numpy.array_equal(*given) and given.any()
     expected = distill_static(make_nlp("own"), TEXTS, size=6)

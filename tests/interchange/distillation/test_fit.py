@@ -7,9 +7,15 @@ import pytest
 from scipy import sparse
 from transformers import AutoTokenizer
 
-from spacy_sbert.encoder.table_source import without_special_tokens
-from spacy_sbert.interchange.distillation.fit import frequency_weights, least_squares, principal_axes, wordpiece_counts
-from spacy_sbert.interchange.distillation.vocabulary import frequent_words, with_words
+from spacy_sbert.hub.distillation import (
+    frequency_weights,
+    frequent_words,
+    least_squares,
+    principal_axes,
+    with_words,
+    wordpiece_counts,
+)
+from spacy_sbert.models.static_embedding import without_special_tokens
 
 RNG = numpy.random.default_rng(3)
 

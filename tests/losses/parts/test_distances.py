@@ -2,7 +2,7 @@ import numpy
 import pytest
 from gradients import finite_differences, relative_error
 
-from spacy_sbert.losses.parts.distances import DISTANCES, farness, paired_cosine
+from spacy_sbert.losses._common import DISTANCES, paired_cosine, pairwise_distances
 from spacy_sbert.similarity import euclidean, manhattan
 
 RNG = numpy.random.default_rng(12)
@@ -31,7 +31,7 @@ def test_euclidean_and_manhattan_are_the_shared_ones():
 
 @pytest.mark.parametrize("distance", DISTANCES)
 def test_farness_orders_as_the_distance(distance):
-    far = farness(U, distance)
+    far = pairwise_distances(U, distance)
     rows, columns = numpy.indices(far.shape)
     distances = DISTANCES[distance](U[rows.ravel()], U[columns.ravel()])[0].reshape(far.shape)
     off_diagonal = ~numpy.eye(5, dtype=bool)

@@ -1,0 +1,313 @@
+"""Architectures that a config can name: sentence encoders, their transformers and listeners."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from spacy.tokens import Doc
+from spacy.util import SimpleFrozenDict, registry
+from thinc.api import Model, chain
+from thinc.types import Floats2d, Ragged
+
+from .models.listener import SentenceListener, TransformerOutput, with_own_listener
+from .models.options import Overflow, Precision, TransformerConfig
+from .models.sentence_encoder import SentenceEncoder, listening_encoder
+from .models.sentence_encoder import sentence_encoder as build_encoder
+from .models.sentence_pooling import SentencePooling
+from .models.spacy_transformers import check_installed, is_a, is_installed
+from .models.static_embedding import StaticEmbedding
+from .models.tok2vec_encoder import Tok2VecEncoder
+from .models.tokenization import Prompts
+from .models.transformer import SpanTransformer
+from .validation import Name, NonNegative, NonNegativeFloat, Width, WidthOrOff, validated
+
+POOLED_AFTER_PROMPT = {"mean", "max", "mean_sqrt_len", "lasttoken"}
+DEFAULT_NAME = "sentence-transformers/all-MiniLM-L6-v2"
+SENTENCE_SPANS = SimpleFrozenDict({"@span_getters": "spacy-sbert.sentence_spans.v1"})
+SENTENCE_LISTENER = SimpleFrozenDict({"@architectures": "spacy-sbert.SentenceListener.v1"})
+NO_SETTINGS: dict[str, Any] = SimpleFrozenDict()
+
+
+@registry.architectures("spacy-sbert.SentenceEncoder.v1")
+@validated
+def sentence_encoder(
+    name: Name = DEFAULT_NAME,
+    *,
+    pooling: str = "mean",
+    normalize: bool | Literal["auto"] = "auto",
+    get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
+    max_batch_items: NonNegative = 0,
+    dense: Model[Floats2d, Floats2d] | None = None,
+    truncate_dim: WidthOrOff = 0,
+    prompts: dict[str, str] = NO_SETTINGS,
+    default_prompt_name: str | None = None,
+    include_prompt: bool = True,
+    tokenizer_config: dict[str, Any] = NO_SETTINGS,
+    transformer_config: dict[str, Any] = NO_SETTINGS,
+    trust_remote_code: bool = False,
+    overflow: Overflow = "truncate",
+    precision: Precision = "float32",
+    gradient_checkpointing: bool = False,
+    mini_batch_size: NonNegative = 0,
+    frozen: Sequence[str] = (),
+    max_grad_norm: NonNegativeFloat = 0.0,
+    mixed_precision: bool = False,
+    grad_scaler_config: dict[str, Any] = NO_SETTINGS,
+) -> SentenceEncoder:
+    """A sentence encoder with a transformer of its own.
+
+    name (str): any Hugging Face encoder: a folder, or a name that is looked for in the hub's cache, in installed
+        packages and on the hub.
+    pooling (str): "mean", "max", "cls", "mean_sqrt_len", "weightedmean" or "lasttoken"; several, joined with "+", are
+        concatenated: "cls+mean".
+    normalize (bool or "auto"): whether vectors get unit length; "auto" as the encoder's modules.json says.
+    overflow (str): "truncate" cuts rows at the encoder's limit, "windows" averages over windows of them, weighted by
+        the wordpieces in each.
+    get_spans (Callable): which stretches of a Doc are rows: spacy-sbert.sentence_spans.v1.
+    max_batch_items (int): the most wordpieces in a forward pass in use, padding included; 0 for what suits the device.
+    dense (Model): from pooled vectors to others, before they are normalised: spacy-sbert.Dense.v1, or several in
+        Thinc's chain.v1.
+    truncate_dim (int): how many dimensions of the vectors are kept, after they were normalised, as
+        sentence-transformers does it; 0 for all, or as many as the encoder's folder says.
+    prompts (dict): what is put before texts, by name: {"query": "query: "}, beside those that the folder names.
+    default_prompt_name (str): the prompt of texts for which nobody asks for another; "" for none, None for that of the
+        folder, if it names one.
+    include_prompt (bool): whether the wordpieces of a prompt are pooled with those of the text.
+    tokenizer_config to grad_scaler_config: see TransformerConfig.
+    RETURNS (Model): from Docs to one EncodedDoc each. The weights are loaded on first use.
+    RAISES (ValueError): for an unknown pooling, normalize or overflow, a negative truncate_dim, and where
+        include_prompt = false has no meaning.
+    SOURCE: Reimers and Gurevych 2019, section 3.
+    """
+    if not include_prompt and not POOLED_AFTER_PROMPT.issuperset(pooling.split("+")):
+        raise ValueError(
+            "include_prompt = false leaves the first wordpieces out, which has no one meaning with pooling = "
+            f"'{pooling}': expected {', '.join(sorted(POOLED_AFTER_PROMPT))}."
+        )
+    options = TransformerConfig(
+        tokenizer_config=tokenizer_config,
+        transformer_config=transformer_config,
+        trust_remote_code=trust_remote_code,
+        overflow=overflow,
+        precision=precision,
+        gradient_checkpointing=gradient_checkpointing,
+        mini_batch_size=mini_batch_size,
+        frozen=frozen,
+        max_grad_norm=max_grad_norm,
+        mixed_precision=mixed_precision,
+        grad_scaler_config=grad_scaler_config,
+    )
+    own = Prompts(prompts, default_prompt_name, include_prompt)
+    transformer = SpanTransformer(name, get_spans, options, max_batch_items=max_batch_items, prompts=own)
+    return build_encoder(transformer, _pooling(pooling, normalize, dense, truncate_dim))
+
+
+@registry.architectures("spacy-sbert.SharedSentenceEncoder.v1")
+@validated
+def shared_sentence_encoder(
+    pooling: str = "mean",
+    normalize: bool | Literal["auto"] = "auto",
+    tok2vec: Model = SENTENCE_LISTENER,  # type: ignore[assignment]
+    dense: Model[Floats2d, Floats2d] | None = None,
+    truncate_dim: WidthOrOff = 0,
+    get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
+) -> SentenceEncoder:
+    """A sentence encoder that listens to the pipeline's `transformer` or `curated_transformer`, and adds no forward
+    pass.
+
+    A `curated_transformer` reads whole Docs, in strides, and gives no states of special tokens: sentences, and the
+    members of a pair, are read in the context of their Doc, a mean is one of the wordpieces of the text, and "cls" is
+    the first of these. `normalize = "auto"` follows the folder in its [initialize] encoder_loader, if it is known.
+
+    pooling, normalize, dense, truncate_dim: see spacy-sbert.SentenceEncoder.v1.
+    tok2vec (Model): the listener, spacy-sbert.SentenceListener.v1, which hears whichever transformer stands before the
+        pipe, or spacy-curated-transformers.LastTransformerLayerListener.v1; after `nlp.replace_listeners` a
+        transformer. The name is the one under which spaCy looks for listeners.
+    get_spans (Callable): which stretches of a Doc are rows, where a `curated_transformer` is heard:
+        spacy-sbert.sentence_spans.v1. Another transformer has its own get_spans.
+    RETURNS (Model): from Docs to one EncodedDoc each.
+    RAISES (ValueError): for an unknown pooling or normalize, a negative truncate_dim, or a listener that hears more
+        layers than the last.
+    """
+    if is_a(tok2vec, "TransformerModel"):  # a copy, in place of the listener to it
+        from spacy_transformers.layers import split_trf_batch
+
+        source: Model = chain(tok2vec, split_trf_batch())
+    else:
+        source = with_own_listener(tok2vec)
+    return listening_encoder(source, _pooling(pooling, normalize, dense, truncate_dim), get_spans)
+
+
+@registry.architectures("spacy-sbert.Tok2VecSentenceEncoder.v1")
+@validated
+def tok2vec_sentence_encoder(
+    tok2vec: Model,
+    *,
+    pooling: str = "mean",
+    normalize: bool = False,
+    get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
+    dense: Model[Floats2d, Floats2d] | None = None,
+    truncate_dim: WidthOrOff = 0,
+) -> SentenceEncoder:
+    """A sentence encoder over a token-to-vector model of spaCy: its units are tokens, white space left out.
+
+    tok2vec (Model): from Docs to float (tokens, width) each: spacy.Tok2Vec.v2, spacy.HashEmbedCNN.v2 and the like, of
+        its own, or a listener: spacy.Tok2VecListener.v1, or to a `curated_transformer` the LastTransformerLayerListener
+        or ScalarWeightingListener of spacy-curated-transformers. With a model of its own each row is read by itself; a
+        listener hears whole Docs, so that sentences, and the members of a pair, are read in context.
+    get_spans (Callable): which stretches of a Doc are rows: spacy-sbert.sentence_spans.v1.
+    pooling, dense, truncate_dim: see spacy-sbert.SentenceEncoder.v1; "cls" is the first token.
+    normalize (bool): whether vectors get unit length.
+    RETURNS (Model): from Docs to one EncodedDoc each.
+    RAISES (ValueError): for an unknown pooling, or a negative truncate_dim.
+    """
+    return build_encoder(Tok2VecEncoder(tok2vec, get_spans), _pooling(pooling, normalize, dense, truncate_dim))
+
+
+@registry.architectures("spacy-sbert.StaticSentenceEncoder.v1")
+@validated
+def static_sentence_encoder(
+    name: Name = DEFAULT_NAME,
+    *,
+    width: Width = 256,
+    pooling: str = "mean",
+    normalize: bool = False,
+    get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
+    dense: Model[Floats2d, Floats2d] | None = None,
+    truncate_dim: WidthOrOff = 0,
+) -> SentenceEncoder:
+    """A sentence encoder that is a table with a vector for each wordpiece: no transformer, no context, no limit.
+
+    name (str): a static encoder of sentence-transformers or model2vec, or a transformer, of which the tokenizer alone
+        is taken; looked for as spacy-sbert.SentenceEncoder.v1 does. nlp.initialize() draws the table that is missing
+        then; `python -m spacy sbert distill-static` makes one of a teacher.
+    width (int): of the vectors in the table.
+    get_spans (Callable): which stretches of a Doc are rows: spacy-sbert.sentence_spans.v1.
+    pooling, dense, truncate_dim: see spacy-sbert.SentenceEncoder.v1; there are no special tokens, "cls" is the first
+        wordpiece.
+    normalize (bool): whether vectors get unit length.
+    RETURNS (Model): from Docs to one EncodedDoc each.
+    RAISES (ValueError): for an unknown pooling, or a negative truncate_dim.
+    """
+    return build_encoder(StaticEmbedding(name, width, get_spans), _pooling(pooling, normalize, dense, truncate_dim))
+
+
+@registry.architectures("spacy-sbert.SentenceListener.v1")
+@validated
+def sentence_listener(grad_factor: NonNegativeFloat = 1.0, upstream: Name = "*") -> Model[list[Doc], TransformerOutput]:
+    """Listen to a `transformer` or `curated_transformer` component that stands earlier in the pipeline.
+
+    A `transformer` needs spacy-transformers.
+
+    grad_factor (float): factor on the gradient that goes to the transformer; 0 keeps it as it is.
+    upstream (str): the component's name, "*" for any.
+    """
+    if not is_installed():  # then it can be a curated transformer alone
+        return SentenceListener(upstream, grad_factor)
+    from .models.listener import TransformerSentenceListener
+
+    return TransformerSentenceListener(upstream, grad_factor)
+
+
+@registry.architectures("spacy-sbert.TransformerModel.v1")
+@validated
+def transformer_model(
+    name: Name = DEFAULT_NAME,
+    get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
+    *,
+    tokenizer_config: dict[str, Any] = NO_SETTINGS,
+    transformer_config: dict[str, Any] = NO_SETTINGS,
+    trust_remote_code: bool = False,
+    overflow: Overflow = "truncate",
+    precision: Precision = "float32",
+    gradient_checkpointing: bool = False,
+    mini_batch_size: NonNegative = 0,
+    frozen: Sequence[str] = (),
+    max_grad_norm: NonNegativeFloat = 0.0,
+    mixed_precision: bool = False,
+    grad_scaler_config: dict[str, Any] = NO_SETTINGS,
+) -> Model[list[Doc], Any]:
+    """The model of a `transformer` component whose output a sentence encoder can share: a drop-in for
+    spacy-transformers.TransformerModel.v3, with the same output.
+
+    name, overflow, trust_remote_code, precision, gradient_checkpointing, mini_batch_size, frozen, max_grad_norm: see
+        spacy-sbert.SentenceEncoder.v1.
+    get_spans (Callable): which stretches of a Doc are rows; spacy-sbert.sentence_spans.v1 for sentence vectors.
+    tokenizer_config, transformer_config, mixed_precision, grad_scaler_config: as in spacy-transformers.
+    RETURNS (Model): from Docs to a FullTransformerBatch.
+    RAISES (ImportError): if spacy-transformers is not installed.
+    """
+    check_installed("spacy-sbert.TransformerModel.v1")
+    from .models.listener import SharedTransformer
+
+    options = TransformerConfig(
+        tokenizer_config=tokenizer_config,
+        transformer_config=transformer_config,
+        trust_remote_code=trust_remote_code,
+        overflow=overflow,
+        precision=precision,
+        gradient_checkpointing=gradient_checkpointing,
+        mini_batch_size=mini_batch_size,
+        frozen=frozen,
+        max_grad_norm=max_grad_norm,
+        mixed_precision=mixed_precision,
+        grad_scaler_config=grad_scaler_config,
+    )
+    return SharedTransformer(name, get_spans, options)
+
+
+@registry.architectures("spacy-sbert.Tok2VecTransformer.v1")
+@validated
+def tok2vec_transformer(
+    pooling: Model[Ragged, Floats2d],
+    grad_factor: NonNegativeFloat = 1.0,
+    name: Name = DEFAULT_NAME,
+    get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
+    *,
+    tokenizer_config: dict[str, Any] = NO_SETTINGS,
+    transformer_config: dict[str, Any] = NO_SETTINGS,
+    trust_remote_code: bool = False,
+    overflow: Overflow = "truncate",
+    precision: Precision = "float32",
+    gradient_checkpointing: bool = False,
+    mini_batch_size: NonNegative = 0,
+    frozen: Sequence[str] = (),
+    max_grad_norm: NonNegativeFloat = 0.0,
+    mixed_precision: bool = False,
+    grad_scaler_config: dict[str, Any] = NO_SETTINGS,
+) -> Model[list[Doc], list[Floats2d]]:
+    """A transformer as the token-to-vector layer of one component: what `nlp.replace_listeners` leaves in a ner or
+    textcat that listened to spacy-sbert.TransformerModel.v1.
+
+    pooling (Model): from the wordpieces of each token to its vector.
+    grad_factor (float): factor on the gradient that goes to the transformer.
+    The others: see spacy-sbert.TransformerModel.v1.
+    RAISES (ImportError): if spacy-transformers is not installed.
+    """
+    check_installed("spacy-sbert.Tok2VecTransformer.v1")
+    from spacy_transformers.layers import split_trf_batch, trfs2arrays
+
+    from .models.listener import SharedTransformer
+
+    options = TransformerConfig(
+        tokenizer_config=tokenizer_config,
+        transformer_config=transformer_config,
+        trust_remote_code=trust_remote_code,
+        overflow=overflow,
+        precision=precision,
+        gradient_checkpointing=gradient_checkpointing,
+        mini_batch_size=mini_batch_size,
+        frozen=frozen,
+        max_grad_norm=max_grad_norm,
+        mixed_precision=mixed_precision,
+        grad_scaler_config=grad_scaler_config,
+    )
+    transformer = SharedTransformer(name, get_spans, options)
+    # A chain in a chain, as replacing the listener leaves it: saved weights are matched by position.
+    return chain(chain(transformer, split_trf_batch()), trfs2arrays(pooling, grad_factor))
+
+
+def _pooling(
+    pooling: str, normalize: bool | str, dense: Model[Floats2d, Floats2d] | None, truncate_dim: int
+) -> SentencePooling:
+    unit = None if normalize == "auto" else bool(normalize)
+    return SentencePooling(pooling, unit, dense=dense, truncate_dim=truncate_dim)

@@ -1,0 +1,104 @@
+"""Pipelines that commands load, and the pipes that they use."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import spacy
+from spacy.language import Language
+from spacy.util import get_installed_models
+
+from ..errors import Errors
+from ..models.options import Precision
+from ..models.text_encoders import set_precision
+from ..pipeline.listeners import is_encoder, nearest_encoder
+from ..pipeline.sbert import SentenceBert, find_sbert
+from ..validation import NonNegative, check
+
+VECTORS, RERANKER = ("sbert", "sbert_meta"), "sbert_reranker"  # factories
+
+
+def load_pipe(
+    pipeline: str | Path | None = None,
+    *,
+    name: str | None = None,
+    precision: Precision | None = None,
+    gpu_ids: Sequence[NonNegative] = (),
+) -> SentenceBert:
+    """Load a pipeline, and find its pipe.
+
+    pipeline (str): a folder or an installed package; or the name or folder of an encoder on this machine, for a blank
+        pipeline with it; None for one with the default encoder.
+    name (str): of the pipe; by default the last.
+    precision (str): "float32", "bfloat16", "float16", "int8", "auto" or "reference"; None as its config says.
+    gpu_ids (Sequence[int]): GPUs it will work on, for "auto".
+    RAISES (ValueError): if there is no such pipe, or no such precision, or no name where vectors are combined from
+        several pipes. (OSError): if there is neither such a pipeline nor such an encoder.
+    """
+    if precision is not None:
+        check("precision", precision, Precision)
+    nlp = _blank(name) if pipeline is None else load_pipeline(str(pipeline), name)
+    pipe = find_pipe(nlp, name)
+    if precision is not None:
+        set_precision(pipe.text_encoder(), precision, gpu_ids)
+    return pipe
+
+
+def find_pipe(nlp: Language, name: str | None = None) -> SentenceBert:
+    """Return the `sbert` pipe that encodes texts: the one of this name, or the last.
+
+    RAISES (ValueError): if there is none, or no name is given and an `sbert_meta` combines several.
+    """
+    combined = [given for given in nlp.pipe_names if nlp.get_pipe_meta(given).factory == "sbert_meta"]
+    if name is None and combined:
+        members = [given for given in nlp.pipe_names if nlp.get_pipe_meta(given).factory == "sbert"]
+        raise ValueError(
+            f"The vectors of this pipeline are combined by '{combined[-1]}' from those of: "
+            f"{', '.join(members) or 'none'}. Files are encoded by a single encoder: expected the name of one "
+            "of them (--pipe, name=). In Python, spacy_sbert.find_meta(nlp).encode(texts) makes an array of "
+            "the combined vectors."
+        )
+    return find_sbert(nlp, name)
+
+
+def answer_with(nlp: Language, name: str, *, also_scores: bool = False) -> None:
+    """Make `doc.vector`, `similarity` and scores those of one pipe, until the pipeline is loaded again.
+
+    name (str): an `sbert` or `sbert_meta` pipe. also_scores (bool): whether it may be an `sbert_reranker`.
+    RAISES (ValueError): if there is no such pipe.
+    """
+    factories = {other: nlp.get_pipe_meta(other).factory for other in nlp.pipe_names}
+    kinds = (*VECTORS, RERANKER) if also_scores else VECTORS
+    if factories.get(name) not in kinds:
+        expected = ", ".join(other for other, factory in factories.items() if factory in kinds) or "none"
+        raise ValueError(
+            f"The pipeline has no {' or '.join(kinds)} pipe named '{name}'. Pipes of this kind: {expected}."
+        )
+    for other, factory in factories.items():
+        if factory in VECTORS:
+            cast(Any, nlp.get_pipe(other)).set_hooks = other == name
+            nlp.get_pipe_config(other)["set_hooks"] = other == name
+        elif factory == RERANKER and other != name:
+            nlp.disable_pipe(other)  # its scores go by the same names
+
+
+def _blank(name: str | None, encoder: str | None = None) -> Language:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sbert", name=name or "sbert", config={"model": {"name": encoder}} if encoder else {})
+    return nlp
+
+
+def load_pipeline(pipeline: str, name: str | None = None) -> Language:
+    """Load a folder or an installed package, or make a blank pipeline with an encoder, as load_pipe does.
+
+    pipeline (str): see load_pipe. name (str): of the pipe in a blank pipeline.
+    RAISES (OSError): if there is neither such a pipeline nor such an encoder.
+    """
+    try:
+        return spacy.load(pipeline)
+    except OSError as error:
+        if not is_encoder(pipeline):
+            near = nearest_encoder(pipeline, get_installed_models())
+            said = {"given": pipeline, "near": f"Did you mean '{near}'? " if near else "", "reason": error}
+            raise OSError(Errors.BULK_NO_PIPELINE.format(**said)) from error
+    return _blank(name, pipeline)

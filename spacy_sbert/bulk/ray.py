@@ -1,0 +1,140 @@
+"""Parts on the machines of a Ray cluster, and texts of a Ray dataset: nothing but what Ray has to be told."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy
+
+from ..models.options import Precision
+from ..validation import NonNegativeFloat, PositiveFloat, check_fields
+from .dataset_encoding import JobSpec, ShardEncoder, ShardResult, WorkerConfig, begin_job
+from .loading import load_pipe
+from .shards import Shard
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where parts are encoded, and by how many workers.
+
+    address (str): of a Ray cluster, "auto" for that of this machine; None for one that begins and ends with the job.
+    workers (tuple): the fewest and the most; each has a pipeline of its own.
+    num_cpus, num_gpus (float): what a worker takes of a machine.
+    """
+
+    address: str | None = None
+    workers: tuple[int, int] = (1, 64)
+    num_cpus: PositiveFloat = 1
+    num_gpus: NonNegativeFloat = 0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    def __call__(self, plan: WorkerConfig, parts: Sequence[Shard], restart: bool) -> Iterator[ShardResult]:
+        """The engine: outcomes in the order in which parts are done.
+
+        RAISES (ImportError): without ray. (ValueError): if a worker is of another kind, with what differs.
+        """
+        ray = _ray()
+        plan = replace(plan, gpu_ids=(0,) if self.num_gpus else ())  # Ray shows a worker its own alone
+        with self._connected(ray):
+            resources = {"num_cpus": self.num_cpus, "num_gpus": self.num_gpus}
+            made_of = ray.get(ray.remote(**resources)(lambda: ShardEncoder(plan).made_of()).remote())
+            job = begin_job(plan.target, made_of, restart=restart)
+            rows = [{"part": json.dumps(asdict(part))} for part in parts]
+            found = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
+                Worker,
+                fn_constructor_kwargs={"plan": plan, "job": job.model_dump()},
+                compute=ray.data.ActorPoolStrategy(min_size=self.workers[0], max_size=self.workers[1]),
+                **resources,
+            )
+            with _own_errors(ray):
+                for row in found.iter_rows():
+                    yield ShardResult.model_validate_json(row["outcome"])
+
+    @contextmanager
+    def _connected(self, ray: Any) -> Iterator[None]:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told what nobody asked to tell
+        was_there = ray.is_initialized()
+        if not was_there:
+            ray.init(address=self.address, log_to_driver=False, logging_level="warning")
+        ray.data.DataContext.get_current().enable_progress_bars = False
+        try:
+            yield
+        finally:
+            if not was_there:
+                ray.shutdown()
+
+
+class Worker:
+    """A ShardEncoder, whose parts and outcomes are rows.
+
+    RAISES (ValueError): if this machine would make other bytes than the job's.
+    """
+
+    def __init__(self, plan: WorkerConfig, job: dict[str, Any]):
+        self._encoder, self._job = ShardEncoder(plan), JobSpec(**job)
+        self._encoder.check(self._job)
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, str]:
+        return {"outcome": self._encoder(Shard(**json.loads(row["part"])), self._job).model_dump_json()}
+
+
+class SbertBatches:
+    """Adds vectors to the batches of a Ray dataset: ds.map_batches(SbertBatches, fn_constructor_kwargs={...}).
+
+    The last bits of a vector depend on the texts of its batch; encode_dataset gives equal bytes for equal files.
+
+    pipeline, name, precision (str): see load_pipe. column (str): of the texts. vector (str): the column to add,
+        float32 (texts, width).
+    options: those of SentenceBert.encode, such as truncate_dim.
+    """
+
+    def __init__(
+        self,
+        pipeline: str | None = None,
+        *,
+        name: str | None = None,
+        precision: Precision | None = None,
+        column: str = "text",
+        vector: str = "vector",
+        **options: Any,
+    ):
+        self._pipe = load_pipe(pipeline, name=name, precision=precision)
+        self._pipe.text_encoder().check_calibrated()
+        self._column, self._vector, self._options = column, vector, options
+
+    def __call__(self, batch: dict[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:
+        """RAISES (ValueError): if the batch has no such column, or one that is no text."""
+        if self._column not in batch:
+            raise ValueError(
+                f"A batch has no column '{self._column}', but {', '.join(batch)}. Name the column of the "
+                "texts: column=..."
+            )
+        return {**batch, self._vector: self._pipe.encode(batch[self._column].tolist(), **self._options)}
+
+
+def _ray() -> Any:
+    try:
+        import ray
+        import ray.data
+    except ImportError as error:
+        raise ImportError("The engine 'ray' needs Ray. Install it: pip install 'spacy-sbert[ray]'.") from error
+    return ray
+
+
+@contextmanager
+def _own_errors(ray: Any) -> Iterator[None]:
+    """What a worker refuses, in place of Ray's account of it."""
+    try:
+        yield
+    except ray.exceptions.RayError as error:
+        cause: BaseException | None = error
+        while cause is not None and not (isinstance(cause, ValueError) and "[sbert-" in str(cause)[:10]):
+            cause = getattr(cause, "cause", None) or cause.__cause__
+        if cause is None:
+            raise
+        raise ValueError(str(cause)) from error

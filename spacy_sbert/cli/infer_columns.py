@@ -1,0 +1,103 @@
+"""How commands read a file of examples: as options say, or a table by what is in it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from wasabi import msg
+
+from .options import Layout
+
+GOLDS = ("score", "label")
+
+
+def reading_of(
+    path: Path, layout: Layout, scored_as: Mapping[str, Any] | None = None, *, shown: bool
+) -> dict[str, Any]:
+    """Return how a file is read, and print in one line what was chosen.
+
+    A table is read by the columns that the pipeline was scored by in training if it has them, else by what is in it;
+    its header, range of scores and missing labels are its own. Other layouts are read as the options say.
+
+    path (Path): the file. layout (Layout): the options.
+    scored_as (Mapping): the reader in the pipeline's config, if there is one. shown (bool): whether a bar is.
+    RETURNS (dict): settings of PairCorpus.
+    RAISES (ValueError): for a table whose columns cannot be told apart, see find_table; without a header, for one whose
+        columns may be others than those in training.
+    """
+    from ..files.tables import TABLES
+    from ..files.text_lines import format_suffix
+    from ..progress import ticking
+    from ..readers.formats import AUTO, TABLE, is_own_table
+    from ..readers.infer_schema import find_table
+
+    if not _has_named_columns(path, layout) and not is_own_table(path, layout.format):
+        if layout.format == AUTO and format_suffix(path) in TABLES:
+            msg.info("Layout found: the STS benchmark's, two texts and a score from 0 to 5 in seven columns")
+        return layout.reading()
+    own = _columns_of(scored_as or {}) if layout.known() == Layout().known() else {}
+    as_trained = bool(own) and _has_columns(path, own)
+    with ticking("Finding the columns", shown=shown):
+        found = find_table(path, **(own if as_trained else layout.known()))
+    columns = found.columns
+    scaled = "" if columns.score is None else f", scores from {columns.min_score:g} to {columns.max_score:g}"
+    unused = f"; not used: {', '.join(found.unused)}" if found.unused else ""
+    skipped = f"; {found.skipped_rows()}" if found.skipped else ""
+    how = "Columns as in its training" if as_trained else "Columns found"
+    msg.info(f"{how}: {', '.join(columns.names)}{scaled}{unused}{skipped}")
+    return {"format": TABLE, **found.reading()}
+
+
+def _columns_of(scored_as: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a reader of tables, as find_table takes them; none if it reads others."""
+    if scored_as.get("format") != "table" or not scored_as.get("members"):
+        return {}
+    golds = {name: scored_as[name] for name in GOLDS if scored_as.get(name)}
+    return {"members": list(scored_as["members"]), "header": scored_as.get("header", True), **golds}
+
+
+def _has_columns(path: Path, own: Mapping[str, Any]) -> bool:
+    """Return whether a table has the columns that the pipeline was scored by in training.
+
+    RAISES (ValueError): if these are without names, and the table has a header, or may have others in their places.
+    """
+    from ..files.delimited import DELIMITED, has_header
+    from ..files.tables import column_names
+    from ..files.text_lines import format_suffix
+    from ..readers.infer_schema import find_table
+
+    wanted = [*own["members"], *(own[gold] for gold in GOLDS if gold in own)]
+    if own["header"] or format_suffix(path) not in DELIMITED:
+        return {*wanted} <= {*column_names(path)}
+    names = column_names(path, header=False)
+    try:
+        found = find_table(path, header=False).columns
+    except ValueError:  # it cannot be told from what is in it: they are the same if there are no others
+        is_same = {*names} == {*wanted}
+    else:
+        is_same = {*found.members} == {*own["members"]} and {*found.names} == {*wanted}
+    if not is_same or has_header(path):
+        gold = "".join(f" --{name} {own[name]}" for name in GOLDS if name in own)
+        options = f"--no-header --members {','.join(own['members'])}{gold}"
+        raise ValueError(
+            f"The pipeline was trained on tables without a header, and {path} has one, or other columns. If "
+            f"its columns are the same, give {options}; otherwise name them with --members and --score or "
+            "--label."
+        )
+    return True
+
+
+def _has_named_columns(path: Path, layout: Layout) -> bool:
+    """Return whether a file is a table as it has a column that an option names, or as --no-header says."""
+    from ..files.delimited import DELIMITED, read_delimited
+    from ..files.text_lines import format_suffix
+    from ..readers.formats import AUTO
+
+    if layout.format != AUTO or format_suffix(path) not in DELIMITED:
+        return False
+    if not layout.header:
+        return True
+    known = layout.known()
+    names = {*known.get("members", ()), *(known[gold] for gold in ("score", "label") if gold in known)}
+    _, first = next(read_delimited(path, header=False), (0, []))
+    return bool(names & {name.strip() for name in first})

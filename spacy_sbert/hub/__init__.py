@@ -1,0 +1,8 @@
+"""Folders of sentence-transformers, read and written without that library; static encoders, made from others."""
+
+from ..models.options import REFERENCE
+from .distillation import distill_static
+from .export import export_folder
+from .import_ import import_folder
+
+__all__ = ["REFERENCE", "distill_static", "export_folder", "import_folder"]

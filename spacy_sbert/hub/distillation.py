@@ -1,0 +1,249 @@
+"""Distill a transformer into static embeddings."""
+
+import json
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import cast
+
+import numpy
+import spacy
+from scipy import sparse
+from spacy.language import Language
+from thinc.types import Floats2d
+from tokenizers import Tokenizer
+
+from ..errors import Errors, Warnings
+from ..models.encoded_docs import TruncationCounter
+from ..models.sentence_pooling import SentencePooling
+from ..models.static_embedding import without_special_tokens
+from ..models.text_encoders import TransformerTextEncoder, encode_all
+from ..models.tokenization import TokenizedBatch
+from ..models.transformer import SpanTransformer, load
+from ..pipeline.listeners import find_static_embedding, find_transformer
+from ..pipeline.sbert import find_sbert
+from ..progress import progress_bar, ticking
+from ..similarity import principal_components
+from ..validation import NonNegative, Width, validated
+
+SMOOTHING = 1e-2  # a; what the fit leaves of the teacher's vectors hardly changes above it, and grows below
+# Of a teacher's vectors. They may lie in a plane, as layer normalisation has it: what leads out of it is rounding.
+ROUNDING = numpy.finfo("float32").eps
+
+
+def wordpiece_counts(tokenizer: str, texts: Sequence[str], n_wordpieces: int) -> sparse.csr_array:
+    """How often each wordpiece stands in each text: int64 (texts, wordpieces); tokenizer (str): its JSON."""
+    encodings = Tokenizer.from_str(tokenizer).encode_batch_fast(list(texts), add_special_tokens=False)
+    lengths = numpy.array([len(encoding) for encoding in encodings], dtype="int64")
+    ids = numpy.fromiter(chain.from_iterable(encoding.ids for encoding in encodings), dtype="int64")
+    rows = numpy.repeat(numpy.arange(len(texts)), lengths)
+    return sparse.csr_array((numpy.ones(len(ids), dtype="int64"), (rows, ids)), shape=(len(texts), n_wordpieces))
+
+
+def frequency_weights(counts: numpy.ndarray) -> numpy.ndarray:
+    """How much each wordpiece counts: a / (a + p), p its share of all.
+
+    counts (int64 (wordpieces,)). RETURNS (float64 (wordpieces,)): a = 0.01.
+    SOURCE: Arora et al. 2017, section 3, equation 3.
+    """
+    return SMOOTHING / (SMOOTHING + counts / counts.sum())
+
+
+def principal_axes(vectors: numpy.ndarray, size: int) -> numpy.ndarray:
+    """float64 (width, size): the principal axes of vectors, float (n, width); the identity where size is width."""
+    if size == vectors.shape[1]:
+        return numpy.eye(size)
+    return principal_components(vectors)[1].axes[:size].T
+
+
+def least_squares(table: numpy.ndarray, counts: sparse.csr_array, targets: numpy.ndarray) -> numpy.ndarray:
+    """The linear map with which the means of texts come nearest to their targets.
+
+    R = argmin ||M R - T||^2,   M_s = sum_w c_sw E_w / sum_w c_sw
+
+    table (float64 (wordpieces, width)): E. counts (int64 (texts, wordpieces)): c, without texts that have none.
+    targets (float (texts, size)): T.
+    RETURNS (float64 (width, size)): R, that of least norm where there are many.
+    """
+    means = (counts @ table) / counts.sum(axis=1)[:, None]
+    return numpy.linalg.lstsq(means, targets, rcond=ROUNDING * table.shape[1])[0]
+
+
+BATCH = 4096  # wordpieces that are encoded at once
+
+
+class Vocabulary:
+    """The vectors that a transformer has for what is in its vocabulary, before they are normalised: what says much has
+    a long vector.
+
+    encoder (TextEncoder): of the transformer. progress (bool): whether to show progress bars.
+    """
+
+    def __init__(self, encoder: TransformerTextEncoder, *, progress: bool):
+        pooling = encoder.pooling.copy()
+        pooling.normalize = False
+        self._encoder = TransformerTextEncoder(encoder.transformer, pooling, encoder.call)
+        self._progress = progress
+
+    def wordpieces(self) -> numpy.ndarray:
+        """Each read alone between the special tokens: float32 (wordpieces, width)."""
+        count, found = len(self._encoder.transformer.wordpiece_tokenizer.strings), []
+        with progress_bar(count, shown=self._progress, unit="wordpieces") as bar:
+            for ids in numpy.array_split(numpy.arange(count), -(-count // BATCH)):
+                found.append(self._encoder.encode(self._alone(ids))[0])
+                bar.update(len(ids))
+        return numpy.concatenate(found)
+
+    def words(self, words: Sequence[str]) -> numpy.ndarray:
+        """Each read as a text: float32 (n, width)."""
+        progress, cuts = self._progress, TruncationCounter()
+        return encode_all(self._encoder, words, window=BATCH, progress=progress, n_process=1, gpu_ids=(), cuts=cuts)
+
+    def _alone(self, ids: numpy.ndarray) -> TokenizedBatch:
+        """A window for each wordpiece, with the special tokens, and the prompt, that stand before and behind a text."""
+        template = self._encoder.tokenize(["a"])
+        of_text = numpy.flatnonzero(~template.special)
+        before, behind = template.ids[: of_text[0]], template.ids[of_text[-1] + 1 :]
+        windows = numpy.stack([numpy.concatenate([before, [one], behind]) for one in ids])
+        return TokenizedBatch(
+            text_of=numpy.arange(len(ids)),
+            lengths=numpy.full(len(ids), windows.shape[1]),
+            ids=windows.reshape(-1),
+            type_ids=None,
+            special=numpy.tile(numpy.arange(windows.shape[1]) != len(before), len(ids)),
+            offsets=None,
+            n_cut=numpy.zeros(len(ids), dtype="int64"),
+            n_lead=template.n_lead,
+        )
+
+
+MIN_COUNT = 5  # of a word in the corpus
+WORDPIECE = "WordPiece"
+
+
+def tokenizer_kind(tokenizer: str) -> str:
+    """The kind of model that cuts words, such as WordPiece or Unigram; tokenizer (str): the JSON."""
+    return json.loads(tokenizer)["model"]["type"]
+
+
+def frequent_words(tokenizer: str, texts: Iterable[str], count: int) -> list[str]:
+    """The words of a corpus that a tokenizer cuts to pieces, most frequent first, each seen five times at least.
+
+    tokenizer (str): the JSON of a WordPiece tokenizer, whose normaliser and whose splitting at spaces and signs say
+        what a word is. count (int): the most words.
+    """
+    said, plain = json.loads(tokenizer), Tokenizer.from_str(tokenizer)
+    known, longest = said["model"]["vocab"], said["model"]["max_input_chars_per_word"]
+    counts: Counter[str] = Counter()
+    for text in texts:
+        normal = plain.normalizer.normalize_str(text) if plain.normalizer else text
+        split = plain.pre_tokenizer.pre_tokenize_str(normal) if plain.pre_tokenizer else [(normal, None)]
+        counts.update(word for word, _ in split)
+    ranked = (word for word, seen in counts.most_common() if seen >= MIN_COUNT)
+    return [word for word in ranked if word not in known and len(word) <= longest][:count]
+
+
+def with_words(tokenizer: str, words: Iterable[str], first: int) -> str:
+    """The JSON of a WordPiece tokenizer that keeps words whole: it takes the longest wordpiece that a word begins with.
+
+    first (int): the id of the first word; the others follow.
+    """
+    said = json.loads(tokenizer)
+    said["model"]["vocab"].update({word: number for number, word in enumerate(words, start=first)})
+    return json.dumps(said, ensure_ascii=False)
+
+
+N_FIT = 20_000  # texts that the table is fitted to: five times as many change nothing
+
+
+@validated
+def distill_static(
+    teacher: Language,
+    texts: Sequence[str],
+    *,
+    size: Width = 256,
+    words: NonNegative = 20000,
+    name: str | None = None,
+    progress: bool = False,
+) -> Language:
+    """A pipeline whose sentence encoder is a table, made from a teacher without training.
+
+    E_w = a/(a + p(w)) v(w) R,   R = argmin_R sum_s || mean_(w in s) E_w - t(s) A ||^2
+
+    v(w) is the teacher's vector of a wordpiece or a frequent word alone, p(w) its frequency among the texts, t(s) the
+    teacher's vector of a text, and A its first principal axes, so that vectors of the table lie in the space of the
+    teacher's; where size is the teacher's width, A is the identity, and they can be compared with the teacher's own.
+
+    teacher (Language): with an `sbert` pipe whose transformer is of this package.
+    texts (list[str]): plain sentences of the kind that will be encoded; up to 20,000 of them, evenly spread, are t(s).
+    size (int): width of the table. words (int): the most words of the texts that get a vector of their own, beside the
+        teacher's wordpieces; each is seen five times at least.
+    name (str): of the teacher's pipe; by default the last. progress (bool): whether to show a progress bar.
+    RETURNS (Language): with an `sbert` pipe, whose loss, if it is trained on, goes on towards the same teacher: its
+        projection is A, and fixed.
+    RAISES (ValueError): if size is above the teacher's width, or there are too few texts; what find_sbert and
+        find_transformer raise.
+    SOURCE: after model2vec (Tulkens and van Dongen 2024), whose principal components are those of the vocabulary;
+        Arora et al. 2017 for the weights.
+    """
+    pipe = find_sbert(teacher, name)
+    transformer = find_transformer(pipe.name, pipe.model)
+    encoder = TransformerTextEncoder(transformer, cast(SentencePooling, pipe.model.get_ref("pooling")))
+    if size > encoder.width:
+        raise ValueError(
+            f"Cannot make a table of {size} numbers from the teacher, whose vectors have {encoder.width}: set "
+            "size to at most that."
+        )
+    n_pieces = len(transformer.wordpiece_tokenizer.strings)
+    with ticking("Counting words", shown=progress):
+        tokenizer, frequent = _tokenizer(transformer, texts, words, n_pieces)
+        counts = wordpiece_counts(tokenizer, texts, n_pieces + len(frequent))
+    held = numpy.flatnonzero(counts.sum(axis=1))
+    if len(held) < size:
+        raise ValueError(
+            f"The vocabulary has {len(held)} texts with words, and {size} are needed to fit a table of {size} "
+            "numbers to the teacher: give more texts, one a line, or a smaller size."
+        )
+    vocabulary = Vocabulary(encoder, progress=progress)
+    vectors = numpy.concatenate([vocabulary.wordpieces(), vocabulary.words(frequent)])
+    fitted = held[numpy.linspace(0, len(held) - 1, min(len(held), N_FIT)).astype("int64")]
+    said = pipe.encode([texts[number] for number in fitted], progress=progress)
+    with ticking("Fitting", shown=progress):
+        axes = principal_axes(said, size)
+        weighted = vectors * frequency_weights(counts.sum(axis=0))[:, None]
+        table = weighted @ least_squares(weighted, counts[fitted], said @ axes)
+    return _pipeline(str(teacher.lang), str(transformer.attrs["name"]), tokenizer, table.astype("float32"), axes)
+
+
+def _tokenizer(
+    transformer: SpanTransformer, texts: Sequence[str], n_words: int, n_pieces: int
+) -> tuple[str, list[str]]:
+    """The teacher's tokenizer with the frequent words of the texts, and these; n_pieces (int): those that it has."""
+    shim = load(transformer)
+    if not shim.tokenizer.is_fast:
+        raise ValueError(Errors.SLOW_TOKENIZER.format(name=shim.name))
+    tokenizer = without_special_tokens(shim.tokenizer.backend_tokenizer.to_str(), lowercase=shim.load().lowercase)
+    if n_words and tokenizer_kind(tokenizer) != WORDPIECE:
+        warnings.warn(Warnings.NO_WORDS.format(given=tokenizer_kind(tokenizer)), stacklevel=4)
+        n_words = 0
+    words = frequent_words(tokenizer, texts, n_words) if n_words else []
+    return with_words(tokenizer, words, n_pieces) if words else tokenizer, words
+
+
+def _pipeline(lang: str, teacher: str, tokenizer: str, table: numpy.ndarray, axes: numpy.ndarray) -> Language:
+    model = {"@architectures": "spacy-sbert.StaticSentenceEncoder.v1", "name": teacher, "width": table.shape[1]}
+    loss = {"@layers": "spacy-sbert.ProjectedDistillationLoss.v1", "learn_rate_factor": 0.0}
+    nlp = spacy.blank(lang)
+    nlp.add_pipe("sbert", config={"model": {**model, "normalize": True}, "loss": loss})
+    student = find_sbert(nlp).model
+    encoder, projection = find_static_embedding(student), student.get_ref("loss")
+    if encoder is not None:
+        encoder.set_table(tokenizer, table)
+    projection.set_dim("nO", axes.shape[0])
+    projection.set_dim("nI", axes.shape[1])
+    projection.set_param("W", projection.ops.asarray2f(cast(Floats2d, axes), dtype="float32"))
+    return nlp
+
+
+__all__ = ["distill_static"]

@@ -1,0 +1,218 @@
+"""Locks and thread settings of encoders."""
+
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from typing import TypeVar
+
+import torch
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+AHEAD = 2  # passes a thread may be ahead of who takes the results
+TOKENIZERS = "TOKENIZERS_PARALLELISM"
+OFF_IN_FORKS = "off"  # one of the values that tokenizers reads as no, and that hardly anyone sets by hand
+
+LOADING = threading.RLock()  # held while an encoder is loaded or built: from_pretrained is not made for several threads
+_STATE = threading.Condition()  # guards what every EncoderUse notes, and _CHANGING
+_CHANGING: list[threading.Thread] = []  # those that change the weights of an encoder
+
+
+class TrainedElsewhereError(RuntimeError):
+    """Another thread trains this encoder."""
+
+
+class TrainingStep:
+    """A forward pass of training whose gradient has not come yet; only its callback holds it."""
+
+    def __init__(self) -> None:
+        self.thread = threading.current_thread()
+
+
+class EncoderUse:
+    """Notes which threads use an encoder, and refuses those that come while another one trains it.
+
+    A pass of training waits until other threads have encoded what they are at. A copy, a pickle and a forked process
+    have notes of their own.
+    """
+
+    def __init__(self) -> None:
+        self._encoding: list[threading.Thread] = []
+        self._changing: list[threading.Thread] = []
+        self._step: weakref.ref[TrainingStep] | None = None
+
+    def __reduce__(self) -> tuple[type, tuple]:
+        return EncoderUse, ()
+
+    @contextmanager
+    def encoding(self, *, alone: bool = False) -> Iterator[None]:
+        """Read the weights in a with block.
+
+        alone (bool): whether to wait until no other thread encodes, as Hugging Face's modules are not made for several.
+        RAISES (TrainedElsewhereError): if another thread computes or applies gradients at the moment.
+        """
+        me = threading.current_thread()
+        with _STATE:
+            if alone:
+                _STATE.wait_for(lambda: not _others(self._encoding))
+            if me not in self._encoding:  # what has begun goes on
+                _refuse(self._changing)
+            self._encoding.append(me)
+        try:
+            yield
+        finally:
+            with _STATE:
+                self._encoding.remove(me)
+                _STATE.notify_all()
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Train with the weights, or change them, in a with block that begins once no other thread encodes.
+
+        RAISES (TrainedElsewhereError): if another thread trains the encoder.
+        """
+        me = threading.current_thread()
+        with _STATE:
+            self.check_trainer()
+            self._changing.append(me)  # from now on others are refused
+            _CHANGING.append(me)
+        try:
+            with _STATE:
+                _STATE.wait_for(lambda: not _others(self._encoding))
+            yield
+        finally:
+            with _STATE:
+                self._changing.remove(me)
+                _CHANGING.remove(me)
+                _STATE.notify_all()
+
+    def begin_step(self) -> TrainingStep:
+        """Keep other threads from training until end_step, or until nothing holds what is returned.
+
+        RAISES (TrainedElsewhereError): if another thread trains the encoder.
+        """
+        with _STATE:
+            self.check_trainer()
+            step = TrainingStep()
+            self._step = weakref.ref(step)
+            return step
+
+    def end_step(self, step: TrainingStep) -> None:
+        """End it, unless another one has begun since."""
+        if self.step is step:
+            self._step = None
+
+    @property
+    def step(self) -> TrainingStep | None:
+        """The step that awaits its gradient."""
+        return None if self._step is None else self._step()
+
+    @property
+    def is_trained_elsewhere(self) -> bool:
+        """Whether another thread trains the encoder."""
+        return bool(_others(self._trainers))
+
+    def check_trainer(self) -> None:
+        """Raise a TrainedElsewhereError if another thread trains the encoder."""
+        _refuse(self._trainers)
+
+    @property
+    def _trainers(self) -> list[threading.Thread]:
+        step = self.step
+        return [*self._changing] if step is None else [*self._changing, step.thread]
+
+
+def _refuse(trainers: list[threading.Thread]) -> None:
+    for thread in _others(trainers):
+        raise TrainedElsewhereError(
+            f"Another thread ('{thread.name}') trains this encoder. Use it in that thread alone while it is "
+            "trained, or load the pipeline a second time."
+        )
+
+
+def _others(threads: list[threading.Thread]) -> list[threading.Thread]:
+    """Those but this one; in a forked process the threads of its parent do not live."""
+    me = threading.current_thread()
+    return [thread for thread in threads if thread is not me and thread.is_alive()]
+
+
+@cache
+def prepare_forks() -> None:
+    """Let processes that are forked from now on encode: on one thread, and with weights that are whole.
+
+    The thread pool of PyTorch does not survive a fork: once this process has run a forward pass on several threads, a
+    child that asks for more than one waits for ever. A fork waits until no other thread loads an encoder or changes
+    weights. Called when an encoder is made, not at import.
+    """
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork)
+
+
+def _before_fork() -> None:
+    _STATE.acquire()
+    _STATE.wait_for(lambda: not _others(_CHANGING))
+    LOADING.acquire()
+    # Tokenizers' own pool does not survive either: it stops by itself in a child, and says so unless told before.
+    os.environ.setdefault(TOKENIZERS, OFF_IN_FORKS)
+
+
+def _after_fork_in_parent() -> None:
+    if os.environ.get(TOKENIZERS) == OFF_IN_FORKS:
+        del os.environ[TOKENIZERS]
+    LOADING.release()
+    _STATE.release()
+
+
+def _after_fork() -> None:
+    LOADING.release()
+    _STATE.release()
+    torch.set_num_threads(1)
+
+
+def parallel_map(function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+    """Map tasks in order, as many at a time as PyTorch has threads, each on one: none waits for the slowest of all."""
+    n_threads = torch.get_num_threads()
+    if n_threads == 1:
+        yield from map(function, tasks)
+        return
+    yield from map_ahead(_threads(os.getpid(), n_threads), function, tasks, AHEAD * n_threads)
+
+
+def map_ahead(
+    pool: Executor, function: Callable[[Task], Result], tasks: Iterable[Task], ahead: int
+) -> Iterator[Result]:
+    """Map tasks in order; the pool is given no more than so many ahead of who takes the results."""
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for task in tasks:
+            waiting.append(pool.submit(function, task))
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+@cache
+def _threads(process: int, n_threads: int) -> ThreadPoolExecutor:
+    """Threads of a process (they do not survive a fork) on each of which PyTorch computes on one thread."""
+    started = threading.Barrier(n_threads + 1)
+
+    def start() -> None:
+        torch.get_num_threads()  # a thread takes over the latest number when it first asks: not later, in place of 1
+        torch.set_num_threads(1)
+        started.wait()
+
+    pool = ThreadPoolExecutor(n_threads)
+    for _ in range(n_threads):
+        pool.submit(start)
+    started.wait()
+    torch.set_num_threads(n_threads)  # PyTorch hands the latest number to threads that are yet to come
+    return pool

@@ -1,0 +1,161 @@
+"""Layers after pooling: dense, normalize, truncate_dim."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+import numpy
+from spacy.util import registry
+from thinc.api import Model, glorot_uniform_init
+from thinc.types import Floats2d
+from thinc.util import get_array_module
+
+from ..errors import Errors
+from ..similarity import scaled_norms
+from ..validation import Width, check_weights, validated
+
+GRADIENT_BITS = 8  # that dy has to spare: a gradient up to 2^8 does not overflow
+
+
+def unit_length() -> Model[Floats2d, Floats2d]:
+    """Scale each row to Euclidean length 1; a zero row stays zero and gets no gradient.
+
+    y_r = x_r / ||x_r||,   dx_r = (dy_r - (dy_r . y_r) y_r) / ||x_r||
+
+    Nor does one get a gradient that is so short that 1 / ||x_r|| is hardly a number of its dtype.
+
+    Input and output: float (rows, width).
+    """
+    return Model("unit_length", _normalize)
+
+
+def _normalize(model: Model[Floats2d, Floats2d], X: Floats2d, is_train: bool) -> tuple[Floats2d, Callable]:
+    xp = get_array_module(X)
+    scaled, norms, exponents = scaled_norms(X)
+    inverse = xp.where(norms > 0, 1 / xp.where(norms > 0, norms, xp.ones_like(norms)), xp.zeros_like(norms))
+    Y = scaled * inverse
+
+    def backprop(dY: Floats2d) -> Floats2d:
+        has_gradient = exponents > GRADIENT_BITS - numpy.finfo(inverse.dtype).maxexp
+        of_x = xp.ldexp(inverse * has_gradient, -exponents * has_gradient)
+        return (dY - (dY * Y).sum(axis=1, keepdims=True) * Y) * of_x
+
+    return Y, backprop
+
+
+def truncation(width: int) -> Model[Floats2d, Floats2d]:
+    """Keep the first dimensions of each vector.
+
+    y_r = x_r[:width]
+
+    width (int): of y.
+    Input: x, float (rows, width of x). Output: y, float (rows, width).
+    RAISES (ValueError): if x is narrower.
+    SOURCE: Kusupati et al. 2022, section 3.
+    """
+    return Model("truncation", partial(_truncate, width=width))
+
+
+def _truncate(
+    model: Model[Floats2d, Floats2d], X: Floats2d, is_train: bool, *, width: int
+) -> tuple[Floats2d, Callable]:
+    if X.shape[1] < width:
+        raise ValueError(Errors.TRUNCATE_DIM.format(given=width, width=X.shape[1]))
+
+    def backprop(dY: Floats2d) -> Floats2d:
+        dX = model.ops.xp.zeros(X.shape, dtype=X.dtype)
+        dX[:, :width] = dY
+        return dX
+
+    return model.ops.xp.ascontiguousarray(X[:, :width]), backprop
+
+
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(-x)), and exp(x), which is the same, where exp(-x) is beyond all numbers.
+
+    x (float array, NumPy or CuPy).
+    RETURNS (float array of the same shape, dtype and device): from 0 to 1, NaN for NaN.
+    """
+    xp = get_array_module(x)
+    lowest = 1 - float(numpy.log(numpy.finfo(x.dtype).max))
+    ordinary = 1 / (1 + xp.exp(-xp.maximum(x, lowest)))
+    return xp.where(x < lowest, xp.exp(xp.minimum(x, lowest)), ordinary)
+
+
+Vectors = Floats2d
+# From x to a(x), and from a(x) to a'(x).
+ACTIVATIONS: dict[str, tuple[Callable, Callable]] = {
+    "identity": (lambda x: x, lambda y: get_array_module(y).ones_like(y)),
+    "tanh": (lambda x: get_array_module(x).tanh(x), lambda y: 1 - y * y),
+    "relu": (lambda x: get_array_module(x).maximum(x, 0), lambda y: (y > 0).astype(y.dtype)),
+    "sigmoid": (sigmoid, lambda y: y * (1 - y)),
+}
+
+
+@registry.layers("spacy-sbert.Dense.v1")
+@validated
+def Dense(nI: Width, nO: Width, activation: str = "tanh", bias: bool = True) -> Model[Vectors, Vectors]:
+    """Map pooled vectors to others, of another width or in another space.
+
+    y = a(x W^T + b)
+
+    nI, nO (int): width of x and of y.
+    activation (str): a, "tanh", "identity", "relu" or "sigmoid".
+    bias (bool): whether there is b.
+    Input: x, float (rows, nI). Output: y, float (rows, nO).
+    RETURNS (Model): of parameters W (nO, nI), drawn after Glorot unless loaded, and b (nO,), zeros unless loaded.
+    RAISES (ValueError): for an unknown activation, a width below 1, or weights that take more than 1 GB; in use, for x
+        of another width, and before there are weights.
+    SOURCE: the Dense module of sentence-transformers, whose weights it takes.
+    """
+    if activation not in ACTIVATIONS:
+        raise ValueError(
+            f"Unknown activation '{activation}' of a dense layer: expected one of {', '.join(ACTIVATIONS)}."
+        )
+    check_weights("nO", nO, nI, nO)
+    return Model(
+        "dense",
+        partial(_dense, activation=activation),
+        init=partial(init, bias=bias),
+        dims={"nI": nI, "nO": nO},
+        params={"W": None, "b": None} if bias else {"W": None},
+    )
+
+
+def activation_of(layer: Model[Vectors, Vectors]) -> str:
+    """The activation of a dense layer."""
+    return cast(Any, layer._func).keywords["activation"]  # no attr: those are saved, and would win over the config
+
+
+def _dense(
+    model: Model[Vectors, Vectors], X: Vectors, is_train: bool, *, activation: str
+) -> tuple[Vectors, Callable[[Vectors], Vectors]]:
+    if X.shape[1] != model.get_dim("nI"):
+        raise ValueError(
+            f"The dense layer takes vectors of width {model.get_dim('nI')}, but the pooled ones have width "
+            f"{X.shape[1]}. Set nI to that: the encoder's width, times the number of poolings."
+        )
+    if not model.has_param("W"):
+        raise ValueError(Errors.DENSE_NOT_INITIALIZED)
+    W = model.get_param("W")
+    b = model.get_param("b") if model.has_param("b") else None
+    activate, derivative = ACTIVATIONS[activation]
+    Y = activate(X @ W.T if b is None else X @ W.T + b)
+
+    def backprop(dY: Vectors) -> Vectors:
+        d_linear = dY * derivative(Y)
+        model.inc_grad("W", d_linear.T @ X)
+        if b is not None:
+            model.inc_grad("b", d_linear.sum(axis=0))
+        return d_linear @ W
+
+    return Y, backprop
+
+
+def init(model: Model[Vectors, Vectors], X: Vectors | None = None, Y: Vectors | None = None, *, bias: bool) -> None:
+    """Draw the weights, unless they are loaded: they belong to a trained encoder."""
+    nO, nI = model.get_dim("nO"), model.get_dim("nI")
+    if not model.has_param("W"):
+        model.set_param("W", glorot_uniform_init(model.ops, (nO, nI)))
+    if bias and not model.has_param("b"):
+        model.set_param("b", model.ops.alloc1f(nO))

@@ -1,0 +1,98 @@
+"""Span getters: which spans of a Doc are encoded."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Literal
+
+import catalogue
+from spacy.tokens import Doc, Span
+from spacy.util import registry
+
+from ..validation import Name, validated
+
+if not hasattr(registry, "span_getters"):  # which spacy-transformers creates, too
+    registry.span_getters = catalogue.create("spacy", "span_getters", entry_points=True)  # type: ignore[attr-defined]
+
+SpanGetter = Callable[[list[Doc]], list[list[Span]]]
+SPANS_KEY = "sbert"
+
+
+def members(doc: Doc, spans_key: str = SPANS_KEY) -> list[Span]:
+    """The members of an example, in the order they were given (u, v); none if the Doc is not an example."""
+    return list(doc.spans[spans_key]) if spans_key in doc.spans else []
+
+
+def row_order(spans: list[Span]) -> list[int]:
+    """Where each member stands among the rows, which follow the order of the text: alignment to tokens needs it."""
+    by_position = sorted(range(len(spans)), key=lambda i: (spans[i].start, spans[i].end))
+    order = [0] * len(spans)
+    for row, member in enumerate(by_position):
+        order[member] = row
+    return order
+
+
+def trimmed(text: str, start: int) -> tuple[int, int]:
+    """The characters of a Span without white space at its ends: a row is the same row with or without it.
+
+    text (str): of the Span. start (int): its first character.
+    """
+    first = start + len(text) - len(text.lstrip())
+    return first, max(first, start + len(text.rstrip()))
+
+
+Unit = Literal["doc", "sent", "doc+sent"]
+
+
+@registry.span_getters("spacy-sbert.sentence_spans.v1")  # type: ignore[attr-defined]
+@validated
+def sentence_spans(unit: Unit = "doc", spans_key: Name = SPANS_KEY) -> SpanGetter:
+    """Span getter of sentence encoders: one row a Doc, one a sentence, both, or one for each member of a pair.
+
+    unit (str): "doc" for one row a Doc; "sent" for one a sentence (needs sentence boundaries: put a sentencizer,
+        senter or parser before the encoder); "doc+sent" for one a Doc and, where there are boundaries of several
+        sentences, one a sentence behind it.
+    spans_key (str): a Doc with members in doc.spans[spans_key] is an example of training or evaluation: its members
+        are its rows, whatever the unit.
+    RETURNS (Callable): from a list of Docs to a list of Spans a Doc, in the order of the text; none for an empty Doc.
+    RAISES (ValueError): for an unknown unit; when called, if rows are to be sentences and a Doc has no boundaries.
+    """
+    return partial(get_sentence_spans, unit=unit, spans_key=spans_key)
+
+
+def get_sentence_spans(docs: Iterable[Doc], unit: str, spans_key: str) -> list[list[Span]]:
+    """The rows of each Doc, see sentence_spans."""
+    return [_rows(doc, unit, spans_key) for doc in docs]
+
+
+def spans_key_of(getter: object) -> str | None:
+    """Where a span getter takes members from; None for one that is not of this package."""
+    return (
+        getattr(getter, "keywords", {}).get("spans_key")
+        if getattr(getter, "func", None) is get_sentence_spans
+        else None
+    )
+
+
+def wants_sentences(getter: object) -> bool:
+    """Whether a span getter of this package makes rows of sentences."""
+    return spans_key_of(getter) is not None and getattr(getter, "keywords", {})["unit"] != "doc"
+
+
+def _rows(doc: Doc, unit: str, spans_key: str) -> list[Span]:
+    pair = members(doc, spans_key)
+    if pair:
+        return sorted((span for span in pair if len(span)), key=lambda span: (span.start, span.end))
+    if not len(doc):
+        return []  # a row without tokens would break the alignment of the whole batch
+    if unit == "sent":
+        if not doc.has_annotation("SENT_START"):
+            raise ValueError(
+                f"The Doc '{doc.text[:50]}' has no sentence boundaries, and the rows of the encoder are to be "
+                'sentences: unit = "sent" in get_spans. What sets boundaries (a parser, a senter, a '
+                'sentencizer) must be enabled, and stand before what encodes: nlp.add_pipe("sentencizer", '
+                'before="sbert"), or before="transformer" where that is shared. With unit = "doc+sent" Docs '
+                "without boundaries are encoded whole."
+            )
+        return list(doc.sents)
+    sentences = list(doc.sents) if unit == "doc+sent" and doc.has_annotation("SENT_START") else []
+    return [doc[:], *sentences] if len(sentences) > 1 else [doc[:]]

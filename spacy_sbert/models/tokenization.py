@@ -1,0 +1,251 @@
+"""Tokenization of texts and spans, prompts, and what happens to long texts: truncate, windows or error."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy
+from tokenizers import Tokenizer
+
+from .sbert_config import SentenceTransformersConfig
+
+
+@dataclass
+class TokenizedBatch:
+    """The wordpieces of texts in n windows, one after another without padding: N in all.
+
+    text_of: int64 (n,), the text each window is of; a text's windows follow one another.
+    lengths: int64 (n,), wordpieces in each window, special tokens included.
+    ids: int64 (N,); type_ids too, None if they are all 0 or the encoder has none.
+    special: bool (N,), whether a wordpiece is a special token, or of the prompt.
+    offsets: int64 (N, 2), the characters of each wordpiece in its text, as a row of NumPy arrays; None for a slow
+        tokenizer, and where nobody asked.
+    n_cut: int64 (n,), wordpieces of the text that were cut off behind a window.
+    n_lead: how many wordpieces at the start of each window are not pooled.
+    n_characters: int64 (n,), those of the text that a window is of, a prompt included; None for pairs of texts.
+    """
+
+    text_of: numpy.ndarray
+    lengths: numpy.ndarray
+    ids: numpy.ndarray
+    type_ids: numpy.ndarray | None
+    special: numpy.ndarray
+    offsets: numpy.ndarray | None
+    n_cut: numpy.ndarray
+    n_lead: int = 0
+    n_characters: numpy.ndarray | None = None
+
+    @property
+    def starts(self) -> numpy.ndarray:
+        """int64 (n,): where each window begins among all wordpieces."""
+        return numpy.cumsum(self.lengths) - self.lengths
+
+    @property
+    def n_text(self) -> numpy.ndarray:
+        """int64 (n,): wordpieces of each window without special tokens."""
+        windows = numpy.repeat(numpy.arange(len(self.lengths)), self.lengths)
+        return numpy.bincount(windows[~self.special], minlength=len(self.lengths))
+
+
+class BatchTokenizer:
+    """The tokenizer of an encoder, for many texts at a time.
+
+    A fast tokenizer is copied, so that its cutting and padding are nobody else's.
+
+    tokenizer: of Hugging Face.
+    settings (SentenceTransformersConfig): of the encoder; max_length limits a window.
+    overflow (str): what happens to a text that is longer: "truncate" cuts its end, "windows" makes several windows of
+        it. Every window begins and ends with the special tokens.
+    include_prompt (bool): whether the wordpieces of a prompt are pooled.
+    """
+
+    def __init__(
+        self, tokenizer: Any, settings: SentenceTransformersConfig, overflow: str, *, include_prompt: bool = True
+    ):
+        self.settings, self.overflow, self.include_prompt = settings, overflow, include_prompt
+        self._special_ids = set(tokenizer.all_special_ids)
+        self._given: Any = tokenizer
+        self._slow: Any = None if tokenizer.is_fast else tokenizer
+        self._fast: Any = None
+        self.has_type_ids = "token_type_ids" in tokenizer.model_input_names
+        self.pad_id, self.pad_type_id = tokenizer.pad_token_id or 0, tokenizer.pad_token_type_id
+        if tokenizer.is_fast:
+            self._fast = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+            self._fast.no_padding()
+            self._fast.no_truncation()
+            if settings.max_length is not None:
+                self._fast.enable_truncation(settings.max_length)
+
+    @cached_property
+    def strings(self) -> numpy.ndarray:
+        """object (vocabulary,): all wordpieces by their ids."""
+        n_ids = max(len(self._given), *(i + 1 for i in self._given.get_vocab().values()))  # some ids may be nobody's
+        return numpy.array(self._given.convert_ids_to_tokens(list(range(n_ids))), dtype=object)
+
+    def __call__(self, texts: Sequence[str], *, offsets: bool, prompt: str = "") -> TokenizedBatch:
+        """Tokenise texts.
+
+        texts: n strings, not none.
+        offsets (bool): whether to say what characters the wordpieces cover.
+        prompt (str): what is put before each text; its wordpieces count as special tokens do.
+        """
+        if self.settings.lowercase:
+            prompt, texts = lower_case(prompt), [lower_case(text) for text in texts]
+        if not prompt:
+            return self._tokenize(texts, offsets) if self._slow is None else self._tokenize_slowly(texts, 0)
+        prompted = [prompt + text for text in texts]
+        if self._slow is not None:
+            n_prompt = len(self._slow.encode(prompt, add_special_tokens=False, verbose=False))
+            wordpieces = self._tokenize_slowly(prompted, n_prompt)
+        else:
+            wordpieces = _without_prompt(self._tokenize(prompted, True), len(prompt))
+        if not self.include_prompt:
+            wordpieces.n_lead = self._n_lead(prompt)
+        return wordpieces
+
+    def _n_lead(self, prompt: str) -> int:
+        """The wordpieces of a prompt alone, with the special tokens before it."""
+        ids = self._fast.encode(prompt).ids if self._slow is None else self._slow.encode(prompt, verbose=False)
+        return len(ids) - (ids[-1] in self._special_ids)
+
+    def _tokenize(self, texts: Sequence[str], offsets: bool) -> TokenizedBatch:
+        encode = self._fast.encode_batch if offsets else self._fast.encode_batch_fast
+        firsts = encode(texts)
+        windows, text_of = firsts, numpy.arange(len(firsts))
+        n_cut = numpy.zeros(len(firsts), dtype="int64")
+        longer = [i for i, first in enumerate(firsts) if first.overflowing]
+        if longer and self.overflow == "windows":
+            windows = [window for first in firsts for window in (first, *first.overflowing)]
+            text_of = numpy.repeat(text_of, [1 + len(first.overflowing) for first in firsts])
+            n_cut = numpy.zeros(len(windows), dtype="int64")
+        elif longer:
+            n_cut[longer] = [sum(w.special_tokens_mask.count(0) for w in firsts[i].overflowing) for i in longer]
+        lengths = numpy.array([len(window) for window in windows])
+        type_ids = flat(window.type_ids for window in windows)
+        return TokenizedBatch(
+            text_of=text_of,
+            lengths=lengths,
+            ids=flat(window.ids for window in windows),
+            type_ids=type_ids if type_ids.any() else None,
+            special=flat(window.special_tokens_mask for window in windows).astype(bool),
+            offsets=flat(chain.from_iterable(w.offsets) for w in windows).reshape(-1, 2) if offsets else None,
+            n_cut=n_cut,
+            n_characters=numpy.fromiter(map(len, texts), dtype="int64")[text_of],
+        )
+
+    def _tokenize_slowly(self, texts: Sequence[str], n_prompt: int) -> TokenizedBatch:
+        tokenizer, limit = self._slow, self.settings.max_length
+        pieces = [tokenizer.encode(text, add_special_tokens=False, verbose=False) for text in texts]
+        body = max(map(len, pieces)) if limit is None else limit - tokenizer.num_special_tokens_to_add()
+        places = [(i, at) for i, ids in enumerate(pieces) for at in range(0, max(len(ids), 1), max(body, 1))]
+        n_cut = numpy.zeros(len(places), dtype="int64")
+        if self.overflow == "truncate":
+            places = [(i, 0) for i in range(len(pieces))]
+            n_cut = numpy.array([max(len(ids) - body, 0) for ids in pieces])
+        windows = [
+            tokenizer.prepare_for_model(pieces[i][at : at + body], return_special_tokens_mask=True) for i, at in places
+        ]
+        type_ids = flat(window.get("token_type_ids", [0]) for window in windows)
+        masks = [window["special_tokens_mask"] for window in windows]
+        for mask in [mask for mask, (_, at) in zip(masks, places, strict=True) if at == 0]:
+            for place in [place for place, special in enumerate(mask) if not special][:n_prompt]:
+                mask[place] = 1
+        text_of = numpy.array([i for i, _ in places])
+        return TokenizedBatch(
+            text_of=text_of,
+            lengths=numpy.array([len(window["input_ids"]) for window in windows]),
+            ids=flat(window["input_ids"] for window in windows),
+            type_ids=type_ids if type_ids.any() else None,
+            special=flat(masks).astype(bool),
+            offsets=None,
+            n_cut=n_cut,
+            n_characters=numpy.fromiter(map(len, texts), dtype="int64")[text_of],
+        )
+
+    def pieces_of(self, texts: Sequence[str]) -> list[list[str]]:
+        """The wordpieces of a slow tokenizer, special tokens left out, before anything is cut."""
+        texts = [lower_case(text) for text in texts] if self.settings.lowercase else texts
+        return [self._slow.tokenize(text) for text in texts]
+
+
+def flat(parts: Iterable[Iterable[int]]) -> numpy.ndarray:
+    return numpy.fromiter(chain.from_iterable(parts), dtype="int64")
+
+
+def _without_prompt(wordpieces: TokenizedBatch, length: int) -> TokenizedBatch:
+    """The same, with offsets from behind the prompt on; a wordpiece that reaches over its end is of the text."""
+    offsets: Any = wordpieces.offsets
+    of_prompt = offsets[:, 1] <= length  # and special tokens, which have none
+    wordpieces.offsets = numpy.maximum(offsets - length, 0)
+    wordpieces.special = wordpieces.special | of_prompt
+    return wordpieces
+
+
+def lower_case(text: str) -> str:
+    """The text in lower case, character by character, so that each stays where it is (some get longer: İ)."""
+    return "".join(lower if len(lower := character.lower()) == 1 else character for character in text)
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """The prompts of an encoder.
+
+    own: prompts by name, beside those that the encoder's folder names; equal names win over them.
+    default_name: the one that is used if nobody asks for another; "" for none, None for that of the folder.
+    include: whether the wordpieces of a prompt are pooled with those of the text.
+    """
+
+    own: Mapping[str, str] = field(default_factory=dict)
+    default_name: str | None = None
+    include: bool = True
+
+    def __post_init__(self) -> None:
+        for name, prompt in self.own.items():
+            if "${" in prompt or not _is_key(name):
+                raise ValueError(
+                    f"Cannot save the prompt {name!r} = {prompt!r} in a config: expected a name without ':', "
+                    "'=' and line breaks, nor '#', ';', '[' or white space at its ends, and a text without "
+                    "'${', which begins a variable. Give such a prompt with each call, encode(texts, "
+                    "prompt=...)."
+                )
+        if "${" in (self.default_name or ""):
+            raise ValueError(
+                f"Cannot save default_prompt_name = {self.default_name!r} in a config, where '${{' begins a "
+                "variable. Rename the prompt, or give its name with each call, encode(texts, prompt_name=...)."
+            )
+
+    def find(self, settings: SentenceTransformersConfig, name: str | None = None) -> str:
+        """The prompt of a name, or the default one.
+
+        settings (SentenceTransformersConfig): what the folder says. name (str): None for the default.
+        RETURNS (str): "" for none.
+        RAISES (ValueError): if there is none of that name.
+        """
+        known = {**settings.prompts, **self.own}
+        by_folder = name is None and self.default_name is None
+        wanted = name if name is not None else settings.default_prompt_name if by_folder else self.default_name
+        if name is None and not wanted:
+            return ""
+        if wanted not in known:
+            message = (
+                (
+                    "The encoder's folder (config_sentence_transformers.json) says default_prompt_name = "
+                    "'{given}', but has no such prompt; those it has are {expected}. Name it in the encoder's "
+                    'config, prompts = {{"{given}": "..."}}, or set default_prompt_name there, "" for none.'
+                )
+                if by_folder
+                else (
+                    "The encoder has no prompt '{given}', those it has are {expected}. Name it in the encoder's "
+                    'config, prompts = {{"{given}": "..."}}, or give the text itself as prompt in place of '
+                    "prompt_name."
+                )
+            )
+            raise ValueError(message.format(given=wanted, expected=", ".join(f"'{one}'" for one in known) or "none"))
+        return known[wanted]
+
+
+def _is_key(name: str) -> bool:
+    """True if a config reads the name as it was written."""
+    return name == name.strip() and name[:1] not in ("", *"#;[") and not any(one in name for one in ":=\n")

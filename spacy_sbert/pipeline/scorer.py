@@ -1,0 +1,192 @@
+"""What `spacy train` and `python -m spacy sbert evaluate` report."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import cast
+
+import numpy
+from spacy.training import Example
+from spacy.util import registry
+
+from ..errors import Errors
+from ..models.spans import SPANS_KEY, members, trimmed
+from ..similarity import cosine, euclidean, pearson, spearman
+from ..training.examples import attribute, gold_value, labels_of, objective_of, predicted_label, predicted_score
+from . import doc_vectors
+
+Scores = dict[str, float | None]
+BLOCK = 1024  # texts that are compared with all others at once
+
+
+@registry.scorers("spacy-sbert.pair_scorer.v1")
+def make_pair_scorer() -> Callable[..., Scores]:
+    """Everything that the gold values of the examples allow to be measured, see score_pairs."""
+    return score_pairs
+
+
+def score_pairs(
+    examples: Iterable[Example], *, name: str | None = None, spans_key: str = SPANS_KEY, **kwargs: object
+) -> Scores:
+    """Score graded pairs, labelled pairs, triplets and labelled texts, each kind by its own measure.
+
+    examples (Iterable[Example]): those with two members and a gold score, two members and a label, three members, or
+        one member and a label.
+    name, spans_key: see score_sts.
+    RETURNS (dict): sts_spearman and sts_pearson of graded pairs, see score_sts; pair_ap, the average precision of
+        cosine where all gold scores are 0 or 1; nli_acc, the fraction of right labels among the pairs that the pipe's
+        classification heads labelled; triplet_acc, the fraction of triplets whose anchor is nearer to the positive,
+        Euclidean, than to the negative; knn_acc of labelled texts, see neighbour_accuracy.
+        From 0 to 1 (correlations from -1); None where there is nothing to measure.
+        Where examples are of several objectives, each measure also of each alone, such as sts_spearman_sick.
+    RAISES (ValueError): see score_sts.
+    SOURCE: Reimers and Gurevych 2019, sections 4.1 (Spearman) and 4.4 (triplet accuracy).
+    """
+    examples = [eg for eg in examples if members(eg.predicted, spans_key)]
+    scores = _measures(examples, name, spans_key)
+    objectives = sorted({objective_of(eg, spans_key) for eg in examples})
+    for objective in objectives if objectives != [""] else []:
+        own = _measures([eg for eg in examples if objective_of(eg, spans_key) == objective], name, spans_key)
+        scores.update({f"{key}_{objective}": value for key, value in own.items() if value is not None})
+    return scores
+
+
+def _measures(examples: Sequence[Example], name: str | None, spans_key: str) -> Scores:
+    pairs, triplets = ([eg for eg in examples if len(members(eg.predicted, spans_key)) == n] for n in (2, 3))
+    graded = [eg for eg in pairs if attribute(eg.reference, "score", spans_key) is not None]
+    graded = [eg for eg in graded if not isinstance(_noted(eg, name, spans_key), list)]  # those are of labels
+    scores = score_sts(graded, name=name, spans_key=spans_key)
+    scores.update(pair_ap=None, nli_acc=None, triplet_acc=None, knn_acc=None)
+    gold = numpy.array([gold_value(eg, "score", spans_key) for eg in graded])
+    if set(gold.tolist()) == {0.0, 1.0}:
+        scores["pair_ap"] = average_precision([_similarity(eg, name, spans_key) for eg in graded], gold)
+    right = [_is_right(eg, name, spans_key) for eg in pairs if attribute(eg.reference, "label", spans_key) is not None]
+    labelled = [value for value in right if value is not None]
+    if labelled:
+        scores["nli_acc"] = float(numpy.mean(labelled))
+    texts = [
+        eg for eg in examples if len(members(eg.predicted, spans_key)) == 1 and doc_vectors.find(eg.predicted, name)
+    ]
+    texts = [eg for eg in texts if attribute(eg.reference, "label", spans_key) is not None]
+    if texts:
+        vectors = numpy.stack([_vectors(eg, name, spans_key)[0] for eg in texts])
+        scores["knn_acc"] = neighbour_accuracy(vectors, labels_of(texts, spans_key))
+    if triplets:
+        scores["triplet_acc"] = float(numpy.mean([_is_ordered(eg, name, spans_key) for eg in triplets]))
+    return scores
+
+
+def average_precision(scores: Sequence[float], relevant: numpy.ndarray) -> float:
+    """Mean precision over the relevant items in the order of falling scores; items with equal scores are one step.
+
+    AP = sum_k (R_k - R_(k-1)) P_k, over the thresholds k
+
+    scores (Sequence[float]): of n items, the higher the more relevant.
+    relevant (float (n,)): 1 for relevant items, of which there must be one, 0 for the others.
+    RETURNS (float): from 0 to 1.
+    """
+    order = numpy.argsort(-numpy.asarray(scores), kind="stable")
+    ranked, found = numpy.asarray(scores)[order], numpy.cumsum(relevant[order])
+    last = numpy.append(numpy.flatnonzero(numpy.diff(ranked)), len(ranked) - 1)  # of each run of equal scores
+    precision = found[last] / (last + 1)
+    recall = found[last] / found[-1]
+    return float(numpy.sum(numpy.diff(recall, prepend=0.0) * precision))
+
+
+def neighbour_accuracy(vectors: numpy.ndarray, labels: Sequence[str]) -> float | None:
+    """Leave-one-out accuracy of a 1-nearest-neighbour classifier, by cosine.
+
+    Each text gets the label of the text that is nearest to it, of equally near ones of the first. Texts whose label no
+    other text has count as neighbours only.
+
+    vectors (float (n, width)): of the texts. labels (Sequence[str]): n of them.
+    RETURNS (float): the fraction of right labels, from 0 to 1; None if there are fewer than two labels, or no label
+        comes twice.
+    """
+    counts = Counter(labels)
+    scored = [i for i, label in enumerate(labels) if counts[label] > 1]
+    if len(counts) < 2 or not scored:
+        return None
+    lengths = numpy.linalg.norm(vectors, axis=1, keepdims=True)
+    units = vectors / numpy.where(lengths > 0, lengths, 1)
+    right = 0
+    for start in range(0, len(scored), BLOCK):
+        rows = scored[start : start + BLOCK]
+        similarities = units[rows] @ units.T
+        similarities[numpy.arange(len(rows)), rows] = -numpy.inf
+        nearest = similarities.argmax(axis=1)
+        right += sum(labels[row] == labels[other] for row, other in zip(rows, nearest.tolist(), strict=True))
+    return right / len(scored)
+
+
+@registry.scorers("spacy-sbert.sts_scorer.v1")
+def make_sts_scorer() -> Callable[..., Scores]:
+    """Correlation of cosine similarities with gold scores, see score_sts."""
+    return score_sts
+
+
+def score_sts(
+    examples: Iterable[Example], *, name: str | None = None, spans_key: str = SPANS_KEY, **kwargs: object
+) -> Scores:
+    """Spearman and Pearson correlation between the cosine of each pair, or a reranker's score, and its gold score.
+
+    examples (Iterable[Example]): those whose predicted Doc has two members and stored vectors, or a score, count.
+    name (str): the pipe whose vectors are compared, or whose scores are taken; by default the one that answers
+        `doc.vector`.
+    spans_key (str): where the members stand, doc.spans[spans_key].
+    RETURNS (dict): sts_spearman and sts_pearson, from -1 to 1; None where they are not defined: fewer than two pairs,
+        or all similarities or all gold scores alike.
+    RAISES (ValueError): if a pair has no gold score, its members are not rows, or its similarity is not finite.
+    SOURCE: Reimers and Gurevych 2019, section 4 (Spearman; Reimers et al. 2016 argue against Pearson).
+    """
+    predicted, gold = [], []
+    for example in examples:
+        if len(members(example.predicted, spans_key)) == 2:
+            predicted.append(_similarity(example, name, spans_key))
+            gold.append(gold_value(example, "score", spans_key))
+    return {"sts_spearman": spearman(predicted, gold), "sts_pearson": pearson(predicted, gold)}
+
+
+def _similarity(example: Example, name: str | None, spans_key: str) -> float:
+    """The score that the pipe, a reranker, gave to a pair, or the cosine of the vectors that it gave to its members."""
+    noted = _noted(example, name, spans_key)
+    if noted is not None:
+        return cast(float, noted)
+    first, second = _vectors(example, name, spans_key)
+    return float(cosine(first[None], second[None])[0])
+
+
+def _noted(example: Example, name: str | None, spans_key: str) -> object:
+    return attribute(example.predicted, predicted_score(name), spans_key) if name else None
+
+
+def _is_right(example: Example, name: str | None, spans_key: str) -> bool | None:
+    """Whether the pipe gave a pair its gold label; None if it gave it none, as it has no head for it."""
+    pipe = name or next((record.name for record in doc_vectors.find(example.predicted)), "")
+    predicted = attribute(example.predicted, predicted_label(pipe), spans_key)
+    return None if predicted is None else predicted == labels_of([example], spans_key)[0]
+
+
+def _is_ordered(example: Example, name: str | None, spans_key: str) -> bool:
+    anchor, positive, negative = _vectors(example, name, spans_key)
+    near, far = euclidean(numpy.stack([anchor, anchor]), numpy.stack([positive, negative]))
+    return bool(near < far)
+
+
+def _vectors(example: Example, name: str | None, spans_key: str) -> list[numpy.ndarray]:
+    """The vectors of the members, in their order."""
+    doc = example.predicted
+    found = doc_vectors.find(doc, name)
+    if not found:
+        raise ValueError(Errors.NO_VECTORS.format(kind="Doc", which=f" of a pipe named '{name}'" if name else ""))
+    rows = []
+    for span in members(doc, spans_key):
+        row = next((r for r in (f.row_at(*trimmed(span.text, span.start_char)) for f in found) if r is not None), None)
+        if row is None:
+            expected = [(s.start_char, s.end_char) for s in members(doc, spans_key)]
+            given = [tuple(row) for f in found for row in f.rows.tolist()]
+            message = Errors.WRONG_ROWS.format(text=doc.text[:50], given=given, expected=expected, key=spans_key)
+            raise ValueError(message)
+        if not numpy.isfinite(row).all():
+            raise ValueError(Errors.NOT_FINITE.format(text=doc.text[:50]))
+        rows.append(row)
+    return rows

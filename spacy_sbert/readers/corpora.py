@@ -1,0 +1,347 @@
+"""Corpora of training examples: pairs, several files, a teacher's vectors."""
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import cast
+
+import numpy
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy.training import Example
+from spacy.util import registry
+from thinc.util import to_numpy
+
+from ..errors import Errors, reason_of
+from ..models.spans import SPANS_KEY
+from ..training.examples import OBJECTIVE, Counts, Reader, count_objectives, kind_of, reading_pipeline
+from ..validation import Name, NonNegative, Positive, validated
+from .examples import Row, make_example, shuffle, text_example
+from .formats import AUTO, SPACY, Columns, find_format, has_objectives, load_docbin, read_docs, read_rows
+
+
+@registry.readers("spacy-sbert.PairCorpus.v1")
+class PairCorpus:
+    """Read pairs, triplets or single texts as Examples, one Doc an example.
+
+    Files of text are streamed: with max_epochs = -1 in [training] the memory they take does not grow with their size.
+
+    path (str or Path): the file; .gz is read as it is. spans_key (str): where the members stand, doc.spans[spans_key].
+    limit (int): the most examples to read, the first of the file, 0 for all.
+    format (str): the layout of a file of text: "sts", "nli", "sick", "wikisection", "quora", "text" or "table"; "auto"
+        is a table if members is given, else .csv and .tsv are read as the STS benchmark has them. A file that ends in
+        .spacy is read as `convert` makes it.
+    members (list[str]): for tables, the columns of the texts.
+    score, label (str): for tables, the columns of gold, None where there is none.
+    min_score, max_score (float): for tables, what is scaled to 0..1.
+    header (bool): for tables, whether .csv and .tsv have one; without, columns are named "0", "1", ...
+    missing (list[str]): for tables, the values of score or label that mark rows without gold, such as "-1", "-" and ""
+        for a blank cell. These rows are skipped, and their number is logged.
+    shuffle_buffer (int): shuffle through a buffer of so many examples, 0 for the order of the files. Each call of the
+        reader (spaCy makes one an epoch where max_epochs = -1) has another order, and each run the same orders.
+    seed (int): of the shuffling.
+    RAISES (ValueError): if path is None or the settings do not fit together; on reading, if the file is missing or
+        not what it should be; file and line are named.
+    """
+
+    @validated
+    def __init__(
+        self,
+        path: str | Path | Sequence[str | Path] | None,
+        spans_key: Name = SPANS_KEY,
+        limit: NonNegative = 0,
+        format: str = AUTO,
+        members: Sequence[str] | None = None,
+        score: str | None = None,
+        label: str | None = None,
+        min_score: float = 0.0,
+        max_score: float = 1.0,
+        header: bool = True,
+        missing: Sequence[str] | None = None,
+        shuffle_buffer: NonNegative = 0,
+        seed: int = 0,
+    ):
+        paths = [path] if isinstance(path, (str, Path)) else path
+        if not paths:
+            raise ValueError(
+                "spacy-sbert.PairCorpus.v1 was given no path. Set it in the config, or on the command line: "
+                "--paths.train pairs.spacy --paths.dev pairs.spacy."
+            )
+        self.spans_key = spans_key
+        self.limit = limit
+        self.columns = Columns(tuple(members or ()), score, label, min_score, max_score, header, tuple(missing or ()))
+        self.files = [(file, find_format(file, format, self.columns)) for file in map(Path, paths)]
+        self.shuffle_buffer = shuffle_buffer
+        self.seed = seed
+        self.epoch = 0
+        self._count: int | None = None
+
+    def __repr__(self) -> str:
+        files = ", ".join(f"{file} as {kind}" for file, kind in self.files)
+        return f"PairCorpus({files}{f', the first {self.limit}' if self.limit else ''})"
+
+    def __call__(self, nlp: Language) -> Iterator[Example]:
+        """Yield an Example for each: members on both Docs, gold on the reference alone."""
+        random = Random(self.seed + self.epoch)
+        self.epoch += 1
+        return self._read(nlp, random)
+
+    def count(self) -> int:
+        """The number of examples, which is found by reading the files once, without making Docs.
+
+        RETURNS (int): at most limit.
+        RAISES (ValueError): if a file is not what it should be.
+        """
+        if self._count is None:
+            found, most = 0, self.limit or sys.maxsize
+            for path, format in self.files:
+                if found < most:
+                    found += self._count_file(path, format, most - found)
+            self._count = found
+        return self._count
+
+    def counts(self, spans_key: str) -> Counts:
+        """How many examples of each objective, as count(); Docs are made only of a .spacy that notes objectives.
+
+        spans_key (str): where the members are looked for.
+        RETURNS (Counter): by the names of the objectives; None for examples that have no members there.
+        """
+        if spans_key != self.spans_key:
+            return Counter({None: self.count()})
+        if any(has_objectives(path) for path, format in self.files if format == SPACY):
+            examples = self._read(reading_pipeline(), Random())
+            return Counter(kind_of(example.reference, spans_key) for example in examples)
+        return Counter({"": self.count()})
+
+    def _read(self, nlp: Language, random: Random) -> Iterator[Example]:
+        stream = islice(self._stream(nlp), self.limit or None)
+        for path, item in shuffle(stream, self.shuffle_buffer, random):
+            if isinstance(item, Doc):
+                yield make_example(item, self.spans_key)
+                continue
+            try:
+                example = text_example(nlp, item.members, spans_key=self.spans_key, score=item.score, label=item.label)
+            except ValueError as error:  # of the tokenizer, which does not know the file
+                named = {"path": path, "line": item.line, "reason": reason_of(error)}
+                raise ValueError(Errors.BAD_EXAMPLE.format(**named)) from error
+            yield example
+
+    def _stream(self, nlp: Language) -> Iterator[tuple[Path, Row | Doc]]:
+        for path, format in self.files:
+            for item in read_docs(path, nlp, self.spans_key) if format == SPACY else self._rows(path, format):
+                yield path, item
+
+    def _rows(self, path: Path, format: str) -> Iterator[Row]:
+        return read_rows(path, format, self.columns)
+
+    def _count_file(self, path: Path, format: str, most: int) -> int:
+        if format == SPACY:
+            return min(len(load_docbin(path)), most)
+        return sum(1 for _ in islice(self._rows(path, format), most))
+
+
+SAMPLING = ("proportional", "round_robin")
+
+
+@registry.readers("spacy-sbert.MultiCorpus.v1")
+class MultiCorpus:
+    """Mix several corpora; each example says in attrs["objective"], on both Docs, which corpus it is from.
+
+    The order is for streams (max_epochs = -1). Where spaCy holds a corpus in memory it shuffles it, and every batcher
+    samples the data sets by their sizes, but for spacy-sbert.batch_in_turn.v1; sampling is to be "proportional" then.
+
+    corpora (dict[str, Callable]): readers by name, spaCy's own among them if you like: examples without members are
+        passed on as they are.
+    sampling (str): "proportional" for every example of every corpus once, the next from a corpus drawn by how many
+        it has left; "round_robin" for one of each in turn until the shortest ends.
+    weights (dict[str, float]): with "proportional", draw by these in place of how many are left; a corpus that is
+        used up drops out.
+    seed (int): of the drawing, which differs from call to call of the reader but not from run to run.
+    spans_key (str): where the members stand.
+    RAISES (ValueError): for no corpora or one that is not a reader, an unknown sampling, or weights that do not fit the
+        corpora; on reading, for a corpus without examples.
+    """
+
+    @validated
+    def __init__(
+        self,
+        corpora: dict[str, object],  # of Reader: confection checks a nested block before it has built the readers
+        sampling: str = "proportional",
+        weights: dict[str, float] | None = None,
+        seed: int = 0,
+        spans_key: Name = SPANS_KEY,
+    ):
+        if not corpora:
+            raise ValueError(
+                "spacy-sbert.MultiCorpus.v1 was given no corpora: expected a reader for each name, such as "
+                '[corpora.train.corpora.sts] @readers = "spacy-sbert.PairCorpus.v1".'
+            )
+        for name, corpus in corpora.items():
+            if not callable(corpus):
+                raise ValueError(
+                    f"The corpus '{name}' is not a reader: got {corpus!r}, expected in corpora what a "
+                    'registered reader builds, such as @readers = "spacy-sbert.PairCorpus.v1" in its block.'
+                )
+        if sampling not in SAMPLING:
+            raise ValueError(f"Unknown sampling '{sampling}': expected one of {', '.join(SAMPLING)}.")
+        if weights is not None:
+            _check_weights(weights, list(corpora), sampling)
+        self.corpora = cast(dict[str, Reader], dict(corpora))
+        self.sampling = sampling
+        self.weights = weights
+        self.seed = seed
+        self.spans_key = spans_key
+        self.epoch = 0
+        self._counted: dict[str, int] | None = None
+
+    def __repr__(self) -> str:
+        return f"MultiCorpus({self.sampling}: {', '.join(self.corpora)})"
+
+    def __call__(self, nlp: Language) -> Iterator[Example]:
+        """Yield the Examples of all corpora, mixed."""
+        random = Random(self.seed + self.epoch)
+        self.epoch += 1
+        return self._read(nlp, random)
+
+    def counts(self, spans_key: str) -> Counts:
+        """How many examples of each objective there are in all, read only where a corpus cannot count them itself.
+
+        spans_key (str): where the members stand.
+        RETURNS (Counter): by the names of the corpora; None for examples without members. With "round_robin" as many
+            as come until the shortest ends.
+        """
+        found = [count_objectives(corpus, spans_key) for corpus in self.corpora.values()]
+        if spans_key == self.spans_key:
+            found = [_named(counts, name) for name, counts in zip(self.corpora, found, strict=True)]
+        if self.sampling == "round_robin":
+            if any(len(counts) > 1 for counts in found):  # which of them come before the end, reading alone tells
+                examples = self._read(reading_pipeline(), Random())
+                return Counter(kind_of(example.reference, spans_key) for example in examples)
+            shortest = min(counts.total() for counts in found)
+            found = [Counter(dict.fromkeys(counts, shortest)) for counts in found]
+        return sum(found, Counter())
+
+    def _read(self, nlp: Language, random: Random) -> Iterator[Example]:
+        drawn = self._in_turn(nlp) if self.sampling == "round_robin" else self._by_weight(nlp, random)
+        for name, example in drawn:
+            for doc in (example.predicted, example.reference):
+                if self.spans_key in doc.spans:
+                    doc.spans[self.spans_key].attrs[OBJECTIVE] = name
+            yield example
+
+    def _in_turn(self, nlp: Language) -> Iterator[tuple[str, Example]]:
+        streams = [iter(corpus(nlp)) for corpus in self.corpora.values()]
+        empty = True
+        for examples in zip(*streams, strict=False):
+            empty = False
+            yield from zip(self.corpora, examples, strict=True)
+        if empty:
+            raise ValueError(Errors.EMPTY_CORPUS.format(name=" or ".join(self.corpora)))
+
+    def _by_weight(self, nlp: Language, random: Random) -> Iterator[tuple[str, Example]]:
+        weights = dict(self._sizes(nlp) if self.weights is None else self.weights)
+        streams = {name: iter(corpus(nlp)) for name, corpus in self.corpora.items()}
+        ahead = {name: next(stream, None) for name, stream in streams.items()}
+        for name, example in ahead.items():
+            if example is None:
+                raise ValueError(Errors.EMPTY_CORPUS.format(name=name))
+        while streams:
+            names = list(streams)
+            (name,) = random.choices(names, [weights[name] for name in names])
+            example, ahead[name] = ahead[name], next(streams[name], None)
+            if self.weights is None:
+                weights[name] = max(weights[name] - 1, 1)  # a file may have grown since it was counted
+            if ahead[name] is None:
+                del streams[name]
+            if example is not None:
+                yield name, example
+
+    def _sizes(self, nlp: Language) -> dict[str, int]:
+        if self._counted is None:
+            totals = {name: count_objectives(reader, self.spans_key, nlp) for name, reader in self.corpora.items()}
+            self._counted = {name: max(counts.total(), 1) for name, counts in totals.items()}
+        return self._counted
+
+
+def _named(counts: Counts, name: str) -> Counts:
+    """The counts of a corpus, whose examples with members get its name."""
+    without = counts[None]
+    return Counter({kind: n for kind, n in ((name, counts.total() - without), (None, without)) if n})
+
+
+def _check_weights(weights: dict[str, float], names: list[str], sampling: str) -> None:
+    if sampling != "proportional":
+        raise ValueError(
+            f'Weights were given with sampling = "{sampling}", which has no use for them: set "proportional".'
+        )
+    if weights.keys() != set(names):
+        given, expected = ", ".join(weights) or "none", ", ".join(names)
+        raise ValueError(f"Weights were given for {given}, expected one for each of the corpora: {expected}.")
+    for name, weight in weights.items():
+        if not (math.isfinite(weight) and weight > 0):
+            raise ValueError(f"The weight of the corpus '{name}' is {weight}: expected a finite number above zero.")
+
+
+@registry.readers("spacy-sbert.TeacherCorpus.v1")
+class TeacherCorpus:
+    """Give the examples of another reader the vector that a teacher has for their first member.
+
+    corpus (Callable): the reader; examples without members are passed on as they are.
+    teacher (str): a pipeline, a folder or an installed package, loaded when the first example is read.
+    batch_size (int): how many texts the teacher gets at once.
+    spans_key (str): where the members stand. The vector stands in attrs["vector"] of the reference, a float32 array.
+    RAISES (ValueError): for a batch_size below 1; on reading, if the teacher has no vector for a text.
+    SOURCE: Reimers and Gurevych 2020, Making Monolingual Sentence Embeddings Multilingual.
+    """
+
+    @validated
+    def __init__(self, corpus: Reader, teacher: str | Path, batch_size: Positive = 128, spans_key: Name = SPANS_KEY):
+        self.corpus = corpus
+        self.teacher = teacher
+        self.batch_size = batch_size
+        self.spans_key = spans_key
+        self._nlp: Language | None = None
+
+    def __repr__(self) -> str:
+        corpus = getattr(self.corpus, "__name__", type(self.corpus).__name__)
+        return f"TeacherCorpus({corpus}, taught by {self.teacher})"
+
+    def __call__(self, nlp: Language) -> Iterator[Example]:
+        """Yield the Examples of the corpus, the teacher's vectors on their references."""
+        return self._read(iter(self.corpus(nlp)))
+
+    def count(self) -> int:
+        """The number of examples, for which the teacher is not asked."""
+        return self.counts(self.spans_key).total()
+
+    def counts(self, spans_key: str) -> Counts:
+        """How many examples of each objective, see count_objectives."""
+        return count_objectives(self.corpus, spans_key)
+
+    def _read(self, examples: Iterator[Example]) -> Iterator[Example]:
+        if self._nlp is None:
+            self._nlp = spacy.load(self.teacher)
+        while batch := list(islice(examples, self.batch_size)):
+            groups = [example.reference.spans.get(self.spans_key) for example in batch]
+            taught = [group for group in groups if group is not None and len(group)]
+            texts = [group[0].text for group in taught]
+            for group, vector in zip(taught, self._vectors(self._nlp, texts), strict=True):
+                group.attrs["vector"] = vector
+            yield from batch
+
+    def _vectors(self, nlp: Language, texts: Iterable[str]) -> Iterator[numpy.ndarray]:
+        for doc in nlp.pipe(texts, batch_size=self.batch_size):
+            # A copy, which the teacher's Doc does not keep alive; nothing where there is no vector.
+            vector = numpy.array(to_numpy(doc.vector) if doc.has_vector else (), dtype="float32")
+            if not vector.any() or not numpy.isfinite(vector).all():
+                raise ValueError(
+                    f"The teacher '{self.teacher}' has no vector for '{doc.text[:50]}' (none, zero, or not "
+                    "finite), so there is nothing to learn. Use a pipeline whose doc.vector is set, such as "
+                    "one with an 'sbert' pipe, or remove the text."
+                )
+            yield vector

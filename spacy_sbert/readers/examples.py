@@ -1,0 +1,192 @@
+"""Example Docs from rows of a data set."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from pathlib import Path
+from random import Random
+from typing import Any, TypeVar, cast
+
+import numpy
+from spacy.attrs import NORM
+from spacy.language import Language
+from spacy.tokens import Doc, Span, SpanGroup
+from spacy.training import Example
+from thinc.types import Ints2d
+
+from ..files.text_lines import check_text
+from ..models.spans import SPANS_KEY
+from ..training.examples import OBJECTIVE
+from ..validation import Name, check, validated
+
+Gold = float | str | Sequence[float] | numpy.ndarray | None  # score, label, vector
+
+
+@validated
+def example_doc(nlp: Language, members: Sequence[str], *, spans_key: Name = SPANS_KEY, **gold: Gold) -> Doc:
+    """One Doc of several texts, with the texts as members and gold values beside them.
+
+    nlp (Language): whose tokenizer makes the Doc. members (Sequence[str]): the texts, none of them empty.
+    spans_key (str): where the members stand.
+    gold: score (float from 0 to 1), label (str), vector (floats of a teacher); None leaves one out.
+    RETURNS (Doc): the texts one after the other; doc.spans[spans_key] holds a Span for each, and gold in its attrs.
+    RAISES (ValueError): for a text without tokens, or no text at all.
+    """
+    check("label", gold.get("label"), Name | None)
+    return _build(nlp, _tokenize(nlp, members), spans_key, gold)
+
+
+@validated
+def pair_doc(nlp: Language, first: str, second: str, score: float, *, spans_key: Name = SPANS_KEY) -> Doc:
+    """One Doc of two texts, with the texts as members and the score, from 0 to 1, as gold: see example_doc."""
+    return example_doc(nlp, (first, second), spans_key=spans_key, score=score)
+
+
+def text_example(nlp: Language, members: Sequence[str], *, spans_key: str = SPANS_KEY, **gold: Gold) -> Example:
+    """An Example of several texts: as make_example of their example_doc, for whose arguments see there, but quicker."""
+    tokens = _tokenize(nlp, members)
+    return Example(_build(nlp, tokens, spans_key, {}), _build(nlp, tokens, spans_key, gold))
+
+
+def make_example(reference: Doc, spans_key: str = SPANS_KEY) -> Example:
+    """An Example whose predicted Doc has the words and members of the reference, and none of its gold.
+
+    reference (Doc): see example_doc.
+    RETURNS (Example): only attrs["objective"], which is not gold, stands on both Docs.
+    """
+    words = [token.text for token in reference]
+    predicted = Doc(reference.vocab, words=words, spaces=[bool(token.whitespace_) for token in reference])
+    predicted.from_array([NORM], cast(Ints2d, reference.to_array([NORM])))
+    group = reference.spans[spans_key]
+    spans = [Span(predicted, span.start, span.end) for span in group]
+    attrs = {OBJECTIVE: group.attrs[OBJECTIVE]} if OBJECTIVE in group.attrs else {}
+    predicted.spans[spans_key] = SpanGroup(predicted, name=spans_key, attrs=attrs, spans=spans)
+    return Example(predicted, reference)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """All members, tokenized, one after another.
+
+    words, spaces: of a Doc. norms: uint64 (tokens,), as the tokenizer has them: "not" for "n't".
+    borders: between the members: 0, the end of the first, ... of the last.
+    """
+
+    words: list[str]
+    spaces: list[bool]
+    norms: numpy.ndarray
+    borders: list[int]
+
+
+def _tokenize(nlp: Language, members: Sequence[str]) -> Tokens:
+    words: list[str] = []
+    spaces: list[bool] = []
+    norms: list[int] = []
+    borders = [0]
+    for number, text in enumerate(members, start=1):
+        doc = nlp.make_doc(text)
+        words += [token.text for token in doc]
+        spaces += [bool(token.whitespace_) for token in doc]
+        norms += [token.norm for token in doc]
+        if not len(doc):
+            raise ValueError(
+                f"The member number {number} of an example ('{text}') has no tokens, so it has no vector to "
+                "learn from. Remove the example."
+            )
+        spaces[-1] = True  # a member ends where the next begins
+        borders.append(len(words))
+    if not words:
+        raise ValueError("An example was given no members: expected one text or more.")
+    return Tokens(words, spaces, numpy.array(norms, dtype="uint64"), borders)
+
+
+def _build(nlp: Language, tokens: Tokens, spans_key: str, gold: Mapping[str, Gold]) -> Doc:
+    doc = Doc(nlp.vocab, words=tokens.words, spaces=tokens.spaces).from_array([NORM], cast(Ints2d, tokens.norms))
+    spans = [Span(doc, start, end) for start, end in pairwise(tokens.borders)]
+    attrs = {name: value for name, value in gold.items() if value is not None}
+    doc.spans[spans_key] = SpanGroup(doc, name=spans_key, attrs=attrs, spans=spans)
+    return doc
+
+
+TRIPLET = 3
+BOOLEANS = {"true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0, "false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0}
+LONGEST = 9  # characters of one of these with white space around it
+
+
+@dataclass(frozen=True)
+class Row:
+    """An example as it stands in a file.
+
+    members: its texts, in order, without white space around them. line: where it starts, counted from 1.
+    score: gold similarity from 0 to 1, None where there is none. label: gold label, None where there is none.
+    """
+
+    members: tuple[str, ...]
+    line: int
+    score: float | None = None
+    label: str | None = None
+
+
+def from_boolean(value: object) -> object:
+    """Return a boolean that is written as a word, such as "True" or "no", as 1 or 0; other values as they are."""
+    if not isinstance(value, str) or len(value) > LONGEST:
+        return value
+    return BOOLEANS.get(value.strip().lower(), value)
+
+
+def check_members(texts: Sequence[object], names: Sequence[str], path: Path, line: int) -> tuple[str, ...]:
+    """The members of an example, without white space around them.
+
+    texts: what the columns hold. names (Sequence[str]): what to call the columns in errors.
+    RAISES (ValueError): for a text that is empty or cannot be encoded, or two equal members of a triplet.
+    """
+    members = tuple(check_text(text, name, path, line) for text, name in zip(texts, names, strict=True))
+    if len(members) == TRIPLET and len(set(members)) < TRIPLET:
+        same = [name for name, member in zip(names, members, strict=True) if members.count(member) > 1]
+        raise ValueError(
+            f"{path}, line {line}: the members {' and '.join(same)} of a triplet are equal, so there is "
+            "nothing to tell apart. Remove the line."
+        )
+    return members
+
+
+def check_score(value: object, low: float, high: float, path: Path, line: int, column: str) -> float:
+    """A score scaled from low..high to 0..1. RAISES (ValueError): if it is not a number from low to high."""
+    try:
+        score = float(cast(float, value))
+    except (TypeError, ValueError, OverflowError):
+        score = math.nan
+    if not low <= score <= high:  # also refuses nan
+        given: dict[str, Any] = {"given": value, "low": low, "high": high, "column": column}
+        raise ValueError(
+            (
+                "{path}, line {line}: expected a score from {low:g} to {high:g}, got '{given}' in the column "
+                "'{column}'. Repair the line, or set min_score and max_score for a table of another range: options "
+                "of a command that has them (--max-score 5), or settings of the config's corpus "
+                "(--corpora.train.max_score 5 of train)."
+            ).format(path=path, line=line, **given)
+        )
+    return (score - low) / (high - low)
+
+
+Item = TypeVar("Item")
+
+
+def shuffle(items: Iterable[Item], size: int, random: Random) -> Iterator[Item]:
+    """Shuffle a stream through a buffer: each item moves back as far as chance has it, forward by the buffer at most.
+
+    size (int): how many items are held, 0 to leave the order as it is. random (Random): where chance comes from.
+    YIELDS: every item once.
+    """
+    if not size:
+        yield from items
+        return
+    stream = iter(items)
+    held = list(islice(stream, size))
+    for item in stream:
+        place = random.randrange(size)
+        yield held[place]
+        held[place] = item
+    random.shuffle(held)
+    yield from held

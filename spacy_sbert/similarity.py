@@ -1,0 +1,319 @@
+"""Similarity of vectors, correlation and principal components: one definition for use, training and evaluation."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
+
+import numpy
+from numpy.typing import ArrayLike
+from scipy import linalg
+from thinc.types import Floats1d, Floats2d, Ints2d
+from thinc.util import get_array_module, is_cupy_array, to_numpy
+
+from .errors import Errors
+from .validation import short_repr
+
+RowsT = TypeVar("RowsT", numpy.ndarray, Floats2d)  # float (n, width), NumPy or CuPy
+
+
+class OfPairs(Protocol):
+    """A number for each pair of rows, of their kind of array."""
+
+    @overload
+    def __call__(self, u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray: ...
+    @overload
+    def __call__(self, u: Floats2d, v: Floats2d) -> Floats1d: ...
+
+
+def _of_pairs(function: object) -> OfPairs:
+    return cast(OfPairs, function)
+
+
+@_of_pairs
+def cosine(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
+    """Cosine similarity of paired rows.
+
+    cos(u, v) = (u / ||u||) . (v / ||v||), and 0 where u or v is the zero vector.
+
+    u, v (float arrays of shape (n, width), NumPy or CuPy): the paired vectors.
+    RETURNS (float array of shape (n,), of the same dtype and device): the similarities, from -1 to 1 up to rounding.
+    SOURCE: Reimers and Gurevych 2019, section 3.
+    """
+    return (unit_length(u) * unit_length(v)).sum(axis=1)
+
+
+@_of_pairs
+def euclidean(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
+    """Euclidean distance of paired rows.
+
+    ||u - v|| = sqrt(sum_k (u_k - v_k)^2)
+
+    u, v (float arrays of shape (n, width), NumPy or CuPy): the paired vectors.
+    RETURNS (float array of shape (n,), of the same dtype and device): the distances, at least 0.
+    SOURCE: Reimers and Gurevych 2019, section 3.
+    """
+    return lengths(u - v)
+
+
+@_of_pairs
+def manhattan(u: numpy.ndarray, v: numpy.ndarray) -> numpy.ndarray:
+    """Manhattan distance of paired rows.
+
+    sum_k |u_k - v_k|
+
+    u, v (float arrays of shape (n, width), NumPy or CuPy): the paired vectors.
+    RETURNS (float array of shape (n,), of the same dtype and device): the distances, at least 0.
+    SOURCE: Reimers and Gurevych 2019, section 3.
+    """
+    return abs(u - v).sum(axis=1)
+
+
+def lengths(rows: numpy.ndarray) -> numpy.ndarray:
+    """||x||, the Euclidean length of each row, float (n,).
+
+    rows (float array of shape (n, width), NumPy or CuPy): the vectors.
+    """
+    _, norms, exponents = scaled_norms(rows)
+    return get_array_module(rows).ldexp(norms, exponents)[:, 0]
+
+
+def unit_length(rows: RowsT) -> RowsT:
+    """x / ||x||, and the zero vector where x is it.
+
+    rows (float array of shape (n, width), NumPy or CuPy): the vectors.
+    RETURNS (float array of shape (n, width), of the same dtype and device): of length 1 or 0.
+    """
+    scaled, norms, _ = scaled_norms(rows)
+    xp = get_array_module(rows)
+    return scaled / xp.where(norms == 0, xp.ones_like(norms), norms)
+
+
+def scaled_norms(rows: RowsT) -> tuple[RowsT, RowsT, Ints2d]:
+    """Rows as such whose squares can be summed: those too long or too short for it divided by a power of two.
+
+    x_r = 2^e_r y_r
+
+    rows (float array of shape (n, width), NumPy or CuPy): x, the vectors.
+    RETURNS (float (n, width), float (n, 1), int32 (n, 1)): y, its norms ||y_r||, and e, which is 0 for all rows but
+        those whose sum of squares overflows, or has lost digits to underflow.
+    """
+    xp = get_array_module(rows)
+    scaled = xp.asarray(rows, dtype=None if numpy.dtype(rows.dtype).kind == "f" else "float64")
+    with numpy.errstate(over="ignore"):  # it is looked at
+        squares = (scaled * scaled).sum(axis=1, keepdims=True)
+    exponents = xp.zeros(squares.shape, dtype="int32")
+    number = numpy.finfo(scaled.dtype)
+    odd = ~((squares >= number.tiny / number.eps) & (squares <= number.max))
+    chosen = numpy.flatnonzero(odd) if xp is numpy else slice(len(odd))  # of a GPU, which are odd is not waited for
+    if scaled[chosen].size:
+        exponents[chosen] = xp.frexp(abs(scaled[chosen]).max(axis=1, keepdims=True))[1] * odd[chosen]
+        scaled = scaled.copy()
+        scaled[chosen] = xp.ldexp(scaled[chosen], -exponents[chosen])
+        squares[chosen] = (scaled[chosen] * scaled[chosen]).sum(axis=1, keepdims=True)
+    return scaled, xp.sqrt(squares), exponents
+
+
+def checked(vectors: ArrayLike, name: str, dtype: str = "float32") -> numpy.ndarray:
+    """The vectors as a contiguous array on the CPU.
+
+    vectors (float array of shape (n, width), NumPy or CuPy): a vector a row. name (str): what messages call them.
+    dtype (str): of the result.
+    RETURNS (float array of shape (n, width)).
+    RAISES (ValueError): if the shape is another, there is no row, or a number is not finite.
+    """
+    rows = numpy.ascontiguousarray(as_rows(vectors, name), dtype=dtype)
+    check_finite(rows, name)
+    return rows
+
+
+def as_rows(vectors: ArrayLike, name: str) -> numpy.ndarray:
+    """The vectors as an array on the CPU, of whatever dtype and layout they have.
+
+    RAISES (ValueError): if the shape is another than (n, width), or there is no row. (TypeError): if these are no
+        numbers.
+    """
+    rows = numpy.asarray(to_numpy(vectors) if is_cupy_array(vectors) else vectors)
+    if rows.dtype.kind not in "biuf":
+        raise TypeError(
+            f"Cannot compare {name} = {short_repr(vectors)}: expected vectors, a float array of shape (n, width). "
+            "Those of texts are encode(texts); Docs and Spans compare themselves: doc.similarity(other)."
+        )
+    if rows.ndim != 2 or rows.size == 0:
+        raise ValueError(Errors.NOT_ROWS.format(name=name, given=rows.shape))
+    return rows
+
+
+def check_finite(rows: numpy.ndarray, name: str, start: int = 0) -> None:
+    """RAISES (ValueError): if a number of these rows, of which the first is row `start` to the user, is not finite."""
+    finite = numpy.isfinite(rows).all(axis=1)
+    if not finite.all():
+        raise ValueError(
+            f"Row {start + int(finite.argmin())} of the {name} is not finite: it has NaN or infinity, which is "
+            "similar to nothing. Leave it out, or look for why the pipeline gives such a vector."
+        )
+
+
+def check_count(given: int, most: int, what: str, name: str = "k") -> None:
+    """RAISES (ValueError): if what is asked for is not a whole number from 1 to `most`."""
+    if isinstance(given, bool) or not (isinstance(given, int | numpy.integer) and 1 <= given <= most):
+        raise ValueError(
+            f"Cannot find {given} {what}: expected a whole number, at least 1 and at most {most}, as {name}. "
+            "Ask for fewer, or give more vectors."
+        )
+
+
+EPSILON = numpy.finfo("float64").eps
+
+
+class PrincipalComponents(NamedTuple):
+    """The directions in which rows vary, the one of most variance first.
+
+    axes: float64 (k, width), orthonormal; their signs are arbitrary, see positive. variances: float64 (k,), along each
+        axis, over n - 1. rank: how many of the variances are more than rounding.
+    """
+
+    axes: numpy.ndarray
+    variances: numpy.ndarray
+    rank: int
+
+
+def principal_components(rows: numpy.ndarray) -> tuple[numpy.ndarray, PrincipalComponents]:
+    """The principal components of rows.
+
+    X - mean = U S V', axes = V', variances = S^2 / (n - 1)
+
+    rows (float (n, width)): X, at least one row.
+    RETURNS (float64 (width,), PrincipalComponents): the mean, and min(n, width) components.
+    """
+    mean = rows.mean(axis=0, dtype="float64")
+    deviations, axes = numpy.linalg.svd(rows - mean, full_matrices=False)[1:]
+    rounding = max(rows.shape) * EPSILON * numpy.linalg.norm(rows.astype("float64", copy=False))
+    variances = deviations**2 / max(len(rows) - 1, 1)
+    return mean, PrincipalComponents(axes, variances, int((deviations > rounding).sum()))
+
+
+def components_of_covariance(covariance: numpy.ndarray) -> PrincipalComponents:
+    """The principal components of rows whose covariance is known, a size that does not grow with n.
+
+    covariance = V diag(variances) V', axes = V'
+
+    covariance (float64 (width, width)): (X - mean)' (X - mean) / (n - 1).
+    RETURNS (PrincipalComponents): as many as the width.
+    """
+    variances, vectors = linalg.eigh(covariance)
+    rounding = len(covariance) * EPSILON * variances[-1]
+    return PrincipalComponents(vectors.T[::-1], variances[::-1], int((variances > rounding).sum()))
+
+
+def flip_signs(axes: numpy.ndarray) -> numpy.ndarray:
+    """The axes with the sign that makes the number of the largest absolute value, the first of equal ones, positive.
+
+    axes (float (k, width)). RETURNS (float (k, width)): a copy.
+    """
+    largest = axes[numpy.arange(len(axes)), abs(axes).argmax(axis=1)]
+    return axes * numpy.sign(largest)[:, None]
+
+
+ROUNDING = {"float32": 1e-6}  # of the largest number, by dtype: cosines of 384 products
+DOUBLE_ROUNDING = 1e-12
+Numbers = Sequence[object] | numpy.ndarray
+
+
+def spearman(predicted: Numbers, gold: Numbers) -> float | None:
+    """Spearman's rank correlation, equal values sharing the mean of their ranks.
+
+    Pearson's correlation of rank(predicted) and rank(gold)
+
+    predicted, gold (n numbers each): what is compared.
+    RETURNS (float): from -1 to 1; None where it is not defined: fewer than two numbers, or all of one side alike,
+        up to rounding.
+    RAISES (ValueError): if a number is not finite, or the sides differ in length.
+    SOURCE: Reimers et al. 2016, Task-Oriented Intrinsic Evaluation of Semantic Textual Similarity, argue for it.
+    """
+    from scipy import stats  # takes a tenth of the time to a first vector, which needs no scores
+
+    checked = _checked(predicted, gold)
+    return float(stats.spearmanr(*checked)[0]) if _is_defined(predicted, gold) else None
+
+
+def pearson(predicted: Numbers, gold: Numbers) -> float | None:
+    """Pearson's correlation.
+
+    sum_i (p_i - mean(p)) (g_i - mean(g)) / (n std(p) std(g))
+
+    predicted, gold (n numbers each): what is compared.
+    RETURNS (float): from -1 to 1; None where it is not defined, see spearman.
+    RAISES (ValueError): see spearman.
+    """
+    from scipy import stats
+
+    checked = _checked(predicted, gold)
+    return float(stats.pearsonr(*checked)[0]) if _is_defined(predicted, gold) else None
+
+
+def _checked(predicted: Numbers, gold: Numbers) -> tuple[numpy.ndarray, numpy.ndarray]:
+    sides = cast(tuple[numpy.ndarray, numpy.ndarray], (predicted, gold))
+    arrays = numpy.asarray(sides[0], dtype="float64"), numpy.asarray(sides[1], dtype="float64")
+    if arrays[0].shape != arrays[1].shape or arrays[0].ndim != 1:
+        raise ValueError(
+            f"Cannot correlate arrays of shapes {arrays[0].shape} and {arrays[1].shape}: expected two of shape (n,)."
+        )
+    for name, array in zip(("predicted", "gold"), arrays, strict=True):
+        if not numpy.isfinite(array).all():
+            place = int(numpy.flatnonzero(~numpy.isfinite(array))[0])
+            raise ValueError(
+                f"Cannot correlate: {name} value {place} is {array[place]}. Expected finite numbers: look for "
+                "texts whose vectors are not finite."
+            )
+    return arrays
+
+
+def _is_defined(predicted: Numbers, gold: Numbers) -> bool:
+    return len(gold) > 1 and varies(predicted) and varies(gold)
+
+
+def varies(values: Numbers) -> bool:
+    """Whether numbers differ by more than the rounding of their computation, 1e-6 of the largest in float32, 1e-12 in
+    float64."""
+    array = numpy.asarray(values)
+    return bool(numpy.ptp(array) > ROUNDING.get(array.dtype.name, DOUBLE_ROUNDING) * numpy.abs(array).max())
+
+
+class Similarities:
+    """What pipes answer of the vectors that they made."""
+
+    @staticmethod
+    def similarity(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
+        """The cosine of each vector of u and each of v; `spacy_sbert.search.exact` finds the best of many.
+
+        cos(u_i, v_j) = (u_i / ||u_i||) . (v_j / ||v_j||), and 0 where one is the zero vector.
+
+        u, v (float arrays or CPU tensors of shape (n, width) and (m, width)): a single vector is one row.
+        RETURNS (float32 (n, m)). RAISES (ValueError): for other shapes, or numbers that are not finite.
+        """
+        rows, others = _rows(u, v)
+        return unit_length(rows) @ unit_length(others).T
+
+    @staticmethod
+    def similarity_pairwise(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
+        """The cosine of each vector of u and the one of v in the same row, see `similarity`.
+
+        RETURNS (float32 (n,)). RAISES (ValueError): also if there are not as many of both.
+        """
+        rows, others = _rows(u, v)
+        if len(rows) != len(others):
+            raise ValueError(
+                f"Cannot compare {len(rows)} vectors with {len(others)} pairwise: expected as many of both. "
+                "similarity compares each with each."
+            )
+        return cosine(rows, others)
+
+
+def _rows(u: ArrayLike, v: ArrayLike) -> tuple[numpy.ndarray, numpy.ndarray]:
+    rows, others = _as_rows(u, "u"), _as_rows(v, "v")
+    if rows.shape[1] != others.shape[1]:
+        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=rows.shape[1], theirs=others.shape[1]))
+    return rows, others
+
+
+def _as_rows(vectors: Any, name: str) -> numpy.ndarray:
+    return checked([vectors] if numpy.ndim(vectors) == 1 else vectors, name)

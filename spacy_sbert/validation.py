@@ -1,0 +1,350 @@
+"""Checks of settings and of texts."""
+
+import inspect
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from functools import cache, wraps
+from itertools import islice
+from pathlib import Path
+from reprlib import Repr
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from spacy.tokens import Doc, Span
+from thinc.api import Model
+from thinc.shims import Shim
+from typing_extensions import ParamSpec
+
+from .errors import Errors
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+FLOAT32_MAX = 3.4028234663852886e38  # larger numbers become infinite in the arithmetic of an encoder
+MAX_DIMENSIONS = 2**16  # of a vector: five times the widest encoder there is, so that several may be concatenated
+MAX_WEIGHTS = 2**28  # of a layer: 1 GB in float32, and as many as BERT large has in all
+MAX_OUTPUTS = 2**14  # of a classifier: scores of 4096 pairs, which are computed together, take 256 MB
+MAX_PROCESSES = 4 * (os.cpu_count() or 1)  # more wait for one another, and each holds an encoder
+MAX_SEED = 2**32 - 1  # of NumPy's and scikit-learn's generators
+SCORE_RANGE = (0.0, 1.0)  # of gold scores, as readers give them
+STRICT = ConfigDict(strict=True, arbitrary_types_allowed=True, allow_inf_nan=False)
+SIMPLE = {int, float, bool, str, Path, NoneType, Any, object}
+CONTAINERS = {Union, UnionType, list, tuple, dict, Sequence, Mapping}
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _not_empty(text: str) -> str:
+    if not text:
+        raise ValueError("text that is not empty")
+    return text
+
+
+Positive = Annotated[int, Field(ge=1)]
+NonNegative = Annotated[int, Field(ge=0)]
+Epochs = Annotated[int, Field(ge=-1)]  # as spaCy counts them: 0 for no limit, -1 for a stream without limit
+Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
+Width = Annotated[int, Field(ge=1, le=MAX_DIMENSIONS)]
+WidthOrOff = Annotated[int, Field(ge=0, le=MAX_DIMENSIONS)]
+Processes = Annotated[int, Field(ge=1, le=MAX_PROCESSES)]
+PositiveFloat = Annotated[float, Field(gt=0)]
+NonNegativeFloat = Annotated[float, Field(ge=0)]
+Cosine = Annotated[float, Field(ge=-1, le=1)]
+Name = Annotated[str, AfterValidator(_not_empty)]
+
+
+def validated(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a public function so that it checks its settings: numbers, flags, texts, paths, functions and Models,
+    and lists and dicts of these. Arguments of other types, such as texts and arrays, are not looked at.
+
+    Unlike with pydantic.validate_call, arguments are passed on as they are, and the function is called from Python, so
+    that warnings name the line of the caller.
+
+    RAISES (ValueError): that names the argument, when the function is called.
+    """
+    signature = inspect.signature(function)
+    annotations: dict[str, Any] = {}
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError:
+            return function(*args, **kwargs)  # raises the TypeError of Python
+        if not annotations:  # resolved at the first call, when all names that they use are defined
+            annotations.update(_checked_annotations(function, signature))
+        for name in given.keys() & annotations.keys():
+            check(name, given[name], annotations[name])
+        return function(*args, **kwargs)
+
+    checked.__signature__ = signature  # type: ignore[attr-defined] # spaCy looks at factories without unwrapping
+    return checked
+
+
+def check(name: str, value: object, annotation: object) -> None:
+    """RAISES (ValueError): if the value of a setting does not fit an annotation."""
+    if isinstance(value, numpy.generic):
+        value = value.item()
+    try:
+        _adapter(annotation).validate_python(value)
+    except ValidationError as error:
+        raise ValueError(invalid_value_message(name, value, _expected(error))) from None
+
+
+def check_fields(settings: "DataclassInstance") -> None:
+    """RAISES (ValueError): if a field of a dataclass does not fit its annotation."""
+    annotations = get_type_hints(type(settings), include_extras=True)
+    for field in fields(settings):
+        check(field.name, getattr(settings, field.name), annotations[field.name])
+
+
+def check_weights(name: str, given: int, *widths: int) -> None:
+    """RAISES (ValueError): if a layer of these widths, which a setting asks for, has too many weights."""
+    if math.prod(widths) > MAX_WEIGHTS:
+        expected = f"at most {MAX_WEIGHTS} weights in a layer, not {' x '.join(map(str, widths))}"
+        raise ValueError(invalid_value_message(name, given, expected))
+
+
+def invalid_value_message(name: str, given: object, expected: str) -> str:
+    """Return the message for a setting that cannot be used."""
+    return f"Cannot use {name} = {short_repr(given)}: expected {expected}."
+
+
+def short_repr(value: object) -> str:
+    """Return a value as messages show it: short, and printable whatever it is."""
+    short = Repr()
+    short.maxstring = short.maxother = short.maxlong = 80
+    try:
+        return short.repr(value)
+    except Exception:  # of somebody's __repr__, or a number of too many digits
+        return f"a {type(value).__name__}"
+
+
+def is_text(value: object) -> bool:
+    """Return whether a value is a str without lone surrogates."""
+    return isinstance(value, str) and find_lone_surrogate(value) is None
+
+
+def check_text(text: str, what: str) -> None:
+    """Refuse a text that no tokenizer can read.
+
+    what (str): what to call it, such as "text number 2".
+    RAISES (ValueError): if it has half a character.
+    """
+    position = find_lone_surrogate(text)
+    if position is not None:
+        raise ValueError(
+            f"Cannot encode {what}, {short_repr(text)}: it has half a character (a lone surrogate, U+D800 to "
+            f"U+DFFF) at position {position}. Decode the bytes it comes from as UTF-8, or replace it: "
+            "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')."
+        )
+
+
+def find_lone_surrogate(text: str) -> int | None:
+    """Return the position of the first lone surrogate in a text, None if there is none."""
+    if text.isascii():
+        return None
+    try:
+        text.encode("utf8")
+    except UnicodeEncodeError as error:
+        return error.start
+    return None
+
+
+def _checked_annotations(function: Callable, signature: inspect.Signature) -> dict[str, Any]:
+    hints = get_type_hints(function, include_extras=True)
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    names = [one.name for one in signature.parameters.values() if one.kind not in variable]
+    return {name: hints[name] for name in names if name in hints and _is_setting(hints[name])}
+
+
+def _is_setting(annotation: Any) -> bool:
+    """Return whether values of a type are short and can be checked: no texts, arrays or Docs."""
+    origin, args = get_origin(annotation) or annotation, get_args(annotation)
+    if origin in CONTAINERS:
+        return all(_is_setting(arg) for arg in args if arg is not Ellipsis)
+    if origin in (Annotated, Literal, Callable) or origin in SIMPLE:
+        return True
+    return isinstance(origin, type) and issubclass(origin, Model)
+
+
+@cache
+def _adapter(annotation: Any) -> TypeAdapter:
+    is_path = Path in (annotation, *get_args(annotation))
+    return TypeAdapter(Annotated[annotation, AfterValidator(_usable_path if is_path else _usable)], config=STRICT)
+
+
+def _usable(value: Any) -> Any:
+    """Refuse what pydantic lets pass: half characters, and numbers that overflow in computations."""
+    if isinstance(value, str) and find_lone_surrogate(value) is not None:
+        raise ValueError("text without lone surrogates, which are half characters")
+    if isinstance(value, int) and abs(value) > sys.maxsize:
+        raise ValueError("a whole number of 64 bits")
+    if isinstance(value, float) and abs(value) > FLOAT32_MAX:
+        raise ValueError("a finite number, also in float32")
+    for one in _items(value):
+        _usable(one)
+    return value
+
+
+def _usable_path(value: Any) -> Any:
+    """Refuse what cannot be a path: an empty text, and one that the file system cannot encode."""
+    if isinstance(value, str | Path):
+        try:
+            is_usable = value != "" and b"\0" not in os.fsencode(value)
+        except UnicodeEncodeError:
+            is_usable = False
+        if not is_usable:
+            raise ValueError("a path")
+    for one in _items(value):
+        _usable_path(one)
+    return value
+
+
+def _items(value: object) -> Sequence[Any]:
+    if isinstance(value, Mapping):
+        return [*value.keys(), *value.values()]
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _expected(error: ValidationError) -> str:
+    """Return pydantic's messages in words that follow "expected"."""
+    found = []
+    for one in error.errors(include_url=False, include_context=False, include_input=False):
+        message = one["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+        found.append("a list" if one["type"] == "sequence_str" else message)
+    return " or ".join(dict.fromkeys(found))
+
+
+InT = TypeVar("InT")
+OutT = TypeVar("OutT")
+ModelT = TypeVar("ModelT", bound="ConfiguredModel")
+
+
+class ConfiguredModel(Model[InT, OutT]):
+    """A Model whose settings and constants are plain attributes, which its copies have, too.
+
+    Model.attrs are saved, and replace those of the config when they are loaded. So they are for what was learned.
+    """
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name})"
+
+    def copy(self: ModelT) -> ModelT:
+        return self._copy()  # whatever another base, such as the stock transformer, does
+
+    def _copy(self: ModelT, seen: dict[int, Model | Shim] | None = None) -> ModelT:
+        plain = super()._copy(seen)  # Thinc builds a Model, whatever the class
+        copied = type(self).__new__(type(self))
+        for slot in Model.__slots__:
+            setattr(copied, slot, getattr(plain, slot))
+        vars(copied).update(vars(self))
+        return copied
+
+
+Text = str | Doc | Span
+NOT_SEVERAL = (str, bytes, bytearray, Mapping, set, frozenset, Doc, Span)  # or in no order
+MISSING = {"NAType", "NaTType", "MaskedConstant"}  # of pandas and NumPy, which need not be imported
+
+
+def checked_texts(texts: Iterable[Text]) -> Iterable[str]:
+    """Return the texts as strings; the text of a Doc or Span is encoded without its context.
+
+    texts (Iterable): str, Docs or Spans; a column or a table of one column. Lists and columns are checked at once,
+        other iterables item by item as they are read.
+    RAISES (TypeError): if this is no collection of texts, or one of them is missing or no text. (ValueError): if a text
+        has half a character.
+    """
+    given = one_column(texts)
+    found = _checked(given, _label_of(texts))
+    return list(found) if isinstance(given, list | tuple) else found
+
+
+def one_column(texts: Iterable[Any]) -> Iterable[Any]:
+    """Return the items of a column as a list, and other iterables as they are.
+
+    RAISES (TypeError): for a single text, a table of several columns, and what has no order or no items.
+    """
+    if isinstance(texts, NOT_SEVERAL):
+        raise TypeError(Errors.NOT_TEXTS.format(given=short_repr(texts)))
+    names = column_names(texts)
+    if names is not None:
+        if len(names) != 1:
+            raise TypeError(
+                f"Cannot encode a table of {_listed(names)}: expected one column of texts. Choose it by its "
+                'name, such as df["text"].'
+            )
+        return one_column(texts[names[0]])  # type: ignore[index]
+    shape = getattr(texts, "shape", None)
+    if isinstance(shape, tuple) and len(shape) != 1:
+        if len(shape) != 2 or shape[1] != 1:
+            raise TypeError(
+                f"Cannot encode an array of shape {shape}: expected shape (n,) or (n, 1). Choose one column of "
+                'texts, such as array[:, 0], or df["text"] of a table.'
+            )
+        return list(texts[:, 0])  # type: ignore[index]
+    if hasattr(texts, "to_pylist"):  # of pyarrow, whose items are no str
+        return texts.to_pylist()
+    if not isinstance(texts, Iterable) and not hasattr(texts, "__getitem__"):
+        raise TypeError(Errors.NOT_TEXTS.format(given=short_repr(texts)))
+    return list(texts) if shape is not None else texts
+
+
+def text_of(item: Text) -> str:
+    """Return the text of a str, Doc or Span."""
+    return item if isinstance(item, str) else item.text
+
+
+def _checked(texts: Iterable[Any], label: Callable[[int], str]) -> Iterator[str]:
+    for i, item in enumerate(texts):
+        if not isinstance(item, Text):
+            if is_missing(item):
+                raise TypeError(
+                    f"Cannot encode text number {i + 1}{label(i)}: it is missing ({item}). Leave it out, or "
+                    'fill it: df["text"].dropna() or df["text"].fillna("") of pandas.'
+                )
+            raise TypeError(
+                f"Cannot encode text number {i + 1}, {repr(item)[:50]}: expected str, got {type(item).__name__}."
+            )
+        text = text_of(item)
+        check_text(text, f"text number {i + 1}")
+        yield text
+
+
+def is_missing(item: object) -> bool:
+    """True for None, NaN and the missing values of pandas and NumPy."""
+    if item is None or type(item).__name__ in MISSING:
+        return True
+    return isinstance(item, float | numpy.floating) and bool(numpy.isnan(item))
+
+
+def column_names(texts: Any) -> Sequence[Any] | None:
+    """Return the names of a table's columns; None if this is no table."""
+    for attribute in ("column_names", "columns"):
+        names = getattr(texts, attribute, None)
+        if names is not None and not callable(names) and isinstance(names, Iterable):
+            return list(names)
+    return None
+
+
+def _listed(names: Sequence[Any]) -> str:
+    given = ", ".join(map(short_repr, islice(names, 5)))
+    return f"{len(names)} columns" + (f" ({given}{', ...' if len(names) > 5 else ''})" if given else "")
+
+
+def _label_of(texts: Any) -> Callable[[int], str]:
+    """Return what names a row of a pandas object by its index."""
+    index: Any = getattr(texts, "index", None)
+    if callable(index) or not hasattr(index, "__getitem__"):
+        return lambda i: ""
+
+    def label(i: int) -> str:
+        key = index[i]
+        return f" (index {short_repr(key.item() if hasattr(key, 'item') else key)})"  # a number of NumPy's
+
+    return label
