@@ -72,7 +72,7 @@ def test_errors_before_heavy_imports(folder):
     ("arguments", "expected"),
     [
         (["cluster", "texts.txt", "c.tsv", "--method", "dbscan"], "dbscan"),
-        (["cluster", "texts.txt", "c.tsv", "--n-clusters", "3"], "n-clusters"),
+        (["cluster", "texts.txt", "c.tsv", "--n-clusters", "3"], "takes no"),
         (["search", "texts.txt", "a dog", "--kind", "tree", "--index", "index"], "tree"),
         (["mine", "texts.txt", "c.tsv", "--vectors", "vectors.npy"], "vectors.npy"),
         (["visualize", "texts.txt", "p.html", "--style", "tree"], "tree"),

@@ -145,7 +145,7 @@ def test_constant_gold(tmp_path, pipeline, columns, reason):
     path = write(tmp_path / "const.csv", header, *columns)
     said = run("evaluate", pipeline, path, "-o", tmp_path / "s.json", code=1)
     assert reason in said and not (tmp_path / "s.json").exists()
-    assert reason in run("init-config", path, path, "-o", tmp_path / "x.cfg", code=1)
+    assert "const.csv" in run("init-config", path, path, "-o", tmp_path / "x.cfg", code=1)
     if len(columns) == 3:  # what other files of examples say
         convert(path, tmp_path / "c.spacy", format="table", members=["a", "b"], score="score")
         assert reason in run("evaluate", pipeline, tmp_path / "c.spacy", code=1)
