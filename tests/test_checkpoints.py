@@ -17,10 +17,10 @@ import spacy
 import torch
 from killing import command, killed_at, run, typed
 from pipelines import HOLDER, TRAINED, shipped_config
-from spacy_sbert.ray.checkpoint import rng_states, set_rng_states
 from typer.testing import CliRunner
 
 from spacy_sbert.cli import app
+from spacy_sbert.distributed.checkpoint import rng_states, set_rng_states
 from spacy_sbert.training.quickstart_config import check_config
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*longer than the encoder's limit")

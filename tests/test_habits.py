@@ -3,10 +3,10 @@
 import numpy
 import pytest
 import torch
-from spacy_sbert.architectures.text_encoders import TransformerTextEncoder
 from thinc.api import NumpyOps
 
 from spacy_sbert.models.encode_arguments import check_device
+from spacy_sbert.models.text_encoders import TransformerTextEncoder
 from spacy_sbert.similarity import unit_length
 
 TEXTS = ["A man is eating food.", "The cat sat on the mat.", "dog", "he ran", ""]

@@ -208,7 +208,7 @@ def test_examples_read_by_initialize(make_nlp, encoder, loss, most):
 
 def test_docs_without_members_are_not_encoded(make_nlp, monkeypatch):
     """Beside other components an encoder of its own has no work with their examples."""
-    from spacy_sbert.architectures.engine import training as forward
+    from spacy_sbert.models.engine import training as forward
 
     nlp, seen = make_nlp(), []
     pairs = [make_example(nlp, *pair) for pair in PAIRS]

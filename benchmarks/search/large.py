@@ -25,8 +25,7 @@ from spacy_sbert.bulk import PartVectors, encode_dataset
 from spacy_sbert.evaluation.protocols.speed import machine
 from spacy_sbert.files.serialization import versions
 from spacy_sbert.meta.fit import read_sentences
-from spacy_sbert.search import VectorIndex, build_ivfpq, first_found, nearest_stored
-from spacy_sbert.search import exact as recall
+from spacy_sbert.search import VectorIndex, build_ivfpq, first_found, nearest_stored, recall
 
 K = 10
 HELD_OUT = 1000

@@ -28,9 +28,7 @@ from spacy_sbert.evaluation.protocols.speed import machine
 from spacy_sbert.files.atomic import atomic_write
 from spacy_sbert.files.serialization import versions
 from spacy_sbert.meta.fit import read_sentences
-from spacy_sbert.search import BinaryVectors, Int8Vectors, VectorIndex, first_found
-from spacy_sbert.search import exact as nearest
-from spacy_sbert.search import exact as recall
+from spacy_sbert.search import BinaryVectors, Int8Vectors, VectorIndex, first_found, nearest, recall
 
 K = 10
 SAMPLE = 10_000  # vectors that the ranges of int8 are learned from

@@ -19,13 +19,12 @@ from measure import Encode, arguments, compare, prepare, save
 from onnx import TensorProto
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from onnxruntime.transformers.optimizer import optimize_model
-from spacy_sbert.architectures.engine.packing import padded_batches
 from texts import SEED, sts_sentences
 from transformers import AutoModel
 from variants import direct, own
 
 from spacy_sbert.architectures import DEFAULT_NAME
-from spacy_sbert.models.engine.packing import padded_inputs
+from spacy_sbert.models.engine.packing import padded_batches, padded_inputs
 from spacy_sbert.models.engine.runner import CPU_BUDGET
 from spacy_sbert.models.hub import resolve
 

@@ -34,9 +34,7 @@ from thinc.util import to_numpy
 
 from spacy_sbert.evaluation.protocols.speed import machine
 from spacy_sbert.files.serialization import versions
-from spacy_sbert.search import clustering as communities
-from spacy_sbert.search import exact as nearest
-from spacy_sbert.search import hierarchical_clusters, most_similar_pairs
+from spacy_sbert.search import communities, hierarchical_clusters, most_similar_pairs, nearest
 
 REPETITIONS = 5
 THRESHOLD = 0.4  # of cosine distance, at which the number of clusters is reported

@@ -11,10 +11,10 @@ from itertools import islice
 from typing import Any
 
 from measure import arguments, now, prepare, save
-from spacy_sbert.architectures.tokenization import BatchTokenizer
 from train import PRECISIONS, own
 
 from spacy_sbert.models.shim import TransformerShim
+from spacy_sbert.models.tokenization import BatchTokenizer
 
 WARM_UP = 20
 PARTS = {

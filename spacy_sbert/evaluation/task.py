@@ -186,9 +186,10 @@ class Encode(Protocol):
     """Vectors for texts."""
 
     def __call__(self, texts: Sequence[str], *, fit_on: Sequence[str] | None = None) -> numpy.ndarray:
-        """texts (n strings): each distinct one is encoded once in an evaluation. fit_on: what a source that learns from
+        """Texts (n strings): each distinct one is encoded once in an evaluation. fit_on: what a source that learns from
         the corpus may see (idf, principal components): training texts, by default the texts themselves.
-        RETURNS (float32 (n, width))."""
+        RETURNS (float32 (n, width)).
+        """
 
 
 @dataclass(frozen=True)
@@ -285,7 +286,7 @@ class VectorStore:
     """Vectors by text; see Encode for what a call does."""
 
     def __init__(self, source: Source, folder: Path | None, progress: Progress):
-        """source (Source): what encodes. folder (Path): where vectors are kept, None to keep them in memory alone."""
+        """Source (Source): what encodes. folder (Path): where vectors are kept, None to keep them in memory alone."""
         self.source = source
         made_by = digest_of_parts(source.digest, versions(), device())
         self.folder = None if folder is None else folder / f"vectors-{made_by[:KEY]}"
@@ -300,7 +301,7 @@ class VectorStore:
                 self._add(*_read(path))
 
     def __call__(self, texts: Sequence[str], *, fit_on: Sequence[str] | None = None) -> numpy.ndarray:
-        """texts (n strings); fit_on: see Encode. RETURNS (float32 (n, width))."""
+        """Texts (n strings); fit_on: see Encode. RETURNS (float32 (n, width))."""
         distinct = list(dict.fromkeys(texts))
         if self.source.learns:
             self.encoded += len(distinct)

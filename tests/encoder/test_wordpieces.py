@@ -6,13 +6,13 @@ import numpy
 import pytest
 import torch
 from pipelines import MAX_LENGTH, MINILM, TRANSFORMERS, make_example
-from spacy_sbert.architectures.sbert_config import SentenceTransformersConfig
-from spacy_sbert.architectures.tokenization import BatchTokenizer, TokenizedBatch
 from transformers import AutoModel, AutoTokenizer, BertTokenizer
 
 from spacy_sbert.models.hub import resolve
+from spacy_sbert.models.sbert_config import SentenceTransformersConfig
 from spacy_sbert.models.spacy_transformers import is_installed
 from spacy_sbert.models.spans import get_sentence_spans
+from spacy_sbert.models.tokenization import BatchTokenizer, TokenizedBatch
 
 if is_installed():
     from spacy_sbert.models.shared_batch import read_shared

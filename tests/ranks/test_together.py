@@ -8,10 +8,9 @@ import pytest
 import torch
 from pipelines import TRAINED, make_example
 from spacy.training import Example
-from spacy_sbert.ray.torch_distributed import TorchDistributed
 from test_shared import add_tagger
 
-from spacy_sbert.distributed.torch_distributed import parameters_of
+from spacy_sbert.distributed.torch_distributed import TorchDistributed, parameters_of
 from spacy_sbert.distributed.train_loop import together
 from spacy_sbert.training.examples import SINGLE_PROCESS
 
