@@ -35,7 +35,7 @@ from spacy_sbert.models.tokenization import TokenizedBatch
 from spacy_sbert.reranker.shim import ClassifierShim
 
 if is_installed():
-    from spacy_sbert.architectures import shared_batch as padded
+    from spacy_sbert.models import shared_batch as padded
 
 SIZES = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
 BERT = {**SIZES, "intermediate_size": 24, "max_position_embeddings": 210}
