@@ -347,8 +347,7 @@ def _shown(outcomes: Outcomes, n: int, progress: bool) -> Outcomes:
 
 def _write_index(plan: WorkerConfig, parts: Sequence[Shard]) -> None:
     """Write the index when all parts are done, by whichever shard is the last: none of another job is in it. Until then
-    there is none.
-    """
+    there is none."""
     job = read(plan.target, JOB, JobSpec)
     indexed = []
     for part in parts:

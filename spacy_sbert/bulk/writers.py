@@ -90,8 +90,7 @@ class Layout:
 
 class Entry(BaseModel):
     """A line of the journal: a window that is done, how many of its texts were cut, and the digests of the vectors and
-    of the rest of the line.
-    """
+    of the rest of the line."""
 
     window: NonNegativeInt
     cut: int

@@ -105,8 +105,7 @@ PYTHON, NUMPY, TORCH, CUDA = "python", "numpy", "torch", "cuda"
 
 def rng_states() -> Arrays:
     """Those of Python, NumPy and PyTorch, on a GPU also of its own; CuPy's, of which Thinc's dropout layers draw there,
-    cannot be told.
-    """
+    cannot be told."""
     _, words, place, has_gauss, gauss = numpy.random.get_state(legacy=True)
     found: Arrays = {
         NUMPY: numpy.asarray(words),

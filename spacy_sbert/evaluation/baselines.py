@@ -24,7 +24,7 @@ class StaticVectors(HasName):
     """Looks up the static vectors of the tokens of texts; tokens without one are left out."""
 
     def __init__(self, nlp: Language):
-        """Nlp (Language): a pipeline with static vectors; its components do not run.
+        """nlp (Language): a pipeline with static vectors; its components do not run.
 
         RAISES (ValueError): if it has none.
         """
@@ -40,7 +40,7 @@ class StaticVectors(HasName):
         self.digest = pipeline_digest(nlp)
 
     def __call__(self, text: str) -> tuple[list[str], numpy.ndarray]:
-        """Text (str). RETURNS (n str, float32 (n, width)): the lower-cased tokens that have a vector, and those."""
+        """text (str). RETURNS (n str, float32 (n, width)): the lower-cased tokens that have a vector, and those."""
         return token_vectors(self.pipeline.make_doc(text))
 
 
@@ -56,13 +56,13 @@ class AverageStaticVectors(HasName):
     nlp: Language | None = None
 
     def __init__(self, nlp: Language):
-        """Nlp (Language): a pipeline with static vectors. RAISES (ValueError): if it has none."""
+        """nlp (Language): a pipeline with static vectors. RAISES (ValueError): if it has none."""
         self.vectors = StaticVectors(nlp)
         self.name = f"static ({self.vectors.name})"
         self.digest = digest_of_parts("static", self.vectors.digest)
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str] = ()) -> numpy.ndarray:
-        """Texts (n strings); fit_on is not looked at. RETURNS (float32 (n, width))."""
+        """texts (n strings); fit_on is not looked at. RETURNS (float32 (n, width))."""
         rows = [weighted_mean(self.vectors.pipeline.make_doc(text), {}) for text in texts]
         return numpy.stack(rows).astype("float32", copy=False)
 
@@ -80,7 +80,7 @@ class UntunedTransformer(HasName):
     nlp: Language | None = None
 
     def __init__(self, name: str = BERT, pooling: str = "mean", batch_size: int = 64):
-        """Name (str): any encoder: a folder, or a name as spacy-sbert.SentenceEncoder.v1 takes it. pooling (str):
+        """name (str): any encoder: a folder, or a name as spacy-sbert.SentenceEncoder.v1 takes it. pooling (str):
         "mean", "cls" or "max". batch_size (int): texts in a batch.
 
         RAISES (OSError): if the encoder is not found. RAISES (ValueError): for an unknown pooling.
@@ -93,7 +93,7 @@ class UntunedTransformer(HasName):
         self.digest = self.source.digest
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str] = ()) -> numpy.ndarray:
-        """Texts (n strings); fit_on is not looked at. RETURNS (float32 (n, width))."""
+        """texts (n strings); fit_on is not looked at. RETURNS (float32 (n, width))."""
         return self.source.encode(texts)
 
 
@@ -101,7 +101,7 @@ class Words:
     """Splits texts into lower-cased words with a pipeline's tokenizer; white space is left out."""
 
     def __init__(self, nlp: Language | None = None):
-        """Nlp (Language): whose tokenizer; by default the English one."""
+        """nlp (Language): whose tokenizer; by default the English one."""
         self.pipeline = spacy.blank("en") if nlp is None else nlp
 
     def __call__(self, text: str) -> list[str]:
@@ -132,7 +132,7 @@ class PowerMeans(HasName):
     nlp: Language | None = None
 
     def __init__(self, nlp: Language, powers: Sequence[float] = POWERS):
-        """Nlp (Language): a pipeline with static vectors. powers (Sequence[float]): whole numbers above 0, and -inf and
+        """nlp (Language): a pipeline with static vectors. powers (Sequence[float]): whole numbers above 0, and -inf and
         inf: only these have a real mean of numbers of either sign.
 
         RAISES (ValueError): if the pipeline has no static vectors, or for other powers, or none.
@@ -149,7 +149,7 @@ class PowerMeans(HasName):
         self.digest = digest_of_parts("power-means", self.powers, self.vectors.digest)
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str] = ()) -> numpy.ndarray:
-        """Texts (n strings); fit_on is not looked at. RETURNS (float32 (n, powers x width))."""
+        """texts (n strings); fit_on is not looked at. RETURNS (float32 (n, powers x width))."""
         return numpy.stack([self._means(self.vectors(text)[1]) for text in texts]).astype("float32")
 
     def _means(self, rows: numpy.ndarray) -> numpy.ndarray:
@@ -191,7 +191,7 @@ class RandomProjection(HasName):
     nlp: Language | None = None
 
     def __init__(self, nlp: Language | None = None, width: int = WIDTH, seed: int = 0):
-        """Nlp (Language): whose tokenizer, by default the English one. width, seed (int): of the projection.
+        """nlp (Language): whose tokenizer, by default the English one. width, seed (int): of the projection.
 
         RAISES (ValueError): if width is below 1.
         """
@@ -201,7 +201,7 @@ class RandomProjection(HasName):
         self.digest = digest_of_parts("random-projection", width, seed, self.words.digest)
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str] = ()) -> numpy.ndarray:
-        """Texts (n strings); fit_on is not looked at. RETURNS (float32 (n, width))."""
+        """texts (n strings); fit_on is not looked at. RETURNS (float32 (n, width))."""
         found = numpy.zeros((len(texts), self.width), dtype="float32")
         signs: dict[str, numpy.ndarray] = {}
         for row, text in zip(found, texts, strict=True):
@@ -241,7 +241,7 @@ class SmoothInverseFrequency(HasName):
     nlp: Language | None = None
 
     def __init__(self, nlp: Language, counts: Path, a: float = SMOOTHING):
-        """Nlp (Language): a pipeline with static vectors. counts (Path): see read_counts. a (float): the smoothing.
+        """nlp (Language): a pipeline with static vectors. counts (Path): see read_counts. a (float): the smoothing.
 
         RAISES (ValueError): if the pipeline has no static vectors, the file is not what it should be, or a is not above
             0.
@@ -252,7 +252,7 @@ class SmoothInverseFrequency(HasName):
         self.digest = digest_of_parts("sif", a, file_digest(counts), self.vectors.digest)
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str]) -> numpy.ndarray:
-        """Texts (n strings); fit_on: the corpus whose principal component is removed. RETURNS (float32 (n, width))."""
+        """texts (n strings); fit_on: the corpus whose principal component is removed. RETURNS (float32 (n, width))."""
         rows = self._means(texts)
         corpus = rows if list(fit_on) == list(texts) else self._means(fit_on)
         u = first_component(corpus)
@@ -281,7 +281,7 @@ class TfIdf(HasName):
     nlp: Language | None = None
 
     def __init__(self, nlp: Language | None = None, width: int = WIDTH, seed: int = 0):
-        """Nlp (Language): whose tokenizer, by default the English one. width (int): of the vectors, at most; seed
+        """nlp (Language): whose tokenizer, by default the English one. width (int): of the vectors, at most; seed
         (int): of the projection.
 
         RAISES (ImportError): without scikit-learn. RAISES (ValueError): if width is below 1.
@@ -293,9 +293,8 @@ class TfIdf(HasName):
         self.digest = digest_of_parts("tf-idf", width, seed, self.words.digest)
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str]) -> numpy.ndarray:
-        """Texts (n strings); fit_on: the corpus. RETURNS (float32 (n, size)): size is the number of words of
-        the corpus, or width if that is smaller.
-        """
+        """texts (n strings); fit_on: the corpus. RETURNS (float32 (n, size)): size is the number of words of
+        the corpus, or width if that is smaller."""
         words = {text: self.words(text) for text in dict.fromkeys((*texts, *fit_on))}
         if not any(words[text] for text in fit_on):
             return numpy.zeros((len(texts), 1), dtype="float32")

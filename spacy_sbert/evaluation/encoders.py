@@ -40,7 +40,7 @@ class Source(Protocol):
     def nlp(self) -> Language | None: ...
 
     def encode(self, texts: Sequence[str], fit_on: Sequence[str]) -> numpy.ndarray:
-        """Texts (n strings, one or more); fit_on: the corpus. RETURNS (float32 (n, width))."""
+        """texts (n strings, one or more); fit_on: the corpus. RETURNS (float32 (n, width))."""
 
 
 @runtime_checkable
@@ -56,9 +56,8 @@ class PipelineSource(HasName):
     learns = False
 
     def __init__(self, nlp: Language, *, name: str | None = None, batch_size: int = 64):
-        """Nlp (Language): the pipeline. name (str): its name in results, by default that of its meta. batch_size (int):
-        Docs in a batch.
-        """
+        """nlp (Language): the pipeline. name (str): its name in results, by default that of its meta. batch_size (int):
+        Docs in a batch."""
         self.nlp = self.pipeline = nlp
         self.name = name or "{lang}_{name}".format(**nlp.meta)
         self.batch_size = batch_size

@@ -34,9 +34,8 @@ class MtebEncoder(HasName):
     """
 
     def __init__(self, nlp: Language, *, name: str | None = None):
-        """Nlp (Language): a pipeline that gives its Docs vectors. name (str): "organisation/model", in mteb's results;
-        by default "spacy/" and the name in the pipeline's meta.
-        """
+        """nlp (Language): a pipeline that gives its Docs vectors. name (str): "organisation/model", in mteb's results;
+        by default "spacy/" and the name in the pipeline's meta."""
         self.source = PipelineSource(nlp)
         self.name = name or f"spacy/{self.source.name}"
 

@@ -43,8 +43,7 @@ def interval_text(task: ResultsByName, path: str) -> str:
 
 def score_text(entry: ResultsByName, path: Sequence[str]) -> str:
     """The figure of a variant x 100, a mean squared error as it is; with its standard deviation over the seeds where
-    there is one.
-    """
+    there is one."""
     deviation, show = figure(entry.get("deviation", {}), path), squared if path[-1] == MSE else percent
     text = show(figure(entry["scores"], path))
     return text if deviation is None or isinstance(deviation, str) else f"{text} ± {show(deviation)}"

@@ -76,8 +76,7 @@ def graded_tables(results: ResultsByName, notes: Notes) -> list[Table]:
 
 def trained_tables(results: ResultsByName, notes: Notes) -> list[Table]:
     """Figures of tasks that train something on the vectors, a table for each suite; those with sub-sets stand in
-    graded_tables.
-    """
+    graded_tables."""
     suites = by_suite({name: task for name, task in results["tasks"].items() if not graded_similarities(task)}).items()
     return [_trained_table(TRAINED[suite], tasks, notes) for suite, tasks in suites if suite in TRAINED]
 

@@ -46,8 +46,7 @@ class Network(TypedDict):
 
 class Summary(TypedDict):
     """Scores; deviation, their standard deviation over seeds; c, of logistic regression, and networks, of the MLP, by
-    fold.
-    """
+    fold."""
 
     scores: Scores
     deviation: NotRequired[Scores]

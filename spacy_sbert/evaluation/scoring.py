@@ -274,8 +274,7 @@ def intervals(
     predicted: numpy.ndarray, pairs: GradedPairs, resamples: int, seed: int, similarity: str = "cosine"
 ) -> dict[str, list[float] | None]:
     """95 % intervals of a similarity's Spearman correlations; sub-sets are resampled each by itself, also for their
-    means.
-    """
+    means."""
     if not resamples:
         return {}
     places = pairs.places

@@ -186,10 +186,9 @@ class Encode(Protocol):
     """Vectors for texts."""
 
     def __call__(self, texts: Sequence[str], *, fit_on: Sequence[str] | None = None) -> numpy.ndarray:
-        """Texts (n strings): each distinct one is encoded once in an evaluation. fit_on: what a source that learns from
+        """texts (n strings): each distinct one is encoded once in an evaluation. fit_on: what a source that learns from
         the corpus may see (idf, principal components): training texts, by default the texts themselves.
-        RETURNS (float32 (n, width)).
-        """
+        RETURNS (float32 (n, width))."""
 
 
 @dataclass(frozen=True)
@@ -286,7 +285,7 @@ class VectorStore:
     """Vectors by text; see Encode for what a call does."""
 
     def __init__(self, source: Source, folder: Path | None, progress: Progress):
-        """Source (Source): what encodes. folder (Path): where vectors are kept, None to keep them in memory alone."""
+        """source (Source): what encodes. folder (Path): where vectors are kept, None to keep them in memory alone."""
         self.source = source
         made_by = digest_of_parts(source.digest, versions(), device())
         self.folder = None if folder is None else folder / f"vectors-{made_by[:KEY]}"
@@ -301,7 +300,7 @@ class VectorStore:
                 self._add(*_read(path))
 
     def __call__(self, texts: Sequence[str], *, fit_on: Sequence[str] | None = None) -> numpy.ndarray:
-        """Texts (n strings); fit_on: see Encode. RETURNS (float32 (n, width))."""
+        """texts (n strings); fit_on: see Encode. RETURNS (float32 (n, width))."""
         distinct = list(dict.fromkeys(texts))
         if self.source.learns:
             self.encoded += len(distinct)

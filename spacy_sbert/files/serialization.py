@@ -165,7 +165,7 @@ def check_parts(data: bytes, names: Iterable[str], exclude: Iterable[str]) -> di
 
 
 def _check_object_in(file: Path) -> dict[str, Any]:
-    """SpaCy takes a missing one for an empty one, and older versions of spaCy write none."""
+    """spaCy takes a missing one for an empty one, and older versions of spaCy write none."""
     return _check_object("it", file.read_bytes()) if file.exists() else {}
 
 

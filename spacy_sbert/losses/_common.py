@@ -140,7 +140,7 @@ def choose(choices: Mapping[str, ChoiceT], given: str, *, loss: str, setting: st
 
 
 def log_sum_exp(scores: Floats2d) -> Floats2d:
-    """Log sum_j exp(s_ij), (n, 1), without overflow."""
+    """log sum_j exp(s_ij), (n, 1), without overflow."""
     xp = get_array_module(scores)
     highest = xp.max(scores, axis=1, keepdims=True)
     return highest + xp.log(xp.exp(scores - highest).sum(axis=1, keepdims=True))

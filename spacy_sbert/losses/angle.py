@@ -62,6 +62,6 @@ def paired_angle(u: Floats2d, v: Floats2d) -> tuple[Floats1d, Derivative]:
 
 
 def _times_i(x: Floats2d) -> Floats2d:
-    """I (a + ib) = -b + ia, for rows that hold a and then b."""
+    """i (a + ib) = -b + ia, for rows that hold a and then b."""
     half = x.shape[1] // 2
     return get_array_module(x).concatenate([-x[:, half:], x[:, :half]], axis=1)

@@ -49,17 +49,15 @@ def _contrastive(
 
 
 def strains(distance: Floats1d, gold: Floats1d, margin: float) -> Floats1d:
-    """D of alike pairs, -max(margin - d, 0) of unlike ones, (n,): what is squared, and grows with d; NaN of pairs that
-    are neither.
-    """
+    """d of alike pairs, -max(margin - d, 0) of unlike ones, (n,): what is squared, and grows with d; NaN of pairs that
+    are neither."""
     xp = get_array_module(distance)
     return xp.where(gold == 1, distance, xp.where(gold == 0, -xp.maximum(margin - distance, 0), xp.nan))
 
 
 def check_binary(model: Model, gold: Floats1d, value: float) -> None:
     """RAISES (ValueError): if a gold value is neither 0 nor 1. Then the loss of strains, value, is no number: else gold
-    values are not looked at, for which the host would wait.
-    """
+    values are not looked at, for which the host would wait."""
     if not math.isnan(value):
         return
     wrong = gold[(gold != 0) & (gold != 1)]
@@ -123,8 +121,7 @@ def _online_contrastive(
 
 def _bound(distance: Floats1d, own: Floats1d, extreme: Floats1d) -> Floats1d:
     """What an own distance is hard beyond, (): the extreme of the other kind, or a stand-in if that says little. How
-    many there are of a kind is not asked: the host would wait for it.
-    """
+    many there are of a kind is not asked: the host would wait for it."""
     xp = get_array_module(distance)
     mean = xp.where(own, distance, 0).sum() / xp.maximum(xp.sum(own), 1).astype(distance.dtype)
     return xp.where(xp.sum(~own) > 1, extreme, mean)

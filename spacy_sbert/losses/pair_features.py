@@ -25,7 +25,7 @@ def concatenated(u: RowsT, v: RowsT, *, parts: Sequence[str]) -> RowsT:
 
 
 def backprop_concatenated(u: Floats2d, v: Floats2d, *, parts: Sequence[str], d_features: Floats2d) -> list[Floats2d]:
-    """Du and dv, from the derivative of the features, float (n, len(parts) * width)."""
+    """du and dv, from the derivative of the features, float (n, len(parts) * width)."""
     pieces = get_array_module(u).split(d_features, len(parts), axis=1)
     shares = [_backprop(u, v, part, d) for part, d in zip(parts, pieces, strict=True)]
     return [sum(each[1:], start=each[0]) for each in zip(*shares, strict=True)]

@@ -101,8 +101,7 @@ class FunctionMember:
 
     def identity(self) -> Iterator[str | bytes]:
         """What the function is, so that another one is known by it: its name, the file that defines it, and what it
-        learned. What it was made with stands in the config.
-        """
+        learned. What it was made with stands in the config."""
         code = self.function if inspect.isroutine(self.function) else type(self.function)
         yield code.__qualname__
         try:

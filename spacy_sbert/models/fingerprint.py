@@ -90,8 +90,7 @@ def _token_parts(tokenizer: Tokenizer | None) -> Iterator[bytes]:
 
 def pipeline_digest(nlp: Language) -> str:
     """The SHA-256 of all that the vectors of a pipeline's Docs depend on but texts and arithmetic: its tokenizer,
-    static vectors and enabled components, with their settings, precisions and the versions of their packages.
-    """
+    static vectors and enabled components, with their settings, precisions and the versions of their packages."""
     return digest_of_stream(_pipeline_parts(nlp))
 
 

@@ -23,15 +23,13 @@ CACHED = "models--"  # how the folder of an encoder in the hub's cache begins
 
 def full_names(name: str) -> tuple[str, ...]:
     """The names on the hub that a name may stand for, of which the first that is found is meant: itself, and of one
-    without an organization that of sentence-transformers.
-    """
+    without an organization that of sentence-transformers."""
     return (name, f"{ORGANIZATION}/{name}") if name and "/" not in name else (name,)
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """The known name that is most like one that was not found, None if none is. Capitals are alike, and a name without
-    an organization is compared without.
-    """
+    an organization is compared without."""
     names = {(one if "/" in name else one.rpartition("/")[2]).lower(): one for one in known}
     return next((names[found] for found in get_close_matches(name.lower(), names, n=1, cutoff=0.75)), None)
 
@@ -130,8 +128,7 @@ def _why_missing(name: str) -> str | None:
 
 def check_folder(folder: Path) -> Path:
     """The folder itself, if config.json and weights are in it (or in the part that modules.json points to); that of a
-    static encoder is checked when it is read.
-    """
+    static encoder is checked when it is read."""
     if static_module(folder) is not None:
         return folder
     inner = transformer_folder(folder)

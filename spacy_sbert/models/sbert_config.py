@@ -261,8 +261,7 @@ def static_module(folder: Path) -> Path | None:
 @dataclass(frozen=True)
 class PoolingSettings:
     """name: as make_pooling takes it, None where the folder asks for something else. include_prompt: whether the
-    wordpieces of a prompt are pooled, too. width: of the states.
-    """
+    wordpieces of a prompt are pooled, too. width: of the states."""
 
     name: str | None
     include_prompt: bool = True

@@ -1,6 +1,5 @@
 """What the package knows of spacy-transformers, which need not be installed. It is imported where a pipeline shares a
-`transformer` component, and nowhere else.
-"""
+`transformer` component, and nowhere else."""
 
 import sys
 from importlib.util import find_spec

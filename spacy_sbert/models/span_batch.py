@@ -366,8 +366,7 @@ def row_characters(spans: list[Span], texts: list[str]) -> numpy.ndarray:
 
 def doc_characters(wordpieces: TokenizedBatch, spans: list[Span]) -> numpy.ndarray | None:
     """int32 (wordpieces, 2): where each begins and ends in its Doc, nowhere for special tokens; None for a slow
-    tokenizer.
-    """
+    tokenizer."""
     if wordpieces.offsets is None:
         return None
     starts = numpy.array([span.start_char for span in spans])[wordpieces.text_of]
@@ -428,8 +427,7 @@ def read_tokens(docs: list[Doc], spans: list[list[Span]], *, with_pieces: bool) 
 
 def row_doc(span: Span) -> Doc:
     """The tokens of a row that are not white space as a Doc of their own, so that nothing beside them is read with
-    them; the Doc itself if it is that.
-    """
+    them; the Doc itself if it is that."""
     doc, kept = span.doc, [token for token in span if not token.is_space]
     if len(kept) == len(doc) and not kept[-1].whitespace_:
         return doc

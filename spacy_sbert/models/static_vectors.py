@@ -24,7 +24,7 @@ def token_vectors(stretch: Doc | Span) -> tuple[list[str], numpy.ndarray]:
 
 
 def sif_weights(counts: Mapping[str, int], a: float = SMOOTHING) -> dict[str, float]:
-    """A / (a + p(w)) of each word, p being its share of all counts.
+    """a / (a + p(w)) of each word, p being its share of all counts.
 
     counts (Mapping): by lower-cased word. a (float): the smoothing.
     RETURNS (dict): the weights; words that are not counted weigh 1.

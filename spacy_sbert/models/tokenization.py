@@ -80,7 +80,7 @@ class BatchTokenizer:
 
     @cached_property
     def strings(self) -> numpy.ndarray:
-        """Object (vocabulary,): all wordpieces by their ids."""
+        """object (vocabulary,): all wordpieces by their ids."""
         n_ids = max(len(self._given), *(i + 1 for i in self._given.get_vocab().values()))  # some ids may be nobody's
         return numpy.array(self._given.convert_ids_to_tokens(list(range(n_ids))), dtype=object)
 

@@ -89,8 +89,7 @@ def _init_word_vectors(model: Tok2Vec, X: list[Doc] | None = None, Y: object = N
 
 def _rows(doc: Doc, width: int) -> numpy.ndarray:
     """int64 (tokens,): the row of each token's vector, -1 where it has none; on the host, where spaCy's own look-up
-    leaves them on the device.
-    """
+    leaves them on the device."""
     _check(doc.vocab, width)
     row_of = doc.vocab.vectors.key2row
     return numpy.array([row_of.get(token.orth, -1) for token in doc], dtype="int64")

@@ -184,8 +184,7 @@ class PlacedRecord:
     @property
     def vectors(self) -> numpy.ndarray:
         """float32 (n, width): what the vector of its whole text is the mean of; one at most where the first row is
-        the whole text, and the others are its sentences.
-        """
+        the whole text, and the others are its sentences."""
         rows, vectors, has_text = self.data["rows"], self.data["vectors"], self.data["has_text"]
         if len(rows) > 1 and rows[0, 0] <= rows[:, 0].min() and rows[0, 1] >= rows[:, 1].max():
             return vectors[:1][has_text[:1]]
@@ -330,8 +329,7 @@ def doc_vector(doc: Doc, records: Sequence[PlacedRecord], dense: Dense | None = 
 
 def span_vector(span: Span, records: Sequence[PlacedRecord], dense: Dense | None = None) -> tuple[numpy.ndarray, bool]:
     """Return the vector of a Span, and whether it has one: its row, or its wordpieces pooled in context; that of a Doc
-    for a Span that was one before `Doc.from_docs`.
-    """
+    for a Span that was one before `Doc.from_docs`."""
     if span.start == 0 and span.end == len(span.doc):
         return doc_vector(span.doc, records, dense)
     if len(records) > 1:

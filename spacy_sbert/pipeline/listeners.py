@@ -83,8 +83,7 @@ def _is_tok2vec(pipe: object) -> bool:
 
 def _nearest(nlp: Language, name: str, listener: Model, is_kind: Callable[[object], bool]) -> TrainablePipe | None:
     """The last pipe of a kind before another one that a listener in this hears. While a pipeline is initialised, frozen
-    and sourced pipes are disabled, and count all the same.
-    """
+    and sourced pipes are disabled, and count all the same."""
     names = nlp.component_names
     for pipe_name in reversed(names[: names.index(name)] if name in names else names):
         pipe = nlp.get_pipe(pipe_name)
@@ -277,8 +276,7 @@ def follow_replaced(nlp: Language, name: str, model: Model) -> None:
 
 def encodes_whole_docs(model: Model) -> bool:
     """Whether the encoder of a pipe reads the tokens of Docs, not texts: a token-to-vector model, or a curated
-    transformer, heard or of its own.
-    """
+    transformer, heard or of its own."""
     heard = [listener.transformer for listener in find_listeners(model)]
     return find_token_encoder(model) is not None or any(map(is_curated, [*heard, *model.walk()]))
 

@@ -96,8 +96,7 @@ def _result(prediction: Future[list[EncodedDoc]], predict: Predict, docs: list[D
 
 def describe_encoder(model: Model) -> str:
     """Encoder, pooling, width, precision and device, such as "all-MiniLM-L6-v2, mean pooling, 384 numbers, float32 on
-    cpu", or what is known of them.
-    """
+    cpu", or what is known of them."""
     pooling = cast(SentencePooling, model.get_ref("pooling"))
     heard = [listener.transformer for listener in find_listeners(model)]
     transformer = next((node for node in heard or model.walk() if isinstance(node, SpanTransformer)), None)

@@ -30,8 +30,7 @@ NO_CLUSTER = -1
 
 class FoundText(NamedTuple):
     """A text that was found: cosine similarity to the query, row in the corpus (from 0, blank ones count), text, and
-    its id if there is one.
-    """
+    its id if there is one."""
 
     score: float
     row: int
@@ -298,8 +297,7 @@ def check_kind(kind: str | None) -> None:
 
 def check_method(method: str, options: Collection[str]) -> None:
     """RAISES (ValueError): if there is no such method of clustering, or it has no such options, or lacks one;
-    (ImportError): if a package that it needs is not installed.
-    """
+    (ImportError): if a package that it needs is not installed."""
     check("method", method, Method)
     _, known = METHODS[method]
     if unknown := ", ".join(sorted(set(options) - set(known))):
@@ -327,8 +325,7 @@ METHODS: dict[str, tuple[Callable[..., numpy.ndarray], tuple[str, ...]]] = {
 
 class FoundVector(NamedTuple):
     """A vector that was found: cosine similarity to the query, its file, its row there (from 0), its id and its text
-    where they were written.
-    """
+    where they were written."""
 
     score: float
     part: str

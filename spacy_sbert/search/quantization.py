@@ -59,7 +59,7 @@ class Int8Vectors:
         return replace(self, codes=codes.astype("int8"))
 
     def decode(self, rows: slice | numpy.ndarray = slice(None)) -> numpy.ndarray:
-        """Low + step (code + 128), of the rows asked for: float32 (rows, width)."""
+        """low + step (code + 128), of the rows asked for: float32 (rows, width)."""
         return self.low + self.step * (self.codes[rows].astype("float32") + 128)
 
     @validated

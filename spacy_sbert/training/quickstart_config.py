@@ -24,8 +24,7 @@ PATIENT = 3  # looks without a better score, after which training ends
 @dataclass(frozen=True)
 class Objective:
     """What is learned of a kind of table. loss: its layer. measure: by which scores the best weights are kept.
-    batch_size: examples of a step. model: settings of the encoder.
-    """
+    batch_size: examples of a step. model: settings of the encoder."""
 
     loss: Mapping[str, Any]
     measure: str

@@ -31,8 +31,7 @@ GRID = tuple(Setting(*values) for values in product((1e-4, 1e-3), (0.0, 0.5)))
 @dataclass(frozen=True)
 class Best:
     """The best of the networks: of which setting, after how many passes; its cross-entropy in nats and its accuracy on
-    what it was tuned on.
-    """
+    what it was tuned on."""
 
     setting: Setting
     passes: int
@@ -41,7 +40,7 @@ class Best:
     parameters: Parameters
 
     def predict(self, rows: numpy.ndarray) -> numpy.ndarray:
-        """Rows (float32 (n, features)). RETURNS (int64 (n,)): the most likely classes."""
+        """rows (float32 (n, features)). RETURNS (int64 (n,)): the most likely classes."""
         return _predicted(self.parameters, rows)
 
 
@@ -139,7 +138,7 @@ def _scores(
     dropout: torch.Tensor | None = None,
     generator: torch.Generator | None = None,
 ) -> torch.Tensor:
-    """Float (n, features) -> float (networks, n, classes); without a graph where nothing is dropped out."""
+    """float (n, features) -> float (networks, n, classes); without a graph where nothing is dropped out."""
     weights, biases, out_weights, out_biases = parameters
     with torch.set_grad_enabled(dropout is not None):
         hidden = (x @ weights + biases).relu()  # (networks, n, hidden)

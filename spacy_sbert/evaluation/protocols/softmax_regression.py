@@ -66,7 +66,7 @@ def target_distribution(gold: numpy.ndarray, scores: tuple[int, int]) -> numpy.n
 
 
 def expected_scores(weights: torch.Tensor, rows: numpy.ndarray, scores: tuple[int, int]) -> numpy.ndarray:
-    """R . softmax(W x + b), float64 (n,); weights (float32 (features + 1, scores)), rows (float (n, features))."""
+    """r . softmax(W x + b), float64 (n,); weights (float32 (features + 1, scores)), rows (float (n, features))."""
     probabilities = _probabilities(weights, torch.from_numpy(rows.astype("float32"))).double().numpy()
     return probabilities @ numpy.arange(scores[0], scores[1] + 1)
 

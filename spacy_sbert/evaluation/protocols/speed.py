@@ -96,7 +96,7 @@ TASKS: tuple[Task, ...] = (SpeedTask(),)
 
 
 def spread(texts: Sequence[str], n: int) -> list[str]:
-    """N of the texts at equal distances, in their order; all of them if there are fewer."""
+    """n of the texts at equal distances, in their order; all of them if there are fewer."""
     if len(texts) <= n:
         return list(texts)
     return [texts[i] for i in numpy.linspace(0, len(texts) - 1, n).astype(int)]
@@ -144,8 +144,7 @@ def count_wordpieces(nlp: Language, texts: Iterable[str], batch_size: int = BATC
 @contextmanager
 def padded(nlp: Language) -> Iterator[None]:
     """Have the transformers of a pipeline encode as sentence-transformers does meanwhile: the Hugging Face model on the
-    texts of a batch, padded to the longest of them; of BATCH_SIZE Docs at a time, each one text.
-    """
+    texts of a batch, padded to the longest of them; of BATCH_SIZE Docs at a time, each one text."""
     before = [(encoder.shim, encoder.shim.precision) for encoder in transformers_of(nlp)]
     try:
         for shim, _ in before:

@@ -61,8 +61,7 @@ class Examples:
 @dataclass(eq=False)  # found again by identity
 class Outcome:
     """What was predicted in one variant, by classifier and seed: labels of all examples, and the accuracy in tuning of
-    each fold; of each fold, with the first seed, C and what was chosen for the MLP.
-    """
+    each fold; of each fold, with the first seed, C and what was chosen for the MLP."""
 
     predicted: dict[tuple[str, int], numpy.ndarray] = field(default_factory=dict)
     tuning: dict[tuple[str, int], list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -243,13 +242,13 @@ def _vectors(examples: Examples, fold: Fold, encode: Encode) -> numpy.ndarray:
 
 
 def _features(vectors: numpy.ndarray, transform: Transform) -> numpy.ndarray:
-    """Float (members, n, width) -> float32 (n, features): half the memory and time, and as encoders give them."""
+    """float (members, n, width) -> float32 (n, features): half the memory and time, and as encoders give them."""
     members = [transform(rows) for rows in vectors]
     return (members[0] if len(members) == 1 else concatenated(*members, parts=SYMMETRIC)).astype("float32")
 
 
 def _scores(predicted: numpy.ndarray, gold: numpy.ndarray, positive: str | None) -> Scores:
-    """Accuracy = right / n; F1 = 2 tp / (2 tp + fp + fn), not defined where the label is neither gold nor predicted."""
+    """accuracy = right / n; F1 = 2 tp / (2 tp + fp + fn), not defined where the label is neither gold nor predicted."""
     found: Scores = {"accuracy": float((predicted == gold).mean())}
     if positive is not None:
         is_gold, is_predicted = gold == positive, predicted == positive

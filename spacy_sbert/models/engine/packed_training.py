@@ -26,7 +26,7 @@ STEPS = 2**16  # of the probability of dropout
 
 
 def linear(module: Module, x: torch.Tensor) -> torch.Tensor:
-    """X W' + b, whose gradient of W is made as it lies in memory, (out, in).
+    """x W' + b, whose gradient of W is made as it lies in memory, (out, in).
 
     PyTorch makes (in, out), and to cast and to add this takes ten times as long.
 

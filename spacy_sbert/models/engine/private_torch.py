@@ -18,7 +18,7 @@ ACTIVATIONS: dict[str, tuple[str, str]] = {  # name in a config -> that of the f
 
 
 def linear(weight: torch.Tensor, bias: torch.Tensor, dtype: torch.dtype, activation: str | None = None) -> Linear:
-    """X W' + b, and the activation of it.
+    """x W' + b, and the activation of it.
 
     On CPUs that oneDNN has kernels for, the weight is laid out for them once, and the activation is part of the
     product.
@@ -55,7 +55,7 @@ def int8_product(
     activation: str | None,
     output: tuple[torch.dtype, float, int],
 ) -> Int8Product:
-    """S d (q - z) V' + b, and the activation of it.
+    """s d (q - z) V' + b, and the activation of it.
 
     rounded: int8 (out, in), V. scales: float32 (out,), d. bias: (out,); activation: see ACTIVATIONS, None for none.
     rounding: s and z, see int8_linear.Rounding. output: the dtype; for uint8 its own scale and zero, else 1 and 0.

@@ -22,8 +22,7 @@ GPU_BUDGET = 32768
 
 class Backend(Protocol):
     """What encodes a pass. device: where. merges_equal: whether equal windows are encoded once. in_parallel: whether
-    several threads may encode at a time.
-    """
+    several threads may encode at a time."""
 
     merges_equal: bool
     in_parallel: bool
