@@ -3,7 +3,7 @@
 import numpy
 import pytest
 from gradients import finite_differences, relative_error
-from spacy_sbert.architectures.encoded_docs import EncodeSettings
+from spacy_sbert.models.encoded_docs import EncodeSettings
 from spacy_sbert.architectures.sbert_config import SentenceTransformersConfig
 from thinc.api import Model
 from thinc.types import Ragged
