@@ -143,7 +143,7 @@ def test_fingerprint_with_averaged_weights(make_nlp):
 
 
 def test_it_is_not_computed_for_each_doc(make_nlp, examples, monkeypatch):
-    from spacy_sbert.architectures import fingerprint
+    from spacy_sbert.models import fingerprint
 
     done = []
     digest = fingerprint._digest
