@@ -4,8 +4,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from .pipeline import extensions
-from .pipeline.user_hooks import restore
+from .pipeline.doc_vectors import install_extensions, restore
 
 if TYPE_CHECKING:
     from .bulk import encode_file, load_pipe
@@ -30,7 +29,7 @@ LAZY = {  # imported when they are asked for: every spaCy command imports this p
     "import_folder": "hub",
     "load_pipe": "bulk",
 }
-__all__ = [  # written out: type checkers do not run Python
+__all__ = [  # spelled out: type checkers do not run Python
     "SentenceBert",
     "SentenceMeta",
     "SentenceReranker",
@@ -47,7 +46,7 @@ __all__ = [  # written out: type checkers do not run Python
     "restore",
 ]
 
-extensions.install()
+install_extensions()
 
 
 if not TYPE_CHECKING:  # it would give any name a type, one that is misspelt as well

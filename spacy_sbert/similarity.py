@@ -5,7 +5,6 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
 
 import numpy
 from numpy.typing import ArrayLike
-from scipy import linalg
 from thinc.types import Floats1d, Floats2d, Ints2d
 from thinc.util import get_array_module, is_cupy_array, to_numpy
 
@@ -199,6 +198,8 @@ def components_of_covariance(covariance: numpy.ndarray) -> PrincipalComponents:
     covariance (float64 (width, width)): (X - mean)' (X - mean) / (n - 1).
     RETURNS (PrincipalComponents): as many as the width.
     """
+    from scipy import linalg  # noqa: PLC0415 (a first vector needs no components)
+
     variances, vectors = linalg.eigh(covariance)
     rounding = len(covariance) * EPSILON * variances[-1]
     return PrincipalComponents(vectors.T[::-1], variances[::-1], int((variances > rounding).sum()))
@@ -278,34 +279,30 @@ def varies(values: Numbers) -> bool:
     return bool(numpy.ptp(array) > ROUNDING.get(array.dtype.name, DOUBLE_ROUNDING) * numpy.abs(array).max())
 
 
-class Similarities:
-    """What pipes answer of the vectors that they made."""
+def cos_sim(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
+    """Return the cosine of each vector of u and each of v; `spacy_sbert.search.exact` finds the best of many.
 
-    @staticmethod
-    def similarity(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
-        """The cosine of each vector of u and each of v; `spacy_sbert.search.exact` finds the best of many.
+    cos(u_i, v_j) = (u_i / ||u_i||) . (v_j / ||v_j||), and 0 where one is the zero vector.
 
-        cos(u_i, v_j) = (u_i / ||u_i||) . (v_j / ||v_j||), and 0 where one is the zero vector.
+    u, v (float arrays or CPU tensors of shape (n, width) and (m, width)): a single vector is one row.
+    RETURNS (float32 (n, m)). RAISES (ValueError): for other shapes, or numbers that are not finite.
+    """
+    rows, others = _rows(u, v)
+    return unit_length(rows) @ unit_length(others).T
 
-        u, v (float arrays or CPU tensors of shape (n, width) and (m, width)): a single vector is one row.
-        RETURNS (float32 (n, m)). RAISES (ValueError): for other shapes, or numbers that are not finite.
-        """
-        rows, others = _rows(u, v)
-        return unit_length(rows) @ unit_length(others).T
 
-    @staticmethod
-    def similarity_pairwise(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
-        """The cosine of each vector of u and the one of v in the same row, see `similarity`.
+def pairwise_cos_sim(u: ArrayLike, v: ArrayLike) -> numpy.ndarray:
+    """Return the cosine of each vector of u and the one of v in the same row, see cos_sim.
 
-        RETURNS (float32 (n,)). RAISES (ValueError): also if there are not as many of both.
-        """
-        rows, others = _rows(u, v)
-        if len(rows) != len(others):
-            raise ValueError(
-                f"Cannot compare {len(rows)} vectors with {len(others)} pairwise: expected as many of both. "
-                "similarity compares each with each."
-            )
-        return cosine(rows, others)
+    RETURNS (float32 (n,)). RAISES (ValueError): also if u and v have different numbers of rows.
+    """
+    rows, others = _rows(u, v)
+    if len(rows) != len(others):
+        raise ValueError(
+            f"Cannot compare {len(rows)} vectors with {len(others)} pairwise: expected as many of both. "
+            "similarity compares each with each."
+        )
+    return cosine(rows, others)
 
 
 def _rows(u: ArrayLike, v: ArrayLike) -> tuple[numpy.ndarray, numpy.ndarray]:

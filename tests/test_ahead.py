@@ -10,8 +10,8 @@ import torch
 from thinc.api import Adam
 
 from spacy_sbert.models.engine.concurrency import TrainedElsewhereError
-from spacy_sbert.pipeline import text_pipe
-from spacy_sbert.pipeline.text_pipe import THREAD, prefetch
+from spacy_sbert.pipeline import sbert as component
+from spacy_sbert.pipeline.prefetch import THREAD, prefetch
 
 TEXTS = ["a man is eating food", "the cat sat on the mat", "he ran fast", "someone having a meal", "a dog"] * 2
 
@@ -21,7 +21,7 @@ def two_threads(monkeypatch):
     """Two threads, as one has nothing to spare; and batches of two Docs are large enough."""
     before = torch.get_num_threads()
     torch.set_num_threads(2)
-    monkeypatch.setattr(text_pipe, "AHEAD_FROM", 2)
+    monkeypatch.setattr(component, "PREFETCH_FROM", 2)
     yield
     torch.set_num_threads(before)
 
@@ -32,7 +32,7 @@ def watch(sbert, monkeypatch):
     monkeypatch.setattr(
         sbert,
         "_predict",
-        lambda docs, call: (seen.append((len(docs), threading.current_thread())), stock(docs, call))[1],
+        lambda docs, settings: (seen.append((len(docs), threading.current_thread())), stock(docs, settings))[1],
     )
     return seen
 

@@ -53,3 +53,34 @@ def test_first_vector_imports_nothing_heavy(make_nlp, tiny_bert, tmp_path, pipel
     imported = set(done.stdout.split())
     assert "spacy_sbert.pipeline" in imported
     assert sorted(imported & HEAVY.keys()) == []
+
+
+CORE = """
+import sys
+import spacy
+nlp = {pipeline}
+{vector}
+names = sorted(name for name in sys.modules if name.partition(".")[0] == "spacy_sbert")
+lines = [len(open(sys.modules[name].__file__, encoding="utf8").read().splitlines()) for name in names]
+print(*zip(lines, names, strict=True), sep="\\n", file=sys.stderr)
+print(len(names), sum(lines))
+"""
+MOST_MODULES, MOST_LINES = 90, 9000
+AROUND_THE_CORE = (
+    "multi_process",
+    "text_encoders",
+    "pipeline.classification",
+    "pipeline.most_similar",
+    "pipeline.prefetch",
+    "pipeline.scorer",
+)
+
+
+def test_the_core_is_small(tiny_bert):
+    """A vector of a Doc loads the core of the package, and nothing of what stands around it."""
+    code = CORE.format(pipeline=BLANK.format(folder=str(tiny_bert)), vector=VECTORS["doc"])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    n_modules, n_lines = map(int, done.stdout.split())
+    assert not [name for name in AROUND_THE_CORE if f"{name}'" in done.stderr]
+    assert n_modules <= MOST_MODULES, done.stderr
+    assert n_lines <= MOST_LINES, done.stderr

@@ -12,7 +12,7 @@ from srsly import cloudpickle
 from thinc.api import Adam
 
 from spacy_sbert import find_sbert
-from spacy_sbert.pipeline.extensions import most_similar
+from spacy_sbert.pipeline.most_similar import most_similar
 from spacy_sbert.search import SpanSearch, collect_spans
 from spacy_sbert.similarity import cosine
 

@@ -12,14 +12,14 @@ from killing import scripted
 from spacy.tokens import Doc, DocBin
 
 from spacy_sbert import restore
-from spacy_sbert.pipeline import user_hooks as hooks
+from spacy_sbert.pipeline import doc_vectors as hooks
 
 TEXT = "A man is eating food. The cat sat on the mat."
 
 
 @pytest.fixture(autouse=True)
 def nothing_said(monkeypatch):
-    monkeypatch.setattr(hooks, "_said", set())
+    monkeypatch.setattr(hooks, "_warned", set())
 
 
 @pytest.fixture
@@ -64,14 +64,14 @@ def test_a_doc_without_hooks_is_noticed_once_where_it_is_compared(nlp, tmp_path)
         "from_docs": lambda: Doc.from_docs([doc, doc]),
     }
     for name, way in ways.items():
-        hooks._said.clear()
+        hooks._warned.clear()
         given, _ = said(way)
         assert given.vector.shape != doc.vector.shape  # spaCy's own
         compared, first = said(lambda given=given: doc.similarity(given))
         assert compared == pytest.approx(1) and len(first) == 1, name  # what is stored counts all the same
         assert said(lambda given=given: given._.sbert_similarity(doc))[1] == [], name
         assert numpy.allclose(restore(given).vector, doc.vector, atol=1e-6)
-        hooks._said.clear()
+        hooks._warned.clear()
         assert said(lambda given=given: doc.similarity(given))[1] == [], name
 
 

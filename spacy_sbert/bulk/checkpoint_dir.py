@@ -11,9 +11,8 @@ from pydantic import BaseModel, NonNegativeInt
 from ..errors import reason_of
 from ..files.atomic import Lock, check_folder, open_own
 from ..files.serialization import checksummed_json, parse_checksummed, versions
-from ..models.fingerprint import precision_of
-from ..models.sentence_pooling import TextEncoder
-from ..models.text_encoders import TransformerTextEncoder, device_name
+from ..models.digests import precision_of
+from ..models.text_encoders import TextEncoder, TransformerTextEncoder, device_name
 from .writers import rewriting_os_errors, write_atomically
 
 FORMAT: Literal["spacy-sbert encode 1"] = "spacy-sbert encode 1"
@@ -135,11 +134,11 @@ def describe(encoder: TextEncoder, budget: int, gpu_ids: Sequence[int]) -> dict[
 
 
 def _of_transformer(encoder: TransformerTextEncoder, budget: int) -> dict[str, str | int]:
-    transformer = encoder.transformer
+    transformer = encoder.model
     return {
         "encoder": transformer.shim.name,
         "normalize": encoder.pooling.normalizes(transformer.shim.load()),
-        "prompt": transformer.prompt(encoder.call.prompt),
+        "prompt": transformer.prompt(encoder.settings.prompt),
         "include_prompt": transformer.prompts.include,
         "overflow": transformer.overflow,
         "precision": precision_of(transformer.shim),

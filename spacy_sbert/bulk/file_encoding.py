@@ -15,8 +15,7 @@ from ..files.serialization import file_digest
 from ..files.tables import TextColumns, TextRow, read_text_rows
 from ..files.text_lines import check_texts
 from ..models.encoded_docs import TruncationCounter
-from ..models.sentence_pooling import TextEncoder
-from ..models.text_encoders import TransformerTextEncoder, check_gpus, encode_windows, texts_budget
+from ..models.text_encoders import TextEncoder, TransformerTextEncoder, check_gpus, encode_windows, texts_budget
 from ..pipeline.sbert import SentenceBert
 from ..progress import progress_bar, progress_of
 from ..validation import NonNegative, Positive, Processes, Width, check_fields, validated
@@ -289,9 +288,9 @@ def _fixed_budget(encoder: TextEncoder, budget: int) -> Iterator[None]:
     if not isinstance(encoder, TransformerTextEncoder):
         yield
         return
-    before = encoder.transformer.max_batch_items
-    encoder.transformer.max_batch_items = budget
+    before = encoder.model.max_batch_items
+    encoder.model.max_batch_items = budget
     try:
         yield
     finally:
-        encoder.transformer.max_batch_items = before
+        encoder.model.max_batch_items = before

@@ -135,7 +135,7 @@ def _trained(nlp: Language, frozen: Sequence[str], size: int) -> tuple[list[Pair
     learning: dict[str, object] = {
         name: pipe for name, pipe in nlp.pipeline if name not in frozen and getattr(pipe, "is_trainable", False)
     }
-    pipes = {name: pipe for name, pipe in learning.items() if isinstance(pipe, PairPipe) and pipe.takes_peers}
+    pipes = {name: pipe for name, pipe in learning.items() if getattr(pipe, "takes_peers", False)}
     upstream = {}
     for name, pipe in learning.items():
         heard_by = [other for other in getattr(pipe, "listening_components", ()) if other in learning]

@@ -13,7 +13,7 @@ from spacy.language import Language
 from ..errors import Errors
 from ..files.serialization import digest_of_parts, file_digest
 from ..files.text_lines import read_counts
-from ..models.fingerprint import pipeline_digest
+from ..models.digests import pipeline_digest
 from ..models.static_vectors import SMOOTHING, first_component, sif_weights, token_vectors, weighted_mean
 from ..validation import NonNegative, Width, check
 from .encoders import HasName, PipelineSource, Source

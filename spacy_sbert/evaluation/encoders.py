@@ -8,7 +8,7 @@ from spacy.language import Language
 from thinc.util import to_numpy
 
 from ..errors import Errors
-from ..models.fingerprint import pipeline_digest
+from ..models.digests import pipeline_digest
 
 
 class HasName:

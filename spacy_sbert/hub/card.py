@@ -18,6 +18,7 @@ from thinc.api import Config, Model
 from ..errors import Errors
 from ..files.serialization import versions
 from ..pipeline import doc_vectors
+from ..pipeline.describe import describe_int8
 from ..pipeline.listeners import (
     encodes_whole_docs,
     find_listeners,
@@ -27,7 +28,6 @@ from ..pipeline.listeners import (
     transformer_name,
 )
 from ..pipeline.sbert import SentenceBert
-from ..pipeline.text_pipe import rounding_of
 from ..render.document import Table, escape_markdown, render_table
 from ..render.plots import clean
 
@@ -205,7 +205,7 @@ def _describe_encoder(nlp: Language, name: str, width: int, performance: Json) -
     settings, rounding = None, ""
     with suppress(ValueError):  # a tok2vec, or a transformer of spacy-transformers
         transformer = find_transformer(name, pipe.model)
-        settings, rounding = transformer.shim.load(), rounding_of(transformer)
+        settings, rounding = transformer.shim.load(), describe_int8(transformer)
     table = find_static_embedding(pipe.model)
     loss = config.get("loss") if f"{name}_loss" in performance else None
     return EncoderFacts(

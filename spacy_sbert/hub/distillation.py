@@ -83,12 +83,12 @@ class Vocabulary:
     def __init__(self, encoder: TransformerTextEncoder, *, progress: bool):
         pooling = encoder.pooling.copy()
         pooling.normalize = False
-        self._encoder = TransformerTextEncoder(encoder.transformer, pooling, encoder.call)
+        self._encoder = TransformerTextEncoder(encoder.model, pooling, encoder.settings)
         self._progress = progress
 
     def wordpieces(self) -> numpy.ndarray:
         """Each read alone between the special tokens: float32 (wordpieces, width)."""
-        count, found = len(self._encoder.transformer.wordpiece_tokenizer.strings), []
+        count, found = len(self._encoder.model.wordpiece_tokenizer.strings), []
         with progress_bar(count, shown=self._progress, unit="wordpieces") as bar:
             for ids in numpy.array_split(numpy.arange(count), -(-count // BATCH)):
                 found.append(self._encoder.encode(self._alone(ids))[0])

@@ -21,10 +21,11 @@ from ..files.serialization import check_parts
 from ..models.encode_arguments import EncodeOptions, check_device, check_form, unit_vectors
 from ..models.encoded_docs import TruncationCounter
 from ..models.spans import SPANS_KEY, members, trimmed
-from ..pipeline import doc_vectors, extensions, user_hooks
-from ..pipeline.doc_vectors import InPipeline, Record, encoders_of, find_in
+from ..pipeline import doc_vectors
+from ..pipeline.doc_vectors import Record, encoders_of
+from ..pipeline.find_pipe import InPipeline, find_in
 from ..progress import progress_of
-from ..similarity import Similarities
+from ..similarity import cos_sim, pairwise_cos_sim
 from ..validation import Name, NonNegative, Positive, Text, Width, checked_texts, validated
 from .estimators import MetaEmbedding, Part
 from .fit import MAX_TOKENS, MetaFingerprint, ShortSentences, Texts, fit_pipe, read_sentences
@@ -32,7 +33,7 @@ from .members import Function, FunctionMember, Member, PipeMember, Rows, Saveabl
 from .methods import estimator_from_bytes, estimator_to_bytes, make_estimator
 
 
-class MetaTexts(Similarities):
+class MetaTexts:
     """From texts to meta-embeddings; see SentenceMeta."""
 
     name: str
@@ -40,6 +41,8 @@ class MetaTexts(Similarities):
     estimator: MetaEmbedding
     _in_pipeline: InPipeline
     _notices: WarnOnce[TruncationCounter]
+    similarity = staticmethod(cos_sim)
+    similarity_pairwise = staticmethod(pairwise_cos_sim)
 
     def notify(self, message: str) -> None:
         """Warn of something about the vectors of the pipe, once."""
@@ -250,7 +253,7 @@ class SentenceMeta(MetaTexts, Pipe):
         self._in_pipeline = InPipeline()
         self._notices = WarnOnce(TruncationCounter)
         self._fingerprint = MetaFingerprint()
-        extensions.install(name)
+        doc_vectors.install_extensions(name)
 
     def __call__(self, doc: Doc) -> Doc:
         """Set the vectors of one Doc."""
@@ -286,13 +289,13 @@ class SentenceMeta(MetaTexts, Pipe):
             vectors = self._combine(self.member_vectors(stretches))
         else:
             vectors = numpy.zeros((0, self._width(docs)), dtype="float32")
-        extensions.install(self.name)  # the pipe may have got another name since it was made
+        doc_vectors.install_extensions(self.name)  # the pipe may have got another name since it was made
         end = 0
         for doc, of_doc in zip(docs, rows, strict=True):
             start, end = end, end + len(of_doc.places)
             doc_vectors.store(doc, self.name, self._record(of_doc, vectors[start:end], self._fingerprint_of(doc)))
             if self.set_hooks:
-                user_hooks.install(doc, self)
+                doc_vectors.install_hooks(doc, self.name, self)
 
     def _width(self, docs: list[Doc]) -> int:
         """The width of the meta-embeddings; 0 where functions, which get no empty Doc, have yet to show theirs."""

@@ -32,7 +32,8 @@ from ..files.serialization import (
 )
 from ..files.tables import read_objects, read_table
 from ..files.text_lines import format_suffix, read_lines
-from ..models.fingerprint import combined, pipeline_digest
+from ..models.digests import pipeline_digest
+from ..models.fingerprint import combined
 from ..progress import progress_bar, progress_of
 from ..validation import NonNegative, Positive
 from .estimators import MetaEmbedding

@@ -30,7 +30,7 @@ class EncodeOptions(ScoreOptions, total=False):
 
 
 def check_device(device: str | torch.device | None, ops: Ops) -> None:
-    """RAISES (ValueError): if a device is not the one that a model with these ops is on; None is any."""
+    """Check that a device is the one that a model with these ops is on; None is any. RAISES (ValueError): if not."""
     there = ("cpu",) if ops.device_type == "cpu" else ("cuda", f"cuda:{ops.device_id}")
     if device is not None and str(device) not in there:
         raise ValueError(
@@ -40,7 +40,7 @@ def check_device(device: str | torch.device | None, ops: Ops) -> None:
 
 
 def check_form(*, convert_to_numpy: bool, convert_to_tensor: bool) -> None:
-    """RAISES (ValueError): if neither an array nor a tensor is asked for."""
+    """Check that an array or a tensor is asked for. RAISES (ValueError): if not."""
     if not (convert_to_numpy or convert_to_tensor):
         raise ValueError("Cannot use convert_to_numpy = False without a tensor. Set convert_to_tensor = True.")
 

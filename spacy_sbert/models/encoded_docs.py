@@ -12,7 +12,7 @@ from .span_batch import SpanBatch
 
 @dataclass
 class WordpieceStates:
-    """What other Spans and Tokens need to have vectors: the states of a Doc's wordpieces, without special tokens.
+    """The states of a Doc's wordpieces, without special tokens: for Tokens, and Spans that are no rows.
 
     states: float32 (wordpieces, width), in memory of their own. characters: int32 (wordpieces, 2), of each in the Doc.
     """
@@ -48,13 +48,13 @@ class EncodedDoc:
 
     @classmethod
     def without_rows(cls, vectors: Floats2d, pooling: str) -> "EncodedDoc":
-        """What a Doc without text gets; vectors (float (0, width)): of the width that others have."""
+        """Return what a Doc without text gets; vectors (float (0, width)): of the width that others have."""
         return cls(SpanBatch.none(), vectors, pooling, False, None)
 
 
 @dataclass(frozen=True)
 class EncodeSettings:
-    """The settings of a call.
+    """Settings of one call of `encode`, `predict` or the pipe, in place of those of the config.
 
     prompt: what is put before each text, "" for nothing; None for the config's.
     truncate_dim: how many dimensions of the vectors are kept; None for the config's.
@@ -77,10 +77,12 @@ class TruncationCounter:
         self.limit: int | str = "unknown"
 
     def add(self, doc: Doc, encoded: EncodedDoc) -> None:
+        """Count the rows of a Doc."""
         limit = encoded.rows.settings.max_length if encoded.rows.settings else None
         self.add_rows(len(encoded.rows.spans), n_rows_cut(doc, encoded.rows), limit)
 
     def add_rows(self, n_rows: int, n_cut: int, limit: int | None) -> None:
+        """Count rows, and how many of them were cut."""
         self.total += n_rows
         self.count += n_cut
         self.limit = limit or self.limit
@@ -91,7 +93,7 @@ class TruncationCounter:
 
 
 def n_rows_cut(doc: Doc, rows: SpanBatch) -> int:
-    """How many rows were longer than the limit."""
+    """Return how many rows were longer than the limit."""
     if rows.settings is not None:
         return int(numpy.count_nonzero(rows.n_cut))
     tails = [doc[end - n : end] for n, (_, end) in zip(rows.n_cut.tolist(), rows.spans.tolist(), strict=True)]

@@ -1,207 +1,62 @@
-"""Fingerprint of an encoder: a digest of everything that affects its vectors."""
+"""The fingerprint of an encoder: a few hexadecimal digits, of samples of its weights, that records on Docs carry.
+
+Vectors with another fingerprint cannot be compared. The full digest is in models/digests.py.
+"""
 
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import packages_distributions, version
-from typing import Any, Protocol
+from typing import Any
 
 import numpy
 import torch
-from spacy.language import Language
-from spacy.tokens import Doc
 from spacy.vocab import Vocab
 from thinc.api import Model
 from thinc.util import get_array_module, to_numpy
 
-from ..files.serialization import digest_of_stream
 from .curated_listener import upstream_name
 from .engine.private_torch import version_of
-from .listener import SentenceListener
-from .options import INT8
 from .sentence_pooling import SentencePooling
+from .span_batch import Array
 from .tokenization import lower_case
-from .transformer import SpanTransformer, is_transformer, load
+from .transformer import SpanTransformer, is_transformer
 
-# Of a transformer's configuration: what saving, a new version or training changes, and vectors do not depend on.
-IGNORED = {"_name_or_path", "architectures", "transformers_version", "dtype", "torch_dtype", "use_cache", "return_dict"}
-IGNORED |= {"id2label", "label2id", "problem_type", "initializer_range", "gradient_checkpointing", "output_attentions"}
-IGNORED |= {"output_hidden_states", "_attn_implementation", "_attn_implementation_autoset"}
-# What a slow tokenizer does to it tells how it normalises and splits: it has no one text that says so.
-PROBE = "The Quick brown Fox's ÉCOLE Ångström ﬁne ½ 中文かな\tIt is 3,141.59 (e.g.) don't\u200b \u00a0_[MASK] <mask> İ"
-
-
-class Tokenizer(Protocol):
-    """The tokenizer of a pipeline."""
-
-    vocab: Vocab
-
-    def __call__(self, text: str) -> Doc: ...
-
-    def to_bytes(self, *, exclude: list[str]) -> bytes: ...
-
-
-def encoder_digest(encoder: SpanTransformer, pooling: SentencePooling) -> str:
-    """The SHA-256 of all that the vectors of an encoder depend on but texts and arithmetic: weights, tokenizer,
-    configuration, and how states are pooled, cut and normalised.
-
-    encoder (SpanTransformer): it is loaded. pooling (SentencePooling): what makes vectors of its states.
-    """
-    load(encoder)
-    found = hashlib.sha256(json.dumps(encoder_state(encoder, pooling), sort_keys=True).encode("utf8"))
-    for name, weight in sorted(encoder.shim.network.state_dict().items()):
-        weight = weight.detach().cpu()
-        _add(found.update, name, (weight.float() if weight.is_floating_point() else weight).numpy())
-    for number, node in enumerate(pooling.walk()):
-        for name in node.param_names:
-            if node.has_param(name):
-                _add(found.update, f"{number} {name}", to_numpy(node.get_param(name)))
-    return found.hexdigest()
+# Settings of a transformer that saving, a new version or training changes, and that vectors do not depend on.
+_IGNORED = {
+    "_name_or_path",
+    "architectures",
+    "transformers_version",
+    "dtype",
+    "torch_dtype",
+    "use_cache",
+    "return_dict",
+}
+_IGNORED |= {"id2label", "label2id", "problem_type", "initializer_range", "gradient_checkpointing", "output_attentions"}
+_IGNORED |= {"output_hidden_states", "_attn_implementation", "_attn_implementation_autoset"}
+# Its wordpieces show how a tokenizer normalises and splits.
+TOKENIZER_PROBE = (
+    "The Quick brown Fox's ÉCOLE Ångström ﬁne ½ 中文かな\tIt is 3,141.59 (e.g.) don't\u200b \u00a0_[MASK] <mask> İ"
+)
 
 
-def layers_digest(
-    models: list[Model], hidden: int, pooling: SentencePooling, tokenizer: Tokenizer | None = None
-) -> str:
-    """The same of an encoder that is no transformer.
-
-    models (list[Model]): what encodes, and what it hears. hidden (int): the width of their states.
-    pooling: what makes vectors of these.
-    tokenizer (Tokenizer): of the pipeline, with whose vocab tokens have norms and static vectors; None if the units are
-        looked up by themselves.
-    """
-    width = pooling.width(hidden)
-    found = hashlib.sha256(json.dumps([pooling_state(pooling), pooling.normalize, width]).encode())
-    layers = [] if pooling.dense is None else [pooling.dense]
-    for part in (*_token_parts(tokenizer), *(model.to_bytes() for model in (*models, *layers))):
-        found.update(hashlib.sha256(part).digest())
-    return found.hexdigest()
+_LENGTH = 12  # hexadecimal digits
+_N_READ = 2**13  # numbers of a tensor of PyTorch, at most
+_N_TOKENS = 512  # of a vocabulary
+_N_WATCHED = 8  # parameters of another package's network, at most
+_STATIC_VECTORS = ("static_vectors", "word_vectors")  # layers that read those of the vocab
 
 
-def _token_parts(tokenizer: Tokenizer | None) -> Iterator[bytes]:
-    if tokenizer is not None:
-        vocab = tokenizer.vocab
-        yield tokenizer.to_bytes(exclude=["vocab"])
-        yield vocab.lookups.to_bytes()
-        if vocab.vectors.size:
-            yield vocab.vectors.to_bytes(exclude=["strings"])
+def config_state(config: Any) -> dict[str, object]:  # noqa: ANN401 (of Hugging Face)
+    """Return the settings of a transformer that differ from its defaults, and that vectors depend on."""
+    state = json.loads(config.to_json_string(use_diff=True))
+    return {key: value for key, value in state.items() if key not in _IGNORED and "drop" not in key}
 
 
-def pipeline_digest(nlp: Language) -> str:
-    """The SHA-256 of all that the vectors of a pipeline's Docs depend on but texts and arithmetic: its tokenizer,
-    static vectors and enabled components, with their settings, precisions and the versions of their packages."""
-    return digest_of_stream(_pipeline_parts(nlp))
-
-
-def _pipeline_parts(nlp: Language) -> Iterator[str | bytes]:
-    settings = {name: nlp.config["components"].get(name) for name in nlp.pipe_names}
-    yield json.dumps([nlp.lang, settings], sort_keys=True, default=str)
-    yield nlp.tokenizer.to_bytes(exclude=["vocab"])  # type: ignore[union-attr]
-    if nlp.vocab.vectors.size:
-        yield nlp.vocab.vectors.to_bytes(exclude=["strings"])
-    for name, pipe in nlp.pipeline:
-        yield name
-        yield from _pipe_parts(getattr(pipe, "model", None), pipe)
-    yield "".join([*_versions(nlp), *_precisions(nlp)])
-
-
-def _pipe_parts(model: object, pipe: object) -> Iterator[str | bytes]:
-    if isinstance(model, Model):
-        nodes = [node.transformer if isinstance(node, SentenceListener) else node for node in model.walk()]
-        encoders = [node for node in nodes if isinstance(node, SpanTransformer)]
-        for encoder in encoders:
-            load(encoder)  # or its state and precision would change with use
-        pooling = model.maybe_get_ref("pooling")
-        if encoders and isinstance(pooling, SentencePooling):  # heads of the training do not change vectors
-            yield encoder_digest(encoders[0], pooling)
-            return
-    if hasattr(pipe, "to_bytes"):
-        yield pipe.to_bytes(exclude=["vocab"])
-
-
-def _precisions(nlp: Language) -> list[str]:
-    """The precisions that encoders work in, where that is not float32: "auto" in the config does not tell."""
-    models = [(name, getattr(pipe, "model", None)) for name, pipe in nlp.pipeline]
-    nodes = [(name, node) for name, model in models if isinstance(model, Model) for node in model.walk()]
-    found = [(name, precision_of(shim)) for name, node in nodes for shim in node.shims]
-    return [f"{name} {precision};" for name, precision in found if precision != "float32"]
-
-
-def precision_of(shim: Any) -> str:
-    """The precision that an encoder works in, and the digest of the ranges that "int8" rounds by, if there are any."""
-    precision = getattr(shim, "precision", "float32")
-    ranges = shim.calibration if precision == INT8 and shim.is_loaded else None
-    return precision if ranges is None else f"{precision} by the ranges {ranges.digest()}"
-
-
-def _versions(nlp: Language) -> list[str]:
-    """The versions of the packages that the components come from, such as those of plugins."""
-    names = {type(pipe).__module__.partition(".")[0] for _, pipe in nlp.pipeline}
-    packages = packages_distributions()
-    found = {name for module in names for name in packages.get(module, [])}
-    return sorted(f"{name} {version(name)};" for name in found)
-
-
-def encoder_state(encoder: SpanTransformer, pooling: SentencePooling) -> dict[str, object]:
-    """All that the vectors of an encoder depend on beside weights, texts and arithmetic, as JSON holds it.
-
-    encoder (SpanTransformer): it is loaded. pooling (SentencePooling): what makes vectors of its states.
-    """
-    settings = encoder.shim.load()
-    return {
-        "tokenizer": tokenizer_state(encoder.shim.tokenizer),
-        "lowercase": settings.lowercase,
-        "max_length": settings.max_length,
-        "overflow": encoder.overflow,
-        "prompt": encoder.prompt(),
-        "include_prompt": encoder.prompts.include,
-        "config": config_state(encoder.shim.network.config),
-        "pooling": pooling_state(pooling),
-        "normalize": pooling.normalizes(settings),
-        "width": pooling.width(encoder.get_dim("nO"), settings),
-    }
-
-
-def _add(update: Callable[[bytes | memoryview], object], name: str, array: numpy.ndarray) -> None:
-    update(f"{name} {array.dtype.str} {array.shape};".encode())
-    update(numpy.ascontiguousarray(array).data)
-
-
-def tokenizer_state(tokenizer: Any) -> object:
-    """What wordpieces depend on: vocabulary, normaliser, splitting and special tokens, but not how rows are cut."""
-    if tokenizer.is_fast:
-        said = json.loads(tokenizer.backend_tokenizer.to_str())
-        return {key: value for key, value in said.items() if key not in ("truncation", "padding")}
-    ids = [tokenizer.encode(text, verbose=False) for text in (PROBE, PROBE.lower(), PROBE.upper(), "")]
-    return [type(tokenizer).__name__, sorted(tokenizer.get_vocab().items()), ids]
-
-
-def config_state(config: Any) -> dict[str, object]:
-    """What of a transformer's configuration is not as always, without what vectors do not depend on."""
-    said = json.loads(config.to_json_string(use_diff=True))
-    return {key: value for key, value in said.items() if key not in IGNORED and "drop" not in key}
-
-
-def pooling_state(pooling: SentencePooling) -> list[object]:
-    """The layers that pool and finish vectors, with what each was made with."""
-    kept: list[object] = [pooling.pooling_name]  # the attrs of the pooling itself change with use
-    for layer in pooling.layers:
-        for node in layer.walk():
-            made_with = {**getattr(node._func, "keywords", {}), **node.attrs}
-            kept.append([node.name, {key: value for key, value in sorted(made_with.items()) if _is_scalar(value)}])
-    return kept
-
-
-def _is_scalar(value: object) -> bool:
-    return value is None or isinstance(value, str | int | float)
-
-
-LENGTH = 12  # hexadecimal digits
-N_READ = 2**13  # numbers of a tensor of PyTorch, at most
-N_TOKENS = 512  # of a vocabulary
-N_WATCHED = 8  # parameters of another package's network, at most
-STATIC_VECTORS = ("static_vectors", "word_vectors")  # layers that read those of the vocab
+def layer_settings(node: Model) -> dict[str, Any]:
+    """Return the attributes of a layer, and the keyword arguments that were bound to its forward function."""
+    return {**getattr(node._func, "keywords", {}), **node.attrs}  # noqa: SLF001 (Thinc has no public name for it)
 
 
 class Fingerprint:
@@ -263,7 +118,7 @@ def combined(*parts: str | bytes) -> str:
     found = hashlib.sha256()
     for part in parts:
         found.update(hashlib.sha256(part.encode("utf8") if isinstance(part, str) else part).digest())
-    return found.hexdigest()[:LENGTH]
+    return found.hexdigest()[:_LENGTH]
 
 
 def _model_parts(models: Sequence[Model]) -> Iterator[bytes]:
@@ -272,16 +127,16 @@ def _model_parts(models: Sequence[Model]) -> Iterator[bytes]:
         yield from _layer_parts(models)
         return
     shim: Any = transformers[0].layers[0].shims[0]
-    network, tokenizer = shim._model, shim._hfmodel.tokenizer
+    network, tokenizer = shim._model, shim._hfmodel.tokenizer  # noqa: SLF001 (of a stock shim, too)
     lowercase = isinstance(transformers[0], SpanTransformer) and bool(shim.settings and shim.settings.lowercase)
     yield json.dumps(config_state(network.config), sort_keys=True).encode()
     yield json.dumps(_tokenizer_probe(tokenizer, getattr(network.config, "vocab_size", 0), lowercase)).encode()
     yield _sums(_tensors(network))
 
 
-def _tokenizer_probe(tokenizer: Any, n_ids: int, lowercase: bool) -> object:
+def _tokenizer_probe(tokenizer: Any, n_ids: int, lowercase: bool) -> object:  # noqa: ANN401 (of Hugging Face)
     """Return what a tokenizer makes of a few words, and evenly spaced tokens of its vocabulary."""
-    words = [word for text in (PROBE, PROBE.upper()) for word in text.split()]
+    words = [word for text in (TOKENIZER_PROBE, TOKENIZER_PROBE.upper()) for word in text.split()]
     words = [lower_case(word) if lowercase else word for word in words]
     if tokenizer.is_fast:  # asked itself: that of Hugging Face would change how it cuts and pads
         encodings = [tokenizer.backend_tokenizer.encode(word) for word in words]
@@ -289,10 +144,10 @@ def _tokenizer_probe(tokenizer: Any, n_ids: int, lowercase: bool) -> object:
     else:
         ids = [tokenizer.encode(word, verbose=False) for word in words]
         n_ids = min(n_ids, len(tokenizer))
-    return [tokenizer.convert_ids_to_tokens(list(range(0, n_ids, n_ids // N_TOKENS + 1))), ids]
+    return [tokenizer.convert_ids_to_tokens(list(range(0, n_ids, n_ids // _N_TOKENS + 1))), ids]
 
 
-def _tensors(network: Any) -> Iterator[tuple[str, torch.Tensor]]:
+def _tensors(network: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield the weights that states depend on. A pooler is left out: folders without one draw it anew each time."""
     tensors = dict([*network.named_parameters(), *network.named_buffers()])
     for name, tensor in sorted(tensors.items()):
@@ -303,14 +158,14 @@ def _tensors(network: Any) -> Iterator[tuple[str, torch.Tensor]]:
 def _layer_parts(models: Iterable[Model]) -> Iterator[bytes]:
     """Yield the settings and weights of layers; those around others, and listeners, compute nothing themselves."""
     for node in (node for model in models for node in model.walk()):
-        settings = {**getattr(node._func, "keywords", {}), **node.attrs}
+        settings = layer_settings(node)
         kept = [(key, value) for key, value in sorted(settings.items()) if _is_plain(value) and "drop" not in key]
         if upstream_name(node) is not None or (node.layers and not (node.param_names or node.shims or kept)):
             continue
         yield repr([node.name, kept]).encode()
         yield _sums([(name, node.get_param(name)) for name in node.param_names if node.has_param(name)])
         for shim in node.shims:
-            yield _sums(_tensors(shim._model))
+            yield _sums(_tensors(shim._model))  # noqa: SLF001 (Thinc has no public name for it)
 
 
 def _is_plain(value: object) -> bool:
@@ -332,11 +187,11 @@ def _sums(arrays: Iterable[tuple[str, Any]]) -> bytes:
     return "".join(names).encode() + b"".join(sums)
 
 
-def _sampled(array: Any) -> numpy.ndarray:
+def _sampled(array: Array) -> numpy.ndarray:
     """Return evenly spaced rows of a PyTorch tensor, or all of a NumPy or CuPy array: float32 (n, width)."""
     rows = array.reshape(len(array), -1) if array.ndim > 1 else array.reshape(1, -1)
     if isinstance(rows, torch.Tensor):
-        rows = rows[:: rows.shape[0] * rows.shape[1] // N_READ + 1].detach().float().cpu().numpy()
+        rows = rows[:: rows.shape[0] * rows.shape[1] // _N_READ + 1].detach().float().cpu().numpy()
     rows = to_numpy(rows).astype("float32", copy=False)
     return rows if rows.strides[-1] == rows.itemsize else numpy.ascontiguousarray(rows)
 
@@ -391,7 +246,7 @@ def _row_shims(models: Iterable[Model]) -> list[Any]:
 
 
 def _reads_static(models: Iterable[Model]) -> bool:
-    return any(node.name in STATIC_VECTORS for model in models for node in model.walk())
+    return any(node.name in _STATIC_VECTORS for model in models for node in model.walk())
 
 
 def _finders(model: Model) -> Iterator[Callable[[], Any]]:
@@ -404,12 +259,13 @@ def _finders(model: Model) -> Iterator[Callable[[], Any]]:
         if model.has_param(name):
             yield partial(model.get_param, name)
     for shim in model.shims:
-        tensors = dict(shim._model.named_parameters())
-        for name in list(tensors)[:: len(tensors) // N_WATCHED + 1]:
-            yield partial(shim._model.get_parameter, name)
+        network = shim._model  # noqa: SLF001 (Thinc has no public name for it)
+        tensors = dict(network.named_parameters())
+        for name in list(tensors)[:: len(tensors) // _N_WATCHED + 1]:
+            yield partial(network.get_parameter, name)
 
 
-def _on_gpu(array: Any) -> bool:
+def _on_gpu(array: Array) -> bool:
     return array.device.type != "cpu" if isinstance(array, torch.Tensor) else not isinstance(array, numpy.ndarray)
 
 

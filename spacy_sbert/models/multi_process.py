@@ -1,27 +1,27 @@
-"""Windows of texts to processes of their own."""
+"""Encode texts in several processes."""
 
 import multiprocessing
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
-from typing import Any
 
 import torch
 from srsly import cloudpickle
 from thinc.api import require_gpu
 
 from .engine.concurrency import map_ahead
-from .sentence_pooling import Encoded, ProgressCallback, TextEncoder
+from .text_encoders import Encoded, ProgressCallback, TextEncoder
 
 
 def encode_in_processes(
     encoder: TextEncoder, windows: Iterable[list[str]], n_workers: int, gpu_ids: Sequence[int], moved: ProgressCallback
 ) -> Iterator[Encoded]:
-    """Windows in turn to processes of their own, a few ahead of who takes the vectors.
+    """Encode windows in turn in worker processes, a few ahead of the reader of the vectors.
 
     RAISES (RuntimeError): if a process ends by itself.
     """
@@ -32,7 +32,7 @@ def encode_in_processes(
         devices.put(gpu_ids[worker % len(gpu_ids)] if gpu_ids else None)
     n_threads = max(1, torch.get_num_threads() // n_workers)
     with TemporaryDirectory() as folder:
-        # In a file: what is written to a process that ends before it has read it all is waited for, for ever.
+        # In a file: a pipe to a process that ends before it has read everything would block for ever.
         file = Path(folder) / "encoder"
         file.write_bytes(cloudpickle.dumps(encoder))
         settings = (file, devices, n_threads)
@@ -43,7 +43,7 @@ def encode_in_processes(
                     yield vectors, n_cut
             except BrokenProcessPool as error:
                 raise RuntimeError(
-                    f"One of {n_workers} processes that encode ended by itself: what it said stands above. "
+                    f"One of {n_workers} processes that encode ended by itself: see its output above. "
                     "Each imports the main module: that must be a file or a notebook, not standard input, and "
                     'guarded by if __name__ == "__main__". It may also have run out of memory: take fewer, or '
                     "a smaller window."
@@ -53,7 +53,7 @@ def encode_in_processes(
 _worker: TextEncoder  # of a process that encodes for another
 
 
-def _start(encoder: Path, devices: Any, n_threads: int) -> None:
+def _start(encoder: Path, devices: "SimpleQueue[int | None]", n_threads: int) -> None:
     global _worker
     Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(n_threads)
@@ -66,7 +66,7 @@ def _start(encoder: Path, devices: Any, n_threads: int) -> None:
 
 
 def _end_with_parent() -> None:
-    """A process that was killed cannot end its workers: they would wait for work for ever."""
+    """End this worker when its parent is killed, which cannot end it."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

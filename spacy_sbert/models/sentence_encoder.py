@@ -1,9 +1,9 @@
-"""The one way from Docs to vectors, in use and in training: rows, wordpieces, states, pooling."""
+"""From Docs to vectors, in use and in training: rows, wordpieces, states, pooling."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy
 from spacy.tokens import Doc
@@ -13,24 +13,41 @@ from thinc.types import Ragged
 from ..validation import ConfiguredModel
 from . import curated_listener
 from .encoded_docs import DEFAULT_SETTINGS, EncodedDoc, EncodeSettings, WordpieceStates
-from .listener import SentenceListener, TransformerOutput
 from .sentence_pooling import PooledRows, SentencePooling, pool_rows
 from .span_batch import EncodedSpans, SpanEncoder, TokenAlignment
 from .spans import SpanGetter
-from .static_embedding import StaticEmbedding
-from .tok2vec_encoder import Tok2VecEncoder
 from .transformer import SpanTransformer, load
+
+if TYPE_CHECKING:  # these load what only their own architectures need
+    from .listener import SentenceListener, TransformerOutput
+    from .static_embedding import StaticEmbedding
+    from .tok2vec_encoder import Tok2VecEncoder
 
 Backprop = Callable[[list[Any]], Any]  # takes the gradient of the vectors of each Doc
 GET_SPANS = "get_spans_of_whole_docs"  # beside "get_spans", which is that of a transformer
 
 
 class SentenceEncoder(ConfiguredModel[list[Doc], list[EncodedDoc]]):
-    """From Docs to an EncodedDoc each: what reads rows, or hears who does, and the pooling."""
+    """From Docs to an EncodedDoc each: an encoder of rows, or a listener to one, and the pooling."""
+
+
+def is_listener(node: Model) -> "TypeGuard[SentenceListener]":
+    """Return whether a layer listens to a shared transformer."""
+    return node.name == "sentence-listener"
+
+
+def is_static_embedding(node: Model) -> "TypeGuard[StaticEmbedding]":
+    """Return whether a layer is a table of wordpieces."""
+    return node.name == "wordpiece_table"
+
+
+def is_token_encoder(node: Model) -> "TypeGuard[Tok2VecEncoder]":
+    """Return whether a layer encodes rows token by token."""
+    return node.name == "token_encoder"
 
 
 def sentence_encoder(
-    reader: SpanTransformer | Tok2VecEncoder | StaticEmbedding, pooling: SentencePooling
+    reader: "SpanTransformer | Tok2VecEncoder | StaticEmbedding", pooling: SentencePooling
 ) -> SentenceEncoder:
     """Encode the rows of Docs, and pool them; reader (Model): the encoder, which reads rows by itself."""
     layers: list[Model] = [reader, pooling]
@@ -39,113 +56,113 @@ def sentence_encoder(
         # As saved pipelines have it, whose weights go by position: the layer between has none.
         layers = [chain(reader, Model("split-trf-batch", _is_skipped), pooling)]
         refs["transformer"] = reader
-    return SentenceEncoder("sentence_encoder", forward, init=init, layers=layers, refs=refs)
+    return SentenceEncoder("sentence_encoder", _forward, init=_init, layers=layers, refs=refs)
 
 
 def listening_encoder(
-    source: Model[list[Doc], TransformerOutput], pooling: SentencePooling, get_spans: SpanGetter | None = None
+    source: "Model[list[Doc], TransformerOutput]", pooling: SentencePooling, get_spans: SpanGetter | None = None
 ) -> SentenceEncoder:
     """Pool the rows of Docs as a shared transformer encoded them.
 
-    source (Model): what listens to it.
+    source (Model): the listener to it.
     get_spans (Callable): the rows of Docs where that encodes whole Docs, as a curated one does; else it has its own.
     """
     dims: dict[str, int | None] = {"nO": None}  # saved pipelines have it
     refs: dict[str, Model | None] = {"pooling": pooling}
     attrs = {GET_SPANS: get_spans}
     layers: list[Model] = [source, pooling]
-    return SentenceEncoder("sentence_encoder", forward, init=init, dims=dims, layers=layers, refs=refs, attrs=attrs)
+    return SentenceEncoder("sentence_encoder", _forward, init=_init, dims=dims, layers=layers, refs=refs, attrs=attrs)
 
 
-def _is_skipped(model: Model, X: Any, is_train: bool) -> tuple[Any, Callable]:
+def _is_skipped(model: Model, X: object, is_train: bool) -> tuple[object, Callable]:
     return X, lambda dX: dX
 
 
-def init(model: SentenceEncoder, X: Any = None, Y: Any = None) -> None:
+def _init(model: SentenceEncoder, X: object = None, Y: object = None) -> None:
     for layer in model.layers:  # X: Docs, of which a chain would encode them
-        curated_listener.initialize(layer, X if isinstance(layer, Tok2VecEncoder) else None)
+        curated_listener.initialize(layer, X if is_token_encoder(layer) else None)
 
 
-def forward(model: SentenceEncoder, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], Backprop]:
+def _forward(model: SentenceEncoder, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], Backprop]:
     return _encode(model, docs, is_train, DEFAULT_SETTINGS)
 
 
-def predict(model: SentenceEncoder, docs: list[Doc], call: EncodeSettings) -> list[EncodedDoc]:
-    """Encode the rows of Docs, as one call asks for.
+def predict(model: SentenceEncoder, docs: list[Doc], settings: EncodeSettings) -> list[EncodedDoc]:
+    """Encode the rows of Docs with the settings of a call.
 
     model (Model): with a transformer of its own, or one that listens to a shared one.
     RAISES (ValueError): for a prompt where the transformer is shared.
     """
-    return _encode(model, docs, False, call)[0]
+    return _encode(model, docs, False, settings)[0]
 
 
 def _encode(
-    model: SentenceEncoder, docs: list[Doc], is_train: bool, call: EncodeSettings
+    model: SentenceEncoder, docs: list[Doc], is_train: bool, settings: EncodeSettings
 ) -> tuple[list[EncodedDoc], Backprop]:
     pooling = cast(SentencePooling, model.get_ref("pooling"))
-    with _rows(model, docs, is_train, call) as batch:
+    with _rows(model, docs, is_train, settings) as batch:
         if not len(batch.lengths):
-            zero = pooling.ops.alloc2f(0, _width(model, pooling, call.truncate_dim))
+            zero = pooling.ops.alloc2f(0, _width(model, pooling, settings.truncate_dim))
             encoded = [EncodedDoc.without_rows(zero, pooling.pooling_name) for _ in docs]
             return encoded, lambda d_vectors: batch.backprop([])
-        pooled, backprop = pool_rows(pooling, batch, is_train, call=call)
+        pooled, backprop = pool_rows(pooling, batch, is_train, settings=settings)
     return _encoded_docs(pooling, batch, pooled), lambda d_vectors: backprop(pooling.ops.xp.concatenate(d_vectors))
 
 
 def _rows(
-    model: SentenceEncoder, docs: list[Doc], is_train: bool, call: EncodeSettings
+    model: SentenceEncoder, docs: list[Doc], is_train: bool, settings: EncodeSettings
 ) -> AbstractContextManager[EncodedSpans]:
-    """The rows and states of Docs, from the encoder that reads them or the transformer that is heard."""
-    with_pieces = call.token_vectors and not is_train
+    """Return the rows and states of Docs, from the encoder of its own or the shared transformer."""
+    with_pieces = settings.token_vectors and not is_train
     if model.has_ref("reader"):
         reader = cast(SpanEncoder, model.get_ref("reader"))
-        return reader.read(docs, prompt=call.prompt, with_pieces=with_pieces, is_train=is_train)
-    if call.prompt is not None:
+        return reader.read(docs, prompt=settings.prompt, with_pieces=with_pieces, is_train=is_train)
+    if settings.prompt is not None:
         raise ValueError(
-            f"Cannot put the prompt '{call.prompt}' before Docs: other components read the output of a shared "
+            f"Cannot put the prompt '{settings.prompt}' before Docs: other components read the output of a shared "
             "transformer, too. Use spacy-sbert.SentenceEncoder.v1, which has an encoder of its own, or "
             "encode(texts)."
         )
-    heard, backprop = model.layers[0](docs, is_train)
-    if heard and isinstance(heard[0], Ragged):
+    outputs, backprop = model.layers[0](docs, is_train)
+    if outputs and isinstance(outputs[0], Ragged):
         spans = model.attrs[GET_SPANS](docs)
-        return nullcontext(curated_listener.read_pieces(docs, spans, heard, backprop, with_pieces=with_pieces))
-    from .shared_batch import spans_from_transformer_data  # of spacy-transformers
+        return nullcontext(curated_listener.read_pieces(docs, spans, outputs, backprop, with_pieces=with_pieces))
+    from .shared_batch import spans_from_transformer_data  # noqa: PLC0415 (of spacy-transformers)
 
-    return nullcontext(spans_from_transformer_data(heard, docs if with_pieces else None, backprop))
+    return nullcontext(spans_from_transformer_data(outputs, docs if with_pieces else None, backprop))
 
 
 def _width(model: SentenceEncoder, pooling: SentencePooling, truncate_dim: int | None) -> int:
-    """The width of vectors where there is no row; 0 where nobody knows that of a shared transformer's states."""
+    """Return the width of vectors where there is no row; 0 if that of a shared transformer's states is unknown."""
     for node in model.layers[0].walk():
-        encoder = node.transformer if isinstance(node, SentenceListener) else node
-        settings = load(encoder).settings if isinstance(encoder, SpanTransformer) else None
+        encoder = node.transformer if is_listener(node) else node
+        folder = load(encoder).settings if isinstance(encoder, SpanTransformer) else None
         if encoder is not None and encoder.has_dim("nO"):
-            return pooling.width(encoder.get_dim("nO"), settings, truncate_dim=truncate_dim)
+            return pooling.width(encoder.get_dim("nO"), folder, truncate_dim=truncate_dim)
     return 0
 
 
 def _encoded_docs(pooling: SentencePooling, batch: EncodedSpans, pooled: PooledRows) -> list[EncodedDoc]:
-    """Each Doc of a batch with its rows and their vectors."""
+    """Return each Doc of a batch with its rows and their vectors."""
     vectors, states = pooled
     normalize, is_dense = pooling.normalizes(batch.rows.settings), pooling.dense is not None
     wordpieces = iter(() if batch.pieces is None else _wordpieces(batch, batch.pieces, states))
-    found = []
+    encoded = []
     for row, window in zip(pairwise(batch.borders), pairwise(batch.window_borders), strict=True):
         here = vectors[slice(*row)]
         if row[0] == row[1]:
-            found.append(EncodedDoc.without_rows(here, pooling.pooling_name))
+            encoded.append(EncodedDoc.without_rows(here, pooling.pooling_name))
             continue
         own = batch.rows.part(slice(*row), slice(*window))
         text = batch.texts[row[0]] if batch.texts else None
-        found.append(EncodedDoc(own, here, pooling.pooling_name, normalize, next(wordpieces, None), is_dense, text))
-    return found
+        encoded.append(EncodedDoc(own, here, pooling.pooling_name, normalize, next(wordpieces, None), is_dense, text))
+    return encoded
 
 
 def _wordpieces(
     batch: EncodedSpans, pieces: TokenAlignment, states: list[numpy.ndarray | None]
 ) -> list[WordpieceStates]:
-    """What the Spans and Tokens of each Doc with rows need."""
+    """Return the states of wordpieces of each Doc with rows, for other Spans and for Tokens."""
     piece_borders, found = numpy.append(0, numpy.cumsum(batch.lengths)), []
     for first, last in pairwise(batch.window_borders):
         own = [of_window for of_window in states[first:last] if of_window is not None]

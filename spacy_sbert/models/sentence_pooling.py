@@ -1,7 +1,7 @@
 """Pooling of encoded spans: windows are averaged, then the layers after pooling apply."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy
 from thinc.api import Model, Ops
@@ -16,18 +16,19 @@ from .pooling import make_pooling, stretch_pooling
 from .sbert_config import SentenceTransformersConfig
 from .span_batch import Array, EncodedSpans, TokenAlignment, TokenEmbeddings
 
-# float (rows, width) on the model's device, and of each window float32 (wordpieces, width), its text in memory of its
-# own, or None if nobody asked for it
+# float (rows, width) on the model's device, and of each window a copy of its states without special tokens, float32
+# (wordpieces, width), or None
 PooledRows = tuple[Floats2d, list[numpy.ndarray | None]]
 
 
 class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
-    """Pool each row of each Doc, average the windows of a row that was too long for one, and finish: a dense layer,
-    normalisation, truncation, as far as there are any.
+    """Pool each row of each Doc, average the windows of a long row, and finish the vectors.
+
+    To finish is to apply a dense layer, normalization and truncation, as far as there are any.
 
     Input: EncodedSpans. Output: PooledRows. Its backprop takes the gradient of the vectors, float (rows, width), and
-    returns what the backprop of its input does. Its attr upstream_normalize: what the folder of a transformer says that
-    does not tell it with its output.
+    returns what the backprop of its input does. Its attr upstream_normalize: whether the folder of a transformer of
+    another package normalizes.
 
     pooling (str): see make_pooling.
     normalize (bool): whether vectors get unit length; None to do as the encoder's folder says.
@@ -46,7 +47,7 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
         check("truncate_dim", truncate_dim, WidthOrOff)
         attrs = {"upstream_normalize": False}
         layers: list[Model] = [make_pooling(pooling), unit_length(), *([] if dense is None else [dense])]
-        super().__init__("sentence_pooling", forward, init=init, layers=layers, attrs=attrs)
+        super().__init__("sentence_pooling", _forward, init=_init, layers=layers, attrs=attrs)
         self.pooling_name = pooling
         self.normalize = normalize
         self.truncate_dim = truncate_dim
@@ -57,13 +58,13 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
         return self.layers[2] if len(self.layers) > 2 else None
 
     def pooled_width(self, hidden: int) -> int:
-        """The width of pooled vectors, before a dense layer; hidden (int): that of the encoder's states."""
+        """Return the width of pooled vectors, before a dense layer; hidden (int): that of the encoder's states."""
         return hidden * len(self.pooling_name.split("+"))
 
     def width(
         self, hidden: int, settings: SentenceTransformersConfig | None = None, *, truncate_dim: int | None = None
     ) -> int:
-        """The width of the vectors; hidden, settings: of the encoder. truncate_dim (int): in place of the pipe's own.
+        """Return the width of the vectors; hidden, settings: of the encoder; truncate_dim (int): else the pipe's.
 
         RAISES (ValueError): if they have fewer dimensions than are to be kept.
         """
@@ -76,9 +77,9 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
     def finishing(
         self, settings: SentenceTransformersConfig | None, truncate_dim: int | None
     ) -> list[Model[Floats2d, Floats2d]]:
-        """The layers that finish a pooled vector.
+        """Return the layers that finish a pooled vector.
 
-        settings (SentenceTransformersConfig): of the encoder; None if nobody knows.
+        settings (SentenceTransformersConfig): of the encoder's folder; None if they are not known.
         truncate_dim (int): in place of the pipe's own, None for that.
         """
         width, layers = self._truncated(settings, truncate_dim), [] if self.dense is None else [self.dense]
@@ -87,15 +88,15 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
         return [*layers, truncation(width)] if width else layers
 
     def _truncated(self, settings: SentenceTransformersConfig | None, truncate_dim: int | None) -> int:
-        """To how many dimensions vectors are truncated; 0 for not at all."""
+        """Return to how many dimensions vectors are truncated; 0 for not at all."""
         if truncate_dim is not None:
             return truncate_dim
         return self.truncate_dim or (settings.truncate_dim if settings else 0)
 
     def normalizes(self, settings: SentenceTransformersConfig | None) -> bool:
-        """Whether vectors get unit length, which the folder of the encoder may say.
+        """Return whether vectors get unit length.
 
-        settings (SentenceTransformersConfig): what it says; None if nobody knows.
+        settings (SentenceTransformersConfig): of the encoder's folder; None if they are not known.
         RAISES (ValueError): if the folder asks for more than pooling and normalisation.
         """
         if self.normalize is not None:
@@ -113,8 +114,10 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
         return settings.normalize
 
     def pool(self, part: TokenEmbeddings, n_lead: int, is_train: bool) -> tuple[Floats2d, Callable[[Array], Array]]:
-        """Pool each window, its first n_lead wordpieces left out, or each stretch of text, which has no special tokens
-        of its own; the callback returns the gradient of the values."""
+        """Pool each window, its first n_lead wordpieces left out, or each stretch of text without special tokens.
+
+        RETURNS (Floats2d, Callable): the callback returns the gradient of the values.
+        """
         layer = stretch_pooling(self.pooling_name) if part.is_stretch else self.layers[0]
         values, lengths = part.values, part.lengths
         if not len(lengths):
@@ -130,31 +133,31 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
         return pooled, backprop_values
 
 
-def init(model: SentencePooling, X: Any = None, Y: Any = None) -> None:
+def _init(model: SentencePooling, X: object = None, Y: object = None) -> None:
     if model.dense is not None:
         model.dense.initialize()
 
 
-def forward(model: SentencePooling, batch: EncodedSpans, is_train: bool) -> tuple[PooledRows, Callable]:
+def _forward(model: SentencePooling, batch: EncodedSpans, is_train: bool) -> tuple[PooledRows, Callable]:
     return pool_rows(model, batch, is_train)
 
 
 def pool_rows(
-    model: SentencePooling, batch: EncodedSpans, is_train: bool, *, call: EncodeSettings = DEFAULT_SETTINGS
+    model: SentencePooling, batch: EncodedSpans, is_train: bool, *, settings: EncodeSettings = DEFAULT_SETTINGS
 ) -> tuple[PooledRows, Callable[[Array], Any]]:
-    """The vectors of rows: their windows pooled as the encoder gives them, averaged and finished.
+    """Return the vectors of rows: their windows pooled as the encoder gives them, averaged and finished.
 
     RETURNS (PooledRows, Callable): from the gradient of the vectors to what the backprop of batch returns.
     """
-    xp, settings = model.ops.xp, batch.rows.settings
-    finishing = model.finishing(settings, call.truncate_dim)
+    xp, folder = model.ops.xp, batch.rows.settings
+    finishing = model.finishing(folder, settings.truncate_dim)
     windows: Array = None
     callbacks = []
     states: list[numpy.ndarray | None] = [None] * len(batch.lengths)
     starts = numpy.cumsum(batch.lengths) - batch.lengths
     for part in batch.states:
         if windows is None:
-            model.width(part.values.shape[1], settings, truncate_dim=call.truncate_dim)
+            model.width(part.values.shape[1], folder, truncate_dim=settings.truncate_dim)
         if batch.pieces is not None:
             _keep(states, part, starts, batch.pieces, batch.lengths == 0)
         pooled, backprop_part = model.pool(part, batch.n_lead, is_train)
@@ -166,7 +169,7 @@ def pool_rows(
     weights = batch.rows.window_weights * batch.rows.has_text[batch.rows.row_of]
     vectors, backprop_rows = row_vectors(model.ops, finishing, windows, batch.rows.row_of, weights, is_train=is_train)
 
-    def backprop(d_vectors: Array) -> Any:
+    def backprop(d_vectors: Array) -> object:
         d_windows: Array = backprop_rows(d_vectors)
         return batch.backprop([backprop_part(d_windows[own]) for own, backprop_part in callbacks])
 
@@ -205,8 +208,9 @@ def row_vectors(
     *,
     is_train: bool,
 ) -> tuple[Floats2d, Callable[[Floats2d], Floats2d]]:
-    """Average the windows of each row, weighted by their wordpieces, so that a last window of a word or two counts for
-    no more than that, and take the average through the layers that finish a vector.
+    """Average the windows of each row, and apply the layers that finish a vector.
+
+    Windows are weighted by their wordpieces, so that a last window of a word or two counts for no more than that.
 
     y_r = f(sum_i w_i x_i / sum_i w_i) over the windows i of row r, and 0 where no window has a wordpiece
 
@@ -228,7 +232,7 @@ def row_vectors(
         vectors, callback = layer(vectors, is_train)
         callbacks.append(callback)
     empty = numpy.flatnonzero(totals == 0)
-    if len(empty):  # a dense layer makes a vector of nothing, too
+    if len(empty):  # a dense layer makes a vector of zeros, too
         vectors = vectors.copy()
         vectors[empty] = 0
 
@@ -250,61 +254,10 @@ def _keep(
     without_units: numpy.ndarray,
 ) -> None:
     """Copy the states of each window that is wanted, so that none keeps those of its whole batch in memory."""
-    found, ends = to_numpy(part.values), numpy.cumsum(part.lengths)
+    values, ends = to_numpy(part.values), numpy.cumsum(part.lengths)
     for window in numpy.flatnonzero(pieces.windows & without_units):
-        states[window] = found[:0]
+        states[window] = values[:0]
     for window, start, end in zip(part.windows.tolist(), (ends - part.lengths).tolist(), ends.tolist(), strict=True):
         if pieces.windows[window]:
             of_text = pieces.of_text[starts[window] : starts[window] + end - start]
-            states[window] = found[start:end][of_text]
-
-
-Encoded = tuple[numpy.ndarray, int]  # float32 (texts, width), and how many texts were cut
-ProgressCallback = Callable[[int], object]  # is told how many more texts are done, such as the update of a bar
-
-
-def no_progress(_: int) -> None:
-    """For those who show no bar."""
-
-
-class TextEncoder(Protocol):
-    """From texts to vectors: first their units, in any thread, then what is computed of these.
-
-    pooling: what makes a vector of their states. call: what is not as the config says.
-    """
-
-    pooling: SentencePooling
-    call: EncodeSettings
-
-    @property
-    def name(self) -> str:
-        """Of the encoder, for messages."""
-
-    @property
-    def width(self) -> int:
-        """Of the vectors."""
-
-    @property
-    def max_length(self) -> int | None:
-        """The most units of a text; None if there is no limit."""
-
-    def load(self) -> None:
-        """Load the weights, unless they are."""
-
-    def digest(self) -> str:
-        """Of what vectors depend on, see encoder_digest."""
-
-    def tokenize(self, texts: list[str]) -> Any:
-        """The units of texts."""
-
-    def encode(self, units: Any, moved: ProgressCallback = no_progress) -> Encoded:
-        """The vectors of texts, on the CPU, and how many were longer than the limit.
-
-        moved (Callable): is told of all texts by the end, and of some on the way where it takes long.
-        """
-
-    def check_calibrated(self) -> None:
-        """RAISES (ValueError): if vectors would depend on which texts come first."""
-
-    def to_gpu(self, gpu_id: int) -> None:
-        """Work on a GPU."""
+            states[window] = values[start:end][of_text]

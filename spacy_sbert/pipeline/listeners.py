@@ -1,7 +1,7 @@
 """Find, check and link the components upstream that `sbert` listens to."""
 
 from collections.abc import Callable, Iterable
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
@@ -13,43 +13,44 @@ from thinc.api import Model
 from ..errors import Errors, Warnings
 from ..models.curated_listener import ALL_LAYERS, SENTINEL, is_curated, upstream_name
 from ..models.hub import find_local, known_names, nearest_name
-from ..models.listener import SentenceListener
 from ..models.sbert_config import read_settings
-from ..models.sentence_encoder import GET_SPANS
+from ..models.sentence_encoder import GET_SPANS, is_listener, is_static_embedding, is_token_encoder
 from ..models.sentence_pooling import SentencePooling
 from ..models.spacy_transformers import is_a, is_installed
 from ..models.spans import SpanGetter, members, spans_key_of, wants_sentences
-from ..models.static_embedding import StaticEmbedding
-from ..models.tok2vec_encoder import Tok2VecEncoder
 from ..models.transformer import SpanTransformer, is_transformer
-from ..training.examples import check_rows
+
+if TYPE_CHECKING:  # these load what only their own architectures need
+    from ..models.listener import SentenceListener
+    from ..models.static_embedding import StaticEmbedding
+    from ..models.tok2vec_encoder import Tok2VecEncoder
 
 
-def find_listeners(model: Model) -> list[SentenceListener]:
-    """The listeners in the model tree of an `sbert` pipe; none if its encoder is its own."""
-    return [node for node in model.walk() if isinstance(node, SentenceListener) and upstream_name(node) is not None]
+def find_listeners(model: Model) -> "list[SentenceListener]":
+    """Return the listeners in the model tree of an `sbert` pipe; none if its encoder is its own."""
+    return [node for node in model.walk() if is_listener(node) and upstream_name(node) is not None]
 
 
 def names_of_encoders(model: Model) -> list[str]:
     """Return the names under which the encoders in the model tree of a pipe are looked for."""
     nodes = list(model.walk())
     own = [node.shim.name for node in nodes if isinstance(node, SpanTransformer)]
-    return own + [node.source for node in nodes if isinstance(node, StaticEmbedding)]
+    return own + [node.source for node in nodes if is_static_embedding(node)]
 
 
 def transformer_name(model: Model) -> str:
     """Return the name of the transformer of a pipe, its own or the one it shares, of whatever package."""
-    heard = [listener.transformer for listener in find_listeners(model) if listener.transformer is not None]
-    return str(next(node for node in heard or model.walk() if is_transformer(node)).attrs["name"])
+    upstream = [listener.transformer for listener in find_listeners(model) if listener.transformer is not None]
+    return str(next(node for node in upstream or model.walk() if is_transformer(node)).attrs["name"])
 
 
 def shares_encoder(model: Model) -> bool:
-    """Whether the encoder of a pipe hears another component, which waits for the gradient of every Doc."""
+    """Return whether the encoder of a pipe listens to another component, which waits for the gradient of every Doc."""
     return any(upstream_name(node) is not None for node in model.walk())
 
 
-def find_upstream(nlp: Language, name: str, listener: SentenceListener) -> TrainablePipe:
-    """The transformer before a pipe that its listener hears, of spacy-transformers or spacy-curated-transformers.
+def find_upstream(nlp: Language, name: str, listener: "SentenceListener") -> TrainablePipe:
+    """Return the component that a listener listens to, of spacy-transformers or spacy-curated-transformers.
 
     RAISES (ValueError): if there is none.
     """
@@ -82,8 +83,10 @@ def _is_tok2vec(pipe: object) -> bool:
 
 
 def _nearest(nlp: Language, name: str, listener: Model, is_kind: Callable[[object], bool]) -> TrainablePipe | None:
-    """The last pipe of a kind before another one that a listener in this hears. While a pipeline is initialised, frozen
-    and sourced pipes are disabled, and count all the same."""
+    """Return the last component of a kind before the pipe `name` that its listener may listen to.
+
+    Frozen and sourced components, which are disabled while a pipeline is initialized, count as well.
+    """
     names = nlp.component_names
     for pipe_name in reversed(names[: names.index(name)] if name in names else names):
         pipe = nlp.get_pipe(pipe_name)
@@ -93,14 +96,14 @@ def _nearest(nlp: Language, name: str, listener: Model, is_kind: Callable[[objec
 
 
 def find_tok2vec(nlp: Language, name: str, listener: Model) -> TrainablePipe:
-    """The component before a pipe that a listener to vectors of tokens hears: a `tok2vec`, or a `curated_transformer`.
+    """Return the `tok2vec` or `curated_transformer` that a listener to token vectors listens to.
 
-    RAISES (ValueError): if there is none, it is of another width, or does not give all the layers that are heard.
+    RAISES (ValueError): if there is none, it is of another width, or does not give all the layers that are needed.
     """
-    hears_curated = not isinstance(listener, Tok2VecListener)
-    pipe = _nearest(nlp, name, listener, _is_curated_pipe if hears_curated else _is_tok2vec)
+    to_curated = not isinstance(listener, Tok2VecListener)
+    pipe = _nearest(nlp, name, listener, _is_curated_pipe if to_curated else _is_tok2vec)
     if pipe is None:
-        kind = "curated_transformer" if hears_curated else "tok2vec"
+        kind = "curated_transformer" if to_curated else "tok2vec"
         given = {"upstream": upstream_name(listener), "pipes": nlp.component_names}
         raise ValueError(
             (
@@ -116,7 +119,7 @@ def find_tok2vec(nlp: Language, name: str, listener: Model) -> TrainablePipe:
             f"The 'sbert' pipe '{name}' listens for vectors of {width} numbers, and the component "
             f"'{pipe.name}' makes {expected}: set width = {expected} in its [components.{name}.model.tok2vec]."
         )
-    if hears_curated and listener.attrs[ALL_LAYERS] and not getattr(pipe, "all_layer_outputs", True):
+    if to_curated and listener.attrs[ALL_LAYERS] and not getattr(pipe, "all_layer_outputs", True):
         raise ValueError(
             f"The 'sbert' pipe '{name}' listens to all layers of the component '{pipe.name}' "
             f"({listener.name}), which gives the last one alone: set all_layer_outputs = true in "
@@ -125,9 +128,9 @@ def find_tok2vec(nlp: Language, name: str, listener: Model) -> TrainablePipe:
     return pipe
 
 
-def _hears_tokens(node: Model) -> bool:
-    """Whether a layer listens to vectors of tokens."""
-    return isinstance(node, Tok2VecListener) or (SENTINEL in node.attrs and not isinstance(node, SentenceListener))
+def _listens_to_tokens(node: Model) -> bool:
+    """Return whether a layer listens to vectors of tokens."""
+    return isinstance(node, Tok2VecListener) or (SENTINEL in node.attrs and not is_listener(node))
 
 
 def validate_upstream(nlp: Language, name: str, model: Model, examples: Iterable[Example], spans_key: str) -> None:
@@ -136,20 +139,24 @@ def validate_upstream(nlp: Language, name: str, model: Model, examples: Iterable
     RAISES (ValueError): if there is no transformer to share, or pairs would be trained wrongly on it.
     """
     for node in model.walk():
-        if _hears_tokens(node):
+        if _listens_to_tokens(node):
             find_tok2vec(nlp, name, node)
     for listener in find_listeners(model):
         upstream = find_upstream(nlp, name, listener)
-        _hear(nlp, listener, upstream, model, model.maybe_get_ref("loss"))
+        _connect(nlp, listener, upstream, model, model.maybe_get_ref("loss"))
         check_spans_key(name, model, spans_key)
         pair = next((eg.predicted for eg in examples if members(eg.predicted, spans_key)), None)
         if pair is not None:
             getter = upstream.model.attrs.get("get_spans") or _own_getter(model)
+            from ..training.examples import check_rows  # noqa: PLC0415 (training)
+
             check_rows([(row.start, row.end) for row in getter([pair])[0]], pair, spans_key)
 
 
-def _hear(nlp: Language, listener: SentenceListener, upstream: TrainablePipe, model: Model, loss: Model | None) -> None:
-    """Note the transformer that a pipe's listener hears, and what its folder says."""
+def _connect(
+    nlp: Language, listener: "SentenceListener", upstream: TrainablePipe, model: Model, loss: Model | None
+) -> None:
+    """Connect a listener to a transformer, and follow the settings in the folder of that."""
     listener.transformer = upstream.model
     if is_curated(upstream.model):
         listener.set_dim("nO", upstream.model.get_dim("nO"), force=True)
@@ -158,13 +165,12 @@ def _hear(nlp: Language, listener: SentenceListener, upstream: TrainablePipe, mo
 
 
 def _own_getter(model: Model) -> SpanGetter:
-    """The rows of Docs where a transformer that encodes whole Docs is heard."""
+    """Return the span getter of an encoder that listens to a transformer which encodes whole Docs."""
     return cast(SpanGetter, next(node.attrs[GET_SPANS] for node in model.walk() if GET_SPANS in node.attrs))
 
 
 def check_spans_key(name: str, model: Model, spans_key: str) -> None:
-    """Check that a pipe and the span getter of its encoder, own or as far as it is known shared, take members from one
-    place.
+    """Check that a pipe and the span getters of its encoder take members from the same spans_key.
 
     RAISES (ValueError): if they do not.
     """
@@ -180,9 +186,9 @@ def check_spans_key(name: str, model: Model, spans_key: str) -> None:
 
 
 def span_getters(model: Model) -> list[object]:
-    """The span getters by which an encoder, own or as far as it is known shared, reads Docs; None of other layers."""
-    heard = [listener.transformer for listener in find_listeners(model) if listener.transformer is not None]
-    nodes = [*heard, *model.walk()]
+    """Return the span getters of an encoder, and of a shared one that is known; None for other layers."""
+    upstream = [listener.transformer for listener in find_listeners(model) if listener.transformer is not None]
+    nodes = [*upstream, *model.walk()]
     getters = [node.attrs.get("get_spans") for node in nodes]
     if any(map(is_curated, nodes)) and find_token_encoder(model) is None:
         getters.append(_own_getter(model))
@@ -190,24 +196,23 @@ def span_getters(model: Model) -> list[object]:
 
 
 def link_upstream(nlp: Language, model: Model, loss: Model | None) -> None:
-    """Find out, as far as a pipe's transformer is there already, whether the folder of a stock one normalises, and
-    tell it of a loss that wants mini-batches.
+    """Connect the listeners of a new pipe to a transformer that is in the pipeline already.
 
-    For a pipe that is added to a trained pipeline and never initialised.
+    A pipe that is added to a trained pipeline is never initialized.
     """
     for listener in find_listeners(model):
         for name, pipe in nlp.components:
             if _is_transformer(pipe) and listener.upstream_name in ("*", name):
-                _hear(nlp, listener, cast(TrainablePipe, pipe), model, loss)
+                _connect(nlp, listener, cast(TrainablePipe, pipe), model, loss)
 
 
 def find_transformer(name: str, model: Model) -> SpanTransformer:
-    """The transformer of a pipe, its own or the one it shares.
+    """Return the transformer of a pipe, its own or the one it shares.
 
     RAISES (ValueError): if it is not of this package, or the pipe is in no pipeline yet.
     """
-    heard = [listener.transformer for listener in find_listeners(model)]
-    for node in heard or model.walk():
+    upstream = [listener.transformer for listener in find_listeners(model)]
+    for node in upstream or model.walk():
         if isinstance(node, SpanTransformer):
             return node
     if find_static_embedding(model) is not None:
@@ -225,17 +230,17 @@ def find_transformer(name: str, model: Model) -> SpanTransformer:
 
 
 def find_docs_reader(nlp: Language, name: str, model: Model) -> tuple[Model, Model | None]:
-    """What reads the tokens of Docs in the encoder of a pipe, see reads_docs, and the model of the component that it
-    hears; None if it hears none.
+    """Return what reads the tokens of Docs in the encoder of a pipe, and the model of the component it listens to.
 
-    RAISES (ValueError): if there is none to hear, or it is of an unknown kind.
+    RETURNS (Model, Model or None): None if it listens to none.
+    RAISES (ValueError): if that component is missing, or of an unknown kind.
     """
     encoder = find_token_encoder(model)
     if encoder is None:
         heard = [find_upstream(nlp, name, listener).model for listener in find_listeners(model)]
         return model.get_ref("encoder").layers[0], next(iter(heard), None)
     listener = encoder.listener
-    if listener is not None and not _hears_tokens(listener):
+    if listener is not None and not _listens_to_tokens(listener):
         raise ValueError(Errors.NO_TEXT_ENCODER.format(name=name))
     return encoder, None if listener is None else find_tok2vec(nlp, name, listener).model
 
@@ -250,14 +255,14 @@ def encoding_models(nlp: Language | None, name: str, model: Model, settings: obj
     encoder = model.get_ref("encoder")
     if encoder.has_ref("reader"):
         reader = encoder.get_ref("reader")
-        listener = reader.listener if isinstance(reader, Tok2VecEncoder) else None
+        listener = reader.listener if is_token_encoder(reader) else None
         if listener is None:
             return [reader]
         heard = None if nlp is None else _nearest(nlp, name, listener, _is_curated_pipe)
         heard = heard or (None if nlp is None else _nearest(nlp, name, listener, _is_tok2vec))
         return [] if heard is None else [reader, heard.model]
     source = encoder.layers[0]
-    if not isinstance(source, SentenceListener) or upstream_name(source) is None:
+    if not is_listener(source) or upstream_name(source) is None:
         return [source]
     pipe = None if nlp is None else _nearest(nlp, name, source, _is_transformer)
     found = [one for one in (None if pipe is None else pipe.model, source.transformer) if one is not None]
@@ -271,28 +276,35 @@ def follow_replaced(nlp: Language, name: str, model: Model) -> None:
     for listener in find_listeners(model):
         pipe = _nearest(nlp, name, listener, _is_transformer)
         if pipe is not None and listener.transformer is not None and pipe.model is not listener.transformer:
-            _hear(nlp, listener, pipe, model, model.maybe_get_ref("loss"))
+            _connect(nlp, listener, pipe, model, model.maybe_get_ref("loss"))
+
+
+def takes_prompts(model: Model) -> bool:
+    """Return whether a prompt can be put before what the encoder of a pipe reads."""
+    return not encodes_whole_docs(model) and find_static_embedding(model) is None
 
 
 def encodes_whole_docs(model: Model) -> bool:
-    """Whether the encoder of a pipe reads the tokens of Docs, not texts: a token-to-vector model, or a curated
-    transformer, heard or of its own."""
-    heard = [listener.transformer for listener in find_listeners(model)]
-    return find_token_encoder(model) is not None or any(map(is_curated, [*heard, *model.walk()]))
+    """Return whether the encoder of a pipe reads the tokens of Docs, not texts.
+
+    These are token-to-vector models, and curated transformers, shared or its own.
+    """
+    upstream = [listener.transformer for listener in find_listeners(model)]
+    return find_token_encoder(model) is not None or any(map(is_curated, [*upstream, *model.walk()]))
 
 
-def find_token_encoder(model: Model) -> Tok2VecEncoder | None:
-    """The encoder of a pipe whose units are tokens; None if it is of another kind."""
-    return next((node for node in model.walk() if isinstance(node, Tok2VecEncoder)), None)
+def find_token_encoder(model: Model) -> "Tok2VecEncoder | None":
+    """Return the encoder of a pipe whose units are tokens; None if it is of another kind."""
+    return next((node for node in model.walk() if is_token_encoder(node)), None)
 
 
-def find_static_embedding(model: Model) -> StaticEmbedding | None:
-    """The table of a pipe; None if its encoder is of another kind."""
-    return next((node for node in model.walk() if isinstance(node, StaticEmbedding)), None)
+def find_static_embedding(model: Model) -> "StaticEmbedding | None":
+    """Return the table of a pipe; None if its encoder is of another kind."""
+    return next((node for node in model.walk() if is_static_embedding(node)), None)
 
 
 def cache_transformers(model: Model, loss: Model | None) -> None:
-    """Have the encoders in a model tree train in mini-batches, if the loss is of a cached kind."""
+    """Let the encoders in a model tree train in mini-batches, if the loss is of a cached kind."""
     size = getattr(loss, "mini_batch_size", None)
     for node in model.walk():
         if size and isinstance(node, SpanTransformer):
@@ -300,7 +312,7 @@ def cache_transformers(model: Model, loss: Model | None) -> None:
 
 
 def vector_width(nlp: Language | None, name: str, model: Model) -> int:
-    """The width of the vectors that an initialised encoder, own or shared, makes."""
+    """Return the width of the vectors of an initialized encoder, own or shared."""
     listeners = find_listeners(model)
     if nlp is not None and listeners:
         encoder: Model = find_upstream(nlp, name, listeners[0]).model
@@ -313,11 +325,11 @@ def vector_width(nlp: Language | None, name: str, model: Model) -> int:
 
 
 def _is_encoder(node: Model) -> bool:
-    return isinstance(node, Tok2VecEncoder | StaticEmbedding) or is_transformer(node) or is_curated(node)
+    return is_token_encoder(node) or is_static_embedding(node) or is_transformer(node) or is_curated(node)
 
 
 def _follow_folder(nlp: Language, upstream: TrainablePipe, model: Model) -> None:
-    """Find out whether the folder that another package's transformer came from normalises."""
+    """Note whether the folder that another package's transformer came from normalizes."""
     source = str(upstream.model.attrs.get("name", ""))
     if is_curated(upstream.model):
         block = nlp.config.interpolate()["initialize"]["components"].get(upstream.name, {})
@@ -330,39 +342,38 @@ def _follow_folder(nlp: Language, upstream: TrainablePipe, model: Model) -> None
 
 
 def nearest_encoder(name: str, others: Iterable[str]) -> str | None:
-    """The encoder on this machine, or the one of some other names, that was probably meant by one that is not there."""
+    """Return the encoder on this machine, or one of some other names, that a misspelt name probably means."""
     here = [one for one in known_names() if find_local(one) is not None]
     return nearest_name(name, [*here, *others])
 
 
 def is_encoder(name: str) -> bool:
-    """Whether there is an encoder of this name, or in this folder, on this machine."""
+    """Return whether there is an encoder of this name, or in this folder, on this machine."""
     try:
         return find_local(name) is not None
     except OSError:  # a folder of something else
         return False
 
 
-BOUNDARIES = {"doc.sents", "token.is_sent_start"}  # what components say that they assign
+_BOUNDARIES = {"doc.sents", "token.is_sent_start"}  # which components declare to assign
 
 
 def missing_boundaries_warning(
     nlp: Language, name: str, model: Model, docs: Iterable[Doc], spans_key: str
 ) -> str | None:
-    """What to say where a component behind the encoder of a pipe sets the sentence boundaries of Docs, and none before,
-    or those before it that would are disabled.
+    """Return a warning if the sentence boundaries of Docs are set too late for the encoder, or by a disabled component.
 
-    docs (Iterable[Doc]): that the pipe was given. spans_key (str): of examples, whose members are their rows.
-    RETURNS (str): the warning; None if boundaries are there in time, nobody sets any, or no row is to be a sentence.
+    docs (Iterable[Doc]): Docs that the pipe encoded. spans_key (str): of examples, whose members are their rows.
+    RETURNS (str): the warning; None if boundaries are set in time, or never, or no row is a sentence.
     """
     pipes = nlp.pipeline  # without those that are disabled
-    names = [given for given, _ in pipes]
-    heard = [listener.transformer for listener in find_listeners(model)]
-    shared = [node for node in heard if isinstance(node, SpanTransformer)]  # others encode whole Docs
+    names = nlp.pipe_names
+    upstream = [listener.transformer for listener in find_listeners(model)]
+    shared = [node for node in upstream if isinstance(node, SpanTransformer)]  # others encode whole Docs
     encoder = next((given for given, pipe in pipes if getattr(pipe, "model", None) in shared), name)
     if name not in names or not any(map(wants_sentences, span_getters(model))):
         return None
-    setters = [given for given in nlp.component_names if BOUNDARIES & set(nlp.get_pipe_meta(given).assigns)]
+    setters = [given for given in nlp.component_names if _BOUNDARIES & set(nlp.get_pipe_meta(given).assigns)]
     in_time = nlp.component_names[: nlp.component_names.index(encoder)]
     if not setters or any(given in names for given in setters if given in in_time):
         return None

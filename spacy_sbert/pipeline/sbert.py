@@ -1,107 +1,44 @@
-"""The `sbert` component: encode Docs, train, and answer for vectors and similarity."""
+"""The `sbert` component: encode Docs and texts, train the encoder, and store sentence vectors on Docs."""
 
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import islice
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
 
+import numpy
+import torch
 from spacy.language import Language
-from spacy.tokens import Doc, Span
-from spacy.training import Example, validate_get_examples
+from spacy.tokens import Doc, Span, Token
+from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.util import logger, minibatch, registry
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer, set_dropout_rate
 from thinc.types import Floats2d
 from thinc.util import to_numpy
 
-from ..errors import Warnings
-from ..files.serialization import ChecksummedModel
+from ..errors import Errors, Warnings, WarnOnce, warn
+from ..files.serialization import ChecksummedModel, ChecksummedPipe
 from ..losses._common import LossLayer
-from ..losses.by_name import saved_by_name
-from ..models.encoded_docs import EncodedDoc
-from ..models.hub import warn_if_missing
+from ..models.encode_arguments import EncodeOptions, check_device, check_form, unit_vectors
+from ..models.encoded_docs import EncodedDoc, EncodeSettings, TruncationCounter
+from ..models.fingerprint import Fingerprint
+from ..models.hub import check_name, warn_if_missing
+from ..models.sentence_encoder import SentenceEncoder, is_static_embedding, predict
+from ..models.sentence_pooling import SentencePooling
 from ..models.shim import TransformerShim
-from ..models.spans import SPANS_KEY
-from ..models.static_embedding import StaticEmbedding
-from ..training.batch_loss import (
-    BatchLoss,
-    Labels,
-    PairPipe,
-    batch_loss,
-    initialize_objectives,
-    needs_labels,
-    needs_width,
-)
-from ..validation import Name, NonNegativeFloat, validated
-from . import doc_vectors, extensions, listeners
-from .doc_record import PipeFingerprint, PipeNotices
-from .doc_vectors import InPipeline, find_in
-from .text_pipe import TextPipe, describe_encoder, find_heads, probabilities_of
+from ..models.spans import SPANS_KEY, members
+from ..models.transformer import SpanTransformer, is_transformer
+from ..similarity import cos_sim, pairwise_cos_sim
+from ..validation import Name, NonNegative, NonNegativeFloat, Positive, Processes, Text, Width, validated
+from . import doc_vectors, listeners
+from .find_pipe import InPipeline, find_in
 
-
-class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
-    """The tree, whose table, which is no shim, is read before it is saved, whether it was used or not."""
-
-    def __repr__(self) -> str:
-        return f"SentenceModel({describe_encoder(self)})"
-
-    def to_bytes(self) -> bytes:
-        for node in self.walk():
-            if isinstance(node, StaticEmbedding):
-                node.load()
-        return super().to_bytes()
-
-
-def with_loss(encoder: Model[list[Doc], list[EncodedDoc]], loss: Model | None) -> Model[list[Doc], list[EncodedDoc]]:
-    """Encode Docs with the encoder; the loss stands beside it, so that its head belongs to the same tree.
-
-    encoder (Model): from Docs to one EncodedDoc each.
-    loss (Model): a loss layer, None for an encoder that is not trained. Heads are initialised by the component, which
-        knows their labels.
-    """
-    layers = [encoder] if loss is None else [encoder, loss]
-    refs = {"encoder": encoder, "loss": loss, "pooling": encoder.get_ref("pooling")}
-    return SentenceModel("sbert", forward, init=init, layers=layers, refs=refs)
-
-
-def forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], Callable]:
-    return model.layers[0](docs, is_train)
-
-
-def init(model: Model, X: Any = None, Y: Any = None) -> None:
-    model.get_ref("encoder").initialize(X=X)
-
-
-def finish_update(model: Model, optimizer: Optimizer) -> None:
-    """Update encoder and heads; a head's learn_rate_factor is a factor on the optimizer's learning rate."""
-    encoder = model.get_ref("encoder")
-    with ExitStack() as alone:  # another thread encodes before or after, with all layers or none as they were
-        for node in encoder.walk():
-            for shim in node.shims:
-                if isinstance(shim, TransformerShim):  # it may be a stock one, after replace_listeners
-                    alone.enter_context(shim.use.changing())
-        encoder.finish_update(optimizer)
-    loss = model.maybe_get_ref("loss")
-    for node in [] if loss is None else loss.walk():
-        factor = getattr(node, "learn_rate_factor", 1.0)
-        for name in node.param_names:
-            # Thinc keeps a gradient of zeros: Adam's momentum would move a head without examples all the same.
-            if node.has_grad(name) and node.get_grad(name).any():
-                key = (node.id, name)
-                param, _ = optimizer(key, node.get_param(name), node.get_grad(name), lr_scale=factor)
-                node.set_param(name, param)
-
-
-def save_loss_by_name(nlp: Language, pipe: object) -> None:
-    """Replace a loss of the user's own by LossByName in the config of a pipe.
-
-    The saved pipeline can then be loaded in a process that does not import the code of the loss.
-    """
-    for name, found in nlp.components:
-        if found is pipe:
-            blocks = nlp.config.interpolate()["components"][name]
-            config = nlp.get_pipe_config(name)
-            config["loss"] = saved_by_name(config["loss"], blocks["loss"])
-
+if TYPE_CHECKING:
+    from ..models.text_encoders import TextEncoder
+    from ..training.batch_loss import BatchLoss, Labels
+    from .scorer import Scores
 
 DEFAULT_CONFIG = {
     "model": {
@@ -119,7 +56,8 @@ DEFAULT_CONFIG = {
     "token_vectors": True,
     "spans_key": SPANS_KEY,
 }
-N_INITIAL_EXAMPLES = 100  # enough to see whether there are pairs, and a teacher
+_N_INITIAL_EXAMPLES = 100  # enough to see whether there are pairs, and a teacher
+PREFETCH_FROM = 128  # Docs a batch: streams in smaller batches may wait for each result
 
 
 @Language.factory(
@@ -161,11 +99,74 @@ def make_sbert(
         token_vectors=token_vectors,
         spans_key=spans_key,
     )
-    pipe._in_pipeline.nlp = nlp
+    pipe._in_pipeline.nlp = nlp  # noqa: SLF001 (its own factory)
     return pipe
 
 
-class SentenceBert(PairPipe, TextPipe):
+@registry.scorers("spacy-sbert.pair_scorer.v1")
+def make_pair_scorer() -> Callable[..., "Scores"]:
+    """Return the scorer of everything that the gold values of the examples allow, see scorer.score_pairs."""
+    return _score_pairs
+
+
+@registry.scorers("spacy-sbert.sts_scorer.v1")
+def make_sts_scorer() -> Callable[..., "Scores"]:
+    """Return the scorer of the correlation of cosine similarities with gold scores, see scorer.score_sts."""
+    return _score_sts
+
+
+def _score_pairs(examples: Iterable[Example], **options: Any) -> "Scores":  # noqa: ANN401 (of the scorer)
+    from .scorer import score_pairs  # noqa: PLC0415 (not needed for a first vector)
+
+    return score_pairs(examples, **options)
+
+
+def _score_sts(examples: Iterable[Example], **options: Any) -> "Scores":  # noqa: ANN401 (of the scorer)
+    from .scorer import score_sts  # noqa: PLC0415 (not needed for a first vector)
+
+    return score_sts(examples, **options)
+
+
+class SentenceModel(ChecksummedModel[list[Doc], list[EncodedDoc]]):
+    """The model tree of the pipe: the sentence encoder, and beside it the loss with its heads."""
+
+    def __repr__(self) -> str:
+        from .describe import describe_encoder  # noqa: PLC0415 (not needed for a first vector)
+
+        return f"SentenceModel({describe_encoder(self)})"
+
+    def to_bytes(self) -> bytes:
+        table = listeners.find_static_embedding(self)
+        if table is not None:
+            table.load()  # it is no shim, which would load itself
+        return super().to_bytes()
+
+
+def _with_loss(encoder: Model[list[Doc], list[EncodedDoc]], loss: Model | None) -> Model[list[Doc], list[EncodedDoc]]:
+    """Return the model tree of a pipe; loss (Model): a loss layer, None for an encoder that is not trained."""
+    layers = [encoder] if loss is None else [encoder, loss]
+    refs = {"encoder": encoder, "loss": loss, "pooling": encoder.get_ref("pooling")}
+    return SentenceModel("sbert", _forward, init=_init, layers=layers, refs=refs)
+
+
+def _forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[list[EncodedDoc], Callable]:
+    return model.layers[0](docs, is_train)
+
+
+def _init(model: Model, X: object = None, Y: object = None) -> None:
+    """Initialize the encoder; the component initializes the heads, whose labels it knows."""
+    model.get_ref("encoder").initialize(X=X)
+
+
+class _EncodeOptions(EncodeOptions, total=False):
+    n_process: int
+    gpu_ids: Sequence[int]
+    prompt_name: str | None
+    prompt: str | None
+    truncate_dim: int | None
+
+
+class SentenceBert(ChecksummedPipe):
     """Sentence vectors for Docs, Spans and Tokens, and the training of the encoder that makes them.
 
     vocab (Vocab): the pipeline's.
@@ -182,6 +183,15 @@ class SentenceBert(PairPipe, TextPipe):
         a loss layer.
     SOURCE: Reimers and Gurevych 2019.
     """
+
+    model: Model[list[Doc], list[EncodedDoc]]
+    takes_peers = True  # whether it can learn from a batch of which other processes have a part
+    peers: Any = None  # the DistributedContext of those processes, in training
+    examples_seen = 0  # in training, for reporting speed
+    loss_seen = 0.0  # the sum of the loss
+
+    similarity = staticmethod(cos_sim)
+    similarity_pairwise = staticmethod(pairwise_cos_sim)
 
     @validated
     def __init__(
@@ -206,7 +216,7 @@ class SentenceBert(PairPipe, TextPipe):
         loss = _checked_loss(name, loss)
         listeners.check_spans_key(name, model, spans_key)
         self.vocab = vocab
-        self.model = with_loss(model, loss)
+        self.model = _with_loss(model, loss)
         self.name = name
         self.scorer = scorer
         self.set_hooks = set_hooks
@@ -215,22 +225,351 @@ class SentenceBert(PairPipe, TextPipe):
         self.cfg: dict[str, Any] = {}
         self.loss_weight = loss_weight
         self._expects_pairs = self._accumulates = False
-        self._notices = PipeNotices(name)
+        self._notices = WarnOnce(TruncationCounter)
         self._in_pipeline = InPipeline()
-        self._fingerprint = PipeFingerprint()
+        self._fingerprint = Fingerprint()
         listeners.cache_transformers(self.model, loss)
-        extensions.install(name)
+        doc_vectors.install_extensions(name)
 
-    takes_peers = True
+    def __repr__(self) -> str:
+        from .describe import describe_encoder  # noqa: PLC0415 (not needed for a first vector)
 
-    # From pairs to gradient
+        return f"{type(self).__name__}('{self.name}': {describe_encoder(self.model)})"
+
+    # Docs
+
+    def __call__(
+        self, doc: Doc, *, prompt_name: str | None = None, prompt: str | None = None, truncate_dim: int | None = None
+    ) -> Doc:
+        """Set the vectors of one Doc; for the arguments see predict."""
+        settings = self._settings(prompt_name, prompt, truncate_dim)
+        with self._notices.one_for_cuts():
+            self._annotate([doc], partial(self._predict, [doc], settings))
+        return doc
+
+    @validated
+    def pipe(
+        self,
+        stream: Iterable[Doc],
+        *,
+        batch_size: Positive = 128,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        truncate_dim: int | None = None,
+    ) -> Iterator[Doc]:
+        """Set the vectors of a stream of Docs, batch by batch, and yield them in order.
+
+        On a CPU, an encoder on packed rows goes on with the next batch, of 128 Docs or more, while the last is used.
+
+        stream (Iterable[Doc]): the Docs. batch_size (int): how many are encoded together.
+        The others: see predict.
+        """
+        from .prefetch import prefetch  # noqa: PLC0415 (not needed for a first vector)
+
+        settings = self._settings(prompt_name, prompt, truncate_dim)
+        encode_batch, batches = partial(self._predict, settings=settings), minibatch(stream, batch_size)
+        with self._notices.one_for_cuts():
+            is_possible = partial(self._can_prefetch, batch_size)
+            for docs, prediction in prefetch(encode_batch, batches, is_possible=is_possible):
+                if self._annotate(docs, prediction):
+                    yield from docs
+
+    def _can_prefetch(self, batch_size: int) -> bool:
+        """Return whether another thread may encode while this one runs Python."""
+        if batch_size < PREFETCH_FROM or torch.get_num_threads() == 1:
+            return False
+        return any(isinstance(node, SpanTransformer) and node.in_parallel for node in self.model.walk())
+
+    def predict(
+        self,
+        docs: Iterable[Doc],
+        *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        truncate_dim: int | None = None,
+    ) -> list[EncodedDoc]:
+        """Encode Docs without changing them.
+
+        The arguments reach it through `nlp(text, component_cfg={"sbert": {"prompt_name": "query"}})` and the like.
+
+        prompt_name (str): which of the encoder's prompts is put before each row; by default the one of the config.
+        prompt (str): the prompt itself, in place of a name.
+        truncate_dim (int): how many dimensions of the vectors are kept; by default as many as the config says.
+        RETURNS (list[EncodedDoc]): one for each Doc.
+        RAISES (ValueError): if there is no such prompt, the transformer is shared and so takes none, or the vectors
+            have fewer dimensions than are to be kept.
+        """
+        return self._predict(list(docs), self._settings(prompt_name, prompt, truncate_dim))
+
+    def _predict(self, docs: list[Doc], settings: EncodeSettings) -> list[EncodedDoc]:
+        return predict(cast(SentenceEncoder, self.model.get_ref("encoder")), docs, settings)
+
+    @validated
+    def _settings(self, prompt_name: str | None, prompt: str | None, truncate_dim: Width | None) -> EncodeSettings:
+        if prompt_name is not None and prompt is not None:
+            raise ValueError(f"Got both prompt_name = {prompt_name!r} and prompt = {prompt!r}: give one of them.")
+        text = prompt_name or prompt
+        if text and not listeners.takes_prompts(self.model):
+            raise ValueError(Errors.TOKEN_PROMPT.format(prompt=text))
+        if prompt_name is not None:
+            encoder = listeners.find_transformer(self.name, self.model)
+            prompt = encoder.prompts.find(encoder.shim.load(), prompt_name)
+        return EncodeSettings(prompt, truncate_dim, self.token_vectors)
+
+    def _annotate(self, docs: list[Doc], prediction: Callable[[], list[EncodedDoc]]) -> bool:
+        """Set the vectors of a batch; return False if the pipe's error handler took an error and did not raise."""
+        try:
+            self.set_annotations(docs, prediction())
+        except Exception as error:  # as every pipe of spaCy does
+            self.get_error_handler()(self.name, self, docs, error)
+            return False
+        return True
+
+    def set_annotations(self, docs: Iterable[Doc], scores: list[EncodedDoc]) -> None:
+        """Store the vectors on the Docs, as NumPy arrays whatever the device, and set hooks.
+
+        A pair gets its label, too, if the pipe has a trained classification head for it.
+        """
+        docs = list(docs)
+        doc_vectors.install_extensions(self.name)  # the pipe may have been renamed
+        is_shared = bool(listeners.find_listeners(self.model))
+        fingerprint = self._fingerprint_of_batch(docs, scores)
+        for doc, encoded in zip(docs, doc_vectors.on_cpu(scores), strict=True):
+            self._warn_of_rows(doc, encoded, is_shared=is_shared)
+            record = doc_vectors.make_record(doc, encoded, set_hooks=self.set_hooks, fingerprint=fingerprint)
+            doc_vectors.store(doc, self.name, record)
+            if self.set_hooks:
+                doc_vectors.install_hooks(doc, self.name, self)
+        nlp = self._in_pipeline.nlp
+        if nlp is not None:
+            message = listeners.missing_boundaries_warning(nlp, self.name, self.model, docs, self.spans_key)
+            if message is not None:
+                self._notices.once(message)
+        if self._has_heads():
+            from .classification import find_heads, label_pairs  # noqa: PLC0415 (where there are labels)
+
+            label_pairs(find_heads(self.model), docs, scores, self.spans_key, self.name)
+
+    def _warn_of_rows(self, doc: Doc, encoded: EncodedDoc, *, is_shared: bool) -> None:
+        """Count rows that were cut, and warn if the vectors are not those that the encoder's authors publish."""
+        self._notices.cuts.add(doc, encoded)
+        if encoded.rows.foreign:
+            self._notices.once(Warnings.FOREIGN_ROWS)
+        settings = encoded.rows.settings
+        if settings is None:
+            return
+        prompt = settings.prompts.get(settings.default_prompt_name or "", "")
+        if is_shared and settings.default_prompt_name and prompt:
+            self._notices.once(Warnings.SHARED_DEFAULT_PROMPT.format(name=settings.name, prompt=prompt))
+        if settings.pooling not in (None, encoded.pooling) and self._notices.is_new("pooling"):
+            logger.warning(
+                Warnings.OTHER_POOLING.format(name=settings.name, expected=settings.pooling, given=encoded.pooling)
+            )
+
+    def notify(self, message: str) -> None:
+        """Warn of something about the vectors of the pipe, once."""
+        self._notices.once(message)
+
+    def vector(self, obj: Doc | Span | Token) -> numpy.ndarray:
+        """Return the vector of a Doc, Span or Token that the pipe has processed.
+
+        As `obj.vector`, and also that of any Span and Token where the encoder has a dense layer, which no Doc carries.
+
+        RETURNS (float32 array of shape (width,)): zeros where there is no text.
+        RAISES (ValueError): if the Doc carries no vectors of this pipe, or none for this Span.
+        """
+        return doc_vectors.vector(obj, self.name, None if self._pooling.dense is None else self._through_dense)
+
+    @property
+    def _pooling(self) -> SentencePooling:
+        return cast(SentencePooling, self.model.get_ref("pooling"))
+
+    def _through_dense(self, pooled: numpy.ndarray) -> numpy.ndarray:
+        dense = cast(Model[Floats2d, Floats2d], self._pooling.dense)
+        return to_numpy(dense.predict(dense.ops.asarray2f(cast(Any, pooled[None]))))[0]
+
+    # Fingerprint
+
+    def fingerprint(self, *, load: bool = True) -> str:
+        """Return a short fingerprint of the encoder: 12 hexadecimal digits, as records carry it.
+
+        load (bool): whether to load the encoder, if it is not; without it there is none: "".
+        """
+        nlp = self._in_pipeline.nlp
+        if nlp is not None:
+            listeners.follow_replaced(nlp, self.name, self.model)
+        models = listeners.encoding_models(nlp, self.name, self.model)
+        if not _are_loaded(models):
+            if not load:
+                return ""
+            self.load()
+        return self._fingerprint_of(models, self.vocab if nlp is None else nlp.vocab, refresh=True)
+
+    def _fingerprint_of_batch(self, docs: list[Doc], scores: list[EncodedDoc]) -> str:
+        """Return the fingerprint of what encoded a batch of Docs; "" if that is not known."""
+        for doc, encoded in zip(docs, scores, strict=True):
+            if len(encoded.rows.spans):
+                nlp, settings = self._in_pipeline.nlp, encoded.rows.settings
+                models = listeners.encoding_models(nlp, self.name, self.model, settings)
+                return self._fingerprint_of(models, doc.vocab)
+        return ""
+
+    def _fingerprint_of(self, models: list[Model], vocab: Vocab, *, refresh: bool = False) -> str:
+        if not models:
+            return ""
+        nodes = list(self.model.walk())
+        upstream = [model for model in models if not any(model is node for node in nodes)]
+        return self._fingerprint.of(models, self._pooling, vocab, upstream=upstream, refresh=refresh)
+
+    # Texts
+
+    @overload
+    def encode(
+        self, texts: Iterable[Text], *, convert_to_tensor: Literal[True], **options: Unpack[_EncodeOptions]
+    ) -> torch.Tensor: ...
+
+    @overload
+    def encode(
+        self, texts: Iterable[Text], *, convert_to_tensor: Literal[False] = ..., **options: Unpack[_EncodeOptions]
+    ) -> numpy.ndarray: ...
+
+    @validated
+    def encode(
+        self,
+        texts: Iterable[Text],
+        *,
+        window: Positive = 4096,
+        progress: bool = False,
+        n_process: Processes = 1,
+        gpu_ids: Sequence[NonNegative] = (),
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        truncate_dim: int | None = None,
+        batch_size: Positive | None = None,
+        show_progress_bar: bool | None = None,
+        normalize_embeddings: bool = False,
+        convert_to_tensor: bool = False,
+        convert_to_numpy: bool = True,
+        output_value: Literal["sentence_embedding"] = "sentence_embedding",
+        precision: Literal["float32"] = "float32",
+        device: str | torch.device | None = None,
+    ) -> Any:
+        """Return the vectors of texts without making Docs, for bulk work.
+
+        The vector of a text is `nlp(text).vector` if the row is the whole Doc.
+
+        texts (Iterable): n texts, Docs or Spans; a column of pandas, polars, pyarrow or NumPy, or a table of one. Of a
+            Doc or Span its text is encoded, without context. Iterators are read window by window.
+        window (int): texts that are sorted, packed and encoded together.
+        progress (bool): whether to show a progress bar.
+        n_process (int): processes to work in; each loads the encoder. As with all that spawns, the main module must be
+            guarded by `if __name__ == "__main__"`.
+        gpu_ids (Sequence[int]): GPUs to work on, a process for each.
+        prompt_name, prompt (str), truncate_dim (int): see predict.
+        batch_size, show_progress_bar, normalize_embeddings, convert_to_tensor, convert_to_numpy, output_value,
+            precision, device: as in sentence-transformers. batch_size is the most texts that are encoded together, the
+            fewer the more slowly; a tensor is on the CPU; device must be the device of the pipeline.
+        RETURNS (float32 (n, width)): on the CPU, in the order of the texts; zeros for a text without wordpieces.
+        RAISES (TypeError, ValueError): if a text is not text, or the transformer is not of this package.
+        """
+        from ..models.text_encoders import encode_all  # noqa: PLC0415 (not needed for Docs)
+
+        check_device(device, self.model.ops)
+        check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
+        cuts = TruncationCounter()
+        vectors = encode_all(
+            self.text_encoder(prompt_name=prompt_name, prompt=prompt, truncate_dim=truncate_dim),
+            texts,
+            window=min(window, batch_size or window),
+            progress=progress or bool(show_progress_bar),
+            n_process=n_process,
+            gpu_ids=gpu_ids,
+            cuts=cuts,
+        )
+        if cuts.count:
+            warnings.warn(cuts.message, stacklevel=3)  # at the caller, past the frame of @validated
+        if normalize_embeddings:
+            vectors = unit_vectors(vectors)
+        return torch.from_numpy(vectors) if convert_to_tensor else vectors
+
+    def calibrate(self, texts: Iterable[Text]) -> None:
+        """Find the ranges by which `precision = "int8"` rounds the inputs of linear layers, and which layers bear it.
+
+        They are saved with the pipeline, until training changes the weights. The layers that add the most noise are
+        left in floating point, until the mean states of every text keep a cosine of at least 0.99 to those that are not
+        rounded. Without a call, the first texts with 2048 wordpieces that are encoded at once are taken, and until then
+        nothing is rounded.
+
+        texts (Iterable): a few hundred, like those that will be encoded.
+        RAISES (TypeError, ValueError): if `texts` is empty or has no text, or the encoder is not one that is rounded:
+            BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA, DistilBERT and MPNet are.
+        """
+        listeners.find_transformer(self.name, self.model)  # or its error
+        cast(Any, self.text_encoder()).calibrate(texts)
+
+    def load(self) -> None:
+        """Load the encoder, which is otherwise loaded with the first text.
+
+        RAISES (OSError, ValueError): if it is not found, or damaged.
+        """
+        self.text_encoder().load()
+
+    @property
+    def width(self) -> int:
+        """The number of dimensions of the vectors; loads the encoder."""
+        encoder = self.text_encoder()
+        encoder.load()
+        return encoder.width
+
+    @property
+    def max_length(self) -> int | None:
+        """The most wordpieces of a text, special tokens included, None for no limit; loads the encoder."""
+        encoder = self.text_encoder()
+        encoder.load()
+        return encoder.max_length
+
+    def text_encoder(
+        self, *, prompt_name: str | None = None, prompt: str | None = None, truncate_dim: int | None = None
+    ) -> "TextEncoder":
+        """Return the encoder of texts without Docs, for encode_windows and the like; for the arguments see predict.
+
+        It is loaded with the first text, or by its `load`.
+
+        RAISES (ValueError): as encode. (OSError): if the name of the encoder can be found nowhere.
+        """
+        from ..models import text_encoders  # noqa: PLC0415 (not needed for Docs)
+
+        settings = self._settings(prompt_name, prompt, truncate_dim)
+        table = listeners.find_static_embedding(self.model)
+        if table is not None:
+            if not table.attrs["tokenizer"]:
+                check_name(table.source)
+            return text_encoders.StaticTextEncoder(table, self._pooling, settings)
+        if not listeners.encodes_whole_docs(self.model):
+            transformer = listeners.find_transformer(self.name, self.model)
+            if not transformer.shim.is_loaded:
+                check_name(transformer.shim.name)
+            return text_encoders.TransformerTextEncoder(transformer, self._pooling, settings)
+        nlp = self._in_pipeline.nlp
+        if nlp is None:
+            raise ValueError(
+                f"Cannot encode texts without Docs: the 'sbert' pipe '{self.name}' is in no pipeline, whose "
+                f"tokenizer its encoder needs. Use the pipe of a pipeline (nlp.get_pipe('{self.name}')), or "
+                "nlp.pipe(texts)."
+            )
+        encoder, upstream = listeners.find_docs_reader(nlp, self.name, self.model)
+        return text_encoders.Tok2VecTextEncoder(
+            encoder, self._pooling, settings, tokenizer=cast(Any, nlp.tokenizer), upstream=upstream
+        )
+
+    # Training
 
     def initialize(
         self,
         get_examples: Callable[[], Iterable[Example]],
         *,
         nlp: Language | None = None,
-        labels: Labels | None = None,
+        labels: list[Name] | dict[str, list[Name]] | None = None,
     ) -> None:
         """Load the weights of an own encoder, check that a shared one fits the examples, and make the heads.
 
@@ -238,26 +577,28 @@ class SentenceBert(PairPipe, TextPipe):
         RAISES (OSError, ValueError): if the encoder is not found, no transformer can be shared, or there is but one
             label.
         """
+        from ..training.batch_loss import initialize_objectives, needs_labels, needs_width  # noqa: PLC0415 (training)
+
         loss = self.model.maybe_get_ref("loss")
-        needed = None if loss is not None and needs_labels(loss) else N_INITIAL_EXAMPLES
-        # Of no more examples than are needed: spaCy would read them all, and a teacher encode them.
-        sample = (lambda: islice(get_examples(), needed)) if callable(get_examples) else get_examples
+        n_needed = None if loss is not None and needs_labels(loss) else _N_INITIAL_EXAMPLES
+        # No more examples than are needed: spaCy would read them all, and a teacher encode them.
+        sample = (lambda: islice(get_examples(), n_needed)) if callable(get_examples) else get_examples
         validate_get_examples(sample, "SentenceBert.initialize")
         examples = list(sample())
         self._expects_pairs = any(map(self.learns_from, examples))
         if nlp is not None:
             self._accumulates = nlp.config["training"]["accumulate_gradient"] != 1
             listeners.validate_upstream(nlp, self.name, self.model, examples, self.spans_key)
-            save_loss_by_name(nlp, self)
-        self.model.initialize(X=self._sample(examples))
+            _save_loss_by_name(nlp, self)
+        docs = [example.predicted for example in islice(examples, _N_INITIAL_EXAMPLES) if len(example.predicted)]
+        self.model.initialize(X=docs or [Doc(self.vocab, words=["text"])])
         if loss is not None and needs_width(loss):
             width = listeners.vector_width(nlp, self.name, self.model)
             initialize_objectives(loss, self.model.ops, width, examples, self.spans_key, labels)
 
-    def _sample(self, examples: Iterable[Example]) -> list[Doc]:
-        """Docs with text, by which layers find out their widths."""
-        docs = [example.predicted for example in islice(examples, N_INITIAL_EXAMPLES) if len(example.predicted)]
-        return docs or [Doc(self.vocab, words=["text"])]
+    def learns_from(self, example: Example) -> bool:
+        """Return whether an example has members."""
+        return bool(members(example.predicted, self.spans_key))
 
     def update(
         self,
@@ -273,15 +614,20 @@ class SentenceBert(PairPipe, TextPipe):
             and its own name.
         RAISES (ValueError): if the pipe has no loss, or the encoder's rows are not the members.
         """
-        examples, losses = self._received(examples, losses)
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, "SentenceBert.update")
+        self.examples_seen += len(examples)
         if not any(len(example.predicted) for example in examples):
-            return losses  # a shared transformer returns before it hands out its output, too
+            return losses  # a shared transformer hands out nothing either
         learning = [example for example in examples if self.learns_from(example)]
         self._expects_pairs = self._expects_pairs or bool(learning)
         if not self._expects_pairs and self.model.maybe_get_ref("loss") is not None:
-            elsewhere = self._found_members(examples)
-            self._notices.once(Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key, found=elsewhere))
-        # What is heard has encoded the others, too, and waits for their gradient.
+            on_reference = any(members(example.reference, self.spans_key) for example in examples)
+            where = " (example.reference has them: make the predicted Doc by reference.copy())" if on_reference else ""
+            self._notices.once(Warnings.NOTHING_TO_LEARN.format(name=self.name, key=self.spans_key, found=where))
+        # A shared component has encoded the others, too, and waits for their gradient.
         if not listeners.shares_encoder(self.model):
             examples = learning
             if not examples:
@@ -289,12 +635,12 @@ class SentenceBert(PairPipe, TextPipe):
         docs = [example.predicted for example in examples]
         set_dropout_rate(self.model, drop)
         encoded, backprop = self.model.begin_update(docs)
-        self._notices.of_training_cuts(docs, encoded)
-        found = self._batch_loss(examples, encoded)
-        backprop(cast(Any, found.gradients))  # in every case: the last listener's call trains the shared transformer
+        self._warn_of_training_cuts(docs, encoded)
+        result = self._batch_loss(examples, encoded)
+        backprop(cast(Any, result.gradients))  # in every case: the last listener's call trains the shared transformer
         if sgd not in (None, False):
             self.finish_update(sgd)
-        for objective, value in found.by_objective.items():
+        for objective, value in result.by_objective.items():
             losses[self.name] += value
             self.loss_seen += value
             if objective:
@@ -302,18 +648,28 @@ class SentenceBert(PairPipe, TextPipe):
                 losses[key] = losses.get(key, 0.0) + value
         return losses
 
+    def _warn_of_training_cuts(self, docs: Sequence[Doc], encoded: Sequence[EncodedDoc]) -> None:
+        cuts = TruncationCounter()
+        for doc, encoded_doc in zip(docs, encoded, strict=True):
+            cuts.add(doc, encoded_doc)
+        if cuts.count and self._notices.is_new("cuts"):
+            warn(Warnings.TRAINING_CUT.format(name=self.name) + cuts.message)
+
     def get_loss(self, examples: Iterable[Example], scores: list[EncodedDoc]) -> tuple[float, list[Floats2d]]:
-        """The loss of a batch, and its gradient by the vectors of each Doc.
+        """Return the loss of a batch, and its gradient by the vectors of each Doc.
 
         examples (Iterable[Example]): the batch; gold values stand on the reference.
-        scores (list[EncodedDoc]): what the encoder made of the predicted Docs.
+        scores (list[EncodedDoc]): the output of the encoder for the predicted Docs.
         RETURNS (float, list[Floats2d]): the loss, 0.0 without pairs, and a gradient of the shape of each vectors.
         RAISES (ValueError): if the pipe has no loss, or a pair is not what the loss takes.
         """
-        found = self._batch_loss(list(examples), scores)
-        return sum(found.by_objective.values()), found.gradients
+        result = self._batch_loss(list(examples), scores)
+        return sum(result.by_objective.values()), result.gradients
 
-    def _batch_loss(self, examples: list[Example], scores: list[EncodedDoc]) -> BatchLoss:
+    def _batch_loss(self, examples: list[Example], scores: list[EncodedDoc]) -> "BatchLoss":
+        from ..training.batch_loss import BatchLoss, batch_loss  # noqa: PLC0415 (training)
+        from ..training.examples import SINGLE_PROCESS  # noqa: PLC0415 (training)
+
         if not any(map(self.learns_from, examples)):
             return BatchLoss({}, [self.model.ops.alloc2f(*encoded.vectors.shape) for encoded in scores], [], True)
         loss = self.model.maybe_get_ref("loss")
@@ -323,81 +679,129 @@ class SentenceBert(PairPipe, TextPipe):
                 f"Set one in its config: [components.{self.name}.loss] @layers = "
                 '"spacy-sbert.CosineSimilarityLoss.v1".'
             )
-        found = batch_loss(loss, self.model.ops, examples, scores, self.spans_key, self.loss_weight, self.peers)
-        if found.unlike is not None and self._notices.is_new(Warnings.SCORES_IGNORED):  # of one pair, not of each
-            name, text, score = found.unlike
+        peers = SINGLE_PROCESS if self.peers is None else self.peers
+        result = batch_loss(loss, self.model.ops, examples, scores, self.spans_key, self.loss_weight, peers)
+        if result.unlike is not None and self._notices.is_new(Warnings.SCORES_IGNORED):  # of one pair, not of each
+            name, text, score = result.unlike
             self._notices.once(Warnings.SCORES_IGNORED.format(loss=name, text=text, score=score))
-        for name in found.is_part:
+        for name in result.is_part:
             self._notices.once(Warnings.PART_OF_BATCH.format(loss=name))
-        if self._accumulates and not found.knows_batch:
+        if self._accumulates and not result.knows_batch:
             self._notices.once(Warnings.UNKNOWN_BATCH.format(name=self.name))
-        return found
+        return result
 
     def finish_update(self, sgd: Optimizer) -> None:
-        """Update the weights; a head may have a learning rate of its own."""
-        finish_update(self.model, sgd)
+        """Update encoder and heads; a head's learn_rate_factor is a factor on the optimizer's learning rate."""
+        encoder = self.model.get_ref("encoder")
+        with ExitStack() as locks:  # another thread encodes before or after, with all layers or none updated
+            for node in encoder.walk():
+                for shim in node.shims:
+                    if isinstance(shim, TransformerShim):  # it may be a stock one, after replace_listeners
+                        locks.enter_context(shim.use.changing())
+            encoder.finish_update(sgd)
+        loss = self.model.maybe_get_ref("loss")
+        for node in [] if loss is None else loss.walk():
+            factor = getattr(node, "learn_rate_factor", 1.0)
+            for name in node.param_names:
+                # Thinc keeps a gradient of zeros: Adam's momentum would move a head without examples all the same.
+                if node.has_grad(name) and node.get_grad(name).any():
+                    weights, gradient = node.get_param(name), node.get_grad(name)
+                    node.set_param(name, sgd((node.id, name), weights, gradient, lr_scale=factor)[0])
         self._fingerprint.forget()
 
-    def _answers(self, examples: list[Example]) -> bool:
-        found = (record.name for example in examples for record in doc_vectors.find(example.predicted))
-        return next(found, self.name) == self.name
+    def score(self, examples: Iterable[Example], **kwargs: object) -> "Scores":
+        """Score the pairs among the examples with the pipe's scorer.
 
-    # From pairs to labels
+        RETURNS (dict): the scores; under the pipe's name if another pipe answers `doc.vector`.
+        RAISES (ValueError): if the scorer returns no dict, or raises a KeyError, which spaCy would report as E900.
+        """
+        from .scorer import run_scorer  # noqa: PLC0415 (not needed for a first vector)
+
+        examples = list(examples)
+        scores = run_scorer(self.scorer, examples, self.name, self.spans_key, **kwargs)
+        records = (record for example in examples for record in doc_vectors.find(example.predicted))
+        first = next(records, None)
+        if first is None or first.name == self.name:
+            return scores
+        return {f"{self.name}_{key}": value for key, value in scores.items()}
+
+    # Labels of pairs
+
+    def _has_heads(self) -> bool:
+        loss = self.model.maybe_get_ref("loss")
+        return loss is not None and any(node.attrs.get("labels") for node in loss.walk())
+
+    def _heads(self) -> dict[str, Model]:
+        from .classification import find_heads  # noqa: PLC0415 (where there are labels)
+
+        return find_heads(self.model)
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The labels of the classification heads."""
-        return tuple(dict.fromkeys(label for head in find_heads(self.model).values() for label in head.attrs["labels"]))
+        return tuple(dict.fromkeys(label for head in self._heads().values() for label in head.attrs["labels"]))
 
     @property
-    def label_data(self) -> Labels:
+    def label_data(self) -> "Labels":
         """The labels as `initialize` takes them, for `spacy init labels`."""
-        found = {name: list(head.attrs["labels"]) for name, head in find_heads(self.model).items()}
-        return found.get("", found)
+        labels = {name: list(head.attrs["labels"]) for name, head in self._heads().items()}
+        return labels.get("", labels)
 
     def classify(self, first: Doc | Span, second: Doc | Span, *, objective: str = "") -> dict[str, float]:
-        """The probability of each label for a pair of texts.
+        """Return the probability of each label for a pair of texts.
 
         first, second (Doc or Span): processed by the pipeline, such as premise and hypothesis.
         objective (str): which of several classification objectives.
         RETURNS (dict): from label to probability.
         RAISES (ValueError): if the pipe has no trained classification head, or a text no vector of this pipe.
         """
-        heads = find_heads(self.model)
-        if objective and heads and objective not in heads:
-            names = ", ".join(f"'{known}'" for known in heads)
-            raise ValueError(
-                f"Cannot classify with the 'sbert' pipe '{self.name}' for the objective {objective!r}: it has "
-                f"trained heads for {names}."
-            )
-        if objective not in heads and len(heads) != 1:
-            raise ValueError(
-                f"Cannot classify with the 'sbert' pipe '{self.name}': it has {len(heads)} trained "
-                "classification heads. Expected one; train with spacy-sbert.SoftmaxLoss.v1, or name the "
-                f"objective of several: {', '.join(heads)}."
-            )
-        head = heads[objective] if objective in heads else next(iter(heads.values()))
-        vectors = [
+        from .classification import choose_head, probabilities_of  # noqa: PLC0415 (where there are labels)
+
+        head = choose_head(self._heads(), objective, self.name)
+        u, v = (
             self.model.ops.asarray2f(cast(Any, doc_vectors.vector(text, self.name)[None])) for text in (first, second)
-        ]
-        probabilities = to_numpy(probabilities_of(head, *vectors))[0]
+        )
+        probabilities = to_numpy(probabilities_of(head, u, v))[0]
         return dict(zip(head.attrs["labels"], probabilities.tolist(), strict=True))
 
 
+def _are_loaded(models: Iterable[Model]) -> bool:
+    for node in (node for model in models for node in model.walk()):
+        if is_transformer(node) and node.layers[0].shims[0]._model is None:  # noqa: SLF001 (of a stock shim, too)
+            return False
+        if is_static_embedding(node) and not node.attrs["tokenizer"]:
+            return False
+    return True
+
+
+def _save_loss_by_name(nlp: Language, pipe: object) -> None:
+    """Replace a loss of the user's own by LossByName in the config of a pipe.
+
+    The saved pipeline can then be loaded in a process that does not import the code of the loss.
+    """
+    from ..losses.by_name import saved_by_name  # noqa: PLC0415 (training)
+
+    for name, other in nlp.components:
+        if other is pipe:
+            blocks = nlp.config.interpolate()["components"][name]
+            config = nlp.get_pipe_config(name)
+            config["loss"] = saved_by_name(config["loss"], blocks["loss"])
+
+
 def _checked_loss(name: str, loss: object) -> LossLayer | None:
-    """RAISES (ValueError): if a loss is not a loss layer."""
+    """Return a loss layer, or None. RAISES (ValueError): if a loss is something else."""
     if loss is not None and not isinstance(loss, LossLayer):
-        given = f"the Thinc model '{loss.name}'" if isinstance(loss, Model) else repr(loss)
+        value = f"the Thinc model '{loss.name}'" if isinstance(loss, Model) else repr(loss)
         raise ValueError(
             f"The loss of the 'sbert' pipe '{name}' is not a loss layer: expected a registered layer such as "
-            f"spacy-sbert.CosineSimilarityLoss.v1, got {given}. A loss of your own is a registered function "
+            f"spacy-sbert.CosineSimilarityLoss.v1, got {value}. A loss of your own is a registered function "
             "that returns a spacy_sbert.losses.LossLayer: see docs/own-loss.md."
         )
     return loss
 
 
 def find_sbert(nlp: Language, name: str | None = None) -> SentenceBert:
-    """The `sbert` pipe of a pipeline: the one of this name, or the last.
+    """Return the `sbert` pipe of a pipeline: the one of this name, or the last.
 
     RAISES (ValueError): if there is none.
     """

@@ -1,4 +1,4 @@
-"""What `spacy train` and `python -m spacy sbert evaluate` report."""
+"""Scores of pairs: what `spacy train` and `python -m spacy sbert evaluate` report."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -6,7 +6,6 @@ from typing import cast
 
 import numpy
 from spacy.training import Example
-from spacy.util import registry
 
 from ..errors import Errors
 from ..models.spans import SPANS_KEY, members, trimmed
@@ -18,10 +17,30 @@ Scores = dict[str, float | None]
 BLOCK = 1024  # texts that are compared with all others at once
 
 
-@registry.scorers("spacy-sbert.pair_scorer.v1")
-def make_pair_scorer() -> Callable[..., Scores]:
-    """Everything that the gold values of the examples allow to be measured, see score_pairs."""
-    return score_pairs
+def run_scorer(
+    scorer: Callable[..., Scores] | None, examples: list[Example], name: str, spans_key: str, **kwargs: object
+) -> Scores:
+    """Call the scorer of a pipe.
+
+    scorer (Callable): see score_pairs; None for no scores. name, spans_key (str): of the pipe.
+    RAISES (ValueError): if the scorer returns no dict, or raises a KeyError, which spaCy would report as E900.
+    """
+    if scorer is None:
+        return {}
+    try:
+        scores = scorer(examples, name=name, spans_key=spans_key, **kwargs)
+    except KeyError as error:
+        raise ValueError(
+            f"The scorer of the pipe '{name}' looked up {error}, and there is no such key. Members are in "
+            f"example.predicted.spans['{spans_key}'], gold values in example.reference.spans['{spans_key}'].attrs "
+            "under 'score', 'label' and 'objective': see docs/own-loss.md."
+        ) from error
+    if not isinstance(scores, dict):
+        raise ValueError(
+            f"The scorer of the pipe '{name}' returned {type(scores).__name__}. Expected a dict of scores by name, "
+            "such as {'my_accuracy': 0.5}, with the names in [training.score_weights]."
+        )
+    return scores
 
 
 def score_pairs(
@@ -76,7 +95,7 @@ def _measures(examples: Sequence[Example], name: str | None, spans_key: str) -> 
 
 
 def average_precision(scores: Sequence[float], relevant: numpy.ndarray) -> float:
-    """Mean precision over the relevant items in the order of falling scores; items with equal scores are one step.
+    """Return the mean precision over the relevant items by falling score; items with equal scores are one step.
 
     AP = sum_k (R_k - R_(k-1)) P_k, over the thresholds k
 
@@ -93,7 +112,7 @@ def average_precision(scores: Sequence[float], relevant: numpy.ndarray) -> float
 
 
 def neighbour_accuracy(vectors: numpy.ndarray, labels: Sequence[str]) -> float | None:
-    """Leave-one-out accuracy of a 1-nearest-neighbour classifier, by cosine.
+    """Return the leave-one-out accuracy of a 1-nearest-neighbour classifier, by cosine.
 
     Each text gets the label of the text that is nearest to it, of equally near ones of the first. Texts whose label no
     other text has count as neighbours only.
@@ -118,16 +137,10 @@ def neighbour_accuracy(vectors: numpy.ndarray, labels: Sequence[str]) -> float |
     return right / len(scored)
 
 
-@registry.scorers("spacy-sbert.sts_scorer.v1")
-def make_sts_scorer() -> Callable[..., Scores]:
-    """Correlation of cosine similarities with gold scores, see score_sts."""
-    return score_sts
-
-
 def score_sts(
     examples: Iterable[Example], *, name: str | None = None, spans_key: str = SPANS_KEY, **kwargs: object
 ) -> Scores:
-    """Spearman and Pearson correlation between the cosine of each pair, or a reranker's score, and its gold score.
+    """Return the Spearman and Pearson correlation of the cosine of pairs, or a reranker's score, with gold scores.
 
     examples (Iterable[Example]): those whose predicted Doc has two members and stored vectors, or a score, count.
     name (str): the pipe whose vectors are compared, or whose scores are taken; by default the one that answers
@@ -147,7 +160,7 @@ def score_sts(
 
 
 def _similarity(example: Example, name: str | None, spans_key: str) -> float:
-    """The score that the pipe, a reranker, gave to a pair, or the cosine of the vectors that it gave to its members."""
+    """Return the score that a reranker gave to a pair, or the cosine of the vectors of its members."""
     noted = _noted(example, name, spans_key)
     if noted is not None:
         return cast(float, noted)
@@ -160,7 +173,7 @@ def _noted(example: Example, name: str | None, spans_key: str) -> object:
 
 
 def _is_right(example: Example, name: str | None, spans_key: str) -> bool | None:
-    """Whether the pipe gave a pair its gold label; None if it gave it none, as it has no head for it."""
+    """Return whether the pipe gave a pair its gold label; None if it has no head for it."""
     pipe = name or next((record.name for record in doc_vectors.find(example.predicted)), "")
     predicted = attribute(example.predicted, predicted_label(pipe), spans_key)
     return None if predicted is None else predicted == labels_of([example], spans_key)[0]
@@ -173,17 +186,18 @@ def _is_ordered(example: Example, name: str | None, spans_key: str) -> bool:
 
 
 def _vectors(example: Example, name: str | None, spans_key: str) -> list[numpy.ndarray]:
-    """The vectors of the members, in their order."""
+    """Return the vectors of the members, in their order."""
     doc = example.predicted
-    found = doc_vectors.find(doc, name)
-    if not found:
-        raise ValueError(Errors.NO_VECTORS.format(kind="Doc", which=f" of a pipe named '{name}'" if name else ""))
+    records = doc_vectors.find(doc, name)
+    if not records:
+        raise doc_vectors.no_vectors(doc, name)
     rows = []
     for span in members(doc, spans_key):
-        row = next((r for r in (f.row_at(*trimmed(span.text, span.start_char)) for f in found) if r is not None), None)
+        candidates = (record.row_at(*trimmed(span.text, span.start_char)) for record in records)
+        row = next((candidate for candidate in candidates if candidate is not None), None)
         if row is None:
             expected = [(s.start_char, s.end_char) for s in members(doc, spans_key)]
-            given = [tuple(row) for f in found for row in f.rows.tolist()]
+            given = [tuple(row) for record in records for row in record.rows.tolist()]
             message = Errors.WRONG_ROWS.format(text=doc.text[:50], given=given, expected=expected, key=spans_key)
             raise ValueError(message)
         if not numpy.isfinite(row).all():

@@ -7,7 +7,7 @@ import numpy
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
-from ..pipeline.extensions import Query, SimilarSpan, query_vector, sentences, with_vectors
+from ..pipeline.most_similar import Query, SimilarSpan, query_vector, sentences, with_vectors
 from ..validation import Positive, short_repr, validated
 from .exact import check_widths, nearest
 from .index import VectorIndex, shown_index

@@ -17,7 +17,7 @@ from wasabi import Printer
 
 from ..errors import Warnings
 from ..files.atomic import rewrite_os_errors, write_text
-from .batch_loss import PairPipe, needs_labels
+from .batch_loss import needs_labels
 from .errors import Notes
 from .examples import MEASURES, GoldFacts, listed_labels
 from .schedules import epoch_steps
@@ -232,7 +232,7 @@ class TrainingLog:
         self.sources = {name for name, pipe in trained if hasattr(pipe, "listener_map")}
         self.pipes = [name for name, _ in trained if name not in self.sources]
         pipes: list[object] = [pipe for _, pipe in nlp.pipeline]
-        self.counters = [pipe for pipe in pipes if isinstance(pipe, PairPipe)]
+        self.counters = [pipe for pipe in pipes if hasattr(pipe, "examples_seen")]
         self.score_weights = training["score_weights"]
         self.weights = [name for name, weight in self.score_weights.items() if weight is not None]
         self.stdout, self.stderr = stdout, stderr

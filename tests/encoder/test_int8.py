@@ -17,8 +17,8 @@ from spacy_sbert.models.engine.backends import BackendCache, resolve_precision
 from spacy_sbert.models.engine.int8 import CALIBRATION_FILE, MIN_COSINE, calibrate, int8_bert, read_calibration
 from spacy_sbert.models.engine.packed_bert import LINEARS, PackedBert, layers_of
 from spacy_sbert.models.engine.private_torch import has_int8_product
-from spacy_sbert.models.fingerprint import pipeline_digest
 from spacy_sbert.models.tokenization import TokenizedBatch
+from spacy_sbert.models.digests import pipeline_digest
 
 needs_int8 = pytest.mark.skipif(not has_int8_product(), reason="needs PyTorch's int8 products, and AVX-512 VNNI")
 TEXTS = ["A man is eating food.", "the dog cannot", "a b c d e f", "man.", "the food, a dog"] * 3
@@ -55,7 +55,7 @@ def make_pipe(make_nlp, quick):
 
 
 def shim_of(sbert):
-    return sbert.text_encoder().transformer.shim
+    return sbert.text_encoder().model.shim
 
 
 @pytest.mark.parametrize("name", FAMILIES)

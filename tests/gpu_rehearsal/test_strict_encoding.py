@@ -19,7 +19,7 @@ LENGTHS = (
     "spacy_sbert.models.curated_listener",
     "read_pieces",
 )  # its package leaves the lengths of wordpieces on the device
-VECTORS = ("spacy_sbert.pipeline.doc_record", "on_cpu")
+VECTORS = ("spacy_sbert.pipeline.doc_vectors", "on_cpu")
 WEIGHTS = ("spacy_sbert.models.fingerprint", "_state_of")
 DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 8}
 

@@ -11,7 +11,7 @@ from wrong_settings import MANY, NUMBERS, PROMISE, entry_points, target, validat
 from spacy_sbert import bulk, meta, readers, search, visual
 from spacy_sbert import hub as interchange
 from spacy_sbert.hub.distillation import distill_static
-from spacy_sbert.pipeline.extensions import most_similar
+from spacy_sbert.pipeline.most_similar import most_similar
 from spacy_sbert.search import corpus_search as of_files
 
 TEXT = "A man is eating food. The dog ran fast. He cannot go."
@@ -106,9 +106,9 @@ def calls(nlp, folder):
     no_columns = {"column": {"empty text", *LATER}}  # a .txt file has none
     two_texts = {"nlp": nlp, "first": "a", "second": "b", "score": 0.5}
     return {
-        "component.text_pipe.TextPipe.encode": (sbert.encode, {"texts": ["a man", "the dog"]}, {}),
-        "component.text_pipe.TextPipe.pipe": (sbert.pipe, {"stream": [doc]}, {}),
-        "component.text_pipe.TextPipe._call": (sbert.predict, {"docs": [doc]}, {}),
+        "pipeline.sbert.SentenceBert.encode": (sbert.encode, {"texts": ["a man", "the dog"]}, {}),
+        "pipeline.sbert.SentenceBert.pipe": (sbert.pipe, {"stream": [doc]}, {}),
+        "pipeline.sbert.SentenceBert._settings": (sbert.predict, {"docs": [doc]}, {}),
         "meta.texts.MetaTexts.encode": (combined.encode, {"texts": ["a man", "the dog"]}, {}),
         "meta.component.SentenceMeta.pipe": (combined.pipe, {"stream": [doc]}, {}),
         "reranker.component.SentenceReranker.pipe": (reranker.pipe, {"stream": [doc]}, {}),

@@ -25,7 +25,7 @@ from spacy.pipeline.functions import DocCleaner
 from spacy.tokens import Doc, DocBin, Span
 
 from spacy_sbert import restore
-from spacy_sbert.pipeline import user_hooks as hooks
+from spacy_sbert.pipeline import doc_vectors as hooks
 from spacy_sbert.pipeline.doc_vectors import PREFIX
 
 WHOLE = "a Doc that was copied, stored or sent has the vectors that it had, or says that it has not"
@@ -83,7 +83,7 @@ def is_same(given: Any, vector: numpy.ndarray, has_vector: bool) -> bool:
 @contextmanager
 def warned() -> Iterator[list[str]]:
     """Ours among the warnings, as in a process where nothing was said yet."""
-    hooks._said.clear()
+    hooks._warned.clear()
     ours: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

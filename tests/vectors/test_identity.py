@@ -8,8 +8,9 @@ import pytest
 import spacy
 
 from spacy_sbert.meta.component import fit_meta
-from spacy_sbert.models.fingerprint import config_state, encoder_digest, pipeline_digest, tokenizer_state
-from spacy_sbert.pipeline.text_pipe import find_heads
+from spacy_sbert.models.digests import encoder_digest, pipeline_digest, tokenizer_state
+from spacy_sbert.models.fingerprint import config_state
+from spacy_sbert.pipeline.classification import find_heads
 
 TEXTS = ["A man is eating food.", "The cat sat on the mat.", "a dog"]
 DENSE = {"@layers": "spacy-sbert.Dense.v1", "nI": 16, "nO": 4, "activation": "tanh"}
@@ -103,8 +104,8 @@ def test_digests_of_saved_indexes(make_nlp, model):
             dense.set_param(name, weight)
         layers = [*layers, ["dense", {"activation": "tanh"}]]
     encoder = pipe.text_encoder()
-    digest = encoder_digest(encoder.transformer, encoder.pooling)
-    network, tokenizer = encoder.transformer.shim.network, encoder.transformer.shim.tokenizer
+    digest = encoder_digest(encoder.model, encoder.pooling)
+    network, tokenizer = encoder.model.shim.network, encoder.model.shim.tokenizer
     pooling = model.get("pooling", "mean")
     how = {
         "tokenizer": tokenizer_state(tokenizer),
@@ -129,6 +130,6 @@ def test_digests_of_saved_indexes(make_nlp, model):
 def test_the_configuration_says_what_is_computed(make_nlp):
     encoder = make_nlp().get_pipe("sbert").text_encoder()
     encoder.load()
-    config = config_state(encoder.transformer.shim.network.config)
+    config = config_state(encoder.model.shim.network.config)
     expected = {"model_type": "bert", "hidden_act": "gelu", "num_attention_heads": 2, "layer_norm_eps": 1e-12}
     assert {name: config[name] for name in expected} == expected

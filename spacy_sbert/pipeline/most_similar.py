@@ -1,25 +1,31 @@
-"""Extension attributes: doc._.sbert_vector, sbert_similarity and sbert_most_similar."""
+"""The sentences of a Doc that are most similar to a query: doc._.sbert_most_similar."""
 
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy
 from spacy.language import Language
-from spacy.tokens import Doc, Span, Token
+from spacy.tokens import Doc, Span
 
 from ..errors import Errors
 from ..similarity import cosine
 from ..validation import Positive, validated
 from . import doc_vectors
-from .doc_vectors import Encoder, Piece, check_one_encoder, doc_of, find, names, vector
-from .user_hooks import encoders_of, name_in, sentence_similarity, vector_of, warn_of_lost_hooks
+from .doc_vectors import (
+    Encoders,
+    check_one_encoder,
+    comparable_name,
+    encoders_of_vector,
+    no_vectors,
+    vector_of,
+    warn_of_lost_hooks,
+)
 
 Query = str | Doc | Span
 
 
 class SimilarSpan(NamedTuple):
-    """A Span that was found, which knows its Doc and its place in it, and its cosine similarity to the query."""
+    """A Span, and its cosine similarity to the query."""
 
     span: Span
     score: float
@@ -55,16 +61,15 @@ def most_similar(
     doc = text.doc if isinstance(text, Span) else text
     warn_of_lost_hooks(doc)
     if not doc_vectors.find(doc, name):
-        which = "" if name is None else f" of a pipe named '{name}'"
-        raise ValueError(Errors.NO_VECTORS.format(kind=type(text).__name__, which=which))
+        raise no_vectors(text, name)
     spans, vectors = with_vectors(_rows(text, name), name)
-    wanted = query_vector(query, text, prompt_name, name, nlp)
+    target = query_vector(query, text, prompt_name, name, nlp)
     if not spans:
         return []
     rows = numpy.stack(vectors)
-    if rows.shape[1] != len(wanted):
-        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=rows.shape[1], theirs=len(wanted)))
-    scores = cosine(numpy.broadcast_to(wanted, rows.shape), rows)
+    if rows.shape[1] != len(target):
+        raise ValueError(Errors.UNEQUAL_WIDTHS.format(ours=rows.shape[1], theirs=len(target)))
+    scores = cosine(numpy.broadcast_to(target, rows.shape), rows)
     return [SimilarSpan(spans[i], float(scores[i])) for i in numpy.argsort(-scores, kind="stable")[:k]]
 
 
@@ -88,13 +93,13 @@ def query_vector(
         raise TypeError(
             f"Cannot search for {repr(query)[:50]}: expected a str, a Doc, a Span, or where it says so a vector."
         )
-    encoders = encoders_of(text, name)
+    encoders = encoders_of_vector(text, name)
     if isinstance(query, str):
         vector = _encoded(query, text, prompt_name, name, encoders, nlp)
     else:
-        name = name_in(query, name, encoders)
+        name = comparable_name(query, name, encoders)
         vector = vector_of(query, name)
-        check_one_encoder(encoders, encoders_of(query, name))
+        check_one_encoder(encoders, encoders_of_vector(query, name))
     if not vector.any():
         raise ValueError(Errors.SEARCH_EMPTY_QUERY.format(query="the query"))
     return vector
@@ -105,10 +110,11 @@ def with_vectors(spans: Iterable[Span], name: str | None = None) -> tuple[list[S
 
     RAISES (ValueError): if a Doc carries no vectors, or none for one of its Spans.
     """
-    found = [(span, vector_of(span, name)) for span in spans]
-    docs = {id(span.doc): span for span, _ in found}
-    check_one_encoder(*(encoders_of(span, name) for span in docs.values()))
-    return [span for span, vector in found if vector.any()], [vector for _, vector in found if vector.any()]
+    pairs = [(span, vector_of(span, name)) for span in spans]
+    one_span_a_doc = {id(span.doc): span for span, _ in pairs}
+    check_one_encoder(*(encoders_of_vector(span, name) for span in one_span_a_doc.values()))
+    pairs = [(span, vector) for span, vector in pairs if vector.any()]
+    return [span for span, _ in pairs], [vector for _, vector in pairs]
 
 
 def _encoded(
@@ -116,36 +122,37 @@ def _encoded(
     text: Doc | Span,
     prompt_name: str | None,
     name: str | None,
-    encoders: set[Encoder],
+    encoders: Encoders,
     nlp: Language | None,
 ) -> numpy.ndarray:
     doc = text.doc if isinstance(text, Span) else text
-    found = doc_vectors.find(doc, name)
-    if not found:
-        raise ValueError(Errors.NO_VECTORS.format(kind="Doc", which=""))
+    records = doc_vectors.find(doc, name)
+    if not records:
+        raise no_vectors(doc)
     check_one_encoder(encoders)
     fingerprint = min(encoders, default="")
-    pipe = _find_pipe(doc, found[0].name, fingerprint, nlp)
+    pipe = _find_pipe(doc, records[0].name, fingerprint, nlp)
     if pipe is None:
         encoder = f", encoder {fingerprint}" if fingerprint else ""
         raise ValueError(
             "Cannot encode a query given as str: this Doc does not know a pipe with the encoder that made its "
-            f"vectors (pipe '{found[0].name}'{encoder}). Give its pipeline (nlp=nlp), or the query as a Doc, "
+            f"vectors (pipe '{records[0].name}'{encoder}). Give its pipeline (nlp=nlp), or the query as a Doc, "
             "nlp(query); if the pipe was replaced or trained since, process the text again: nlp(doc.text)."
         )
     vector = pipe.encode([query], prompt_name=prompt_name)[0]
-    return vector[: found[0].data["width"]] if fingerprint else vector  # a call may have kept fewer dimensions
+    return vector[: records[0].data["width"]] if fingerprint else vector  # a call may have kept fewer dimensions
 
 
-def _find_pipe(doc: Doc, name: str, fingerprint: str, nlp: Language | None) -> Any:
+def _find_pipe(doc: Doc, name: str, fingerprint: str, nlp: Language | None) -> Any:  # noqa: ANN401 (any component)
     """Return the pipe that made the vectors of a Doc, which the Doc knows, or a pipeline; None if neither does.
 
     fingerprint (str): of the encoder, which must still be that of the pipe; "" if it is not known: then vocab and name
         must be those of the pipe.
     """
-    found = {} if nlp is None else {given: pipe for given, pipe in nlp.components if hasattr(pipe, "fingerprint")}
-    pipes = [doc_vectors.pipe_of(doc, name), found.pop(name, None), *found.values()]
-    for pipe in (one for one in pipes if one is not None):
+    others = {} if nlp is None else {key: pipe for key, pipe in nlp.components if hasattr(pipe, "fingerprint")}
+    for pipe in (doc_vectors.pipe_of(doc, name), others.pop(name, None), *others.values()):
+        if pipe is None:
+            continue
         if pipe.fingerprint() == fingerprint if fingerprint else (pipe.vocab is doc.vocab and pipe.name == name):
             return pipe
     return None
@@ -158,16 +165,16 @@ def sentences(text: Doc | Span, name: str | None = None) -> list[Span]:
         there are no sentence boundaries.
     """
     found = list(text.sents)  # type: ignore[union-attr]
-    of_doc = doc_vectors.find(text.doc if isinstance(text, Span) else text, name)
-    for sentence in found if of_doc else ():
-        if not doc_vectors.is_row(sentence, of_doc):
+    records = doc_vectors.find(text.doc if isinstance(text, Span) else text, name)
+    for sentence in found if records else ():
+        if not doc_vectors.is_row(sentence, records):
+            pipe = records[0].name
             raise ValueError(
-                f"The sentence '{sentence.text[:50]}' has no vector of its own: the encoder had no row of it, "
-                "so that it would be pooled in the context of its Doc, and sentences that have nothing in "
-                "common look alike. Two things make rows of sentences: "
-                f'[components.{of_doc[0].name}.model.get_spans] unit = "doc+sent" (of the component '
-                '"transformer" where that is shared), and boundaries that are set before the encoder: put it '
-                f'behind the parser, or add nlp.add_pipe("sentencizer", before="{of_doc[0].name}").'
+                f"The sentence '{sentence.text[:50]}' has no vector of its own: the encoder had no row of it, so that "
+                "it would be pooled in the context of its Doc, and sentences that have nothing in common look alike. "
+                f'Two things make rows of sentences: [components.{pipe}.model.get_spans] unit = "doc+sent" (of the '
+                'component "transformer" where that is shared), and boundaries that are set before the encoder: put '
+                f'it behind the parser, or add nlp.add_pipe("sentencizer", before="{pipe}").'
             )
     return found
 
@@ -181,50 +188,3 @@ def _rows(text: Doc | Span, name: str | None) -> list[Span]:
     inside = [(first, last) for first, last in places.tolist() if start <= first < last <= end]
     rows = [doc.char_span(first, last, alignment_mode="expand") for first, last in inside]
     return [row for row in rows if row is not None]
-
-
-def install(pipe: str = "sbert") -> None:
-    """Register `doc._.sbert_vector` and its like, which read stored vectors where hooks did not travel.
-
-    Those of the pipe of this name, under its name; those of "sbert" answer for the pipe that answers `doc.vector` where
-    no pipe is called "sbert".
-    """
-    _set((Doc, Span, Token), f"{pipe}_vector", getter=partial(_vector, pipe))
-    _set((Doc, Span, Token), f"{pipe}_similarity", method=partial(_similarity, pipe))
-    _set((Doc, Span), f"{pipe}_most_similar", method=partial(_most_similar, pipe))
-    _set((Doc,), "sbert_truncated", getter=is_truncated)
-
-
-def _set(kinds: Iterable[type[Piece]], name: str, **how: Callable) -> None:
-    for kind in kinds:
-        if not kind.has_extension(name):
-            kind.set_extension(name, **how)  # type: ignore[arg-type]
-
-
-def is_truncated(doc: Doc) -> bool:
-    """Whether any row of a Doc was longer than the encoder's limit and was cut."""
-    return any(record.data["truncated"] for name in names(doc) for record in find(doc, name))
-
-
-def _vector(pipe: str, obj: Piece) -> object:
-    return vector(obj, _answering(pipe, doc_of(obj)))
-
-
-def _similarity(pipe: str, obj: Piece, other: Piece) -> float:
-    return sentence_similarity(obj, other, _answering(pipe, doc_of(obj)))
-
-
-def _most_similar(
-    pipe: str,
-    text: Doc | Span,
-    query: Query,
-    k: int = 3,
-    *,
-    prompt_name: str | None = None,
-    nlp: Language | None = None,
-) -> list[SimilarSpan]:
-    return most_similar(text, query, k, prompt_name=prompt_name, name=_answering(pipe, doc_of(text)), nlp=nlp)
-
-
-def _answering(pipe: str, doc: Doc) -> str | None:
-    return None if pipe == "sbert" and "sbert" not in names(doc) else pipe
