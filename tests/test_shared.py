@@ -31,9 +31,9 @@ def tagged(nlp: Language, text: str) -> Example:
 @pytest.fixture
 def counted(monkeypatch):
     """Counts the forward passes of every BERT, packed or not, in use or in training."""
-    from spacy_sbert.architectures.engine import training as forward
     from transformers import BertModel
 
+    from spacy_sbert.models.engine import training as forward
     from spacy_sbert.models.engine.packed_bert import PackedBert
 
     calls = []

@@ -172,9 +172,9 @@ def _rows_of_pieces(
 
     counts: int64 (tokens,), the wordpieces of each token of all Docs.
     """
-    tokens = read_tokens(docs, spans, with_pieces=with_pieces)
-    own, of_tokens = counts[tokens.places], tokens.batch
-    places = ragged_arange((numpy.cumsum(counts) - counts)[tokens.places], own)
+    _, token_places, of_tokens = read_tokens(docs, spans, with_pieces=with_pieces)
+    own = counts[token_places]
+    places = ragged_arange((numpy.cumsum(counts) - counts)[token_places], own)
     row_of = numpy.repeat(numpy.arange(len(of_tokens.lengths)), of_tokens.lengths)
     lengths = numpy.bincount(row_of, weights=own, minlength=len(of_tokens.lengths)).astype("int64")
     rows = replace(of_tokens.rows, window_weights=lengths, has_text=lengths > 0)

@@ -28,7 +28,7 @@ from .curated_listener import (
 from .engine.concurrency import prepare_forks
 from .engine.packed_bert import is_packable
 from .options import TransformerConfig
-from .shared_batch import PaddedOutput, Unpadded, UnpaddedBatch, pad_states, read_shared
+from .shared_batch import PaddedOutput, SharedBatch, UnpaddedBatch, pad_states
 from .spacy_transformers import is_a
 from .spans import SpanGetter
 from .transformer import SpanTransformer, load
@@ -194,13 +194,13 @@ def _shared_forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[Full
     spans = model.attrs["get_spans"](docs)
     if not any(spans):
         return FullTransformerBatch.empty(len(docs)), lambda d_output: docs
-    nested, shared = read_shared(encoder.wordpiece_tokenizer, spans, encoder.prompt())
+    shared = SharedBatch(encoder.wordpiece_tokenizer, spans, encoder.prompt())
+    nested = shared.nested(spans)
     if not is_train and is_packable(shim.network):
         with encoder.states(shared.wordpieces, False) as (states, _):
-            pooler = getattr(shim.network, "pooler", None)
-            unpadded = Unpadded(encoder.wordpiece_tokenizer, shared, list(states), shim.device, pooler)
-        return UnpaddedBatch(nested, unpadded), lambda d_output: docs
-    batch, align = shared.padded(encoder.wordpiece_tokenizer)
+            shared.keep_states(states, shim.device, getattr(shim.network, "pooler", None))
+        return UnpaddedBatch(nested, shared), lambda d_output: docs
+    batch, align = shared.padded()
     if not is_train:
         with_types = shared.wordpieces.type_ids is not None  # some models take none, and zeros mean the same
         output = shim.whole_output(_hugging_face_inputs(batch, shim.device, with_types=with_types))

@@ -71,13 +71,12 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
         self, docs: list[Doc], spans: list[list[Span]], *, with_pieces: bool, is_train: bool
     ) -> EncodedSpans:
         """The same of given rows of Docs, of which there is one at least."""
-        tokens = read_tokens(docs, spans, with_pieces=with_pieces)
-        batch = tokens.batch
+        flat, places, batch = read_tokens(docs, spans, with_pieces=with_pieces)
         windows = numpy.flatnonzero(batch.lengths)  # a row of white space alone has no states
         if self.listener is None:
-            values, backprop = self._tokens_of([row_doc(tokens.spans[row]) for row in windows], is_train)
+            values, backprop = self._tokens_of([row_doc(flat[row]) for row in windows], is_train)
         else:
-            values, backprop = self._tokens_in_context(docs, tokens.places, is_train)
+            values, backprop = self._tokens_in_context(docs, places, is_train)
         batch.states = [TokenEmbeddings(windows, batch.lengths[windows], values)]
         batch.backprop = lambda d_values: backprop(d_values[0])
         return batch

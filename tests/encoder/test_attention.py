@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from spacy_sbert.architectures.engine import packing as module
 
+from spacy_sbert.models.engine import packing as module
 from spacy_sbert.models.engine.packing import attention
 
 

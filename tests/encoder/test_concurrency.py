@@ -9,8 +9,8 @@ import time
 
 import pytest
 import spacy
-from spacy_sbert.architectures.engine import concurrency
 
+from spacy_sbert.models.engine import concurrency
 from spacy_sbert.models.engine.concurrency import LOADING, EncoderUse, TrainedElsewhereError, prepare_forks
 from spacy_sbert.models.listener import SentenceListener
 

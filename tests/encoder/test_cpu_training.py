@@ -3,9 +3,9 @@
 import numpy
 import pytest
 import torch
-from spacy_sbert.architectures.engine import packed_training as cpu_training
 from torch.nn import functional
 
+from spacy_sbert.models.engine import packed_training as cpu_training
 from spacy_sbert.models.engine.packed_training import attention, dense_gradient, dropout, embedding, linear
 
 

@@ -4,12 +4,12 @@ import numpy
 import pytest
 import torch
 from pipelines import HOLDER, TRANSFORMERS, gradients, weights
-from spacy_sbert.architectures.engine import training as forwards
-from spacy_sbert.architectures.tokenization import TokenizedBatch
 from thinc.api import SGD, Adam
 from transformers import AutoModel
 
+from spacy_sbert.models.engine import training as forwards
 from spacy_sbert.models.engine.training import cached_forward, plain_forward
+from spacy_sbert.models.tokenization import TokenizedBatch
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ import numpy
 import pytest
 import torch
 from pipelines import HOLDER, TRANSFORMERS
-from spacy_sbert.architectures.engine.backends import BackendCache, HFBackend, resolve_precision
 from srsly import cloudpickle
 from thinc.api import SGD, Adam, RAdam
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, DistilBertConfig, DistilBertModel
 
-from spacy_sbert.architectures import shim as shim_module
+from spacy_sbert.models import shim as shim_module
+from spacy_sbert.models.engine.backends import BackendCache, HFBackend, resolve_precision
 from spacy_sbert.models.engine.packed_bert import PackedBert
 
 TEXT = "A man is eating food."

@@ -8,18 +8,17 @@ import pytest
 import spacy
 import torch
 from small_models import FAMILIES, by_window, make_model, make_rows, make_window
-from spacy_sbert.architectures.engine import backends as inference
-from spacy_sbert.architectures.engine.backends import BackendCache, resolve_precision
-from spacy_sbert.architectures.engine.int8 import MIN_COSINE, calibrate
-from spacy_sbert.architectures.tokenization import TokenizedBatch
 from srsly import cloudpickle
 from thinc.api import Adam
 
 from spacy_sbert.bulk import encode_file
-from spacy_sbert.models.engine.int8 import CALIBRATION_FILE, int8_bert, read_calibration
+from spacy_sbert.models.engine import backends as inference
+from spacy_sbert.models.engine.backends import BackendCache, resolve_precision
+from spacy_sbert.models.engine.int8 import CALIBRATION_FILE, MIN_COSINE, calibrate, int8_bert, read_calibration
 from spacy_sbert.models.engine.packed_bert import LINEARS, PackedBert, layers_of
 from spacy_sbert.models.engine.private_torch import has_int8_product
 from spacy_sbert.models.fingerprint import pipeline_digest
+from spacy_sbert.models.tokenization import TokenizedBatch
 
 needs_int8 = pytest.mark.skipif(not has_int8_product(), reason="needs PyTorch's int8 products, and AVX-512 VNNI")
 TEXTS = ["A man is eating food.", "the dog cannot", "a b c d e f", "man.", "the food, a dog"] * 3

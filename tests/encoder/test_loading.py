@@ -195,9 +195,9 @@ def test_settings_of_transformers(folder, given):
 
 def test_nothing_is_said_of_the_real_model(minilm, caplog, capfd):
     from pipelines import MINILM
-    from spacy_sbert.architectures.options import TransformerConfig
 
     from spacy_sbert.models.hub import resolve
+    from spacy_sbert.models.options import TransformerConfig
     from spacy_sbert.models.shim import TransformerShim
 
     shim = TransformerShim(MINILM, TransformerConfig())

@@ -7,13 +7,13 @@ import numpy
 import pytest
 import torch
 from small_models import FAMILIES, MODELS, SIZES, by_window, make_model, make_rows, make_window
-from spacy_sbert.architectures.engine import packed_bert as families
-from spacy_sbert.architectures.engine import private_torch
-from spacy_sbert.architectures.tokenization import TokenizedBatch
 from transformers import AlbertConfig, AlbertModel, BertConfig, BertModel, DistilBertModel, MPNetModel
 
+from spacy_sbert.models.engine import packed_bert as families
+from spacy_sbert.models.engine import private_torch
 from spacy_sbert.models.engine.packed_bert import PackedBert, is_packable
 from spacy_sbert.models.engine.packing import lay_out, on_device
+from spacy_sbert.models.tokenization import TokenizedBatch
 
 WITHOUT_TYPES = (MPNetModel, DistilBertModel)
 

@@ -3,8 +3,6 @@
 import numpy
 import pytest
 import torch
-from spacy_sbert.architectures.engine import packed_training
-from spacy_sbert.architectures.tokenization import TokenizedBatch
 from torch.nn import functional
 from transformers import (
     BertConfig,
@@ -19,9 +17,11 @@ from transformers import (
     RobertaModel,
 )
 
+from spacy_sbert.models.engine import packed_training
 from spacy_sbert.models.engine.packed_bert import is_packable, layers_of
 from spacy_sbert.models.engine.packing import PLACES_APART
 from spacy_sbert.models.engine.training import plain_forward
+from spacy_sbert.models.tokenization import TokenizedBatch
 
 SIZES = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
 BERT = {**SIZES, "intermediate_size": 24, "max_position_embeddings": 210}

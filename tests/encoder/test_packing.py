@@ -4,9 +4,8 @@ import math
 
 import numpy
 import pytest
-from spacy_sbert.architectures.engine.packing import PLACES_APART, WIDTHS_APART, packed_batches, places_for
 
-from spacy_sbert.models.engine.packing import pack
+from spacy_sbert.models.engine.packing import PLACES_APART, WIDTHS_APART, pack, packed_batches, places_for
 
 
 def sentence_lengths(n=1000, seed=0):

@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from spacy_sbert.architectures.engine import private_torch
+
+from spacy_sbert.models.engine import private_torch
 
 
 @pytest.mark.parametrize("activation", [None, *private_torch.ACTIVATIONS])

@@ -10,7 +10,7 @@ import pytest
 import spacy
 from pipelines import MINILM
 
-from spacy_sbert.architectures import hub as module
+from spacy_sbert.models import hub as module
 from spacy_sbert.models.hub import PACKAGES, resolve
 from spacy_sbert.models.sbert_config import read_settings, transformer_folder
 

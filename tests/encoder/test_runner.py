@@ -5,8 +5,6 @@ import math
 import numpy
 import pytest
 import torch
-from spacy_sbert.architectures.engine.backends import HFBackend
-from spacy_sbert.architectures.tokenization import TokenizedBatch
 from transformers import (
     BertConfig,
     BertModel,
@@ -22,10 +20,12 @@ from transformers import (
     RobertaModel,
 )
 
+from spacy_sbert.models.engine.backends import HFBackend
 from spacy_sbert.models.engine.concurrency import parallel_map
 from spacy_sbert.models.engine.packed_bert import PackedBert
 from spacy_sbert.models.engine.packing import WIDTHS_APART
 from spacy_sbert.models.engine.runner import run
+from spacy_sbert.models.tokenization import TokenizedBatch
 
 SIZES = {
     "vocab_size": 50,

@@ -6,7 +6,6 @@ import spacy
 from gradients import finite_differences, relative_error
 from pipelines import TOKENS, make_example
 from spacy.tokens import Doc
-from spacy_sbert.architectures.tok2vec_encoder import Tok2VecEncoder
 from thinc.api import Model, fix_random_seed
 from thinc.types import Ragged
 
@@ -14,6 +13,7 @@ from spacy_sbert.models.pooling import POOLING, make_pooling
 from spacy_sbert.models.sentence_encoder import sentence_encoder
 from spacy_sbert.models.sentence_pooling import SentencePooling
 from spacy_sbert.models.spans import sentence_spans
+from spacy_sbert.models.tok2vec_encoder import Tok2VecEncoder
 
 TEXT = "He can't go. \n The cat sat on the mat. Food."
 ARCHITECTURE = "spacy-sbert.Tok2VecSentenceEncoder.v1"

@@ -7,11 +7,11 @@ import numpy
 import pytest
 import spacy
 import srsly
-from spacy_sbert.architectures.options import TransformerConfig
-from spacy_sbert.architectures.transformer import SpanTransformer
 from transformers import BertTokenizer
 
+from spacy_sbert.models.options import TransformerConfig
 from spacy_sbert.models.shim import SETTINGS_FILE, TransformerShim
+from spacy_sbert.models.transformer import SpanTransformer
 
 TEXTS = ["A man is eating food. He cannot go.", "", "The cat sat on the mat.", "dog"]
 

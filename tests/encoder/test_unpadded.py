@@ -13,7 +13,7 @@ from spacy_sbert.models.spacy_transformers import is_installed
 if is_installed():
     from spacy_transformers.data_classes import TransformerData
 
-    from spacy_sbert.architectures import shared_batch as unpadded
+    from spacy_sbert.models import shared_batch as unpadded
 
 pytestmark = pytest.mark.spacy_transformers
 

@@ -11,7 +11,7 @@ from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
-from spacy_sbert.architectures import static_embedding as wordpiece_table
+from spacy_sbert.models import static_embedding as wordpiece_table
 from spacy_sbert.models.fingerprint import pipeline_digest
 from spacy_sbert.models.pooling import POOLING
 from spacy_sbert.search import identify

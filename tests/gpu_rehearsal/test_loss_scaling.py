@@ -8,11 +8,11 @@ import numpy
 import pytest
 import torch
 from pipelines import HOLDER, PAIRS, TRANSFORMERS, gradients, weights
-from spacy_sbert.architectures.engine import training as forward
-from spacy_sbert.architectures.options import TransformerConfig
 from thinc.api import Optimizer, PyTorchGradScaler, fix_random_seed
 from transformers import AutoTokenizer
 
+from spacy_sbert.models.engine import training as forward
+from spacy_sbert.models.options import TransformerConfig
 from spacy_sbert.models.shim import TransformerShim
 
 RATE, EPS, B1, B2, MAX_NORM = 0.01, 0.01, 0.9, 0.999, 0.25  # an eps by which the length of a gradient shows

@@ -8,12 +8,6 @@ import numpy
 import pytest
 import torch
 from gpu_rehearsal.strict_meta import META, StrictCalls, strict_gpu
-from spacy_sbert.architectures.engine import packed_training as cpu_training
-from spacy_sbert.architectures.engine import runner
-from spacy_sbert.architectures.engine import training as forward
-from spacy_sbert.architectures.engine import training as fused_adam
-from spacy_sbert.architectures.span_batch import TokenEmbeddings
-from spacy_sbert.architectures.tokenization import TokenizedBatch
 from thinc.api import Adam
 from transformers import (
     BertConfig,
@@ -29,13 +23,19 @@ from transformers import (
 )
 
 import spacy_sbert
+from spacy_sbert.models.engine import packed_training as cpu_training
+from spacy_sbert.models.engine import runner
+from spacy_sbert.models.engine import training as forward
+from spacy_sbert.models.engine import training as fused_adam
 from spacy_sbert.models.engine.packed_bert import PackedBert, is_packable
 from spacy_sbert.models.engine.training import cached_forward, plain_forward
 from spacy_sbert.models.spacy_transformers import is_installed
+from spacy_sbert.models.span_batch import TokenEmbeddings
+from spacy_sbert.models.tokenization import TokenizedBatch
 from spacy_sbert.reranker.shim import ClassifierShim
 
 if is_installed():
-    from spacy_sbert.architectures import shared_batch as padded
+    from spacy_sbert.models import shared_batch as padded
 
 SIZES = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
 BERT = {**SIZES, "intermediate_size": 24, "max_position_embeddings": 210}

@@ -3,20 +3,21 @@
 import numpy
 import pytest
 from gradients import finite_differences, relative_error
-from spacy_sbert.architectures.encoded_docs import EncodeSettings
-from spacy_sbert.architectures.sbert_config import SentenceTransformersConfig
 from thinc.api import Model
 from thinc.types import Ragged
 from transformers.file_utils import ModelOutput
 
+from spacy_sbert.models.encoded_docs import EncodeSettings
 from spacy_sbert.models.pooling import POOLING
+from spacy_sbert.models.sbert_config import SentenceTransformersConfig
 from spacy_sbert.models.sentence_encoder import listening_encoder, predict
 from spacy_sbert.models.sentence_pooling import SentencePooling
 from spacy_sbert.models.spacy_transformers import is_installed
 
 if is_installed():
-    from spacy_sbert.architectures.shared_batch import PaddedBatch
     from spacy_transformers.data_classes import TransformerData
+
+    from spacy_sbert.models.shared_batch import PaddedBatch
 
 pytestmark = pytest.mark.spacy_transformers
 
