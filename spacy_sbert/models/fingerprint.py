@@ -18,9 +18,9 @@ from thinc.util import get_array_module, to_numpy
 
 from ..files.serialization import digest_of_stream
 from .curated_listener import upstream_name
-from .engine.private_torch import version_of
 from .listener import SentenceListener
 from .options import INT8
+from .private import version_of
 from .sentence_pooling import SentencePooling
 from .tokenization import lower_case
 from .transformer import SpanTransformer, is_transformer, load
@@ -90,7 +90,8 @@ def _token_parts(tokenizer: Tokenizer | None) -> Iterator[bytes]:
 
 def pipeline_digest(nlp: Language) -> str:
     """The SHA-256 of all that the vectors of a pipeline's Docs depend on but texts and arithmetic: its tokenizer,
-    static vectors and enabled components, with their settings, precisions and the versions of their packages."""
+    static vectors and enabled components, with their settings, precisions and the versions of their packages.
+    """
     return digest_of_stream(_pipeline_parts(nlp))
 
 

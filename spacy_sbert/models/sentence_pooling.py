@@ -114,7 +114,8 @@ class SentencePooling(ConfiguredModel[EncodedSpans, PooledRows]):
 
     def pool(self, part: TokenEmbeddings, n_lead: int, is_train: bool) -> tuple[Floats2d, Callable[[Array], Array]]:
         """Pool each window, its first n_lead wordpieces left out, or each stretch of text, which has no special tokens
-        of its own; the callback returns the gradient of the values."""
+        of its own; the callback returns the gradient of the values.
+        """
         layer = stretch_pooling(self.pooling_name) if part.is_stretch else self.layers[0]
         values, lengths = part.values, part.lengths
         if not len(lengths):

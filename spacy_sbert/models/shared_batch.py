@@ -158,7 +158,7 @@ class SharedBatch:
 def split(
     batch: PaddedBatch, output: ModelOutput, align: Ragged, windows: list[int], tokens: list[int]
 ) -> list[TransformerData]:
-    """What each Doc gets of a padded batch; windows, tokens (list[int]): see SharedBatch."""
+    """Return what each Doc gets of a padded batch; windows, tokens (list[int]): see SharedBatch."""
     arrays = {key: _to_arrays(value) for key, value in output.items() if _doc_has_rows(value)}
     row_width = batch.input_ids.shape[1]
     pieces = numpy.append(0, numpy.cumsum(numpy.asarray(align.lengths)))[tokens].tolist()
@@ -176,7 +176,7 @@ def split(
 def pad_states(
     wordpieces: TokenizedBatch, parts: Iterable[TokenEmbeddings], width: int, device: torch.device
 ) -> tuple[torch.Tensor, Callable[[torch.Tensor], list[Array]]]:
-    """The states of windows in a padded batch, and from its gradient to those of the values.
+    """Return the states of windows in a padded batch, and from its gradient to those of the values.
 
     width (int): of the states.
     RETURNS (float32 (windows, wordpieces, width), Callable): a row a window, zeros at padding.
@@ -321,7 +321,7 @@ class _Heard:
 def spans_from_transformer_data(
     datas: list[TransformerData], docs: Sequence[Doc] | None, backprop: Backprop
 ) -> EncodedSpans:
-    """The rows of Docs as a transformer encoded them, and its states without padding.
+    """Return the rows of Docs as a transformer encoded them, and its states without padding.
 
     datas: of each Doc, from whatever batch, padded.
     docs: the Docs, if what other Spans and Tokens need is to be known.
@@ -337,7 +337,7 @@ def spans_from_transformer_data(
     firsts = borders_of(len(doc.lengths) for doc in heard)
     parts = [chunk for own in kinds for chunk in minibatch(own, CHUNK)]
 
-    def backprop_states(d_values: list[Array]) -> Any:
+    def backprop_states(d_values: list[Array]) -> object:
         d_datas: dict[int, TransformerData] = {}
         for own, d_part in zip(parts, d_values, strict=True):
             borders = pairwise(borders_of(int(heard[i].lengths.sum()) for i in own))
@@ -374,7 +374,7 @@ def _states_of(docs: list[_Heard], own: list[int], firsts: list[int]) -> TokenEm
 
 
 def _padded(data: TransformerData, doc: _Heard, d_own: Array) -> TransformerData:
-    """The gradient of a Doc's states, in the shape and dtype that the transformer gave them."""
+    """Return the gradient of a Doc's states, in the shape and dtype that the transformer gave them."""
     given = data.model_output["last_hidden_state"]
     places = _all_places(data) if doc.places is None else doc.places
     d_states = get_array_module(given).zeros_like(given)
@@ -409,13 +409,13 @@ def _has_rows(data: TransformerData) -> bool:
 
 
 def _heard(data: TransformerData, doc: Doc | None) -> _Heard:
-    """The rows of a Doc, as its encoder recorded them, or else as the alignment of tokens and wordpieces shows them."""
+    """Return the rows of a Doc as its encoder recorded them, or else as the alignment shows them."""
     found = _as_encoded(data.shared, data.number) if isinstance(data, UnpaddedDoc) and not data.is_padded else None
     return found or _read_padded(data, doc)
 
 
 def _as_encoded(shared: SharedBatch, number: int) -> _Heard | None:
-    """The rows of a Doc without padding; None if they overlap, see _recorded_rows."""
+    """Return the rows of a Doc without padding; None if they overlap, see _recorded_rows."""
     encoded = shared.encoded
     own, windows = (slice(*of[number : number + 2]) for of in (encoded.borders, encoded.window_borders))
     rows = encoded.rows.part(own, windows)
@@ -454,7 +454,7 @@ def _values(data: TransformerData, places: numpy.ndarray) -> list[Array]:
 
 
 def _flat_align(data: TransformerData, places: numpy.ndarray) -> Ragged:
-    """The alignment of tokens to wordpieces counted without padding."""
+    """Return the alignment of tokens to wordpieces counted without padding."""
     padded = to_numpy(data.align.dataXd).reshape(-1)
     return Ragged(numpy.searchsorted(places, padded), to_numpy(data.align.lengths))
 

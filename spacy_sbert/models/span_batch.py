@@ -39,7 +39,7 @@ class TokenEmbeddings:
 
 
 def no_gradient(d_values: list[Array]) -> None:
-    """The backprop of states that nothing is learned from."""
+    """Return the backprop of states that nothing is learned from."""
 
 
 def in_places(values: Array, places: numpy.ndarray) -> tuple[Array, Callable[[Array], Array]]:
@@ -291,7 +291,7 @@ class SpanEncoder(Protocol):
 def encode_spans(
     tokenizer: BatchTokenizer, spans: list[list[Span]], *, prompt: str, with_pieces: bool, offsets: bool = False
 ) -> tuple[TokenizedBatch, EncodedSpans]:
-    """The wordpieces of the rows of a batch of Docs, and the rows, whose states are still to come.
+    """Return the wordpieces of the rows of a batch of Docs, and the rows, whose states are still to come.
 
     tokenizer (BatchTokenizer): of the encoder.
     spans (list[list[Span]]): the rows of each Doc, in the order of the text; one at least.
@@ -318,7 +318,7 @@ def encode_spans(
 
 
 def batch_texts(wordpieces: TokenizedBatch, settings: SentenceTransformersConfig) -> SpanBatch:
-    """The rows that texts are, without places in a Doc."""
+    """Return the rows that texts are, without places in a Doc."""
     n_text, text_of = wordpieces.n_text, wordpieces.text_of
     has_text = numpy.bincount(text_of, weights=n_text) > 0
     n_cut = numpy.bincount(text_of, weights=wordpieces.n_cut).astype("int64")
@@ -328,7 +328,7 @@ def batch_texts(wordpieces: TokenizedBatch, settings: SentenceTransformersConfig
 def batch_spans(
     spans: list[Span], texts: list[str], wordpieces: TokenizedBatch, settings: SentenceTransformersConfig
 ) -> SpanBatch:
-    """The rows that Spans are; texts (list[str]): theirs."""
+    """Return the rows that Spans are; texts (list[str]): theirs."""
     rows = batch_texts(wordpieces, settings)
     return replace(rows, spans=span_places(spans), characters=row_characters(spans, texts))
 
@@ -351,7 +351,7 @@ def outermost(spans: numpy.ndarray) -> numpy.ndarray:
 
 
 def span_text(span: Span) -> str:
-    """What is tokenised of a row: that of a whole Doc as it was given, whose last space no Span has in its text."""
+    """Return the text of a span; for a whole Doc with its last space, which no Span has in its text."""
     return span.doc.text if len(span) == len(span.doc) else span.text
 
 
@@ -366,8 +366,9 @@ def row_characters(spans: list[Span], texts: list[str]) -> numpy.ndarray:
 
 
 def doc_characters(wordpieces: TokenizedBatch, spans: list[Span]) -> numpy.ndarray | None:
-    """int32 (wordpieces, 2): where each begins and ends in its Doc, nowhere for special tokens; None for a slow
-    tokenizer.
+    """Return the first and last character of each wordpiece in its Doc, int32 (wordpieces, 2).
+
+    Special tokens have none, (0, 0) shifted to the start of their text. None for a slow tokenizer.
     """
     if wordpieces.offsets is None:
         return None
@@ -418,9 +419,7 @@ def read_tokens(
 
 
 def row_doc(span: Span) -> Doc:
-    """The tokens of a row that are not white space as a Doc of their own, so that nothing beside them is read with
-    them; the Doc itself if it is that.
-    """
+    """Return the tokens of a span without white space as a Doc of their own, or the Doc itself if it is that."""
     doc, kept = span.doc, [token for token in span if not token.is_space]
     if len(kept) == len(doc) and not kept[-1].whitespace_:
         return doc
