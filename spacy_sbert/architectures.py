@@ -1,4 +1,7 @@
-"""Architectures that a config can name: sentence encoders, their transformers and listeners."""
+"""Architectures that a config can name: sentence encoders, their transformers and listeners.
+
+Each imports what only it needs when it is built: spaCy imports this module for every pipeline.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -8,14 +11,11 @@ from spacy.util import SimpleFrozenDict, registry
 from thinc.api import Model, chain
 from thinc.types import Floats2d, Ragged
 
-from .models.listener import SentenceListener, TransformerOutput, with_own_listener
 from .models.options import Overflow, Precision, TransformerConfig
 from .models.sentence_encoder import SentenceEncoder, listening_encoder
 from .models.sentence_encoder import sentence_encoder as build_encoder
 from .models.sentence_pooling import SentencePooling
 from .models.spacy_transformers import check_installed, is_a, is_installed
-from .models.static_embedding import StaticEmbedding
-from .models.tok2vec_encoder import Tok2VecEncoder
 from .models.tokenization import Prompts
 from .models.transformer import SpanTransformer
 from .validation import Name, NonNegative, NonNegativeFloat, Width, WidthOrOff, validated
@@ -53,7 +53,7 @@ def sentence_encoder(
     mixed_precision: bool = False,
     grad_scaler_config: dict[str, Any] = NO_SETTINGS,
 ) -> SentenceEncoder:
-    """A sentence encoder with a transformer of its own.
+    """Return a sentence encoder with a transformer of its own.
 
     name (str): any Hugging Face encoder: a folder, or a name that is looked for in the hub's cache, in installed
         packages and on the hub.
@@ -111,8 +111,7 @@ def shared_sentence_encoder(
     truncate_dim: WidthOrOff = 0,
     get_spans: Callable = SENTENCE_SPANS,  # type: ignore[assignment]
 ) -> SentenceEncoder:
-    """A sentence encoder that listens to the pipeline's `transformer` or `curated_transformer`, and adds no forward
-    pass.
+    """Build a sentence encoder that listens to the `transformer` or `curated_transformer` of the pipeline.
 
     A `curated_transformer` reads whole Docs, in strides, and gives no states of special tokens: sentences, and the
     members of a pair, are read in the context of their Doc, a mean is one of the wordpieces of the text, and "cls" is
@@ -128,6 +127,8 @@ def shared_sentence_encoder(
     RAISES (ValueError): for an unknown pooling or normalize, a negative truncate_dim, or a listener that hears more
         layers than the last.
     """
+    from .models.listener import with_own_listener
+
     if is_a(tok2vec, "TransformerModel"):  # a copy, in place of the listener to it
         from spacy_transformers.layers import split_trf_batch
 
@@ -148,7 +149,7 @@ def tok2vec_sentence_encoder(
     dense: Model[Floats2d, Floats2d] | None = None,
     truncate_dim: WidthOrOff = 0,
 ) -> SentenceEncoder:
-    """A sentence encoder over a token-to-vector model of spaCy: its units are tokens, white space left out.
+    """Return a sentence encoder over a token-to-vector model of spaCy: its units are tokens, white space left out.
 
     tok2vec (Model): from Docs to float (tokens, width) each: spacy.Tok2Vec.v2, spacy.HashEmbedCNN.v2 and the like, of
         its own, or a listener: spacy.Tok2VecListener.v1, or to a `curated_transformer` the LastTransformerLayerListener
@@ -160,6 +161,8 @@ def tok2vec_sentence_encoder(
     RETURNS (Model): from Docs to one EncodedDoc each.
     RAISES (ValueError): for an unknown pooling, or a negative truncate_dim.
     """
+    from .models.tok2vec_encoder import Tok2VecEncoder
+
     return build_encoder(Tok2VecEncoder(tok2vec, get_spans), _pooling(pooling, normalize, dense, truncate_dim))
 
 
@@ -175,7 +178,7 @@ def static_sentence_encoder(
     dense: Model[Floats2d, Floats2d] | None = None,
     truncate_dim: WidthOrOff = 0,
 ) -> SentenceEncoder:
-    """A sentence encoder that is a table with a vector for each wordpiece: no transformer, no context, no limit.
+    """Return a sentence encoder that is a table with a vector for each wordpiece: no transformer, no context, no limit.
 
     name (str): a static encoder of sentence-transformers or model2vec, or a transformer, of which the tokenizer alone
         is taken; looked for as spacy-sbert.SentenceEncoder.v1 does. nlp.initialize() draws the table that is missing
@@ -188,12 +191,14 @@ def static_sentence_encoder(
     RETURNS (Model): from Docs to one EncodedDoc each.
     RAISES (ValueError): for an unknown pooling, or a negative truncate_dim.
     """
+    from .models.static_embedding import StaticEmbedding
+
     return build_encoder(StaticEmbedding(name, width, get_spans), _pooling(pooling, normalize, dense, truncate_dim))
 
 
 @registry.architectures("spacy-sbert.SentenceListener.v1")
 @validated
-def sentence_listener(grad_factor: NonNegativeFloat = 1.0, upstream: Name = "*") -> Model[list[Doc], TransformerOutput]:
+def sentence_listener(grad_factor: NonNegativeFloat = 1.0, upstream: Name = "*") -> Model[list[Doc], list[Any]]:
     """Listen to a `transformer` or `curated_transformer` component that stands earlier in the pipeline.
 
     A `transformer` needs spacy-transformers.
@@ -202,8 +207,10 @@ def sentence_listener(grad_factor: NonNegativeFloat = 1.0, upstream: Name = "*")
     upstream (str): the component's name, "*" for any.
     """
     if not is_installed():  # then it can be a curated transformer alone
+        from .models.listener import SentenceListener
+
         return SentenceListener(upstream, grad_factor)
-    from .models.listener import TransformerSentenceListener
+    from .models.shared_transformer import TransformerSentenceListener
 
     return TransformerSentenceListener(upstream, grad_factor)
 
@@ -226,8 +233,9 @@ def transformer_model(
     mixed_precision: bool = False,
     grad_scaler_config: dict[str, Any] = NO_SETTINGS,
 ) -> Model[list[Doc], Any]:
-    """The model of a `transformer` component whose output a sentence encoder can share: a drop-in for
-    spacy-transformers.TransformerModel.v3, with the same output.
+    """Return the model of a `transformer` component whose output a sentence encoder can share.
+
+    It replaces spacy-transformers.TransformerModel.v3, with the same output.
 
     name, overflow, trust_remote_code, precision, gradient_checkpointing, mini_batch_size, frozen, max_grad_norm: see
         spacy-sbert.SentenceEncoder.v1.
@@ -237,7 +245,7 @@ def transformer_model(
     RAISES (ImportError): if spacy-transformers is not installed.
     """
     check_installed("spacy-sbert.TransformerModel.v1")
-    from .models.listener import SharedTransformer
+    from .models.shared_transformer import SharedTransformer
 
     options = TransformerConfig(
         tokenizer_config=tokenizer_config,
@@ -275,8 +283,9 @@ def tok2vec_transformer(
     mixed_precision: bool = False,
     grad_scaler_config: dict[str, Any] = NO_SETTINGS,
 ) -> Model[list[Doc], list[Floats2d]]:
-    """A transformer as the token-to-vector layer of one component: what `nlp.replace_listeners` leaves in a ner or
-    textcat that listened to spacy-sbert.TransformerModel.v1.
+    """Build a transformer as the token-to-vector layer of one component.
+
+    `nlp.replace_listeners` leaves it in a ner or textcat that listened to spacy-sbert.TransformerModel.v1.
 
     pooling (Model): from the wordpieces of each token to its vector.
     grad_factor (float): factor on the gradient that goes to the transformer.
@@ -286,7 +295,7 @@ def tok2vec_transformer(
     check_installed("spacy-sbert.Tok2VecTransformer.v1")
     from spacy_transformers.layers import split_trf_batch, trfs2arrays
 
-    from .models.listener import SharedTransformer
+    from .models.shared_transformer import SharedTransformer
 
     options = TransformerConfig(
         tokenizer_config=tokenizer_config,

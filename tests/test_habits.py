@@ -3,7 +3,6 @@
 import numpy
 import pytest
 import torch
-from spacy_sbert.models.text_encoders import TransformerTextEncoder
 from thinc.api import NumpyOps
 
 from spacy_sbert.models.encode_arguments import check_device

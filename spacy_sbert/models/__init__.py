@@ -1,0 +1,1 @@
+"""Sentence encoders: from texts and Docs to vectors."""

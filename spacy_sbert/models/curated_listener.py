@@ -60,7 +60,7 @@ class ListenerState:
 
 
 def listener_attrs(upstream_name: str) -> dict[str, object]:
-    """What makes a layer one that it speaks to."""
+    """Return what makes a layer one that it speaks to."""
     attrs: dict[str, object] = {SENTINEL: True, UPSTREAM_NAME: upstream_name, STATE: ListenerState()}
     return attrs | {READS_DOCS: True, ALL_LAYERS: False}
 
@@ -72,7 +72,7 @@ def is_curated(model: object) -> TypeGuard[Model]:
 
 
 def upstream_name(layer: Model) -> str | None:
-    """The component that a layer of whatever package hears, "*" for any; None if it hears none (any more)."""
+    """Return the component that a layer of whatever package hears, "*" for any; None if it hears none (any more)."""
     if UPSTREAM_NAME in layer.attrs:
         return layer.attrs[UPSTREAM_NAME] if SENTINEL in layer.attrs else None
     return getattr(layer, "upstream_name", None)
@@ -90,7 +90,7 @@ def initialize(layer: Model, docs: list[Doc] | None) -> None:
 
 
 def output_of(doc: Doc) -> object:
-    """What a transformer left on a Doc. RAISES (ValueError): if there is none."""
+    """Return what a transformer left on a Doc. RAISES (ValueError): if there is none."""
     data = doc._.get("trf_data") if doc.has_extension("trf_data") else None
     if data is None:
         raise ValueError(
@@ -103,7 +103,7 @@ def output_of(doc: Doc) -> object:
 
 
 def pieces_of(doc: Doc) -> Ragged:
-    """The wordpieces of a Doc, float (wordpieces, width), in stretches of a token: the last layer of a curated one.
+    """Return the wordpieces of a Doc from the last layer, float (wordpieces, width), grouped by token.
 
     RAISES (ValueError): if there are none.
     """
@@ -125,7 +125,7 @@ def annotate(model: Model, docs: list[Doc]) -> None:
         for doc, states in zip(docs, model.predict(docs), strict=True):
             doc.tensor = states
         return
-    from spacy_curated_transformers.models.output import DocTransformerOutput
+    from spacy_curated_transformers.models.output import DocTransformerOutput  # noqa: PLC0415 (an optional extra)
 
     if not Doc.has_extension("trf_data"):  # in a process that has no such component
         Doc.set_extension("trf_data", default=None)
@@ -137,7 +137,7 @@ def annotate(model: Model, docs: list[Doc]) -> None:
 def read_pieces(
     docs: list[Doc], spans: list[list[Span]], heard: list[Ragged], backprop: PiecesBackprop, *, with_pieces: bool
 ) -> EncodedSpans:
-    """The rows of Docs in wordpieces that were encoded in the context of the whole Doc.
+    """Return the rows of Docs in wordpieces that were encoded in the context of the whole Doc.
 
     There are no special tokens among them, nor any of white space.
 
@@ -172,9 +172,9 @@ def _rows_of_pieces(
 
     counts: int64 (tokens,), the wordpieces of each token of all Docs.
     """
-    tokens = read_tokens(docs, spans, with_pieces=with_pieces)
-    own, of_tokens = counts[tokens.places], tokens.batch
-    places = ragged_arange((numpy.cumsum(counts) - counts)[tokens.places], own)
+    _, token_places, of_tokens = read_tokens(docs, spans, with_pieces=with_pieces)
+    own = counts[token_places]
+    places = ragged_arange((numpy.cumsum(counts) - counts)[token_places], own)
     row_of = numpy.repeat(numpy.arange(len(of_tokens.lengths)), of_tokens.lengths)
     lengths = numpy.bincount(row_of, weights=own, minlength=len(of_tokens.lengths)).astype("int64")
     rows = replace(of_tokens.rows, window_weights=lengths, has_text=lengths > 0)

@@ -17,7 +17,7 @@ from thinc.api import Model
 from thinc.util import get_array_module, to_numpy
 
 from .curated_listener import upstream_name
-from .engine.private_torch import version_of
+from .private import version_of
 from .sentence_pooling import SentencePooling
 from .span_batch import Array
 from .tokenization import lower_case

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeAlias
 
 import numpy
 from spacy.util import registry
@@ -13,7 +13,9 @@ from thinc.util import get_array_module
 from ..errors import Errors
 from ..similarity import scaled_norms
 from ..validation import Width, check_weights, validated
+from .private import forward_settings
 
+Array: TypeAlias = Any  # of NumPy or CuPy
 GRADIENT_BITS = 8  # that dy has to spare: a gradient up to 2^8 does not overflow
 
 
@@ -70,7 +72,7 @@ def _truncate(
     return model.ops.xp.ascontiguousarray(X[:, :width]), backprop
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(-x)), and exp(x), which is the same, where exp(-x) is beyond all numbers.
 
     x (float array, NumPy or CuPy).
@@ -123,8 +125,8 @@ def Dense(nI: Width, nO: Width, activation: str = "tanh", bias: bool = True) -> 
 
 
 def activation_of(layer: Model[Vectors, Vectors]) -> str:
-    """The activation of a dense layer."""
-    return cast(Any, layer._func).keywords["activation"]  # no attr: those are saved, and would win over the config
+    """Return the activation of a dense layer."""
+    return str(forward_settings(layer)["activation"])
 
 
 def _dense(

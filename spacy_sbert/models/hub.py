@@ -15,6 +15,7 @@ from spacy.language import Language
 
 from ..errors import Errors, Warnings
 from ..files.serialization import file_digest
+from .private import saved_components
 from .sbert_config import static_module, transformer_folder
 
 ORGANIZATION = "sentence-transformers"
@@ -22,14 +23,18 @@ CACHED = "models--"  # how the folder of an encoder in the hub's cache begins
 
 
 def full_names(name: str) -> tuple[str, ...]:
-    """The names on the hub that a name may stand for, of which the first that is found is meant: itself, and of one
-    without an organization that of sentence-transformers."""
+    """Return the names on the hub that a name may mean; the first that is found counts.
+
+    These are the name itself and, if it has no organization, that of sentence-transformers.
+    """
     return (name, f"{ORGANIZATION}/{name}") if name and "/" not in name else (name,)
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like one that was not found, None if none is. Capitals are alike, and a name without
-    an organization is compared without."""
+    """Return the known name that is most like one that was not found, None if none is.
+
+    Case is ignored, and a name without an organization is compared without.
+    """
     names = {(one if "/" in name else one.rpartition("/")[2]).lower(): one for one in known}
     return next((names[found] for found in get_close_matches(name.lower(), names, n=1, cutoff=0.75)), None)
 
@@ -79,7 +84,7 @@ def resolve(name: str) -> Path:
 
 
 def find_local(name: str) -> Path | None:
-    """The same without the hub: None if the encoder is not on this machine."""
+    """Return the same without the hub: None if the encoder is not on this machine."""
     if name and Path(name).is_dir():
         return check_folder(Path(name))
     return next((folder for one in full_names(name) if (folder := _in_cache(one) or _in_package(one))), None)
@@ -90,7 +95,7 @@ def warn_if_missing(nlp: Language, pipe: str, name: str) -> None:
 
     nlp (Language): the pipeline, which does not have the pipe yet. pipe (str), name (str): of the pipe and the encoder.
     """
-    is_saved = pipe in nlp._meta.get("components", ())  # of meta.json, which spacy.load reads first
+    is_saved = pipe in saved_components(nlp)
     reason = None if is_saved else _why_missing(name)
     if reason is not None:
         near = nearest_name(name, known_names())
@@ -127,8 +132,10 @@ def _why_missing(name: str) -> str | None:
 
 
 def check_folder(folder: Path) -> Path:
-    """The folder itself, if config.json and weights are in it (or in the part that modules.json points to); that of a
-    static encoder is checked when it is read."""
+    """Check that config.json and weights are in a folder, or in the part that modules.json points to, and return it.
+
+    A static encoder is checked when it is read.
+    """
     if static_module(folder) is not None:
         return folder
     inner = transformer_folder(folder)
@@ -144,7 +151,10 @@ def check_folder(folder: Path) -> Path:
 
 
 def check_safetensors(file: Path) -> None:
-    """RAISES (ValueError): if a file of weights is damaged or not whole, as far as its header tells."""
+    """Check the header of a file of weights.
+
+    RAISES (ValueError): if it is damaged or incomplete.
+    """
     try:
         with safe_open(file, framework="numpy"):
             pass

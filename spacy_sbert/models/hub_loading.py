@@ -22,6 +22,7 @@ from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
     PretrainedConfig,
+    PreTrainedModel,
 )
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
@@ -81,7 +82,7 @@ class Source:
 
 
 def load_config(source: Source) -> PretrainedConfig:
-    """The config of the transformer.
+    """Return the config of the transformer.
 
     RAISES (ValueError): if it is damaged, of a type or a class that does not fit, or a setting is unknown.
     """
@@ -113,7 +114,7 @@ def load_config(source: Source) -> PretrainedConfig:
 
 
 def load_tokenizer(source: Source) -> Tokenizer:
-    """The tokenizer.
+    """Return the tokenizer.
 
     RAISES (ValueError): if one of its files is damaged, or a setting is unknown or of a type that does not fit.
     """
@@ -150,7 +151,7 @@ def _tokenizer_of(source: Source, settings: Mapping[str, Any]) -> Tokenizer:
 
 
 def _attempt(work: Callable[[], T]) -> tuple[T | None, BaseException | None]:
-    """What work gives, or its error, whatever that is; a panic in Rust is not an Exception."""
+    """Return what work gives, or its error, whatever that is; a panic in Rust is not an Exception."""
     try:
         return work(), None
     except BaseException as error:
@@ -160,7 +161,10 @@ def _attempt(work: Callable[[], T]) -> tuple[T | None, BaseException | None]:
 
 
 def _name_tokenizer_file(source: Source) -> None:
-    """RAISES (ValueError): naming what cannot be read of a tokenizer, if it can be told."""
+    """Find the file of a tokenizer that cannot be read.
+
+    RAISES (ValueError): naming the file, if it is found.
+    """
     raw = read_object(source.folder / "tokenizer_config.json")
     kind = getattr(transformers, str(raw.get("tokenizer_class")), None)
     if isinstance(kind, type):
@@ -174,7 +178,10 @@ def _name_tokenizer_file(source: Source) -> None:
 
 
 def _check_flags(source: Source, raw: Mapping[str, object], kind: type) -> None:
-    """RAISES (ValueError): if what is true or false by default is something else."""
+    """Check that settings whose default is true or false are one of them.
+
+    RAISES (ValueError): if one is something else.
+    """
     for key, default in _parameters(kind).items():
         for given, error in _given(source, raw, key) if isinstance(default, bool) else ():
             if not isinstance(given, bool):
@@ -182,7 +189,7 @@ def _check_flags(source: Source, raw: Mapping[str, object], kind: type) -> None:
 
 
 def _given(source: Source, raw: Mapping[str, object], key: str) -> Iterator[tuple[Any, Callable[[str], ValueError]]]:
-    """The values of a key, of tokenizer_config.json and of the setting, each with its error."""
+    """Return the values of a key, of tokenizer_config.json and of the setting, each with its error."""
     if key in raw:
         yield raw[key], partial(unexpected, source.folder / "tokenizer_config.json", key, raw[key])
     if key in source.tokenizer_config:
@@ -205,7 +212,7 @@ def check_vocabulary(source: Source, tokenizer: Tokenizer, model: Network) -> No
 def load_weights(
     source: Source, auto_class: AutoClass, config: PretrainedConfig
 ) -> tuple[Network, dict[str, list[str]]]:
-    """A model, and what Transformers says of its loading.
+    """Return a model, and what Transformers says of its loading.
 
     auto_class: one of CLASSES. config: see load_config.
     RAISES (ValueError): if the weights are damaged, or their shapes are not those that config.json says.
@@ -220,8 +227,8 @@ def load_weights(
     return found
 
 
-def own_class(auto_class: AutoClass, config: PretrainedConfig) -> Any:
-    """The class of Transformers that an Auto class loads for a config; None where that is not plain.
+def own_class(auto_class: AutoClass, config: PretrainedConfig) -> type[PreTrainedModel] | None:
+    """Return the class of Transformers that an Auto class loads for a config; None where that is not plain.
 
     The Auto class finds it, too, but imports the configs of all models that it knows first.
     """
@@ -250,7 +257,7 @@ def try_once(source: Source, model: Network, tokenizer: Tokenizer, texts: Sequen
 
 
 def room_for_text(source: Source, tokenizer: Tokenizer, limit: int | None) -> int | None:
-    """A limit on wordpieces, folder's or position limit, that leaves room beside the special tokens.
+    """Return a limit on wordpieces, folder's or position limit, that leaves room beside the special tokens.
 
     RAISES (ValueError): if it does not.
     """
@@ -265,7 +272,7 @@ def room_for_text(source: Source, tokenizer: Tokenizer, limit: int | None) -> in
 
 
 def model_max_length(tokenizer: Tokenizer) -> int | None:
-    """The limit that the tokenizer knows; None if it knows none, which some say as 1e30."""
+    """Return the limit that the tokenizer knows; None if it knows none, which some say as 1e30."""
     given = tokenizer.model_max_length
     return int(given) if given < NO_LIMIT else None
 
@@ -282,7 +289,7 @@ def position_limit(transformer: Network) -> int | None:
 
 
 def _parameters(kind: type) -> dict[str, Any]:
-    """The arguments that a tokenizer's classes name, slow and fast, and their defaults."""
+    """Return the arguments that a tokenizer's classes name, slow and fast, and their defaults."""
     others = [getattr(kind, "slow_tokenizer_class", None), getattr(transformers, f"{kind.__name__}Fast", None)]
     classes = chain.from_iterable(one.__mro__ for one in (kind, *others) if isinstance(one, type))
     makers = [vars(one)["__init__"] for one in classes if one is not object and "__init__" in vars(one)]
@@ -313,7 +320,7 @@ def _unfit(source: Source, reason: str) -> ValueError:
 
 
 def _told(error: BaseException) -> str:
-    """What an exception says, in one line that is not too long."""
+    """Return what an exception says, in one line that is not too long."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
 
 
@@ -321,7 +328,7 @@ def _told(error: BaseException) -> str:
 BUFFERS = ("position_ids", "token_type_ids", "inv_freq", "masked_bias", ".attn.bias", "relative_position_index")
 
 
-def check_architecture(model: Any, config: Any, folder: Path) -> None:
+def check_architecture(model: Network, config: PretrainedConfig, folder: Path) -> None:
     """Whether config.json names a class of the encoder's own family, such as BertForMaskedLM where BertModel is loaded.
 
     model: of Hugging Face. config: as config.json says it. folder (Path): of the encoder.
@@ -343,7 +350,7 @@ def check_architecture(model: Any, config: Any, folder: Path) -> None:
             )
 
 
-def check_weights(model: Any, loading: Mapping[str, Any], folder: Path, *, head: bool, cut: bool) -> None:
+def check_weights(model: Network, loading: Mapping[str, Any], folder: Path, *, head: bool, cut: bool) -> None:
     """Compare the names of the weights in a folder with those that the model has.
 
     A pooler without weights is removed. A head that the model does not have, or whose classifier is still to be

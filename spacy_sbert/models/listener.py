@@ -1,17 +1,12 @@
-"""Listeners of a shared transformer, and the transformer that shares."""
+"""Listeners of a shared transformer."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
-import torch
 from spacy.tokens import Doc
 from spacy.util import replace_model_node
-from spacy_transformers.data_classes import FullTransformerBatch, WordpieceBatch
-from spacy_transformers.layers import TransformerModel, split_trf_batch
-from spacy_transformers.layers.listener import TransformerListener
-from thinc.api import Model, chain, xp2torch
-from thinc.types import Floats2d, Ragged
-from transformers.modeling_outputs import BaseModelOutputWithPooling
+from thinc.api import Model
+from thinc.types import Ragged
 
 from ..validation import ConfiguredModel
 from .curated_listener import (
@@ -26,12 +21,7 @@ from .curated_listener import (
     pieces_of,
 )
 from .engine.concurrency import prepare_forks
-from .engine.packed_bert import is_packable
-from .options import TransformerConfig
-from .shared_batch import PaddedOutput, Unpadded, UnpaddedBatch, pad_states, read_shared
 from .spacy_transformers import is_a
-from .spans import SpanGetter
-from .transformer import SpanTransformer, load
 
 # Of each Doc: a TransformerData of spacy-transformers, or the wordpieces of a curated transformer, a Ragged
 TransformerOutput: TypeAlias = list[Any]
@@ -59,7 +49,7 @@ class SentenceListener(ConfiguredModel, Model):
         prepare_forks()
 
     def get_dim(self, name: str) -> int:
-        """The width, None if nobody knows it yet: a copy of a curated transformer that is built around it asks."""
+        """Return the width, None if it is unknown, as for the copy of a curated transformer that is built around it."""
         return super().get_dim(name) if self.has_dim(name) else None  # type: ignore[return-value]
 
     @classmethod
@@ -118,14 +108,15 @@ def _listener_forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[Tr
     return outputs, backprop
 
 
-def _output_of(doc: Doc) -> Any:
+def _output_of(doc: Doc) -> object:
     data = output_of(doc)
     return data if is_a(data, "TransformerData") else pieces_of(doc)
 
 
 def with_own_listener(model: Model) -> Model:
-    """The same with a SentenceListener in place of a spacy-curated-transformers.LastTransformerLayerListener, whose
-    pooling of wordpieces to tokens is left out: a sentence is pooled of wordpieces.
+    """Replace the listener of spacy-curated-transformers in a model by a SentenceListener.
+
+    Its pooling of wordpieces to tokens is left out: a sentence is pooled from wordpieces.
 
     model (Model): a listener, or what holds one in it.
     RAISES (ValueError): for a listener that hears more layers than the last.
@@ -150,75 +141,3 @@ def with_own_listener(model: Model) -> Model:
             return own
         replace_model_node(model, node, own)
     return model
-
-
-class SharedTransformer(SpanTransformer, TransformerModel):
-    """A drop-in for the TransformerModel of spacy-transformers: several components listen to it.
-
-    name, get_spans, options: see SpanTransformer.
-    """
-
-    def __init__(self, name: str, get_spans: SpanGetter, options: TransformerConfig):
-        SpanTransformer.__init__(self, name, get_spans, options)
-        self._func = _shared_forward
-        self.attrs.update(replace_listener=replace_listener, replace_listener_cfg=replace_listener_cfg)
-
-
-class TransformerSentenceListener(SentenceListener, TransformerListener):
-    """A SentenceListener that a `transformer` component recognizes."""
-
-
-def replace_listener(model: Model) -> Model:
-    """A copy of the transformer, split by Doc, as listeners return it."""
-    return chain(model, split_trf_batch())
-
-
-def replace_listener_cfg(transformer_cfg: dict[str, Any], listener_cfg: dict[str, Any]) -> dict[str, Any]:
-    """The config of what stands where the listener stood, so that a saved pipeline is built the same.
-
-    A sentence encoder takes the transformer's own config; a token-level component (ner, textcat), whose listener pools
-    wordpieces to tokens, spacy-sbert.Tok2VecTransformer.v1.
-    """
-    config = dict(transformer_cfg)
-    if "TransformerListener" in listener_cfg.get("@architectures", ""):
-        config["@architectures"] = "spacy-sbert.Tok2VecTransformer.v1"
-        config["pooling"] = listener_cfg["pooling"]
-        config["grad_factor"] = listener_cfg.get("grad_factor", 1.0)
-    return config
-
-
-def _shared_forward(model: Model, docs: list[Doc], is_train: bool) -> tuple[FullTransformerBatch, Callable]:
-    """For the component `transformer`, to which others listen: padded, as they expect."""
-    encoder = cast(SpanTransformer, model)
-    shim = load(encoder)
-    spans = model.attrs["get_spans"](docs)
-    if not any(spans):
-        return FullTransformerBatch.empty(len(docs)), lambda d_output: docs
-    nested, shared = read_shared(encoder.wordpiece_tokenizer, spans, encoder.prompt())
-    if not is_train and is_packable(shim.network):
-        with encoder.states(shared.wordpieces, False) as (states, _):
-            pooler = getattr(shim.network, "pooler", None)
-            unpadded = Unpadded(encoder.wordpiece_tokenizer, shared, list(states), shim.device, pooler)
-        return UnpaddedBatch(nested, unpadded), lambda d_output: docs
-    batch, align = shared.padded(encoder.wordpiece_tokenizer)
-    if not is_train:
-        with_types = shared.wordpieces.type_ids is not None  # some models take none, and zeros mean the same
-        output = shim.whole_output(_hugging_face_inputs(batch, shim.device, with_types=with_types))
-        return PaddedOutput(spans=nested, wordpieces=batch, model_output=output, align=align), lambda d_output: docs
-    with encoder.states(shared.wordpieces, True) as (states, backprop_states):
-        padded, backprop_padded = pad_states(shared.wordpieces, states, encoder.get_dim("nO"), shim.device)
-    output = BaseModelOutputWithPooling(last_hidden_state=cast(torch.FloatTensor, padded))
-
-    def backprop(d_output: FullTransformerBatch) -> list[Doc]:
-        backprop_states(backprop_padded(next(iter(d_output.model_output.values()))))
-        return docs
-
-    return PaddedOutput(spans=nested, wordpieces=batch, model_output=output, align=align), backprop
-
-
-def _hugging_face_inputs(batch: WordpieceBatch, device: torch.device, *, with_types: bool) -> dict[str, torch.Tensor]:
-    """What a Hugging Face model takes of a padded batch."""
-    inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
-    if with_types and batch.token_type_ids is not None:
-        inputs["token_type_ids"] = batch.token_type_ids
-    return {key: xp2torch(cast(Floats2d, value), device=device) for key, value in inputs.items()}

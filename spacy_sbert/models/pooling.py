@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy
 from thinc.api import Model, Ops
-from thinc.types import Floats2d, Ints1d, Ragged
+from thinc.types import Floats1d, Floats2d, Ints1d, Ragged
 from thinc.util import to_numpy
 
 STRETCH = 16  # as PyTorch adds up, so that pooling rounds as a pooling written in it
@@ -35,8 +35,8 @@ def row_sums(ops: Ops, states: Floats2d, lengths: Ints1d) -> Floats2d:
     return ops.reduce_sum(of_stretches, ops.asarray1i(cast(Any, n_stretches.astype("int32"))))
 
 
-def column(ops: Ops, divisors: Any, like: Floats2d) -> Floats2d:
-    """What the sums of rows are divided by, of their dtype, (rows, 1); 1 where a row has no wordpieces."""
+def column(ops: Ops, divisors: Ints1d | Floats1d, like: Floats2d) -> Floats2d:
+    """Return what the sums of rows are divided by, of their dtype, (rows, 1); 1 where a row has no wordpieces."""
     return ops.xp.maximum(divisors, 1)[:, None].astype(like.dtype)
 
 
@@ -219,7 +219,7 @@ POOLING = {
 
 
 def make_pooling(name: str) -> Pooling:
-    """The pooling of a name.
+    """Return the pooling of a name.
 
     name (str): a name of POOLING, or several joined with "+", such as "cls+mean", whose results are concatenated.
     RAISES (ValueError): for an unknown name.
@@ -234,8 +234,9 @@ def make_pooling(name: str) -> Pooling:
 
 
 def stretch_pooling(name: str) -> Pooling:
-    """The pooling of stretches of text that are not rows, and so have no special tokens of their own: the mean in place
-    of "cls" and "lasttoken", else that of rows.
+    """Return the pooling of parts of a text, which have no special tokens of their own.
+
+    It is the mean in place of "cls" and "lasttoken", else that of whole texts.
 
     name (str): see make_pooling.
     """

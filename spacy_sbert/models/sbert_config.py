@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
+from transformers import PretrainedConfig
 
 from ..errors import Errors
 
@@ -54,7 +55,7 @@ FOREIGN = {
 
 
 def module_kind(given: str) -> str:
-    """The name of a module's class; with its package where that is not sentence_transformers.
+    """Return the name of a module's class; with its package where that is not sentence_transformers.
 
     given (str): its type in modules.json.
     """
@@ -63,7 +64,7 @@ def module_kind(given: str) -> str:
 
 
 def foreign_module(folder: Path, given: str) -> ValueError | None:
-    """The error that a folder has a module of sentence-transformers that has no counterpart here; None for others.
+    """Return the error for a module of sentence-transformers that has no counterpart here; None for others.
 
     given (str): its type in modules.json.
     """
@@ -77,7 +78,7 @@ Unexpected = Callable[[str, Any, str], ValueError]
 MOST_LAYERS = 1000  # no encoder has so many, and to make them would take until memory is full
 
 
-def check_config(values: Mapping[str, Any], config: Any, unexpected: Unexpected) -> None:
+def check_config(values: Mapping[str, Any], config: PretrainedConfig, unexpected: Unexpected) -> None:
     """Compare each value with the default that the config's class has for it.
 
     values (dict): as they were given. config: of Hugging Face. unexpected: from key, value and what was expected to
@@ -97,8 +98,8 @@ def check_config(values: Mapping[str, Any], config: Any, unexpected: Unexpected)
             raise unexpected(key, given, f"at most {MOST_LAYERS}")
 
 
-def _expected(key: str, given: Any, default: Any) -> str | None:
-    """What was expected in place of a value; None if the value may be."""
+def _expected(key: str, given: object, default: object) -> str | None:
+    """Return what was expected in place of a value; None if the value may be."""
     is_number = isinstance(given, int | float) and not isinstance(given, bool)
     if key.endswith("_token_id") or key.startswith("summary_") or default is None or callable(default):
         return None  # these may be null, a number or a list of them
@@ -207,7 +208,7 @@ def read_settings(folder: Path, name: str) -> SentenceTransformersConfig:
 
 
 def read_file(file: Path, kind: type[FileT]) -> FileT:
-    """The object in a JSON file of an encoder's folder as a pydantic model, whose defaults stand for what is missing.
+    """Read a JSON file of an encoder's folder as a pydantic model, with its defaults for what is missing.
 
     RAISES (ValueError): if it holds something else; the description of a field says what is expected.
     """
@@ -220,8 +221,8 @@ def read_file(file: Path, kind: type[FileT]) -> FileT:
         raise unexpected(file, key, content.get(key), str(expected)) from error
 
 
-def unexpected(file: Path, key: str, given: Any, expected: str) -> ValueError:
-    """The error that a value in a file of the encoder's folder is not what is expected."""
+def unexpected(file: Path, key: str, given: object, expected: str) -> ValueError:
+    """Return the error that a value in a file of the encoder's folder is not what is expected."""
     shown = repr(given) if len(repr(given)) <= 60 else f"{repr(given)[:60]}..."
     return ValueError(
         f"The file {file}, a part of the encoder's folder, says {key} = {shown}: expected {expected}. Correct "
@@ -260,8 +261,11 @@ def static_module(folder: Path) -> Path | None:
 
 @dataclass(frozen=True)
 class PoolingSettings:
-    """name: as make_pooling takes it, None where the folder asks for something else. include_prompt: whether the
-    wordpieces of a prompt are pooled, too. width: of the states."""
+    """Settings of a Pooling module.
+
+    name: as make_pooling takes it, None if the folder asks for something else. include_prompt: whether the wordpieces
+    of a prompt are pooled, too. width: of the states.
+    """
 
     name: str | None
     include_prompt: bool = True
@@ -284,7 +288,7 @@ class PoolingConfig(BaseModel):
 
 
 def read_pooling(folder: Path, path: str) -> PoolingSettings | None:
-    """What the config.json of a Pooling module says, None if there is none.
+    """Return what the config.json of a Pooling module says, None if there is none.
 
     folder (Path): of the encoder. path (str): of the module in it.
     """
@@ -301,7 +305,7 @@ def read_pooling(folder: Path, path: str) -> PoolingSettings | None:
 
 
 def read_modules(folder: Path) -> list[dict[str, str]]:
-    """The modules of a sentence encoder, each with its type and its path in the folder; none for a plain encoder.
+    """Return the modules of a sentence encoder, each with its type and path; none for a plain encoder.
 
     RAISES (ValueError): if the file is not of that form.
     """
@@ -316,8 +320,8 @@ def read_modules(folder: Path) -> list[dict[str, str]]:
     return modules
 
 
-def read_json(file: Path, missing: Any) -> Any:
-    """The content of a JSON file; `missing` if there is no such file.
+def read_json(file: Path, missing: Any) -> Any:  # noqa: ANN401 (JSON holds any type)
+    """Return the content of a JSON file; `missing` if there is no such file.
 
     RAISES (ValueError): if it is not JSON.
     """
@@ -330,7 +334,7 @@ def read_json(file: Path, missing: Any) -> Any:
 
 
 def read_object(file: Path) -> dict[str, Any]:
-    """The object in a JSON file; empty if there is no such file.
+    """Return the object in a JSON file; empty if there is no such file.
 
     RAISES (ValueError): if it is not JSON, or not an object.
     """
@@ -342,7 +346,7 @@ def read_object(file: Path) -> dict[str, Any]:
 
 
 def inside(folder: Path, path: str) -> Path:
-    """A part of a folder.
+    """Return a part of a folder.
 
     RAISES (ValueError): if the path leads out of it.
     """

@@ -27,12 +27,12 @@ from .span_batch import (
     TokenAlignment,
     TokenEmbeddings,
     align_wordpieces,
-    batch_spans,
     borders_of,
     doc_characters,
+    encode_spans,
     piece_characters,
     row_characters,
-    row_text,
+    span_text,
 )
 from .tokenization import BatchTokenizer, TokenizedBatch
 
@@ -79,65 +79,86 @@ class PaddedOutput(FullTransformerBatch):
         return split(batch, self.model_output, self.align, borders_of(map(len, self.spans)), tokens)
 
 
-@dataclass
 class SharedBatch:
-    """The rows of a batch of Docs in wordpieces, N in all. No Doc is in it: it may stand on one.
+    """A batch of spans of a shared transformer, N wordpieces in all. It holds no Doc, since Docs hold it.
 
-    rows: of all Docs, one after another. borders: where the rows of each Doc begin, and where the last end;
-    window_borders: the same of the windows, token_borders: of the tokens of Docs with rows.
-    characters: int32 (N, 2), of each wordpiece in its Doc; None for a slow tokenizer.
-    align: of each token the indices of its wordpieces.
+    tokenizer (BatchTokenizer): of the encoder.
+    spans (list[list[Span]]): the spans of each Doc, in the order of the text; not all empty.
+    prompt (str): put before each span.
+
+    wordpieces: the tokens of all windows. encoded: the batch, still without states. nested: the spans of each Doc, one
+    for each of their windows. align: the indices of the wordpieces of each token. token_borders: where the tokens of
+    each Doc begin, and where the last end. characters: int32 (N, 2), of each wordpiece in its Doc; None for a slow
+    tokenizer.
     """
 
-    wordpieces: TokenizedBatch
-    rows: SpanBatch
-    borders: list[int]
-    window_borders: list[int]
-    token_borders: list[int]
-    characters: numpy.ndarray | None
-    align: Ragged
+    def __init__(self, tokenizer: BatchTokenizer, spans: list[list[Span]], prompt: str = ""):
+        flat = [span for doc_spans in spans for span in doc_spans]
+        self.tokenizer = tokenizer
+        self.wordpieces, self.encoded = encode_spans(tokenizer, spans, prompt=prompt, with_pieces=False, offsets=True)
+        doc_of = [number for number, doc_spans in enumerate(spans) for _ in doc_spans]
+        self.align = align_wordpieces(tokenizer, self.wordpieces, flat, doc_of, [span_text(span) for span in flat])
+        self.characters = doc_characters(self.wordpieces, flat)
+        self.token_borders = borders_of(len(doc_spans[0].doc) if doc_spans else 0 for doc_spans in spans)
+        self._states: list[TokenEmbeddings] = []
+        self._device, self._pooled = torch.device("cpu"), None
 
-    def padded(self, tokenizer: BatchTokenizer) -> tuple[PaddedBatch, Ragged]:
-        """The same in a padded batch; tokenizer: that made it."""
+    def nested(self, spans: list[list[Span]]) -> list[list[Span]]:
+        """Return the spans of each Doc, one for each of their windows."""
+        counts = iter(numpy.bincount(self.encoded.rows.row_of, minlength=self.encoded.borders[-1]).tolist())
+        return [[same for span in doc_spans for same in [span] * next(counts)] for doc_spans in spans]
+
+    def padded(self) -> tuple["PaddedBatch", Ragged]:
+        """Return the wordpieces as a padded batch, and the alignment of tokens with it."""
         lengths = self.wordpieces.lengths
         places = ragged_arange(numpy.arange(len(lengths)) * int(lengths.max()), lengths)
         align = Ragged(places[self.align.dataXd].astype("int32"), self.align.lengths)
-        return _pad(tokenizer, self, places), align
+        return _pad(self, places), align
 
+    def keep_states(
+        self, states: Iterable[TokenEmbeddings], device: torch.device, pooler: torch.nn.Module | None
+    ) -> None:
+        """Keep the states of the windows, to be padded when they are read.
 
-def read_shared(
-    tokenizer: BatchTokenizer, spans: list[list[Span]], prompt: str = ""
-) -> tuple[list[list[Span]], SharedBatch]:
-    """Tokenise the rows of a batch of Docs.
+        device (torch.device): of the network; the thread that reads the states may use another by default.
+        pooler (Module): of the network, None if it has none. It reads the first state of each window now: the weights
+            may change before its output is read.
+        """
+        self._states, self._device = list(states), device
+        self._pooled = None if pooler is None else _pool(pooler, self.values, device)
 
-    tokenizer (BatchTokenizer): of the encoder.
-    spans (list[list[Span]]): the rows of each Doc, in the order of the text.
-    prompt (str): what is put before each.
-    RETURNS (list[list[Span]], SharedBatch): the rows once for each of their windows, and their wordpieces.
-    """
-    flat = [span for doc_spans in spans for span in doc_spans]
-    texts = [row_text(span) for span in flat]
-    wordpieces = tokenizer(texts, offsets=True, prompt=prompt)
-    rows = batch_spans(flat, texts, wordpieces, tokenizer.settings)
-    doc_of = [number for number, doc_spans in enumerate(spans) for _ in doc_spans]
-    align = align_wordpieces(tokenizer, wordpieces, flat, doc_of, texts)
-    counts = iter(numpy.bincount(wordpieces.text_of, minlength=len(flat)).tolist())
-    nested = [[same for span in doc_spans for same in [span] * next(counts)] for doc_spans in spans]
-    return nested, SharedBatch(
-        wordpieces,
-        rows,
-        borders=borders_of(map(len, spans)),
-        window_borders=borders_of(map(len, nested)),
-        token_borders=borders_of(len(doc_spans[0].doc) if doc_spans else 0 for doc_spans in spans),
-        characters=doc_characters(wordpieces, flat),
-        align=align,
-    )
+    @cached_property
+    def starts(self) -> list[int]:
+        """The start of each window among all wordpieces, and the end of the last."""
+        return borders_of(self.wordpieces.lengths.tolist())
+
+    @cached_property
+    def values(self) -> list[Array]:
+        """The states of each window, float32 (wordpieces, width)."""
+        values: list[Array] = [None] * len(self.wordpieces.lengths)
+        for part in self._states:
+            borders = pairwise(borders_of(part.lengths.tolist()))
+            for window, (start, end) in zip(part.windows.tolist(), borders, strict=True):
+                values[window] = part.values[start:end]
+        return values
+
+    @cached_property
+    def output(self) -> tuple["PaddedBatch", BaseModelOutputWithPooling, Ragged]:
+        """The fields of a FullTransformerBatch: wordpieces, output of the model and alignment."""
+        batch, align = self.padded()
+        states, _ = pad_states(self.wordpieces, self._states, self._states[0].values.shape[1], self._device)
+        return batch, BaseModelOutputWithPooling(cast(Any, states), pooler_output=cast(Any, self._pooled)), align
+
+    @cached_property
+    def docs(self) -> list[TransformerData]:
+        """The output of each Doc."""
+        return split(*self.output, self.encoded.window_borders, self.token_borders)
 
 
 def split(
     batch: PaddedBatch, output: ModelOutput, align: Ragged, windows: list[int], tokens: list[int]
 ) -> list[TransformerData]:
-    """What each Doc gets of a padded batch; windows, tokens (list[int]): see SharedBatch."""
+    """Return what each Doc gets of a padded batch; windows, tokens (list[int]): see SharedBatch."""
     arrays = {key: _to_arrays(value) for key, value in output.items() if _doc_has_rows(value)}
     row_width = batch.input_ids.shape[1]
     pieces = numpy.append(0, numpy.cumsum(numpy.asarray(align.lengths)))[tokens].tolist()
@@ -155,7 +176,7 @@ def split(
 def pad_states(
     wordpieces: TokenizedBatch, parts: Iterable[TokenEmbeddings], width: int, device: torch.device
 ) -> tuple[torch.Tensor, Callable[[torch.Tensor], list[Array]]]:
-    """The states of windows in a padded batch, and from its gradient to those of the values.
+    """Return the states of windows in a padded batch, and from its gradient to those of the values.
 
     width (int): of the states.
     RETURNS (float32 (windows, wordpieces, width), Callable): a row a window, zeros at padding.
@@ -174,8 +195,8 @@ def pad_states(
     return padded.view(*shape, width), backprop
 
 
-def _pad(tokenizer: BatchTokenizer, shared: SharedBatch, places: numpy.ndarray) -> PaddedBatch:
-    wordpieces, rows = shared.wordpieces, shared.rows
+def _pad(shared: SharedBatch, places: numpy.ndarray) -> PaddedBatch:
+    tokenizer, wordpieces, rows = shared.tokenizer, shared.wordpieces, shared.encoded.rows
     shape = (len(wordpieces.lengths), int(wordpieces.lengths.max()))
     ids = numpy.full(shape, tokenizer.pad_id, dtype="int64")
     ids.reshape(-1)[places] = wordpieces.ids
@@ -215,111 +236,57 @@ def _part(value: Array, rows: slice) -> Array:
     return [array[rows] for array in value] if isinstance(value, list) else value[rows]
 
 
-class Unpadded:
-    """The rows of a batch of Docs and their states; no Doc is in it, since it stands on Docs.
-
-    tokenizer (BatchTokenizer): that made the rows. shared (SharedBatch): the rows.
-    parts (list[States]): the states of their windows.
-    device (torch.device): of the network, of which the thread that reads them may not know.
-    pooler (Module): of the network, None if it has none. It reads the first state of each window, here and now: who
-        reads its output may do so when the weights are others.
-    """
-
-    def __init__(
-        self,
-        tokenizer: BatchTokenizer,
-        shared: SharedBatch,
-        parts: list[TokenEmbeddings],
-        device: torch.device,
-        pooler: torch.nn.Module | None,
-    ):
-        self.shared = shared
-        self._tokenizer, self._parts, self._device = tokenizer, parts, device
-        self._pooled = None if pooler is None else _pool(pooler, self.values, device)
-
-    @cached_property
-    def starts(self) -> list[int]:
-        """Where each window begins among all wordpieces, and where the last ends."""
-        return borders_of(self.shared.wordpieces.lengths.tolist())
-
-    @cached_property
-    def values(self) -> list[Array]:
-        """Of each window float32 (wordpieces, width)."""
-        found: list[Array] = [None] * len(self.shared.wordpieces.lengths)
-        for part in self._parts:
-            ends = part.lengths.cumsum()
-            for window, start, end in zip(
-                part.windows.tolist(), (ends - part.lengths).tolist(), ends.tolist(), strict=True
-            ):
-                found[window] = part.values[start:end]
-        return found
-
-    @cached_property
-    def padded(self) -> tuple[PaddedBatch, BaseModelOutputWithPooling, Ragged]:
-        """The batch as spacy-transformers has it: wordpieces, output of the model, alignment."""
-        batch, align = self.shared.padded(self._tokenizer)
-        width = self._parts[0].values.shape[1]
-        states, _ = pad_states(self.shared.wordpieces, self._parts, width, self._device)
-        return batch, BaseModelOutputWithPooling(cast(Any, states), pooler_output=cast(Any, self._pooled)), align
-
-    @cached_property
-    def docs(self) -> list[TransformerData]:
-        """The same, split by Docs."""
-        return split(*self.padded, self.shared.window_borders, self.shared.token_borders)
-
-
 class UnpaddedBatch(FullTransformerBatch):
     """A FullTransformerBatch that is padded when a field is read.
 
-    spans (list[list[Span]]): the rows of each Doc, once for each window. unpadded (Unpadded): their states.
+    spans (list[list[Span]]): the spans of each Doc, one for each window. shared (SharedBatch): with its states.
     """
 
-    def __init__(self, spans: list[list[Span]], unpadded: Unpadded):
-        self.spans, self.unpadded = spans, unpadded
-        borders = pairwise(unpadded.shared.borders)
+    def __init__(self, spans: list[list[Span]], shared: SharedBatch):
+        self.spans, self._shared = spans, shared
         self.cached_doc_data = [
-            UnpaddedDoc(unpadded, number) if first < last else TransformerData.empty()
-            for number, (first, last) in enumerate(borders)
+            UnpaddedDoc(shared, number) if doc_spans else TransformerData.empty()
+            for number, doc_spans in enumerate(spans)
         ]
 
     @cached_property
     def wordpieces(self) -> PaddedBatch:  # type: ignore[override]
-        return self.unpadded.padded[0]
+        return self._shared.output[0]
 
     @cached_property
     def model_output(self) -> BaseModelOutputWithPooling:  # type: ignore[override]
-        return self.unpadded.padded[1]
+        return self._shared.output[1]
 
     @cached_property
     def align(self) -> Ragged:  # type: ignore[override]
-        return self.unpadded.padded[2]
+        return self._shared.output[2]
 
 
 class UnpaddedDoc(TransformerData):
-    """A TransformerData that is padded when a field is read; fields may be set, too.
+    """A TransformerData that is padded when a field is read; fields can be set.
 
-    unpadded (Unpadded): of its batch. number (int): of the Doc in that.
+    shared (SharedBatch): its batch. number (int): the index of the Doc in the batch.
     """
 
-    def __init__(self, unpadded: Unpadded, number: int):
-        self.unpadded, self.number = unpadded, number
+    def __init__(self, shared: SharedBatch, number: int):
+        self.shared, self.number = shared, number
 
     @property
     def is_padded(self) -> bool:
-        """Whether the padded states were read, or others set: then these count."""
+        """True if the padded states were read, or others were set, which then count."""
         return "model_output" in vars(self)
 
     @cached_property
     def wordpieces(self) -> PaddedBatch:  # type: ignore[override]
-        return cast(PaddedBatch, self.unpadded.docs[self.number].wordpieces)
+        return cast(PaddedBatch, self.shared.docs[self.number].wordpieces)
 
     @cached_property
     def model_output(self) -> ModelOutput:  # type: ignore[override]
-        return self.unpadded.docs[self.number].model_output
+        return self.shared.docs[self.number].model_output
 
     @cached_property
     def align(self) -> Ragged:  # type: ignore[override]
-        return self.unpadded.docs[self.number].align
+        return self.shared.docs[self.number].align
 
     def __reduce__(self) -> tuple[type, tuple]:
         return TransformerData, (self.wordpieces, self.model_output, self.align)
@@ -354,7 +321,7 @@ class _Heard:
 def spans_from_transformer_data(
     datas: list[TransformerData], docs: Sequence[Doc] | None, backprop: Backprop
 ) -> EncodedSpans:
-    """The rows of Docs as a transformer encoded them, and its states without padding.
+    """Return the rows of Docs as a transformer encoded them, and its states without padding.
 
     datas: of each Doc, from whatever batch, padded.
     docs: the Docs, if what other Spans and Tokens need is to be known.
@@ -370,7 +337,7 @@ def spans_from_transformer_data(
     firsts = borders_of(len(doc.lengths) for doc in heard)
     parts = [chunk for own in kinds for chunk in minibatch(own, CHUNK)]
 
-    def backprop_states(d_values: list[Array]) -> Any:
+    def backprop_states(d_values: list[Array]) -> object:
         d_datas: dict[int, TransformerData] = {}
         for own, d_part in zip(parts, d_values, strict=True):
             borders = pairwise(borders_of(int(heard[i].lengths.sum()) for i in own))
@@ -407,7 +374,7 @@ def _states_of(docs: list[_Heard], own: list[int], firsts: list[int]) -> TokenEm
 
 
 def _padded(data: TransformerData, doc: _Heard, d_own: Array) -> TransformerData:
-    """The gradient of a Doc's states, in the shape and dtype that the transformer gave them."""
+    """Return the gradient of a Doc's states, in the shape and dtype that the transformer gave them."""
     given = data.model_output["last_hidden_state"]
     places = _all_places(data) if doc.places is None else doc.places
     d_states = get_array_module(given).zeros_like(given)
@@ -442,19 +409,19 @@ def _has_rows(data: TransformerData) -> bool:
 
 
 def _heard(data: TransformerData, doc: Doc | None) -> _Heard:
-    """The rows of a Doc, as its encoder recorded them, or else as the alignment of tokens and wordpieces shows them."""
-    found = _as_encoded(data.unpadded, data.number) if isinstance(data, UnpaddedDoc) and not data.is_padded else None
+    """Return the rows of a Doc as its encoder recorded them, or else as the alignment shows them."""
+    found = _as_encoded(data.shared, data.number) if isinstance(data, UnpaddedDoc) and not data.is_padded else None
     return found or _read_padded(data, doc)
 
 
-def _as_encoded(unpadded: Unpadded, number: int) -> _Heard | None:
-    """The rows of a Doc without padding; None if they overlap, see _recorded_rows."""
-    shared = unpadded.shared
-    own, windows = (slice(*of[number : number + 2]) for of in (shared.borders, shared.window_borders))
-    rows = shared.rows.part(own, windows)
+def _as_encoded(shared: SharedBatch, number: int) -> _Heard | None:
+    """Return the rows of a Doc without padding; None if they overlap, see _recorded_rows."""
+    encoded = shared.encoded
+    own, windows = (slice(*of[number : number + 2]) for of in (encoded.borders, encoded.window_borders))
+    rows = encoded.rows.part(own, windows)
     if _overlap(rows.spans):
         return None
-    first, last = unpadded.starts[windows.start], unpadded.starts[windows.stop]
+    first, last = shared.starts[windows.start], shared.starts[windows.stop]
     characters: numpy.ndarray | Ragged
     if shared.characters is not None:
         characters = shared.characters[first:last]
@@ -462,7 +429,7 @@ def _as_encoded(unpadded: Unpadded, number: int) -> _Heard | None:
         tokens = slice(*shared.token_borders[number : number + 2])
         of_tokens = shared.align[tokens]
         characters = Ragged(of_tokens.dataXd - first, of_tokens.lengths)
-    return _Heard(rows, shared.wordpieces.lengths[windows], None, characters, unpadded.values[windows])
+    return _Heard(rows, shared.wordpieces.lengths[windows], None, characters, shared.values[windows])
 
 
 def _read_padded(data: TransformerData, doc: Doc | None) -> _Heard:
@@ -487,7 +454,7 @@ def _values(data: TransformerData, places: numpy.ndarray) -> list[Array]:
 
 
 def _flat_align(data: TransformerData, places: numpy.ndarray) -> Ragged:
-    """The alignment of tokens to wordpieces counted without padding."""
+    """Return the alignment of tokens to wordpieces counted without padding."""
     padded = to_numpy(data.align.dataXd).reshape(-1)
     return Ragged(numpy.searchsorted(places, padded), to_numpy(data.align.lengths))
 

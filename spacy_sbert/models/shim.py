@@ -6,18 +6,16 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import srsly
 import torch
 from safetensors import SafetensorError
-from spacy.util import SimpleFrozenDict
 from thinc.api import Optimizer, PyTorchGradScaler, get_torch_default_device, xp2torch
 from thinc.shims.shim import Shim
 from thinc.types import Floats2d
-from transformers import AutoModel
+from transformers import AutoModel, PretrainedConfig
 from transformers.utils import ModelOutput
 
 from ..errors import Errors
@@ -26,22 +24,25 @@ from . import hub_loading
 from .deferred_updates import DeferringShim
 from .engine.backends import BackendCache, HFBackend, resolve_precision, warn_of_slow
 from .engine.concurrency import LOADING, EncoderUse
-from .engine.int8 import CALIBRATION_FILE, Calibration, read_calibration
 from .engine.runner import Backend
-from .engine.training import Forward, autocast, cached_forward, can_fuse, plain_forward, update_fused
 from .hub import resolve
 from .hub_loading import check_architecture, check_weights, freeze, may_run
 from .options import INT8, REFERENCE, TransformerConfig
+from .private import forget_configs
 from .sbert_config import SentenceTransformersConfig, read_file, read_settings, transformer_folder
 from .span_batch import Backprop, TokenEmbeddings
 from .tokenization import TokenizedBatch
 from .versions import Network, Tokenizer, TransformersObjects, recompute_states, without_bars
 
+if TYPE_CHECKING:
+    from .engine.int8 import Calibration
+
 SETTINGS_FILE = "spacy_sbert.json"
+CALIBRATION_FILE = "int8_calibration.safetensors"
 
 
 def write_state(folder: Path, settings: SentenceTransformersConfig) -> bytes:
-    """The files in a folder, and the settings as one of them."""
+    """Return the files in a folder, and the settings as one of them."""
     (folder / SETTINGS_FILE).write_text(json.dumps(asdict(settings)), encoding="utf8")
     files = {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.is_file()}
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
@@ -74,7 +75,10 @@ def read_state(data: bytes, folder: Path) -> SentenceTransformersConfig:
 
 @contextmanager
 def writing_to(folder: Path) -> Iterator[None]:
-    """RAISES (OSError): if files cannot be written to a folder, whatever the libraries that write them raise then."""
+    """Report a failure to write in the same way for all libraries.
+
+    RAISES (OSError): if files cannot be written to the folder.
+    """
     try:
         yield
     except Exception as error:  # of a full disk; tokenizers know no other kind
@@ -92,7 +96,7 @@ def save_tokenizer(tokenizer: Tokenizer, vocab: bytes | None, folder: Path) -> N
     tokenizer.save_pretrained(str(folder))
 
 
-def _check_digests(files: dict[str, bytes], digests: Any) -> None:
+def _check_digests(files: dict[str, bytes], digests: object) -> None:
     if not isinstance(digests, dict) or digests.keys() != files.keys():
         raise _damaged("its files are not those that were written")
     for name, content in files.items():
@@ -183,7 +187,7 @@ class TransformerShim(DeferringShim):
             yield engine
 
     def inference_engine(self, wordpieces: TokenizedBatch | None = None) -> Backend:
-        """What encoding makes of the weights as they are; see BackendCache."""
+        """Return what encoding makes of the weights as they are; see BackendCache."""
         precision = self.precision if self.precision in (REFERENCE, INT8) else self._inference_precision
         return self._inference.engine_of(self.network, precision, wordpieces)
 
@@ -194,7 +198,7 @@ class TransformerShim(DeferringShim):
             self._inference.calibrate(self.network, wordpieces)
 
     @property
-    def calibration(self) -> Calibration | None:
+    def calibration(self) -> "Calibration | None":
         """These ranges, None until they are found; the encoder is loaded."""
         return self._inference.calibration(self.network)
 
@@ -223,6 +227,8 @@ class TransformerShim(DeferringShim):
 
         inputs (dict): input_ids, attention_mask and the like, (rows, wordpieces).
         """
+        from .engine.training import autocast  # noqa: PLC0415 (not needed for the encoder of a single pipe)
+
         with self._using() as model, torch.no_grad(), autocast(self.device, self._inference_precision):
             output = model(**inputs)
         floats = {key: value for key, value in output.items() if torch.is_tensor(value) and value.is_floating_point()}
@@ -238,10 +244,14 @@ class TransformerShim(DeferringShim):
 
     def begin_update(self, wordpieces: TokenizedBatch) -> tuple[list[TokenEmbeddings], Backprop]:  # type: ignore[override]
         """Encode windows with dropout; the callback takes the gradients of their states to the parameters."""
-        cached = 0 < self.mini_batch_size < len(wordpieces.lengths)
-        forward: Forward = partial(cached_forward, mini_batch_size=self.mini_batch_size) if cached else plain_forward
+        from .engine.training import cached_forward, plain_forward  # noqa: PLC0415 (only training needs it)
+
+        size, network, precision = self.mini_batch_size, self.network, self.arithmetic
         with self._begin_step() as step:
-            states, backward = forward(self.network, wordpieces, precision=self.arithmetic)
+            if 0 < size < len(wordpieces.lengths):
+                states, backward = cached_forward(network, wordpieces, precision=precision, mini_batch_size=size)
+            else:
+                states, backward = plain_forward(network, wordpieces, precision=precision)
 
         def backprop(d_values: list[Floats2d]) -> None:
             given = [xp2torch(d_own, device=self.device) for d_own in d_values]  # a thread may not know of the GPU
@@ -250,7 +260,7 @@ class TransformerShim(DeferringShim):
         return states, backprop
 
     def to_bytes(self) -> bytes:
-        """The files of the encoder's folder: config, weights as safetensors, tokenizer and settings; no pickle."""
+        """Return the files of the encoder's folder: config, weights as safetensors, tokenizer and settings."""
         settings = self.load()
         with tempfile.TemporaryDirectory() as folder:
             self.save_pretrained(Path(folder))
@@ -278,12 +288,11 @@ class TransformerShim(DeferringShim):
                     self._load_folder(Path(folder), read_state(bytes_data, Path(folder)), is_saved=True)
             except ValueError as error:  # nobody knows the folder by that name
                 raise ValueError(str(error).replace(folder, "<the saved encoder>")) from error
-        self._hfmodel._init_tokenizer_config = SimpleFrozenDict()  # as in spacy-transformers: these are done with
-        self._hfmodel._init_transformer_config = SimpleFrozenDict()
+        forget_configs(self._hfmodel)
         return self
 
     def copy(self) -> "TransformerShim":
-        """A copy with weights of its own and an id of its own, by which optimizers tell parameters apart."""
+        """Return a copy with weights of its own and an id of its own, by which optimizers tell parameters apart."""
         self._make_updates()
         with self.use.encoding():
             copied = super().copy()
@@ -299,6 +308,8 @@ class TransformerShim(DeferringShim):
             self._inference.drop()
 
     def _apply(self, optimizer: Optimizer) -> None:
+        from .engine.training import can_fuse, update_fused  # noqa: PLC0415 (only training needs it)
+
         overflow = self._grad_scaler.found_inf  # then nothing is updated
         if self.options.max_grad_norm and not overflow:
             torch.nn.utils.clip_grad_norm_(self._model.parameters(), self.options.max_grad_norm)
@@ -360,13 +371,21 @@ class TransformerShim(DeferringShim):
         file = getattr(tokenizer, "vocab_file", None)
         self._hfmodel.vocab_file_contents = Path(file).read_bytes() if file and Path(file).is_file() else None
         self._model = transformer.to(get_torch_default_device())
-        self._inference.drop(read_calibration(folder, transformer) if is_saved else None)
+        self._inference.drop(self._saved_calibration(folder, transformer) if is_saved else None)
         self._deferred = []
         self._prepare_training()
         warn_of_slow(self.precision, self.device.type)
         self.settings = replace(settings, max_length=limit)  # last: now it is loaded
 
-    def _load_transformer(self, source: hub_loading.Source, config: Any) -> Network:
+    @staticmethod
+    def _saved_calibration(folder: Path, transformer: Network) -> "Calibration | None":
+        if not (folder / CALIBRATION_FILE).is_file():
+            return None
+        from .engine.int8 import read_calibration  # noqa: PLC0415 (only int8 needs it)
+
+        return read_calibration(folder / CALIBRATION_FILE, transformer)
+
+    def _load_transformer(self, source: hub_loading.Source, config: PretrainedConfig) -> Network:
         transformer, told = hub_loading.load_weights(source, AutoModel, config)
         if not source.trust:
             check_architecture(transformer, config, source.folder)

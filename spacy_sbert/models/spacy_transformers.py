@@ -1,5 +1,7 @@
-"""What the package knows of spacy-transformers, which need not be installed. It is imported where a pipeline shares a
-`transformer` component, and nowhere else."""
+"""Access to spacy-transformers, which is optional.
+
+It is imported only where a pipeline shares a `transformer` component.
+"""
 
 import sys
 from importlib.util import find_spec
@@ -11,7 +13,10 @@ def is_installed() -> bool:
 
 
 def check_installed(needed_by: str) -> None:
-    """RAISES (ImportError): if spacy-transformers is not installed."""
+    """Check that spacy-transformers is installed.
+
+    RAISES (ImportError): if it is not.
+    """
     if not is_installed():
         raise ImportError(
             f"{needed_by} needs the package spacy-transformers, which is not installed. Install it with pip "

@@ -39,7 +39,7 @@ class TokenEmbeddings:
 
 
 def no_gradient(d_values: list[Array]) -> None:
-    """The backprop of states that nothing is learned from."""
+    """Return the backprop of states that nothing is learned from."""
 
 
 def in_places(values: Array, places: numpy.ndarray) -> tuple[Array, Callable[[Array], Array]]:
@@ -289,18 +289,19 @@ class SpanEncoder(Protocol):
 
 
 def encode_spans(
-    tokenizer: BatchTokenizer, spans: list[list[Span]], *, prompt: str, with_pieces: bool
+    tokenizer: BatchTokenizer, spans: list[list[Span]], *, prompt: str, with_pieces: bool, offsets: bool = False
 ) -> tuple[TokenizedBatch, EncodedSpans]:
-    """The wordpieces of the rows of a batch of Docs, and the rows, whose states are still to come.
+    """Return the wordpieces of the rows of a batch of Docs, and the rows, whose states are still to come.
 
     tokenizer (BatchTokenizer): of the encoder.
     spans (list[list[Span]]): the rows of each Doc, in the order of the text; one at least.
     prompt (str): what is put before each.
-    with_pieces (bool): whether to say where the wordpieces stand.
+    with_pieces (bool): whether to record the characters of the wordpieces in their Docs, as token vectors need them.
+    offsets (bool): whether the wordpieces keep their characters in each text.
     """
     flat = [span for doc_spans in spans for span in doc_spans]
-    texts = [row_text(span) for span in flat]
-    wordpieces = tokenizer(texts, offsets=with_pieces, prompt=prompt)
+    texts = [span_text(span) for span in flat]
+    wordpieces = tokenizer(texts, offsets=with_pieces or offsets, prompt=prompt)
     rows = batch_spans(flat, texts, wordpieces, tokenizer.settings)
     borders, n_lead = borders_of(map(len, spans)), wordpieces.n_lead
     batch = EncodedSpans(rows, borders, wordpieces.lengths, n_lead=n_lead, texts=texts)
@@ -317,7 +318,7 @@ def encode_spans(
 
 
 def batch_texts(wordpieces: TokenizedBatch, settings: SentenceTransformersConfig) -> SpanBatch:
-    """The rows that texts are, without places in a Doc."""
+    """Return the rows that texts are, without places in a Doc."""
     n_text, text_of = wordpieces.n_text, wordpieces.text_of
     has_text = numpy.bincount(text_of, weights=n_text) > 0
     n_cut = numpy.bincount(text_of, weights=wordpieces.n_cut).astype("int64")
@@ -327,7 +328,7 @@ def batch_texts(wordpieces: TokenizedBatch, settings: SentenceTransformersConfig
 def batch_spans(
     spans: list[Span], texts: list[str], wordpieces: TokenizedBatch, settings: SentenceTransformersConfig
 ) -> SpanBatch:
-    """The rows that Spans are; texts (list[str]): theirs."""
+    """Return the rows that Spans are; texts (list[str]): theirs."""
     rows = batch_texts(wordpieces, settings)
     return replace(rows, spans=span_places(spans), characters=row_characters(spans, texts))
 
@@ -349,8 +350,8 @@ def outermost(spans: numpy.ndarray) -> numpy.ndarray:
     return numpy.append(True, spans[1:, 1] > ends[:-1])
 
 
-def row_text(span: Span) -> str:
-    """What is tokenised of a row: that of a whole Doc as it was given, whose last space no Span has in its text."""
+def span_text(span: Span) -> str:
+    """Return the text of a span; for a whole Doc with its last space, which no Span has in its text."""
     return span.doc.text if len(span) == len(span.doc) else span.text
 
 
@@ -365,8 +366,10 @@ def row_characters(spans: list[Span], texts: list[str]) -> numpy.ndarray:
 
 
 def doc_characters(wordpieces: TokenizedBatch, spans: list[Span]) -> numpy.ndarray | None:
-    """int32 (wordpieces, 2): where each begins and ends in its Doc, nowhere for special tokens; None for a slow
-    tokenizer."""
+    """Return the first and last character of each wordpiece in its Doc, int32 (wordpieces, 2).
+
+    Special tokens have none, (0, 0) shifted to the start of their text. None for a slow tokenizer.
+    """
     if wordpieces.offsets is None:
         return None
     starts = numpy.array([span.start_char for span in spans])[wordpieces.text_of]
@@ -376,25 +379,15 @@ def doc_characters(wordpieces: TokenizedBatch, spans: list[Span]) -> numpy.ndarr
 FEATURES = [NORM, LEMMA, TAG, POS, MORPH]  # what models embed of a token beside its text
 
 
-@dataclass
-class TokenRows:
-    """The tokens of the rows of a batch of Docs, white space left out, N in all.
+def read_tokens(
+    docs: list[Doc], spans: list[list[Span]], *, with_pieces: bool
+) -> tuple[list[Span], numpy.ndarray, EncodedSpans]:
+    """Return the tokens of a batch of spans, white space left out: a window has the tokens of its span.
 
-    spans: the rows of all Docs, one after another.
-    places: int64 (N,), where each token stands among the tokens of all Docs of the batch.
-    batch: the rows, whose states are still to come; a window has the tokens of its row.
-    """
-
-    spans: list[Span]
-    places: numpy.ndarray
-    batch: EncodedSpans
-
-
-def read_tokens(docs: list[Doc], spans: list[list[Span]], *, with_pieces: bool) -> TokenRows:
-    """The tokens of the rows of a batch of Docs.
-
-    spans (list[list[Span]]): the rows of each Doc, in the order of the text; one at least.
-    with_pieces (bool): whether to say where the tokens stand.
+    spans (list[list[Span]]): the spans of each Doc, in the order of the text; not all empty.
+    with_pieces (bool): whether to record the characters of the tokens.
+    RETURNS (list[Span], int64 (N,), EncodedSpans): the spans of all Docs, the index of each of their N tokens among the
+        tokens of all Docs, and the batch, still without states.
     """
     flat = [span for doc_spans in spans for span in doc_spans]
     starts = borders_of(map(len, docs))
@@ -422,12 +415,11 @@ def read_tokens(docs: list[Doc], spans: list[list[Span]], *, with_pieces: bool) 
         batch.pieces = TokenAlignment.of_rows(
             rows, batch.borders, lengths, numpy.ones(len(characters), bool), characters
         )
-    return TokenRows(flat, places[kept], batch)
+    return flat, places[kept], batch
 
 
 def row_doc(span: Span) -> Doc:
-    """The tokens of a row that are not white space as a Doc of their own, so that nothing beside them is read with
-    them; the Doc itself if it is that."""
+    """Return the tokens of a span without white space as a Doc of their own, or the Doc itself if it is that."""
     doc, kept = span.doc, [token for token in span if not token.is_space]
     if len(kept) == len(doc) and not kept[-1].whitespace_:
         return doc

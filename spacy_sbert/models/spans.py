@@ -18,7 +18,7 @@ SPANS_KEY = "sbert"
 
 
 def members(doc: Doc, spans_key: str = SPANS_KEY) -> list[Span]:
-    """The members of an example, in the order they were given (u, v); none if the Doc is not an example."""
+    """Return the members of an example, in the order they were given (u, v); none if the Doc is not an example."""
     return list(doc.spans[spans_key]) if spans_key in doc.spans else []
 
 
@@ -32,7 +32,7 @@ def row_order(spans: list[Span]) -> list[int]:
 
 
 def trimmed(text: str, start: int) -> tuple[int, int]:
-    """The characters of a Span without white space at its ends: a row is the same row with or without it.
+    """Return the characters of a Span without white space at its ends: a row is the same row with or without it.
 
     text (str): of the Span. start (int): its first character.
     """
@@ -60,7 +60,7 @@ def sentence_spans(unit: Unit = "doc", spans_key: Name = SPANS_KEY) -> SpanGette
 
 
 def get_sentence_spans(docs: Iterable[Doc], unit: str, spans_key: str) -> list[list[Span]]:
-    """The rows of each Doc, see sentence_spans."""
+    """Return the rows of each Doc, see sentence_spans."""
     return [_rows(doc, unit, spans_key) for doc in docs]
 
 

@@ -101,7 +101,7 @@ def read_static(folder: Path, settings: SentenceTransformersConfig) -> tuple[str
 
 
 def without_special_tokens(tokenizer: str, *, lowercase: bool = False) -> str:
-    """The JSON of a tokenizer that adds no special tokens, does not cut and does not pad.
+    """Return the JSON of a tokenizer that adds no special tokens, does not cut and does not pad.
 
     lowercase (bool): whether it lower-cases first of all.
     """
@@ -128,7 +128,7 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
 
     def __init__(self, name: str, width: int, get_spans: SpanGetter):
         attrs = {"get_spans": get_spans, "tokenizer": ""}
-        super().__init__("wordpiece_table", forward, init=init, params={"E": None}, dims={"nO": width}, attrs=attrs)
+        super().__init__("wordpiece_table", _forward, init=_init, params={"E": None}, dims={"nO": width}, attrs=attrs)
         self.source = name
         self._tokenizer: tuple[str, BatchTokenizer] | None = None
         prepare_forks()
@@ -172,7 +172,7 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
         self.set_param("E", self.ops.asarray2f(table))  # type: ignore[arg-type]
 
     def table(self) -> Floats2d:
-        """The vectors of all wordpieces: float32 (wordpieces, width).
+        """Return the vectors of all wordpieces: float32 (wordpieces, width).
 
         RAISES (ValueError): if there are none yet; what load raises.
         """
@@ -187,7 +187,7 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
 
     @contextmanager
     def read(self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool) -> Iterator[EncodedSpans]:
-        """The rows of Docs, and what the table has for their wordpieces.
+        """Return the rows of Docs, and what the table has for their wordpieces.
 
         prompt (str): none can be put before them. with_pieces (bool): whether to say where the wordpieces stand.
         is_train (bool): whether a gradient will come.
@@ -205,7 +205,7 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
     def states(
         self, wordpieces: TokenizedBatch, is_train: bool
     ) -> tuple[Iterator[TokenEmbeddings] | list[TokenEmbeddings], Backprop]:
-        """The vectors of windows that have wordpieces, and what takes their gradient to the table."""
+        """Return the vectors of windows that have wordpieces, and what takes their gradient to the table."""
         table = self.table()
         if not is_train:
             return self._chunks(table, wordpieces), no_gradient
@@ -222,7 +222,7 @@ class StaticEmbedding(ConfiguredModel[TokenizedBatch, Floats2d]):
             yield TokenEmbeddings(windows, lengths[windows], table[ids[places[first] : places[last]]])
 
 
-def forward(model: StaticEmbedding, wordpieces: TokenizedBatch, is_train: bool) -> tuple[Floats2d, Backprop]:
+def _forward(model: StaticEmbedding, wordpieces: TokenizedBatch, is_train: bool) -> tuple[Floats2d, Backprop]:
     table, ids = model.get_param("E"), model.ops.xp.asarray(wordpieces.ids)
 
     def backprop(d_values: Array) -> TokenizedBatch:
@@ -234,7 +234,7 @@ def forward(model: StaticEmbedding, wordpieces: TokenizedBatch, is_train: bool) 
     return table[ids], backprop
 
 
-def init(model: StaticEmbedding, X: object = None, Y: object = None) -> None:
+def _init(model: StaticEmbedding, X: object = None, Y: object = None) -> None:
     """Draw a table, unless there is one."""
     n_wordpieces = len(model.wordpiece_tokenizer.strings)
     if not model.has_param("E"):

@@ -12,7 +12,9 @@ SMOOTHING = 1e-3  # a, of Arora et al. 2017
 
 
 def token_vectors(stretch: Doc | Span) -> tuple[list[str], numpy.ndarray]:
-    """The static vectors of the tokens of a Doc or Span, whatever its hooks answer; tokens without one are left out.
+    """Return the static vectors of the tokens of a Doc or Span, whatever its hooks answer.
+
+    Tokens without a vector are left out.
 
     RETURNS (n str, float32 (n, width)): the lower-cased tokens that have a vector, and those.
     """
@@ -24,7 +26,7 @@ def token_vectors(stretch: Doc | Span) -> tuple[list[str], numpy.ndarray]:
 
 
 def sif_weights(counts: Mapping[str, int], a: float = SMOOTHING) -> dict[str, float]:
-    """a / (a + p(w)) of each word, p being its share of all counts.
+    """Return a / (a + p(w)) of each word, p being its share of all counts.
 
     counts (Mapping): by lower-cased word. a (float): the smoothing.
     RETURNS (dict): the weights; words that are not counted weigh 1.
@@ -49,7 +51,7 @@ def weighted_mean(stretch: Doc | Span, weights: Mapping[str, float]) -> numpy.nd
 
 
 def first_component(rows: numpy.ndarray) -> numpy.ndarray:
-    """The first right singular vector of rows that are not centred; 0 where all rows are.
+    """Return the first right singular vector of rows that are not centred; 0 where all rows are.
 
     rows (float64 (n, width)). RETURNS (float64 (width,)): of length 1; its sign does not matter.
     """

@@ -41,10 +41,10 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
                     "spacy-curated-transformers.ScalarWeightingListener.v1 as tok2vec of "
                     "spacy-sbert.Tok2VecSentenceEncoder.v1."
                 )
-        super().__init__("token_encoder", forward, init=init, layers=[tok2vec], dims=dims)
+        super().__init__("token_encoder", _forward, init=_init, layers=[tok2vec], dims=dims)
         self.attrs["get_spans"] = get_spans
         prepare_forks()  # it may be of PyTorch
-        note_width(self)
+        _note_width(self)
 
     @property
     def listener(self) -> Model | None:
@@ -53,7 +53,7 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
 
     @contextmanager
     def read(self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool) -> Iterator[EncodedSpans]:
-        """The rows of Docs, and the states of their tokens.
+        """Return the rows of Docs, and the states of their tokens.
 
         prompt (str): none can be put before them.
         with_pieces (bool): whether to say where the tokens stand. is_train (bool): whether a gradient will come.
@@ -70,14 +70,13 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
     def read_spans(
         self, docs: list[Doc], spans: list[list[Span]], *, with_pieces: bool, is_train: bool
     ) -> EncodedSpans:
-        """The same of given rows of Docs, of which there is one at least."""
-        tokens = read_tokens(docs, spans, with_pieces=with_pieces)
-        batch = tokens.batch
+        """Return the same of given rows of Docs, of which there is one at least."""
+        flat, places, batch = read_tokens(docs, spans, with_pieces=with_pieces)
         windows = numpy.flatnonzero(batch.lengths)  # a row of white space alone has no states
         if self.listener is None:
-            values, backprop = self._tokens_of([row_doc(tokens.spans[row]) for row in windows], is_train)
+            values, backprop = self._tokens_of([row_doc(flat[row]) for row in windows], is_train)
         else:
-            values, backprop = self._tokens_in_context(docs, tokens.places, is_train)
+            values, backprop = self._tokens_in_context(docs, places, is_train)
         batch.states = [TokenEmbeddings(windows, batch.lengths[windows], values)]
         batch.backprop = lambda d_values: backprop(d_values[0])
         return batch
@@ -100,7 +99,7 @@ class Tok2VecEncoder(ConfiguredModel[list[Doc], list[Floats2d]]):
         return tokens, lambda d_tokens: backprop(backprop_places(d_tokens))
 
     def _heard_for_nothing(self, docs: list[Doc]) -> Callable[[list[Array]], object]:
-        """What answers a component that waits for the gradient of Docs without rows: zeros."""
+        """Return what answers a component that waits for the gradient of Docs without rows: zeros."""
         given, backprop = self._tokens_of(docs, True)
         return lambda d_values: backprop(given * 0)
 
@@ -155,17 +154,17 @@ def _check_width(listener: Model, states: Array, message: str) -> None:
         raise ValueError(message.format(given=given, expected=expected))
 
 
-def note_width(model: Tok2VecEncoder) -> None:
+def _note_width(model: Tok2VecEncoder) -> None:
     """Take over the width of the states once the tok2vec knows it."""
     tok2vec = model.layers[0]
     if tok2vec.has_dim("nO"):
         model.set_dim("nO", tok2vec.get_dim("nO"))
 
 
-def init(model: Tok2VecEncoder, X: list[Doc] | None = None, Y: object = None) -> None:
+def _init(model: Tok2VecEncoder, X: list[Doc] | None = None, Y: object = None) -> None:
     initialize(model.layers[0], X)
-    note_width(model)
+    _note_width(model)
 
 
-def forward(model: Tok2VecEncoder, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], Callable]:
+def _forward(model: Tok2VecEncoder, docs: list[Doc], is_train: bool) -> tuple[list[Floats2d], Callable]:
     return model.layers[0](docs, is_train)

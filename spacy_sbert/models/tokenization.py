@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy
 from tokenizers import Tokenizer
+from transformers import PreTrainedTokenizerBase
 
 from .sbert_config import SentenceTransformersConfig
 
@@ -62,7 +63,12 @@ class BatchTokenizer:
     """
 
     def __init__(
-        self, tokenizer: Any, settings: SentenceTransformersConfig, overflow: str, *, include_prompt: bool = True
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        settings: SentenceTransformersConfig,
+        overflow: str,
+        *,
+        include_prompt: bool = True,
     ):
         self.settings, self.overflow, self.include_prompt = settings, overflow, include_prompt
         self._special_ids = set(tokenizer.all_special_ids)
@@ -80,7 +86,7 @@ class BatchTokenizer:
 
     @cached_property
     def strings(self) -> numpy.ndarray:
-        """object (vocabulary,): all wordpieces by their ids."""
+        """Object (vocabulary,): all wordpieces by their ids."""
         n_ids = max(len(self._given), *(i + 1 for i in self._given.get_vocab().values()))  # some ids may be nobody's
         return numpy.array(self._given.convert_ids_to_tokens(list(range(n_ids))), dtype=object)
 
@@ -106,7 +112,7 @@ class BatchTokenizer:
         return wordpieces
 
     def _n_lead(self, prompt: str) -> int:
-        """The wordpieces of a prompt alone, with the special tokens before it."""
+        """Return the wordpieces of a prompt alone, with the special tokens before it."""
         ids = self._fast.encode(prompt).ids if self._slow is None else self._slow.encode(prompt, verbose=False)
         return len(ids) - (ids[-1] in self._special_ids)
 
@@ -165,17 +171,18 @@ class BatchTokenizer:
         )
 
     def pieces_of(self, texts: Sequence[str]) -> list[list[str]]:
-        """The wordpieces of a slow tokenizer, special tokens left out, before anything is cut."""
+        """Return the wordpieces of a slow tokenizer, special tokens left out, before anything is cut."""
         texts = [lower_case(text) for text in texts] if self.settings.lowercase else texts
         return [self._slow.tokenize(text) for text in texts]
 
 
 def flat(parts: Iterable[Iterable[int]]) -> numpy.ndarray:
+    """Return the items of all parts as one array, int64 (n,)."""
     return numpy.fromiter(chain.from_iterable(parts), dtype="int64")
 
 
 def _without_prompt(wordpieces: TokenizedBatch, length: int) -> TokenizedBatch:
-    """The same, with offsets from behind the prompt on; a wordpiece that reaches over its end is of the text."""
+    """Return the same, with offsets from behind the prompt on; a wordpiece that reaches over its end is of the text."""
     offsets: Any = wordpieces.offsets
     of_prompt = offsets[:, 1] <= length  # and special tokens, which have none
     wordpieces.offsets = numpy.maximum(offsets - length, 0)
@@ -184,7 +191,7 @@ def _without_prompt(wordpieces: TokenizedBatch, length: int) -> TokenizedBatch:
 
 
 def lower_case(text: str) -> str:
-    """The text in lower case, character by character, so that each stays where it is (some get longer: İ)."""
+    """Return the text in lower case, character by character, so that each stays where it is (some get longer: İ)."""
     return "".join(lower if len(lower := character.lower()) == 1 else character for character in text)
 
 
@@ -217,7 +224,7 @@ class Prompts:
             )
 
     def find(self, settings: SentenceTransformersConfig, name: str | None = None) -> str:
-        """The prompt of a name, or the default one.
+        """Return the prompt of a name, or the default one.
 
         settings (SentenceTransformersConfig): what the folder says. name (str): None for the default.
         RETURNS (str): "" for none.
@@ -247,5 +254,5 @@ class Prompts:
 
 
 def _is_key(name: str) -> bool:
-    """True if a config reads the name as it was written."""
+    """Return True if a config reads the name as it was written."""
     return name == name.strip() and name[:1] not in ("", *"#;[") and not any(one in name for one in ":=\n")

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import cast
 
 from spacy.tokens import Doc
 from thinc.api import Model
@@ -60,7 +60,7 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
             self,
             "transformer",
             _is_held,
-            init=init,
+            init=_init,
             layers=[holder],
             dims={"nO": None},
             attrs={
@@ -88,7 +88,7 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
     def states(
         self, wordpieces: TokenizedBatch, is_train: bool
     ) -> Iterator[tuple[Iterable[TokenEmbeddings], Backprop]]:
-        """The states of windows, and what takes their gradients to the parameters.
+        """Return the states of windows, and what takes their gradients to the parameters.
 
         Within the block the weights stay as they are, in use: another thread that changes them waits.
         """
@@ -101,7 +101,7 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
 
     @contextmanager
     def read(self, docs: list[Doc], *, prompt: str | None, with_pieces: bool, is_train: bool) -> Iterator[EncodedSpans]:
-        """The rows of Docs, and their states, see `states`; for the arguments see read_spans."""
+        """Return the rows of Docs, and their states, see `states`; for the arguments see read_spans."""
         spans = self.attrs["get_spans"](docs)
         if not any(spans):
             yield EncodedSpans.none(len(docs))
@@ -144,7 +144,7 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
         return self._tokenizer[1]
 
     def prompt(self, prompt: str | None = None) -> str:
-        """What is put before texts: the prompt that is given, or else the default one of the config or the folder."""
+        """Return the prompt that is given, or else the default one of the config or the folder."""
         return self.prompts.find(self.shim.load()) if prompt is None else prompt
 
     def from_bytes(self, bytes_data: bytes) -> "SpanTransformer":
@@ -159,7 +159,7 @@ class SpanTransformer(ConfiguredModel, ChecksummedModel, Model):
         return self
 
     def to_dict(self) -> dict:
-        """The model's state; loads the weights first, so that its width is saved with them."""
+        """Return the model's state; loads the weights first, so that its width is saved with them."""
         load(self)
         return super().to_dict()
 
@@ -170,13 +170,13 @@ def is_transformer(node: Model) -> bool:
 
 
 def _is_held(model: Model, X: object, is_train: bool) -> tuple[object, Callable]:
-    """The encoder is asked itself, see SpanTransformer.read."""
+    """Return the encoder is asked itself, see SpanTransformer.read."""
     raise NotImplementedError(
         "The node 'hf-pytorch' holds the weights of a transformer. Call the transformer, which it is part of."
     )
 
 
-def init(model: Model, X: Any = None, Y: Any = None) -> None:
+def _init(model: Model, X: object = None, Y: object = None) -> None:
     load(model)
 
 

@@ -18,6 +18,7 @@ from ..errors import Warnings
 Network: TypeAlias = Any  # a PreTrainedModel
 Module: TypeAlias = Any  # a part of one
 Tokenizer: TypeAlias = Any  # a PreTrainedTokenizerBase
+Config: TypeAlias = Any  # a PretrainedConfig
 
 
 @dataclass
@@ -53,7 +54,7 @@ METADATA = {
 }
 
 
-def check_honoured(file: Path, raw: Mapping[str, Any], config: Any) -> None:
+def check_honoured(file: Path, raw: Mapping[str, Any], config: Config) -> None:
     """Check that the installed transformers computes as a config asks, as far as the config alone tells.
 
     file (Path): config.json. raw (dict): what is in it. config: the same as transformers reads it.
@@ -79,7 +80,7 @@ def check_causal(file: Path, raw: Mapping[str, Any], network: Network) -> None:
         raise _ignored(file, CAUSAL, False, CAUSAL_SINCE)
 
 
-def warn_of_unknown(file: Path, raw: Mapping[str, Any], config: Any) -> None:
+def warn_of_unknown(file: Path, raw: Mapping[str, Any], config: Config) -> None:
     """Warn of settings that a newer transformers wrote, and that the installed configuration class does not know."""
     try:
         is_newer = Version(str(raw.get("transformers_version"))) > INSTALLED
@@ -129,14 +130,14 @@ def load_fast(folder: Path, settings: Mapping[str, Any]) -> Tokenizer:
     return PreTrainedTokenizerFast.from_pretrained(str(folder), **settings)
 
 
-def _blocks(raw: Mapping[str, Any], config: Any) -> Iterator[tuple[Mapping[str, Any], Any]]:
+def _blocks(raw: Mapping[str, Any], config: Config) -> Iterator[tuple[Mapping[str, Any], Any]]:
     """Yield the config, and the block for texts in that of a model which reads images, too."""
     yield raw, config
     if isinstance(raw.get("text_config"), Mapping):
         yield raw["text_config"], getattr(config, "text_config", None)
 
 
-def _is_default_rope(rope: Mapping[str, Any], block: Mapping[str, Any], config: Any) -> bool:
+def _is_default_rope(rope: Mapping[str, Any], block: Mapping[str, Any], config: Config) -> bool:
     """Return whether rotary positions are those that version 4 takes, from its own settings or by default."""
     blocks = [rope, *(one for one in rope.values() if isinstance(one, Mapping))]
     if any(one.get("rope_type", "default") != "default" for one in blocks) and not block.get("rope_scaling"):
@@ -146,7 +147,7 @@ def _is_default_rope(rope: Mapping[str, Any], block: Mapping[str, Any], config: 
     return given == {float(getattr(config, name)) for name in names}
 
 
-def _unknown_keys(block: Mapping[str, Any], config: Any) -> Iterator[str]:
+def _unknown_keys(block: Mapping[str, Any], config: Config) -> Iterator[str]:
     kind = type(config)
     try:
         known = {*vars(kind()), *getattr(kind, "attribute_map", {}), *METADATA, BIDIRECTIONAL, CAUSAL, ROPE}

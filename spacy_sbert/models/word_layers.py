@@ -88,8 +88,10 @@ def _init_word_vectors(model: Tok2Vec, X: list[Doc] | None = None, Y: object = N
 
 
 def _rows(doc: Doc, width: int) -> numpy.ndarray:
-    """int64 (tokens,): the row of each token's vector, -1 where it has none; on the host, where spaCy's own look-up
-    leaves them on the device."""
+    """Return the row of each token's vector, int64 (tokens,), -1 if it has none.
+
+    It is on the host; spaCy's own look-up leaves it on the device.
+    """
     _check(doc.vocab, width)
     row_of = doc.vocab.vectors.key2row
     return numpy.array([row_of.get(token.orth, -1) for token in doc], dtype="int64")
@@ -106,7 +108,7 @@ def _vectors(model: Tok2Vec, doc: Doc) -> Floats2d:
     return model.ops.asarray2f(vectors.get_batch([token.text for token in doc]))
 
 
-def _known(table: Any, rows: numpy.ndarray) -> Floats2d:
+def _known(table: Floats2d, rows: numpy.ndarray) -> Floats2d:
     found = table[rows]
     found[numpy.flatnonzero(rows < 0)] = 0
     return found

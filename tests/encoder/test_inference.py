@@ -8,7 +8,7 @@ from srsly import cloudpickle
 from thinc.api import SGD, Adam, RAdam
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, DistilBertConfig, DistilBertModel
 
-from spacy_sbert.models import shim as shim_module
+from spacy_sbert.models.engine import training
 from spacy_sbert.models.engine.backends import BackendCache, HFBackend, resolve_precision
 from spacy_sbert.models.engine.packed_bert import PackedBert
 
@@ -186,8 +186,8 @@ def test_after_a_step_the_vector_is_that_of_the_plain_model(
 ):
     make, n_fused = OPTIMIZERS[name]
     fused = []
-    update = shim_module.update_fused
-    monkeypatch.setattr(shim_module, "update_fused", lambda *given: (fused.append(1), update(*given)))
+    update = training.update_fused
+    monkeypatch.setattr(training, "update_fused", lambda *given: (fused.append(1), update(*given)))
     nlp, optimizer = make_pipeline(make_nlp, encoder, precision), make()
     model, vectors = find_shim(nlp, HOLDER[encoder])._model, [nlp(TEXT).vector]
     assert is_vector(vectors[0], plain_vector(tiny_bert, model.state_dict()), precision)
@@ -273,8 +273,8 @@ def test_auto_on_a_cpu(monkeypatch, make_nlp, avx512, amx, expected):
 @pytest.mark.parametrize("name", ["fused", "sgd"])
 def test_what_another_thread_makes_amid_an_update_is_not_kept(make_nlp, examples, tiny_bert, monkeypatch, name):
     nlp, optimizer = make_pipeline(make_nlp), OPTIMIZERS[name][0]()
-    shim, update = find_shim(nlp), shim_module.update_fused
-    monkeypatch.setattr(shim_module, "update_fused", lambda *given: (shim.inference_engine(), update(*given)))
+    shim, update = find_shim(nlp), training.update_fused
+    monkeypatch.setattr(training, "update_fused", lambda *given: (shim.inference_engine(), update(*given)))
     apply = type(optimizer).__call__
     monkeypatch.setattr(type(optimizer), "__call__", lambda *given: (shim.inference_engine(), apply(*given))[1])
     train(nlp, examples, "own", optimizer)

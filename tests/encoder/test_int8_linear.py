@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional
 
 from spacy_sbert.models.engine.int8 import Int8Linear, Quantizer, fake_quantized
-from spacy_sbert.models.engine.private_torch import has_int8_product
+from spacy_sbert.models.private import has_int8_product
 
 needs_int8 = pytest.mark.skipif(not has_int8_product(), reason="needs PyTorch's int8 products, and AVX-512 VNNI")
 ACTIVATIONS = {

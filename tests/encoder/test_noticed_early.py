@@ -10,8 +10,8 @@ import spacy
 import torch
 from transformers import AutoTokenizer, ModernBertConfig, ModernBertModel
 
+from spacy_sbert.models import private as private_torch
 from spacy_sbert.models.engine import backends as inference
-from spacy_sbert.models.engine import private_torch
 from spacy_sbert.models.text_encoders import set_precision
 
 IMPOSSIBLE = [

@@ -9,8 +9,8 @@ import torch
 from small_models import FAMILIES, MODELS, SIZES, by_window, make_model, make_rows, make_window
 from transformers import AlbertConfig, AlbertModel, BertConfig, BertModel, DistilBertModel, MPNetModel
 
+from spacy_sbert.models import private as private_torch
 from spacy_sbert.models.engine import packed_bert as families
-from spacy_sbert.models.engine import private_torch
 from spacy_sbert.models.engine.packed_bert import PackedBert, is_packable
 from spacy_sbert.models.engine.packing import lay_out, on_device
 from spacy_sbert.models.tokenization import TokenizedBatch

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spacy_sbert.models.engine import private_torch
+from spacy_sbert.models import private as private_torch
 
 
 @pytest.mark.parametrize("activation", [None, *private_torch.ACTIVATIONS])

@@ -17,7 +17,7 @@ from thinc.api import NumpyOps, get_current_ops, set_current_ops
 from thinc.backends import _custom_kernels, cupy_ops
 from thinc.backends.cupy_ops import CupyOps
 
-import spacy_sbert.models.shim
+import spacy_sbert.models.engine.training
 
 
 class StrictOps(CupyOps):
@@ -144,7 +144,7 @@ def strict_device() -> Iterator[Looks]:
         for function in KERNELS:
             for dtype in ("float", "double"):
                 patch.setattr(_custom_kernels, f"{function.__name__}_kernel_{dtype}", kernel(function))
-        patch.setattr(spacy_sbert.models.shim, "can_fuse", lambda *args: False)  # it is for a CPU
+        patch.setattr(spacy_sbert.models.engine.training, "can_fuse", lambda *args: False)  # it is for a CPU
         set_current_ops(StrictOps())
         LOOKS.clear()
         try:

@@ -227,7 +227,7 @@ def test_branches_on_the_device():
         "encoder/engine/forward.py",
         "encoder/engine/fused_adam.py",
         "encoder/engine/packed_bert.py",
-        "encoder/engine/private_torch.py",
+        "encoder/private.py",
         "encoder/engine/runner.py",
         "reranker/shim.py",
     }

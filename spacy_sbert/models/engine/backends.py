@@ -3,29 +3,32 @@
 import warnings
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 import torch
 
 from ...errors import Warnings
 from ..options import INT8, REFERENCE
+from ..private import has_bfloat16_arithmetic, has_int8_product, lacks_bfloat16_arithmetic, uses_amx, version_of
 from ..tokenization import TokenizedBatch
 from ..versions import Network
 from .concurrency import LOADING
-from .int8 import Calibration, calibrate, int8_bert
 from .packed_bert import PackedBert, is_packable
 from .packing import Batch, padded_batches, padded_inputs, reference_batches
-from .private_torch import has_bfloat16_arithmetic, has_int8_product, lacks_bfloat16_arithmetic, uses_amx, version_of
 from .runner import Backend
+
+if TYPE_CHECKING:
+    from .int8 import Calibration
 
 ENOUGH = 2048  # wordpieces that a calibration by itself wants
 
 
 def resolve_precision(precision: str, device: str) -> str:
-    """What "auto" stands for: half precision where the device has arithmetic of its own for it; and "int8", which is
-    itself on CPUs where that is the quickest: with AVX-512 VNNI, but not with AMX, whose products take less time than
-    rounding. Elsewhere it is "auto".
+    """Resolve the precision "auto" or "int8" for a device.
+
+    "auto" is half precision if the device has its own arithmetic for it. "int8" stays on CPUs where it is the fastest:
+    with AVX-512 VNNI but without AMX, whose products take less time than rounding. Elsewhere it is "auto".
 
     precision (str): what was asked for.
     device (str): "cpu" or "cuda".
@@ -86,14 +89,14 @@ class BackendCache:
     Updates and loading drop it; changes of the weights behind its back are noticed where PyTorch counts them.
     """
 
-    def __init__(self, calibration: Calibration | None = None) -> None:
+    def __init__(self, calibration: "Calibration | None" = None) -> None:
         self._made: tuple[Any, Backend] | None = None
         self._generation = object()
         self._seen: list[int] | None = None
         self._calibrated: tuple[list[int] | None, Calibration | None] = None, calibration
 
     def engine_of(self, model: Network, precision: str, wordpieces: TokenizedBatch | None = None) -> Backend:
-        """What encodes in a precision.
+        """Return what encodes in a precision.
 
         model: of Hugging Face.
         precision (str): "float32", "bfloat16", "float16", "int8" or "reference".
@@ -124,7 +127,7 @@ class BackendCache:
                 self._seen, self._generation = versions, object()
         return self._generation
 
-    def _of_int8(self, model: Network, wordpieces: TokenizedBatch | None) -> Calibration | None:
+    def _of_int8(self, model: Network, wordpieces: TokenizedBatch | None) -> "Calibration | None":
         if not is_packable(model) or model.device.type != "cpu":
             return None
         with LOADING:
@@ -133,8 +136,8 @@ class BackendCache:
                 found = self.calibrate(model, wordpieces, enough=ENOUGH)
             return found
 
-    def calibration(self, model: Network) -> Calibration | None:
-        """The ranges that were found with a model's weights as they are; None if there are none."""
+    def calibration(self, model: Network) -> "Calibration | None":
+        """Return the ranges that were found with a model's weights as they are; None if there are none."""
         versions, found = self._calibrated
         if versions is None and found is not None:  # loaded or copied with them
             self._calibrated = _versions(model), found
@@ -142,7 +145,7 @@ class BackendCache:
             return None
         return found
 
-    def calibrate(self, model: Network, wordpieces: TokenizedBatch, *, enough: int = 0) -> Calibration:
+    def calibrate(self, model: Network, wordpieces: TokenizedBatch, *, enough: int = 0) -> "Calibration":
         """Find and keep the ranges; for the arguments see calibrate.calibrate.
 
         RAISES (ValueError): for a model that is not packable.
@@ -153,15 +156,17 @@ class BackendCache:
                 "of BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA, DistilBERT and MPNet, without adapters. "
                 "Others encode as with precision = 'auto'."
             )
+        from .int8 import calibrate  # noqa: PLC0415 (only int8 needs it)
+
         found = calibrate(model, wordpieces, enough=enough)
         self._calibrated = _versions(model), found
         return found
 
-    def drop(self, calibration: Calibration | None = None) -> None:
+    def drop(self, calibration: "Calibration | None" = None) -> None:
         """Forget what was made: the weights are about to change, or did; calibration (Calibration): of the new ones."""
         self._made, self._calibrated, self._generation = None, (None, calibration), object()
 
-    def __reduce__(self) -> tuple[type, tuple[Calibration | None]]:
+    def __reduce__(self) -> "tuple[type, tuple[Calibration | None]]":
         """Nothing else of it is pickled or copied."""
         return BackendCache, (self._calibrated[1],)
 
@@ -171,10 +176,12 @@ def _versions(model: Network) -> list[int]:
 
 
 @torch.no_grad()
-def _make(model: Network, precision: str, calibration: Calibration | None) -> Backend:
+def _make(model: Network, precision: str, calibration: "Calibration | None") -> Backend:
     if precision == REFERENCE:
         return Reference(model)
     if calibration is not None:
+        from .int8 import int8_bert  # noqa: PLC0415 (only int8 needs it)
+
         return int8_bert(model, calibration, getattr(torch, resolve_precision("auto", model.device.type)))
     dtype = getattr(torch, precision)
     if is_packable(model):

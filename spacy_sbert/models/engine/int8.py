@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from ...errors import Errors
+from ..private import Int8Product, Linear, int8_product, linear
 from ..tokenization import TokenizedBatch
 from ..versions import Network
 from .packed_bert import (
@@ -27,10 +28,8 @@ from .packed_bert import (
     weights_of,
 )
 from .packing import ragged_arange
-from .private_torch import Int8Product, Linear, int8_product, linear
 from .runner import CPU_BUDGET
 
-CALIBRATION_FILE = "int8_calibration.safetensors"
 COUNT, ROUNDED, COSINE = "n_wordpieces", "is_rounded", "lowest_cosine"
 
 
@@ -55,18 +54,15 @@ class Calibration:
         return save({**self.ranges, ROUNDED: self.is_rounded, **numbers})
 
     def digest(self) -> str:
-        """The SHA-256 of it."""
+        """Return the SHA-256 of it."""
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
 
-def read_calibration(folder: Path, model: Network) -> Calibration | None:
-    """What to_bytes gave for a model, from the file of it in a folder; None if there is none.
+def read_calibration(path: Path, model: Network) -> Calibration:
+    """Read a file with what Calibration.to_bytes returned for a model.
 
     RAISES (ValueError): if the file is damaged, or of another model.
     """
-    path = folder / CALIBRATION_FILE
-    if not path.is_file():
-        return None
     try:
         found = load_file(path)
     except SafetensorError as error:
@@ -170,7 +166,7 @@ class Int8Linear:
 def fake_quantized(
     weight: torch.Tensor, bias: torch.Tensor, ranges: torch.Tensor, activation: str | None = None, *, smooth: bool
 ) -> Linear:
-    """What Int8Linear gives, by products in float32, which every device has; for the arguments see there."""
+    """Return what Int8Linear gives, by products in float32, which every device has; for the arguments see there."""
     shared, rounding, factors = _shared_out(weight, ranges, smooth=smooth)
     rounded, scales = round_weight(shared)
     product = linear(rounded * scales[:, None] / factors, bias, torch.float32, activation)
@@ -242,7 +238,7 @@ def calibrate(model: Network, wordpieces: TokenizedBatch, *, enough: int = 0) ->
 
 
 def _rounded(model: Network, ranges: Mapping[Place, torch.Tensor]) -> dict[Place, Linear]:
-    """The products as 8 bits give them."""
+    """Return the products as 8 bits give them."""
     weights, activations = [weights_of(parts) for parts in layers_of(model)], {"widen": activation_of(model)}
     return {
         (i, name): fake_quantized(*weights[i][name], found, activations.get(name), smooth=name in SMOOTHED)
@@ -319,7 +315,7 @@ class _Noise:
 
 
 def int8_bert(model: Network, calibration: Calibration, dtype: torch.dtype) -> PackedBert:
-    """A PackedBert whose products are those of Int8Linear, as far as they bear it.
+    """Return a PackedBert whose products are those of Int8Linear, as far as they bear it.
 
     model: of Hugging Face, see is_packable; on a CPU, see has_int8_product.
     calibration (Calibration): of its weights.

@@ -8,6 +8,7 @@ import numpy
 import torch
 from torch.nn import Identity, functional
 
+from ..private import ACTIVATIONS, Linear, linear
 from ..tokenization import TokenizedBatch
 from ..versions import Module, Network
 from .packing import (
@@ -21,7 +22,6 @@ from .packing import (
     positions_after,
     with_places,
 )
-from .private_torch import ACTIVATIONS, Linear, linear
 
 Names = dict[str, str]
 BERT: Names = {
@@ -105,7 +105,7 @@ def is_of_family(model: Network) -> bool:
 
 
 def layers_of(model: Network) -> list[LayerModules]:
-    """The parts of each layer of a model of FAMILIES."""
+    """Return the parts of each layer of a model of FAMILIES."""
     layers, names = FAMILIES[_class_of(model)]
     return [
         LayerModules(**{part: attrgetter(name)(layer) for part, name in names.items()})
@@ -114,22 +114,22 @@ def layers_of(model: Network) -> list[LayerModules]:
 
 
 def activation_of(model: Network) -> str:
-    """The name of the activation between the linear layers of the feed-forward part."""
+    """Return the name of the activation between the linear layers of the feed-forward part."""
     return model.config.activation if FAMILIES[_class_of(model)][1] is DISTILBERT else model.config.hidden_act
 
 
 def position_padding(model: Network) -> int | None:
-    """The id of padding, after which RoBERTa and its like, and MPNet, count positions; None for the others."""
+    """Return the id of padding, after which RoBERTa and its like, and MPNet, count positions; None for the others."""
     return getattr(model.embeddings, "padding_idx", None)
 
 
 def distance_bias(model: Network) -> torch.Tensor | None:
-    """What MPNet adds to the attention scores, float (buckets of distances, heads); None for the others."""
+    """Return what MPNet adds to the attention scores, float (buckets of distances, heads); None for the others."""
     return model.encoder.relative_attention_bias.weight if FAMILIES[_class_of(model)][1] is MPNET else None
 
 
 def attention_bias(windows: torch.Tensor, by_distance: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor:
-    """What is added to the attention scores: minus infinity between windows, and within them what the distance says.
+    """Return the attention bias: minus infinity between windows, and within them that of the distance.
 
     windows: int64 (rows, width), see attend_within. by_distance: see scores_by_distance.
     RETURNS (dtype (rows, heads or 1, width, width)).
@@ -138,7 +138,7 @@ def attention_bias(windows: torch.Tensor, by_distance: torch.Tensor | None, dtyp
     mask = block_diagonal_mask(windows, dtype)
     if by_distance is None:
         return mask
-    from transformers.models.mpnet.modeling_mpnet import MPNetEncoder  # imported already, where it is asked for
+    from transformers.models.mpnet.modeling_mpnet import MPNetEncoder  # noqa: PLC0415 (only MPNet has it)
 
     places = torch.arange(windows.shape[1])  # in the row: windows are in one piece, distances in them are the same
     buckets = MPNetEncoder.relative_position_bucket(places - places[:, None]).to(windows.device)

@@ -1,6 +1,6 @@
 """Packed forward pass of BERT in training."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy
 import torch
@@ -22,11 +22,12 @@ from .packing import (
     with_places,
 )
 
+Context: TypeAlias = Any  # an autograd.function.FunctionCtx, with attributes of the function
 STEPS = 2**16  # of the probability of dropout
 
 
 def linear(module: Module, x: torch.Tensor) -> torch.Tensor:
-    """x W' + b, whose gradient of W is made as it lies in memory, (out, in).
+    """X W' + b, whose gradient of W is made as it lies in memory, (out, in).
 
     PyTorch makes (in, out), and to cast and to add this takes ten times as long.
 
@@ -36,7 +37,7 @@ def linear(module: Module, x: torch.Tensor) -> torch.Tensor:
 
 
 def embedding(module: Module, ids: torch.Tensor) -> torch.Tensor:
-    """The rows of a table, to whose gradient those of the rows alone are added.
+    """Return the rows of a table, to whose gradient those of the rows alone are added.
 
     PyTorch's dense gradient is as large as the vocabulary, of zeros for the most part. Call dense_gradient before the
     backward pass.
@@ -79,7 +80,7 @@ def attention(
 class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, dtype: torch.dtype
+        ctx: Context, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, dtype: torch.dtype
     ) -> torch.Tensor:
         ctx.given = x.dtype, weight.dtype
         x, weight = x.to(dtype), weight.to(dtype)
@@ -88,7 +89,7 @@ class _Linear(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, d_output: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    def backward(ctx: Context, d_output: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         (x, weight), (x_dtype, weight_dtype) = ctx.saved_tensors, ctx.given
         d_rows = d_output.reshape(-1, weight.shape[0])
         d_x = d_weight = d_bias = None

@@ -9,9 +9,9 @@ import numpy
 import torch
 from torch.nn import functional
 
+from ..private import uses_amx
 from ..tokenization import TokenizedBatch
 from ..versions import Network
-from .private_torch import uses_amx
 
 WIDTHS = (64, 128)  # of the narrowest rows; both are tried
 ATTENTION_SHARE = 0.15  # of the time for a wordpiece in a row of 64, where it attends to 64; grows with the width
@@ -92,7 +92,7 @@ def ragged_arange(starts: numpy.ndarray, lengths: numpy.ndarray) -> numpy.ndarra
 
 
 def block_diagonal_mask(windows: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """What is added to the attention scores so that a place attends to its own window alone.
+    """Return what is added to the attention scores so that a place attends to its own window alone.
 
     windows: int64 (rows, width), the number of the window that a place belongs to; -1 for padding.
     RETURNS (dtype (rows, 1, width, width)): 0 within a window, minus infinity between windows.
@@ -157,7 +157,7 @@ def packed_batches(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int, 
 
 
 def width_for(longest: numpy.integer) -> int:
-    """The width of the rows of a pass, of which the longest has so many wordpieces."""
+    """Return the width of the rows of a pass, of which the longest has so many wordpieces."""
     return WIDTHS_APART * math.ceil(longest / WIDTHS_APART)
 
 
@@ -168,7 +168,7 @@ def places_for(n_used: int) -> int:
 
 
 def _n_rows(most: int, wanted: int) -> int:
-    """An even number, if it is within the most."""
+    """Return an even number, if it is within the most."""
     n_rows = min(most, wanted)
     return max(1, n_rows + n_rows % 2 if n_rows < most else n_rows)
 
@@ -195,7 +195,7 @@ def padded_batches(lengths: numpy.ndarray, windows: numpy.ndarray, budget: int) 
 
 
 def reference_batches(wordpieces: TokenizedBatch) -> list[Batch]:
-    """The batches of sentence-transformers: texts by their number of characters, 32 together."""
+    """Return the batches of sentence-transformers: texts by their number of characters, 32 together."""
     n_characters: Any = wordpieces.n_characters
     order = numpy.argsort(-n_characters)  # not stable, as there: texts of one length must come in the same order
     batches = [order[first : first + REFERENCE_BATCH] for first in range(0, len(order), REFERENCE_BATCH)]
@@ -214,7 +214,7 @@ Layout = tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray, numpy.ndarray]
 def padded_inputs(
     encoder: Network, wordpieces: TokenizedBatch, device: torch.device, rows: Batch
 ) -> dict[str, torch.Tensor]:
-    """What a Hugging Face model takes of a pass, int64 (rows, width)."""
+    """Return what a Hugging Face model takes of a pass, int64 (rows, width)."""
     ids, _, types, owners = on_device(lay_out(wordpieces, rows, encoder.config.pad_token_id or 0), device)
     inputs = {"input_ids": ids, "attention_mask": (owners >= 0).long()}
     return inputs if wordpieces.type_ids is None else {**inputs, "token_type_ids": types}
@@ -239,7 +239,7 @@ def lay_out(wordpieces: TokenizedBatch, rows: Batch, padding: int = 0) -> Layout
 
 
 def on_device(layout: Layout, device: torch.device) -> tuple[torch.Tensor, ...]:
-    """The same as tensors."""
+    """Return the same as tensors."""
     return tuple(torch.from_numpy(values).to(device) for values in layout)
 
 

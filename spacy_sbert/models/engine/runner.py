@@ -21,8 +21,11 @@ GPU_BUDGET = 32768
 
 
 class Backend(Protocol):
-    """What encodes a pass. device: where. merges_equal: whether equal windows are encoded once. in_parallel: whether
-    several threads may encode at a time."""
+    """A model that encodes batches of windows.
+
+    device: of its weights. merges_equal: whether equal windows are encoded once. in_parallel: whether several threads
+    may encode at a time.
+    """
 
     merges_equal: bool
     in_parallel: bool
@@ -31,10 +34,10 @@ class Backend(Protocol):
     def device(self) -> torch.device: ...
 
     def passes(self, wordpieces: TokenizedBatch, windows: numpy.ndarray, budget: int) -> list[Batch]:
-        """The passes that encode some windows, int64 (k,), each of at most so many wordpieces."""
+        """Return the passes that encode some windows, int64 (k,), each of at most so many wordpieces."""
 
     def encode(self, wordpieces: TokenizedBatch, rows: Batch) -> torch.Tensor:
-        """The states of a pass, float (rows * width, hidden)."""
+        """Return the states of a pass, float (rows * width, hidden)."""
 
 
 def run(engine: Backend, wordpieces: TokenizedBatch, *, budget: int = 0) -> Iterator[TokenEmbeddings]:
@@ -60,7 +63,7 @@ def run(engine: Backend, wordpieces: TokenizedBatch, *, budget: int = 0) -> Iter
 
 
 def _cpu_budget(n_wordpieces: int) -> int:
-    """A pass for each thread, as far as it is worth it: more and smaller ones take longer in all."""
+    """Return a pass for each thread, as far as it is worth it: more and smaller ones take longer in all."""
     return min(CPU_BUDGET, max(SMALLEST_BUDGET, math.ceil(n_wordpieces / torch.get_num_threads())))
 
 

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy
 import torch
@@ -21,12 +21,6 @@ from .packing import padded_inputs, ragged_arange, single_batch
 
 Backward = Callable[[list[torch.Tensor]], None]
 CPU_ROWS = 8  # a CPU is busy with as many; rows of other lengths would be padding
-
-
-class Forward(Protocol):
-    def __call__(
-        self, model: Network, wordpieces: TokenizedBatch, *, precision: str
-    ) -> tuple[list[TokenEmbeddings], Backward]: ...
 
 
 def autocast(device: torch.device, precision: str) -> AbstractContextManager:
@@ -47,8 +41,9 @@ def autocast(device: torch.device, precision: str) -> AbstractContextManager:
 def plain_forward(
     model: Network, wordpieces: TokenizedBatch, *, precision: str
 ) -> tuple[list[TokenEmbeddings], Backward]:
-    """Encode windows and keep what their backward pass needs. They are packed if is_packable says so; else on a CPU
-    those of similar length are encoded together.
+    """Encode windows and keep what their backward pass needs.
+
+    They are packed if is_packable is true; else on a CPU those of similar length are encoded together.
 
     precision (str): "float32", "bfloat16" or "float16".
     RETURNS (list[States], Callable): float32; the callback takes the gradients of their values and adds to those of the
@@ -100,13 +95,13 @@ def cached_forward(
 
 
 def _by_length(wordpieces: TokenizedBatch, size: int) -> list[numpy.ndarray]:
-    """The windows, sorted by length, in groups of a size."""
+    """Return the windows, sorted by length, in groups of a size."""
     order = numpy.argsort(wordpieces.lengths, kind="stable")
     return [order[first : first + size] for first in range(0, len(order), size)]
 
 
 def _values_of(model: Network, wordpieces: TokenizedBatch, windows: numpy.ndarray, precision: str) -> torch.Tensor:
-    """The states of some windows, float32 (sum of lengths, hidden)."""
+    """Return the states of some windows, float32 (sum of lengths, hidden)."""
     with autocast(model.device, precision):
         if _is_packed(model):
             return packed_states(model, wordpieces, windows).float()
@@ -133,7 +128,7 @@ def _is_packed(model: Network) -> bool:
 Parameters = Mapping[KeyT, torch.nn.Parameter]
 
 
-def can_fuse(optimizer: Any, parameters: Parameters) -> bool:
+def can_fuse(optimizer: object, parameters: Parameters) -> bool:
     """Whether update_fused does what the optimizer would: it is Adam without averages, of float32 on a CPU.
 
     optimizer (Optimizer): or whatever else is called with key, weights and gradient.
@@ -204,11 +199,11 @@ def _update_group(optimizer: Optimizer, step: int, group: Parameters) -> None:
 
 
 def _moment(moments: dict[KeyT, Any], key: KeyT, weights: torch.Tensor) -> torch.Tensor:
-    """The optimizer's array, as a tensor on the same memory."""
+    """Return the optimizer's array, as a tensor on the same memory."""
     if key not in moments:
         moments[key] = numpy.zeros(weights.numel(), dtype="float32")
     return torch.from_numpy(moments[key]).view_as(weights)
 
 
-def _is_plain(tensor: Any) -> bool:
-    return tensor.is_cpu and tensor.dtype == torch.float32 and tensor.is_contiguous()
+def _is_plain(tensor: torch.Tensor | None) -> bool:
+    return tensor is not None and tensor.is_cpu and tensor.dtype == torch.float32 and tensor.is_contiguous()

@@ -1,11 +1,16 @@
-"""What is private to PyTorch and used all the same, each with the plain way beside it where the operator is missing."""
+"""Private attributes of other libraries, each with the reason or the public way beside it."""
 
 import os
 import platform
 from collections.abc import Callable
 
 import torch
+from spacy.language import Language
+from spacy.util import SimpleFrozenDict
+from thinc.api import Model
 from torch.nn import functional
+
+from .versions import TransformersObjects
 
 Linear = Callable[[torch.Tensor], torch.Tensor]
 Int8Product = Callable[[torch.Tensor], torch.Tensor]  # of uint8 (n, in)
@@ -18,7 +23,7 @@ ACTIVATIONS: dict[str, tuple[str, str]] = {  # name in a config -> that of the f
 
 
 def linear(weight: torch.Tensor, bias: torch.Tensor, dtype: torch.dtype, activation: str | None = None) -> Linear:
-    """x W' + b, and the activation of it.
+    """X W' + b, and the activation of it.
 
     On CPUs that oneDNN has kernels for, the weight is laid out for them once, and the activation is part of the
     product.
@@ -55,7 +60,7 @@ def int8_product(
     activation: str | None,
     output: tuple[torch.dtype, float, int],
 ) -> Int8Product:
-    """s d (q - z) V' + b, and the activation of it.
+    """S d (q - z) V' + b, and the activation of it.
 
     rounded: int8 (out, in), V. scales: float32 (out,), d. bias: (out,); activation: see ACTIVATIONS, None for none.
     rounding: s and z, see int8_linear.Rounding. output: the dtype; for uint8 its own scale and zero, else 1 and 0.
@@ -94,7 +99,7 @@ def has_bfloat16_arithmetic() -> bool:
 
 
 def lacks_bfloat16_arithmetic() -> bool:
-    """True if this is an x86 CPU that computes in float32 what is asked for in bfloat16, as far as PyTorch says."""
+    """Return whether PyTorch reports that this x86 CPU computes bfloat16 in float32."""
     is_x86 = platform.machine().lower() in ("x86_64", "amd64", "i386", "i686")
     return is_x86 and hasattr(torch.cpu, "_is_avx512_bf16_supported") and not has_bfloat16_arithmetic()
 
@@ -102,3 +107,25 @@ def lacks_bfloat16_arithmetic() -> bool:
 def version_of(weight: torch.Tensor) -> int:
     """How often a tensor was changed in place; 0 where PyTorch does not count."""
     return getattr(weight, "_version", 0)
+
+
+def saved_components(nlp: Language) -> tuple[str, ...]:
+    """Return the names of the components in meta.json, which spacy.load reads before it adds them.
+
+    nlp.meta, the public way, lists the components that the pipeline has now.
+    """
+    return tuple(nlp._meta.get("components", ()))
+
+
+def forward_settings(layer: Model) -> dict[str, object]:
+    """Return the keyword arguments of a layer's forward function.
+
+    As attrs they would be saved, and replace those of the config when they are loaded.
+    """
+    return getattr(layer._func, "keywords", {})
+
+
+def forget_configs(objects: TransformersObjects) -> None:
+    """Drop the settings that a transformer was loaded with, as spacy-transformers does after loading saved weights."""
+    objects._init_tokenizer_config = SimpleFrozenDict()
+    objects._init_transformer_config = SimpleFrozenDict()
