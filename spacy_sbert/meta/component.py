@@ -4,7 +4,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from pathlib import Path
-from typing import Any, Literal, Unpack, cast, overload
+from typing import Any, Literal, Unpack, overload
 
 import numpy
 import torch
@@ -28,8 +28,8 @@ from ..similarity import Similarities
 from ..validation import Name, NonNegative, Positive, Text, Width, checked_texts, validated
 from .estimators import MetaEmbedding, Part
 from .fit import MAX_TOKENS, MetaFingerprint, ShortSentences, Texts, fit_pipe, read_sentences
-from .members import Function, FunctionMember, Member, PipeMember, Rows, Saveable, learner
-from .methods import estimator_from_bytes, estimator_to_bytes, make_estimator
+from .members import FunctionMember, Member, PipeMember, Rows, Saveable, learner
+from .methods import estimator_from_bytes, estimator_to_bytes
 
 
 class MetaTexts(Similarities):
@@ -151,61 +151,6 @@ class MetaTexts(Similarities):
         return self.estimator.transform(views).astype("float32")
 
 
-DEFAULT_CONFIG: dict[str, object] = {
-    "pipes": [],
-    "functions": {},
-    "method": "conc",
-    "size": None,
-    "normalize": True,
-    "options": {},
-    "scorer": {"@scorers": "spacy-sbert.pair_scorer.v1"},
-    "set_hooks": True,
-    "spans_key": SPANS_KEY,
-}
-
-
-@Language.factory(
-    "sbert_meta",
-    assigns=["doc.vector", "doc._.sbert_vector"],
-    default_config=DEFAULT_CONFIG,
-    default_score_weights={"sts_spearman": 1.0, "sts_pearson": 0.0},
-)
-def make_sbert_meta(
-    nlp: Language,
-    name: str,
-    pipes: list[str],
-    functions: dict[str, object],
-    method: str,
-    size: Width | None,
-    normalize: bool,
-    options: dict[str, object],
-    scorer: Callable | None,
-    set_hooks: bool,
-    spans_key: Name,
-) -> "SentenceMeta":
-    """Build the `sbert_meta` pipe.
-
-    pipes (list[str]): the names of pipes before this one that store sentence vectors; by default all `sbert` pipes.
-    functions (dict): from a name to a registered function, of Docs or Spans to vectors, that is a member, too.
-    method (str), size, normalize, options: see make_estimator.
-    For the rest see SentenceMeta.
-    """
-    there = [other for other in nlp.component_names if other != name]
-    pipes = list(pipes) or [other for other in there if nlp.get_pipe_meta(other).factory == "sbert"]
-    if missing := ", ".join(other for other in pipes if other not in there):
-        raise ValueError(
-            f"The meta-embedding '{name}' combines the pipe {missing}, which the pipeline does not have (it "
-            f"has: {', '.join(there)}). Add it before '{name}', or do not exclude it when loading; to do "
-            "without it, take it out of 'pipes' and fit again."
-        )
-    found: list[Member] = [PipeMember(other) for other in pipes]
-    found += [FunctionMember(key, cast(Function, function)) for key, function in functions.items()]
-    estimator = make_estimator(method, **{"size": size, "normalize": normalize, **options})
-    pipe = SentenceMeta(nlp.vocab, found, estimator, name, scorer=scorer, set_hooks=set_hooks, spans_key=spans_key)
-    pipe._in_pipeline.nlp = nlp
-    return pipe
-
-
 class SentenceMeta(MetaTexts, Pipe):
     """Combines the vectors that other pipes, and functions, give to each row of a Doc.
 
@@ -217,6 +162,7 @@ class SentenceMeta(MetaTexts, Pipe):
     scorer (Callable): what to report of pairs.
     set_hooks (bool): whether `doc.vector` and `similarity` answer with this pipe's vectors.
     spans_key (str): where the members of a pair stand, doc.spans[spans_key].
+    nlp (Language): the pipeline that the pipe is made for.
     RAISES (ValueError): if there are fewer than two members, or two of one name.
     SOURCE: Poerner et al. 2020.
     """
@@ -232,6 +178,7 @@ class SentenceMeta(MetaTexts, Pipe):
         scorer: Callable | None = None,
         set_hooks: bool = True,
         spans_key: Name = SPANS_KEY,
+        nlp: Language | None = None,
     ):
         names = [member.name for member in members]
         if len(names) < 2:
@@ -247,7 +194,7 @@ class SentenceMeta(MetaTexts, Pipe):
         self.scorer = scorer
         self.set_hooks = set_hooks
         self.spans_key = spans_key
-        self._in_pipeline = InPipeline()
+        self._in_pipeline = InPipeline(nlp)
         self._notices = WarnOnce(TruncationCounter)
         self._fingerprint = MetaFingerprint()
         extensions.install(name)

@@ -101,7 +101,8 @@ MANIFEST = "vectors.json"
 
 class Manifest(BaseModel):
     """What vectors.json says. key: of the cache. names, widths: of the members. n: how many vectors each has.
-    files: the digests of their files."""
+    files: the digests of their files.
+    """
 
     key: str
     names: list[str]

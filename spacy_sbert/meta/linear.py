@@ -68,7 +68,8 @@ class LinearMeta(MetaEmbedding):
 
     def most_directions(self, widths: Sequence[int], n: int) -> int:
         """How many directions there are at the most: those of the centred concatenations. For the arguments see
-        check_size."""
+        check_size.
+        """
         return min(sum(widths), max(n - 1, 0))
 
     def _fit(self, views: Views, names: Sequence[str], progress: bool) -> None:

@@ -74,7 +74,7 @@ class PipeMember:
 class FunctionMember:
     """A registered function from Docs, or Spans, to vectors."""
 
-    def __init__(self, name: str, function: Function):
+    def __init__(self, name: str, function: object):
         """RAISES (ValueError): if function is not one."""
         if not callable(function):
             raise ValueError(
@@ -83,7 +83,7 @@ class FunctionMember:
                 '"spacy-sbert.MeanStaticVectors.v1".'
             )
         self.name = name
-        self.function = function
+        self.function: Function = function
 
     def __repr__(self) -> str:
         return f"FunctionMember('{self.name}')"
@@ -101,7 +101,8 @@ class FunctionMember:
 
     def identity(self) -> Iterator[str | bytes]:
         """What the function is, so that another one is known by it: its name, the file that defines it, and what it
-        learned. What it was made with stands in the config."""
+        learned. What it was made with stands in the config.
+        """
         code = self.function if inspect.isroutine(self.function) else type(self.function)
         yield code.__qualname__
         try:

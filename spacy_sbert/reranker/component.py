@@ -273,37 +273,6 @@ def _checked(texts: Iterable[TextT]) -> list[TextT]:
     return list(one_column(texts))
 
 
-DEFAULT_CONFIG = {
-    "model": {
-        "@architectures": "spacy-sbert.CrossEncoder.v1",
-        "name": "sentence-transformers/all-MiniLM-L6-v2",
-        "n_outputs": 0,
-        "activation": "auto",
-        "max_length": 0,
-    },
-    "objective": "regression",
-    "scorer": {"@scorers": "spacy-sbert.pair_scorer.v1"},
-    "spans_key": SPANS_KEY,
-}
-
-
-@Language.factory(
-    "sbert_reranker",
-    assigns=["doc._.sbert_reranker_score"],
-    default_config=DEFAULT_CONFIG,
-    default_score_weights={"sts_spearman": 1.0, "sts_pearson": 0.0},
-)
-def make_sbert_reranker(
-    nlp: Language, name: str, model: Model, objective: str, scorer: Callable[..., Scores] | None, spans_key: Name
-) -> "SentenceReranker":
-    """Build the `sbert_reranker` pipe, see SentenceReranker."""
-    if isinstance(model, CrossEncoder):
-        warn_if_missing(nlp, name, model.shim.name)
-    pipe = SentenceReranker(nlp.vocab, model, name, objective=objective, scorer=scorer, spans_key=spans_key)
-    pipe._in_pipeline.nlp = nlp
-    return pipe
-
-
 class SentenceReranker(Ranking, PairPipe, ChecksummedPipe):
     """Scores pairs of texts, by reading both at once: slower than to compare two vectors, and more precise.
 
@@ -313,6 +282,7 @@ class SentenceReranker(Ranking, PairPipe, ChecksummedPipe):
         squared error of the score, on scores from 0 to 1; "classification", by softmax cross-entropy, on labels.
     scorer (Callable): what to report of pairs.
     spans_key (str): where the members of a pair stand, doc.spans[spans_key].
+    nlp (Language): the pipeline that the pipe is made for; warns if it cannot find the encoder.
     RAISES (ValueError): if model is not a cross-encoder, or for an unknown objective.
     SOURCE: Reimers and Gurevych 2019, sections 4.2 and 4.3 (BERT-STSb and BERT-AFS).
     """
@@ -327,12 +297,15 @@ class SentenceReranker(Ranking, PairPipe, ChecksummedPipe):
         objective: str = "regression",
         scorer: Callable[..., Scores] | None = None,
         spans_key: Name = SPANS_KEY,
+        nlp: Language | None = None,
     ):
         if not isinstance(model, CrossEncoder):
             raise ValueError(
                 f"The model of the 'sbert_reranker' pipe '{name}' is not a cross-encoder: expected the "
                 f"architecture spacy-sbert.CrossEncoder.v1, got the Thinc model '{model.name}'."
             )
+        if nlp is not None:
+            warn_if_missing(nlp, name, model.shim.name)
         if objective not in OBJECTIVES:
             expected = ", ".join(OBJECTIVES)
             raise ValueError(f"Unknown objective '{objective}' of a reranker: expected one of {expected}.")
@@ -344,7 +317,7 @@ class SentenceReranker(Ranking, PairPipe, ChecksummedPipe):
         self.spans_key = spans_key
         self.cfg: dict[str, object] = {}
         self._notices = WarnOnce(PairTruncation)
-        self._in_pipeline = InPipeline()
+        self._in_pipeline = InPipeline(nlp)
         install_extension(name)
 
     def __repr__(self) -> str:

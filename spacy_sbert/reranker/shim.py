@@ -63,7 +63,8 @@ class PairTokenizer(BatchTokenizer):
 
     def _fast_row(self, encoding: Encoding) -> Row:
         """Whole pairs are tokenised and then cut: the tokenizer's own truncation makes as many windows of two long
-        texts as the product of theirs."""
+        texts as the product of theirs.
+        """
         if self.limit is None or len(encoding) <= self.limit:
             return encoding.ids, encoding.type_ids, 0
         owners = numpy.array([-1 if owner is None else owner for owner in encoding.sequence_ids])
