@@ -13,32 +13,30 @@ from ..errors import Errors
 from ..progress import progress_of
 from ..validation import Positive, PositiveFloat, Seed, Width, check_weights, validated
 from .estimators import MetaEmbedding, Views
-from .linear import CONSTANT
+from .linear import MIN_VARIANCE
 
 
-def kl_divergence(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-    """1 / n sum_i KL(softmax(y_i) || softmax(x_i)), of reconstructions x and members' vectors y, (n, d) each."""
-    given, target = functional.log_softmax(found, dim=1), functional.log_softmax(wanted, dim=1)
-    return functional.kl_div(given, target, reduction="batchmean", log_target=True)
+def _kl_divergence(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    logs = functional.log_softmax(x, dim=1), functional.log_softmax(y, dim=1)
+    return functional.kl_div(*logs, reduction="batchmean", log_target=True)
 
 
-def squared_cosine_distance(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-    """1 / n sum_i (1 - cos(x_i, y_i))^2, of reconstructions and members' vectors, (n, d) each."""
-    return (1 - functional.cosine_similarity(found, wanted, dim=1)).square().mean()
+def _squared_cosine_distance(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return (1 - functional.cosine_similarity(x, y, dim=1)).square().mean()
 
 
 # Of reconstructions x and members' vectors y, (n, d) each.
 LOSSES: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "mse": functional.mse_loss,  # 1 / (n d) sum_i |x_i - y_i|^2
     "mae": functional.l1_loss,  # 1 / (n d) sum_i |x_i - y_i|_1
-    "kld": kl_divergence,
-    "cosine": squared_cosine_distance,
+    "kld": _kl_divergence,  # 1 / n sum_i KL(softmax(y_i) || softmax(x_i))
+    "cosine": _squared_cosine_distance,  # 1 / n sum_i (1 - cos(x_i, y_i))^2
 }
 
 
 LAYERS = (0, 1, 2)
-MOST_EPOCHS = 1_000_000  # each has a loss in what is saved
-DTYPES = {"float32": torch.float32, "float64": torch.float64}
+_MAX_EPOCHS = 1_000_000  # the loss of each is saved
+_DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
 class CrossViewNetwork(torch.nn.Module):
@@ -52,15 +50,15 @@ class CrossViewNetwork(torch.nn.Module):
     def __init__(self, widths: Sequence[int], size: int, hidden_layers: int):
         super().__init__()
         hidden = [size] * hidden_layers
-        self.encoders = torch.nn.ModuleList(feed_forward([width, *hidden, size]) for width in widths)
-        self.decoders = torch.nn.ModuleList(feed_forward([size, *hidden, width]) for width in widths)
+        self.encoders = torch.nn.ModuleList(_feed_forward([width, *hidden, size]) for width in widths)
+        self.decoders = torch.nn.ModuleList(_feed_forward([size, *hidden, width]) for width in widths)
 
     def forward(self, views: Sequence[torch.Tensor]) -> torch.Tensor:
-        """The code: sum_j E_j(x_j), (n, d), of J views (n, d_j)."""
+        """Return the code: sum_j E_j(x_j), (n, d), of J views (n, d_j)."""
         return torch.stack(self._codes(views)).sum(dim=0)
 
     def loss(self, views: Sequence[torch.Tensor], loss: str) -> torch.Tensor:
-        """sum_j sum_k l(D_k(E_j(x_j)), x_k), over all J x J pairs of J views (n, d_j)."""
+        """Return sum_j sum_k l(D_k(E_j(x_j)), x_k), over all J x J pairs of J views (n, d_j)."""
         compare, pairs = LOSSES[loss], list(zip(self.decoders, views, strict=True))
         parts = [compare(decode(code), view) for code in self._codes(views) for decode, view in pairs]
         return torch.stack(parts).sum()
@@ -69,8 +67,8 @@ class CrossViewNetwork(torch.nn.Module):
         return [encode(view) for encode, view in zip(self.encoders, views, strict=True)]
 
 
-def feed_forward(widths: Sequence[int]) -> torch.nn.Sequential:
-    """Linear layers of these widths, with ReLU between them."""
+def _feed_forward(widths: Sequence[int]) -> torch.nn.Sequential:
+    """Return linear layers of these widths, with ReLU between them."""
     layers: list[torch.nn.Module] = []
     for n_in, n_out in itertools.pairwise(widths):
         layers += [torch.nn.Linear(n_in, n_out), torch.nn.ReLU()]
@@ -102,14 +100,14 @@ class CrossViewAutoencoder(MetaEmbedding):
         normalize: bool = True,
         hidden_layers: int = 0,
         loss: str = "mse",
-        epochs: Annotated[int, Field(ge=1, le=MOST_EPOCHS)] = 500,
+        epochs: Annotated[int, Field(ge=1, le=_MAX_EPOCHS)] = 500,
         batch_size: Positive = 10_000,
         learn_rate: PositiveFloat = 0.001,
         seed: Seed = 0,
         dtype: str = "float32",
     ):
         super().__init__(size=size, normalize=normalize)
-        options = [("hidden_layers", hidden_layers, LAYERS), ("loss", loss, LOSSES), ("dtype", dtype, DTYPES)]
+        options = [("hidden_layers", hidden_layers, LAYERS), ("loss", loss, LOSSES), ("dtype", dtype, _DTYPES)]
         for name, value, known in options:
             if value not in known:
                 expected = f"one of {', '.join(map(str, known))}"
@@ -126,12 +124,12 @@ class CrossViewAutoencoder(MetaEmbedding):
 
     @property
     def parameters_(self) -> dict[str, numpy.ndarray]:
-        """The weights by name."""
+        """Return the weights by name."""
         network = self._network
         return {} if network is None else {name: value.numpy() for name, value in network.state_dict().items()}
 
     def check_size(self, widths: Sequence[int], names: Sequence[str], n: int) -> None:
-        self._sized(widths)  # any size can be had that fits into memory
+        self._sized(widths)  # any size is possible that fits into memory
 
     def _fit(self, views: Views, names: Sequence[str], progress: bool) -> None:
         widths = [view.shape[1] for view in views]
@@ -141,14 +139,14 @@ class CrossViewAutoencoder(MetaEmbedding):
         rng = numpy.random.default_rng(self.seed)
         losses = []
         for epoch in progress_of(range(self.epochs), desc="Training", unit="epochs", shown=progress):
-            of_batches = []
+            batch_losses = []
             for batch in self._batches(views, names, rng):
                 optimizer.zero_grad()
                 loss = network.loss(batch, self.loss)
                 loss.backward()
                 optimizer.step()
-                of_batches.append(loss.detach())
-            losses.append(float(torch.stack(of_batches).mean()))
+                batch_losses.append(loss.detach())
+            losses.append(float(torch.stack(batch_losses).mean()))
             if not numpy.isfinite(losses[-1]):
                 raise ValueError(
                     f"The loss of the autoencoder is not finite in epoch {epoch + 1}. Set learn_rate lower "
@@ -158,40 +156,40 @@ class CrossViewAutoencoder(MetaEmbedding):
         self._network = network.eval().requires_grad_(False)
 
     def _sized(self, widths: Sequence[int]) -> int:
-        """The width of the code. RAISES (ValueError): if it makes too many weights."""
+        """Return the width of the code. RAISES (ValueError): if it makes too many weights."""
         size = self.size or max(widths)
         check_weights("size", size, size, max(*widths, size if self.hidden_layers else 0))
         return size
 
     def _new_network(self, widths: Sequence[int]) -> CrossViewNetwork:
         size = self._sized(widths)
-        with torch.random.fork_rng(devices=[]):  # nobody else's random numbers change
+        with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay
             torch.manual_seed(self.seed)
-            return CrossViewNetwork(widths, size, self.hidden_layers).to(DTYPES[self.dtype])
+            return CrossViewNetwork(widths, size, self.hidden_layers).to(_DTYPES[self.dtype])
 
     def _check(self, views: Views, names: Sequence[str]) -> None:
-        """That every number is finite and no member is the same for every sentence."""
+        """Check that every number is finite and no member is the same for every sentence."""
         low = [numpy.full(view.shape[1], numpy.inf) for view in views]
         high = [-edge for edge in low]
         for block in self._blocks(views, names):
             low = [numpy.minimum(edge, view.min(axis=0)) for edge, view in zip(low, block, strict=True)]
             high = [numpy.maximum(edge, view.max(axis=0)) for edge, view in zip(high, block, strict=True)]
         for name, least, most in zip(names, low, high, strict=True):
-            if not ((most - least) ** 2 > CONSTANT * numpy.maximum(most**2, least**2)).any():
+            if not ((most - least) ** 2 > MIN_VARIANCE * numpy.maximum(most**2, least**2)).any():
                 raise ValueError(Errors.META_ZERO_VARIANCE.format(name=name, n=len(views[0])))
 
     def _batches(self, views: Views, names: Sequence[str], rng: numpy.random.Generator) -> Iterator[list[torch.Tensor]]:
         order = rng.permutation(len(views[0]))
         for start in range(0, len(order), self.batch_size):
-            rows = numpy.sort(order[start : start + self.batch_size])  # as they lie on the disk
+            rows = numpy.sort(order[start : start + self.batch_size])  # read in the order on disk
             prepared = [self._prepared(view[rows], name, 0) for name, view in zip(names, views, strict=True)]
-            yield [torch.from_numpy(view).to(DTYPES[self.dtype]) for view in prepared]
+            yield [torch.from_numpy(view).to(_DTYPES[self.dtype]) for view in prepared]
 
     @torch.no_grad()
     def _transform(self, views: list[numpy.ndarray]) -> numpy.ndarray:
         if self._network is None:
             raise ValueError(Errors.META_NOT_FITTED.format(method=self.method))
-        code = self._network([torch.from_numpy(view).to(DTYPES[self.dtype]) for view in views])
+        code = self._network([torch.from_numpy(view).to(_DTYPES[self.dtype]) for view in views])
         return code.double().numpy()
 
     def state(self) -> dict[str, object]:

@@ -3,8 +3,9 @@
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Unpack, cast, overload
+from typing import Any, Literal, Unpack, overload
 
 import numpy
 import torch
@@ -17,7 +18,7 @@ from spacy.vocab import Vocab
 from thinc.api import get_current_ops
 
 from ..errors import Errors, Warnings, WarnOnce
-from ..files.serialization import check_parts
+from ..files.serialization import add_checksum, check_parts, naming, verify_checksum
 from ..models.encode_arguments import EncodeOptions, check_device, check_form, unit_vectors
 from ..models.encoded_docs import TruncationCounter
 from ..models.spans import SPANS_KEY, members, trimmed
@@ -27,26 +28,138 @@ from ..pipeline.find_pipe import InPipeline, find_in
 from ..progress import progress_of
 from ..similarity import cos_sim, pairwise_cos_sim
 from ..validation import Name, NonNegative, Positive, Text, Width, checked_texts, validated
-from .estimators import MetaEmbedding, Part
+from .estimators import MetaEmbedding
 from .fit import MAX_TOKENS, MetaFingerprint, ShortSentences, Texts, fit_pipe, read_sentences
-from .members import Function, FunctionMember, Member, PipeMember, Rows, Saveable, learner
-from .methods import estimator_from_bytes, estimator_to_bytes, make_estimator
+from .members import Member, PipeMember, Rows, Saveable, learner
+from .methods import estimator_from_bytes, estimator_to_bytes
 
 
-class MetaTexts:
-    """From texts to meta-embeddings; see SentenceMeta."""
+class SentenceMeta(Pipe):
+    """Combines the vectors that other pipes, and functions, give to each row of a Doc.
 
-    name: str
-    members: list[Member]
-    estimator: MetaEmbedding
-    _in_pipeline: InPipeline
-    _notices: WarnOnce[TruncationCounter]
+    The rows are those of the first pipe among the members, or the whole Doc if all members are functions.
+
+    vocab (Vocab): the pipeline's.
+    members (Sequence[Member]): whose vectors are combined, at least two, no two of one name.
+    estimator (MetaEmbedding): how. name (str): the pipe's name, under which its vectors are stored.
+    scorer (Callable): what to report of pairs.
+    set_hooks (bool): whether `doc.vector` and `similarity` answer with this pipe's vectors.
+    spans_key (str): where the members of a pair stand, doc.spans[spans_key].
+    nlp (Language): the pipeline that the pipe is made for.
+    RAISES (ValueError): if there are fewer than two members, or two of one name.
+    SOURCE: Poerner et al. 2020.
+    """
+
     similarity = staticmethod(cos_sim)
     similarity_pairwise = staticmethod(pairwise_cos_sim)
+
+    @validated
+    def __init__(
+        self,
+        vocab: Vocab,
+        members: Sequence[Member],
+        estimator: MetaEmbedding,
+        name: str = "sbert_meta",
+        *,
+        scorer: Callable | None = None,
+        set_hooks: bool = True,
+        spans_key: Name = SPANS_KEY,
+        nlp: Language | None = None,
+    ):
+        names = [member.name for member in members]
+        if len(names) < 2:
+            raise ValueError(Errors.META_ONE_MEMBER.format(given=", ".join(names) or "none"))
+        if len(set(names)) < len(names):
+            raise ValueError(
+                f"Members of a meta-embedding need names of their own, given: {', '.join(names)}. Rename one of them."
+            )
+        self.vocab = vocab
+        self.members = list(members)
+        self.estimator = estimator
+        self.name = name
+        self.scorer = scorer
+        self.set_hooks = set_hooks
+        self.spans_key = spans_key
+        self._in_pipeline = InPipeline(nlp)
+        self._notices = WarnOnce(TruncationCounter)
+        self._fingerprint = MetaFingerprint()
+        doc_vectors.install_extensions(name)
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Set the vectors of one Doc."""
+        self._annotate([doc])
+        return doc
+
+    @validated
+    def pipe(self, stream: Iterable[Doc], *, batch_size: Positive = 1000) -> Iterator[Doc]:
+        """Set the vectors of a stream of Docs, batch by batch; they come out in order."""
+        for batch in util.minibatch(stream, batch_size):
+            docs = list(batch)
+            if self._annotate(docs):
+                yield from docs
+
+    def __repr__(self) -> str:
+        members = ", ".join(member.name for member in self.members)
+        width = f"{self.estimator.width} numbers" if self.estimator.width else "not fitted yet"
+        return f"SentenceMeta('{self.name}': {self.estimator.method} of {members}, {width})"
 
     def notify(self, message: str) -> None:
         """Warn of something about the vectors of the pipe, once."""
         self._notices.once(message)
+
+    def _annotate(self, docs: list[Doc]) -> bool:
+        """Set the vectors of a batch; False if the pipe's error handler was given it instead, and did not raise."""
+        try:
+            self._set_vectors(docs)
+        except Exception as error:  # as every pipe of spaCy does
+            self.get_error_handler()(self.name, self, docs, error)
+            return False
+        return True
+
+    def _set_vectors(self, docs: list[Doc]) -> None:
+        rows = [self._rows(doc) for doc in docs]
+        stretches = [stretch for doc, of_doc in zip(docs, rows, strict=True) for stretch in of_doc.cut(doc)]
+        if stretches:
+            vectors = self._combine(self.member_vectors(stretches))
+        else:
+            vectors = numpy.zeros((0, self._width(docs)), dtype="float32")
+        doc_vectors.install_extensions(self.name)  # the pipe may have got another name since it was made
+        end = 0
+        for doc, of_doc in zip(docs, rows, strict=True):
+            start, end = end, end + len(of_doc.places)
+            doc_vectors.store(doc, self.name, self._record(of_doc, vectors[start:end], self._fingerprint_of(doc)))
+            if self.set_hooks:
+                doc_vectors.install_hooks(doc, self.name, self)
+
+    def _width(self, docs: list[Doc]) -> int:
+        """Return the width of the meta-embeddings; 0 if it depends on a function that has not been called yet."""
+        if not self.estimator.width and docs and all(isinstance(member, PipeMember) for member in self.members):
+            return self._combine(self.member_vectors(docs[:1])).shape[1]
+        return self.estimator.width
+
+    def _rows(self, doc: Doc) -> Rows:
+        for member in self.members:
+            if isinstance(member, PipeMember):
+                records = member.records(doc)
+                places, has_text = doc_vectors.rows_of(doc, records)
+                return Rows(places, has_text, any(record.data["truncated"] for record in records))
+        start, end = trimmed(doc.text, 0)
+        places = numpy.array([[start, end]] if start < end else [], dtype="int32").reshape(-1, 2)
+        return Rows(places, numpy.ones(len(places), dtype=bool), False)
+
+    def _record(self, rows: Rows, vectors: numpy.ndarray, fingerprint: str) -> Record:
+        record: Record = {
+            "rows": rows.places,
+            "vectors": vectors,
+            "has_text": rows.has_text,
+            "width": vectors.shape[1],
+            "combined_by": self.name,
+            "set_hooks": self.set_hooks,
+            "truncated": rows.truncated,
+        }
+        if fingerprint and len(vectors):
+            record["fingerprint"] = fingerprint
+        return record
 
     @overload
     def encode(
@@ -113,19 +226,16 @@ class MetaTexts:
         with nlp.select_pipes(enable=names[: names.index(self.name) + 1]):
             docs = nlp.pipe(checked, batch_size=min(window, batch_size or window))
             shown = progress or bool(show_progress_bar)
-            rows = [
-                doc_vectors.vector(doc, self.name) for doc in progress_of(docs, total=total, shown=shown, unit="texts")
-            ]
-            vectors = numpy.array(
-                rows or [doc_vectors.vector(nlp(""), self.name)], dtype="float32"
-            )  # which has the width
-        vectors = vectors[: len(rows)]
+            docs = progress_of(docs, total=total, shown=shown, unit="texts")
+            rows = [doc_vectors.vector(doc, self.name) for doc in docs]
+            empty = [] if rows else [doc_vectors.vector(nlp(""), self.name)]  # for its width
+        vectors = numpy.array(rows or empty, dtype="float32")[: len(rows)]
         if normalize_embeddings:
             vectors = unit_vectors(vectors)
         return torch.from_numpy(vectors) if convert_to_tensor else vectors
 
     def vector(self, obj: Doc | Span | Token) -> numpy.ndarray:
-        """The meta-embedding of any Doc, Span or Token, also of one that is not a row, from the members' vectors of it.
+        """Return the meta-embedding of any Doc, Span or Token, also of one that is not a row.
 
         RETURNS (float32 (width,)). RAISES (ValueError): if a member has no vector of it.
         """
@@ -133,7 +243,7 @@ class MetaTexts:
         return self._combine(self.member_vectors([doc[obj.i : obj.i + 1] if isinstance(obj, Token) else obj]))[0]
 
     def member_vectors(self, stretches: Sequence[Doc | Span]) -> list[numpy.ndarray]:
-        """The members' vectors, not normalised: J arrays, float32 (n, d_j).
+        """Return the members' vectors, not normalised: J arrays, float32 (n, d_j).
 
         RAISES (ValueError): if a member left none, or a number in one is not finite.
         """
@@ -153,180 +263,6 @@ class MetaTexts:
             self.estimator.fit(views, [member.name for member in self.members])  # now their widths are known
         return self.estimator.transform(views).astype("float32")
 
-
-DEFAULT_CONFIG: dict[str, object] = {
-    "pipes": [],
-    "functions": {},
-    "method": "conc",
-    "size": None,
-    "normalize": True,
-    "options": {},
-    "scorer": {"@scorers": "spacy-sbert.pair_scorer.v1"},
-    "set_hooks": True,
-    "spans_key": SPANS_KEY,
-}
-
-
-@Language.factory(
-    "sbert_meta",
-    assigns=["doc.vector", "doc._.sbert_vector"],
-    default_config=DEFAULT_CONFIG,
-    default_score_weights={"sts_spearman": 1.0, "sts_pearson": 0.0},
-)
-def make_sbert_meta(
-    nlp: Language,
-    name: str,
-    pipes: list[str],
-    functions: dict[str, object],
-    method: str,
-    size: Width | None,
-    normalize: bool,
-    options: dict[str, object],
-    scorer: Callable | None,
-    set_hooks: bool,
-    spans_key: Name,
-) -> "SentenceMeta":
-    """Build the `sbert_meta` pipe.
-
-    pipes (list[str]): the names of pipes before this one that store sentence vectors; by default all `sbert` pipes.
-    functions (dict): from a name to a registered function, of Docs or Spans to vectors, that is a member, too.
-    method (str), size, normalize, options: see make_estimator.
-    For the rest see SentenceMeta.
-    """
-    there = [other for other in nlp.component_names if other != name]
-    pipes = list(pipes) or [other for other in there if nlp.get_pipe_meta(other).factory == "sbert"]
-    if missing := ", ".join(other for other in pipes if other not in there):
-        raise ValueError(
-            f"The meta-embedding '{name}' combines the pipe {missing}, which the pipeline does not have (it "
-            f"has: {', '.join(there)}). Add it before '{name}', or do not exclude it when loading; to do "
-            "without it, take it out of 'pipes' and fit again."
-        )
-    found: list[Member] = [PipeMember(other) for other in pipes]
-    found += [FunctionMember(key, cast(Function, function)) for key, function in functions.items()]
-    estimator = make_estimator(method, **{"size": size, "normalize": normalize, **options})
-    pipe = SentenceMeta(nlp.vocab, found, estimator, name, scorer=scorer, set_hooks=set_hooks, spans_key=spans_key)
-    pipe._in_pipeline.nlp = nlp
-    return pipe
-
-
-class SentenceMeta(MetaTexts, Pipe):
-    """Combines the vectors that other pipes, and functions, give to each row of a Doc.
-
-    The rows are those of the first pipe among the members, or the whole Doc if all members are functions.
-
-    vocab (Vocab): the pipeline's.
-    members (Sequence[Member]): whose vectors are combined, at least two, no two of one name.
-    estimator (MetaEmbedding): how. name (str): the pipe's name, under which its vectors are stored.
-    scorer (Callable): what to report of pairs.
-    set_hooks (bool): whether `doc.vector` and `similarity` answer with this pipe's vectors.
-    spans_key (str): where the members of a pair stand, doc.spans[spans_key].
-    RAISES (ValueError): if there are fewer than two members, or two of one name.
-    SOURCE: Poerner et al. 2020.
-    """
-
-    @validated
-    def __init__(
-        self,
-        vocab: Vocab,
-        members: Sequence[Member],
-        estimator: MetaEmbedding,
-        name: str = "sbert_meta",
-        *,
-        scorer: Callable | None = None,
-        set_hooks: bool = True,
-        spans_key: Name = SPANS_KEY,
-    ):
-        names = [member.name for member in members]
-        if len(names) < 2:
-            raise ValueError(Errors.META_ONE_MEMBER.format(given=", ".join(names) or "none"))
-        if len(set(names)) < len(names):
-            raise ValueError(
-                f"Members of a meta-embedding need names of their own, given: {', '.join(names)}. Rename one of them."
-            )
-        self.vocab = vocab
-        self.members = list(members)
-        self.estimator = estimator
-        self.name = name
-        self.scorer = scorer
-        self.set_hooks = set_hooks
-        self.spans_key = spans_key
-        self._in_pipeline = InPipeline()
-        self._notices = WarnOnce(TruncationCounter)
-        self._fingerprint = MetaFingerprint()
-        doc_vectors.install_extensions(name)
-
-    def __call__(self, doc: Doc) -> Doc:
-        """Set the vectors of one Doc."""
-        self._annotate([doc])
-        return doc
-
-    @validated
-    def pipe(self, stream: Iterable[Doc], *, batch_size: Positive = 1000) -> Iterator[Doc]:
-        """Set the vectors of a stream of Docs, batch by batch; they come out in order."""
-        for batch in util.minibatch(stream, batch_size):
-            docs = list(batch)
-            if self._annotate(docs):
-                yield from docs
-
-    def __repr__(self) -> str:
-        members = ", ".join(member.name for member in self.members)
-        width = f"{self.estimator.width} numbers" if self.estimator.width else "not fitted yet"
-        return f"SentenceMeta('{self.name}': {self.estimator.method} of {members}, {width})"
-
-    def _annotate(self, docs: list[Doc]) -> bool:
-        """Set the vectors of a batch; False if the pipe's error handler was given it instead, and did not raise."""
-        try:
-            self._set_vectors(docs)
-        except Exception as error:  # as every pipe of spaCy does
-            self.get_error_handler()(self.name, self, docs, error)
-            return False
-        return True
-
-    def _set_vectors(self, docs: list[Doc]) -> None:
-        rows = [self._rows(doc) for doc in docs]
-        stretches = [stretch for doc, of_doc in zip(docs, rows, strict=True) for stretch in of_doc.cut(doc)]
-        if stretches:
-            vectors = self._combine(self.member_vectors(stretches))
-        else:
-            vectors = numpy.zeros((0, self._width(docs)), dtype="float32")
-        doc_vectors.install_extensions(self.name)  # the pipe may have got another name since it was made
-        end = 0
-        for doc, of_doc in zip(docs, rows, strict=True):
-            start, end = end, end + len(of_doc.places)
-            doc_vectors.store(doc, self.name, self._record(of_doc, vectors[start:end], self._fingerprint_of(doc)))
-            if self.set_hooks:
-                doc_vectors.install_hooks(doc, self.name, self)
-
-    def _width(self, docs: list[Doc]) -> int:
-        """The width of the meta-embeddings; 0 where functions, which get no empty Doc, have yet to show theirs."""
-        if not self.estimator.width and docs and all(isinstance(member, PipeMember) for member in self.members):
-            return self._combine(self.member_vectors(docs[:1])).shape[1]
-        return self.estimator.width
-
-    def _rows(self, doc: Doc) -> Rows:
-        for member in self.members:
-            if isinstance(member, PipeMember):
-                found = member.found(doc)
-                places, has_text = doc_vectors.rows_of(doc, found)
-                return Rows(places, has_text, any(record.data["truncated"] for record in found))
-        start, end = trimmed(doc.text, 0)
-        places = numpy.array([[start, end]] if start < end else [], dtype="int32").reshape(-1, 2)
-        return Rows(places, numpy.ones(len(places), dtype=bool), False)
-
-    def _record(self, rows: Rows, vectors: numpy.ndarray, fingerprint: str) -> Record:
-        record: Record = {
-            "rows": rows.places,
-            "vectors": vectors,
-            "has_text": rows.has_text,
-            "width": vectors.shape[1],
-            "combined_by": self.name,
-            "set_hooks": self.set_hooks,
-            "truncated": rows.truncated,
-        }
-        if fingerprint and len(vectors):
-            record["fingerprint"] = fingerprint
-        return record
-
     def fingerprint(self, *, load: bool = True) -> str:
         """Return a short fingerprint of the estimator and its members; "" if that of a member is not known.
 
@@ -334,20 +270,18 @@ class SentenceMeta(MetaTexts, Pipe):
         """
         nlp = self._in_pipeline.nlp
         pipes = {} if nlp is None else dict(nlp.components)
-        found = {}
+        encoders = {}
         for member in self.members:
             if isinstance(member, PipeMember):
-                pipe = pipes.get(member.name)
-                found[member.name] = (
-                    pipe.fingerprint(load=load) if pipe is not None and hasattr(pipe, "fingerprint") else ""
-                )
-        return self._fingerprint.of(self.estimator, self.members, found)
+                fingerprint = getattr(pipes.get(member.name), "fingerprint", None)
+                encoders[member.name] = "" if fingerprint is None else fingerprint(load=load)
+        return self._fingerprint.of(self.estimator, self.members, encoders)
 
     def _fingerprint_of(self, doc: Doc) -> str:
         """Return the fingerprint of what combined the members' vectors of a Doc."""
         pipes = [member for member in self.members if isinstance(member, PipeMember)]
-        found = {member.name: "+".join(sorted(encoders_of(member.found(doc)))) for member in pipes}
-        return self._fingerprint.of(self.estimator, self.members, found)
+        encoders = {member.name: "+".join(sorted(encoders_of(member.records(doc)))) for member in pipes}
+        return self._fingerprint.of(self.estimator, self.members, encoders)
 
     @validated
     def initialize(
@@ -393,47 +327,63 @@ class SentenceMeta(MetaTexts, Pipe):
         return scores if self.set_hooks else {f"{self.name}_{key}": value for key, value in scores.items()}
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
-        """What the estimator and the functions learned."""
-        return util.to_bytes({key: part.to_bytes for key, part in self._parts().items()}, exclude)
+        """Return what the estimator and the functions learned."""
+        return util.to_bytes({name: partial(self._dump, name) for name in self._parts()}, exclude)
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> "SentenceMeta":
-        """Take what `to_bytes` gave. RAISES (ValueError): if it was made of other members or settings."""
+        """Load what `to_bytes` returned. RAISES (ValueError): if it was made of other members or settings."""
         check_parts(data, self._parts(), exclude)
-        util.from_bytes(data, {key: part.from_bytes for key, part in self._parts().items()}, exclude)
+        util.from_bytes(data, {name: partial(self._load, name) for name in self._parts()}, exclude)
         return self
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Write the same to a folder."""
-        util.to_disk(path, {key: part.to_file for key, part in self._parts().items()}, exclude)
+        """Write what the estimator and the functions learned to a folder, a file each."""
+        writers = {name: lambda file, name=name: file.write_bytes(self._dump(name)) for name in self._parts()}
+        util.to_disk(path, writers, exclude)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "SentenceMeta":
-        """Take what `to_disk` wrote. RAISES (ValueError): see from_bytes."""
-        util.from_disk(path, {key: part.from_file for key, part in self._parts().items()}, exclude)
+        """Load what `to_disk` wrote. RAISES (ValueError): see from_bytes."""
+
+        def read(file: Path, name: str) -> None:
+            with naming(file):
+                self._load(name, file.read_bytes())
+
+        util.from_disk(path, {name: partial(read, name=name) for name in self._parts()}, exclude)
         return self
 
-    def _parts(self) -> dict[str, Part]:
-        parts = {"estimator": Part(lambda: estimator_to_bytes(self.estimator), self._set_estimator)}
-        for i, member in enumerate(self.members):
-            if isinstance(member, FunctionMember) and isinstance(member.function, Saveable):
-                parts[f"function_{i}"] = Part.of(member.function.to_bytes, member.function.from_bytes)
-        return parts
+    def _parts(self) -> dict[str, Saveable | None]:
+        """Return the functions that are saved, by the name of their file; None for the estimator, which is replaced."""
+        functions = {f"function_{i}": getattr(member, "function", None) for i, member in enumerate(self.members)}
+        saved = {name: function for name, function in functions.items() if isinstance(function, Saveable)}
+        return {"estimator": None, **saved}
+
+    def _dump(self, name: str) -> bytes:
+        function = self._parts()[name]
+        return estimator_to_bytes(self.estimator) if function is None else add_checksum(function.to_bytes())
+
+    def _load(self, name: str, data: bytes) -> None:
+        function = self._parts()[name]
+        if function is None:
+            self._set_estimator(data)
+        else:
+            function.from_bytes(bytes(verify_checksum(data)))
 
     def _set_estimator(self, data: bytes) -> None:
-        found = estimator_from_bytes(data)
+        saved = estimator_from_bytes(data)
         names = tuple(member.name for member in self.members)
-        if found.names_ and found.names_ != names:
+        if saved.names_ and saved.names_ != names:
             raise ValueError(
-                f"The meta-embedding '{self.name}' was fitted on the members {found.names_}, the pipeline "
+                f"The meta-embedding '{self.name}' was fitted on the members {saved.names_}, the pipeline "
                 f"gives it {names}. Restore the members, in this order, or fit again with python -m spacy "
                 "sbert fit-meta."
             )
-        ours, theirs = ({"method": one.method, **one.settings} for one in (self.estimator, found))
-        if ours != theirs:
+        expected, actual = ({"method": each.method, **each.settings} for each in (self.estimator, saved))
+        if expected != actual:
             raise ValueError(
-                f"The meta-embedding '{self.name}' was saved with {theirs}, the config says {ours}. Restore "
+                f"The meta-embedding '{self.name}' was saved with {actual}, the config says {expected}. Restore "
                 "the config, or fit again with python -m spacy sbert fit-meta."
             )
-        self.estimator = found
+        self.estimator = saved
 
 
 def _texts_of(example: Example, spans_key: str) -> list[str]:
@@ -486,7 +436,7 @@ def _find_meta(nlp: Language, name: str) -> SentenceMeta:
 
 
 def find_meta(nlp: Language, name: str | None = None) -> SentenceMeta:
-    """The `sbert_meta` pipe of a pipeline: the one of this name, or the last.
+    """Return the `sbert_meta` pipe of a pipeline: the one of this name, or the last.
 
     RAISES (ValueError): if there is none.
     """

@@ -2,19 +2,17 @@
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import ClassVar, NamedTuple, Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, Self
 
 import numpy
 
 from ..errors import Errors, Warnings
-from ..files.serialization import add_checksum, naming, verify_checksum
 from ..similarity import unit_length
 from ..validation import Width, validated
 
 Views = Sequence[numpy.ndarray]
-BLOCK = 4096  # sentences worked on at once
+_BLOCK = 4096  # sentences worked on at once
 
 
 class MetaEmbedding(ABC):
@@ -76,13 +74,13 @@ class MetaEmbedding(ABC):
             )
 
     def most_directions(self, widths: Sequence[int], n: int) -> int | None:
-        """How many directions there are to learn at the most; None for no limit. For the arguments see check_size."""
+        """Return the largest number of directions to learn, see check_size; None for no limit."""
         return None
 
     def notes(self, name: str) -> Iterator[str]:
-        """What those who fitted it should know.
+        """Yield what users should know about the fit.
 
-        name (str): what to call it. YIELDS (str): a message each; none where there is nothing to say.
+        name (str): of the pipe, for the messages.
         """
         widest = max(self.widths_, default=0)
         if self.size is None and self.needs_fit and self.width < widest:
@@ -118,16 +116,16 @@ class MetaEmbedding(ABC):
         if not self.is_fitted:
             raise ValueError(Errors.META_NOT_FITTED.format(method=self.method))
         if self.widths_ and tuple(view.shape[1] for view in views) != self.widths_:
-            given, expected = [view.shape[1] for view in views], dict(zip(self.names_, self.widths_, strict=True))
+            widths, expected = [view.shape[1] for view in views], dict(zip(self.names_, self.widths_, strict=True))
             raise ValueError(
-                f"Members of widths {given}, but the meta-embedding was fitted on {expected}. Fit it again."
+                f"Members of widths {widths}, but the meta-embedding was fitted on {expected}. Fit it again."
             )
         names = self.names_ or tuple(map(str, range(len(views))))
         parts = [self._transform(block) for block in self._blocks(views, names)]
         return numpy.concatenate(parts) if parts else numpy.zeros((0, self.width))
 
     def _blocks(self, views: Views, names: Sequence[str]) -> Iterator[list[numpy.ndarray]]:
-        """The views as float64, checked and brought to length 1, a block of sentences at a time."""
+        """Yield the views as float64, checked and brought to length 1, a block of sentences at a time."""
         n, named = len(views[0]), list(zip(names, views, strict=True))
         for name, view in named:
             if len(view) != n:
@@ -135,8 +133,8 @@ class MetaEmbedding(ABC):
                     f"The member '{name}' of a meta-embedding has {len(view)} vectors, '{names[0]}' has {n}: "
                     "expected those of the same sentences."
                 )
-        for start in range(0, n, BLOCK):
-            yield [self._prepared(view[start : start + BLOCK], name, start) for name, view in named]
+        for start in range(0, n, _BLOCK):
+            yield [self._prepared(view[start : start + _BLOCK], name, start) for name, view in named]
 
     def _prepared(self, rows: numpy.ndarray, name: str, start: int) -> numpy.ndarray:
         rows = numpy.asarray(rows, dtype="float64")
@@ -158,12 +156,12 @@ class MetaEmbedding(ABC):
         """Combine a block of prepared views, float64 (b, d_j) each: float64 (b, width)."""
 
     def state(self) -> dict[str, object]:
-        """All that was learned: strings, numbers and arrays."""
+        """Return all that was learned: strings, numbers and arrays."""
         arrays = {name: getattr(self, name) for name in self.learned} if self.widths_ else {}
         return {"names": list(self.names_), "widths": list(self.widths_), "size": self.size_, "arrays": arrays}
 
     def set_state(self, state: Mapping[str, object]) -> Self:
-        """Take what `state` gave.
+        """Restore what `state` returned.
 
         RAISES (ValueError): if something is missing in it, or an array is not of the shape that the members ask for.
         """
@@ -178,9 +176,9 @@ class MetaEmbedding(ABC):
             raise ValueError(Errors.META_BAD_STATE.format(what="a whole number as size", given=repr(size)))
         self.size_ = size
         expected = self._shapes()
-        found = {key: _shape(arrays.get(key)) for key in expected}
-        if found != expected:
-            raise ValueError(Errors.META_BAD_STATE.format(what=f"arrays of shapes {expected}", given=found))
+        shapes = {key: _shape(arrays.get(key)) for key in expected}
+        if shapes != expected:
+            raise ValueError(Errors.META_BAD_STATE.format(what=f"arrays of shapes {expected}", given=shapes))
         self._set_arrays({key: numpy.array(arrays[key]) for key in expected})
         return self
 
@@ -190,34 +188,15 @@ class MetaEmbedding(ABC):
 
     @abstractmethod
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of the learned arrays, from the members' widths and the settings."""
+        """Return the shapes of the learned arrays, from the members' widths and the settings."""
 
 
 def _shape(array: object) -> tuple[int, ...] | None:
     return array.shape if isinstance(array, numpy.ndarray) and array.dtype.kind == "f" else None
 
 
-class Part(NamedTuple):
-    """How a part of a pipe is written and read: as bytes that are sealed."""
-
-    to_bytes: Callable[[], bytes]
-    from_bytes: Callable[[bytes], object]
-
-    @classmethod
-    def of(cls, write: Callable[[], bytes], read: Callable[[bytes], object]) -> "Part":
-        """A part of something that seals nothing itself."""
-        return cls(lambda: add_checksum(write()), lambda data: read(bytes(verify_checksum(data))))
-
-    def to_file(self, path: Path) -> None:
-        path.write_bytes(self.to_bytes())
-
-    def from_file(self, path: Path) -> None:
-        with naming(path):
-            self.from_bytes(path.read_bytes())
-
-
 class Concatenation(MetaEmbedding):
-    """All members' vectors behind one another.
+    """Concatenation of the members' vectors.
 
     F(s) = [F_1(s); ...; F_J(s)]
 
@@ -241,7 +220,7 @@ class Concatenation(MetaEmbedding):
         return sum(self.widths_)
 
     def _fit(self, views: Views, names: Sequence[str], progress: bool) -> None:
-        for _ in self._blocks(views, names):  # what is not finite is found here, as by the other methods
+        for _ in self._blocks(views, names):  # raises if a number is not finite, as the other methods do
             pass
 
     def _transform(self, views: list[numpy.ndarray]) -> numpy.ndarray:

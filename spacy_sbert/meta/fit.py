@@ -39,9 +39,9 @@ from ..validation import NonNegative, Positive
 from .estimators import MetaEmbedding
 from .members import FunctionMember, Member, learner
 
-Texts = Callable[[], Iterable[str]]  # a corpus that can be gone through more than once
+Texts = Callable[[], Iterable[str]]  # a corpus that is read more than once
 MAX_TOKENS = 60
-DELIMITED = (".csv", ".tsv")
+_DELIMITED = (".csv", ".tsv")
 
 
 def read_sentences(path: Path, column: Positive | None = None) -> Iterator[str]:
@@ -62,7 +62,7 @@ def read_sentences(path: Path, column: Positive | None = None) -> Iterator[str]:
             if text := str(record["text"]).strip():
                 yield text
         return
-    if column is not None and format_suffix(path) in DELIMITED:
+    if column is not None and format_suffix(path) in _DELIMITED:
         records = read_table(path, [str(column - 1)], header=False)
         yield from (text for _, (cell,) in records if (text := str(cell).strip()))
         return
@@ -100,9 +100,8 @@ class ShortSentences:
 MANIFEST = "vectors.json"
 
 
-class Manifest(BaseModel):
-    """What vectors.json says. key: of the cache. names, widths: of the members. n: how many vectors each has.
-    files: the digests of their files."""
+class _Manifest(BaseModel):
+    """Contents of vectors.json: the cache's key, the members' names and widths, the number of vectors, file digests."""
 
     key: str
     names: list[str]
@@ -123,7 +122,7 @@ class VectorCache:
         self.key = key
 
     def read(self, names: Sequence[str]) -> list[numpy.ndarray] | None:
-        """The members' vectors, memory-mapped, float32 (n, d_j) each; None if they are not there, or not whole."""
+        """Return the members' vectors, memory-mapped, float32 (n, d_j) each; None if they are missing or damaged."""
         manifest = self._manifest()
         if manifest is None or (manifest.key, manifest.names) != (self.key, list(names)):
             return None
@@ -138,15 +137,15 @@ class VectorCache:
         return views
 
     def write(self, names: Sequence[str], blocks: Iterable[Sequence[numpy.ndarray]]) -> list[numpy.ndarray]:
-        """Keep blocks of the members' vectors, float32 (b, d_j) each, as they come; then `read` them.
+        """Write blocks of the members' vectors, float32 (b, d_j) each, then `read` them.
 
         RAISES (ValueError): if a member's vectors change their width, or there is no block.
         """
         check_folder(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         n, widths = 0, [0] * len(names)
-        found = [hashlib.sha256() for _ in names]
-        with ExitStack() as stack:  # another process may write the same, or still read what stands there
+        digests = [hashlib.sha256() for _ in names]
+        with ExitStack() as stack:  # another process may write or read the same
             files = [stack.enter_context(atomic_write(self._path(i))) for i in range(len(names))]
             for block in blocks:
                 for i, (name, rows) in enumerate(zip(names, block, strict=True)):
@@ -158,12 +157,13 @@ class VectorCache:
                         )
                     data = numpy.ascontiguousarray(rows, dtype="<f4").data
                     files[i].write(data)
-                    found[i].update(data)
+                    digests[i].update(data)
                 n += len(block[0])
             if not n:
                 raise ValueError(Errors.META_EMPTY_CORPUS)
-        digests = [one.hexdigest() for one in found]
-        manifest = Manifest(key=self.key, names=list(names), n=n, widths=widths, files=digests)
+        manifest = _Manifest(
+            key=self.key, names=list(names), n=n, widths=widths, files=[digest.hexdigest() for digest in digests]
+        )
         write_text(self.folder / MANIFEST, json.dumps(checksummed_json(manifest.model_dump())) + "\n")
         views = self.read(names)
         if views is None:
@@ -175,10 +175,10 @@ class VectorCache:
     def _path(self, member: int) -> Path:
         return self.folder / f"{member}.f32"  # a number: names may hold what file systems do not
 
-    def _manifest(self) -> Manifest | None:
+    def _manifest(self) -> _Manifest | None:
         try:
-            return parse_checksummed(Manifest, (self.folder / MANIFEST).read_bytes())
-        except (FileNotFoundError, ValueError):  # not written to its end, or damaged: the vectors are made again
+            return parse_checksummed(_Manifest, (self.folder / MANIFEST).read_bytes())
+        except (FileNotFoundError, ValueError):  # incomplete or damaged: vectors are computed again
             return None
 
 
@@ -198,7 +198,7 @@ class MetaFingerprint:
             return ""
         learned: list[Any] = [estimator, *(getattr(estimator, name, None) for name in estimator.learned)]
         learned.append(estimator.widths_)
-        if self._read is None or not _are_same(self._read[0], learned):
+        if self._read is None or not _are_identical(self._read[0], learned):
             own = [part for member in members if isinstance(member, FunctionMember) for part in member.identity()]
             state = {"method": estimator.method, "settings": estimator.settings, "arrays": estimator.state()["arrays"]}
             self._read = learned, combined(srsly.msgpack_dumps(state), *own)
@@ -209,15 +209,15 @@ class MetaFingerprint:
         return self._found[key]
 
 
-def _are_same(ours: Sequence[object], theirs: Sequence[object]) -> bool:
+def _are_identical(ours: Sequence[object], theirs: Sequence[object]) -> bool:
     return len(ours) == len(theirs) and all(a is b for a, b in zip(ours, theirs, strict=True))
 
 
-BLOCK = 1024  # Docs whose vectors are written at once
+_BLOCK = 1024  # Docs whose vectors are written at once
 
 
-class MetaPipe(Protocol):
-    """What an `sbert_meta` pipe is to those who fit it."""
+class _MetaPipe(Protocol):
+    """What fitting needs of an `sbert_meta` pipe."""
 
     name: str
     members: list[Member]
@@ -227,7 +227,7 @@ class MetaPipe(Protocol):
 
 
 def fit_pipe(
-    nlp: Language, pipe: MetaPipe, texts: Texts, *, cache: Path | None = None, progress: bool = False
+    nlp: Language, pipe: _MetaPipe, texts: Texts, *, cache: Path | None = None, progress: bool = False
 ) -> list[numpy.ndarray]:
     """Fit a pipe of a pipeline; for the arguments, what is returned and raised see fit_meta."""
     for member in pipe.members:
@@ -248,8 +248,8 @@ def _docs(nlp: Language, texts: Texts, shown: Callable[[Iterable[str]], Iterable
     return map(nlp.make_doc, shown(texts()))
 
 
-def member_vectors(nlp: Language, pipe: MetaPipe, texts: Texts, folder: Path, progress: bool) -> list[numpy.ndarray]:
-    """The members' vectors of sentences, from a folder if it has them, or else made and kept there.
+def member_vectors(nlp: Language, pipe: _MetaPipe, texts: Texts, folder: Path, progress: bool) -> list[numpy.ndarray]:
+    """Return the members' vectors of sentences, from a folder if it has them, or else computed and written there.
 
     RETURNS (J arrays, float32 (n, d_j)): memory-mapped.
     RAISES (ValueError): if there is no sentence, or the meta-embedding is to be wider than these members can make it.
@@ -269,14 +269,14 @@ def member_vectors(nlp: Language, pipe: MetaPipe, texts: Texts, folder: Path, pr
         if not n:
             raise ValueError(Errors.META_EMPTY_CORPUS)
         pipe.estimator.check_size([view.shape[1] for view in pipe.member_vectors([nlp("A text.")])], names, n)
-        if (found := cache.read(names)) is not None:
-            return found
+        if (views := cache.read(names)) is not None:
+            return views
         with progress_bar(n, desc="Encoding", unit="sentences", shown=progress) as bar:
             return cache.write(names, _blocks(nlp, pipe, texts, bar))
 
 
-def _parts(nlp: Language, pipe: MetaPipe) -> Iterator[str | bytes]:
-    """All that the members' vectors depend on, but the sentences."""
+def _parts(nlp: Language, pipe: _MetaPipe) -> Iterator[str | bytes]:
+    """Yield all that the members' vectors depend on, except the sentences."""
     yield digest_of_parts(pipeline_digest(nlp), device(), versions())
     functions = nlp.config["components"].get(pipe.name, {}).get("functions", {})
     for member in pipe.members:
@@ -286,8 +286,8 @@ def _parts(nlp: Language, pipe: MetaPipe) -> Iterator[str | bytes]:
             yield from member.identity()
 
 
-def _blocks(nlp: Language, pipe: MetaPipe, texts: Texts, bar: tqdm) -> Iterator[list[numpy.ndarray]]:
-    docs = iter(nlp.pipe(texts(), batch_size=BLOCK))
-    while block := list(islice(docs, BLOCK)):
+def _blocks(nlp: Language, pipe: _MetaPipe, texts: Texts, bar: tqdm) -> Iterator[list[numpy.ndarray]]:
+    docs = iter(nlp.pipe(texts(), batch_size=_BLOCK))
+    while block := list(islice(docs, _BLOCK)):
         yield pipe.member_vectors(block)
         bar.update(len(block))

@@ -11,7 +11,6 @@ from ..errors import Errors, Warnings
 from ..progress import progress_bar, ticking
 from ..similarity import components_of_covariance, flip_signs
 from ..validation import NonNegativeFloat, Width, validated
-from .errors import MORE_SENTENCES
 from .estimators import MetaEmbedding, Views
 
 
@@ -31,7 +30,7 @@ class Moments:
         self.scatter = numpy.zeros((width, width))
 
     def update(self, rows: numpy.ndarray) -> "Moments":
-        """Take a block of rows into account, float (b, width). RETURNS (Moments): self."""
+        """Add a block of rows, float (b, width). RETURNS (Moments): self."""
         b = len(rows)
         if not b:
             return self
@@ -51,10 +50,10 @@ class Moments:
         return self.scatter / max(self.n - 1, 1)
 
 
-CONSTANT = 1e-12  # variance of a member, as a share of its mean square, that counts as 0
+MIN_VARIANCE = 1e-12  # variance of a member, as a share of its mean square, that counts as 0
 
 
-class LinearMeta(MetaEmbedding):
+class _Linear(MetaEmbedding):
     """F(s) = C ([F_1(s); ...; F_J(s)] - mean), with a mean and a projection C learned from streamed moments.
 
     mean_: float64 (D,), of the concatenation, D = sum_j d_j. components_: float64 (d, D), the projection C.
@@ -67,8 +66,7 @@ class LinearMeta(MetaEmbedding):
     values_: numpy.ndarray
 
     def most_directions(self, widths: Sequence[int], n: int) -> int:
-        """How many directions there are at the most: those of the centred concatenations. For the arguments see
-        check_size."""
+        """Return the largest number of directions of centred concatenations, see check_size."""
         return min(sum(widths), max(n - 1, 0))
 
     def _fit(self, views: Views, names: Sequence[str], progress: bool) -> None:
@@ -76,34 +74,34 @@ class LinearMeta(MetaEmbedding):
         moments = Moments(sum(widths))
         with progress_bar(len(views[0]), desc="Fitting", unit="sentences", shown=progress) as bar:
             for block in self._blocks(views, names):
-                with numpy.errstate(over="ignore", invalid="ignore"):  # it is looked at when all are added up
+                with numpy.errstate(over="ignore", invalid="ignore"):  # checked in fit_moments
                     moments.update(numpy.hstack(block))
                 bar.update(len(block[0]))
         with ticking(f"Solving for {sum(widths)} numbers", shown=progress):
             self.fit_moments(moments, widths, names)
 
-    def fit_moments(self, moments: Moments, widths: Sequence[int], names: Sequence[str]) -> "LinearMeta":
+    def fit_moments(self, moments: Moments, widths: Sequence[int], names: Sequence[str]) -> "_Linear":
         """Learn from moments alone: those of the concatenation of the members' vectors.
 
         moments (Moments): of width D. widths (J ints): d_j. names (J strings): of the members.
-        RETURNS (LinearMeta): self.
+        RETURNS (_Linear): self.
         RAISES (ValueError): if a member is the same for every sentence, or there are fewer than d directions.
         """
         covariance = moments.covariance
-        for name, part in zip(names, parts(widths), strict=True):
-            with numpy.errstate(over="ignore"):  # it is looked at
+        for name, part in zip(names, _slices(widths), strict=True):
+            with numpy.errstate(over="ignore"):  # checked below
                 variance, square = covariance.diagonal()[part].sum(), (moments.mean[part] ** 2).sum()
             if not numpy.isfinite(variance + square):
                 raise ValueError(
                     f"The numbers in the vectors of the member '{name}' of a meta-embedding are too large for "
                     "their squares. Set normalize = true, or scale them down."
                 )
-            if not variance > CONSTANT * max(square, numpy.finfo("float64").tiny):
+            if not variance > MIN_VARIANCE * max(square, numpy.finfo("float64").tiny):
                 raise ValueError(Errors.META_ZERO_VARIANCE.format(name=name, n=moments.n))
         most = self.most_directions(widths, moments.n)
         size = min(self.size or max(widths), most)
-        values, components, found = self._solve(moments, list(widths), size, names)
-        rank = min(found, most)  # rounding may look like one more
+        values, components, available = self._solve(moments, list(widths), size, names)
+        rank = min(available, most)  # rounding may look like one more
         if self.size is not None and rank < self.size:
             raise ValueError(self._too_few(rank, covariance, widths, names, moments.n))
         size = min(size, rank)
@@ -114,21 +112,20 @@ class LinearMeta(MetaEmbedding):
     def _too_few(
         self, rank: int, covariance: numpy.ndarray, widths: Sequence[int], names: Sequence[str], n: int
     ) -> str:
-        ranks = [rank_of(covariance[part, part]) for part in parts(widths)]
+        ranks = [_rank(covariance[part, part]) for part in _slices(widths)]
         each = ", ".join(f"{name} {own} of {width}" for name, own, width in zip(names, ranks, widths, strict=True))
-        found = {"size": self.size, "method": self.method, "rank": rank, "names": ", ".join(names), "each": each}
-        more = MORE_SENTENCES if n - 1 in ranks or n - 1 == rank else ""
+        more = " More sentences may give more directions." if n - 1 in (*ranks, rank) else ""
         return (
-            "Asked for size {size}, but by the method '{method}' the members ({names}) have only {rank} "
-            "directions to give on {n} sentences. Set size to at most that, or leave it out to take as many as "
-            "there are. The directions of each member, of the numbers in its vectors: {each}."
-        ).format(**found, n=n) + more
+            f"Asked for size {self.size}, but by the method '{self.method}' the members ({', '.join(names)}) have "
+            f"only {rank} directions to give on {n} sentences. Set size to at most that, or leave it out to take as "
+            f"many as there are. The directions of each member, of the numbers in its vectors: {each}.{more}"
+        )
 
     @abstractmethod
     def _solve(
         self, moments: Moments, widths: list[int], size: int, names: Sequence[str]
     ) -> tuple[numpy.ndarray, numpy.ndarray, int]:
-        """Values (size,), components (size, D), best first, and how many there can be at any size."""
+        """Return values (size,), components (size, D), best first, and how many there can be at any size."""
 
     def _transform(self, views: list[numpy.ndarray]) -> numpy.ndarray:
         return (numpy.hstack(views) - self.mean_) @ self.components_.T
@@ -138,17 +135,17 @@ class LinearMeta(MetaEmbedding):
         return {"mean_": (total,), "components_": (size, total), "values_": (size,)}
 
 
-def parts(widths: Sequence[int]) -> list[slice]:
-    """Where each member stands in the concatenation; widths (J ints): d_j."""
+def _slices(widths: Sequence[int]) -> list[slice]:
+    """Return the columns of each member in the concatenation; widths (J ints): d_j."""
     return [slice(start, end) for start, end in itertools.pairwise([0, *itertools.accumulate(widths)])]
 
 
-def rank_of(covariance: numpy.ndarray) -> int:
-    """How many directions a covariance, float64 (D, D), has, but for rounding."""
+def _rank(covariance: numpy.ndarray) -> int:
+    """Return the rank of a covariance, float64 (D, D), except for rounding."""
     return components_of_covariance(covariance).rank
 
 
-class SVD(LinearMeta):
+class SVD(_Linear):
     """The directions in which the centred concatenation varies most.
 
     X - mean = U S V', F(s) = V_d' ([F_1(s); ...; F_J(s)] - mean), with X the n normalised concatenations; V is found
@@ -162,16 +159,16 @@ class SVD(LinearMeta):
     def _solve(
         self, moments: Moments, widths: list[int], size: int, names: Sequence[str]
     ) -> tuple[numpy.ndarray, numpy.ndarray, int]:
-        found = components_of_covariance(moments.covariance)
-        return numpy.sqrt(numpy.maximum(found.variances[:size], 0.0)), found.axes[:size], found.rank
+        pca = components_of_covariance(moments.covariance)
+        return numpy.sqrt(numpy.maximum(pca.variances[:size], 0.0)), pca.axes[:size], pca.rank
 
 
-TAU = 10.0
-ROUNDING = 1e-10
-SINGULAR = 1e-12  # smallest eigenvalue of a matrix, as a share of the largest, that cannot be told from 0
+_TAU = 10.0
+_ROUNDING = 1e-10
+_SINGULAR = 1e-12  # smallest eigenvalue of a matrix, as a share of the largest, that cannot be told from 0
 
 
-class GCCA(LinearMeta):
+class GCCA(_Linear):
     """Projections of the members that correlate with one another as much as can be, summed.
 
     F(s) = sum_j Theta_j (F_j(s) - mean_j), where the columns of [Theta_1, ..., Theta_J]' are the eigenvectors of the
@@ -193,19 +190,19 @@ class GCCA(LinearMeta):
     method = "gcca"
 
     @validated
-    def __init__(self, *, size: Width | None = None, normalize: bool = True, tau: NonNegativeFloat = TAU):
+    def __init__(self, *, size: Width | None = None, normalize: bool = True, tau: NonNegativeFloat = _TAU):
         super().__init__(size=size, normalize=normalize)
         self.tau = tau
         self._n_positive: int | None = None  # of values_, but for rounding; what is loaded has no notes
 
     def matrices(self, covariance: numpy.ndarray, widths: list[int]) -> tuple[numpy.ndarray, numpy.ndarray]:
-        """A and B of the eigenvalue problem.
+        """Return A and B of the eigenvalue problem.
 
         covariance: float64 (D, D), of the concatenation. widths (J ints): d_j.
         RETURNS (float64 (D, D), float64 (D, D)).
         """
         between, within = covariance.copy(), numpy.zeros_like(covariance)
-        for part, width in zip(parts(widths), widths, strict=True):
+        for part, width in zip(_slices(widths), widths, strict=True):
             block = covariance[part, part]
             within[part, part] = block + self.tau * numpy.trace(block) / width * numpy.eye(width)
             between[part, part] = 0.0
@@ -220,14 +217,14 @@ class GCCA(LinearMeta):
     def _solve(
         self, moments: Moments, widths: list[int], size: int, names: Sequence[str]
     ) -> tuple[numpy.ndarray, numpy.ndarray, int]:
-        """RAISES (ValueError): if B is singular, or A is 0, so that every direction is as good as any other."""
+        """Solve the eigenvalue problem. RAISES (ValueError): if B is singular, or A is 0."""
         covariance, conditions = moments.covariance, []
         between, within = self.matrices(covariance, widths)
         total = len(covariance)
-        for name, part, width in zip(names, parts(widths), widths, strict=True):
+        for name, part, width in zip(names, _slices(widths), widths, strict=True):
             lowest, highest = linalg.eigvalsh(within[part, part])[[0, -1]]
-            if lowest <= SINGULAR * highest:
-                rank = rank_of(covariance[part, part])
+            if lowest <= _SINGULAR * highest:
+                rank = _rank(covariance[part, part])
                 raise ValueError(
                     f"The covariance of the member '{name}' cannot be inverted with tau = {self.tau}: its "
                     f"vectors lie in {rank} directions, of the {width} that they are wide. Set tau higher, "
@@ -237,9 +234,9 @@ class GCCA(LinearMeta):
         rho, theta = linalg.eigh(between, within, subset_by_index=[total - size, total - 1])
         # What is rounding in Sigma_jk is divided by the roots of the smallest eigenvalues of B_jj and B_kk.
         of_pair = numpy.prod(sorted(conditions)[-2:]) ** 0.5
-        rounding = max(ROUNDING * abs(rho).max(), total * numpy.finfo("float64").eps * of_pair)
+        rounding = max(_ROUNDING * abs(rho).max(), total * numpy.finfo("float64").eps * of_pair)
         self._n_positive = int((rho > rounding).sum())
-        if not self._n_positive:  # they add up to 0: then all of them are 0
+        if not self._n_positive:  # rho add up to 0, so all of them are 0
             joined = ", ".join(names)
             raise ValueError(
                 f"The members ({joined}) have no direction to give by the method '{self.method}': on these "

@@ -22,7 +22,7 @@ from ..models.static_vectors import SMOOTHING, first_component_of, sif_weights, 
 from ..pipeline import doc_vectors
 from ..validation import PositiveFloat, validated
 
-Docs = Callable[[], Iterable[Doc]]  # a corpus that can be gone through more than once
+Docs = Callable[[], Iterable[Doc]]  # a corpus that is read more than once
 Function = Callable[[Sequence[Doc | Span]], numpy.ndarray]
 
 
@@ -51,31 +51,31 @@ class PipeMember:
     def __repr__(self) -> str:
         return f"PipeMember('{self.name}')"
 
-    def found(self, doc: Doc) -> list[doc_vectors.PlacedRecord]:
-        """What the pipe left on a Doc, several records after `Doc.from_docs`. RAISES (ValueError): if nothing."""
-        found = doc_vectors.find(doc, self.name)
-        if not found:
+    def records(self, doc: Doc) -> list[doc_vectors.PlacedRecord]:
+        """Return what the pipe stored on a Doc; several records after `Doc.from_docs`. RAISES (ValueError): if none."""
+        records = doc_vectors.find(doc, self.name)
+        if not records:
             raise ValueError(
                 f"The member '{self.name}' of a meta-embedding left no vector on the Doc '{doc.text[:50]}': "
                 "its pipe is disabled, or stands behind the meta-embedding. Enable it, or move it before."
             )
-        return found
+        return records
 
     def vectors(self, stretches: Sequence[Doc | Span]) -> numpy.ndarray:
-        """float32 (n, width): the vectors of Docs, or of Spans of them."""
+        """Return the vectors of Docs, or of Spans of them, float32 (n, width)."""
         return numpy.stack([self._vector(stretch) for stretch in stretches])
 
     def _vector(self, stretch: Doc | Span) -> numpy.ndarray:
         if isinstance(stretch, Doc):
-            return doc_vectors.doc_vector(stretch, self.found(stretch))[0]
-        return doc_vectors.span_vector(stretch, self.found(stretch.doc))[0]
+            return doc_vectors.doc_vector(stretch, self.records(stretch))[0]
+        return doc_vectors.span_vector(stretch, self.records(stretch.doc))[0]
 
 
 class FunctionMember:
     """A registered function from Docs, or Spans, to vectors."""
 
-    def __init__(self, name: str, function: Function):
-        """RAISES (ValueError): if function is not one."""
+    def __init__(self, name: str, function: object):
+        """Create the member. RAISES (ValueError): if function cannot be called."""
         if not callable(function):
             raise ValueError(
                 f"The member '{name}' of a meta-embedding is not a function but a {type(function).__name__}: "
@@ -83,32 +83,34 @@ class FunctionMember:
                 '"spacy-sbert.MeanStaticVectors.v1".'
             )
         self.name = name
-        self.function = function
+        self.function: Function = function
 
     def __repr__(self) -> str:
         return f"FunctionMember('{self.name}')"
 
     def vectors(self, stretches: Sequence[Doc | Span]) -> numpy.ndarray:
-        """float32 (n, width): what the function gives. RAISES (ValueError): if that is not a row for each."""
-        found = to_numpy(self.function(list(stretches)))
+        """Return the rows of the function, float32 (n, width). RAISES (ValueError): if they are not one a text."""
+        rows = to_numpy(self.function(list(stretches)))
         n = len(stretches)
-        if found.ndim != 2 or len(found) != n:
+        if rows.ndim != 2 or len(rows) != n:
             raise ValueError(
-                f"The function '{self.name}' of a meta-embedding gave an array of shape {found.shape} for {n} "
+                f"The function '{self.name}' of a meta-embedding gave an array of shape {rows.shape} for {n} "
                 "texts: expected a row for each."
             )
-        return found.astype("float32", copy=False)
+        return rows.astype("float32", copy=False)
 
     def identity(self) -> Iterator[str | bytes]:
-        """What the function is, so that another one is known by it: its name, the file that defines it, and what it
-        learned. What it was made with stands in the config."""
+        """Yield what identifies the function: its name, the file that defines it, and what it learned.
+
+        Its settings are in the config.
+        """
         code = self.function if inspect.isroutine(self.function) else type(self.function)
         yield code.__qualname__
         try:
             file = inspect.getsourcefile(code)
-        except TypeError:  # it is a part of Python
+        except TypeError:  # a builtin
             file = None
-        if file and Path(file).is_file():  # not what was typed in
+        if file and Path(file).is_file():  # code that was typed in has none
             yield file_digest(Path(file))
         if hasattr(self.function, "to_bytes"):
             yield self.function.to_bytes()
@@ -118,7 +120,7 @@ Member = PipeMember | FunctionMember
 
 
 def learner(member: Member) -> Learner | None:
-    """The function of a member, if it is one that learns."""
+    """Return the function of a member if it has fit, else None."""
     function = getattr(member, "function", None)
     return function if isinstance(function, Learner) else None
 
@@ -135,12 +137,13 @@ class Rows:
     truncated: bool
 
     def cut(self, doc: Doc) -> Iterator[Doc | Span]:
-        """Each row as a Span, or the Doc itself where it is the only one."""
+        """Yield each row as a Span, or the Doc itself if it is the only row."""
         if len(self.places) == 1 and tuple(self.places[0].tolist()) == trimmed(doc.text, 0):
             yield doc
             return
         for start, end in self.places.tolist():
-            span = doc.char_span(start, end, alignment_mode="expand")
+            first = start - 1 if start == end else start  # a row of white space is the empty range at its end
+            span = doc.char_span(first, end, alignment_mode="expand")
             if span is None:
                 raise ValueError(
                     f"A member's row, characters {start} to {end}, reaches beyond the Doc '{doc.text[:50]}', "
@@ -149,13 +152,13 @@ class Rows:
             yield span
 
 
-BLOCK = 1024
+_BLOCK = 1024
 
 
 @registry.misc("spacy-sbert.MeanStaticVectors.v1")
 def mean_static_vectors() -> Function:
     """Make `spacy-sbert.MeanStaticVectors.v1`: the mean of the static vectors of the tokens that have one."""
-    return MeanStaticVectors()
+    return _MeanStaticVectors()
 
 
 @registry.misc("spacy-sbert.SmoothInverseFrequency.v1")
@@ -165,14 +168,14 @@ def smooth_inverse_frequency(a: PositiveFloat = SMOOTHING, counts: str | Path | 
     return SmoothInverseFrequency(a, counts)
 
 
-class MeanStaticVectors:
+class _MeanStaticVectors:
     """v(s) = 1 / |s| sum_{w in s} v_w over the tokens that have a static vector, and 0 where none has one."""
 
     def __repr__(self) -> str:
         return "MeanStaticVectors()"
 
     def __call__(self, stretches: Sequence[Doc | Span]) -> numpy.ndarray:
-        """RETURNS (float32 (n, width)). RAISES (ValueError): if the vocab has no vectors."""
+        """Return the means, float32 (n, width). RAISES (ValueError): if the vocab has no vectors."""
         return _means(stretches, {})
 
 
@@ -211,13 +214,13 @@ class SmoothInverseFrequency:
         self.weights = sif_weights(counted, self.a) if counted else {}
         squares = numpy.zeros(())
         stream = iter(docs())
-        while block := list(islice(stream, BLOCK)):
+        while block := list(islice(stream, _BLOCK)):
             rows = _means(block, self.weights).astype("float64")
             squares = squares + rows.T @ rows
         self.component = first_component_of(squares) if squares.ndim else numpy.zeros(0)
 
     def __call__(self, stretches: Sequence[Doc | Span]) -> numpy.ndarray:
-        """RETURNS (float32 (n, width)). RAISES (ValueError): if it is not fitted, or the vocab has no vectors."""
+        """Return the vectors, float32 (n, width). RAISES (ValueError): if not fitted, or without static vectors."""
         if not self.component.size:
             raise ValueError(
                 "Weights by smooth inverse frequency are not known yet: fit the meta-embedding that the "
@@ -227,11 +230,11 @@ class SmoothInverseFrequency:
         return (rows - numpy.outer(rows @ self.component, self.component)).astype("float32")
 
     def to_bytes(self) -> bytes:
-        """The weights and the component."""
+        """Return the weights and the component."""
         return srsly.msgpack_dumps({"weights": self.weights, "component": self.component})
 
     def from_bytes(self, data: bytes) -> "SmoothInverseFrequency":
-        """Take what to_bytes gave. RAISES (ValueError): if it is something else."""
+        """Load what to_bytes returned. RAISES (ValueError): if it is something else."""
         state = srsly.msgpack_loads(data)
         weights, component = state.get("weights"), state.get("component")
         if not (isinstance(weights, dict) and isinstance(component, numpy.ndarray) and component.ndim == 1):

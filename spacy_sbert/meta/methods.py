@@ -1,4 +1,4 @@
-"""The methods by the names that configs and the command line use, and estimators as bytes."""
+"""The methods by the names that configs and the command line use, and the serialization of estimators."""
 
 from collections.abc import Callable
 
@@ -10,8 +10,9 @@ from .autoencoder import CrossViewAutoencoder
 from .estimators import Average, Concatenation, MetaEmbedding
 from .linear import GCCA, SVD
 
-KINDS: tuple[type[MetaEmbedding], ...] = (Concatenation, Average, SVD, GCCA, CrossViewAutoencoder)
-METHODS = {kind.method: kind for kind in KINDS}
+METHODS: dict[str, type[MetaEmbedding]] = {
+    estimator.method: estimator for estimator in (Concatenation, Average, SVD, GCCA, CrossViewAutoencoder)
+}
 
 
 def make_estimator(method: str, **settings: object) -> MetaEmbedding:
@@ -32,20 +33,20 @@ def make_estimator(method: str, **settings: object) -> MetaEmbedding:
 
 
 def estimator_to_bytes(estimator: MetaEmbedding) -> bytes:
-    """An estimator, its settings and what it learned, as MessagePack that is sealed."""
+    """Return an estimator, its settings and what it learned, as MessagePack with a checksum."""
     state = {"method": estimator.method, "settings": estimator.settings, **estimator.state()}
     return add_checksum(srsly.msgpack_dumps(state))
 
 
 def estimator_from_bytes(data: bytes) -> MetaEmbedding:
-    """The estimator that `estimator_to_bytes` was given; the file `estimator` of a saved pipe holds such bytes.
+    """Load an estimator from the bytes of `estimator_to_bytes`, such as the file `estimator` of a saved pipe.
 
     RAISES (ValueError): if these are not such bytes, or arrays in them do not fit its settings.
     """
     state = verify_checksum(data)
     try:
         parts = srsly.msgpack_loads(state)
-    except Exception as error:  # whatever msgpack and NumPy say of bytes they did not write
+    except Exception as error:  # msgpack and NumPy raise many kinds
         raise ValueError(Errors.META_BAD_STATE.format(what="an estimator", given=error)) from error
     if not (isinstance(parts, dict) and isinstance(parts.get("settings"), dict)):
         raise ValueError(Errors.META_BAD_STATE.format(what="method, settings and state", given=type(parts).__name__))

@@ -41,16 +41,17 @@ from ..validation import (
     text_of,
     validated,
 )
-from .cross_encoder import CrossEncoder, PairLogits, state_of
+from .cross_encoder import CrossEncoder, PairLogits, network_bytes
 from .objectives import OBJECTIVES
 from .shim import Activation, Pair, PairTruncation, apply_activation
 
 
-def note(doc: Doc, name: str, spans_key: str, scores: numpy.ndarray, labels: Sequence[str]) -> None:
-    """Note the scores of a pair in doc.spans[spans_key].attrs, for the pipe "sbert_reranker" as
-    "sbert_reranker_score", and the label of the highest of several as "sbert_reranker_label".
+def _annotate(doc: Doc, name: str, spans_key: str, scores: numpy.ndarray, labels: Sequence[str]) -> None:
+    """Store the scores of a pair in doc.spans[spans_key].attrs, and the label of the highest of several.
 
-    scores (float32 (outputs,)): a single one is noted as a float, several as a list. labels: of the outputs.
+    The keys of the pipe "sbert_reranker" are "sbert_reranker_score" and "sbert_reranker_label".
+
+    scores (float32 (outputs,)): a single one is stored as a float, several as a list. labels: of the outputs.
     """
     attrs = doc.spans[spans_key].attrs
     attrs[predicted_score(name)] = float(scores[0]) if len(scores) == 1 else scores.tolist()
@@ -58,14 +59,14 @@ def note(doc: Doc, name: str, spans_key: str, scores: numpy.ndarray, labels: Seq
         attrs[predicted_label(name)] = labels[int(scores.argmax())]
 
 
-def install_extension(name: str) -> None:
-    """Register `doc._.sbert_reranker_score`, which reads what was noted; None on a Doc that is not a pair."""
+def _install_extension(name: str) -> None:
+    """Register `doc._.sbert_reranker_score`, which reads the stored score; None on a Doc that is not a pair."""
     attribute = predicted_score(name)
     if not Doc.has_extension(attribute):
-        Doc.set_extension(attribute, getter=partial(_noted, attribute))
+        Doc.set_extension(attribute, getter=partial(_get_score, attribute))
 
 
-def _noted(attribute: str, doc: Doc) -> float | list[float] | None:
+def _get_score(attribute: str, doc: Doc) -> float | list[float] | None:
     return next((group.attrs[attribute] for group in doc.spans.values() if attribute in group.attrs), None)
 
 
@@ -85,8 +86,8 @@ class Ranked(Generic[TextT]):
     index: int
 
 
-def read_windows(pairs: Iterable[tuple[Text, Text]], size: int = WINDOW) -> Iterator[list[Pair]]:
-    """The texts of pairs, so many at a time. RAISES (TypeError): if one is not a pair of texts."""
+def _read_windows(pairs: Iterable[tuple[Text, Text]], size: int = WINDOW) -> Iterator[list[Pair]]:
+    """Yield the texts of pairs, size pairs at a time. RAISES (TypeError): if one is not a pair of texts."""
     if not isinstance(pairs, Iterable) or isinstance(pairs, NOT_SEVERAL) or column_names(pairs) is not None:
         raise TypeError(
             f"Cannot score {' '.join(short_repr(pairs).split())}: expected several pairs of texts in an order, such "
@@ -114,12 +115,116 @@ class _PairOptions(ScoreOptions, total=False):
     apply_softmax: bool
 
 
-class Ranking:
-    """The use of a cross-encoder for texts; see SentenceReranker, which trains it."""
+def _checked_texts(texts: Iterable[TextT]) -> list[TextT]:
+    if isinstance(texts, NOT_SEVERAL):
+        raise TypeError(
+            f"Cannot rank {repr(texts)[:100]}: expected several texts, such as a list. Put a single text into a list."
+        )
+    return list(one_column(texts))
 
-    name: str
-    model: CrossEncoder
-    _notices: WarnOnce[PairTruncation]
+
+class SentenceReranker(PairPipe, ChecksummedPipe):
+    """Scores pairs of texts, by reading both at once: slower than to compare two vectors, and more precise.
+
+    vocab (Vocab): the pipeline's. model (Model): a cross-encoder, spacy-sbert.CrossEncoder.v1.
+    name (str): the pipe's name, under which it stores scores and labels.
+    objective (str): what it is trained on: "regression", by binary cross-entropy, or "squared_error", by the mean
+        squared error of the score, on scores from 0 to 1; "classification", by softmax cross-entropy, on labels.
+    scorer (Callable): what to report of pairs.
+    spans_key (str): where the members of a pair are, doc.spans[spans_key].
+    nlp (Language): the pipeline that the pipe is made for; warns if it cannot find the encoder.
+    RAISES (ValueError): if model is not a cross-encoder, or for an unknown objective.
+    SOURCE: Reimers and Gurevych 2019, sections 4.2 and 4.3 (BERT-STSb and BERT-AFS).
+    """
+
+    @validated
+    def __init__(
+        self,
+        vocab: Vocab,
+        model: Model,
+        name: str = "sbert_reranker",
+        *,
+        objective: str = "regression",
+        scorer: Callable[..., Scores] | None = None,
+        spans_key: Name = SPANS_KEY,
+        nlp: Language | None = None,
+    ):
+        if not isinstance(model, CrossEncoder):
+            raise ValueError(
+                f"The model of the 'sbert_reranker' pipe '{name}' is not a cross-encoder: expected the "
+                f"architecture spacy-sbert.CrossEncoder.v1, got the Thinc model '{model.name}'."
+            )
+        if nlp is not None:
+            warn_if_missing(nlp, name, model.shim.name)
+        if objective not in OBJECTIVES:
+            expected = ", ".join(OBJECTIVES)
+            raise ValueError(f"Unknown objective '{objective}' of a reranker: expected one of {expected}.")
+        self.vocab = vocab
+        self.model: CrossEncoder = model
+        self.name = name
+        self.objective = OBJECTIVES[objective]
+        self.scorer = scorer
+        self.spans_key = spans_key
+        self.cfg: dict[str, object] = {}
+        self._notices = WarnOnce(PairTruncation)
+        self._in_pipeline = InPipeline(nlp)
+        _install_extension(name)
+
+    def __repr__(self) -> str:
+        shim = self.model.shim
+        state = f"{shim.precision} on {shim.device}" if shim.is_loaded else f"{shim.precision}, not loaded yet"
+        return f"SentenceReranker('{self.name}': {shim.name}, {self.objective.name}, {state})"
+
+    def load(self) -> None:
+        """Load the cross-encoder, which is otherwise loaded with the first pair.
+
+        RAISES (OSError, ValueError): if it is not found, or damaged.
+        """
+        self.model.shim.load()
+
+    # Docs
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Score the pair that a Doc holds; leave other Docs as they are."""
+        with self._notices.one_for_cuts():
+            return super().__call__(doc)
+
+    @validated
+    def pipe(self, stream: Iterable[Doc], *, batch_size: Positive = 128) -> Iterator[Doc]:
+        """Score the pairs in a stream of Docs, batch by batch; they come out in order."""
+        with self._notices.one_for_cuts():
+            yield from super().pipe(stream, batch_size=batch_size)
+
+    def predict(self, docs: Iterable[Doc]) -> list[numpy.ndarray | None]:
+        """Score the Docs that have two members, without changing them.
+
+        RETURNS (list): float32 (outputs,) for each, None for a Doc that is not a pair.
+        RAISES (TypeError): for pairs of texts, which score_pairs takes.
+        """
+        docs = list(docs)
+        if others := [item for item in docs if not isinstance(item, Doc)]:
+            raise TypeError(
+                f"predict of '{self.name}' scores Docs that are pairs, as every pipe of spaCy does with Docs, "
+                f"got {short_repr(others[0])}. To score pairs of texts, as CrossEncoder.predict of "
+                "sentence-transformers does, call score_pairs(pairs)."
+            )
+        pairs = [self._pair(doc) for doc in docs]
+        known = [pair for pair in pairs if pair is not None]
+        scores = iter(self._score_window(known) if known else [])  # else the weights need not be loaded
+        return [None if pair is None else next(scores) for pair in pairs]
+
+    def set_annotations(self, docs: Iterable[Doc], scores: list[numpy.ndarray | None]) -> None:
+        """Store scores and labels beside the members of pairs, see _annotate."""
+        _install_extension(self.name)  # the pipe may have got another name since it was made
+        for doc, of_doc in zip(docs, scores, strict=True):
+            if of_doc is not None:
+                _annotate(doc, self.name, self.spans_key, of_doc, self.labels)
+
+    def _pair(self, doc: Doc) -> Pair | None:
+        pair = members(doc, self.spans_key)
+        return (pair[0].text, pair[1].text) if len(pair) == 2 else None
+
+    # Texts
 
     @overload
     def score_pairs(
@@ -168,14 +273,14 @@ class Ranking:
         check_device(device, self.model.ops)
         check_form(convert_to_numpy=convert_to_numpy, convert_to_tensor=convert_to_tensor)
         total, shown = len(pairs) if isinstance(pairs, Sized) else None, progress or bool(show_progress_bar)
-        found = []
+        parts = []
         with self._notices.one_for_cuts(), progress_bar(total, shown=shown, unit="pairs") as bar:
-            for window in read_windows(pairs, min(WINDOW, batch_size or WINDOW)):
-                found.append(self._score_window(window, activation_fn, apply_softmax=apply_softmax))
+            for window in _read_windows(pairs, min(WINDOW, batch_size or WINDOW)):
+                parts.append(self._score_window(window, activation_fn, apply_softmax=apply_softmax))
                 bar.update(len(window))
-        if not found:
-            found.append(self._score_window([], activation_fn, apply_softmax=apply_softmax))
-        scores = numpy.concatenate(found)
+        if not parts:
+            parts.append(self._score_window([], activation_fn, apply_softmax=apply_softmax))
+        scores = numpy.concatenate(parts)
         scores = scores[:, 0] if scores.shape[1] == 1 else scores
         return torch.from_numpy(scores) if convert_to_tensor else scores
 
@@ -208,16 +313,16 @@ class Ranking:
         check_device(device, self.model.ops)
         if k is not None and top_k is not None:
             raise ValueError(f"Cannot rank with k = {k} and top_k = {top_k}: expected one of them. Leave one out.")
-        texts = _checked(texts)
+        texts = _checked_texts(texts)
         if k is not None and not 1 <= k <= len(texts):
             raise ValueError(
                 f"Cannot find {k} best of {len(texts)} texts: expected a whole number, at least 1 and at most "
                 f"{len(texts)}, as k. Ask for fewer, or give more texts."
             )
         self.model.shim.load()
-        if (given := self.model.shim.config.num_labels) > 1:
+        if (n_outputs := self.model.shim.config.num_labels) > 1:
             raise ValueError(
-                f"Cannot rank with '{self.name}', whose cross-encoder gives {given} numbers a pair: expected "
+                f"Cannot rank with '{self.name}', whose cross-encoder gives {n_outputs} numbers a pair: expected "
                 "one. Use score_pairs and choose a column, or a cross-encoder with n_outputs = 1."
             )
         pairs = [(query, text) for text in texts]
@@ -226,23 +331,16 @@ class Ranking:
         order = numpy.argsort(-scores, kind="stable")[: k or top_k].tolist()
         return [Ranked(texts[i], float(scores[i]), i) for i in order]
 
-    def load(self) -> None:
-        """Load the cross-encoder, which is otherwise loaded with the first pair.
-
-        RAISES (OSError, ValueError): if it is not found, or damaged.
-        """
-        self.model.shim.load()
-
     def _score_window(
         self, pairs: list[Pair], activation_fn: Activation | None = None, *, apply_softmax: bool = False
     ) -> numpy.ndarray:
-        """The scores, float32 (n, outputs)."""
-        found = self.model.predict(pairs)
+        """Return the scores, float32 (n, outputs)."""
+        predicted = self.model.predict(pairs)
         if pairs and self.model.shim.has_new_head:
             self._notices.once(Warnings.RERANKER_NEW_HEAD.format(name=self.name))
         cuts = self._notices.cuts
-        cuts.count, cuts.total, cuts.limit = cuts.count + found.n_cut, cuts.total + len(pairs), self._limit
-        bad = numpy.flatnonzero(~numpy.isfinite(to_numpy(found.logits)).all(axis=1))
+        cuts.count, cuts.total, cuts.limit = cuts.count + predicted.n_cut, cuts.total + len(pairs), self._limit
+        bad = numpy.flatnonzero(~numpy.isfinite(to_numpy(predicted.logits)).all(axis=1))
         if len(bad):
             first, second = (text[:50] for text in pairs[int(bad[0])])
             raise ValueError(
@@ -251,9 +349,9 @@ class Ranking:
                 "learning rate."
             )
         if activation_fn is None:
-            scores = self.model.scores(found.logits)
+            scores = self.model.scores(predicted.logits)
         else:
-            scores = apply_activation(activation_fn, found.logits)
+            scores = apply_activation(activation_fn, predicted.logits)
         if not apply_softmax:
             return to_numpy(scores)
         if scores.shape[1] == 1:
@@ -264,146 +362,16 @@ class Ranking:
     def _limit(self) -> int | None:
         return self.model.pair_tokenizer.limit if self.model.shim.is_loaded else None
 
-
-def _checked(texts: Iterable[TextT]) -> list[TextT]:
-    if isinstance(texts, NOT_SEVERAL):
-        raise TypeError(
-            f"Cannot rank {repr(texts)[:100]}: expected several texts, such as a list. Put a single text into a list."
-        )
-    return list(one_column(texts))
-
-
-DEFAULT_CONFIG = {
-    "model": {
-        "@architectures": "spacy-sbert.CrossEncoder.v1",
-        "name": "sentence-transformers/all-MiniLM-L6-v2",
-        "n_outputs": 0,
-        "activation": "auto",
-        "max_length": 0,
-    },
-    "objective": "regression",
-    "scorer": {"@scorers": "spacy-sbert.pair_scorer.v1"},
-    "spans_key": SPANS_KEY,
-}
-
-
-@Language.factory(
-    "sbert_reranker",
-    assigns=["doc._.sbert_reranker_score"],
-    default_config=DEFAULT_CONFIG,
-    default_score_weights={"sts_spearman": 1.0, "sts_pearson": 0.0},
-)
-def make_sbert_reranker(
-    nlp: Language, name: str, model: Model, objective: str, scorer: Callable[..., Scores] | None, spans_key: Name
-) -> "SentenceReranker":
-    """Build the `sbert_reranker` pipe, see SentenceReranker."""
-    if isinstance(model, CrossEncoder):
-        warn_if_missing(nlp, name, model.shim.name)
-    pipe = SentenceReranker(nlp.vocab, model, name, objective=objective, scorer=scorer, spans_key=spans_key)
-    pipe._in_pipeline.nlp = nlp
-    return pipe
-
-
-class SentenceReranker(Ranking, PairPipe, ChecksummedPipe):
-    """Scores pairs of texts, by reading both at once: slower than to compare two vectors, and more precise.
-
-    vocab (Vocab): the pipeline's. model (Model): a cross-encoder, spacy-sbert.CrossEncoder.v1.
-    name (str): the pipe's name, under which it notes scores and labels.
-    objective (str): what it is trained on: "regression", by binary cross-entropy, or "squared_error", by the mean
-        squared error of the score, on scores from 0 to 1; "classification", by softmax cross-entropy, on labels.
-    scorer (Callable): what to report of pairs.
-    spans_key (str): where the members of a pair stand, doc.spans[spans_key].
-    RAISES (ValueError): if model is not a cross-encoder, or for an unknown objective.
-    SOURCE: Reimers and Gurevych 2019, sections 4.2 and 4.3 (BERT-STSb and BERT-AFS).
-    """
-
-    @validated
-    def __init__(
-        self,
-        vocab: Vocab,
-        model: Model,
-        name: str = "sbert_reranker",
-        *,
-        objective: str = "regression",
-        scorer: Callable[..., Scores] | None = None,
-        spans_key: Name = SPANS_KEY,
-    ):
-        if not isinstance(model, CrossEncoder):
-            raise ValueError(
-                f"The model of the 'sbert_reranker' pipe '{name}' is not a cross-encoder: expected the "
-                f"architecture spacy-sbert.CrossEncoder.v1, got the Thinc model '{model.name}'."
-            )
-        if objective not in OBJECTIVES:
-            expected = ", ".join(OBJECTIVES)
-            raise ValueError(f"Unknown objective '{objective}' of a reranker: expected one of {expected}.")
-        self.vocab = vocab
-        self.model: CrossEncoder = model
-        self.name = name
-        self.objective = OBJECTIVES[objective]
-        self.scorer = scorer
-        self.spans_key = spans_key
-        self.cfg: dict[str, object] = {}
-        self._notices = WarnOnce(PairTruncation)
-        self._in_pipeline = InPipeline()
-        install_extension(name)
-
-    def __repr__(self) -> str:
-        shim = self.model.shim
-        state = f"{shim.precision} on {shim.device}" if shim.is_loaded else f"{shim.precision}, not loaded yet"
-        return f"SentenceReranker('{self.name}': {shim.name}, {self.objective.name}, {state})"
-
-    # Docs
-
-    def __call__(self, doc: Doc) -> Doc:
-        """Score the pair that a Doc holds; leave other Docs as they are."""
-        with self._notices.one_for_cuts():
-            return super().__call__(doc)
-
-    @validated
-    def pipe(self, stream: Iterable[Doc], *, batch_size: Positive = 128) -> Iterator[Doc]:
-        """Score the pairs in a stream of Docs, batch by batch; they come out in order."""
-        with self._notices.one_for_cuts():
-            yield from super().pipe(stream, batch_size=batch_size)
-
-    def predict(self, docs: Iterable[Doc]) -> list[numpy.ndarray | None]:
-        """Score the Docs that have two members, without changing them.
-
-        RETURNS (list): float32 (outputs,) for each, None for a Doc that is not a pair.
-        RAISES (TypeError): for pairs of texts, which score_pairs takes.
-        """
-        docs = list(docs)
-        if others := [one for one in docs if not isinstance(one, Doc)]:
-            raise TypeError(
-                f"predict of '{self.name}' scores Docs that are pairs, as every pipe of spaCy does with Docs, "
-                f"got {short_repr(others[0])}. To score pairs of texts, as CrossEncoder.predict of "
-                "sentence-transformers does, call score_pairs(pairs)."
-            )
-        pairs = [self._pair(doc) for doc in docs]
-        known = [pair for pair in pairs if pair is not None]
-        scores = iter(self._score_window(known) if known else [])  # no weights are loaded for nothing
-        return [None if pair is None else next(scores) for pair in pairs]
-
-    def set_annotations(self, docs: Iterable[Doc], scores: list[numpy.ndarray | None]) -> None:
-        """Note scores and labels beside the members of pairs, see note."""
-        install_extension(self.name)  # the pipe may have got another name since it was made
-        for doc, of_doc in zip(docs, scores, strict=True):
-            if of_doc is not None:
-                note(doc, self.name, self.spans_key, of_doc, self.labels)
-
-    def _pair(self, doc: Doc) -> Pair | None:
-        pair = members(doc, self.spans_key)
-        return (pair[0].text, pair[1].text) if len(pair) == 2 else None
-
     # Training
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels of the outputs, if there are several; none before the weights are loaded, as spaCy asks often."""
+        """Return the labels of the outputs, if there are several; none before the weights are loaded."""
         return self.model.shim.labels if self.model.shim.is_loaded else ()
 
     @property
     def label_data(self) -> list[str]:
-        """The labels as `initialize` takes them, for `spacy init labels`."""
+        """Return the labels as `initialize` takes them, for `spacy init labels`."""
         return list(self.labels)
 
     def initialize(
@@ -414,8 +382,9 @@ class SentenceReranker(Ranking, PairPipe, ChecksummedPipe):
         labels: Sequence[Name] | None = None,
         checkpoint: str | Path | None = None,
     ) -> None:
-        """Load the weights, and make a head if there is none that fits. A head that was trained for the objective, and
-        the same labels, stays.
+        """Load the weights, and make a head if there is none that fits.
+
+        A head that was trained for the objective and the same labels stays.
 
         nlp (Language): whose training.seed decides the weights of a new head.
         labels (list[str]): of the classification objective; by default those of the examples. Without labels and pairs
@@ -428,7 +397,7 @@ class SentenceReranker(Ranking, PairPipe, ChecksummedPipe):
         validate_get_examples(get_examples, "SentenceReranker.initialize")
         shim = self.model.shim
         if checkpoint is not None:
-            shim.from_bytes(state_of(checkpoint, self.name))
+            shim.from_bytes(network_bytes(checkpoint, self.name))
         self.model.initialize()
         n_outputs = shim.config.num_labels  # without labels and pairs
         pairs = (example for example in get_examples() if self._pair(example.predicted) is not None)
@@ -438,13 +407,10 @@ class SentenceReranker(Ranking, PairPipe, ChecksummedPipe):
         if labels or first is not None:
             n_outputs = self.objective.n_outputs(labels, n_outputs)
         if shim.n_outputs not in (0, n_outputs):
-            told = {"objective": self.objective.name, "given": shim.n_outputs, "expected": n_outputs}
             raise ValueError(
-                (
-                    'The objective "{objective}" needs {expected} outputs with these examples, and the config of '
-                    "the cross-encoder says n_outputs = {given}. Set n_outputs = 0, which follows the objective, "
-                    'or choose another objective: scores are learned by "regression", labels by "classification".'
-                ).format(**told)
+                f'The objective "{self.objective.name}" needs {n_outputs} outputs with these examples, and the config '
+                f"of the cross-encoder says n_outputs = {shim.n_outputs}. Set n_outputs = 0, which follows the "
+                'objective, or choose another: scores are learned by "regression", labels by "classification".'
             )
         if shim.has_new_head or n_outputs != shim.config.num_labels or set(labels) - set(shim.labels):
             seed = 0 if nlp is None else nlp.config.interpolate()["training"]["seed"]
@@ -467,15 +433,15 @@ class SentenceReranker(Ranking, PairPipe, ChecksummedPipe):
         learning = self._scored(examples)
         if not learning:
             elsewhere = self._found_members(examples)
-            told = {"name": self.name, "key": self.spans_key, "found": elsewhere}
-            self._notices.once(Warnings.RERANKER_NOTHING_TO_LEARN.format(**told))
+            message = Warnings.RERANKER_NOTHING_TO_LEARN
+            self._notices.once(message.format(name=self.name, key=self.spans_key, found=elsewhere))
             return losses
         set_dropout_rate(self.model, drop)
         pairs = [cast(Pair, self._pair(example.predicted)) for example in learning]
-        found, backprop = self.model.begin_update(pairs)
-        if found.n_cut:
+        predicted, backprop = self.model.begin_update(pairs)
+        if predicted.n_cut:
             self._notices.once(Warnings.RERANKER_TRAINING_CUT.format(name=self.name, limit=self._limit))
-        loss, d_logits = self.get_loss(learning, found)
+        loss, d_logits = self.get_loss(learning, predicted)
         backprop(cast(PairLogits, d_logits))
         if sgd not in (None, False):
             self.finish_update(sgd)
@@ -484,10 +450,10 @@ class SentenceReranker(Ranking, PairPipe, ChecksummedPipe):
         return losses
 
     def get_loss(self, examples: Iterable[Example], scores: PairLogits) -> tuple[float, Floats2d]:
-        """The loss of a batch, and its gradient by the logits of each pair.
+        """Return the loss of a batch, and its gradient by the logits of each pair.
 
-        examples (Iterable[Example]): n pairs; gold values stand on the reference.
-        scores (PairLogits): what the cross-encoder gave for them.
+        examples (Iterable[Example]): n pairs; gold values are on the reference.
+        scores (PairLogits): the output of the cross-encoder for them.
         RETURNS (float, float32 (n, outputs)): of a part of a batch, its share in them.
         RAISES (ValueError): if a pair has no gold value, or the loss is not finite.
         """
@@ -507,7 +473,7 @@ class SentenceReranker(Ranking, PairPipe, ChecksummedPipe):
 
 
 def find_reranker(nlp: Language, name: str | None = None) -> SentenceReranker:
-    """The `sbert_reranker` pipe of a pipeline: the one of this name, or the last.
+    """Return the `sbert_reranker` pipe of a pipeline: the one of this name, or the last.
 
     RAISES (ValueError): if there is none.
     """

@@ -17,14 +17,14 @@ from ..models.hub_loading import position_limit
 from ..validation import MAX_OUTPUTS, ConfiguredModel, Name, NonNegative, NonNegativeFloat, validated
 from .shim import ACTIVATIONS, ClassifierShim, Pair, PairTokenizer, resolve_activation
 
-NO_SETTINGS: dict[str, object] = SimpleFrozenDict()
-Precision = Literal["float32", "bfloat16", "float16", "auto"]  # pairs are not rounded, nor batched as "reference"
-SHORTEST = 8  # a pair has up to four special tokens, and some text of both is to be read
+_NO_SETTINGS: dict[str, object] = SimpleFrozenDict()
+_Precision = Literal["float32", "bfloat16", "float16", "auto"]  # pairs are not rounded, nor batched as "reference"
+_MIN_LENGTH = 8  # up to four special tokens, and some text of both
 
 
 @dataclass(frozen=True)
 class PairLogits:
-    """What a cross-encoder gives for n pairs.
+    """Output of a cross-encoder for n pairs.
 
     logits: float32 (n, outputs), before the activation. n_cut: how many pairs were cut at the limit.
     """
@@ -39,17 +39,17 @@ class CrossEncoder(ConfiguredModel[list[Pair], PairLogits], ChecksummedModel[lis
     For the arguments see cross_encoder and ClassifierShim.
     """
 
-    def __init__(self, name: str, *, activation: str, max_length: int, **shim_config: Any):
+    def __init__(self, name: str, *, activation: str, max_length: int, **shim_config: Any):  # noqa: ANN401 (arguments of ClassifierShim)
         if activation not in (*ACTIVATIONS, "auto"):
             expected = ", ".join((*ACTIVATIONS, "auto"))
             raise ValueError(f"Unknown activation '{activation}' of a cross-encoder: expected one of {expected}.")
-        if 0 < max_length < SHORTEST:
-            raise ValueError(Errors.RERANKER_MAX_LENGTH.format(given=max_length, expected=f"{SHORTEST} or more"))
+        if 0 < max_length < _MIN_LENGTH:
+            raise ValueError(Errors.RERANKER_MAX_LENGTH.format(given=max_length, expected=f"{_MIN_LENGTH} or more"))
         prepare_forks()
         self._activation = activation
         self._max_length = max_length
         self._tokenizer: tuple[object, PairTokenizer] | None = None
-        super().__init__("cross_encoder", forward, init=init, shims=[ClassifierShim(name, **shim_config)])
+        super().__init__("cross_encoder", _forward, init=_init, shims=[ClassifierShim(name, **shim_config)])
 
     @property
     def shim(self) -> ClassifierShim:
@@ -57,32 +57,32 @@ class CrossEncoder(ConfiguredModel[list[Pair], PairLogits], ChecksummedModel[lis
 
     @property
     def activation(self) -> str:
-        """ "sigmoid", "identity" or "softmax"."""
+        """Return "sigmoid", "identity" or "softmax"."""
         self.shim.load()
         return resolve_activation(self._activation, self.shim.config)
 
     @property
     def pair_tokenizer(self) -> PairTokenizer:
-        """The classifier's tokenizer, for whole batches."""
+        """Return the classifier's tokenizer, for whole batches."""
         settings, tokenizer = self.shim.load(), self.shim.tokenizer
         if self._tokenizer is None or self._tokenizer[0] is not tokenizer:
             self._tokenizer = tokenizer, PairTokenizer(tokenizer, settings, self._limit(settings.max_length))
         return self._tokenizer[1]
 
     def scores(self, logits: Floats2d) -> Floats2d:
-        """The logits after the activation."""
+        """Return the logits after the activation."""
         return ACTIVATIONS[self.activation](logits)
 
     def _limit(self, of_folder: int | None) -> int | None:
         most = position_limit(self.shim.network)
-        given = self._max_length or of_folder
-        if given is not None and (given < SHORTEST or (most is not None and given > most)):
-            expected = f"{SHORTEST} to {most}" if most else f"{SHORTEST} or more"
-            raise ValueError(Errors.RERANKER_MAX_LENGTH.format(given=given, expected=expected))
-        return given
+        limit = self._max_length or of_folder
+        if limit is not None and (limit < _MIN_LENGTH or (most is not None and limit > most)):
+            expected = f"{_MIN_LENGTH} to {most}" if most else f"{_MIN_LENGTH} or more"
+            raise ValueError(Errors.RERANKER_MAX_LENGTH.format(given=limit, expected=expected))
+        return limit
 
     def to_dict(self) -> dict:
-        """The model's state; loads the weights first, if they are not."""
+        """Return the model's state; loads the weights first."""
         self.shim.load()
         return super().to_dict()
 
@@ -95,15 +95,15 @@ def cross_encoder(
     activation: str = "auto",
     max_length: NonNegative = 0,
     max_batch_items: NonNegative = 0,
-    tokenizer_config: dict[str, object] = NO_SETTINGS,
-    transformer_config: dict[str, object] = NO_SETTINGS,
+    tokenizer_config: dict[str, object] = _NO_SETTINGS,
+    transformer_config: dict[str, object] = _NO_SETTINGS,
     trust_remote_code: bool = False,
-    precision: Precision = "float32",
+    precision: _Precision = "float32",
     gradient_checkpointing: bool = False,
     frozen: Sequence[str] = (),
     max_grad_norm: NonNegativeFloat = 0.0,
 ) -> CrossEncoder:
-    """A cross-encoder: both texts of a pair are read at once, [CLS] first [SEP] second [SEP].
+    """Build a cross-encoder, which reads both texts of a pair at once: [CLS] first [SEP] second [SEP].
 
     name (str): any Hugging Face sequence classifier, or a plain encoder, which gets a new head: a folder, or a name
         that is looked for in the hub's cache, in installed packages and on the hub.
@@ -135,11 +135,11 @@ def cross_encoder(
     )
 
 
-def init(model: Model, X: None = None, Y: None = None) -> None:
+def _init(model: Model, X: None = None, Y: None = None) -> None:
     cast(CrossEncoder, model).shim.load()
 
 
-def forward(model: Model, pairs: list[Pair], is_train: bool) -> tuple[PairLogits, Callable[[Floats2d], list[Pair]]]:
+def _forward(model: Model, pairs: list[Pair], is_train: bool) -> tuple[PairLogits, Callable[[Floats2d], list[Pair]]]:
     encoder = cast(CrossEncoder, model)
     encoder.shim.load()
     if not pairs:
@@ -158,8 +158,8 @@ def forward(model: Model, pairs: list[Pair], is_train: bool) -> tuple[PairLogits
     return PairLogits(cast(Floats2d, torch2xp(logits)), n_cut), backprop
 
 
-def state_of(checkpoint: str | Path, name: str) -> bytes:
-    """The network of a trained reranker, its head and its tokenizer.
+def network_bytes(checkpoint: str | Path, name: str) -> bytes:
+    """Return the network of a trained reranker, its head and its tokenizer, as bytes.
 
     checkpoint (str or Path): the folder or the name of a pipeline. name (str): of the pipe in it.
     RETURNS (bytes): see ClassifierShim.from_bytes.

@@ -18,7 +18,7 @@ from .shim import ACTIVATIONS
 
 
 def binary_cross_entropy(logits: Floats2d, gold: Floats1d) -> tuple[float, Floats2d]:
-    """How far the sigmoid of the one output is from the gold score.
+    """Return the binary cross-entropy of the sigmoid of the one output.
 
     loss = -1/n sum_i (y_i log sigmoid(s_i) + (1 - y_i) log(1 - sigmoid(s_i)))
 
@@ -32,7 +32,7 @@ def binary_cross_entropy(logits: Floats2d, gold: Floats1d) -> tuple[float, Float
 
 
 def mean_squared_error(logits: Floats2d, gold: Floats1d, activation: str = "identity") -> tuple[float, Floats2d]:
-    """How far the score of the one output is from the gold score, squared.
+    """Return the mean squared error of the score of the one output.
 
     loss = 1/n sum_i (f(s_i) - y_i)^2
 
@@ -49,7 +49,7 @@ def mean_squared_error(logits: Floats2d, gold: Floats1d, activation: str = "iden
 
 
 def label_cross_entropy(logits: Floats2d, targets: Ints1d) -> tuple[float, Floats2d]:
-    """How unlikely the gold label is, by the softmax of the outputs.
+    """Return the cross-entropy of the softmax of the outputs.
 
     loss = -1/n sum_i log softmax(s_i)[y_i]
 
@@ -60,12 +60,12 @@ def label_cross_entropy(logits: Floats2d, targets: Ints1d) -> tuple[float, Float
     return float(losses.mean()), d_logits / len(targets)
 
 
-Loss = tuple[float, Floats2d]
+_Loss = tuple[float, Floats2d]
 
 
 @dataclass(frozen=True)
 class Objective:
-    """What a reranker learns.
+    """Training objective of a reranker.
 
     name: in the config. labels_of: from pairs and the spans key to the labels that outputs are made for.
     n_outputs: from labels, and how many outputs there are, to how many there have to be.
@@ -75,10 +75,10 @@ class Objective:
     name: str
     labels_of: Callable[[Iterable[Example], str], list[str]]
     n_outputs: Callable[[Sequence[str], int], int]
-    loss: Callable[[CrossEncoder, Floats2d, list[Example], str], Loss]
+    loss: Callable[[CrossEncoder, Floats2d, list[Example], str], _Loss]
 
 
-def _one_output(name: str, labels: Sequence[str], there: int) -> int:
+def _one_output(name: str, labels: Sequence[str], current: int) -> int:
     if labels:
         raise ValueError(
             f'Labels were given ({", ".join(labels)}), but the objective "{name}" learns scores. Set objective '
@@ -87,10 +87,10 @@ def _one_output(name: str, labels: Sequence[str], there: int) -> int:
     return 1
 
 
-def _learns_scores(name: str, loss: Callable[[CrossEncoder, Floats2d, Floats1d], Loss]) -> Objective:
+def _learns_scores(name: str, loss: Callable[[CrossEncoder, Floats2d, Floats1d], _Loss]) -> Objective:
     """loss: from the cross-encoder, its logits and gold scores to the loss and its gradient by the logits."""
 
-    def of_examples(model: CrossEncoder, logits: Floats2d, examples: list[Example], spans_key: str) -> Loss:
+    def of_examples(model: CrossEncoder, logits: Floats2d, examples: list[Example], spans_key: str) -> _Loss:
         if logits.shape[1] != 1:
             raise ValueError(Errors.RERANKER_NOT_INITIALIZED.format(objective=name, given=logits.shape[1]))
         return loss(model, logits, scores_of(examples, model.ops, spans_key, SCORE_RANGE))
@@ -102,13 +102,13 @@ def _found_labels(examples: Iterable[Example], spans_key: str) -> list[str]:
     return sorted(set(labels_of(list(examples), spans_key)))
 
 
-def _output_a_label(labels: Sequence[str], there: int) -> int:
+def _output_a_label(labels: Sequence[str], current: int) -> int:
     if len(labels) == 1:
         raise ValueError(Errors.SINGLE_CLASS.format(loss="classification", given=labels[0]))
-    return len(labels) or there  # none: nlp.initialize() without a corpus
+    return len(labels) or current  # no labels: nlp.initialize() without a corpus
 
 
-def _classification_loss(model: CrossEncoder, logits: Floats2d, examples: list[Example], spans_key: str) -> Loss:
+def _classification_loss(model: CrossEncoder, logits: Floats2d, examples: list[Example], spans_key: str) -> _Loss:
     if logits.shape[1] == 1:
         raise ValueError(Errors.RERANKER_NOT_INITIALIZED.format(objective="classification", given=1))
     index = {label: i for i, label in enumerate(model.shim.labels)}

@@ -244,3 +244,67 @@ def test_a_member_with_nan(make_meta):
     )
     with pytest.raises(ValueError, match=r"'sbert_max' .* has a number that is not finite .* 'A man is"):
         pipe(doc)
+
+
+@pytest.mark.parametrize("text", ["\n\nA cat.  Sat on\ta mat.\n", "\n", "A cat.\n\n The dog ran. \n\n"])
+def test_sentences_of_white_space(make_meta, text):
+    """Their rows are empty ranges, also at the very end of the Doc."""
+    nlp = make_meta(unit="doc+sent")
+    doc = nlp(text)
+    for span in [sent for sent in doc.sents if not sent.text.strip()]:
+        assert not span.vector.any() and not span.has_vector
+    if text.strip():
+        expected = numpy.concatenate([unit(doc._.sbert_vector), unit(doc._.sbert_max_vector)])
+        assert doc.vector == pytest.approx(expected, abs=1e-6)
+    else:
+        assert doc.vector.tolist() == [0.0] * 32
+
+
+@pytest.mark.spacy_transformers
+def test_one_transformer_and_one_forward_pass(make_meta, monkeypatch):
+    from spacy_sbert.models.engine.packed_bert import PackedBert
+
+    calls, stock = [], PackedBert.__call__
+    monkeypatch.setattr(PackedBert, "__call__", lambda *args: calls.append(1) or stock(*args))
+    nlp = make_meta("shared", method="gcca", size=4)
+    calls.clear()
+    docs = list(nlp.pipe(CORPUS[:6]))
+    assert len(calls) == 1
+    assert docs[0].vector.shape == (4,) and docs[0]._.sbert_vector.shape == (16,)
+
+
+def test_initialize_fits_on_a_corpus(make_meta, tmp_path):
+    lines = [f"made\t{text}\n" for text in [*CORPUS, "a " * 60]]
+    (tmp_path / "corpus.tsv").write_text("".join(lines) + "\n", encoding="utf8")
+    nlp = make_meta(method="svd", size=5, fit=False)
+    with pytest.raises(ValueError, match="has not been fitted"):
+        nlp(TEXT)
+    settings = {"corpus": str(tmp_path / "corpus.tsv"), "column": 2, "cache": str(tmp_path / "cache")}
+    nlp.config["initialize"]["components"]["sbert_meta"] = settings
+    with pytest.warns(UserWarning, match="1 sentences of 60 tokens or more were left out"):
+        nlp.initialize()
+    by_hand = make_meta(method="svd", size=5)
+    assert numpy.array_equal(nlp(TEXT).vector, by_hand(TEXT).vector)
+    assert len(list((tmp_path / "cache").rglob("*.f32"))) == 2
+
+
+def test_functions_are_members(make_nlp, tmp_path):
+    nlp = make_nlp()
+    add_vectors(nlp)
+    functions = {"static": {"@misc": "spacy-sbert.MeanStaticVectors.v1"}}
+    nlp.add_pipe("sbert_meta", config={"functions": functions})
+    doc = nlp("a cat ran")
+    mean = numpy.mean([nlp.vocab.get_vector(word) for word in ("a", "cat", "ran")], axis=0)
+    assert doc.vector == pytest.approx(numpy.concatenate([unit(doc._.sbert_vector), unit(mean)]), abs=1e-6)
+    nlp.to_disk(tmp_path)
+    assert numpy.array_equal(spacy.load(tmp_path)("a cat ran").vector, doc.vector)
+
+
+def test_a_custom_function(make_nlp):
+    @spacy.registry.misc("made_lengths.v1")
+    def make_lengths():
+        return lambda stretches: numpy.array([[len(stretch), len(stretch.text), 1.0] for stretch in stretches])
+
+    nlp = make_nlp()
+    nlp.add_pipe("sbert_meta", config={"functions": {"lengths": {"@misc": "made_lengths.v1"}}, "normalize": False})
+    assert nlp("The cat sat.").vector[16:].tolist() == [4.0, 12.0, 1.0]

@@ -315,3 +315,19 @@ def test_a_checkpoint_without_a_reranker(make_reranker, tmp_path):
     other.to_disk(tmp_path)
     with pytest.raises(ValueError, match=r"Cannot start 'sbert_reranker' from .* its pipes are sentencizer\. Name a"):
         reranker.initialize(lambda: graded(nlp), nlp=nlp, checkpoint=tmp_path)
+
+
+def test_without_an_optimizer_nothing_moves(make_reranker):
+    nlp = make_reranker()
+    nlp.initialize(lambda: graded(nlp))
+    before = weights(nlp, PIPE)
+    for sgd in (False, None):
+        nlp.get_pipe(PIPE).update(graded(nlp), sgd=sgd)
+    assert all(numpy.array_equal(before[key], value) for key, value in weights(nlp, PIPE).items())
+
+
+def test_labels_of_the_config(make_reranker, tiny_bert):
+    nlp = make_reranker(tiny_bert, objective="classification")
+    nlp.config["initialize"]["components"][PIPE] = {"labels": ["no", "yes"]}
+    nlp.initialize()
+    assert nlp.get_pipe(PIPE).labels == ("no", "yes")
