@@ -8,7 +8,8 @@ from pathlib import Path
 from ..errors import Errors
 from ..files.atomic import check_input
 from ..files.delimited import by_name, read_tabs
-from ..files.text_lines import check_text, separated
+from ..files.dialect import parse_records
+from ..files.text_lines import check_text
 from .examples import Row, check_members, check_score
 
 AFS_TOPICS = {"DP": "death penalty", "GC": "gun control", "GM": "gay marriage"}
@@ -81,12 +82,12 @@ def aspect_rows(path: Path) -> Iterator[ArgumentRow]:
 
 
 def afs_files(path: Path) -> list[Path]:
-    """The files of AFS in a folder, by topic; a file is itself."""
+    """Return the files of AFS in a folder, by topic; a file is itself."""
     return [path] if path.is_file() else sorted(file for file in path.glob("*.csv") if AFS_NAME.fullmatch(file.name))
 
 
 def aspect_files(path: Path) -> list[Path]:
-    """The file of the UKP aspect corpus in a folder; a file is itself."""
+    """Return the file of the UKP aspect corpus in a folder; a file is itself."""
     return [file for file in (path, path / ASPECT_FILE) if file.is_file()]
 
 
@@ -113,7 +114,7 @@ def read_arguments(path: Path, layout: str) -> list[ArgumentRow]:
 def _read_records(path: Path) -> Iterator[tuple[int, list[str]]]:
     check_input(path)
     with path.open(encoding="iso-8859-1", newline="") as file:  # which has a character for each byte
-        yield from ((line, columns) for line, columns in separated(file, path) if columns)
+        yield from ((line, columns) for line, columns in parse_records(file, path) if columns)
 
 
 def _is_number(text: str) -> bool:

@@ -282,7 +282,7 @@ def find_series(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _parts(name: str) -> list[str]:
-    """The words and numbers of a name, in lower case."""
+    """Return the words and numbers of a name, in lower case."""
     return re.findall(r"[^\W\d_]+|\d+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
 
 

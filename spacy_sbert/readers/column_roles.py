@@ -43,7 +43,7 @@ class Roles:
 
     @property
     def options(self) -> str:
-        """The options that name these columns, and what is read then."""
+        """The options that name these columns, and what is read with them."""
         gold = {"--score": self.score, "--label": self.label}
         named = " ".join(f"{option} {_quoted(name)}" for option, name in gold.items() if name is not None)
         what = {SINGLE: "texts", PAIR: "pairs", TRIPLET: "triplets"}[len(self.members)]
@@ -92,7 +92,7 @@ def find_roles(path: Path, facts: Mapping[str, ColumnFacts], given: Given, *, he
 
 
 def _check_nested(path: Path, facts: Mapping[str, ColumnFacts], given: Given) -> None:
-    """RAISES (ValueError): if a column that was named, or that must be a text by its name, holds lists or objects."""
+    """Refuse lists or objects in a column that was named, or that must be a text by its name."""
     named = {*given.members, given.score, given.label}
     for one in facts.values():
         if one.nested and (one.name in named or (not given.members and one.key in LISTED)):
@@ -140,7 +140,7 @@ def _find_members(
 def _check_pair(
     path: Path, facts: Mapping[str, ColumnFacts], worded: Sequence[ColumnFacts], pair: tuple[str, ...], gold: Roles
 ) -> tuple[str, ...]:
-    """A pair that names tell, or the one text of it, if the other is its label.
+    """Return a pair that names tell, or the one text of it, if the other is its label.
 
     RAISES (ValueError): if names tell as much of another reading: a third text that a numbered pair belongs to, or a
         second one of few values, which may be the label of the first.
@@ -162,7 +162,7 @@ def _check_pair(
 
 
 def _fill(path: Path, texts: Sequence[ColumnFacts], worded: Sequence[ColumnFacts], gold: Roles) -> list[ColumnFacts]:
-    """The texts of a table that has fewer than two columns of different texts of several words.
+    """Return the texts of a table that has fewer than two columns of different texts of several words.
 
     Texts may come several times each, or be single words.
     """
@@ -183,7 +183,10 @@ def _fill(path: Path, texts: Sequence[ColumnFacts], worded: Sequence[ColumnFacts
 
 
 def _named_gold(path: Path, columns: Sequence[ColumnFacts], given: Given, facts: Mapping[str, ColumnFacts]) -> Roles:
-    """The gold by its name: of the first tier of names that has one. A category or the like is of single texts."""
+    """Return the gold by its name: of the first tier of names that has one.
+
+    A category or the like is of single texts.
+    """
     golds = [one for one in columns if not one.nested and (one.is_score or one.is_label)]
     made = [one for one in golds if one.key not in GOLD_NAMES and one.gold_key in GOLD_NAMES]
     found = next((found for tier in TIERS[:-1] if (found := [one for one in golds if one.key in tier])), made)
@@ -212,7 +215,7 @@ def _other_gold(
     *,
     header: bool,
 ) -> Roles:
-    """The gold of single texts, or of a table without names, by its content; of pairs that have names there is none.
+    """Return the gold of single texts, or of a table without names, by its content; pairs with names have none.
 
     Where options name the texts, columns in doubt are left out.
 
@@ -252,7 +255,7 @@ def _gold_of(one: ColumnFacts, *, is_pair: bool = True) -> Roles:
 
 
 def _gold_readings(facts: Mapping[str, ColumnFacts], members: Sequence[str], one: ColumnFacts) -> list[Roles]:
-    """A pair with its gold, alone, and a text of it with its label: as far as each fits."""
+    """Return a pair with its gold, alone, and a text of it with its label: as far as each fits."""
     gold = _gold_of(one)
     readings = [Roles(tuple(members), gold.score, gold.label), Roles(tuple(members))]
     if gold.score is not None and one.may_be_class and not one.is_binary:
@@ -263,7 +266,7 @@ def _gold_readings(facts: Mapping[str, ColumnFacts], members: Sequence[str], one
 def _single_readings(
     facts: Mapping[str, ColumnFacts], members: Sequence[str], gold: Roles, columns: Sequence[ColumnFacts] = ()
 ) -> list[Roles]:
-    """The longest text with its label: the gold, if it may be one, or the only other column that may be."""
+    """Return the longest text with its label: the gold, if it may be one, or the only other column that may be."""
     others = [one.name for one in columns if one.name not in members and not one.nested and not is_other(one.name)]
     names = [name for name in (gold.label, gold.score) if name is not None] or others
     labels = [name for name in names if name in facts and facts[name].may_be_class]
@@ -275,7 +278,7 @@ def _single_readings(
 
 
 def _check_single(path: Path, facts: Mapping[str, ColumnFacts], members: tuple[str, ...], gold: Roles) -> Roles:
-    """A text and its class: the label may be binary, and is the score if it was found by its name."""
+    """Return a text and its class: the label may be binary, and is the score if it was found by its name."""
     named = [name for name in (gold.label, gold.score) if name is not None]
     if gold.label is None and not any(facts[name].is_binary or facts[name].is_label for name in named if name in facts):
         raise _no_pair(path, facts, members)
@@ -283,7 +286,7 @@ def _check_single(path: Path, facts: Mapping[str, ColumnFacts], members: tuple[s
 
 
 def _check_document(path: Path, facts: Mapping[str, ColumnFacts], members: Sequence[str], gold: Roles) -> None:
-    """RAISES (ValueError): if two columns whose names make no pair may be parts of a document that has a class."""
+    """Refuse two columns whose names make no pair if they may be parts of a document that has a class."""
     name = gold.label or gold.score or ""
     if len(members) != PAIR or find_pairs(members) or is_of_pairs(name):
         return
@@ -336,5 +339,5 @@ def _ambiguous(path: Path, readings: Sequence[Roles]) -> ValueError:
 
 
 def _quoted(names: str) -> str:
-    """As a shell takes it."""
+    """Return names as a shell takes them."""
     return names if names.replace(",", "").replace("_", "").replace("-", "").isalnum() else f'"{names}"'

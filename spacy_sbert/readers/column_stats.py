@@ -16,7 +16,7 @@ SAID = 5  # lines of a kind that a message names
 
 
 class BadLines:
-    """What is wrong in a table so far.
+    """The bad lines of a table.
 
     path (Path): the table.
     """
@@ -27,7 +27,7 @@ class BadLines:
         self._kinds: dict[str, tuple[str, list[int], int]] = {}
 
     def add(self, error: ValueError, line: int | None = None) -> None:
-        """Note an error of a line, or one whose message names all its lines; of a kind the first is said in full."""
+        """Note an error of a line, or one whose message names all its lines; of a kind the first is shown in full."""
         said = str(error)
         code = re.match(r"\[[\w-]+\]", said)
         kind = code[0] if code else said
@@ -36,7 +36,7 @@ class BadLines:
         self._kinds[kind] = first, [*known, *others], before + 1
 
     def check(self) -> None:
-        """RAISES (ValueError): if there was something."""
+        """Raise a ValueError if there are bad lines."""
         said = [
             f"{first} The same in {listed(others, count - 1)}." if others else first
             for first, others, count in self._kinds.values()
@@ -52,7 +52,7 @@ class BadLines:
 
 
 def listed(lines: Sequence[int], count: int) -> str:
-    """Lines by their numbers, the first of so many."""
+    """Return the numbers of the first of so many lines."""
     named = ", ".join(map(str, lines[:SAID]))
     more = count - len(lines[:SAID])
     return f"line{'s' if count > 1 else ''} {named}{f' and {more} more' if more else ''}"
@@ -100,7 +100,7 @@ def _is_word(text: str) -> bool:
 
 @dataclass
 class ColumnFacts:
-    """What the cells of a column are.
+    """Statistics of the cells of a column.
 
     count: number of cells. blank: cells without a value. nested: the line of the first list or object, 0 for none.
     spaced: cells of several words, or of a script without spaces. worded: cells with a word that is no date, URL or id.

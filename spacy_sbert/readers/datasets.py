@@ -44,7 +44,7 @@ def nli_rows(path: Path) -> Iterator[Row]:
 
 
 def check_nli_label(label: object, path: Path, line: int) -> str:
-    """A label of natural language inference. RAISES (ValueError): for any other."""
+    """Return a label of natural language inference. RAISES (ValueError): for any other."""
     if label not in NLI_LABELS:
         expected = ", ".join(NLI_LABELS)
         raise ValueError(Errors.UNKNOWN_LABEL.format(path=path, line=line, given=label, expected=expected))
@@ -197,7 +197,7 @@ def wikisection_rows(path: Path) -> Iterator[Row]:
 
 
 def wikisection_records(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The sentences of triplets as they stand in the file, whether they can be learned from or not.
+    """Yield the sentences of triplets as they are in the file, whether they can be learned from or not.
 
     path (Path): comma-separated with a header: Article Title, Sentence1, Sentence2, Sentence3.
     YIELDS (int, list of three str): the line, and the sentences.

@@ -25,7 +25,7 @@ Gold = float | str | Sequence[float] | numpy.ndarray | None  # score, label, vec
 
 @validated
 def example_doc(nlp: Language, members: Sequence[str], *, spans_key: Name = SPANS_KEY, **gold: Gold) -> Doc:
-    """One Doc of several texts, with the texts as members and gold values beside them.
+    """Return one Doc of several texts, with the texts as members and gold values beside them.
 
     nlp (Language): whose tokenizer makes the Doc. members (Sequence[str]): the texts, none of them empty.
     spans_key (str): where the members stand.
@@ -39,18 +39,18 @@ def example_doc(nlp: Language, members: Sequence[str], *, spans_key: Name = SPAN
 
 @validated
 def pair_doc(nlp: Language, first: str, second: str, score: float, *, spans_key: Name = SPANS_KEY) -> Doc:
-    """One Doc of two texts, with the texts as members and the score, from 0 to 1, as gold: see example_doc."""
+    """Return one Doc of two texts, with the texts as members and the score, from 0 to 1, as gold: see example_doc."""
     return example_doc(nlp, (first, second), spans_key=spans_key, score=score)
 
 
 def text_example(nlp: Language, members: Sequence[str], *, spans_key: str = SPANS_KEY, **gold: Gold) -> Example:
-    """An Example of several texts: as make_example of their example_doc, for whose arguments see there, but quicker."""
+    """Return an Example of several texts: that of make_example(example_doc(...)), but quicker."""
     tokens = _tokenize(nlp, members)
     return Example(_build(nlp, tokens, spans_key, {}), _build(nlp, tokens, spans_key, gold))
 
 
 def make_example(reference: Doc, spans_key: str = SPANS_KEY) -> Example:
-    """An Example whose predicted Doc has the words and members of the reference, and none of its gold.
+    """Return an Example whose predicted Doc has the words and members of the reference, and none of its gold.
 
     reference (Doc): see example_doc.
     RETURNS (Example): only attrs["objective"], which is not gold, stands on both Docs.
@@ -136,7 +136,7 @@ def from_boolean(value: object) -> object:
 
 
 def check_members(texts: Sequence[object], names: Sequence[str], path: Path, line: int) -> tuple[str, ...]:
-    """The members of an example, without white space around them.
+    """Return the members of an example, without white space around them.
 
     texts: what the columns hold. names (Sequence[str]): what to call the columns in errors.
     RAISES (ValueError): for a text that is empty or cannot be encoded, or two equal members of a triplet.
@@ -152,7 +152,7 @@ def check_members(texts: Sequence[object], names: Sequence[str], path: Path, lin
 
 
 def check_score(value: object, low: float, high: float, path: Path, line: int, column: str) -> float:
-    """A score scaled from low..high to 0..1. RAISES (ValueError): if it is not a number from low to high."""
+    """Return a score scaled from low..high to 0..1. RAISES (ValueError): if it is not a number from low to high."""
     try:
         score = float(cast(float, value))
     except (TypeError, ValueError, OverflowError):

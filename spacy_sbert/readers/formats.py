@@ -98,7 +98,7 @@ def table_rows(path: Path, columns: Columns) -> Iterator[Row]:
 
 
 def shown_values(values: tuple[str, ...]) -> str:
-    """The values that mark rows without gold, as messages have them."""
+    """Return the values that mark rows without gold, as messages have them."""
     return ", ".join(value or "blank" for value in values)
 
 
@@ -141,7 +141,7 @@ FORMATS = (*LAYOUTS, TABLE, SPACY)
 
 
 def find_format(path: Path, format: str, columns: Columns) -> str:
-    """The layout of a file.
+    """Return the layout of a file.
 
     path (Path): the file. One that ends in .spacy was made by `convert`, whatever layout its source had. Where format
         is "auto", a table if its members are named, and .csv and .tsv as the STS benchmark has them.
@@ -164,8 +164,9 @@ def find_format(path: Path, format: str, columns: Columns) -> str:
 
 
 def is_own_table(path: Path, format: str) -> bool:
-    """Whether a file is a table with columns of its own: by its format, or by its suffix, unless its first line is one
-    of the STS benchmark.
+    """Return whether a file is a table with columns of its own, by its format or its suffix.
+
+    A .csv or .tsv whose first lines are those of the STS benchmark is none.
 
     RAISES (ValueError): if there is no such file, or its first line cannot be read.
     """
@@ -195,7 +196,7 @@ def read_rows(path: Path, format: str, columns: Columns) -> Iterator[Row]:
 
 
 def check_file(path: Path) -> None:
-    """RAISES (ValueError): if there is nothing, or something that is not a file."""
+    """Refuse a path where there is nothing, or something that is not a file."""
     check_input(path)
     if not path.is_file():
         raise ValueError(

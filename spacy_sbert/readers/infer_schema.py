@@ -63,7 +63,7 @@ class OwnTable:
         return f"{self.skipped} rows without gold ({shown_values(self.columns.missing)}) are skipped"
 
     def reading(self) -> dict[str, Any]:
-        """The columns as PairCorpus takes them, but for what it has by default."""
+        """Return the columns as PairCorpus takes them, without its defaults."""
         columns = self.columns
         found: dict[str, Any] = {"members": list(columns.members), "score": columns.score, "label": columns.label}
         if columns.score is not None:
@@ -150,21 +150,21 @@ def _no_gold(path: Path, facts: ColumnFacts) -> ValueError:
 
 
 def _missing(gold: ColumnFacts | None, is_label: bool) -> tuple[str, ...]:
-    """The values that mark rows without gold, of labels and of scores of 0 and 1."""
+    """Return the values that mark rows without gold, of labels and of scores of 0 and 1."""
     if gold is None or not (is_label or gold.is_binary):
         return ()
     return (*gold.missing, *([""] if gold.blank else []))
 
 
 def _names(path: Path, header: bool) -> list[str]:
-    """Of all columns; a field of JSON may be missing in the first object."""
+    """Return the names of all columns; a field of JSON may be missing in the first object."""
     if format_suffix(path) != ".jsonl":
         return [name for name in column_names(path, header=header) if name]
     return list(dict.fromkeys(name for _, record in read_objects(path) for name in record))
 
 
 def _records(path: Path, names: Sequence[str], header: bool) -> Iterator[tuple[int, Sequence[object]]]:
-    """The line and the columns of each row; None for a field that JSON leaves out."""
+    """Yield the line and the columns of each row; None for a field that JSON leaves out."""
     if format_suffix(path) != ".jsonl":
         return read_table(path, names, header=header)
     return ((line, [record.get(name) for name in names]) for line, record in read_objects(path))
@@ -189,7 +189,7 @@ def _check_numbers(path: Path, score: ColumnFacts) -> None:
 def _scaled(
     path: Path, columns: Columns, graded: ColumnFacts | None, ends: tuple[float | None, float | None], bad: BadLines
 ) -> Columns:
-    """The columns with the range of the scores; without bad ones, which are noted, to look at the rest of each row."""
+    """Return the columns with the range of the scores, without scores if they are bad, which is noted."""
     try:
         if graded is not None:
             _check_numbers(path, graded)
@@ -201,7 +201,7 @@ def _scaled(
 
 
 def _count(path: Path, columns: Columns, bad: BadLines) -> tuple[int, int]:
-    """How many rows there are, and how many without gold; what is wrong in them is noted."""
+    """Return how many rows there are, and how many without gold; what is wrong in them is noted."""
     count = skipped = 0
     for record in read_table(path, columns.names, header=columns.header, optional=columns.optional):
         if columns.is_missing(record):
@@ -239,8 +239,9 @@ def _scores(path: Path, column: str, header: bool) -> Iterator[tuple[float, int]
 def _check_outliers(
     path: Path, column: str, scores: Callable[[], Iterator[tuple[float, int]]], low: float | None, high: float | None
 ) -> None:
-    """RAISES (ValueError): if a few scores, beyond an end that was not given, decide the range: they make it much wider
-    than the others, or one that no scale has.
+    """Refuse a few scores, beyond an end that was not given, that decide the range.
+
+    They make it much wider than the others have it, or one that no scale has.
 
     scores (Callable): reads them, each with its line.
     """
