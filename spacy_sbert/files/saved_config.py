@@ -27,7 +27,7 @@ def check_value(value: str) -> None:
         )
 
 
-def as_read(config: Mapping[str, Any]) -> dict[str, Any]:
+def _as_read(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return what spaCy reads from the file that it writes for a config."""
     return Config().from_str(Config({KEPT: config}).to_str(), interpolate=False)[KEPT]
 
@@ -46,7 +46,7 @@ def kept_config(nlp: Language | None, pipe: object) -> dict[str, Any] | None:
 def _changed_by_reading(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return what spaCy would read as something else, in its blocks."""
     plain = srsly.json_loads(srsly.json_dumps(config))  # tuples are lists in both
-    return _differences(plain, as_read(plain))
+    return _differences(plain, _as_read(plain))
 
 
 def _differences(config: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,8 +68,8 @@ def restore_config(nlp: Language | None, pipe: object, kept: Mapping[str, Any]) 
     config = nlp.config
     given = config.interpolate()["components"][name]
     for key in kept["sections"].keys() & config.keys():
-        config[key] = _restored(config[key], as_read(kept["sections"][key]), kept["sections"][key])
-    found = given if kept["pipe"] is None else _restored(given, as_read(kept["pipe"]), kept["pipe"])
+        config[key] = _restored(config[key], _as_read(kept["sections"][key]), kept["sections"][key])
+    found = given if kept["pipe"] is None else _restored(given, _as_read(kept["pipe"]), kept["pipe"])
     if found == given:
         return pipe
     settings = {key: value for key, value in found.items() if key != "factory"}
@@ -105,7 +105,7 @@ def _digest(value: object) -> str:
     return hashlib.sha256(str(value).encode("utf8", "surrogatepass")).hexdigest()[:12]
 
 
-def _decided(block: object, path: str) -> Iterator[tuple[str, Any]]:
+def _decided(block: Any, path: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 (any value of a config)
     for key, value in block.items() if isinstance(block, Mapping) else ():
         if key in _DECIDED and "@architectures" in block:
             yield f"{path}.{key}", value

@@ -22,11 +22,11 @@ from .atomic import atomic_write, check_input
 from .saved_config import KEPT, SETTLED, check_settled, kept_config, restore_config, settled
 
 MARK = b"SHA-256:"
-LENGTH = len(MARK) + hashlib.sha256().digest_size
+_LENGTH = len(MARK) + hashlib.sha256().digest_size
 _OTHER_FOLDER = {"model-last": "model-best", "model-best": "model-last"}  # of what `spacy train` writes
-InT = TypeVar("InT")
-OutT = TypeVar("OutT")
-PipeT = TypeVar("PipeT", bound="ChecksummedPipe")
+_InT = TypeVar("InT")
+_OutT = TypeVar("OutT")
+_PipeT = TypeVar("PipeT", bound="ChecksummedPipe")
 
 
 class CorruptedState(ValueError):
@@ -51,15 +51,15 @@ def verify_checksum(data: bytes) -> memoryview:
     """Return the state that add_checksum was given, not copied. RAISES (CorruptedState): if it was changed."""
     if not data:
         raise CorruptedState("it is empty")
-    if not data[-LENGTH:].startswith(MARK):
+    if not data[-_LENGTH:].startswith(MARK):
         raise CorruptedState("it ends early, or is not a saved state: there is no SHA-256 behind it")
-    state = memoryview(data)[:-LENGTH]
-    if hashlib.sha256(state).digest() != data[-LENGTH + len(MARK) :]:
+    state = memoryview(data)[:-_LENGTH]
+    if hashlib.sha256(state).digest() != data[-_LENGTH + len(MARK) :]:
         raise CorruptedState("its SHA-256 is not the one that was written behind it")
     return state
 
 
-class ChecksummedModel(Model[InT, OutT]):
+class ChecksummedModel(Model[_InT, _OutT]):
     """A Thinc model whose bytes have a checksum."""
 
     def __repr__(self) -> str:
@@ -68,7 +68,7 @@ class ChecksummedModel(Model[InT, OutT]):
     def to_bytes(self) -> bytes:
         return add_checksum(super().to_bytes())
 
-    def from_bytes(self, bytes_data: bytes) -> "ChecksummedModel[InT, OutT]":
+    def from_bytes(self, bytes_data: bytes) -> "ChecksummedModel[_InT, _OutT]":
         """Load the model from what to_bytes returned. RAISES (ValueError): if the bytes are damaged."""
         super().from_bytes(cast(bytes, verify_checksum(bytes_data)))
         return self
@@ -106,14 +106,14 @@ class ChecksummedPipe(TrainablePipe):
             for attribute in ("model", "scorer"):  # which spaCy keeps elsewhere
                 setattr(self, attribute, getattr(made, attribute))
 
-    def from_bytes(self: PipeT, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> PipeT:
+    def from_bytes(self: _PipeT, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> _PipeT:
         """Load the pipe from what to_bytes returned. RAISES (ValueError): if the bytes are damaged."""
         parts = check_parts(bytes_data, ("cfg", "model"), exclude)
         if "cfg" in parts:
             self._restore_config(_check_object("cfg", parts["cfg"]))
         return super().from_bytes(bytes_data, exclude=exclude)
 
-    def from_disk(self: PipeT, path: str | Path, *, exclude: Iterable[str] = ()) -> PipeT:
+    def from_disk(self: _PipeT, path: str | Path, *, exclude: Iterable[str] = ()) -> _PipeT:
         """Load the pipe from a folder that to_disk wrote.
 
         RAISES (ValueError): naming the file that is missing, empty, cut or damaged, or a setting that was overridden

@@ -30,7 +30,7 @@ from .text_lines import (
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
-Object = dict[str, object]
+_Object = dict[str, object]
 _ARRAY_HINT = "; a file of one JSON array needs a name that ends in .json"
 _SPACE = " \t\r\n"
 
@@ -39,7 +39,7 @@ class _RepeatedField(ValueError):
     """An object has two fields of one name."""
 
 
-def _fields(pairs: list[tuple[str, object]]) -> Object:
+def _fields(pairs: list[tuple[str, object]]) -> _Object:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -51,7 +51,7 @@ def _fields(pairs: list[tuple[str, object]]) -> Object:
 _DECODER = json.JSONDecoder(object_pairs_hook=_fields)
 
 
-def read_objects(path: Path, *, keep_blank: bool = False) -> Iterator[tuple[int, Object]]:
+def read_objects(path: Path, *, keep_blank: bool = False) -> Iterator[tuple[int, _Object]]:
     """Read a JSON object a line, or of .json the objects of one array.
 
     keep_blank (bool): see tables.read_table.
@@ -75,7 +75,7 @@ def read_objects(path: Path, *, keep_blank: bool = False) -> Iterator[tuple[int,
         yield line, _object(record, path, line)
 
 
-def get_field(record: Object, name: str, path: Path, line: int) -> object:
+def get_field(record: _Object, name: str, path: Path, line: int) -> object:
     """Return a field of an object. RAISES (ValueError): if there is none of that name."""
     if name not in record:
         given = ", ".join(record)
@@ -83,7 +83,7 @@ def get_field(record: Object, name: str, path: Path, line: int) -> object:
     return record[name]
 
 
-def _object(value: object, path: Path, line: int) -> Object:
+def _object(value: object, path: Path, line: int) -> _Object:
     if not isinstance(value, dict):
         hint = _ARRAY_HINT if isinstance(value, list) else ""
         reason = f"a {type(value).__name__}"
@@ -95,7 +95,7 @@ def _starts_array(path: Path) -> bool:
     return next((text.lstrip()[0] for text in read_chunks(path) if text.strip()), "") == "["
 
 
-def _read_array(path: Path) -> Iterator[tuple[int, Object]]:
+def _read_array(path: Path) -> Iterator[tuple[int, _Object]]:
     """Yield the objects of an array, of which one is in memory at a time."""
     chunks = read_chunks(path)
     text, line = "", 1
@@ -115,7 +115,7 @@ def _read_array(path: Path) -> Iterator[tuple[int, Object]]:
             text = text[1:]
         return found
 
-    def take() -> Object:
+    def take() -> _Object:
         nonlocal text, line
         while True:
             try:
@@ -233,7 +233,7 @@ def column_names(path: Path, *, header: bool = True) -> list[str]:
 
 def _read_fields(path: Path, names: Sequence[str], optional: Sequence[str], *, keep_blank: bool) -> Iterator[Record]:
     """Yield fields of objects; None for an optional one that an object leaves out."""
-    unseen, first = {*optional}, list[tuple[int, Object]]()
+    unseen, first = {*optional}, list[tuple[int, _Object]]()
     for line, record in read_objects(path, keep_blank=keep_blank):
         first = first or [(line, record)]
         unseen -= record.keys()

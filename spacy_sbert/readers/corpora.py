@@ -147,7 +147,7 @@ class PairCorpus:
         return sum(1 for _ in islice(self._rows(path, format), most))
 
 
-SAMPLING = ("proportional", "round_robin")
+_SAMPLING = ("proportional", "round_robin")
 
 
 @registry.readers("spacy-sbert.MultiCorpus.v1")
@@ -189,8 +189,8 @@ class MultiCorpus:
                     f"The corpus '{name}' is not a reader: got {corpus!r}, expected in corpora what a "
                     'registered reader builds, such as @readers = "spacy-sbert.PairCorpus.v1" in its block.'
                 )
-        if sampling not in SAMPLING:
-            raise ValueError(f"Unknown sampling '{sampling}': expected one of {', '.join(SAMPLING)}.")
+        if sampling not in _SAMPLING:
+            raise ValueError(f"Unknown sampling '{sampling}': expected one of {', '.join(_SAMPLING)}.")
         if weights is not None:
             _check_weights(weights, list(corpora), sampling)
         self.corpora = cast(dict[str, Reader], dict(corpora))

@@ -17,10 +17,10 @@ from .column_roles import RANGES, SINGLE, TRIPLET, Given, find_roles
 from .column_stats import MANY, NOT_GIVEN, BadLines, ColumnFacts, as_number, listed
 from .formats import Columns, shown_values, table_row
 
-Kind = Literal["graded", "binary", "labelled", "positives", "triplets", "classes"]
-FEW = 100  # a score of so many, or one of a smaller table, is not to decide the range
-LEAST = 10  # scores, of which one is few
-WIDER = 2.0  # times the range of the others: what few scores must not make of it
+_Kind = Literal["graded", "binary", "labelled", "positives", "triplets", "classes"]
+_FEW = 100  # a score of so many, or one of a smaller table, is not to decide the range
+_LEAST = 10  # scores, of which one is few
+_WIDER = 2.0  # times the range of the others: what few scores must not make of it
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class OwnTable:
     """
 
     columns: Columns
-    kind: Kind
+    kind: _Kind
     count: int
     unused: tuple[str, ...] = ()
     skipped: int = 0
@@ -246,12 +246,12 @@ def _check_outliers(
     scores (Callable): reads them, each with its line.
     """
     ordered = numpy.sort(numpy.fromiter((score for score, _ in scores()), "float64"))
-    few = max(len(ordered) // FEW, int(len(ordered) >= LEAST))
+    few = max(len(ordered) // _FEW, int(len(ordered) >= _LEAST))
     first = 0 if low is not None else few
     last = len(ordered) - (0 if high is not None else few)
     inner = ordered[first:last]
     whole, others = (_known_range(float(part[0]), float(part[-1])) for part in (ordered, inner))
-    is_wider = whole[1] - whole[0] >= WIDER * (others[1] - others[0]) > 0
+    is_wider = whole[1] - whole[0] >= _WIDER * (others[1] - others[0]) > 0
     if not is_wider and (whole in RANGES or others not in RANGES):
         return
     far = [one for one in scores() if not others[0] <= one[0] <= others[1]]
@@ -276,7 +276,7 @@ def _check_outliers(
         )
 
 
-def _kind(texts: Sequence[str], score: ColumnFacts | None, label: str | None) -> Kind:
+def _kind(texts: Sequence[str], score: ColumnFacts | None, label: str | None) -> _Kind:
     if len(texts) == TRIPLET:
         return "triplets"
     if len(texts) == SINGLE:
@@ -288,7 +288,7 @@ def _kind(texts: Sequence[str], score: ColumnFacts | None, label: str | None) ->
     return "binary" if score.is_binary else "graded"
 
 
-READER = "spacy-sbert.PairCorpus.v1"
+_READER = "spacy-sbert.PairCorpus.v1"
 
 
 def check_missing_labels(corpora: Mapping[str, Any], name: str = "corpora") -> None:
@@ -302,7 +302,7 @@ def check_missing_labels(corpora: Mapping[str, Any], name: str = "corpora") -> N
     for block_name, block in corpora.items():
         if not isinstance(block, Mapping):
             continue
-        if block.get("@readers") != READER:
+        if block.get("@readers") != _READER:
             check_missing_labels(block, f"{name}.{block_name}")
             continue
         given = block.get("missing")
