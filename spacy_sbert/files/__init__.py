@@ -1,0 +1,1 @@
+"""Read and write files: text, tables, arrays, and saved pipelines with checksums."""

@@ -4,16 +4,17 @@ import errno
 import os
 import shutil
 import stat
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
+import filelock
+
 from ..errors import Errors
 
-KINDS = {
+_KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a named pipe",
     stat.S_IFSOCK: "a socket",
@@ -21,74 +22,73 @@ KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFLNK: "a symbolic link",
 }
-# Windows has neither, and opens no links of others.
-FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+# Windows has neither flag, and opens no links of other users.
+_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def check_input(path: Path) -> None:
-    """Refuse a folder, a pipe, a socket or a device before a byte is read of it; a link to a file is one.
+    """Refuse a folder, a pipe, a socket or a device before a byte of it is read; links are followed.
 
-    RAISES (ValueError): if it is one. What is not there passes: opening says so.
+    RAISES (ValueError): if it is one. A missing file passes: opening it raises an error.
     """
-    found = _stat(path, follow_symlinks=True)
-    if found is not None and not stat.S_ISREG(found.st_mode):
-        raise ValueError(
-            f"{path} is {_kind(found)}: expected a file. Write what is to be read to one, and give its name."
-        )
+    kind = _kind(path, follow_symlinks=True)
+    if kind is not None:
+        raise ValueError(f"{path} is {kind}: expected a file. Write what is to be read to one, and give its name.")
 
 
 def check_output(path: Path) -> None:
-    """Refuse a name that a file cannot be written under: through a link another one would be overwritten.
+    """Refuse a name that cannot be written to: through a link another file would be overwritten.
 
-    RAISES (ValueError): if a link, a folder, a pipe, a socket or a device stands there.
+    RAISES (ValueError): if a link, a folder, a pipe, a socket or a device has that name.
     """
-    found = _stat(path)
-    if found is not None and not stat.S_ISREG(found.st_mode):
-        raise ValueError(Errors.NOT_TO_WRITE.format(path=path, kind=_kind(found)))
+    kind = _kind(path)
+    if kind is not None:
+        raise ValueError(Errors.NOT_TO_WRITE.format(path=path, kind=kind))
 
 
 def check_folder(path: Path) -> None:
-    """Refuse a folder whose name we chose where it is a link: whoever made that wants our files elsewhere.
+    """Refuse a folder whose name this package chose where it is a link, which would lead its files elsewhere.
 
     RAISES (ValueError): if it is a link.
     """
     if path.is_symlink():
-        raise ValueError(Errors.NOT_TO_WRITE.format(path=path, kind=KINDS[stat.S_IFLNK]))
+        raise ValueError(Errors.NOT_TO_WRITE.format(path=path, kind=_KINDS[stat.S_IFLNK]))
 
 
 def open_own(path: Path, mode: str, buffering: int = -1) -> BinaryIO:
-    """Open a file of which nobody else has a name: it is written in place, or what is read of it is trusted.
+    """Open a file that has no other name, to write it in place, or to trust what is read of it.
 
     mode (str), buffering (int): as of open; of bytes.
     RAISES (ValueError): for a link, symbolic or hard, and for what is not a file.
     """
-    check_output(path)
-    found = _stat(path)
-    if found is not None and found.st_nlink > 1:
-        raise ValueError(Errors.NOT_TO_WRITE.format(path=path, kind="a hard link"))
-    return cast(BinaryIO, open(path, mode, buffering, opener=lambda name, flags: os.open(name, flags | FLAGS, 0o666)))
+    _check_unshared(path)
+    return cast(BinaryIO, open(path, mode, buffering, opener=lambda name, flags: os.open(name, flags | _FLAGS, 0o666)))
 
 
 def open_new(path: Path) -> BinaryIO:
-    """Make a file of ours anew, to write: what a killed run left under its name is removed, a link never followed."""
+    """Create a file to write; one that a killed run left is removed first, and a link is never followed."""
     path.unlink(missing_ok=True)
     return path.open("xb")
 
 
-def _stat(path: Path, *, follow_symlinks: bool = False) -> os.stat_result | None:
+def _check_unshared(path: Path) -> None:
+    check_output(path)
+    if path.exists() and path.stat().st_nlink > 1:
+        raise ValueError(Errors.NOT_TO_WRITE.format(path=path, kind="a hard link"))
+
+
+def _kind(path: Path, *, follow_symlinks: bool = False) -> str | None:
+    """Return what a path is; None for a regular file, or nothing."""
     try:
-        return path.stat(follow_symlinks=follow_symlinks)
+        mode = path.stat(follow_symlinks=follow_symlinks).st_mode
     except OSError:
         return None
-
-
-def _kind(found: os.stat_result) -> str:
-    return KINDS.get(stat.S_IFMT(found.st_mode), "not a regular file")
+    return None if stat.S_ISREG(mode) else _KINDS.get(stat.S_IFMT(mode), "not a regular file")
 
 
 @contextmanager
 def atomic_folder(path: Path | str, *, replace: bool = False) -> Iterator[Path]:
-    """A folder to write to, which gets its name when the block has ended without an error.
+    """Yield a folder to write to, which gets its name when the block has ended without an error.
 
     path (Path): the name; an empty folder may be there. replace (bool): or a folder of any content, or a file, which
         stays until then.
@@ -99,16 +99,16 @@ def atomic_folder(path: Path | str, *, replace: bool = False) -> Iterator[Path]:
     if path.exists() and not replace and (not path.is_dir() or any(path.iterdir())):
         raise FileExistsError(f"There is something at {path} already: give the name of a new folder, or remove it.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    former = made.with_name(f"{made.name}-former")
+    new = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    former = new.with_name(f"{new.name}-former")
     try:
-        made.chmod(0o755)  # mkdtemp's is its owner's alone
-        yield made
+        new.chmod(0o755)  # only its owner could enter mkdtemp's
+        yield new
         if os.path.lexists(path):
             path.rename(former)
-        made.rename(path)
+        new.rename(path)
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(new, ignore_errors=True)
         if former.is_dir() and not former.is_symlink():
             shutil.rmtree(former, ignore_errors=True)
         else:
@@ -119,12 +119,12 @@ def atomic_folder(path: Path | str, *, replace: bool = False) -> Iterator[Path]:
 def atomic_write(
     path: Path, *, temporary: Path | None = None, message: str = Errors.CANNOT_WRITE
 ) -> Iterator[BinaryIO]:
-    """A file to write that gets its name when all of it is on the disk; if writing fails, what stood there stays.
+    """Yield a file to write, which gets its name when all of it is on the disk; until then an older one stays.
 
     path (Path): the file; its folder is made. temporary (Path): the name until then; by default one for each process,
         so that several may write the file.
-    message (str): of errors, see writing.
-    RAISES (ValueError): if a link, a folder, a pipe or a device stands there. (OSError): if it cannot be written.
+    message (str): of errors, see rewrite_os_errors.
+    RAISES (ValueError): see check_output. (OSError): if it cannot be written.
     """
     check_output(path)
     temporary = temporary or path.with_name(f".{path.name}.{os.getpid()}")
@@ -141,26 +141,26 @@ def atomic_write(
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file in UTF-8, as whole_file does."""
+    """Write a text file in UTF-8, as atomic_write does."""
     with atomic_write(path) as file:
         file.write(text.encode("utf8"))
 
 
 @contextmanager
 def rewrite_os_errors(path: Path, message: str = Errors.CANNOT_WRITE) -> Iterator[None]:
-    """Name the file, and the remedy, where writing it fails; an error that names another file stays.
+    """Name the file, and the remedy, in an error of writing it; an error that names another file stays.
 
     message (str): with {path} and {reason}.
-    RAISES (OSError): in place of another, with its number.
+    RAISES (OSError): in place of the first, with its errno.
     """
     try:
         yield
     except OSError as error:
         is_ours = error.filename is None or path.name in str(error.filename)
-        if not is_ours or isinstance(error.__cause__, OSError):  # which was named already
+        if not is_ours or isinstance(error.__cause__, OSError):  # rewritten already
             raise
-        said = message.format(path=path, reason=error.strerror or error)
-        raise (OSError(error.errno, said) if error.errno else OSError(said)) from error
+        text = message.format(path=path, reason=error.strerror or error)
+        raise (OSError(error.errno, text) if error.errno else OSError(text)) from error
 
 
 def replace(new: Path, path: Path) -> None:
@@ -178,63 +178,29 @@ def replace(new: Path, path: Path) -> None:
         os.close(folder)
 
 
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
-
-AT = 64  # the byte that is locked on Windows, where nobody can read a locked one: behind the number of the process
-
-
 class Lock:
-    """A locked file that holds the number of the process.
+    """Lock on a folder of output, which one process holds at a time; the system releases that of a dead one.
 
-    path (Path): the file; it is made.
-    RAISES (RuntimeError): if another process has locked it.
+    path (Path): the file that is locked; it is made.
+    RAISES (RuntimeError): if another process holds the lock. (ValueError): if the file is a link.
     """
 
     def __init__(self, path: Path):
         self.path = path
-        self._file = _locked(path)
+        self._lock = filelock.FileLock(path)
+        _check_unshared(path)
         try:
             with rewrite_os_errors(path):
-                self._file.truncate(0)
-                self._file.write(b"%d" % os.getpid())
-        except OSError:
-            self.release(remove=True)
-            raise
+                self._lock.acquire(timeout=0)
+        except filelock.Timeout as error:
+            raise RuntimeError(
+                f"Another process writes the same output: it has locked {path}. Wait until it is done, or stop it."
+            ) from error
 
     def release(self, *, remove: bool) -> None:
-        """Unlock, and remove the file if it is to be removed."""
-        if remove and sys.platform != "win32":
+        """Unlock, and remove the file if `remove` is set."""
+        if remove and os.name == "posix":
             self.path.unlink(missing_ok=True)
-        self._file.close()
-        if remove and sys.platform == "win32":  # an open file cannot be removed
+        self._lock.release()
+        if remove:  # elsewhere an open file cannot be removed
             self.path.unlink(missing_ok=True)
-
-
-def _locked(path: Path) -> BinaryIO:
-    while True:
-        file = open_own(path, "a+b", buffering=0)
-        try:
-            _lock(file)
-        except OSError as error:
-            file.seek(0)
-            holder = file.read(20).decode("ascii", "replace") or "unknown"
-            file.close()
-            raise RuntimeError(
-                f"Another process (number {holder}) writes the same output: it has locked {path}. Wait until "
-                "it is done, or stop it."
-            ) from error
-        # Whoever held it may have removed it in between: then it locks nobody out.
-        if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.lstat()):
-            return file
-        file.close()
-
-
-def _lock(file: BinaryIO) -> None:
-    if sys.platform == "win32":
-        file.seek(AT)
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-    else:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -5,12 +5,13 @@ from itertools import chain, islice
 from pathlib import Path
 
 from ..errors import Errors
-from .header import Dialect, find_dialect, is_data, is_header
-from .text_lines import BOM, format_suffix, read_lines, separated
+from .dialect import Dialect, find_dialect, parse_records
+from .header import is_data, is_header
+from .text_lines import BOM, format_suffix, read_lines
 
-NO_HEADER_HINT = "; a table without a header needs --no-header"
+_NO_HEADER_HINT = "; a table without a header needs --no-header"
 DELIMITED = (".csv", ".tsv", ".txt")
-SAMPLE = 1000  # rows that are compared with the first
+_SAMPLE = 1000  # rows that are compared with the first
 Records = Iterator[tuple[int, list[str]]]
 
 
@@ -106,15 +107,15 @@ def find_columns(header: Sequence[str], names: Iterable[str], path: Path, line: 
     header = [name.strip() for name in header]
     for name in names:
         if name not in header:
-            said = {"column": name, "given": ", ".join(header), "hint": hint}
-            raise ValueError(Errors.NO_COLUMN.format(path=path, line=line, **said))
+            given = ", ".join(header)
+            raise ValueError(Errors.NO_COLUMN.format(path=path, line=line, column=name, given=given, hint=hint))
         if header.count(name) > 1:
             raise ValueError(f"{path}, line {line}: two columns are named '{name}'. Rename one of them.")
     return [header.index(name) for name in names]
 
 
 def pick(record: Sequence[str], columns: Sequence[int], names: Sequence[str], path: Path, line: int) -> list[str]:
-    """The columns of a record that stand in these places. RAISES (ValueError): if the record is too short."""
+    """Return some columns of a record. RAISES (ValueError): if the record is too short."""
     for column, name in zip(columns, names, strict=True):
         if column >= len(record):
             raise ValueError(Errors.SHORT_LINE.format(path=path, line=line, column=name, given=len(record)))
@@ -122,7 +123,7 @@ def pick(record: Sequence[str], columns: Sequence[int], names: Sequence[str], pa
 
 
 def check_width(record: Sequence[str], width: int, path: Path, line: int) -> None:
-    """RAISES (ValueError): if a record has fewer columns than expected, or more of which one is not empty."""
+    """Refuse a record that has fewer columns than expected, or more of which one is not empty."""
     if len(record) < width or any(column.strip() for column in record[width:]):
         raise ValueError(
             f"{path}, line {line}: {len(record)} columns, but the first line has {width}. Quote a text that "
@@ -131,7 +132,7 @@ def check_width(record: Sequence[str], width: int, path: Path, line: int) -> Non
 
 
 def check_first_row(path: Path, names: Sequence[str] = ()) -> None:
-    """RAISES (ValueError): if the first row of a .csv, .tsv or .txt is data, and not the names of its columns.
+    """Refuse a .csv, .tsv or .txt whose first row is data, and not the names of its columns.
 
     names (Sequence[str]): some of the columns, if they are known; a row that has one is a header.
     """
@@ -152,7 +153,7 @@ def _check_row_names(records: Records, width: int, path: Path) -> Records:
     first = next(records, None)
     if first is None or len(first[1]) != width + 1:
         return records if first is None else chain([first], records)
-    ahead = [first, *islice(records, SAMPLE)]
+    ahead = [first, *islice(records, _SAMPLE)]
     names = [record[0] for _, record in ahead]
     is_longer = all(len(record) == width + 1 and not record[-1].strip() for _, record in ahead)
     if is_longer and len(set(names)) == len(names) > 1:
@@ -183,17 +184,17 @@ def has_header(path: Path) -> bool:
     """Whether the first row of a .csv, .tsv or .txt has the names of its columns beyond doubt."""
     records = read_delimited(path, header=False)
     _, first = next(records, (1, []))
-    return is_header(first, [record for _, record in islice(records, SAMPLE)])
+    return is_header(first, [record for _, record in islice(records, _SAMPLE)])
 
 
 def _places(records: Records, first: list[str], names: Sequence[str], path: Path, line: int) -> list[int]:
     if not set(names) <= {name.strip() for name in first}:
         _check_first(first, records, path, line)
-    return find_columns(first, names, path, line, hint=NO_HEADER_HINT)
+    return find_columns(first, names, path, line, hint=_NO_HEADER_HINT)
 
 
 def _check_first(first: list[str], records: Records, path: Path, line: int) -> None:
-    if is_data(first, [record for _, record in islice(records, SAMPLE)]):
+    if is_data(first, [record for _, record in islice(records, _SAMPLE)]):
         given = ", ".join(repr(name) for name in first[:3])
         raise ValueError(
             f"{path}, line {line}: the first row ({given}) looks like data. Read a table without a header with "
@@ -214,7 +215,7 @@ def _lines(path: Path, start: int = 0) -> Iterator[str]:
 def _quoted(path: Path, dialect: Dialect, *, keep_blank: bool) -> Records:
     start = dialect.start
     lines = _lines(path, start)
-    for line, columns in separated(lines, path, dialect.delimiter, start, skip_spaces=dialect.skip_spaces):
+    for line, columns in parse_records(lines, path, dialect.delimiter, start, skip_spaces=dialect.skip_spaces):
         if keep_blank or any(column.strip() for column in columns):
             yield line, columns or [""]
 

@@ -10,8 +10,8 @@ from spacy.language import Language
 from thinc.api import Config
 
 KEPT, SETTLED = "kept_config", "settled"  # in the cfg of a pipe
-DECIDED = ("name", "n_outputs")  # settings of a model that its weights decide once they are there
-OTHERS = ("nlp", "components")  # sections that spaCy fills from the pipes
+_DECIDED = ("name", "n_outputs")  # settings of a model that its weights decide once they are there
+_OTHERS = ("nlp", "components")  # sections that spaCy fills from the pipes
 
 
 def config_text(config: Config) -> str:
@@ -20,14 +20,14 @@ def config_text(config: Config) -> str:
 
 
 def check_value(value: str) -> None:
-    """RAISES (ValueError): if a config cannot hold a text, which spaCy would read as a variable."""
+    """Refuse a text that a config cannot hold: spaCy would read it as a variable."""
     if "${" in value:
         raise ValueError(
             f"Cannot write {value!r} to a config, where '${{' begins a variable. Rename the file, folder or column."
         )
 
 
-def as_read(config: Mapping[str, Any]) -> dict[str, Any]:
+def _as_read(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return what spaCy reads from the file that it writes for a config."""
     return Config().from_str(Config({KEPT: config}).to_str(), interpolate=False)[KEPT]
 
@@ -38,7 +38,7 @@ def kept_config(nlp: Language | None, pipe: object) -> dict[str, Any] | None:
     if nlp is None or name is None:
         return None
     config = _changed_by_reading(_config_of(nlp, name))
-    others = {key: _changed_by_reading(section) for key, section in nlp.config.items() if key not in OTHERS}
+    others = {key: _changed_by_reading(section) for key, section in nlp.config.items() if key not in _OTHERS}
     sections = {key: section for key, section in others.items() if section}
     return {"pipe": config or None, "sections": sections} if config or sections else None
 
@@ -46,7 +46,7 @@ def kept_config(nlp: Language | None, pipe: object) -> dict[str, Any] | None:
 def _changed_by_reading(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return what spaCy would read as something else, in its blocks."""
     plain = srsly.json_loads(srsly.json_dumps(config))  # tuples are lists in both
-    return _differences(plain, as_read(plain))
+    return _differences(plain, _as_read(plain))
 
 
 def _differences(config: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def _differences(config: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str
     return {key: _differences(value, read[key]) if key in blocks else value for key, value in found.items()}
 
 
-def restore_config(nlp: Language | None, pipe: object, kept: Mapping[str, Any]) -> Any:
+def restore_config(nlp: Language | None, pipe: object, kept: Mapping[str, Any]) -> object:
     """Put what was kept in place of what spaCy read, in the pipeline's config.
 
     RETURNS (pipe): the pipe, made again if its own config changes.
@@ -68,8 +68,8 @@ def restore_config(nlp: Language | None, pipe: object, kept: Mapping[str, Any]) 
     config = nlp.config
     given = config.interpolate()["components"][name]
     for key in kept["sections"].keys() & config.keys():
-        config[key] = _restored(config[key], as_read(kept["sections"][key]), kept["sections"][key])
-    found = given if kept["pipe"] is None else _restored(given, as_read(kept["pipe"]), kept["pipe"])
+        config[key] = _restored(config[key], _as_read(kept["sections"][key]), kept["sections"][key])
+    found = given if kept["pipe"] is None else _restored(given, _as_read(kept["pipe"]), kept["pipe"])
     if found == given:
         return pipe
     settings = {key: value for key, value in found.items() if key != "factory"}
@@ -82,7 +82,7 @@ def settled(nlp: Language | None, pipe: object) -> dict[str, str]:
 
 
 def check_settled(nlp: Language | None, pipe: object, saved: Mapping[str, str], file: Path) -> None:
-    """RAISES (ValueError): if the config has other settings than those that the weights were saved with, by a file."""
+    """Refuse a config with other settings than those that the weights were saved with, which a file names."""
     for setting, given in _settled(nlp, pipe).items():
         if _digest(given) != saved.get(setting, _digest(given)):
             named = {"name": _name_in(nlp, pipe), "file": file}
@@ -105,9 +105,9 @@ def _digest(value: object) -> str:
     return hashlib.sha256(str(value).encode("utf8", "surrogatepass")).hexdigest()[:12]
 
 
-def _decided(block: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _decided(block: Any, path: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 (any value of a config)
     for key, value in block.items() if isinstance(block, Mapping) else ():
-        if key in DECIDED and "@architectures" in block:
+        if key in _DECIDED and "@architectures" in block:
             yield f"{path}.{key}", value
         yield from _decided(value, f"{path}.{key}")
 
@@ -118,7 +118,7 @@ def _config_of(nlp: Language, name: str) -> Mapping[str, Any]:
     return nlp.config.interpolate()["components"][name] if "$" in str(config) else config
 
 
-def _restored(given: Any, read: Any, saved: Any) -> Any:
+def _restored(given: Any, read: Any, saved: Any) -> Any:  # noqa: ANN401 (any value of a config)
     """Return the saved values where those given are what spaCy read, and the others, which are overrides."""
     if given == read:
         return saved

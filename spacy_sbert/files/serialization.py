@@ -22,11 +22,11 @@ from .atomic import atomic_write, check_input
 from .saved_config import KEPT, SETTLED, check_settled, kept_config, restore_config, settled
 
 MARK = b"SHA-256:"
-LENGTH = len(MARK) + hashlib.sha256().digest_size
-FELLOWS = {"model-last": "model-best", "model-best": "model-last"}  # of what `spacy train` writes
-InT = TypeVar("InT")
-OutT = TypeVar("OutT")
-PipeT = TypeVar("PipeT", bound="ChecksummedPipe")
+_LENGTH = len(MARK) + hashlib.sha256().digest_size
+_OTHER_FOLDER = {"model-last": "model-best", "model-best": "model-last"}  # of what `spacy train` writes
+_InT = TypeVar("InT")
+_OutT = TypeVar("OutT")
+_PipeT = TypeVar("PipeT", bound="ChecksummedPipe")
 
 
 class CorruptedState(ValueError):
@@ -43,24 +43,24 @@ class CorruptedState(ValueError):
 
 
 def add_checksum(state: bytes) -> bytes:
-    """A state, which is one MessagePack object, with its digest behind it."""
+    """Return a state, which is one MessagePack object, with its SHA-256 behind it."""
     return b"".join((state, MARK, hashlib.sha256(state).digest()))
 
 
 def verify_checksum(data: bytes) -> memoryview:
-    """The state that was sealed, not copied. RAISES (Damaged): if it is not what was sealed."""
+    """Return the state that add_checksum was given, not copied. RAISES (CorruptedState): if it was changed."""
     if not data:
         raise CorruptedState("it is empty")
-    if not data[-LENGTH:].startswith(MARK):
+    if not data[-_LENGTH:].startswith(MARK):
         raise CorruptedState("it ends early, or is not a saved state: there is no SHA-256 behind it")
-    state = memoryview(data)[:-LENGTH]
-    if hashlib.sha256(state).digest() != data[-LENGTH + len(MARK) :]:
+    state = memoryview(data)[:-_LENGTH]
+    if hashlib.sha256(state).digest() != data[-_LENGTH + len(MARK) :]:
         raise CorruptedState("its SHA-256 is not the one that was written behind it")
     return state
 
 
-class ChecksummedModel(Model[InT, OutT]):
-    """A Thinc model whose bytes are sealed."""
+class ChecksummedModel(Model[_InT, _OutT]):
+    """A Thinc model whose bytes have a checksum."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name})"
@@ -68,8 +68,8 @@ class ChecksummedModel(Model[InT, OutT]):
     def to_bytes(self) -> bytes:
         return add_checksum(super().to_bytes())
 
-    def from_bytes(self, bytes_data: bytes) -> "ChecksummedModel[InT, OutT]":
-        """RAISES (ValueError): if the bytes are damaged."""
+    def from_bytes(self, bytes_data: bytes) -> "ChecksummedModel[_InT, _OutT]":
+        """Load the model from what to_bytes returned. RAISES (ValueError): if the bytes are damaged."""
         super().from_bytes(cast(bytes, verify_checksum(bytes_data)))
         return self
 
@@ -106,14 +106,14 @@ class ChecksummedPipe(TrainablePipe):
             for attribute in ("model", "scorer"):  # which spaCy keeps elsewhere
                 setattr(self, attribute, getattr(made, attribute))
 
-    def from_bytes(self: PipeT, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> PipeT:
-        """Load the pipe from what to_bytes gave. RAISES (ValueError): if the bytes are damaged."""
+    def from_bytes(self: _PipeT, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> _PipeT:
+        """Load the pipe from what to_bytes returned. RAISES (ValueError): if the bytes are damaged."""
         parts = check_parts(bytes_data, ("cfg", "model"), exclude)
         if "cfg" in parts:
             self._restore_config(_check_object("cfg", parts["cfg"]))
         return super().from_bytes(bytes_data, exclude=exclude)
 
-    def from_disk(self: PipeT, path: str | Path, *, exclude: Iterable[str] = ()) -> PipeT:
+    def from_disk(self: _PipeT, path: str | Path, *, exclude: Iterable[str] = ()) -> _PipeT:
         """Load the pipe from a folder that to_disk wrote.
 
         RAISES (ValueError): naming the file that is missing, empty, cut or damaged, or a setting that was overridden
@@ -138,7 +138,7 @@ def naming(file: Path) -> Iterator[None]:
         if isinstance(error, OSError) and Path(error.filename or "") != file:
             raise
         reason = error.reason if isinstance(error, CorruptedState) else "it is missing, or not a file"
-        whole = _whole_fellow(file)
+        whole = _undamaged_folder(file)
         remedy = f"; {whole} is whole" if whole else ""
         raise ValueError(
             f"The file {file} of the saved pipeline is damaged: {reason}. It was changed after it was written, "
@@ -147,10 +147,10 @@ def naming(file: Path) -> Iterator[None]:
 
 
 def check_parts(data: bytes, names: Iterable[str], exclude: Iterable[str]) -> dict[str, bytes]:
-    """The parts of a pipe's bytes, of which spaCy would leave a missing one as it was.
+    """Return the parts of a pipe's bytes, of which spaCy would leave a missing one as it was.
 
     names (list[str]): of the parts that were written. exclude (list[str]): those that are not to be read.
-    RAISES (Damaged): if there are no such parts.
+    RAISES (CorruptedState): if there are no such parts.
     """
     try:
         parts = srsly.msgpack_loads(data)
@@ -165,7 +165,7 @@ def check_parts(data: bytes, names: Iterable[str], exclude: Iterable[str]) -> di
 
 
 def _check_object_in(file: Path) -> dict[str, Any]:
-    """spaCy takes a missing one for an empty one, and older versions of spaCy write none."""
+    """Return the object in a file; a missing file is an empty object, as older versions of spaCy write none."""
     return _check_object("it", file.read_bytes()) if file.exists() else {}
 
 
@@ -179,42 +179,42 @@ def _check_object(name: str, data: bytes | str) -> dict[str, Any]:
     return found
 
 
-def _whole_fellow(file: Path) -> Path | None:
-    """The other folder of a training, if it was written to its end and the models in it are whole."""
+def _undamaged_folder(file: Path) -> Path | None:
+    """Return the other folder of a training, if it was written to its end and its models are not damaged."""
     pipeline = file.parent.parent
-    fellow = pipeline.parent / FELLOWS.get(pipeline.name, "")
-    same = fellow / file.parent.name / file.name
-    if pipeline.name not in FELLOWS or not same.is_file() or not (fellow / "vocab").is_dir():
+    other = pipeline.parent / _OTHER_FOLDER.get(pipeline.name, "")
+    same = other / file.parent.name / file.name
+    if pipeline.name not in _OTHER_FOLDER or not same.is_file() or not (other / "vocab").is_dir():
         return None
     try:
-        _check_object_in(fellow / file.parent.name / "cfg")
-        for model in {same, *fellow.glob("*/model")} - {same.with_name("cfg")}:
+        _check_object_in(other / file.parent.name / "cfg")
+        for model in {same, *other.glob("*/model")} - {same.with_name("cfg")}:
             verify_checksum(model.read_bytes())
     except (OSError, CorruptedState):
         return None
-    return fellow
+    return other
 
 
-BLOCK = 2**20  # bytes
+_BLOCK = 2**20  # bytes
 
 
 def file_digest(path: Path) -> str:
-    """The SHA-256 of a file's bytes. RAISES (OSError, ValueError): if it cannot be read, or is not a file."""
+    """Return the SHA-256 of a file's bytes. RAISES (OSError, ValueError): if it cannot be read, or is not a file."""
     check_input(path)
     found = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(BLOCK):
+        while block := file.read(_BLOCK):
             found.update(block)
     return found.hexdigest()
 
 
 def digest_of_parts(*parts: object) -> str:
-    """The SHA-256 of names, numbers, digests, and what JSON holds of them."""
+    """Return the SHA-256 of names, numbers, digests, and what JSON holds of them."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf8")).hexdigest()
 
 
 def digest_of_stream(parts: Iterable[str | bytes]) -> str:
-    """The SHA-256 of strings that need not be in memory together, each with its length before it."""
+    """Return the SHA-256 of strings that need not be in memory together, each with its length before it."""
     found = hashlib.sha256()
     for part in parts:
         data = part.encode("utf8") if isinstance(part, str) else part
@@ -223,7 +223,7 @@ def digest_of_stream(parts: Iterable[str | bytes]) -> str:
 
 
 # What zipfile and NumPy say of bytes they did not write; RuntimeError where these seem to be encrypted.
-DAMAGED = (EOFError, KeyError, RuntimeError, SyntaxError, TokenError, TypeError, ValueError, zipfile.BadZipFile)
+_DAMAGED = (EOFError, KeyError, RuntimeError, SyntaxError, TokenError, TypeError, ValueError, zipfile.BadZipFile)
 
 
 def write_arrays(path: Path, arrays: Mapping[str, numpy.ndarray]) -> None:
@@ -246,7 +246,7 @@ def read_arrays(
         _check_sizes(path)
         with numpy.load(path, allow_pickle=False) as saved:
             found = {name: saved[name] for name in expected}
-    except (*DAMAGED, OSError) as error:
+    except (*_DAMAGED, OSError) as error:
         if getattr(error, "filename", None) is not None:  # but an OSError of a place before the file's beginning
             raise
         raise ValueError(message.format(path=path, reason=error)) from error
@@ -258,7 +258,7 @@ def read_arrays(
 
 
 def _check_sizes(path: Path) -> None:
-    """A header that promises more than the file holds would have the memory filled."""
+    """Refuse headers that promise more than the file holds, which would fill the memory."""
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             if member.compress_type != zipfile.ZIP_STORED:
@@ -274,7 +274,7 @@ def _check_sizes(path: Path) -> None:
 
 
 KEY = "sha256"
-SAID = 3  # errors that a message lists
+_SHOWN = 3  # errors that a message lists
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
@@ -287,47 +287,47 @@ def parse_object(model: type[ModelT], data: bytes) -> ModelT:
         return model.model_validate_json(data, strict=True)
     except ValidationError as error:
         found = [f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors()]
-        raise ValueError("; ".join(found[:SAID])) from error
+        raise ValueError("; ".join(found[:_SHOWN])) from error
 
 
 def parse_checksummed(model: type[ModelT], data: bytes) -> ModelT:
-    """Read an object that was sealed, see parse_object. RAISES (ValueError): also if it is not what was sealed."""
+    """Read an object that has a checksum, see parse_object. RAISES (ValueError): also if it was changed."""
     found = parse_object(model, data)
     unsealed(json.loads(data))
     return found
 
 
 def checksummed_json(content: Mapping[str, object]) -> dict[str, object]:
-    """An object that JSON holds, with the SHA-256 of the rest of it under "sha256"."""
-    said = json.loads(json.dumps({key: value for key, value in content.items() if key != KEY}))  # keys become str
-    return {**said, KEY: _digest(said)}
+    """Return an object that JSON holds, with the SHA-256 of the rest of it under "sha256"."""
+    rest = json.loads(json.dumps({key: value for key, value in content.items() if key != KEY}))  # keys become str
+    return {**rest, KEY: _digest(rest)}
 
 
 def unsealed(content: Mapping[str, object]) -> dict[str, object]:
-    """What `sealed` was given. RAISES (ValueError): if it is not that any more, or was not sealed."""
-    said = {key: value for key, value in content.items() if key != KEY}
-    if content.get(KEY) != _digest(said):
+    """Return what checksummed_json was given. RAISES (ValueError): if it was changed, or has no checksum."""
+    rest = {key: value for key, value in content.items() if key != KEY}
+    if content.get(KEY) != _digest(rest):
         raise ValueError("its SHA-256 is not the one that was saved with it: it was damaged or changed")
-    return said
+    return rest
 
 
 def _digest(content: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("utf8")).hexdigest()
 
 
-PACKAGES = ["spacy-sbert", "spacy", "spacy-transformers", "thinc", "torch", "transformers", "tokenizers", "numpy"]
-PACKAGES += ["scipy", "scikit-learn"]
+_PACKAGES = ["spacy-sbert", "spacy", "spacy-transformers", "thinc", "torch", "transformers", "tokenizers", "numpy"]
+_PACKAGES += ["scipy", "scikit-learn"]
 
 
 def versions() -> dict[str, str]:
-    """The versions of Python and of the packages that scores may depend on."""
+    """Return the versions of Python and of the packages that scores may depend on."""
     found = {"python": platform.python_version()}
-    for name in PACKAGES:
+    for name in _PACKAGES:
         with suppress(PackageNotFoundError):
             found[name] = version(name)
     return found
 
 
 def device() -> str:
-    """Where vectors are computed: "cpu" or "gpu"."""
+    """Return where vectors are computed: "cpu" or "gpu"."""
     return get_current_ops().device_type

@@ -12,12 +12,8 @@ from .atomic import atomic_write, check_input
 from .delimited import (
     DELIMITED,
     by_name,
-    check_width,
     find_columns,
-    pick,
-    read_commas,
     read_delimited,
-    read_tabs,
     without_blank_end,
 )
 from .text_lines import (
@@ -34,28 +30,28 @@ from .text_lines import (
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
-Object = dict[str, object]
-ARRAY_HINT = "; a file of one JSON array needs a name that ends in .json"
-SPACE = " \t\r\n"
+_Object = dict[str, object]
+_ARRAY_HINT = "; a file of one JSON array needs a name that ends in .json"
+_SPACE = " \t\r\n"
 
 
-class RepeatedField(ValueError):
+class _RepeatedField(ValueError):
     """An object has two fields of one name."""
 
 
-def _fields(pairs: list[tuple[str, object]]) -> Object:
+def _fields(pairs: list[tuple[str, object]]) -> _Object:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         repeated = next(name for name in names if names.count(name) > 1)
-        raise RepeatedField(f"the field '{repeated}' twice")
+        raise _RepeatedField(f"the field '{repeated}' twice")
     return found
 
 
-DECODER = json.JSONDecoder(object_pairs_hook=_fields)
+_DECODER = json.JSONDecoder(object_pairs_hook=_fields)
 
 
-def read_objects(path: Path, *, keep_blank: bool = False) -> Iterator[tuple[int, Object]]:
+def read_objects(path: Path, *, keep_blank: bool = False) -> Iterator[tuple[int, _Object]]:
     """Read a JSON object a line, or of .json the objects of one array.
 
     keep_blank (bool): see tables.read_table.
@@ -72,24 +68,24 @@ def read_objects(path: Path, *, keep_blank: bool = False) -> Iterator[tuple[int,
             continue
         line, text = blank if keep_blank and blank else (number, found)
         try:
-            record = DECODER.decode(text)
+            record = _DECODER.decode(text)
         except (ValueError, RecursionError) as error:
-            hint = ARRAY_HINT if text.lstrip().startswith("[") else ""
+            hint = _ARRAY_HINT if text.lstrip().startswith("[") else ""
             raise ValueError(Errors.BAD_JSON.format(path=path, line=line, reason=error, hint=hint)) from error
         yield line, _object(record, path, line)
 
 
-def get_field(record: Object, name: str, path: Path, line: int) -> object:
-    """A field of an object. RAISES (ValueError): if there is none of that name."""
+def get_field(record: _Object, name: str, path: Path, line: int) -> object:
+    """Return a field of an object. RAISES (ValueError): if there is none of that name."""
     if name not in record:
-        said = {"column": name, "given": ", ".join(record), "hint": ""}
-        raise ValueError(Errors.NO_COLUMN.format(path=path, line=line, **said))
+        given = ", ".join(record)
+        raise ValueError(Errors.NO_COLUMN.format(path=path, line=line, column=name, given=given, hint=""))
     return record[name]
 
 
-def _object(value: object, path: Path, line: int) -> Object:
+def _object(value: object, path: Path, line: int) -> _Object:
     if not isinstance(value, dict):
-        hint = ARRAY_HINT if isinstance(value, list) else ""
+        hint = _ARRAY_HINT if isinstance(value, list) else ""
         reason = f"a {type(value).__name__}"
         raise ValueError(Errors.BAD_JSON.format(path=path, line=line, reason=reason, hint=hint))
     return value
@@ -99,7 +95,7 @@ def _starts_array(path: Path) -> bool:
     return next((text.lstrip()[0] for text in read_chunks(path) if text.strip()), "") == "["
 
 
-def _read_array(path: Path) -> Iterator[tuple[int, Object]]:
+def _read_array(path: Path) -> Iterator[tuple[int, _Object]]:
     """Yield the objects of an array, of which one is in memory at a time."""
     chunks = read_chunks(path)
     text, line = "", 1
@@ -108,7 +104,7 @@ def _read_array(path: Path) -> Iterator[tuple[int, Object]]:
         """Go to the next character that is not white space, and behind it if it is expected."""
         nonlocal text, line
         while True:
-            rest = text.lstrip(SPACE)
+            rest = text.lstrip(_SPACE)
             line += text[: len(text) - len(rest)].count("\n")
             text = rest
             if text or not (more := next(chunks, "")):
@@ -119,15 +115,15 @@ def _read_array(path: Path) -> Iterator[tuple[int, Object]]:
             text = text[1:]
         return found
 
-    def take() -> Object:
+    def take() -> _Object:
         nonlocal text, line
         while True:
             try:
-                value, end = DECODER.raw_decode(text)
+                value, end = _DECODER.raw_decode(text)
                 break
             except (ValueError, RecursionError) as error:
                 more = "".join(chunk for _, chunk in zip(range(1 + len(text) // 2**16), chunks, strict=False))
-                if isinstance(error, RepeatedField) or not more or len(text) > MAX_LINE:
+                if isinstance(error, _RepeatedField) or not more or len(text) > MAX_LINE:
                     reason = error.msg if isinstance(error, json.JSONDecodeError) else error
                     raise ValueError(Errors.BAD_JSON.format(path=path, line=line, reason=reason, hint="")) from error
                 text += more
@@ -151,7 +147,7 @@ def _read_array(path: Path) -> Iterator[tuple[int, Object]]:
         raise ValueError(Errors.BAD_JSON.format(path=path, line=line, reason=f"{rest!r} behind an array", hint=""))
 
 
-QUOTED = frozenset('\t\r\n"')
+_QUOTED = frozenset('\t\r\n"')
 
 
 def write_table(path: Path, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -174,7 +170,7 @@ def write_table(path: Path, names: Sequence[str], rows: Sequence[Sequence[object
 
 
 def check_name(path: Path) -> None:
-    """RAISES (ValueError): if the name of a file does not end in .tsv or .jsonl."""
+    """Refuse the name of a file that does not end in .tsv or .jsonl."""
     if path.suffix not in (".tsv", ".jsonl"):
         raise ValueError(f"Cannot write to {path}: expected a name that ends in .tsv or .jsonl.")
 
@@ -186,25 +182,11 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6f}"
     text = json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, dict | list) else str(value)
-    return '"' + text.replace('"', '""') + '"' if QUOTED & set(text) else text
+    return '"' + text.replace('"', '""') + '"' if _QUOTED & set(text) else text
 
-
-__all__ = [
-    "TABLES",
-    "by_name",
-    "check_width",
-    "column_names",
-    "find_columns",
-    "get_field",
-    "pick",
-    "read_commas",
-    "read_objects",
-    "read_table",
-    "read_tabs",
-]
 
 TABLES = (".csv", ".jsonl", ".parquet", ".tsv")
-BATCH = 1024  # records of a .parquet file that are in memory at once
+_BATCH = 1024  # records of a .parquet file that are in memory at once
 Record = tuple[int, Sequence[object]]  # the line, and the columns asked for
 
 
@@ -234,7 +216,7 @@ def read_table(
 
 
 def column_names(path: Path, *, header: bool = True) -> list[str]:
-    """The names of a table's columns, of .jsonl the fields of the first object; see read_table.
+    """Return the names of a table's columns, of .jsonl the fields of the first object; see read_table.
 
     RAISES (ValueError): for an unknown suffix, or what is not such a file; (ImportError): for .parquet without pyarrow.
     """
@@ -251,7 +233,7 @@ def column_names(path: Path, *, header: bool = True) -> list[str]:
 
 def _read_fields(path: Path, names: Sequence[str], optional: Sequence[str], *, keep_blank: bool) -> Iterator[Record]:
     """Yield fields of objects; None for an optional one that an object leaves out."""
-    unseen, first = {*optional}, list[tuple[int, Object]]()
+    unseen, first = {*optional}, list[tuple[int, _Object]]()
     for line, record in read_objects(path, keep_blank=keep_blank):
         first = first or [(line, record)]
         unseen -= record.keys()
@@ -272,7 +254,7 @@ def _read_parquet(path: Path, names: Sequence[str]) -> Iterator[Record]:
     line = 0
     with _parquet_file(path, lambda: line) as file:
         find_columns(file.schema_arrow.names, names, path, line)
-        for batch in file.iter_batches(batch_size=BATCH, columns=list(names)):
+        for batch in file.iter_batches(batch_size=_BATCH, columns=list(names)):
             values = [batch.column(name).to_pylist() for name in names]
             for record in zip(*values, strict=True):
                 line += 1
@@ -281,10 +263,10 @@ def _read_parquet(path: Path, names: Sequence[str]) -> Iterator[Record]:
 
 @contextmanager
 def _parquet_file(path: Path, line: Callable[[], int] = lambda: 0) -> "Iterator[ParquetFile]":
-    """A .parquet file, opened. line (Callable): how many rows were read, for errors."""
+    """Open a .parquet file. line (Callable): how many rows were read, for errors."""
     try:
-        from pyarrow import ArrowException
-        from pyarrow.parquet import ParquetFile
+        from pyarrow import ArrowException  # noqa: PLC0415 (optional)
+        from pyarrow.parquet import ParquetFile  # noqa: PLC0415 (optional)
     except ImportError as error:
         raise ImportError(f"Reading {path} needs pyarrow. Install it: pip install 'spacy-sbert[parquet]'.") from error
     check_input(path)
@@ -335,7 +317,7 @@ def distinct(names: list[str], taken: tuple[str, ...] = ()) -> list[str]:
 
 
 TEXT = ".txt"
-INT64 = range(-(2**63), 2**63)
+_INT64 = range(-(2**63), 2**63)
 
 
 class TextRow(NamedTuple):
@@ -392,7 +374,7 @@ def _row(record: Record, columns: TextColumns, path: Path) -> TextRow:
         raise ValueError(Errors.NOT_A_TEXT.format(path=path, line=line, column=columns.text, given=text))
     check_encoding(text, path, line)
     for name in rest:
-        if isinstance(name, str) or (isinstance(name, int) and type(name) is not bool and name in INT64):
+        if isinstance(name, str) or (isinstance(name, int) and type(name) is not bool and name in _INT64):
             return TextRow(text, name)
         raise ValueError(
             f"{path}, line {line}: expected a string or a whole number of 64 bits in the column "

@@ -1,16 +1,13 @@
 """Read text files line by line, compressed or not."""
 
 import codecs
-import csv
 import gzip
 import io
 import re
 import unicodedata
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path, PurePath
 from typing import BinaryIO, cast
 
@@ -18,19 +15,18 @@ from ..errors import Errors
 from .atomic import check_input
 
 MAX_LINE = 2**24  # bytes; a file without line ends, or an unclosed quote, must not fill the memory
-VECTORS = ".npy"
+_VECTORS = ".npy"
 BOM = "\ufeff"  # spreadsheets write one before the header
-CHUNK = 2**16
-WIDE = (  # UTF-32 first: its mark begins with that of UTF-16
+_CHUNK = 2**16
+_WIDE = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-ALIASES = {".json": ".jsonl", ".ndjson": ".jsonl", ".pq": ".parquet", ".tab": ".tsv"}
-WHOLE = re.compile(r"(-?[0-9]+)\.0+")  # as pandas writes whole numbers of a column with blank cells
-LONGEST_WHOLE = 30  # characters of such a number
-SEPARATED = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
+_ALIASES = {".json": ".jsonl", ".ndjson": ".jsonl", ".pq": ".parquet", ".tab": ".tsv"}
+_WHOLE = re.compile(r"(-?[0-9]+)\.0+")  # as pandas writes whole numbers of a column with blank cells
+_LONGEST_WHOLE = 30  # characters of such a number
 
 
 def is_gzip(path: PurePath) -> bool:
@@ -46,12 +42,12 @@ def inner_suffix(path: PurePath) -> str:
 def format_suffix(path: PurePath) -> str:
     """Return the suffix of the format of a file: ".tsv" for pairs.tsv, pairs.tsv.gz and pairs.tab."""
     suffix = inner_suffix(path)
-    return ALIASES.get(suffix, suffix)
+    return _ALIASES.get(suffix, suffix)
 
 
 def check_texts(path: PurePath) -> None:
-    """RAISES (ValueError): if the name of a file says that it holds vectors in place of texts."""
-    if format_suffix(path) == VECTORS:
+    """Refuse a file whose name says that it holds vectors in place of texts."""
+    if format_suffix(path) == _VECTORS:
         raise ValueError(
             f"{path} is a file of vectors: expected a file of texts here. Give the texts that the vectors are "
             f"of; search, mine, cluster and visualize take the vectors, too: --vectors {path}."
@@ -92,7 +88,7 @@ def read_chunks(path: Path) -> Iterator[str]:
     with open_text(path, lambda: line) as file:
         text = io.TextIOWrapper(file, encoding=wide_encoding(file) or "utf-8-sig", newline="")
         try:
-            while chunk := text.read(CHUNK):
+            while chunk := text.read(_CHUNK):
                 line += chunk.count("\n")
                 yield chunk
         except UnicodeDecodeError as error:
@@ -116,48 +112,11 @@ def open_text(path: Path, line: Callable[[], int]) -> Iterator[BinaryIO]:
 def wide_encoding(file: BinaryIO) -> str | None:
     """Return UTF-16 or UTF-32 if the file begins with its byte order mark, else None."""
     start = cast(io.BufferedReader, file).peek(4)
-    return next((name for mark, name in WIDE if start.startswith(mark)), None)
-
-
-def is_wide(path: Path) -> bool:
-    """Whether a file is UTF-16 or UTF-32: it begins with a byte order mark."""
-    with open_text(path, lambda: 0) as file:
-        return wide_encoding(file) is not None
-
-
-def separated(
-    lines: Iterable[str], path: Path, delimiter: str = ",", start: int = 0, *, skip_spaces: bool = False
-) -> Iterator[tuple[int, list[str]]]:
-    """Read the records of separated columns, quoted as in RFC 4180. A blank line is a record without columns.
-
-    lines: with their line ends. path (Path): where they are from, for errors.
-    start (int): how many lines are before them. skip_spaces (bool): leave out spaces behind a delimiter.
-    YIELDS (int, list): the number of the line where the record starts, and its columns.
-    RAISES (ValueError): for quotes that do not match, or a column longer than 16 MiB.
-    """
-    records = csv.reader(lines, strict=True, delimiter=delimiter, skipinitialspace=skip_spaces)
-    while True:
-        line = start + records.line_num + 1
-        before = csv.field_size_limit(MAX_LINE)  # a setting of all readers of a process: it is put back
-        try:
-            columns = next(records, None)
-        except csv.Error as error:
-            said = {"kind": SEPARATED.get(delimiter, repr(delimiter)), "reason": error}
-            raise ValueError(
-                (
-                    "{path}, line {line}: not {kind}-separated as expected ({reason}). Check its quotes, or write "
-                    ".jsonl."
-                ).format(path=path, line=line, **said)
-            ) from error
-        finally:
-            csv.field_size_limit(before)
-        if columns is None:
-            return
-        yield line, columns
+    return next((name for mark, name in _WIDE if start.startswith(mark)), None)
 
 
 def check_encoding(text: str, path: Path, line: int) -> None:
-    """RAISES (ValueError): if a text cannot be encoded: JSON can spell half a character, \\ud83d."""
+    r"""Refuse a text that cannot be encoded: JSON can spell half a character, \ud83d."""
     try:
         text.encode("utf8")
     except UnicodeEncodeError as error:
@@ -165,7 +124,10 @@ def check_encoding(text: str, path: Path, line: int) -> None:
 
 
 def check_text(text: object, column: str, path: Path, line: int) -> str:
-    """A text without white space around it. RAISES (ValueError): if it is not a str, is empty or cannot be encoded."""
+    """Return a text without white space around it.
+
+    RAISES (ValueError): if it is not a str, is empty or cannot be encoded.
+    """
     if not isinstance(text, str):
         raise ValueError(Errors.NOT_A_TEXT.format(path=path, line=line, column=column, given=text))
     if not has_text(text):
@@ -175,7 +137,10 @@ def check_text(text: object, column: str, path: Path, line: int) -> str:
 
 
 def check_label(value: object, column: str, path: Path, line: int) -> str:
-    """A label, which may be a whole number: 1, 1.0, "1" and "1.0" are one. RAISES (ValueError): see check_text."""
+    """Return a label, which may be a whole number: 1, 1.0, "1" and "1.0" are equal.
+
+    RAISES (ValueError): see check_text.
+    """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return plain_label(check_text(str(value) if isinstance(value, int) else value, column, path, line))
@@ -183,7 +148,7 @@ def check_label(value: object, column: str, path: Path, line: int) -> str:
 
 def plain_label(text: str) -> str:
     """Return a label without the decimals of a whole number: "1" for "1.0" and "1.00"."""
-    return str(int(found[1])) if len(text) <= LONGEST_WHOLE and (found := WHOLE.fullmatch(text)) else text
+    return str(int(found[1])) if len(text) <= _LONGEST_WHOLE and (found := _WHOLE.fullmatch(text)) else text
 
 
 def has_text(text: str) -> bool:
@@ -206,7 +171,7 @@ def _returned_lines(rest: bytes, file: BinaryIO) -> Iterator[bytes]:
     while True:
         *lines, rest = rest.split(b"\r")
         yield from (line + b"\r" for line in lines)
-        more = file.read(CHUNK)
+        more = file.read(_CHUNK)
         if not more or len(rest) > MAX_LINE:
             break
         rest += more
@@ -232,150 +197,6 @@ def _decode(raw: bytes, path: Path, line: int, encoding: str) -> str:
         return raw.decode(encoding).removeprefix(BOM if line == 1 else "")
     except UnicodeDecodeError as error:
         raise ValueError(Errors.BAD_ENCODING.format(path=path, line=line, reason=error.reason)) from error
-
-
-IN_QUOTES = r'(?:[^"]++|"")*+'
-CELL = rf'(?:"{IN_QUOTES}"|[^"\t]*+)'
-WHOLE_FIELD = re.compile(rf"{CELL}(?:\t{CELL})*+")  # a line, or a record of several
-OPENING = re.compile(rf'(?:{CELL}\t)*+"{IN_QUOTES}')
-INSIDE = re.compile(IN_QUOTES)
-CLOSING = re.compile(rf'{IN_QUOTES}"(?:\t{CELL})*+')
-CLOSING_AND_OPENING = re.compile(rf'{IN_QUOTES}"\t(?:{CELL}\t)*+"{IN_QUOTES}')
-CELLS = re.compile(rf"(?:^|\t)({CELL})")
-ESCAPED = re.compile(r'"(?:[^"\\]|\\.)*\\"(?:[^"\\]|\\.)*"')  # as Spark and R's write.table escape quotes
-FEW = 3  # quoted columns, of which a habit cannot be told
-
-
-@dataclass
-class Quotes:
-    """The quotes of a file; lines are counted from 1, 0 is none.
-
-    broken: the first line where a quote is not that of a quoted column. escaped: one with quotes behind backslashes.
-    doubled: one with a doubled quote in a quoted column. spread: one where a quoted column has a line end or a tab.
-    needless: one with a quoted column that has none of them, nor white space at its ends, nor is empty.
-    header: whether all columns of the first line are quoted. is_ragged: whether lines have different numbers of tabs.
-    """
-
-    any: bool = False
-    broken: int = 0
-    escaped: int = 0
-    doubled: int = 0
-    spread: int = 0
-    needless: int = 0
-    header: bool = False
-    is_ragged: bool = False
-
-
-def is_quoted(path: Path, *, header: bool, is_sheet: bool = False) -> bool:
-    """Return whether quotes are those of columns (RFC 4180); otherwise they belong to the texts.
-
-    header (bool): whether the first line names the columns. is_sheet (bool): whether a spreadsheet wrote it.
-    RAISES (ValueError): if both may be.
-    """
-    quotes = _scan(path)
-    if not quotes.any:
-        return False
-    if quotes.broken:
-        if quotes.escaped:
-            raise _doubt(path, quotes.escaped, "they are behind backslashes: double them")
-        if quotes.doubled or (header and quotes.header):
-            raise _doubt(path, quotes.broken, "other columns of the file are quoted, and this line is not as they are")
-        return False
-    if is_sheet or quotes.doubled or (header and quotes.header):
-        return True
-    if quotes.spread:
-        if quotes.is_ragged:
-            return True
-        raise _doubt(path, quotes.spread, "they may be those of one column with line ends in it")
-    if not quotes.needless or _is_habit(path, int(header)):
-        return True
-    raise _doubt(path, quotes.needless, "they may be part of the text")
-
-
-def _doubt(path: Path, line: int, reason: str) -> ValueError:
-    return ValueError(
-        f"{path}, line {line}: cannot tell whether the quotes are part of the text ({reason}). Write the table "
-        "as .csv or .jsonl."
-    )
-
-
-def _scan(path: Path) -> Quotes:
-    found = Quotes()
-    tabs: int | None = None
-    opened, parts, size = 0, [], 0  # the line where a column was opened that is not closed yet, and the record so far
-    for line, text in read_lines(path):
-        if text.strip():
-            tabs = text.count("\t") if tabs is None else tabs
-            found.is_ragged |= text.count("\t") != tabs
-        if opened:
-            parts.append(text)
-            size += len(text)
-        if '"' not in text:
-            continue
-        first, found.any = not found.any and line == 1, True
-        bare = text.rstrip("\r\n")
-        if found.broken:
-            if WHOLE_FIELD.fullmatch(bare):
-                _note(found, bare, line)
-        elif opened and CLOSING.fullmatch(bare):
-            _note(found, "".join(parts).rstrip("\r\n"), opened)
-            opened, parts = 0, []
-        elif opened and size < MAX_LINE and (INSIDE.fullmatch(bare) or CLOSING_AND_OPENING.fullmatch(bare)):
-            continue
-        elif not opened and WHOLE_FIELD.fullmatch(bare):
-            found.header |= first and all(cell.startswith('"') for cell in _cells(bare) if cell)
-            _note(found, bare, line)
-        elif not opened and OPENING.fullmatch(bare):
-            opened, parts, size = line, [text], len(text)
-        else:
-            _break(found, bare, opened or line)
-            opened, parts = 0, []
-    if opened:
-        _break(found, "", opened)
-    return found
-
-
-def _break(found: Quotes, text: str, line: int) -> None:
-    found.broken = line
-    if any(ESCAPED.fullmatch(cell) for cell in text.split("\t")):
-        found.escaped = line
-
-
-def _note(found: Quotes, record: str, line: int) -> None:
-    for cell in _cells(record):
-        if not cell.startswith('"'):
-            continue
-        inner = cell[1:-1]
-        if '"' in inner:
-            found.doubled = found.doubled or line
-        elif set(inner) & set("\t\r\n"):
-            found.spread = found.spread or line
-        elif inner and inner == inner.strip():
-            found.needless = found.needless or line
-
-
-def _cells(record: str) -> Iterator[str]:
-    return (match[1] for match in CELLS.finditer(record))
-
-
-def _is_habit(path: Path, start: int) -> bool:
-    """Return whether quotes follow a rule: all of a column's, or those with a comma, as Excel writes them."""
-    quoted: dict[int, int] = {}
-    bare: set[int] = set()
-    commas = {True: set[bool](), False: set[bool]()}
-    for _, text in islice(read_lines(path), start, None):
-        for place, cell in enumerate(text.rstrip("\r\n").split("\t")):
-            if not cell:
-                continue
-            is_in_quotes = cell.startswith('"')
-            commas[is_in_quotes].add("," in cell)
-            if is_in_quotes:
-                quoted[place] = quoted.get(place, 0) + 1
-            else:
-                bare.add(place)
-    if sum(quoted.values()) < FEW:
-        return False
-    return not bare & quoted.keys() or (commas[True] == {True} and True not in commas[False])
 
 
 def read_counts(path: Path) -> dict[str, int]:

@@ -17,7 +17,6 @@ from thinc.api import ArgsKwargs, HashEmbed, Model, PyTorchShim, torch2xp, xp2to
 from thinc.types import Floats2d
 from torch.nn.utils.rnn import pack_sequence, unpack_sequence
 
-from ..files.text_lines import read_counts
 from ..validation import Positive, PositiveFloat, Seed, Width, check_weights, invalid_value_message, validated
 from .static_vectors import SMOOTHING, sif_weights
 
@@ -308,6 +307,8 @@ def _init_sif(
                 "https://github.com/PrincetonML/SIF."
             )
         return
+    from ..files.text_lines import read_counts  # noqa: PLC0415 (not needed to load a pipeline)
+
     counted = read_counts(Path(counts))
     if X and not any(token.lower_ in counted for doc in X for token in doc):
         raise ValueError(

@@ -8,17 +8,18 @@ from pathlib import Path
 from ..errors import Errors
 from ..files.atomic import check_input
 from ..files.delimited import by_name, read_tabs
-from ..files.text_lines import check_text, separated
+from ..files.dialect import parse_records
+from ..files.text_lines import check_text
 from .examples import Row, check_members, check_score
 
 AFS_TOPICS = {"DP": "death penalty", "GC": "gun control", "GM": "gay marriage"}
-AFS_NAME = re.compile(rf"ArgPairs_({'|'.join(AFS_TOPICS)})(_.*)?\.csv")
-AFS_COLUMNS = 11  # the score, eight columns on where the sentences come from, and the sentences
+_AFS_NAME = re.compile(rf"ArgPairs_({'|'.join(AFS_TOPICS)})(_.*)?\.csv")
+_AFS_COLUMNS = 11  # the score, eight columns on where the sentences come from, and the sentences
 AFS_MAX_SCORE = 5.0
 ASPECT_FILE = "UKP_ASPECT.tsv"
 # Reimers et al. 2019 oppose the first two to the last two; here what they call some similarity stands half way.
 ASPECT_SCORES = {"DTORCD": 0.0, "NS": 0.0, "SS": 0.5, "HS": 1.0}
-SENTENCES = ("sentence_1", "sentence_2")
+_SENTENCES = ("sentence_1", "sentence_2")
 
 
 @dataclass(frozen=True)
@@ -38,15 +39,15 @@ def afs_rows(path: Path) -> Iterator[ArgumentRow]:
         a score out of range or an empty sentence.
     SOURCE: Misra et al. 2016, Measuring the Similarity of Sentential Arguments in Dialogue.
     """
-    name = AFS_NAME.fullmatch(path.name)
+    name = _AFS_NAME.fullmatch(path.name)
     if name is None:
         raise ValueError(
             f"{path}: the name of the file does not tell the topic. Expected ArgPairs_TOPIC.csv or "
             f"ArgPairs_TOPIC_*.csv, as the AFS corpus has them, with one of {', '.join(AFS_TOPICS)}."
         )
     for number, (line, record) in enumerate(_read_records(path)):
-        if (given := len(record)) != AFS_COLUMNS:
-            raise ValueError(Errors.WRONG_COLUMNS.format(path=path, line=line, expected=AFS_COLUMNS, given=given))
+        if (given := len(record)) != _AFS_COLUMNS:
+            raise ValueError(Errors.WRONG_COLUMNS.format(path=path, line=line, expected=_AFS_COLUMNS, given=given))
         if number == 0:
             if _is_number(record[0]):
                 raise ValueError(
@@ -54,7 +55,7 @@ def afs_rows(path: Path) -> Iterator[ArgumentRow]:
                 )
             continue
         score = check_score(record[0], 0.0, AFS_MAX_SCORE, path, line, "score")
-        members = check_members(record[-2:], SENTENCES, path, line)
+        members = check_members(record[-2:], _SENTENCES, path, line)
         yield ArgumentRow(members, line, score=score, topic=AFS_TOPICS[name[1]])
 
 
@@ -69,29 +70,29 @@ def aspect_rows(path: Path) -> Iterator[ArgumentRow]:
     SOURCE: Reimers et al. 2019, Classification and Clustering of Arguments with Contextualized Word Embeddings;
         there DTORCD and NS are dissimilar, SS and HS similar.
     """
-    names = ("topic", *SENTENCES, "label")
+    names = ("topic", *_SENTENCES, "label")
     for line, (topic, first, second, label) in by_name(read_tabs(path), names, path):
         label = label.strip()
         if label not in ASPECT_SCORES:
             expected = ", ".join(ASPECT_SCORES)
             raise ValueError(Errors.UNKNOWN_LABEL.format(path=path, line=line, given=label, expected=expected))
-        members = check_members((first, second), SENTENCES, path, line)
+        members = check_members((first, second), _SENTENCES, path, line)
         topic = check_text(topic, "topic", path, line)
         yield ArgumentRow(members, line, score=ASPECT_SCORES[label], label=label, topic=topic)
 
 
 def afs_files(path: Path) -> list[Path]:
-    """The files of AFS in a folder, by topic; a file is itself."""
-    return [path] if path.is_file() else sorted(file for file in path.glob("*.csv") if AFS_NAME.fullmatch(file.name))
+    """Return the files of AFS in a folder, by topic; a file is itself."""
+    return [path] if path.is_file() else sorted(file for file in path.glob("*.csv") if _AFS_NAME.fullmatch(file.name))
 
 
-def aspect_files(path: Path) -> list[Path]:
-    """The file of the UKP aspect corpus in a folder; a file is itself."""
+def _aspect_files(path: Path) -> list[Path]:
+    """Return the file of the UKP aspect corpus in a folder; a file is itself."""
     return [file for file in (path, path / ASPECT_FILE) if file.is_file()]
 
 
-Layout = tuple[Callable[[Path], list[Path]], Callable[[Path], Iterator[ArgumentRow]]]
-LAYOUTS: dict[str, Layout] = {"afs": (afs_files, afs_rows), "ukp": (aspect_files, aspect_rows)}
+_Layout = tuple[Callable[[Path], list[Path]], Callable[[Path], Iterator[ArgumentRow]]]
+LAYOUTS: dict[str, _Layout] = {"afs": (afs_files, afs_rows), "ukp": (_aspect_files, aspect_rows)}
 
 
 def read_arguments(path: Path, layout: str) -> list[ArgumentRow]:
@@ -113,7 +114,7 @@ def read_arguments(path: Path, layout: str) -> list[ArgumentRow]:
 def _read_records(path: Path) -> Iterator[tuple[int, list[str]]]:
     check_input(path)
     with path.open(encoding="iso-8859-1", newline="") as file:  # which has a character for each byte
-        yield from ((line, columns) for line, columns in separated(file, path) if columns)
+        yield from ((line, columns) for line, columns in parse_records(file, path) if columns)
 
 
 def _is_number(text: str) -> bool:

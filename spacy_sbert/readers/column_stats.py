@@ -16,7 +16,7 @@ SAID = 5  # lines of a kind that a message names
 
 
 class BadLines:
-    """What is wrong in a table so far.
+    """The bad lines of a table.
 
     path (Path): the table.
     """
@@ -27,7 +27,7 @@ class BadLines:
         self._kinds: dict[str, tuple[str, list[int], int]] = {}
 
     def add(self, error: ValueError, line: int | None = None) -> None:
-        """Note an error of a line, or one whose message names all its lines; of a kind the first is said in full."""
+        """Note an error of a line, or one whose message names all its lines; of a kind the first is shown in full."""
         said = str(error)
         code = re.match(r"\[[\w-]+\]", said)
         kind = code[0] if code else said
@@ -36,7 +36,7 @@ class BadLines:
         self._kinds[kind] = first, [*known, *others], before + 1
 
     def check(self) -> None:
-        """RAISES (ValueError): if there was something."""
+        """Raise a ValueError if there are bad lines."""
         said = [
             f"{first} The same in {listed(others, count - 1)}." if others else first
             for first, others, count in self._kinds.values()
@@ -52,31 +52,31 @@ class BadLines:
 
 
 def listed(lines: Sequence[int], count: int) -> str:
-    """Lines by their numbers, the first of so many."""
+    """Return the numbers of the first of so many lines."""
     named = ", ".join(map(str, lines[:SAID]))
     more = count - len(lines[:SAID])
     return f"line{'s' if count > 1 else ''} {named}{f' and {more} more' if more else ''}"
 
 
-CLASSES = 20  # the most different values of a column of labels, unless its name says that it has labels
+_CLASSES = 20  # the most different values of a column of labels, unless its name says that it has labels
 MANY = 1000  # different values, beyond which a column has no labels
-MOSTLY = 0.5  # of the cells that are not blank: numbers, of a column of numbers in which some cells are bad
-NEARLY = 0.9  # the same of booleans written as words, in a column whose name says that it holds scores
+_MOSTLY = 0.5  # of the cells that are not blank: numbers, of a column of numbers in which some cells are bad
+_NEARLY = 0.9  # the same of booleans written as words, in a column whose name says that it holds scores
 NAMES = 2**16  # whole numbers of which none comes twice are names of rows: more need not be in memory
-NO_LABEL_NUMBER = -1.0  # as SNLI and its copies mark pairs without a gold label
+_NO_LABEL_NUMBER = -1.0  # as SNLI and its copies mark pairs without a gold label
 # As spreadsheets, pandas, R and databases write a missing value, in lower case; "none" beside numbers alone.
 NOT_GIVEN = frozenset(("-", "--", "---", "?", "na", "n/a", "#n/a", "#na", "<na>", "null", "nan", "\\n"))
-NONE = "none"
-COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")  # a number as some languages write it
-LETTERS = re.compile(r"[^\W\d_]+")
-URL = re.compile(r"(https?://|www\.|[\w.+-]+@[\w-]+\.)\S*", re.IGNORECASE)
-MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
-DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
-ABBREVIATED = "jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec|mon|tue|tues|wed|thu|thur|thurs|fri|sat|sun"
-ZONES = "am|pm|utc|gmt|cet|cest|est|edt|pst|pdt|t|z|st|nd|rd|th|h|of|at"
-DATE_WORDS = frozenset(f"{MONTHS}|{DAYS}|{ABBREVIATED}|{ZONES}".split("|"))
+_NONE = "none"
+_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")  # a number as some languages write it
+_LETTERS = re.compile(r"[^\W\d_]+")
+_URL = re.compile(r"(https?://|www\.|[\w.+-]+@[\w-]+\.)\S*", re.IGNORECASE)
+_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
+_DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
+_ABBREVIATED = "jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec|mon|tue|tues|wed|thu|thur|thurs|fri|sat|sun"
+_ZONES = "am|pm|utc|gmt|cet|cest|est|edt|pst|pdt|t|z|st|nd|rd|th|h|of|at"
+_DATE_WORDS = frozenset(f"{_MONTHS}|{_DAYS}|{_ABBREVIATED}|{_ZONES}".split("|"))
 # Chinese characters, kana, Thai, Lao, Myanmar, Khmer, Tibetan: scripts without spaces between words.
-UNSPACED = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uff66-\uff9f]{2}")
+_UNSPACED = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uff66-\uff9f]{2}")
 
 
 def as_number(value: object) -> float:
@@ -95,12 +95,12 @@ def _as_class(value: str) -> float:
 
 def _is_word(text: str) -> bool:
     """Whether something between white space has a word in it, and is no URL and no part of a date."""
-    return not URL.match(text) and any(word.lower() not in DATE_WORDS for word in LETTERS.findall(text))
+    return not _URL.match(text) and any(word.lower() not in _DATE_WORDS for word in _LETTERS.findall(text))
 
 
 @dataclass
 class ColumnFacts:
-    """What the cells of a column are.
+    """Statistics of the cells of a column.
 
     count: number of cells. blank: cells without a value. nested: the line of the first list or object, 0 for none.
     spaced: cells of several words, or of a script without spaces. worded: cells with a word that is no date, URL or id.
@@ -147,7 +147,7 @@ class ColumnFacts:
                 self._add_text(text)
             if len(self.bad) < SAID:
                 self.bad.append((line, value))
-            self.like_numbers += bool(COMMA.fullmatch(text))
+            self.like_numbers += bool(_COMMA.fullmatch(text))
             return
         self.numbers += 1
         self.like_numbers += from_boolean(value) is value or isinstance(value, bool)
@@ -160,11 +160,11 @@ class ColumnFacts:
     def _add_text(self, text: str) -> None:
         words = text.split()
         self.words += len(words)
-        is_spaced = len(words) > 1 or not (text.isascii() or UNSPACED.search(text) is None)
+        is_spaced = len(words) > 1 or not (text.isascii() or _UNSPACED.search(text) is None)
         self.spaced += is_spaced
         is_worded, has_digits = any(_is_word(word) for word in words), any(map(str.isdigit, text))
         self.worded += is_worded and (is_spaced or not has_digits)
-        self.odd += bool(URL.match(text)) or (not is_worded and has_digits and not text.isalnum())
+        self.odd += bool(_URL.match(text)) or (not is_worded and has_digits and not text.isalnum())
 
     @property
     def key(self) -> str:
@@ -189,18 +189,18 @@ class ColumnFacts:
     @property
     def is_mostly_number(self) -> bool:
         """Whether cells are numbers, but for some that are blank or something else: a slip, or no gold."""
-        is_named = self.gold_key in SCORE_NAMES and self.numbers > NEARLY * self.filled
-        return self.is_number or is_named or self.like_numbers > MOSTLY * self.filled
+        is_named = self.gold_key in SCORE_NAMES and self.numbers > _NEARLY * self.filled
+        return self.is_number or is_named or self.like_numbers > _MOSTLY * self.filled
 
     @property
     def has_words(self) -> bool:
         """Whether cells are words: no numbers, dates, URLs, ids, lists or objects."""
-        return not self.nested and not self.is_mostly_number and self.worded > MOSTLY * self.filled
+        return not self.nested and not self.is_mostly_number and self.worded > _MOSTLY * self.filled
 
     @property
     def is_text(self) -> bool:
         """Whether most cells have several words."""
-        return self.has_words and self.spaced >= MOSTLY * self.count
+        return self.has_words and self.spaced >= _MOSTLY * self.count
 
     @cached_property
     def missing(self) -> tuple[str, ...]:
@@ -209,12 +209,12 @@ class ColumnFacts:
         -1 beside 0 and 1 alone may be a class: it is taken as missing if it is rarer than both. "None" is a class
         beside words, and so are all marks where another value has no letter or digit, such as "+" and "-".
         """
-        if len(self.values) > (MANY if self.gold_key in LABEL_NAMES else CLASSES) or only_scores(self.gold_key):
+        if len(self.values) > (MANY if self.gold_key in LABEL_NAMES else _CLASSES) or only_scores(self.gold_key):
             return ()
-        minus = {value for value in self.values if as_number(value) == NO_LABEL_NUMBER}
+        minus = {value for value in self.values if as_number(value) == _NO_LABEL_NUMBER}
         marks = {value for value in self.values if value.lower() in NOT_GIVEN}
         others = {value: n for value, n in self.values.items() if value not in minus | marks}
-        none = {value for value in others if value.lower() == NONE}
+        none = {value for value in others if value.lower() == _NONE}
         if none and not any(map(math.isnan, map(_as_class, others.keys() - none))):
             marks |= none
             others = {value: n for value, n in others.items() if value not in none}
@@ -241,14 +241,14 @@ class ColumnFacts:
     @property
     def is_binary(self) -> bool:
         """Whether all values are 0 or 1, or booleans."""
-        if len(self.values) > CLASSES or {as_number(value) for value in self.classes} != {0.0, 1.0}:
+        if len(self.values) > _CLASSES or {as_number(value) for value in self.classes} != {0.0, 1.0}:
             return False
         return not (self.blank and only_scores(self.gold_key))
 
     @property
     def repeats_values(self) -> bool:
         """Whether there are few different values, each of several examples."""
-        return 0 < len(self.classes) <= CLASSES and sum(self.classes.values()) >= 2 * len(self.classes)
+        return 0 < len(self.classes) <= _CLASSES and sum(self.classes.values()) >= 2 * len(self.classes)
 
     @property
     def may_be_class(self) -> bool:
@@ -261,12 +261,12 @@ class ColumnFacts:
 
         Whole numbers, more values than 20, and values that come once are labels only under a name that says so.
         """
-        if self.nested or self.is_binary or not self.classes or self.odd > MOSTLY * self.filled:
+        if self.nested or self.is_binary or not self.classes or self.odd > _MOSTLY * self.filled:
             return False
         is_named = self.gold_key in LABEL_NAMES
         few, n_classes = self.repeats_values, len(self.classes)
         if is_named and len(self.values) <= MANY:
-            is_few = n_classes <= CLASSES and self.gold_key in CLASS_NAMES and not self.is_text
+            is_few = n_classes <= _CLASSES and self.gold_key in CLASS_NAMES and not self.is_text
             few = few or is_few or sum(self.classes.values()) >= 2 * n_classes
         numbers = [as_number(value) for value in self.classes]
         if any(map(math.isnan, numbers)) and not self.is_mostly_number:

@@ -92,7 +92,7 @@ class PairCorpus:
         return self._read(nlp, random)
 
     def count(self) -> int:
-        """The number of examples, which is found by reading the files once, without making Docs.
+        """Return the number of examples, found by reading the files once, without making Docs.
 
         RETURNS (int): at most limit.
         RAISES (ValueError): if a file is not what it should be.
@@ -106,7 +106,9 @@ class PairCorpus:
         return self._count
 
     def counts(self, spans_key: str) -> Counts:
-        """How many examples of each objective, as count(); Docs are made only of a .spacy that notes objectives.
+        """Return how many examples of each objective there are.
+
+        Docs are made only of a .spacy that notes objectives.
 
         spans_key (str): where the members are looked for.
         RETURNS (Counter): by the names of the objectives; None for examples that have no members there.
@@ -145,7 +147,7 @@ class PairCorpus:
         return sum(1 for _ in islice(self._rows(path, format), most))
 
 
-SAMPLING = ("proportional", "round_robin")
+_SAMPLING = ("proportional", "round_robin")
 
 
 @registry.readers("spacy-sbert.MultiCorpus.v1")
@@ -187,8 +189,8 @@ class MultiCorpus:
                     f"The corpus '{name}' is not a reader: got {corpus!r}, expected in corpora what a "
                     'registered reader builds, such as @readers = "spacy-sbert.PairCorpus.v1" in its block.'
                 )
-        if sampling not in SAMPLING:
-            raise ValueError(f"Unknown sampling '{sampling}': expected one of {', '.join(SAMPLING)}.")
+        if sampling not in _SAMPLING:
+            raise ValueError(f"Unknown sampling '{sampling}': expected one of {', '.join(_SAMPLING)}.")
         if weights is not None:
             _check_weights(weights, list(corpora), sampling)
         self.corpora = cast(dict[str, Reader], dict(corpora))
@@ -209,7 +211,7 @@ class MultiCorpus:
         return self._read(nlp, random)
 
     def counts(self, spans_key: str) -> Counts:
-        """How many examples of each objective there are in all, read only where a corpus cannot count them itself.
+        """Return how many examples of each objective there are; a corpus is read if it cannot count them.
 
         spans_key (str): where the members stand.
         RETURNS (Counter): by the names of the corpora; None for examples without members. With "round_robin" as many
@@ -269,7 +271,7 @@ class MultiCorpus:
 
 
 def _named(counts: Counts, name: str) -> Counts:
-    """The counts of a corpus, whose examples with members get its name."""
+    """Return the counts of a corpus, whose examples with members get its name."""
     without = counts[None]
     return Counter({kind: n for kind, n in ((name, counts.total() - without), (None, without)) if n})
 
@@ -316,11 +318,11 @@ class TeacherCorpus:
         return self._read(iter(self.corpus(nlp)))
 
     def count(self) -> int:
-        """The number of examples, for which the teacher is not asked."""
+        """Return the number of examples, without loading the teacher."""
         return self.counts(self.spans_key).total()
 
     def counts(self, spans_key: str) -> Counts:
-        """How many examples of each objective, see count_objectives."""
+        """Return how many examples of each objective there are, see count_objectives."""
         return count_objectives(self.corpus, spans_key)
 
     def _read(self, examples: Iterator[Example]) -> Iterator[Example]:

@@ -17,9 +17,9 @@ from .column_names import GOLD_NAMES, normalized
 from .column_stats import SAID, listed
 from .examples import Row, check_members, check_score
 
-NLI_LABELS = ("entailment", "neutral", "contradiction")
-NO_CONSENSUS = "-"
-NLI_SENTENCES = ("sentence1", "sentence2")
+_NLI_LABELS = ("entailment", "neutral", "contradiction")
+_NO_CONSENSUS = "-"
+_NLI_SENTENCES = ("sentence1", "sentence2")
 
 
 def nli_rows(path: Path) -> Iterator[Row]:
@@ -33,50 +33,50 @@ def nli_rows(path: Path) -> Iterator[Row]:
     """
     skipped = 0
     for line, record in read_objects(path):
-        label, *texts = (get_field(record, name, path, line) for name in ("gold_label", *NLI_SENTENCES))
-        if label == NO_CONSENSUS:
+        label, *texts = (get_field(record, name, path, line) for name in ("gold_label", *_NLI_SENTENCES))
+        if label == _NO_CONSENSUS:
             skipped += 1
             continue
-        label = check_nli_label(label, path, line)
-        yield Row(check_members(texts, NLI_SENTENCES, path, line), line, label=label)
+        label = _check_nli_label(label, path, line)
+        yield Row(check_members(texts, _NLI_SENTENCES, path, line), line, label=label)
     if skipped:
         logger.info("%s: left out %d pairs without a consensus (gold_label '-')", path, skipped)
 
 
-def check_nli_label(label: object, path: Path, line: int) -> str:
-    """A label of natural language inference. RAISES (ValueError): for any other."""
-    if label not in NLI_LABELS:
-        expected = ", ".join(NLI_LABELS)
+def _check_nli_label(label: object, path: Path, line: int) -> str:
+    """Return a label of natural language inference. RAISES (ValueError): for any other."""
+    if label not in _NLI_LABELS:
+        expected = ", ".join(_NLI_LABELS)
         raise ValueError(Errors.UNKNOWN_LABEL.format(path=path, line=line, given=label, expected=expected))
     return str(label)
 
 
-STS_COLUMNS = 7  # genre, file, year, id, score, sentence1, sentence2; some lines carry licence columns behind them
-STS_SCORE = 4  # the place of the score
-STS_MAX_SCORE = 5.0
-FIRST = 5  # lines that tell whether a file is of the STS benchmark
-STS_SENTENCES = ("sentence1", "sentence2")
-YEAR = re.compile(r"(19|20)\d\d")
-Pair = tuple[str, str, float]
+_STS_COLUMNS = 7  # genre, file, year, id, score, sentence1, sentence2; some lines carry licence columns behind them
+_STS_SCORE = 4  # the place of the score
+_STS_MAX_SCORE = 5.0
+_FIRST = 5  # lines that tell whether a file is of the STS benchmark
+_STS_SENTENCES = ("sentence1", "sentence2")
+_YEAR = re.compile(r"(19|20)\d\d")
+_Pair = tuple[str, str, float]
 
 
 def sts_rows(path: Path) -> Iterator[Row]:
     """Read graded pairs in the layout of the STS benchmark, see read_sts. YIELDS (Row): two members and a score."""
     for line, columns in read_tabs(path):
-        if len(columns) < STS_COLUMNS:
+        if len(columns) < _STS_COLUMNS:
             raise ValueError(
                 f"{path}, line {line}: expected 7 tab-separated columns (genre, file, year, id, score, "
                 f"sentence1, sentence2), got {len(columns)}. For a table with other columns, set format and "
                 "members, or have 'python -m spacy sbert init-config' make a config."
             )
-        if line == 1 and is_header(columns):
+        if line == 1 and _is_header(columns):
             raise ValueError(
                 f"{path}, line {line}: the layout of the STS benchmark has no header, got "
                 f"'{', '.join(columns)}'. Leave --format out, or give --format table: columns are then found "
                 "by their names."
             )
-        score = check_score(columns[STS_SCORE], 0.0, STS_MAX_SCORE, path, line, "score")
-        yield Row(check_members(columns[5:7], STS_SENTENCES, path, line), line, score=score)
+        score = check_score(columns[_STS_SCORE], 0.0, _STS_MAX_SCORE, path, line, "score")
+        yield Row(check_members(columns[5:7], _STS_SENTENCES, path, line), line, score=score)
 
 
 def starts_as_sts(path: Path) -> bool:
@@ -85,18 +85,18 @@ def starts_as_sts(path: Path) -> bool:
     They have a score from 0 to 5 and two texts, and in a .tsv a year, such as 2012test and 2017; some files leave it
     blank. A file without lines is one, too: there are no columns of its own.
     """
-    first = [columns for _, columns in islice(read_tabs(path), FIRST)]
+    first = [columns for _, columns in islice(read_tabs(path), _FIRST)]
     if not first:
         return True
-    if len(first[0]) < STS_COLUMNS or is_header(first[0]):
+    if len(first[0]) < _STS_COLUMNS or _is_header(first[0]):
         return False
     return 2 * sum(_is_pair(columns, with_year=format_suffix(path) == ".tsv") for columns in first) > len(first)
 
 
 def _is_pair(columns: list[str], *, with_year: bool) -> bool:
-    if len(columns) < STS_COLUMNS or not _is_number(columns[STS_SCORE], STS_MAX_SCORE):
+    if len(columns) < _STS_COLUMNS or not _is_number(columns[_STS_SCORE], _STS_MAX_SCORE):
         return False
-    if with_year and columns[2].strip() and not YEAR.match(columns[2].strip()):
+    if with_year and columns[2].strip() and not _YEAR.match(columns[2].strip()):
         return False
     return all(has_text(text) and not _is_number(text) for text in columns[5:7])
 
@@ -108,12 +108,12 @@ def _is_number(text: str, most: float = inf) -> bool:
         return False
 
 
-def is_header(columns: list[str]) -> bool:
+def _is_header(columns: list[str]) -> bool:
     """Whether the first line of a file has the names of columns: "score" or the like in the place of the score."""
-    return normalized(columns[STS_SCORE]) in GOLD_NAMES or {normalized(name) for name in columns} >= {*STS_SENTENCES}
+    return normalized(columns[_STS_SCORE]) in GOLD_NAMES or {normalized(name) for name in columns} >= {*_STS_SENTENCES}
 
 
-def read_sts(path: Path) -> Iterator[Pair]:
+def read_sts(path: Path) -> Iterator[_Pair]:
     """Read the official layout of the STS benchmark: tab-separated, no header, no quoting.
 
     path (Path): the file; .gz is read as it is.
@@ -127,8 +127,8 @@ def read_sts(path: Path) -> Iterator[Pair]:
         yield first, second, row.score or 0.0
 
 
-QUESTIONS = ("question1", "question2")
-QUORA_SCORE = "is_duplicate"
+_QUESTIONS = ("question1", "question2")
+_QUORA_SCORE = "is_duplicate"
 
 
 def quora_rows(path: Path) -> Iterator[Row]:
@@ -143,8 +143,8 @@ def quora_rows(path: Path) -> Iterator[Row]:
     """
     empty, torn, n_torn = 0, list[int](), 0
     records = _records(path)
-    line, header = next(records, (1, [*QUESTIONS, QUORA_SCORE]))
-    columns, width = find_columns(header, (*QUESTIONS, QUORA_SCORE), path, line), len(header)
+    line, header = next(records, (1, [*_QUESTIONS, _QUORA_SCORE]))
+    columns, width = find_columns(header, (*_QUESTIONS, _QUORA_SCORE), path, line), len(header)
     for line, record in records:
         if not _is_whole(record, width, path, line):
             torn += [line] if n_torn < SAID else []
@@ -156,9 +156,9 @@ def quora_rows(path: Path) -> Iterator[Row]:
             continue
         if score.strip() not in ("0", "1"):
             raise ValueError(
-                f"{path}, line {line}: expected 0 or 1 in the column '{QUORA_SCORE}', got '{score}'. Repair the line."
+                f"{path}, line {line}: expected 0 or 1 in the column '{_QUORA_SCORE}', got '{score}'. Repair the line."
             )
-        yield Row(check_members((first, second), QUESTIONS, path, line), line, score=float(score))
+        yield Row(check_members((first, second), _QUESTIONS, path, line), line, score=float(score))
     if empty:
         logger.info("%s: left out %d records with an empty question", path, empty)
     if n_torn:
@@ -197,7 +197,7 @@ def wikisection_rows(path: Path) -> Iterator[Row]:
 
 
 def wikisection_records(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The sentences of triplets as they stand in the file, whether they can be learned from or not.
+    """Yield the sentences of triplets as they are in the file, whether they can be learned from or not.
 
     path (Path): comma-separated with a header: Article Title, Sentence1, Sentence2, Sentence3.
     YIELDS (int, list of three str): the line, and the sentences.
@@ -213,9 +213,9 @@ def wikisection_records(path: Path) -> Iterator[tuple[int, list[str]]]:
         yield line, pick(record, columns, WIKISECTION_SENTENCES, path, line)
 
 
-SICK_SENTENCES = ("sentence_A", "sentence_B")
-SICK_SCORE = "relatedness_score"
-LABELS = ("entailment_judgment", "entailment_label")  # as SemEval gave it out, and as the full set has it
+_SICK_SENTENCES = ("sentence_A", "sentence_B")
+_SICK_SCORE = "relatedness_score"
+_LABELS = ("entailment_judgment", "entailment_label")  # as SemEval gave it out, and as the full set has it
 
 
 def sick_rows(path: Path) -> Iterator[Row]:
@@ -230,16 +230,16 @@ def sick_rows(path: Path) -> Iterator[Row]:
     """
     records = read_tabs(path)
     for line, header in records:
-        label = LABELS[1] if LABELS[1] in header else LABELS[0]
-        names = (*SICK_SENTENCES, SICK_SCORE, label)
+        label = _LABELS[1] if _LABELS[1] in header else _LABELS[0]
+        names = (*_SICK_SENTENCES, _SICK_SCORE, label)
         columns, width = find_columns(header, names, path, line), len(header)
         break
     for line, record in records:
         first, second, score, judgment = pick(record, columns, names, path, line)
         check_width(record, width, path, line)
         yield Row(
-            check_members((first, second), SICK_SENTENCES, path, line),
+            check_members((first, second), _SICK_SENTENCES, path, line),
             line,
-            score=check_score(score, 1.0, 5.0, path, line, SICK_SCORE),
-            label=check_nli_label(judgment.strip().lower(), path, line),
+            score=check_score(score, 1.0, 5.0, path, line, _SICK_SCORE),
+            label=_check_nli_label(judgment.strip().lower(), path, line),
         )

@@ -20,12 +20,12 @@ from ..models.spans import SPANS_KEY
 from ..training.examples import OBJECTIVE
 from ..validation import Name, check, validated
 
-Gold = float | str | Sequence[float] | numpy.ndarray | None  # score, label, vector
+_Gold = float | str | Sequence[float] | numpy.ndarray | None  # score, label, vector
 
 
 @validated
-def example_doc(nlp: Language, members: Sequence[str], *, spans_key: Name = SPANS_KEY, **gold: Gold) -> Doc:
-    """One Doc of several texts, with the texts as members and gold values beside them.
+def example_doc(nlp: Language, members: Sequence[str], *, spans_key: Name = SPANS_KEY, **gold: _Gold) -> Doc:
+    """Return one Doc of several texts, with the texts as members and gold values beside them.
 
     nlp (Language): whose tokenizer makes the Doc. members (Sequence[str]): the texts, none of them empty.
     spans_key (str): where the members stand.
@@ -39,18 +39,18 @@ def example_doc(nlp: Language, members: Sequence[str], *, spans_key: Name = SPAN
 
 @validated
 def pair_doc(nlp: Language, first: str, second: str, score: float, *, spans_key: Name = SPANS_KEY) -> Doc:
-    """One Doc of two texts, with the texts as members and the score, from 0 to 1, as gold: see example_doc."""
+    """Return one Doc of two texts, with the texts as members and the score, from 0 to 1, as gold: see example_doc."""
     return example_doc(nlp, (first, second), spans_key=spans_key, score=score)
 
 
-def text_example(nlp: Language, members: Sequence[str], *, spans_key: str = SPANS_KEY, **gold: Gold) -> Example:
-    """An Example of several texts: as make_example of their example_doc, for whose arguments see there, but quicker."""
+def text_example(nlp: Language, members: Sequence[str], *, spans_key: str = SPANS_KEY, **gold: _Gold) -> Example:
+    """Return an Example of several texts: that of make_example(example_doc(...)), but quicker."""
     tokens = _tokenize(nlp, members)
     return Example(_build(nlp, tokens, spans_key, {}), _build(nlp, tokens, spans_key, gold))
 
 
 def make_example(reference: Doc, spans_key: str = SPANS_KEY) -> Example:
-    """An Example whose predicted Doc has the words and members of the reference, and none of its gold.
+    """Return an Example whose predicted Doc has the words and members of the reference, and none of its gold.
 
     reference (Doc): see example_doc.
     RETURNS (Example): only attrs["objective"], which is not gold, stands on both Docs.
@@ -66,7 +66,7 @@ def make_example(reference: Doc, spans_key: str = SPANS_KEY) -> Example:
 
 
 @dataclass(frozen=True)
-class Tokens:
+class _Tokens:
     """All members, tokenized, one after another.
 
     words, spaces: of a Doc. norms: uint64 (tokens,), as the tokenizer has them: "not" for "n't".
@@ -79,7 +79,7 @@ class Tokens:
     borders: list[int]
 
 
-def _tokenize(nlp: Language, members: Sequence[str]) -> Tokens:
+def _tokenize(nlp: Language, members: Sequence[str]) -> _Tokens:
     words: list[str] = []
     spaces: list[bool] = []
     norms: list[int] = []
@@ -98,10 +98,10 @@ def _tokenize(nlp: Language, members: Sequence[str]) -> Tokens:
         borders.append(len(words))
     if not words:
         raise ValueError("An example was given no members: expected one text or more.")
-    return Tokens(words, spaces, numpy.array(norms, dtype="uint64"), borders)
+    return _Tokens(words, spaces, numpy.array(norms, dtype="uint64"), borders)
 
 
-def _build(nlp: Language, tokens: Tokens, spans_key: str, gold: Mapping[str, Gold]) -> Doc:
+def _build(nlp: Language, tokens: _Tokens, spans_key: str, gold: Mapping[str, _Gold]) -> Doc:
     doc = Doc(nlp.vocab, words=tokens.words, spaces=tokens.spaces).from_array([NORM], cast(Ints2d, tokens.norms))
     spans = [Span(doc, start, end) for start, end in pairwise(tokens.borders)]
     attrs = {name: value for name, value in gold.items() if value is not None}
@@ -109,9 +109,9 @@ def _build(nlp: Language, tokens: Tokens, spans_key: str, gold: Mapping[str, Gol
     return doc
 
 
-TRIPLET = 3
-BOOLEANS = {"true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0, "false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0}
-LONGEST = 9  # characters of one of these with white space around it
+_TRIPLET = 3
+_BOOLEANS = {"true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0, "false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0}
+_LONGEST = 9  # characters of one of these with white space around it
 
 
 @dataclass(frozen=True)
@@ -130,19 +130,19 @@ class Row:
 
 def from_boolean(value: object) -> object:
     """Return a boolean that is written as a word, such as "True" or "no", as 1 or 0; other values as they are."""
-    if not isinstance(value, str) or len(value) > LONGEST:
+    if not isinstance(value, str) or len(value) > _LONGEST:
         return value
-    return BOOLEANS.get(value.strip().lower(), value)
+    return _BOOLEANS.get(value.strip().lower(), value)
 
 
 def check_members(texts: Sequence[object], names: Sequence[str], path: Path, line: int) -> tuple[str, ...]:
-    """The members of an example, without white space around them.
+    """Return the members of an example, without white space around them.
 
     texts: what the columns hold. names (Sequence[str]): what to call the columns in errors.
     RAISES (ValueError): for a text that is empty or cannot be encoded, or two equal members of a triplet.
     """
     members = tuple(check_text(text, name, path, line) for text, name in zip(texts, names, strict=True))
-    if len(members) == TRIPLET and len(set(members)) < TRIPLET:
+    if len(members) == _TRIPLET and len(set(members)) < _TRIPLET:
         same = [name for name, member in zip(names, members, strict=True) if members.count(member) > 1]
         raise ValueError(
             f"{path}, line {line}: the members {' and '.join(same)} of a triplet are equal, so there is "
@@ -152,7 +152,7 @@ def check_members(texts: Sequence[object], names: Sequence[str], path: Path, lin
 
 
 def check_score(value: object, low: float, high: float, path: Path, line: int, column: str) -> float:
-    """A score scaled from low..high to 0..1. RAISES (ValueError): if it is not a number from low to high."""
+    """Return a score scaled from low..high to 0..1. RAISES (ValueError): if it is not a number from low to high."""
     try:
         score = float(cast(float, value))
     except (TypeError, ValueError, OverflowError):
@@ -170,10 +170,10 @@ def check_score(value: object, low: float, high: float, path: Path, line: int, c
     return (score - low) / (high - low)
 
 
-Item = TypeVar("Item")
+_Item = TypeVar("Item")
 
 
-def shuffle(items: Iterable[Item], size: int, random: Random) -> Iterator[Item]:
+def shuffle(items: Iterable[_Item], size: int, random: Random) -> Iterator[_Item]:
     """Shuffle a stream through a buffer: each item moves back as far as chance has it, forward by the buffer at most.
 
     size (int): how many items are held, 0 to leave the order as it is. random (Random): where chance comes from.

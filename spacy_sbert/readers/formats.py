@@ -70,7 +70,7 @@ def _is_none(value: object) -> bool:
     return value is None or (isinstance(value, float) and isnan(value))
 
 
-def table_rows(path: Path, columns: Columns) -> Iterator[Row]:
+def _table_rows(path: Path, columns: Columns) -> Iterator[Row]:
     """Read a table by the names of its columns.
 
     path (Path): .jsonl, .csv (quoted), .tsv (not quoted), each of them .gz or not, or .parquet.
@@ -98,7 +98,7 @@ def table_rows(path: Path, columns: Columns) -> Iterator[Row]:
 
 
 def shown_values(values: tuple[str, ...]) -> str:
-    """The values that mark rows without gold, as messages have them."""
+    """Return the values that mark rows without gold, as messages have them."""
     return ", ".join(value or "blank" for value in values)
 
 
@@ -116,7 +116,7 @@ def table_row(record: Record, columns: Columns, path: Path) -> Row:
     return Row(members, line, score=score, label=label)
 
 
-def text_rows(path: Path) -> Iterator[Row]:
+def _text_rows(path: Path) -> Iterator[Row]:
     """Read one text a line, without gold: for losses that need none, and for what a teacher is to label.
 
     path (Path): UTF-8; blank lines are passed over.
@@ -128,20 +128,20 @@ def text_rows(path: Path) -> Iterator[Row]:
             yield Row(check_members((text,), ("text",), path, line), line)
 
 
-LAYOUTS: dict[str, Callable[[Path], Iterator[Row]]] = {
+_LAYOUTS: dict[str, Callable[[Path], Iterator[Row]]] = {
     "sts": sts_rows,
     "nli": nli_rows,
     "sick": sick_rows,
     "wikisection": wikisection_rows,
     "quora": quora_rows,
-    "text": text_rows,
+    "text": _text_rows,
 }
 AUTO, TABLE, SPACY = "auto", "table", "spacy"
-FORMATS = (*LAYOUTS, TABLE, SPACY)
+FORMATS = (*_LAYOUTS, TABLE, SPACY)
 
 
 def find_format(path: Path, format: str, columns: Columns) -> str:
-    """The layout of a file.
+    """Return the layout of a file.
 
     path (Path): the file. One that ends in .spacy was made by `convert`, whatever layout its source had. Where format
         is "auto", a table if its members are named, and .csv and .tsv as the STS benchmark has them.
@@ -164,8 +164,9 @@ def find_format(path: Path, format: str, columns: Columns) -> str:
 
 
 def is_own_table(path: Path, format: str) -> bool:
-    """Whether a file is a table with columns of its own: by its format, or by its suffix, unless its first line is one
-    of the STS benchmark.
+    """Return whether a file is a table with columns of its own, by its format or its suffix.
+
+    A .csv or .tsv whose first lines are those of the STS benchmark is none.
 
     RAISES (ValueError): if there is no such file, or its first line cannot be read.
     """
@@ -173,7 +174,7 @@ def is_own_table(path: Path, format: str) -> bool:
         return True
     if format != AUTO or format_suffix(path) not in TABLES:
         return False
-    check_file(path)
+    _check_file(path)
     return format_suffix(path) not in (".csv", ".tsv") or not starts_as_sts(path)
 
 
@@ -185,17 +186,17 @@ def read_rows(path: Path, format: str, columns: Columns) -> Iterator[Row]:
     YIELDS (Row): the examples.
     RAISES (ValueError): if there is no file, no example in it, or a line is not what it should be.
     """
-    check_file(path)
+    _check_file(path)
     empty = True
-    for row in table_rows(path, columns) if format == TABLE else LAYOUTS[format](path):
+    for row in _table_rows(path, columns) if format == TABLE else _LAYOUTS[format](path):
         empty = False
         yield row
     if empty:
         raise ValueError(Errors.NO_PAIRS.format(path=path, expected="a pair or other example a line"))
 
 
-def check_file(path: Path) -> None:
-    """RAISES (ValueError): if there is nothing, or something that is not a file."""
+def _check_file(path: Path) -> None:
+    """Refuse a path where there is nothing, or something that is not a file."""
     check_input(path)
     if not path.is_file():
         raise ValueError(
@@ -241,7 +242,7 @@ def read_docs(path: Path, nlp: Language, spans_key: str) -> Iterator[Doc]:
 
 def load_docbin(path: Path) -> DocBin:
     """Load a .spacy file. RAISES (ValueError): if it is missing, damaged or empty."""
-    check_file(path)
+    _check_file(path)
     try:
         docs = DocBin().from_disk(path)
     except Exception as error:  # zlib, msgpack and DocBin each have their own

@@ -17,10 +17,10 @@ from .column_roles import RANGES, SINGLE, TRIPLET, Given, find_roles
 from .column_stats import MANY, NOT_GIVEN, BadLines, ColumnFacts, as_number, listed
 from .formats import Columns, shown_values, table_row
 
-Kind = Literal["graded", "binary", "labelled", "positives", "triplets", "classes"]
-FEW = 100  # a score of so many, or one of a smaller table, is not to decide the range
-LEAST = 10  # scores, of which one is few
-WIDER = 2.0  # times the range of the others: what few scores must not make of it
+_Kind = Literal["graded", "binary", "labelled", "positives", "triplets", "classes"]
+_FEW = 100  # a score of so many, or one of a smaller table, is not to decide the range
+_LEAST = 10  # scores, of which one is few
+_WIDER = 2.0  # times the range of the others: what few scores must not make of it
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class OwnTable:
     """
 
     columns: Columns
-    kind: Kind
+    kind: _Kind
     count: int
     unused: tuple[str, ...] = ()
     skipped: int = 0
@@ -63,7 +63,7 @@ class OwnTable:
         return f"{self.skipped} rows without gold ({shown_values(self.columns.missing)}) are skipped"
 
     def reading(self) -> dict[str, Any]:
-        """The columns as PairCorpus takes them, but for what it has by default."""
+        """Return the columns as PairCorpus takes them, without its defaults."""
         columns = self.columns
         found: dict[str, Any] = {"members": list(columns.members), "score": columns.score, "label": columns.label}
         if columns.score is not None:
@@ -150,21 +150,21 @@ def _no_gold(path: Path, facts: ColumnFacts) -> ValueError:
 
 
 def _missing(gold: ColumnFacts | None, is_label: bool) -> tuple[str, ...]:
-    """The values that mark rows without gold, of labels and of scores of 0 and 1."""
+    """Return the values that mark rows without gold, of labels and of scores of 0 and 1."""
     if gold is None or not (is_label or gold.is_binary):
         return ()
     return (*gold.missing, *([""] if gold.blank else []))
 
 
 def _names(path: Path, header: bool) -> list[str]:
-    """Of all columns; a field of JSON may be missing in the first object."""
+    """Return the names of all columns; a field of JSON may be missing in the first object."""
     if format_suffix(path) != ".jsonl":
         return [name for name in column_names(path, header=header) if name]
     return list(dict.fromkeys(name for _, record in read_objects(path) for name in record))
 
 
 def _records(path: Path, names: Sequence[str], header: bool) -> Iterator[tuple[int, Sequence[object]]]:
-    """The line and the columns of each row; None for a field that JSON leaves out."""
+    """Yield the line and the columns of each row; None for a field that JSON leaves out."""
     if format_suffix(path) != ".jsonl":
         return read_table(path, names, header=header)
     return ((line, [record.get(name) for name in names]) for line, record in read_objects(path))
@@ -189,7 +189,7 @@ def _check_numbers(path: Path, score: ColumnFacts) -> None:
 def _scaled(
     path: Path, columns: Columns, graded: ColumnFacts | None, ends: tuple[float | None, float | None], bad: BadLines
 ) -> Columns:
-    """The columns with the range of the scores; without bad ones, which are noted, to look at the rest of each row."""
+    """Return the columns with the range of the scores, without scores if they are bad, which is noted."""
     try:
         if graded is not None:
             _check_numbers(path, graded)
@@ -201,7 +201,7 @@ def _scaled(
 
 
 def _count(path: Path, columns: Columns, bad: BadLines) -> tuple[int, int]:
-    """How many rows there are, and how many without gold; what is wrong in them is noted."""
+    """Return how many rows there are, and how many without gold; what is wrong in them is noted."""
     count = skipped = 0
     for record in read_table(path, columns.names, header=columns.header, optional=columns.optional):
         if columns.is_missing(record):
@@ -239,18 +239,19 @@ def _scores(path: Path, column: str, header: bool) -> Iterator[tuple[float, int]
 def _check_outliers(
     path: Path, column: str, scores: Callable[[], Iterator[tuple[float, int]]], low: float | None, high: float | None
 ) -> None:
-    """RAISES (ValueError): if a few scores, beyond an end that was not given, decide the range: they make it much wider
-    than the others, or one that no scale has.
+    """Refuse a few scores, beyond an end that was not given, that decide the range.
+
+    They make it much wider than the others have it, or one that no scale has.
 
     scores (Callable): reads them, each with its line.
     """
     ordered = numpy.sort(numpy.fromiter((score for score, _ in scores()), "float64"))
-    few = max(len(ordered) // FEW, int(len(ordered) >= LEAST))
+    few = max(len(ordered) // _FEW, int(len(ordered) >= _LEAST))
     first = 0 if low is not None else few
     last = len(ordered) - (0 if high is not None else few)
     inner = ordered[first:last]
     whole, others = (_known_range(float(part[0]), float(part[-1])) for part in (ordered, inner))
-    is_wider = whole[1] - whole[0] >= WIDER * (others[1] - others[0]) > 0
+    is_wider = whole[1] - whole[0] >= _WIDER * (others[1] - others[0]) > 0
     if not is_wider and (whole in RANGES or others not in RANGES):
         return
     far = [one for one in scores() if not others[0] <= one[0] <= others[1]]
@@ -275,7 +276,7 @@ def _check_outliers(
         )
 
 
-def _kind(texts: Sequence[str], score: ColumnFacts | None, label: str | None) -> Kind:
+def _kind(texts: Sequence[str], score: ColumnFacts | None, label: str | None) -> _Kind:
     if len(texts) == TRIPLET:
         return "triplets"
     if len(texts) == SINGLE:
@@ -287,7 +288,7 @@ def _kind(texts: Sequence[str], score: ColumnFacts | None, label: str | None) ->
     return "binary" if score.is_binary else "graded"
 
 
-READER = "spacy-sbert.PairCorpus.v1"
+_READER = "spacy-sbert.PairCorpus.v1"
 
 
 def check_missing_labels(corpora: Mapping[str, Any], name: str = "corpora") -> None:
@@ -301,7 +302,7 @@ def check_missing_labels(corpora: Mapping[str, Any], name: str = "corpora") -> N
     for block_name, block in corpora.items():
         if not isinstance(block, Mapping):
             continue
-        if block.get("@readers") != READER:
+        if block.get("@readers") != _READER:
             check_missing_labels(block, f"{name}.{block_name}")
             continue
         given = block.get("missing")

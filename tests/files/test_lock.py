@@ -19,9 +19,9 @@ def test_lock_of_a_dead_process(tmp_path):
     if not pid:
         exec(code)
     os.waitpid(pid, 0)
-    assert (tmp_path / "lock").read_text() == str(pid)
+    assert (tmp_path / "lock").is_file()
     held = lock.Lock(tmp_path / "lock")
-    with pytest.raises(RuntimeError, match=rf"Another process \(number {os.getpid()}\)"):
+    with pytest.raises(RuntimeError, match="Another process writes the same output"):
         lock.Lock(tmp_path / "lock")
     held.release(remove=True)
     assert not (tmp_path / "lock").exists()

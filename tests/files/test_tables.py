@@ -7,15 +7,8 @@ import pytest
 import spacy
 
 from spacy_sbert.cli.visualize import read_texts
-from spacy_sbert.files.tables import (
-    TextColumns,
-    by_name,
-    read_commas,
-    read_objects,
-    read_table,
-    read_tabs,
-    read_text_rows,
-)
+from spacy_sbert.files.delimited import by_name, read_commas, read_tabs
+from spacy_sbert.files.tables import TextColumns, read_objects, read_table, read_text_rows
 from spacy_sbert.files.text_lines import read_lines
 from spacy_sbert.readers import PairCorpus, convert
 from spacy_sbert.search.corpus import read_corpus
