@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -49,16 +50,14 @@ def evaluate_suites(
         which is not installed.
     """
     settings = settings or Settings()
-    suites = list(suites)
+    tasks: list[Task] = []
     for name in suites:
         check_packages(name)
-    tasks = [task for name in suites for task in tasks_of(name)]
+        tasks += tasks_of(name)
     if not tasks:
         raise ValueError(Errors.UNKNOWN_SUITE.format(given="", expected=", ".join(_SUITES)))
 
-    def progress(items: Sequence[Any], name: str) -> Iterable[Any]:
-        return progress_of(items, desc=name, shown=progress_bar, leave=False)
-
+    progress = partial(_progress, progress_bar)
     results = results_repr(
         {
             "format": FORMAT,
@@ -84,6 +83,10 @@ def evaluate_suites(
     if save is not None and not runnable:  # every file that is there is broken
         save(results)
     return results
+
+
+def _progress(shown: bool | None, items: Sequence[Any], name: str) -> Iterable[Any]:
+    return progress_of(items, desc=name, shown=shown, leave=False)
 
 
 def _note(task: Task, paths: list[Path], run: Run, results: Results, cache: Path | None) -> None:
